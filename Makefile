@@ -1,0 +1,53 @@
+# Every verb a contributor or a pipeline needs; each makes .venv first when it is missing or stale.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+INPUTS := requirements/dev.txt pyproject.toml
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test check format generate lock bench clean
+
+help: ## list the verbs
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F '\t' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+install: $(STAMP) ## make .venv with rollout-lws and kubectl-rollout_lws in it (needs only Python 3.11 or newer)
+
+$(STAMP): $(INPUTS)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "rollout-lws needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) --version). Try: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	@echo "Making $(VENV) (once, about a minute) ..."
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+demo: $(STAMP) ## the main job: a canary release of a LeaderWorkerSet on an embedded cluster, told live
+	@$(BIN)/rollout-lws demo
+
+test: $(STAMP) ## all tests but the longer lanes (under five minutes on two cores)
+	@$(BIN)/python -m pytest -m "not long" -n 2
+
+check: $(STAMP) ## format, lint, types, layers, generated files
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+	@$(BIN)/python -m rollout_lws.api.generate --check
+
+format: $(STAMP) ## rewrite the sources the way 'make check' wants them
+	@$(BIN)/ruff check --fix --quiet . || true
+	@$(BIN)/ruff format .
+
+generate: $(STAMP) ## write crds/ and schemas/ from the models
+	@$(BIN)/python -m rollout_lws.api.generate
+
+lock: $(STAMP) ## renew requirements/*.txt from pyproject.toml (needs uv: pip install uv)
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate pyproject.toml -o requirements/run.txt
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate --extra dev pyproject.toml -o requirements/dev.txt
+
+bench: $(STAMP) ## the figures that the README quotes
+	@$(BIN)/python -m tests.bench
+
+clean: ## remove .venv and what tools left
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache dist

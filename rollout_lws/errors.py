@@ -1,0 +1,36 @@
+"""Every error that this package raises on purpose, in one tree.
+
+    RolloutLwsError
+    ├── ApiError            the API server answered with a Status that is not a success
+    ├── Unreachable         no answer: connection refused, cut, or no bytes within the deadline
+    └── UsageError          a person asked for something that cannot be done; the text says what to do
+"""
+
+from __future__ import annotations
+
+
+class RolloutLwsError(Exception):
+    """Root of the tree; its text is one sentence fit for a person."""
+
+
+class ApiError(RolloutLwsError):
+    """An answer of the API server with a code of 400 or more.
+
+    ``code`` is the HTTP code, ``reason`` Kubernetes' machine-readable word (``NotFound``, ``AlreadyExists``, ``Conflict``,
+    ``Invalid``, ``Expired`` …), ``retry_after`` seconds from the Retry-After header or the Status' details, None when absent.
+    """
+
+    def __init__(self, code: int, reason: str, message: str, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.reason = reason
+        self.message = message
+        self.retry_after = retry_after
+
+
+class Unreachable(RolloutLwsError):
+    """The API server did not answer; the request may or may not have been carried out."""
+
+
+class UsageError(RolloutLwsError):
+    """A request by a person that makes no sense now; nothing was changed."""

@@ -1,0 +1,58 @@
+"""What every Kubernetes object carries, as frozen partial structs: fields that nobody here reads are not kept."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import msgspec
+
+
+class Struct(msgspec.Struct, frozen=True, rename="camel", kw_only=True, omit_defaults=True):
+    """Base of all partial structs: camelCase on the wire, unknown fields dropped, never changed in place."""
+
+
+class OwnerReference(Struct, frozen=True):
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool = False
+    block_owner_deletion: bool = False
+
+
+class Meta(Struct, frozen=True):
+    """metadata; times are aware datetimes in UTC, absent ones None."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    generation: int = 0
+    creation_timestamp: datetime | None = None
+    deletion_timestamp: datetime | None = None
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    owner_references: tuple[OwnerReference, ...] = ()
+    finalizers: tuple[str, ...] = ()
+
+    @property
+    def terminating(self) -> bool:
+        return self.deletion_timestamp is not None
+
+    @property
+    def controller(self) -> OwnerReference | None:
+        """The one owner that manages this object, None when nobody does."""
+        return next((owner for owner in self.owner_references if owner.controller), None)
+
+    def controlled_by(self, uid: str) -> bool:
+        owner = self.controller
+        return owner is not None and owner.uid == uid
+
+
+class Condition(Struct, frozen=True):
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    observed_generation: int = 0
+    last_transition_time: datetime | None = None

@@ -1,0 +1,58 @@
+"""The kinds that this package reads or writes, by their names on the wire."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """One served resource: what a URL and a manifest call it."""
+
+    group: str
+    version: str
+    kind: str
+    plural: str
+    namespaced: bool = True
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
+        """URL path of the collection, one object, or a subresource of it; no namespace means all of them."""
+        parts = ["apis", self.group, self.version] if self.group else ["api", self.version]
+        if self.namespaced and namespace:
+            parts += ["namespaces", namespace]
+        parts.append(self.plural)
+        parts += [part for part in (name, subresource) if part]
+        return "/" + "/".join(parts)
+
+    def __str__(self) -> str:
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+
+NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
+NODES = Resource("", "v1", "Node", "nodes", namespaced=False)
+PODS = Resource("", "v1", "Pod", "pods")
+SERVICES = Resource("", "v1", "Service", "services")
+CORE_EVENTS = Resource("", "v1", "Event", "events")
+CONFIG_MAPS = Resource("", "v1", "ConfigMap", "configmaps")
+SECRETS = Resource("", "v1", "Secret", "secrets")
+PERSISTENT_VOLUME_CLAIMS = Resource("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims")
+STATEFUL_SETS = Resource("apps", "v1", "StatefulSet", "statefulsets")
+CONTROLLER_REVISIONS = Resource("apps", "v1", "ControllerRevision", "controllerrevisions")
+ENDPOINT_SLICES = Resource("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices")
+EVENTS = Resource("events.k8s.io", "v1", "Event", "events")
+LEASES = Resource("coordination.k8s.io", "v1", "Lease", "leases")
+CUSTOM_RESOURCE_DEFINITIONS = Resource(
+    "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False
+)
+LEADER_WORKER_SETS = Resource("leaderworkerset.x-k8s.io", "v1", "LeaderWorkerSet", "leaderworkersets")
+
+#: Prefix of LeaderWorkerSet's own labels and annotations.
+LWS_PREFIX = "leaderworkerset.sigs.k8s.io/"
+LWS_NAME = LWS_PREFIX + "name"
+LWS_GROUP_INDEX = LWS_PREFIX + "group-index"
+LWS_WORKER_INDEX = LWS_PREFIX + "worker-index"
+LWS_REVISION = LWS_PREFIX + "template-revision-hash"

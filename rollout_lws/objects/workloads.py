@@ -1,0 +1,157 @@
+"""LeaderWorkerSet, StatefulSet, Pod and ControllerRevision, as far as a release needs them.
+
+Templates stay JSON bytes (``msgspec.Raw``): nothing here looks inside one without need, and a cached fleet stays small.
+Field facts: LeaderWorkerSet v0.9 to v0.10, apps/v1, core/v1.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import msgspec
+
+from rollout_lws.objects.meta import Condition, Meta, Struct
+from rollout_lws.objects.resources import LWS_GROUP_INDEX, LWS_NAME, LWS_REVISION, LWS_WORKER_INDEX
+
+
+class RollingUpdate(Struct, frozen=True):
+    """rollingUpdateConfiguration; ``max_unavailable`` and ``max_surge`` are groups or "N%"."""
+
+    partition: int = 0
+    max_unavailable: int | str = 1
+    max_surge: int | str = 0
+
+
+class RolloutStrategy(Struct, frozen=True):
+    type: str = "RollingUpdate"
+    rolling_update_configuration: RollingUpdate = RollingUpdate()
+
+
+class LeaderWorkerSetSpec(Struct, frozen=True):
+    replicas: int = 1
+    leader_worker_template: msgspec.Raw = msgspec.Raw(b"{}")
+    network_config: msgspec.Raw = msgspec.Raw(b"null")
+    rollout_strategy: RolloutStrategy = RolloutStrategy()
+    startup_policy: str = "LeaderCreated"
+    group_identity: str = "Ordinal"
+
+
+class LeaderWorkerSetStatus(Struct, frozen=True):
+    replicas: int = 0
+    ready_replicas: int = 0
+    updated_replicas: int = 0
+    observed_generation: int | None = None
+    conditions: tuple[Condition, ...] = ()
+
+
+class LeaderWorkerSet(Struct, frozen=True):
+    metadata: Meta
+    spec: LeaderWorkerSetSpec = LeaderWorkerSetSpec()
+    status: LeaderWorkerSetStatus = LeaderWorkerSetStatus()
+
+
+class StatefulSetRollingUpdate(Struct, frozen=True):
+    partition: int = 0
+
+
+class StatefulSetUpdateStrategy(Struct, frozen=True):
+    rolling_update: StatefulSetRollingUpdate = StatefulSetRollingUpdate()
+
+
+class StatefulSetSpec(Struct, frozen=True):
+    replicas: int = 1
+    update_strategy: StatefulSetUpdateStrategy = StatefulSetUpdateStrategy()
+
+
+class StatefulSetStatus(Struct, frozen=True):
+    observed_generation: int = 0
+    replicas: int = 0
+    ready_replicas: int = 0
+    available_replicas: int = 0
+    updated_replicas: int = 0
+    current_revision: str = ""
+    update_revision: str = ""
+
+
+class StatefulSet(Struct, frozen=True):
+    metadata: Meta
+    spec: StatefulSetSpec = StatefulSetSpec()
+    status: StatefulSetStatus = StatefulSetStatus()
+
+    @property
+    def revision(self) -> str:
+        """LWS's revision hash that this set was last applied with."""
+        return self.metadata.labels.get(LWS_REVISION, "")
+
+
+class ContainerStateWaiting(Struct, frozen=True):
+    reason: str = ""
+    message: str = ""
+
+
+class ContainerStateTerminated(Struct, frozen=True):
+    reason: str = ""
+    message: str = ""
+    exit_code: int = 0
+
+
+class ContainerState(Struct, frozen=True):
+    waiting: ContainerStateWaiting | None = None
+    terminated: ContainerStateTerminated | None = None
+
+
+class ContainerStatus(Struct, frozen=True):
+    name: str = ""
+    ready: bool = False
+    restart_count: int = 0
+    state: ContainerState = ContainerState()
+    last_state: ContainerState = ContainerState()
+
+
+class PodStatus(Struct, frozen=True):
+    phase: str = ""
+    reason: str = ""
+    message: str = ""
+    conditions: tuple[Condition, ...] = ()
+    container_statuses: tuple[ContainerStatus, ...] = ()
+    init_container_statuses: tuple[ContainerStatus, ...] = ()
+
+
+class Pod(Struct, frozen=True):
+    metadata: Meta
+    status: PodStatus = PodStatus()
+
+    @property
+    def workload(self) -> str:
+        return self.metadata.labels.get(LWS_NAME, "")
+
+    @property
+    def group_index(self) -> str:
+        """Opaque: an ordinal unless the LWS uses Hash identity; empty before LWS's webhook saw the pod."""
+        return self.metadata.labels.get(LWS_GROUP_INDEX, "")
+
+    @property
+    def is_leader(self) -> bool:
+        return self.metadata.labels.get(LWS_WORKER_INDEX) == "0"
+
+    @property
+    def revision(self) -> str:
+        return self.metadata.labels.get(LWS_REVISION, "")
+
+    @property
+    def ready_since(self) -> datetime | None:
+        """When the pod became Running and Ready; None while it is not, or is on its way out."""
+        if self.metadata.terminating or self.status.phase != "Running":
+            return None
+        for condition in self.status.conditions:
+            if condition.type == "Ready" and condition.status == "True":
+                return condition.last_transition_time or self.metadata.creation_timestamp
+        return None
+
+
+class ControllerRevision(Struct, frozen=True):
+    """A stored version. ``data`` stays bytes: {"spec": {"leaderWorkerTemplate": …, "networkConfig": …}}."""
+
+    metadata: Meta
+    revision: int = 0
+    data: msgspec.Raw = msgspec.Raw(b"{}")

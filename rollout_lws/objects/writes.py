@@ -1,0 +1,84 @@
+"""Writes as values: what a decision wants done to the API server, before anybody does it.
+
+A test compares them, a log line prints them, a dry run shows them; only ``kube`` (or the sandbox) carries them out.
+Bodies are plain JSON values and are never changed after they were put in here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from rollout_lws.objects.resources import Resource
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    """Create ``body`` (with metadata.name and, for namespaced kinds, metadata.namespace)."""
+
+    resource: Resource
+    body: Mapping[str, Any]
+    reason: str
+
+    @property
+    def namespace(self) -> str:
+        return str(self.body["metadata"].get("namespace", ""))
+
+    @property
+    def name(self) -> str:
+        return str(self.body["metadata"]["name"])
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """JSON merge patch of one object, or of its ``subresource`` ("status", "scale").
+
+    ``resource_version``, when given, makes it conditional: a stale one is answered with 409 Conflict.
+    """
+
+    resource: Resource
+    namespace: str
+    name: str
+    body: Mapping[str, Any]
+    reason: str
+    resource_version: str | None = None
+    subresource: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Replace:
+    """Full replacement (PUT) by ``body``, conditional on its metadata.resourceVersion when that is set."""
+
+    resource: Resource
+    body: Mapping[str, Any]
+    reason: str
+    subresource: str = ""
+
+    @property
+    def namespace(self) -> str:
+        return str(self.body["metadata"].get("namespace", ""))
+
+    @property
+    def name(self) -> str:
+        return str(self.body["metadata"]["name"])
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Delete one object, provided it still is the one with ``uid`` (and ``resource_version`` when given).
+
+    ``propagation`` is Background, Foreground or Orphan; ``grace_seconds`` None leaves the object's own grace.
+    """
+
+    resource: Resource
+    namespace: str
+    name: str
+    uid: str
+    reason: str
+    resource_version: str | None = None
+    propagation: str = "Background"
+    grace_seconds: int | None = None
+
+
+Write: TypeAlias = Create | Patch | Replace | Delete

@@ -1,0 +1,390 @@
+"""The Kubernetes API of the sandbox as synchronous calls: behaviours, tests and the HTTP layer all come through here.
+
+Bodies and patches given to it are adopted, not copied: a caller must not change one after the call. What it answers is
+the stored object itself and must not be changed either.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rollout_lws.objects.resources import NAMESPACES, Resource
+from rollout_lws.sandbox import (
+    crds,
+    deletion,
+    kinds,
+    metadata,
+    ownership,
+    patches,
+    refusals,
+    scaling,
+    selectors,
+    strategic,
+)
+from rollout_lws.sandbox.catalogue import BUILTINS, Served
+from rollout_lws.sandbox.store import INDEXED_LABELS, Event, Object, Store
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """A write on its way in, as admission sees it: ``verb`` is create or update, ``old`` None for create."""
+
+    verb: str
+    resource: Resource
+    object: Object
+    old: Object | None = None
+    subresource: str = ""
+
+
+#: Gives the object to go on with (the operation's own, or a changed copy), or raises ApiError to refuse it.
+Admission = Callable[[Operation], Object]
+
+
+class ApiServer:
+    """One cluster's API.
+
+    ``clock`` gives epoch seconds; ``seed`` makes uids and generated names repeatable; ``history`` is how many changes
+    of each resource can be watched after the fact. Every refusal is an ApiError with Kubernetes' code and reason.
+    """
+
+    def __init__(
+        self,
+        clock: Callable[[], float],
+        resources: Iterable[Served] = BUILTINS,
+        *,
+        seed: int | None = None,
+        history: int = 5000,
+    ) -> None:
+        self.clock = clock
+        self.store = Store(history)
+        self.admission: list[Admission] = []
+        self._names = metadata.Names(random.Random(seed))
+        self._draining: dict[Resource, str] = {}
+        self._served = {served.resource: served for served in resources}
+        self.store.subscribe(self._follow)
+        for name in ("default", "kube-system"):
+            self.create(NAMESPACES, {"metadata": {"name": name}})
+
+    @property
+    def served(self) -> Iterable[Served]:
+        """Everything that can be asked for now."""
+        return self._served.values()
+
+    def lookup(self, resource: Resource) -> Served:
+        """How a resource is served; ApiError 404 when it is not."""
+        found = self._served.get(resource)
+        if found is None:
+            raise refusals.no_such_resource()
+        return found
+
+    def now(self) -> str:
+        return metadata.timestamp(self.clock())
+
+    def get(self, resource: Resource, namespace: str, name: str) -> Object:
+        served = self.lookup(resource)
+        return served.shown(self.stored(served, namespace, name))
+
+    def list(
+        self, resource: Resource, namespace: str = "", label_selector: str = "", field_selector: str = ""
+    ) -> list[Object]:
+        """Objects by namespace, then name; an empty namespace means all of them."""
+        served = self.lookup(resource)
+        objects: Iterable[Object] = ()
+        if label_selector:
+            labels = selectors.parse_labels(label_selector)
+            indexed = [entry for entry in labels.equalities().items() if entry[0] in INDEXED_LABELS]
+            if indexed:
+                objects = self.store.labelled(served.storage, namespace, *indexed[0])
+            else:
+                objects = self.store.list(served.storage, namespace)
+            objects = (obj for obj in objects if labels.matches(obj["metadata"].get("labels") or {}))
+        else:
+            objects = self.store.list(served.storage, namespace)
+        if served.from_storage is not None:
+            objects = map(served.from_storage, objects)
+        if field_selector:
+            objects = filter(selectors.parse_fields(field_selector, served.fields), objects)
+        return list(objects)
+
+    def create(
+        self,
+        resource: Resource,
+        body: Mapping[str, Any],
+        *,
+        namespace: str = "",
+        dry_run: bool = False,
+        field_manager: str = "",
+    ) -> Object:
+        """Create ``body``; ``namespace`` may be left to the body's metadata."""
+        served = self.lookup(resource)
+        given = body.get("metadata") or {}
+        namespace = self._namespace(served, namespace, given)
+        name = given.get("name") or (self._names.generated(given["generateName"]) if given.get("generateName") else "")
+        if not name:
+            raise refusals.invalid(resource, "", ["metadata.name: Required value: name or generateName is required"])
+        self._require_open(resource, namespace, name)
+        meta = metadata.born(
+            given, uid=self._names.uid(), created=self.now(), generation=served.generation or served.custom
+        )
+        meta["name"] = name
+        if namespace:
+            meta["namespace"] = namespace
+        obj = {**body, "apiVersion": resource.api_version, "kind": resource.kind, "metadata": meta}
+        if served.status:
+            obj.pop("status", None)
+        obj = self._admit(served, Operation("create", resource, kinds.prepare(served, obj, None, self.now())))
+        if self.store.get(served.storage, namespace, name) is not None:
+            raise refusals.already_exists(resource, name)
+        if field_manager:
+            obj = ownership.track(None, obj, field_manager, "", self.now())
+        return self._commit(served, obj, dry_run)
+
+    def replace(
+        self,
+        resource: Resource,
+        body: Mapping[str, Any],
+        *,
+        namespace: str = "",
+        name: str = "",
+        subresource: str = "",
+        field_manager: str = "",
+        dry_run: bool = False,
+    ) -> Object:
+        """PUT; a resourceVersion in the body makes it conditional (custom resources demand one)."""
+        served = self.lookup(resource)
+        given = body.get("metadata") or {}
+        namespace, name = self._namespace(served, namespace, given), name or given.get("name", "")
+        old = self.get(resource, namespace, name)
+        if subresource == "scale":
+            body = scaling.scaled(served, old, body)
+        elif served.custom and not given.get("resourceVersion"):
+            why = "metadata.resourceVersion: Invalid value: 0x0: must be specified for an update"
+            raise refusals.invalid(resource, name, [why])
+        return self._update(served, old, body, subresource, field_manager, dry_run)
+
+    def patch(
+        self,
+        resource: Resource,
+        namespace: str,
+        name: str,
+        patch: Any,
+        content_type: str = patches.MERGE_PATCH,
+        *,
+        subresource: str = "",
+        field_manager: str = "",
+        force: bool = False,
+        dry_run: bool = False,
+    ) -> Object:
+        """Patch an object or a subresource of it; server-side apply (``force`` takes others' fields over) may create."""
+        served = self.lookup(resource)
+        stored = self.store.get(served.storage, namespace, name)
+        if content_type == patches.APPLY_PATCH:
+            if not field_manager:
+                raise refusals.bad_request("PatchOptions.meta.k8s.io is invalid: fieldManager: Required value")
+            if stored is None:
+                return self._apply_new(served, namespace, name, patch, field_manager, dry_run)
+            old = served.shown(stored)
+            body = ownership.apply(served, old, patch, field_manager, force, subresource, self.now())
+            return self._update(served, old, body, subresource, None, dry_run)
+        if stored is None:
+            raise refusals.not_found(resource, name)
+        old = served.shown(stored)
+        target = scaling.scale_of(served, old) if subresource == "scale" else old
+        if content_type == patches.MERGE_PATCH:
+            body = patches.merge_patch(target, patch)
+        elif content_type == patches.JSON_PATCH:
+            body = patches.json_patch(target, patch)
+        elif content_type == patches.STRATEGIC_PATCH and not served.custom:
+            body = strategic.merge(target, patch)
+        else:
+            raise refusals.unsupported_patch(served.custom)
+        if subresource == "scale":
+            body = scaling.scaled(served, old, body)
+        return self._update(served, old, body, subresource, field_manager, dry_run)
+
+    def delete(
+        self,
+        resource: Resource,
+        namespace: str,
+        name: str,
+        *,
+        uid: str | None = None,
+        resource_version: str | None = None,
+        propagation: str = "Background",
+        grace_seconds: int | None = None,
+        dry_run: bool = False,
+    ) -> Object:
+        """Delete an object, or begin to: a pod's grace and any object's finalizers keep it, marked, until they end."""
+        served = self.lookup(resource)
+        old = self.stored(served, namespace, name)
+        deletion.check_preconditions(resource, old, uid, resource_version)
+        marked = deletion.mark(served, old, propagation, grace_seconds, self.clock())
+        if dry_run:
+            return served.shown(marked or old)
+        if resource == NAMESPACES:
+            return self._delete_namespace(old, marked or old)
+        if resource == crds.RESOURCE:
+            return self._delete_definition(old)
+        if marked is None:
+            return served.shown(self.store.remove(served.storage, namespace, name))
+        if marked is not old:
+            marked = self.store.put(served.storage, marked)
+        return served.shown(marked)
+
+    def delete_collection(
+        self,
+        resource: Resource,
+        namespace: str = "",
+        label_selector: str = "",
+        field_selector: str = "",
+        *,
+        propagation: str = "Background",
+        grace_seconds: int | None = None,
+        dry_run: bool = False,
+    ) -> list[Object]:
+        doomed = self.list(resource, namespace, label_selector, field_selector)
+        for obj in doomed:
+            meta = obj["metadata"]
+            self.delete(
+                resource,
+                meta.get("namespace", ""),
+                meta["name"],
+                propagation=propagation,
+                grace_seconds=grace_seconds,
+                dry_run=dry_run,
+            )
+        return doomed
+
+    def stored(self, served: Served, namespace: str, name: str) -> Object:
+        found = self.store.get(served.storage, namespace if served.resource.namespaced else "", name)
+        if found is None:
+            raise refusals.not_found(served.resource, name)
+        return found
+
+    def _apply_new(
+        self, served: Served, namespace: str, name: str, patch: Mapping[str, Any], manager: str, dry_run: bool
+    ) -> Object:
+        given = {**(patch.get("metadata") or {}), "name": name}
+        body = ownership.apply(served, None, {**patch, "metadata": given}, manager, False, "", self.now())
+        return self.create(served.resource, body, namespace=namespace, dry_run=dry_run)
+
+    def _update(
+        self,
+        served: Served,
+        old: Object,
+        body: Mapping[str, Any],
+        subresource: str,
+        field_manager: str | None,
+        dry_run: bool,
+    ) -> Object:
+        """The common end of replace and patch; a ``field_manager`` of None says that ownership is settled already."""
+        resource = served.resource
+        given = body.get("metadata") or {}
+        meta = old["metadata"]
+        if given.get("resourceVersion") not in (None, "", meta["resourceVersion"]):
+            raise refusals.modified(resource, meta["name"])
+        new = kinds.limited_to({**body, "metadata": metadata.carried(resource, given, meta)}, old, served, subresource)
+        new |= {"apiVersion": resource.api_version, "kind": resource.kind}
+        new = kinds.prepare(served, new, old, self.now())
+        if new == old:
+            return old
+        new = self._admit(served, Operation("update", resource, new, old, subresource))
+        if field_manager is not None and (field_manager or "managedFields" in meta):
+            new = ownership.track(old, new, field_manager, subresource, self.now())
+        if new == old:
+            return old
+        if "generation" in meta and kinds.spec_changed(new, old, served):
+            new["metadata"] = {**new["metadata"], "generation": meta["generation"] + 1}
+        if "deletionTimestamp" in meta and deletion.finished(new, resource) and not dry_run:
+            self.store.put(served.storage, new if served.to_storage is None else served.to_storage(new))
+            return self.store.remove(served.storage, meta.get("namespace", ""), meta["name"])
+        return self._commit(served, new, dry_run)
+
+    def _admit(self, served: Served, operation: Operation) -> Object:
+        for hook in self.admission:
+            changed = hook(operation)
+            if changed is not operation.object:
+                changed = kinds.prepare(served, changed, operation.old, self.now())
+                operation = Operation(operation.verb, operation.resource, changed, operation.old, operation.subresource)
+        kinds.check(served, operation.object, operation.old)
+        return operation.object
+
+    def _commit(self, served: Served, obj: Object, dry_run: bool) -> Object:
+        if dry_run:
+            return obj
+        return served.shown(
+            self.store.put(served.storage, obj if served.to_storage is None else served.to_storage(obj))
+        )
+
+    def _namespace(self, served: Served, namespace: str, given: Mapping[str, Any]) -> str:
+        """The namespace a write goes to, from the URL or the body."""
+        if not served.resource.namespaced:
+            return ""
+        own = given.get("namespace") or namespace
+        if namespace and own != namespace:
+            raise refusals.bad_request(
+                f"the namespace of the provided object does not match the namespace sent on the request: {own}"
+            )
+        if not own:
+            raise refusals.bad_request("an empty namespace may not be set during creation")
+        return str(own)
+
+    def _require_open(self, resource: Resource, namespace: str, name: str) -> None:
+        """Refuse new content for a namespace that does not exist or is on its way out."""
+        if not namespace:
+            return
+        home = self.store.get(NAMESPACES, "", namespace)
+        if home is None:
+            raise refusals.not_found(NAMESPACES, namespace)
+        if "deletionTimestamp" in home["metadata"]:
+            why = f"unable to create new content in namespace {namespace} because it is being terminated"
+            raise refusals.forbidden(resource, name, why)
+
+    def _delete_namespace(self, old: Object, marked: Object) -> Object:
+        name = old["metadata"]["name"]
+        if not self.store.contents(name):
+            return self.store.remove(NAMESPACES, "", name)
+        if "deletionTimestamp" not in old["metadata"]:
+            marked = self.store.put(NAMESPACES, {**marked, "status": {"phase": "Terminating"}})
+            self._delete_each(self.store.contents(name))
+        return self.store.get(NAMESPACES, "", name) or marked
+
+    def _delete_definition(self, old: Object) -> Object:
+        storage = crds.storage_of(old)
+        objects = list(self.store.list(storage))
+        if objects:
+            self._draining[storage] = old["metadata"]["name"]
+            self._delete_each((storage, obj) for obj in objects)
+            return self.store.get(crds.RESOURCE, "", old["metadata"]["name"]) or old
+        return self.store.remove(crds.RESOURCE, "", old["metadata"]["name"])
+
+    def _delete_each(self, doomed: Iterable[tuple[Resource, Object]]) -> None:
+        """Background deletion of what a namespace or a CustomResourceDefinition takes with it, pods without grace."""
+        for resource, obj in list(doomed):
+            meta = obj["metadata"]
+            if self.store.get(resource, meta.get("namespace", ""), meta["name"]) is not None:
+                self.delete(resource, meta.get("namespace", ""), meta["name"], grace_seconds=0)
+
+    def _release(self, event: Event) -> None:
+        """Let a namespace or a CustomResourceDefinition go once the last object that kept it is gone."""
+        namespace = event.object["metadata"].get("namespace", "")
+        home = self.store.get(NAMESPACES, "", namespace) if namespace else None
+        if home is not None and "deletionTimestamp" in home["metadata"] and not self.store.contents(namespace):
+            self.store.remove(NAMESPACES, "", namespace)
+        if event.resource not in self._draining or any(True for _ in self.store.list(event.resource)):
+            return
+        definition = self._draining.pop(event.resource)
+        if self.store.get(crds.RESOURCE, "", definition) is not None:
+            self.store.remove(crds.RESOURCE, "", definition)
+
+    def _follow(self, event: Event) -> None:
+        if event.type == "DELETED":
+            self._release(event)
+        if event.resource == crds.RESOURCE:
+            for served in crds.served_by(event.previous or event.object):
+                self._served.pop(served.resource, None)
+            if event.type != "DELETED":
+                self._served.update((served.resource, served) for served in crds.served_by(event.object))

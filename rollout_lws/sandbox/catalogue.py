@@ -1,0 +1,198 @@
+"""What the sandbox serves before any CustomResourceDefinition is installed, and how each kind may be used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rollout_lws.objects import resources as known
+from rollout_lws.objects.resources import Resource
+
+if TYPE_CHECKING:
+    from rollout_lws.sandbox.schema import Schema
+
+Convert = Callable[[dict[str, Any]], dict[str, Any]]
+
+SERVICE_ACCOUNTS = Resource("", "v1", "ServiceAccount", "serviceaccounts")
+PERSISTENT_VOLUMES = Resource("", "v1", "PersistentVolume", "persistentvolumes", namespaced=False)
+ENDPOINTS = Resource("", "v1", "Endpoints", "endpoints")
+DEPLOYMENTS = Resource("apps", "v1", "Deployment", "deployments")
+REPLICA_SETS = Resource("apps", "v1", "ReplicaSet", "replicasets")
+HORIZONTAL_POD_AUTOSCALERS = Resource("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers")
+INGRESSES = Resource("networking.k8s.io", "v1", "Ingress", "ingresses")
+POD_DISRUPTION_BUDGETS = Resource("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets")
+GATEWAY_CLASSES = Resource("gateway.networking.k8s.io", "v1", "GatewayClass", "gatewayclasses", namespaced=False)
+GATEWAYS = Resource("gateway.networking.k8s.io", "v1", "Gateway", "gateways")
+HTTP_ROUTES = Resource("gateway.networking.k8s.io", "v1", "HTTPRoute", "httproutes")
+INFERENCE_POOLS = Resource("inference.networking.k8s.io", "v1", "InferencePool", "inferencepools")
+VIRTUAL_SERVICES = Resource("networking.istio.io", "v1", "VirtualService", "virtualservices")
+DESTINATION_RULES = Resource("networking.istio.io", "v1", "DestinationRule", "destinationrules")
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Where the scale subresource finds its numbers, as dotted paths; ``selector`` is empty when there is none."""
+
+    spec_replicas: str = "spec.replicas"
+    status_replicas: str = "status.replicas"
+    selector: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One printer column; ``priority`` above 0 shows it only with ``-o wide``."""
+
+    name: str
+    type: str
+    json_path: str
+    description: str = ""
+    format: str = ""
+    priority: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """One resource as this server offers it.
+
+    ``generation``: spec changes are counted in metadata.generation. ``status``: it has a status subresource.
+    ``custom``: it comes from a CustomResourceDefinition, whose compiled ``schema`` validates it.
+    Objects live in the store under ``storage``; ``to_storage``/``from_storage`` translate when that is another version.
+    """
+
+    resource: Resource
+    storage: Resource
+    singular: str
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    status: bool = False
+    generation: bool = False
+    scale: Scale | None = None
+    fields: frozenset[str] = frozenset({"metadata.name", "metadata.namespace"})
+    custom: bool = False
+    schema: Schema | None = None
+    columns: tuple[Column, ...] = ()
+    to_storage: Convert | None = None
+    from_storage: Convert | None = None
+
+    def shown(self, obj: dict[str, Any]) -> dict[str, Any]:
+        """A stored object in this version's form."""
+        return obj if self.from_storage is None else self.from_storage(obj)
+
+
+def _serve(
+    resource: Resource,
+    *short_names: str,
+    status: bool = True,
+    generation: bool = False,
+    scale: Scale | None = None,
+    fields: tuple[str, ...] = (),
+    all_category: bool = False,
+) -> Served:
+    return Served(
+        resource,
+        resource,
+        resource.kind.lower(),
+        short_names,
+        ("all",) if all_category else (),
+        status,
+        generation,
+        scale,
+        frozenset({"metadata.name", "metadata.namespace", *fields}),
+    )
+
+
+_EVENT_FIELDS = (
+    *("involvedObject.kind", "involvedObject.namespace", "involvedObject.name", "involvedObject.uid"),
+    *("involvedObject.apiVersion", "involvedObject.resourceVersion", "involvedObject.fieldPath"),
+    *("reason", "reportingComponent", "source", "type"),
+)
+
+
+def _core_event(event: dict[str, Any]) -> dict[str, Any]:
+    """events.k8s.io/v1 in the form of core/v1, under which both are stored."""
+    names = {
+        "note": "message",
+        "regarding": "involvedObject",
+        "reportingController": "reportingComponent",
+        "deprecatedCount": "count",
+        "deprecatedFirstTimestamp": "firstTimestamp",
+        "deprecatedLastTimestamp": "lastTimestamp",
+        "deprecatedSource": "source",
+    }
+    return {names.get(key, key): value for key, value in event.items()} | {"apiVersion": "v1"}
+
+
+def _new_event(event: dict[str, Any]) -> dict[str, Any]:
+    names = {
+        "message": "note",
+        "involvedObject": "regarding",
+        "reportingComponent": "reportingController",
+        "count": "deprecatedCount",
+        "firstTimestamp": "deprecatedFirstTimestamp",
+        "lastTimestamp": "deprecatedLastTimestamp",
+        "source": "deprecatedSource",
+    }
+    return {names.get(key, key): value for key, value in event.items()} | {"apiVersion": "events.k8s.io/v1"}
+
+
+_SELECTOR_SCALE = Scale(selector="spec.selector")
+
+BUILTINS: tuple[Served, ...] = (
+    _serve(known.NAMESPACES, "ns", fields=("status.phase",)),
+    _serve(known.NODES, "no", fields=("spec.unschedulable",)),
+    _serve(
+        known.PODS,
+        "po",
+        generation=True,
+        fields=("spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "status.phase", "status.podIP"),
+        all_category=True,
+    ),
+    _serve(known.SERVICES, "svc", fields=("spec.clusterIP", "spec.type"), all_category=True),
+    _serve(known.CORE_EVENTS, "ev", status=False, fields=_EVENT_FIELDS),
+    _serve(known.CONFIG_MAPS, "cm", status=False),
+    _serve(known.SECRETS, status=False, fields=("type",)),
+    _serve(SERVICE_ACCOUNTS, "sa", status=False),
+    _serve(ENDPOINTS, "ep", status=False),
+    _serve(known.PERSISTENT_VOLUME_CLAIMS, "pvc"),
+    _serve(PERSISTENT_VOLUMES, "pv"),
+    _serve(known.STATEFUL_SETS, "sts", generation=True, scale=_SELECTOR_SCALE, all_category=True),
+    _serve(DEPLOYMENTS, "deploy", generation=True, scale=_SELECTOR_SCALE, all_category=True),
+    _serve(REPLICA_SETS, "rs", generation=True, scale=_SELECTOR_SCALE, all_category=True),
+    _serve(known.CONTROLLER_REVISIONS, status=False),
+    _serve(known.ENDPOINT_SLICES, status=False, generation=True),
+    Served(
+        resource=known.EVENTS,
+        storage=known.CORE_EVENTS,
+        singular="event",
+        short_names=("ev",),
+        fields=frozenset({"metadata.name", "metadata.namespace", "reason", "type"}),
+        to_storage=_core_event,
+        from_storage=_new_event,
+    ),
+    _serve(known.LEASES, status=False),
+    _serve(known.CUSTOM_RESOURCE_DEFINITIONS, "crd", "crds", generation=True),
+    _serve(HORIZONTAL_POD_AUTOSCALERS, "hpa", all_category=True),
+    _serve(INGRESSES, "ing", generation=True),
+    _serve(POD_DISRUPTION_BUDGETS, "pdb", generation=True),
+    _serve(GATEWAY_CLASSES, "gc", generation=True),
+    _serve(GATEWAYS, "gtw", generation=True),
+    _serve(HTTP_ROUTES, generation=True),
+    _serve(INFERENCE_POOLS, "infpool", generation=True),
+    _serve(VIRTUAL_SERVICES, "vs", generation=True),
+    _serve(DESTINATION_RULES, "dr", generation=True),
+)
+
+
+def value_at(obj: Mapping[str, Any], path: str) -> Any:
+    """What stands at a dotted path, None when nothing does."""
+    value: Any = obj
+    for part in path.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value
+
+
+def with_value(obj: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
+    """``obj`` with ``value`` at a dotted path; only the dicts on the way are new."""
+    head, _, rest = path.partition(".")
+    return {**obj, head: with_value(obj.get(head) or {}, rest, value) if rest else value}

@@ -1,0 +1,149 @@
+"""Who owns which field: metadata.managedFields and server-side apply.
+
+Updates are tracked only for writers that name themselves, so that behaviours running in the process pay nothing for it.
+As in Kubernetes, the first apply to an object without records makes "before-first-apply" the owner of all it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rollout_lws.errors import ApiError
+from rollout_lws.sandbox import fieldpaths
+from rollout_lws.sandbox.catalogue import Served
+from rollout_lws.sandbox.fieldpaths import Paths
+
+Object = dict[str, Any]
+
+
+def track(old: Object | None, new: Object, manager: str, subresource: str, now: str) -> Object:
+    """``new`` with the fields that differ from ``old`` recorded as ``manager``'s, taken from all others."""
+    before = fieldpaths.paths(old or {})
+    after = fieldpaths.paths(new)
+    changed = {path for path in after if fieldpaths.value_at(old or {}, path) != fieldpaths.value_at(new, path)}
+    gone = before - after
+    if not changed and not gone:
+        return new
+    entries = _entries(old)
+    name = manager or "unknown"
+    mine = _Entry.find(entries, name, "Update", subresource)
+    if mine is None:
+        mine = _Entry(name, "Update", subresource, new["apiVersion"], now, frozenset())
+        entries.append(mine)
+    made = [
+        entry.owning((entry.paths | changed if entry is mine else entry.paths - changed) - gone, now)
+        for entry in entries
+    ]
+    return _recorded(new, made)
+
+
+def apply(
+    served: Served,
+    old: Object | None,
+    config: Mapping[str, Any],
+    manager: str,
+    force: bool,
+    subresource: str,
+    now: str,
+) -> Object:
+    """Server-side apply of ``config`` onto ``old``; ApiError 409 names the fields that others own with other values."""
+    if (config.get("metadata") or {}).get("managedFields"):
+        raise ApiError(400, "BadRequest", "metadata.managedFields must be nil")
+    root = None if served.schema is None else served.schema.root
+    wanted = fieldpaths.paths(config, root)
+    entries = _entries(old)
+    if old is not None and not entries:
+        everything = fieldpaths.paths(old, root)
+        entries = [_Entry("before-first-apply", "Update", "", old["apiVersion"], now, everything)]
+    mine = _Entry.find(entries, manager, "Apply", subresource)
+    if mine is None:
+        mine = _Entry(manager, "Apply", subresource, served.resource.api_version, now, frozenset())
+        entries.append(mine)
+    live = old or {}
+    differing = {path for path in wanted if fieldpaths.value_at(live, path) != fieldpaths.value_at(config, path)}
+    contested = {entry: entry.paths & differing for entry in entries if entry is not mine and entry.paths & differing}
+    if contested and not force:
+        raise _conflict(contested)
+    abandoned = mine.paths - wanted
+    others: Paths = frozenset().union(*(entry.paths for entry in entries if entry is not mine))
+    merged = fieldpaths.merge(live, config, root)
+    for path in sorted(abandoned - others, key=len, reverse=True):
+        merged = fieldpaths.without(merged, path)
+    merged["metadata"] = {**(live.get("metadata") or {}), **merged["metadata"]}
+    made = [
+        entry.owning(wanted, now)
+        if entry is mine
+        else entry.owning(entry.paths - contested.get(entry, frozenset()), now)
+        for entry in entries
+    ]
+    return _recorded(merged, made)
+
+
+class _Entry:
+    """One record of managedFields."""
+
+    __slots__ = ("api_version", "manager", "operation", "paths", "subresource", "time")
+
+    def __init__(
+        self, manager: str, operation: str, subresource: str, api_version: str, time: str, paths: Paths
+    ) -> None:
+        self.manager = manager
+        self.operation = operation
+        self.subresource = subresource
+        self.api_version = api_version
+        self.time = time
+        self.paths = paths
+
+    @staticmethod
+    def find(entries: list[_Entry], manager: str, operation: str, subresource: str) -> _Entry | None:
+        wanted = (manager, operation, subresource)
+        return next((entry for entry in entries if (entry.manager, entry.operation, entry.subresource) == wanted), None)
+
+    def owning(self, paths: Paths, now: str) -> _Entry:
+        """This record with other fields; its time moves only when they differ."""
+        if paths == self.paths:
+            return self
+        return _Entry(self.manager, self.operation, self.subresource, self.api_version, now, paths)
+
+    def encoded(self) -> Object:
+        record = {
+            "manager": self.manager,
+            "operation": self.operation,
+            "apiVersion": self.api_version,
+            "time": self.time,
+            "fieldsType": "FieldsV1",
+            "fieldsV1": fieldpaths.encode(self.paths),
+        }
+        return record | ({"subresource": self.subresource} if self.subresource else {})
+
+
+def _entries(obj: Object | None) -> list[_Entry]:
+    records = ((obj or {}).get("metadata") or {}).get("managedFields") or ()
+    return [
+        _Entry(
+            record["manager"],
+            record["operation"],
+            record.get("subresource", ""),
+            record["apiVersion"],
+            record["time"],
+            fieldpaths.decode(record["fieldsV1"]),
+        )
+        for record in records
+    ]
+
+
+def _recorded(obj: Object, entries: list[_Entry]) -> Object:
+    records = [entry.encoded() for entry in entries if entry.paths]
+    return {**obj, "metadata": {**obj["metadata"], "managedFields": records}}
+
+
+def _conflict(contested: Mapping[_Entry, Paths]) -> ApiError:
+    total = sum(len(paths) for paths in contested.values())
+    parts = []
+    for entry, paths in contested.items():
+        using = f" using {entry.api_version}" if entry.operation == "Update" else ""
+        listed = "\n- ".join(sorted(fieldpaths.shown(path) for path in paths))
+        parts.append(f'conflicts with "{entry.manager}"{using}:\n- {listed}')
+    word = "conflict" if total == 1 else "conflicts"
+    return ApiError(409, "Conflict", f"Apply failed with {total} {word}: " + "\n".join(parts))

@@ -1,0 +1,1 @@
+"""What makes the embedded cluster behave: Kubernetes' and LeaderWorkerSet's controllers, small and deterministic."""

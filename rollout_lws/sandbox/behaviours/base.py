@@ -1,0 +1,133 @@
+"""The shape that all behaviours share: a frozen view of a few objects and the time in, writes as values out.
+
+Nothing here knows where the objects come from, so that the same controllers run inside the sandbox and as ordinary
+clients of any API server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Protocol, TypeAlias
+
+from rollout_lws.objects.resources import Resource
+from rollout_lws.objects.writes import Write
+
+Object: TypeAlias = Mapping[str, Any]
+#: What one decision is about: namespace and name, or whatever identifies it to the behaviour.
+Key: TypeAlias = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a decision wants: writes in order, and the epoch second at which to look again without being woken."""
+
+    writes: tuple[Write, ...] = ()
+    wake_at: float | None = None
+
+
+NOTHING = Outcome()
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One object as it is (``deleted``: as it last was) and as it was before, None when it is new."""
+
+    resource: Resource
+    object: Object
+    previous: Object | None
+    deleted: bool = False
+
+
+class View(Protocol):
+    """Read access by name, owner and labels; every answer is in a deterministic order."""
+
+    def get(self, resource: Resource, namespace: str, name: str) -> Object | None: ...
+
+    def owned(self, uid: str, resource: Resource) -> list[Object]:
+        """Objects of ``resource`` that name the object with ``uid`` as an owner."""
+        ...
+
+    def dependants(self, uid: str) -> list[tuple[Resource, Object]]:
+        """Objects of any kind that name the object with ``uid`` as an owner."""
+        ...
+
+    def select(self, resource: Resource, namespace: str, labels: Mapping[str, str]) -> list[Object]:
+        """Objects in a namespace with all of ``labels`` (at least one)."""
+        ...
+
+    def list(self, resource: Resource, namespace: str = "") -> list[Object]:
+        """All objects of a resource, of one namespace when given: for kinds of which there are few."""
+        ...
+
+    def find(self, uid: str) -> tuple[Resource, Object] | None:
+        """The object with ``uid``."""
+        ...
+
+
+class Behaviour(Protocol):
+    """One controller. ``wakes`` tells which keys a change concerns, ``decide`` what to do about one of them."""
+
+    @property
+    def name(self) -> str: ...
+
+    def wakes(self, change: Change, view: View) -> Iterable[Key]: ...
+
+    def decide(self, key: Key, view: View, now: float) -> Outcome: ...
+
+
+def micro_time(now: float) -> str:
+    """Epoch seconds as a Kubernetes MicroTime."""
+    return datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def labels_of(obj: Object) -> Mapping[str, str]:
+    return obj["metadata"].get("labels") or {}
+
+
+def annotations_of(obj: Object) -> Mapping[str, str]:
+    return obj["metadata"].get("annotations") or {}
+
+
+def terminating(obj: Object) -> bool:
+    return bool(obj["metadata"].get("deletionTimestamp"))
+
+
+def key_of(obj: Object) -> tuple[str, str]:
+    metadata = obj["metadata"]
+    return metadata.get("namespace", ""), metadata["name"]
+
+
+def controller_of(obj: Object) -> Mapping[str, Any] | None:
+    """The ownerReference of the one owner that manages this object."""
+    for owner in obj["metadata"].get("ownerReferences") or ():
+        if owner.get("controller"):
+            return dict(owner)
+    return None
+
+
+def controlled_by(obj: Object, uid: str) -> bool:
+    owner = controller_of(obj)
+    return owner is not None and owner["uid"] == uid
+
+
+def owner_reference(resource: Resource, owner: Object) -> dict[str, Any]:
+    """A controlling, blocking ownerReference to ``owner``."""
+    return {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "name": owner["metadata"]["name"],
+        "uid": owner["metadata"]["uid"],
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def has_condition(obj: Object, kind: str) -> bool:
+    conditions = (obj.get("status") or {}).get("conditions") or ()
+    return any(condition["type"] == kind and condition["status"] == "True" for condition in conditions)
+
+
+def running_and_ready(pod: Object) -> bool:
+    return (pod.get("status") or {}).get("phase") == "Running" and has_condition(pod, "Ready")

@@ -1,0 +1,66 @@
+"""The whole cluster around the API server: all behaviours, their webhooks and the nodes, put together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from rollout_lws.objects.resources import NODES
+from rollout_lws.sandbox.apiserver import ApiServer
+from rollout_lws.sandbox.behaviours import lws_admission, lws_pod_admission, nodes
+from rollout_lws.sandbox.behaviours.endpoint_slices import EndpointSlices
+from rollout_lws.sandbox.behaviours.faults import Timing
+from rollout_lws.sandbox.behaviours.garbage_collector import GarbageCollector
+from rollout_lws.sandbox.behaviours.kubelet import Kubelet
+from rollout_lws.sandbox.behaviours.lws import LeaderWorkerSets
+from rollout_lws.sandbox.behaviours.lws_pods import GroupPods
+from rollout_lws.sandbox.behaviours.nodes import Scheduler
+from rollout_lws.sandbox.behaviours.runner import Runner
+from rollout_lws.sandbox.behaviours.statefulset import StatefulSets, Variant
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """``nodes`` with ``gpus_per_node`` accelerators each, the pods' ``timing``, and the StatefulSet controller."""
+
+    nodes: int = 8
+    gpus_per_node: int = 8
+    timing: Timing = field(default_factory=Timing)
+    stateful_sets: Variant = "legacy"
+
+
+class Cluster:
+    """A Kubernetes cluster with LeaderWorkerSet v0.10 on top of ``server``, whose CRDs must be installed by then.
+
+    ``start`` needs a running event loop; ``stop`` ends everything and raises what went wrong inside, if anything did.
+    """
+
+    def __init__(self, server: ApiServer, options: Options | None = None) -> None:
+        self.server = server
+        self.options = options or Options()
+        self.runner = Runner(
+            server,
+            (
+                GarbageCollector(),
+                Scheduler(self.options.timing),
+                Kubelet(self.options.timing),
+                StatefulSets(self.options.stateful_sets),
+                LeaderWorkerSets(),
+                GroupPods(),
+                EndpointSlices(),
+            ),
+        )
+
+    def start(self) -> None:
+        self.server.admission += [lws_admission.admit, lws_pod_admission.admit]
+        self.runner.start()
+        for number in range(self.options.nodes):
+            body = nodes.node(number, self.options.gpus_per_node)
+            name = body["metadata"]["name"]
+            self.server.create(NODES, body)
+            status = nodes.ready_status(body, self.server.clock())
+            self.server.patch(NODES, "", name, {"status": status}, subresource="status")
+
+    def stop(self) -> None:
+        for hook in (lws_admission.admit, lws_pod_admission.admit):
+            self.server.admission.remove(hook)
+        self.runner.stop()

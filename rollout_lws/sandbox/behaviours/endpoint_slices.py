@@ -1,0 +1,137 @@
+"""One EndpointSlice for each Service with a selector: who would get its traffic."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from rollout_lws.objects.resources import ENDPOINT_SLICES, PODS, SERVICES
+from rollout_lws.objects.writes import Create, Replace
+from rollout_lws.sandbox.behaviours.base import (
+    NOTHING,
+    Change,
+    Key,
+    Object,
+    Outcome,
+    View,
+    has_condition,
+    key_of,
+    labels_of,
+    owner_reference,
+    terminating,
+)
+from rollout_lws.sandbox.behaviours.revisions import short_hash
+
+_SERVICE_NAME = "kubernetes.io/service-name"
+_MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    service: Object
+    pods: tuple[Object, ...]
+    slice: Object | None
+
+
+class EndpointSlices:
+    """Woken by Services, their slices, and pods whose labels, address or readiness changed."""
+
+    name = "endpoint-slices"
+
+    def wakes(self, change: Change, view: View) -> Iterable[Key]:
+        if change.resource == SERVICES:
+            return (key_of(change.object),)
+        if change.resource == ENDPOINT_SLICES:
+            service = labels_of(change.object).get(_SERVICE_NAME)
+            return ((change.object["metadata"]["namespace"], service),) if service else ()
+        if change.resource != PODS:
+            return ()
+        now = None if change.deleted else _fingerprint(change.object)
+        before = None if change.previous is None else _fingerprint(change.previous)
+        if now == before:
+            return ()
+        services = view.list(SERVICES, change.object["metadata"]["namespace"])
+        versions = [item for item in (change.object, change.previous) if item is not None]
+        return [key_of(service) for service in services if any(_selects(service, pod) for pod in versions)]
+
+    def decide(self, key: Key, view: View, now: float) -> Outcome:  # noqa: ARG002 (it does not depend on time)
+        service = view.get(SERVICES, *key)
+        selector = (service["spec"].get("selector") or {}) if service else {}
+        if service is None or not selector or terminating(service):
+            return NOTHING
+        pods = view.select(PODS, key[0], selector)
+        return decide(Snapshot(service, tuple(pods), view.get(ENDPOINT_SLICES, key[0], _slice_name(service))))
+
+
+def decide(seen: Snapshot) -> Outcome:
+    body = _slice(seen.service, [_endpoint(seen.service, pod) for pod in seen.pods if _address(pod)])
+    if seen.slice is None:
+        return Outcome((Create(ENDPOINT_SLICES, body, "endpoints of a Service"),))
+    if all(seen.slice.get(key) == body[key] for key in ("endpoints", "ports")):
+        return NOTHING
+    changed = {**seen.slice, "endpoints": body["endpoints"], "ports": body["ports"]}
+    return Outcome((Replace(ENDPOINT_SLICES, changed, "endpoints changed"),))
+
+
+def _fingerprint(pod: Object) -> tuple[Any, ...] | None:
+    """What an endpoint is made of; None while the pod cannot be one."""
+    address = _address(pod)
+    return (address, has_condition(pod, "Ready"), terminating(pod), labels_of(pod)) if address else None
+
+
+def _address(pod: Object) -> str:
+    status = pod.get("status") or {}
+    return "" if status.get("phase") in ("Succeeded", "Failed") else str(status.get("podIP") or "")
+
+
+def _selects(service: Object, pod: Object) -> bool:
+    selector, labels = service["spec"].get("selector") or {}, labels_of(pod)
+    return bool(selector) and all(labels.get(key) == value for key, value in selector.items())
+
+
+def _endpoint(service: Object, pod: Object) -> dict[str, Any]:
+    serving, going = has_condition(pod, "Ready"), terminating(pod)
+    ready = bool(service["spec"].get("publishNotReadyAddresses")) or (serving and not going)
+    namespace, name = key_of(pod)
+    return {
+        "addresses": [_address(pod)],
+        "conditions": {"ready": ready, "serving": serving, "terminating": going},
+        "nodeName": pod["spec"].get("nodeName", ""),
+        "targetRef": {"kind": PODS.kind, "namespace": namespace, "name": name, "uid": pod["metadata"]["uid"]},
+    }
+
+
+def _slice_name(service: Object) -> str:
+    """The same name for the same Service object, so that a repeated create finds its own slice."""
+    return f"{service['metadata']['name']}-{short_hash(service['metadata']['uid'])[:5]}"
+
+
+def _slice(service: Object, endpoints: list[dict[str, Any]]) -> dict[str, Any]:
+    namespace, name = key_of(service)
+    labels = {_SERVICE_NAME: name, _MANAGED_BY: "endpointslice-controller.k8s.io"}
+    if service["spec"].get("clusterIP") == "None":
+        labels["service.kubernetes.io/headless"] = ""
+    return {
+        "apiVersion": ENDPOINT_SLICES.api_version,
+        "kind": ENDPOINT_SLICES.kind,
+        "metadata": {
+            "name": _slice_name(service),
+            "namespace": namespace,
+            "labels": labels,
+            "ownerReferences": [owner_reference(SERVICES, service)],
+        },
+        "addressType": "IPv4",
+        "endpoints": endpoints,
+        "ports": [_port(port) for port in service["spec"].get("ports") or ()],
+    }
+
+
+def _port(port: dict[str, Any]) -> dict[str, Any]:
+    """A port as the slice lists it; a named target stands for itself, since pods here listen nowhere."""
+    target = port.get("targetPort")
+    return {
+        "name": port.get("name", ""),
+        "port": target if isinstance(target, int) else port["port"],
+        "protocol": port.get("protocol", "TCP"),
+    }

@@ -1,0 +1,86 @@
+"""How a pod is told to behave: annotations on its template, so that a "bad version" is just another template."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Literal, TypeAlias
+
+from rollout_lws.errors import UsageError
+from rollout_lws.objects.resources import LWS_WORKER_INDEX
+from rollout_lws.sandbox.behaviours.base import Object, annotations_of, labels_of
+from rollout_lws.sandbox.behaviours.durations import seconds
+
+PREFIX = "sandbox.rollouts.kruise.io/"
+
+Failure: TypeAlias = Literal["ImagePullBackOff", "CrashLoopBackOff", "NeverReady", "Unschedulable"]
+_FAILURES: tuple[Failure, ...] = ("ImagePullBackOff", "CrashLoopBackOff", "NeverReady", "Unschedulable")
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """What pods do without annotations, in seconds; ``speed`` 10 makes everything take a tenth of its time."""
+
+    ready_after: float = 1.0
+    terminate_after: float = 0.2
+    speed: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """One pod's life, in seconds of the sandbox's clock; ``problem`` is why an annotation was not understood."""
+
+    ready_after: float
+    terminate_after: float
+    failure: Failure | None = None
+    crash_after: float | None = None
+    problem: str = ""
+
+
+def script_of(pod: Object, timing: Timing) -> Script:
+    """What the annotations say; a pod whose annotations cannot be read never becomes ready and says why."""
+    annotations = annotations_of(pod)
+
+    def duration(name: str, default: float) -> float:
+        text = annotations.get(PREFIX + name)
+        try:
+            return (default if text is None else seconds(text)) / timing.speed
+        except UsageError as error:
+            raise UsageError(f"annotation {PREFIX}{name}: {error}") from None
+
+    try:
+        ready_after = duration("ready-after", timing.ready_after)
+        terminate_after = duration("terminate-after", timing.terminate_after)
+        crash_after = duration("crash-after", 0.0) if PREFIX + "crash-after" in annotations else None
+        if crash_after == 0:
+            raise UsageError(f"annotation {PREFIX}crash-after must be more than 0 s")
+        failure = _failure(pod)
+        if not _meant(pod):
+            failure, crash_after = None, None
+    except UsageError as error:
+        return Script(timing.ready_after, timing.terminate_after / timing.speed, "NeverReady", problem=str(error))
+    return Script(ready_after, terminate_after, failure or _bad_image(pod), crash_after)
+
+
+def _failure(pod: Object) -> Failure | None:
+    text = annotations_of(pod).get(PREFIX + "fail")
+    if text is None:
+        return None
+    for known in _FAILURES:
+        if text == known:
+            return known
+    raise UsageError(f'annotation {PREFIX}fail: "{text}" is not one of {", ".join(_FAILURES)}')
+
+
+def _meant(pod: Object) -> bool:
+    """Whether ``fail-on`` (leader, worker or a glob of the pod's name) covers this pod; without it all are covered."""
+    where = annotations_of(pod).get(PREFIX + "fail-on")
+    if where in ("leader", "worker"):
+        return (labels_of(pod).get(LWS_WORKER_INDEX) == "0") == (where == "leader")
+    return where is None or fnmatchcase(pod["metadata"]["name"], where)
+
+
+def _bad_image(pod: Object) -> Failure | None:
+    images = (str(container.get("image", "")) for container in pod["spec"]["containers"])
+    tags = (image.rpartition("/")[2].partition(":")[2] for image in images)
+    return "NeverReady" if any(tag.startswith("bad") for tag in tags) else None

@@ -1,0 +1,177 @@
+"""Runs behaviours against the in-memory API server on the current event loop.
+
+Changes wake keys, a key is decided on in a turn of its own, first come first served, and its writes are carried out at
+once. There are no threads, no polling and no chance: the same writes at the same times give the same history.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from rollout_lws.errors import ApiError
+from rollout_lws.objects.resources import CORE_EVENTS
+from rollout_lws.objects.writes import Create, Delete, Patch, Replace, Write
+from rollout_lws.sandbox.apiserver import ApiServer
+from rollout_lws.sandbox.behaviours.base import Behaviour, Change, Key
+from rollout_lws.sandbox.behaviours.index import Index
+from rollout_lws.sandbox.store import Event
+
+_log = logging.getLogger(__name__)
+
+_Item: TypeAlias = tuple[int, Key]
+
+#: Seconds to wait after the second refusal of a key in a row, and at most.
+_FIRST_BACK_OFF, _LONGEST_BACK_OFF = 0.005, 10.0
+
+
+class Runner:
+    """Binds ``behaviours`` to ``server``; to be started inside a running event loop.
+
+    ``errors`` holds what a behaviour raised though it should not have; ``stop`` raises it.
+    """
+
+    def __init__(self, server: ApiServer, behaviours: Sequence[Behaviour]) -> None:
+        self.server = server
+        self.view = Index()
+        self.errors: list[Exception] = []
+        self._behaviours = behaviours
+        self._queue: deque[_Item] = deque()
+        self._queued: set[_Item] = set()
+        self._timers: dict[_Item, tuple[float, asyncio.TimerHandle]] = {}
+        self._reached: dict[_Item, float] = {}
+        self._refusals: dict[_Item, int] = {}
+        self._turn: asyncio.Handle | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._unsubscribe: Callable[[], None] | None = None
+
+    def start(self) -> None:
+        """Take in what the server holds and follow it from now on."""
+        self._loop = asyncio.get_running_loop()
+        for storage in {served.storage: None for served in self.server.served}:
+            for obj in self.server.store.list(storage):
+                self._take(Event("ADDED", storage, obj, None, 0))
+        self._unsubscribe = self.server.store.subscribe(self._take)
+
+    def stop(self) -> None:
+        """End all activity; raises the unexpected errors since the start as one ExceptionGroup."""
+        if self._unsubscribe is not None:
+            self._unsubscribe()
+            self._unsubscribe = None
+        for _, timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
+        self._queue.clear()
+        self._queued.clear()
+        if self._turn is not None:
+            self._turn.cancel()
+            self._turn = None
+        if self.errors:
+            raise ExceptionGroup("sandbox behaviours failed", self.errors)
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is left to do before the next timer or change."""
+        return not self._queue
+
+    def _take(self, event: Event) -> None:
+        if event.resource == CORE_EVENTS:
+            return
+        change = Change(event.resource, event.object, event.previous, event.type == "DELETED")
+        self.view.apply(change)
+        for number, behaviour in enumerate(self._behaviours):
+            try:
+                for key in behaviour.wakes(change, self.view):
+                    self._enqueue((number, key))
+            except Exception as error:
+                self._failed(behaviour, error)
+
+    def _enqueue(self, item: _Item) -> None:
+        if item in self._queued:
+            return
+        self._queued.add(item)
+        self._queue.append(item)
+        if self._turn is None and self._loop is not None:
+            self._turn = self._loop.call_soon(self._take_turn)
+
+    def _take_turn(self) -> None:
+        item = self._queue.popleft()
+        self._queued.discard(item)
+        self._decide(item)
+        self._turn = self._loop.call_soon(self._take_turn) if self._queue and self._loop is not None else None
+
+    def _decide(self, item: _Item) -> None:
+        number, key = item
+        behaviour = self._behaviours[number]
+        now = max(self.server.clock(), self._reached.pop(item, 0.0))
+        try:
+            outcome = behaviour.decide(key, self.view, now)
+            self._arm(item, outcome.wake_at)
+            for write in outcome.writes:
+                carry_out(self.server, write)
+        except ApiError as error:
+            self._retry(item, error)
+        except Exception as error:
+            self._failed(behaviour, error)
+        else:
+            self._refusals.pop(item, None)
+
+    def _retry(self, item: _Item, error: ApiError) -> None:
+        """At once the first time when the world has moved on; otherwise later and later."""
+        refusals = self._refusals[item] = self._refusals.get(item, 0) + 1
+        if error.code in (404, 409) and refusals == 1:
+            self._enqueue(item)
+            return
+        if error.code not in (404, 409):
+            _log.warning("write refused behaviour=%s key=%s: %s", self._behaviours[item[0]].name, item[1], error)
+        delay = min(_FIRST_BACK_OFF * 2 ** min(refusals, 20), _LONGEST_BACK_OFF)
+        self._arm(item, self.server.clock() + delay)
+
+    def _failed(self, behaviour: Behaviour, error: Exception) -> None:
+        self.errors.append(error)
+        _log.error("behaviour failed behaviour=%s", behaviour.name, exc_info=error)
+
+    def _arm(self, item: _Item, wake_at: float | None) -> None:
+        known = self._timers.get(item)
+        if known is not None:
+            if known[0] == wake_at:
+                return
+            known[1].cancel()
+            del self._timers[item]
+        if wake_at is not None and self._loop is not None:
+            delay = max(0.0, wake_at - self.server.clock())
+            self._timers[item] = wake_at, self._loop.call_later(delay, self._fire, item, wake_at)
+
+    def _fire(self, item: _Item, wake_at: float) -> None:
+        # Loop and clock round differently: without this a timer could come a moment before its own time, for ever.
+        del self._timers[item]
+        self._reached[item] = wake_at
+        self._enqueue(item)
+
+
+def carry_out(server: ApiServer, write: Write) -> None:
+    """Do one write; ApiError when the server refuses it."""
+    if isinstance(write, Create):
+        server.create(write.resource, write.body)
+    elif isinstance(write, Patch):
+        body = dict(write.body)
+        if write.resource_version is not None:
+            body["metadata"] = {**body.get("metadata", {}), "resourceVersion": write.resource_version}
+        server.patch(write.resource, write.namespace, write.name, body, subresource=write.subresource)
+    elif isinstance(write, Replace):
+        server.replace(write.resource, write.body, subresource=write.subresource)
+    elif isinstance(write, Delete):
+        server.delete(
+            write.resource,
+            write.namespace,
+            write.name,
+            uid=write.uid,
+            resource_version=write.resource_version,
+            propagation=write.propagation,
+            grace_seconds=write.grace_seconds,
+        )
+    else:
+        raise TypeError(f"the sandbox cannot carry out {write!r}")

@@ -1,0 +1,261 @@
+"""The StatefulSet controller of Kubernetes 1.36: stable names, versions by partition, one pod at a time.
+
+``legacy`` is how clusters behave whose MaxUnavailableStatefulSet gate is off (the default); ``max_unavailable`` is the
+gate switched on, with the fixes of 1.37: broken pods of an old version go first and do not use up the budget.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from rollout_lws.objects.resources import CONTROLLER_REVISIONS, PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS
+from rollout_lws.objects.writes import Create, Delete, Patch, Write
+from rollout_lws.sandbox.behaviours import statefulset_pods as pods
+from rollout_lws.sandbox.behaviours.base import (
+    NOTHING,
+    Change,
+    Key,
+    Object,
+    Outcome,
+    View,
+    controlled_by,
+    controller_of,
+    key_of,
+    running_and_ready,
+    terminating,
+)
+from rollout_lws.sandbox.behaviours.revisions import controller_revision, newest, next_number, short_hash
+
+Variant: TypeAlias = Literal["legacy", "max_unavailable"]
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """``occupied`` are the pod names in use by somebody else's pods; ``claims`` the claims that exist."""
+
+    stateful_set: Object
+    pods: tuple[Object, ...]
+    revisions: tuple[Object, ...]
+    occupied: frozenset[str]
+    claims: Mapping[str, Object]
+
+
+class StatefulSets:
+    """Woken by StatefulSets, their pods and their ControllerRevisions."""
+
+    name = "statefulset"
+
+    def __init__(self, variant: Variant = "legacy") -> None:
+        self.variant = variant
+
+    def wakes(self, change: Change, view: View) -> Iterable[Key]:  # noqa: ARG002 (all is in the change)
+        if change.resource == STATEFUL_SETS:
+            return (key_of(change.object),)
+        if change.resource == PODS or (change.resource == CONTROLLER_REVISIONS and change.deleted):
+            owner = controller_of(change.object)
+            if owner and owner["kind"] == STATEFUL_SETS.kind:
+                return ((change.object["metadata"]["namespace"], owner["name"]),)
+        return ()
+
+    def decide(self, key: Key, view: View, now: float) -> Outcome:  # noqa: ARG002 (it does not depend on time)
+        snapshot = observe(view, *key)
+        return decide(snapshot, self.variant) if snapshot else NOTHING
+
+
+def observe(view: View, namespace: str, name: str) -> Snapshot | None:
+    stateful_set = view.get(STATEFUL_SETS, namespace, name)
+    if stateful_set is None or terminating(stateful_set):
+        return None
+    uid = stateful_set["metadata"]["uid"]
+    own = {pod["metadata"]["name"]: pod for pod in view.owned(uid, PODS) if controlled_by(pod, uid)}
+    names = [f"{name}-{ordinal}" for ordinal in _ordinals(stateful_set["spec"])]
+    claims: dict[str, Object] = {}
+    for template in stateful_set["spec"].get("volumeClaimTemplates") or ():
+        for pod_name in {*names, *own}:
+            claim = view.get(PERSISTENT_VOLUME_CLAIMS, namespace, pods.claim_name(template, pod_name))
+            if claim is not None:
+                claims[claim["metadata"]["name"]] = claim
+    return Snapshot(
+        stateful_set,
+        tuple(own.values()),
+        tuple(item for item in view.owned(uid, CONTROLLER_REVISIONS) if controlled_by(item, uid)),
+        frozenset(item for item in names if item not in own and view.get(PODS, namespace, item) is not None),
+        claims,
+    )
+
+
+def decide(seen: Snapshot, variant: Variant = "legacy") -> Outcome:
+    writes: list[Write] = []
+    stateful_set, spec = seen.stateful_set, seen.stateful_set["spec"]
+    update = _update_revision(seen, writes)
+    recorded = (stateful_set.get("status") or {}).get("currentRevision")
+    current = next((item for item in seen.revisions if item["metadata"]["name"] == recorded), update)
+    slots: dict[int, Object | None] = dict.fromkeys(_ordinals(spec))
+    condemned: list[Object] = []
+    for pod in sorted(seen.pods, key=pods.ordinal_of):
+        ordinal = pods.ordinal_of(pod)
+        if ordinal in slots:
+            slots[ordinal] = pod
+        else:
+            condemned.append(pod)
+    settled = _fill(seen, slots, condemned, current, update, writes)
+    if settled and (spec.get("updateStrategy") or {}).get("type", "RollingUpdate") == "RollingUpdate":
+        writes += [_delete(pod, "of an old version") for pod in _outdated(spec, slots, update, variant)]
+    status = _status(seen, current, update)
+    if status != stateful_set.get("status"):
+        namespace, name = key_of(stateful_set)
+        version = stateful_set["metadata"].get("resourceVersion")
+        writes.append(Patch(STATEFUL_SETS, namespace, name, {"status": status}, "pods changed", version, "status"))
+    writes += _forgotten(seen, current, update)
+    return Outcome(tuple(writes))
+
+
+def _ordinals(spec: Mapping[str, Any]) -> range:
+    start = int((spec.get("ordinals") or {}).get("start", 0))
+    return range(start, start + int(spec.get("replicas", 1)))
+
+
+def _update_revision(seen: Snapshot, writes: list[Write]) -> Object:
+    """The revision of the template; an equal earlier one is used again and becomes the newest."""
+    stateful_set = seen.stateful_set
+    data = {"spec": {"template": {**stateful_set["spec"]["template"], "$patch": "replace"}}}
+    equal = newest(item for item in seen.revisions if item["data"] == data)
+    if equal is None:
+        name = f"{stateful_set['metadata']['name']}-{short_hash(data)}"
+        labels = {
+            **(stateful_set["spec"]["template"].get("metadata", {}).get("labels") or {}),
+            pods.REVISION_HASH: name.rsplit("-", 1)[-1],
+        }
+        number = next_number(seen.revisions)
+        equal = controller_revision(stateful_set, STATEFUL_SETS, name, labels, data, number)
+        writes.append(Create(CONTROLLER_REVISIONS, equal, "the template changed"))
+    elif int(equal["revision"]) != next_number(seen.revisions) - 1:
+        namespace, name = key_of(equal)
+        number = next_number(seen.revisions)
+        writes.append(Patch(CONTROLLER_REVISIONS, namespace, name, {"revision": number}, "the template went back"))
+    return equal
+
+
+def _fill(
+    seen: Snapshot,
+    slots: Mapping[int, Object | None],
+    condemned: list[Object],
+    current: Object,
+    update: Object,
+    writes: list[Write],
+) -> bool:
+    """Make missing pods and delete surplus ones; False when OrderedReady has to wait for one of them first."""
+    spec = seen.stateful_set["spec"]
+    ordered = spec.get("podManagementPolicy", "OrderedReady") == "OrderedReady"
+    partition = _partition(spec)
+    for ordinal, pod in slots.items():
+        if pod is None:
+            writes += _made(seen, current if ordinal < partition else update, ordinal)
+        elif (pod.get("status") or {}).get("phase") in ("Failed", "Succeeded") and not terminating(pod):
+            writes.append(_delete(pod, "it has ended"))
+        if ordered and (pod is None or terminating(pod) or not running_and_ready(pod)):
+            return False
+    for pod in reversed(condemned):
+        if not terminating(pod):
+            writes.append(_delete(pod, "beyond the wanted replicas"))
+        if ordered:
+            return False
+    return True
+
+
+def _made(seen: Snapshot, revision: Object, ordinal: int) -> list[Write]:
+    stateful_set = seen.stateful_set
+    body = pods.pod(stateful_set, revision, ordinal)
+    if body["metadata"]["name"] in seen.occupied:
+        return []  # the end of the other pod wakes us
+    claims = [
+        pods.claim(stateful_set, template, body["metadata"]["name"])
+        for template in stateful_set["spec"].get("volumeClaimTemplates") or ()
+    ]
+    return [
+        *(
+            Create(PERSISTENT_VOLUME_CLAIMS, claim, f"of pod {body['metadata']['name']}")
+            for claim in claims
+            if claim["metadata"]["name"] not in seen.claims
+        ),
+        Create(PODS, body, f"ordinal {ordinal} is missing"),
+    ]
+
+
+def _delete(pod: Object, reason: str) -> Delete:
+    namespace, name = key_of(pod)
+    return Delete(PODS, namespace, name, pod["metadata"]["uid"], reason)
+
+
+def _partition(spec: Mapping[str, Any]) -> int:
+    return int(((spec.get("updateStrategy") or {}).get("rollingUpdate") or {}).get("partition", 0))
+
+
+def _healthy(pod: Object | None) -> bool:
+    return pod is not None and running_and_ready(pod) and not terminating(pod)
+
+
+def _outdated(
+    spec: Mapping[str, Any], slots: Mapping[int, Object | None], update: Object, variant: Variant
+) -> list[Object]:
+    """Pods to delete now so that they come back at the update revision."""
+    start = _ordinals(spec).start
+    targets = [pod for ordinal, pod in slots.items() if ordinal - start >= _partition(spec)][::-1]
+    wanted = update["metadata"]["name"]
+    if variant == "legacy":
+        for pod in targets:
+            if pod is not None and pods.revision_of(pod) != wanted and not terminating(pod):
+                return [pod]
+            if not _healthy(pod):
+                return []
+        return []
+    stale = [pod for pod in targets if pod is not None and pods.revision_of(pod) != wanted and not terminating(pod)]
+    broken = [pod for pod in stale if not _healthy(pod)]
+    unavailable = sum(not _healthy(pod) for pod in slots.values())
+    budget = max(0, _max_unavailable(spec) - unavailable)
+    return [*broken, *[pod for pod in stale if _healthy(pod)][:budget]]
+
+
+def _max_unavailable(spec: Mapping[str, Any]) -> int:
+    value = ((spec.get("updateStrategy") or {}).get("rollingUpdate") or {}).get("maxUnavailable", 1)
+    if isinstance(value, str):
+        return max(1, math.floor(int(value.removesuffix("%")) * int(spec.get("replicas", 1)) / 100))
+    return int(value)
+
+
+def _status(seen: Snapshot, current: Object, update: Object) -> dict[str, Any]:
+    metadata = seen.stateful_set["metadata"]
+    replicas = int(seen.stateful_set["spec"].get("replicas", 1))
+    alive = [pod for pod in seen.pods if not terminating(pod)]
+    ready = sum(running_and_ready(pod) for pod in seen.pods)
+    current_name, update_name = current["metadata"]["name"], update["metadata"]["name"]
+    updated = sum(pods.revision_of(pod) == update_name for pod in alive)
+    if updated == ready == len(seen.pods) == replicas:
+        current_name = update_name
+    return {
+        "observedGeneration": metadata["generation"],
+        "replicas": len(seen.pods),
+        "readyReplicas": ready,
+        "availableReplicas": ready,
+        "currentReplicas": sum(pods.revision_of(pod) == current_name for pod in alive),
+        "updatedReplicas": updated,
+        "currentRevision": current_name,
+        "updateRevision": update_name,
+        "collisionCount": 0,
+    }
+
+
+def _forgotten(seen: Snapshot, current: Object, update: Object) -> list[Write]:
+    """ControllerRevisions beyond revisionHistoryLimit that nothing uses any more, oldest first."""
+    in_use = {current["metadata"]["name"], update["metadata"]["name"], *map(pods.revision_of, seen.pods)}
+    idle = sorted(
+        (item for item in seen.revisions if item["metadata"]["name"] not in in_use), key=lambda item: item["revision"]
+    )
+    limit = int(seen.stateful_set["spec"].get("revisionHistoryLimit", 10))
+    return [
+        Delete(CONTROLLER_REVISIONS, *key_of(item), item["metadata"]["uid"], "beyond revisionHistoryLimit")
+        for item in idle[: max(0, len(idle) - limit)]
+    ]

@@ -7,7 +7,7 @@ the stored object itself and must not be changed either.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,6 +64,7 @@ class ApiServer:
         self._names = metadata.Names(random.Random(seed))
         self._draining: dict[Resource, str] = {}
         self._served = {served.resource: served for served in resources}
+        self._by_path = {_path_key(resource): served for resource, served in self._served.items()}
         self.store.subscribe(self._follow)
         for name in ("default", "kube-system"):
             self.create(NAMESPACES, {"metadata": {"name": name}})
@@ -79,6 +80,10 @@ class ApiServer:
         if found is None:
             raise refusals.no_such_resource()
         return found
+
+    def find(self, group: str, version: str, plural: str) -> Served | None:
+        """What a URL calls by these names, None when nothing does."""
+        return self._by_path.get((group, version, plural))
 
     def now(self) -> str:
         return metadata.timestamp(self.clock())
@@ -178,7 +183,7 @@ class ApiServer:
         force: bool = False,
         dry_run: bool = False,
     ) -> Object:
-        """Patch an object or a subresource of it; server-side apply (``force`` takes others' fields over) may create."""
+        """Patch an object or a subresource of it; apply (``force`` takes others' fields over) may create."""
         served = self.lookup(resource)
         stored = self.store.get(served.storage, namespace, name)
         if content_type == patches.APPLY_PATCH:
@@ -244,7 +249,7 @@ class ApiServer:
         propagation: str = "Background",
         grace_seconds: int | None = None,
         dry_run: bool = False,
-    ) -> list[Object]:
+    ) -> Sequence[Object]:
         doomed = self.list(resource, namespace, label_selector, field_selector)
         for obj in doomed:
             meta = obj["metadata"]
@@ -363,7 +368,7 @@ class ApiServer:
 
     def _delete_each(self, doomed: Iterable[tuple[Resource, Object]]) -> None:
         """Background deletion of what a namespace or a CustomResourceDefinition takes with it, pods without grace."""
-        for resource, obj in list(doomed):
+        for resource, obj in tuple(doomed):
             meta = obj["metadata"]
             if self.store.get(resource, meta.get("namespace", ""), meta["name"]) is not None:
                 self.delete(resource, meta.get("namespace", ""), meta["name"], grace_seconds=0)
@@ -386,5 +391,11 @@ class ApiServer:
         if event.resource == crds.RESOURCE:
             for served in crds.served_by(event.previous or event.object):
                 self._served.pop(served.resource, None)
+                self._by_path.pop(_path_key(served.resource), None)
             if event.type != "DELETED":
-                self._served.update((served.resource, served) for served in crds.served_by(event.object))
+                for served in crds.served_by(event.object):
+                    self._served[served.resource] = self._by_path[_path_key(served.resource)] = served
+
+
+def _path_key(resource: Resource) -> tuple[str, str, str]:
+    return resource.group, resource.version, resource.plural

@@ -122,7 +122,7 @@ def _bound(limit: float, sign: int, strict: bool, text: str) -> Check:
     return _measured((int, float), within, f"should be {text} {limit}")
 
 
-def _measured(types: tuple[type, ...], fine: Callable[[Any], bool], text: str) -> Check:
+def _measured(types: tuple[type[Any], ...], fine: Callable[[Any], bool], text: str) -> Check:
     def check(value: Any, path: str) -> Iterable[str]:
         if not isinstance(value, types) or fine(value):
             return ()
@@ -132,7 +132,7 @@ def _measured(types: tuple[type, ...], fine: Callable[[Any], bool], text: str) -
     return check
 
 
-def _too(types: tuple[type, ...], limit: int, text: str) -> Check:
+def _too(types: tuple[type[Any], ...], limit: int, text: str) -> Check:
     def check(value: Any, path: str) -> Iterable[str]:
         if not isinstance(value, types) or len(value) <= limit:
             return ()

@@ -61,7 +61,7 @@ def _pod(pod: Object) -> Object:
 
 
 def _service(service: Object) -> Object:
-    spec = {"type": "ClusterIP", "sessionAffinity": "None", "internalTrafficPolicy": "Cluster"}
+    spec: Object = {"type": "ClusterIP", "sessionAffinity": "None", "internalTrafficPolicy": "Cluster"}
     spec |= service.get("spec") or {}
     if "ports" in spec:
         spec["ports"] = [{"protocol": "TCP", "targetPort": port.get("port"), **port} for port in (spec["ports"] or ())]

@@ -66,7 +66,7 @@ def finished(obj: Mapping[str, Any], resource: Resource) -> bool:
     meta = obj["metadata"]
     if meta.get("finalizers") or resource == NAMESPACES:
         return False
-    return meta.get("deletionGracePeriodSeconds", 0) == 0
+    return not meta.get("deletionGracePeriodSeconds")
 
 
 def _grace(pod: Mapping[str, Any], asked: int | None) -> int:

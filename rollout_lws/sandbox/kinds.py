@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rollout_lws.objects.resources import CONTROLLER_REVISIONS, NAMESPACES, PODS, SERVICES, STATEFUL_SETS
+from rollout_lws.objects.resources import CONTROLLER_REVISIONS, PODS, SERVICES, STATEFUL_SETS
 from rollout_lws.sandbox import crds, defaults, metadata, refusals
 from rollout_lws.sandbox.catalogue import Served
 
@@ -88,10 +88,9 @@ def _immutable(served: Served, obj: Mapping[str, Any], old: Mapping[str, Any]) -
         return [
             "spec: Forbidden: pod updates may not change fields other than `spec.containers[*].image`,"
             "`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to "
-            "existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
+            "existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 "
+            "if it was previously negative)"
         ]
-    elif served.resource == NAMESPACES:
-        return []
     return []
 
 

@@ -7,7 +7,7 @@ stored dict itself. That makes a read free and lets thousands of writes a second
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -72,11 +72,11 @@ class Store:
             if not namespace or space == namespace:
                 yield self._objects[resource][space][name]
 
-    def dependants(self, uid: str) -> list[tuple[Resource, Object]]:
+    def dependants(self, uid: str) -> Sequence[tuple[Resource, Object]]:
         """What names the object with ``uid`` among its ownerReferences, oldest reference first."""
         return [(key[0], self._objects[key[0]][key[1]][key[2]]) for key in self._by_owner.get(uid, ())]
 
-    def contents(self, namespace: str) -> list[tuple[Resource, Object]]:
+    def contents(self, namespace: str) -> Sequence[tuple[Resource, Object]]:
         """Everything that lives in a namespace."""
         return [
             (resource, obj)
@@ -119,17 +119,17 @@ class Store:
         self._subscribers.append(callback)
         return lambda: self._subscribers.remove(callback)
 
-    def since(self, resource: Resource, version: int) -> list[Event]:
+    def since(self, resource: Resource, version: int) -> Sequence[Event]:
         """Changes of a resource after ``version``, oldest first; ApiError 410 Expired when some are forgotten."""
         horizon = max(self._compacted.get(resource, 0), self._floor)
         if version < horizon:
             raise ApiError(410, "Expired", f"too old resource version: {version} ({horizon})")
-        found: list[Event] = []
+        found: deque[Event] = deque()
         for event in reversed(self._log.get(resource, ())):
             if event.version <= version:
                 break
-            found.append(event)
-        return found[::-1]
+            found.appendleft(event)
+        return found
 
     def compact(self) -> None:
         """Forget the history: a watch from any earlier resourceVersion is answered with 410."""

@@ -1,0 +1,143 @@
+"""Faults on demand: what a test wants to go wrong between a client and the API server.
+
+They touch requests that come through a transport (HTTP or in memory), never the behaviours' calls inside the process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from rollout_lws.errors import ApiError
+
+WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
+
+_REASONS = {
+    409: ("Conflict", "the object has been modified; please apply your changes to the latest version and try again"),
+    410: ("Expired", "too old resource version"),
+    429: ("TooManyRequests", "too many requests, please try again later"),
+    500: ("InternalError", "an error on the server has prevented the request from succeeding"),
+    503: ("ServiceUnavailable", "the server is currently unable to handle the request"),
+    504: ("Timeout", "the server was unable to return a response in the time allotted"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What goes wrong with one request. Seconds are the event loop's.
+
+    ``delay`` comes before all else. ``refusal`` answers instead of the server. ``lost`` gives no answer at all;
+    ``carried_out`` says whether the request was done before its answer was lost. The others are for watches: cut after
+    ``cut_after`` events (0: at once), ``silent`` (open, but nothing comes), each event ``copies`` times and
+    ``event_delay`` late.
+    """
+
+    delay: float = 0.0
+    refusal: ApiError | None = None
+    lost: bool = False
+    carried_out: bool = False
+    cut_after: int | None = None
+    silent: bool = False
+    copies: int = 1
+    event_delay: float = 0.0
+
+
+NOTHING = Effect()
+
+
+@dataclass(slots=True)
+class Rule:
+    """An effect on requests of ``verb`` and ``resource`` (the plural; ``*`` is any): on ``count`` of them from the
+    ``nth`` on (1 is the next), on all later ones when ``count`` is None."""
+
+    effect: Effect
+    verb: str = "*"
+    resource: str = "*"
+    nth: int = 1
+    count: int | None = 1
+    seen: int = field(default=0, init=False)
+
+    def hits(self, verb: str, resource: str) -> bool:
+        if self.verb not in ("*", verb) or self.resource not in ("*", resource):
+            return False
+        self.seen += 1
+        return self.seen >= self.nth and (self.count is None or self.seen < self.nth + self.count)
+
+
+class Faults:
+    """The rules in force; the first that hits decides. ``writes`` counts the clients' writes carried out so far."""
+
+    def __init__(self) -> None:
+        self.rules: list[Rule] = []
+        self.writes = 0
+        self.stopped = False
+        self._last_write: int | None = None
+        self._carry_out_last = True
+        self._cuts: list[Callable[[], None]] = []
+
+    def add(self, effect: Effect, verb: str = "*", resource: str = "*", *, nth: int = 1, count: int | None = 1) -> Rule:
+        rule = Rule(effect, verb, resource, nth, count)
+        self.rules.append(rule)
+        return rule
+
+    def refuse(
+        self,
+        code: int,
+        verb: str = "*",
+        resource: str = "*",
+        *,
+        retry_after: float | None = None,
+        nth: int = 1,
+        count: int | None = 1,
+    ) -> Rule:
+        """Answer with ``code`` (409, 410, 429, 500, 503 or 504); ``retry_after`` seconds go into the header."""
+        reason, message = _REASONS[code]
+        return self.add(
+            Effect(refusal=ApiError(code, reason, message, retry_after)), verb, resource, nth=nth, count=count
+        )
+
+    def stop_after(self, writes: int, *, carried_out: bool = True) -> None:
+        """From the ``writes``-th write on (counted from now, 1 is the next) nobody reaches the server any more.
+
+        That write itself is done and answered when ``carried_out``, else it is the first to fail. Watches are cut.
+        """
+        self._last_write = self.writes + writes
+        self._carry_out_last = carried_out
+
+    def restore(self) -> None:
+        """Let everything through again."""
+        self.rules.clear()
+        self.stopped = False
+        self._last_write = None
+
+    def on_cut(self, cut: Callable[[], None]) -> Callable[[], None]:
+        """Register an open watch, to be cut with all others; the answer takes it off the list."""
+        self._cuts.append(cut)
+        return lambda: self._cuts.remove(cut)
+
+    def cut_watches(self) -> None:
+        """End every watch that is open now."""
+        for cut in tuple(self._cuts):
+            cut()
+
+    def consult(self, verb: str, resource: str) -> Effect:
+        """What happens to the request at hand."""
+        if self.stopped:
+            return Effect(lost=True)
+        last = self._last_write
+        if verb in WRITES and last is not None and not self._carry_out_last and self.writes + 1 >= last:
+            self._stop()
+            return Effect(lost=True)
+        hits = [rule.effect for rule in self.rules if rule.hits(verb, resource)]
+        return hits[0] if hits else NOTHING
+
+    def carried_out(self, verb: str) -> None:
+        """Told of each request that the server accepted."""
+        if verb in WRITES:
+            self.writes += 1
+            if self._last_write is not None and self.writes >= self._last_write:
+                self._stop()
+
+    def _stop(self) -> None:
+        self.stopped = True
+        self.cut_watches()

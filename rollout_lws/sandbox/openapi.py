@@ -1,0 +1,83 @@
+"""OpenAPI v3 documents: enough for kubectl to apply, diff and explain.
+
+Custom resources come with their whole schema. Built-in kinds are open objects: they are not validated here, so that a
+schema would promise what the server does not do.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+from rollout_lws.objects.resources import Resource
+from rollout_lws.sandbox import discovery, wire
+from rollout_lws.sandbox.apiserver import ApiServer
+from rollout_lws.sandbox.catalogue import Served
+from rollout_lws.sandbox.routes import Request, Response
+
+Document = dict[str, Any]
+
+_PARAMETERS = [
+    {"name": name, "in": "query", "schema": {"type": "string"}}
+    for name in ("dryRun", "fieldManager", "fieldValidation")
+]
+
+
+def document(server: ApiServer, request: Request) -> Response | None:
+    """The answer when the path is under /openapi/v3; None when it is not."""
+    path = request.path.rstrip("/")
+    if not path.startswith("/openapi/v3"):
+        return None
+    documents = {
+        _base(served[0].resource): served
+        for versions in discovery.group_versions(server).values()
+        for served in versions.values()
+    }
+    if path == "/openapi/v3":
+        paths = {}
+        for base, resources in documents.items():
+            digest = hashlib.sha256(wire.encoded(_described(resources))).hexdigest()[:32].upper()
+            paths[base] = {"serverRelativeURL": f"/openapi/v3/{base}?hash={digest}"}
+        return wire.answer({"paths": paths})
+    wanted = documents.get(path.removeprefix("/openapi/v3/"))
+    return None if wanted is None else wire.answer(_described(wanted))
+
+
+def _base(resource: Resource) -> str:
+    return f"apis/{resource.group}/{resource.version}" if resource.group else f"api/{resource.version}"
+
+
+def _described(resources: list[Served]) -> Document:
+    paths: Document = {}
+    schemas: Document = {}
+    for served in resources:
+        resource = served.resource
+        kind = {"group": resource.group, "version": resource.version, "kind": resource.kind}
+        name = ".".join([*reversed((resource.group or "core").split(".")), resource.version, resource.kind])
+        schemas[name] = {**_schema(served), "x-kubernetes-group-version-kind": [kind]}
+        reference = {"schema": {"$ref": f"#/components/schemas/{name}"}}
+
+        def operation(action: str, kind: Document = kind, reference: Document = reference) -> Document:
+            return {
+                "parameters": _PARAMETERS,
+                "responses": {"200": {"description": "OK", "content": {"application/json": reference}}},
+                "x-kubernetes-action": action,
+                "x-kubernetes-group-version-kind": kind,
+            }
+
+        collection = resource.path("{namespace}")
+        paths[collection] = {"get": operation("list"), "post": operation("post")}
+        paths[f"{collection}/{{name}}"] = {
+            "get": operation("get"),
+            "put": operation("put"),
+            "patch": operation("patch"),
+            "delete": operation("delete"),
+        }
+    info = {"title": "Kubernetes", "version": "sandbox"}
+    return {"openapi": "3.0.0", "info": info, "paths": paths, "components": {"schemas": schemas}}
+
+
+def _schema(served: Served) -> Document:
+    if served.schema is None:
+        return {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    return dict(served.schema.document)

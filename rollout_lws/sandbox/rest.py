@@ -1,0 +1,259 @@
+"""The REST interface as a function: request in, response out. HTTP and the in-memory transport are thin over it."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable
+from typing import Any
+
+from rollout_lws.errors import ApiError
+from rollout_lws.objects.resources import PODS
+from rollout_lws.sandbox import discovery, openapi, patches, refusals, scaling, tables, wire
+from rollout_lws.sandbox.apiserver import ApiServer
+from rollout_lws.sandbox.routes import Request, Response, Target, target_of, verb_of
+from rollout_lws.sandbox.store import Object
+
+#: Pages of lists that clients have not fetched yet; older ones expire.
+_PAGES = 64
+
+
+class Rest:
+    """The requests of one server's clients that are answered at once; see watches for those that are not."""
+
+    def __init__(self, server: ApiServer) -> None:
+        self.server = server
+        self._pages: dict[str, tuple[int, list[Object]]] = {}
+        self._page_count = 0
+        self._verbs: dict[str, Callable[[Request, Target], Response]] = {
+            "get": self._get,
+            "list": self._list,
+            "create": self._create,
+            "update": self._update,
+            "patch": self._patch,
+            "delete": self._delete,
+            "deletecollection": self._delete_collection,
+        }
+
+    def handle(self, request: Request) -> Response:
+        """The answer, refusals included: nothing that a client sends makes this raise."""
+        try:
+            document = discovery.document(self.server, request) or openapi.document(self.server, request)
+            if document is not None:
+                return document
+            target = target_of(self.server, request.path)
+            verb = self._verbs.get(verb_of(request, target))
+            if verb is None:
+                raise ApiError(
+                    405, "MethodNotAllowed", "the server does not allow this method on the requested resource"
+                )
+            return verb(request, target)
+        except ApiError as error:
+            return wire.refused(error)
+
+    def _get(self, request: Request, target: Target) -> Response:
+        if target.subresource == "log":
+            raise refusals.bad_request("the sandbox runs no containers, so there are no logs")
+        obj = self.server.get(target.served.resource, target.namespace, target.name)
+        if target.subresource == "scale":
+            return wire.answer(scaling.scale_of(target.served, obj))
+        if target.subresource not in ("", "status"):
+            raise refusals.no_such_resource()
+        return wire.answer(tables.shown(target.served, request, obj, self.server.clock()))
+
+    def _list(self, request: Request, target: Target) -> Response:
+        version, objects = self._page(request, target)
+        limit = _whole(request, "limit")
+        metadata: dict[str, Any] = {}
+        if limit and len(objects) > limit:
+            metadata["continue"] = self._keep(version, objects[limit:])
+            if not (request.params.get("labelSelector") or request.params.get("fieldSelector")):
+                metadata["remainingItemCount"] = len(objects) - limit
+            objects = objects[:limit]
+        return wire.answer(tables.listed(target.served, request, objects, version, metadata, self.server.clock()))
+
+    def _page(self, request: Request, target: Target) -> tuple[int, list[Object]]:
+        """The rest of a list from where its continue token stands, or all of it."""
+        token = request.params.get("continue")
+        if token:
+            page = self._pages.get(token)
+            if page is None:
+                raise ApiError(
+                    410,
+                    "Expired",
+                    "The provided continue parameter is too old to display a consistent list result: list again "
+                    "without it",
+                )
+            return page
+        params = request.params
+        objects = self.server.list(
+            target.served.resource,
+            target.namespace,
+            params.get("labelSelector", ""),
+            params.get("fieldSelector", ""),
+        )
+        return self.server.store.version, objects
+
+    def _keep(self, version: int, rest: list[Object]) -> str:
+        self._page_count += 1
+        token = base64.urlsafe_b64encode(f"{version}/{self._page_count}".encode()).decode()
+        self._pages[token] = (version, rest)
+        if len(self._pages) > _PAGES:
+            del self._pages[next(iter(self._pages))]
+        return token
+
+    def _create(self, request: Request, target: Target) -> Response:
+        body = wire.object_of(request)
+        resource = target.served.resource
+        if target.subresource == "binding" and resource == PODS:
+            node = (body.get("target") or {}).get("name", "")
+            self.server.patch(PODS, target.namespace, target.name, {"spec": {"nodeName": node}})
+            return wire.answer({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}, 201)
+        if target.subresource == "eviction" and resource == PODS:
+            grace = (body.get("deleteOptions") or {}).get("gracePeriodSeconds")
+            self.server.delete(PODS, target.namespace, target.name, grace_seconds=grace)
+            return wire.answer({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}, 201)
+        if target.name:
+            raise refusals.no_such_resource()
+        self._require_kind(target, body)
+        warnings = _unknown_fields(request, target, body)
+        made = self.server.create(
+            resource,
+            body,
+            namespace=target.namespace,
+            dry_run=_dry_run(request),
+            field_manager=_manager(request),
+        )
+        return wire.answer(tables.shown(target.served, request, made, self.server.clock()), 201, **warnings)
+
+    def _update(self, request: Request, target: Target) -> Response:
+        body = wire.object_of(request)
+        if target.subresource != "scale":
+            self._require_kind(target, body)
+        warnings = _unknown_fields(request, target, body)
+        made = self.server.replace(
+            target.served.resource,
+            body,
+            namespace=target.namespace,
+            name=target.name,
+            subresource=target.subresource,
+            dry_run=_dry_run(request),
+            field_manager=_manager(request),
+        )
+        return self._written(request, target, made, warnings)
+
+    def _patch(self, request: Request, target: Target) -> Response:
+        content_type = wire.content_type(request)
+        body = wire.body_of(request)
+        if content_type == patches.APPLY_PATCH and isinstance(body, dict):
+            self._require_kind(target, body)
+        warnings = _unknown_fields(request, target, body) if isinstance(body, dict) else {}
+        existed = self.server.store.get(target.served.storage, target.namespace, target.name) is not None
+        made = self.server.patch(
+            target.served.resource,
+            target.namespace,
+            target.name,
+            body,
+            content_type,
+            subresource=target.subresource,
+            dry_run=_dry_run(request),
+            force=request.flag("force"),
+            field_manager=request.params.get("fieldManager", "")
+            if content_type == patches.APPLY_PATCH
+            else _manager(request),
+        )
+        return self._written(request, target, made, warnings, 200 if existed else 201)
+
+    def _written(
+        self, request: Request, target: Target, made: Object, headers: dict[str, str], status: int = 200
+    ) -> Response:
+        if target.subresource == "scale":
+            return wire.answer(scaling.scale_of(target.served, made), status)
+        return wire.answer(tables.shown(target.served, request, made, self.server.clock()), status, **headers)
+
+    def _delete(self, request: Request, target: Target) -> Response:
+        if target.subresource:
+            raise refusals.no_such_resource()
+        options = wire.options_of(request)
+        conditions = options.get("preconditions") or {}
+        resource = target.served.resource
+        left = self.server.delete(
+            resource,
+            target.namespace,
+            target.name,
+            uid=conditions.get("uid"),
+            resource_version=conditions.get("resourceVersion"),
+            propagation=options.get("propagationPolicy") or "Background",
+            grace_seconds=_grace(options),
+            dry_run=_dry_run(request) or "All" in (options.get("dryRun") or ()),
+        )
+        if "deletionTimestamp" in left["metadata"] or resource == PODS:
+            return wire.answer(tables.shown(target.served, request, left, self.server.clock()))
+        return wire.answer(wire.success(resource.plural, resource.group, left))
+
+    def _delete_collection(self, request: Request, target: Target) -> Response:
+        options = wire.options_of(request)
+        resource = target.served.resource
+        doomed = self.server.delete_collection(
+            resource,
+            target.namespace,
+            request.params.get("labelSelector", ""),
+            request.params.get("fieldSelector", ""),
+            propagation=options.get("propagationPolicy") or "Background",
+            grace_seconds=_grace(options),
+            dry_run=_dry_run(request),
+        )
+        version = self.server.store.version
+        return wire.answer(wire.listed(f"{resource.kind}List", resource.api_version, doomed, version))
+
+    def _require_kind(self, target: Target, body: Object) -> None:
+        resource = target.served.resource
+        for field, expected in (("kind", resource.kind), ("apiVersion", resource.api_version)):
+            if body.get(field, expected) != expected:
+                raise refusals.bad_request(
+                    f"{field} in the data ({body[field]}) does not match the expected {field} ({expected})"
+                )
+
+
+def _dry_run(request: Request) -> bool:
+    value = request.params.get("dryRun", "")
+    if value not in ("", "All"):
+        raise refusals.bad_request(f'dryRun: Unsupported value: "{value}": supported values: "All"')
+    return value == "All"
+
+
+def _manager(request: Request) -> str:
+    """Who writes, for managedFields: the parameter, else the name of the client program; nobody in process."""
+    return request.params.get("fieldManager") or request.headers.get("user-agent", "").partition("/")[0]
+
+
+def _grace(options: dict[str, Any]) -> int | None:
+    value = options.get("gracePeriodSeconds")
+    return None if value is None else int(value)
+
+
+def _whole(request: Request, name: str) -> int:
+    value = request.params.get(name) or "0"
+    if not value.isdigit():
+        raise refusals.bad_request(f"{name} is a whole number, not {value!r}")
+    return int(value)
+
+
+def _unknown_fields(request: Request, target: Target, body: Object) -> dict[str, str]:
+    """Headers with a warning for each field that the schema lacks; ApiError 400 when validation is Strict."""
+    mode = request.params.get("fieldValidation", "Warn")
+    schema = target.served.schema
+    if mode == "Ignore" or schema is None or target.subresource == "scale":
+        return {}
+    unknown: list[str] = []
+    schema.prepared(body, None, unknown.append)
+    if not unknown:
+        return {}
+    texts = [f'unknown field "{path}"' for path in unknown]
+    if mode == "Strict":
+        name = (body.get("metadata") or {}).get("name", target.name)
+        raise refusals.bad_request(
+            f'{target.served.resource.kind} in version "{target.served.resource.version}" cannot be handled as a '
+            f'{target.served.resource.kind} ("{name}"): strict decoding error: {", ".join(texts)}'
+        )
+    quoted = [text.replace('"', '\\"') for text in texts]
+    return {"warning": ", ".join(f'299 - "{text}"' for text in quoted)}

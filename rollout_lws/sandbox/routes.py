@@ -1,0 +1,75 @@
+"""What a URL path and a method ask for: shared by HTTP and the in-memory transport."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import unquote
+
+from rollout_lws.sandbox.apiserver import ApiServer
+from rollout_lws.sandbox.catalogue import Served
+from rollout_lws.sandbox.refusals import no_such_resource
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request; header names in lower case. ``path`` starts with /api or /apis and has no query."""
+
+    method: str
+    path: str
+    params: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+
+    def flag(self, name: str) -> bool:
+        return self.params.get(name, "").lower() in ("true", "1")
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """One complete answer; header names in lower case."""
+
+    status: int
+    body: bytes
+    headers: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A collection, an object in it when ``name`` is set, or a subresource of that object."""
+
+    served: Served
+    namespace: str
+    name: str = ""
+    subresource: str = ""
+
+
+_VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+
+
+def target_of(server: ApiServer, path: str) -> Target:
+    """ApiError 404 when nothing is served under ``path``."""
+    parts = [unquote(part) for part in path.strip("/").split("/")]
+    if parts[0] == "api" and len(parts) > 2:
+        group, version, rest = "", parts[1], parts[2:]
+    elif parts[0] == "apis" and len(parts) > 3:
+        group, version, rest = parts[1], parts[2], parts[3:]
+    else:
+        raise no_such_resource()
+    namespace = ""
+    if rest[0] == "namespaces" and len(rest) > 2 and rest[2] not in ("status", "finalize"):
+        namespace, rest = rest[1], rest[2:]
+    served = server.find(group, version, rest[0])
+    if served is None or len(rest) > 3 or bool(namespace) > served.resource.namespaced:
+        raise no_such_resource()
+    return Target(served, namespace, *rest[1:])
+
+
+def verb_of(request: Request, target: Target) -> str:
+    """Kubernetes' word for a request: get, list, watch, create, update, patch, delete or deletecollection."""
+    if request.method == "GET":
+        if request.flag("watch"):
+            return "watch"
+        return "get" if target.name else "list"
+    verb = _VERBS.get(request.method, "")
+    return "deletecollection" if verb == "delete" and not target.name else verb

@@ -1,0 +1,88 @@
+"""The forms in which clients ask for objects: as they are, as a Table (kubectl get), or as their metadata alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rollout_lws.sandbox import wire
+from rollout_lws.sandbox.catalogue import Served
+from rollout_lws.sandbox.columns import cells_of, columns_of
+from rollout_lws.sandbox.routes import Request
+
+Object = dict[str, Any]
+
+_META = "meta.k8s.io/v1"
+
+
+def form_of(request: Request) -> str:
+    """Table, PartialObjectMetadata, PartialObjectMetadataList, or empty for the object itself: the first accepted."""
+    for part in request.headers.get("accept", "").split(","):
+        if "as=" not in part:
+            if "json" in part or "*/*" in part:
+                return ""
+            continue
+        words = dict(word.strip().partition("=")[::2] for word in part.split(";")[1:])
+        if words.get("g") == "meta.k8s.io" and words.get("v") == "v1":
+            return words["as"]
+    return ""
+
+
+def shown(served: Served, request: Request, obj: Object, now: float) -> Object:
+    """One object in the form that was asked for; ``now`` is epoch seconds."""
+    form = form_of(request)
+    if form == "Table":
+        return table(served, request, [obj], now, version=obj["metadata"].get("resourceVersion", ""))
+    if form.startswith("PartialObjectMetadata"):
+        return _partial(obj)
+    return obj
+
+
+def listed(
+    served: Served, request: Request, objects: Sequence[Object], version: int, metadata: Mapping[str, Any], now: float
+) -> Object:
+    """A list of objects in the form that was asked for."""
+    form = form_of(request)
+    if form == "Table":
+        made = table(served, request, objects, now, version=str(version))
+        return {**made, "metadata": {**made["metadata"], **metadata}}
+    if form.startswith("PartialObjectMetadata"):
+        items = [_partial(obj) for obj in objects]
+        return wire.listed("PartialObjectMetadataList", _META, items, version, **metadata)
+    resource = served.resource
+    return wire.listed(f"{resource.kind}List", resource.api_version, list(objects), version, **metadata)
+
+
+def table(
+    served: Served, request: Request, objects: Sequence[Object], now: float, *, version: str, headed: bool = True
+) -> Object:
+    """A Table with a row for each object; in a watch only the first one is ``headed`` with its columns."""
+    definitions = [{"name": "Name", "type": "string", "format": "name", "description": "", "priority": 0}]
+    definitions += [
+        {
+            "name": column.name,
+            "type": column.type,
+            "format": column.format,
+            "description": column.description,
+            "priority": column.priority,
+        }
+        for column in columns_of(served)
+    ]
+    include = request.params.get("includeObject", "Metadata")
+    rows = []
+    for obj in objects:
+        row: Object = {"cells": [obj["metadata"]["name"], *cells_of(served, obj, now)]}
+        if include != "None":
+            row["object"] = obj if include == "Object" else _partial(obj)
+        rows.append(row)
+    return {
+        "kind": "Table",
+        "apiVersion": _META,
+        "metadata": {"resourceVersion": version},
+        "columnDefinitions": definitions if headed else None,
+        "rows": rows,
+    }
+
+
+def _partial(obj: Object) -> Object:
+    return {"kind": "PartialObjectMetadata", "apiVersion": _META, "metadata": obj["metadata"]}

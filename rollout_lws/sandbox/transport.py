@@ -1,0 +1,72 @@
+"""Requests to a sandbox in the same process, without sockets: real client code in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+
+from rollout_lws.errors import Unreachable
+from rollout_lws.sandbox.apiserver import ApiServer
+from rollout_lws.sandbox.faults import Faults
+from rollout_lws.sandbox.gate import Gate
+from rollout_lws.sandbox.routes import Request
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One answer; header names in lower case."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class DirectTransport:
+    """The client's transport onto ``server``. Timeouts are seconds of the event loop."""
+
+    def __init__(self, server: ApiServer, faults: Faults | None = None) -> None:
+        self._gate = Gate(server, faults)
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, str],
+        body: bytes | None,
+        content_type: str,
+        timeout: float,  # noqa: ASYNC109 - the interface of the client's transports
+    ) -> Answer:
+        """Any answer, whatever its status; Unreachable when none comes in time."""
+        asked = Request(method, path, params, {"content-type": content_type}, body or b"")
+        try:
+            async with asyncio.timeout(timeout):
+                response = await self._gate.answer(asked)
+        except TimeoutError as late:
+            raise Unreachable(f"{method} {path} got no answer in {timeout:g} s") from late
+        return Answer(response.status, response.headers, response.body)
+
+    def stream(
+        self, path: str, *, params: Mapping[str, str], timeout: float
+    ) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
+        """The lines of a watch; ApiError when it is refused, Unreachable after ``timeout`` seconds without a line."""
+        return self._stream(Request("GET", path, {**params, "watch": "true"}), timeout)
+
+    @asynccontextmanager
+    async def _stream(self, request: Request, silence: float) -> AsyncIterator[AsyncIterator[bytes]]:
+        async with self._gate.watch(request) as lines:
+            yield _impatient(lines, silence, request.path)
+
+
+async def _impatient(lines: AsyncIterator[bytes], silence: float, path: str) -> AsyncIterator[bytes]:
+    while True:
+        try:
+            async with asyncio.timeout(silence):
+                line = await anext(lines, None)
+        except TimeoutError as late:
+            raise Unreachable(f"watch of {path} was silent for {silence:g} s") from late
+        if line is None:
+            return
+        yield line

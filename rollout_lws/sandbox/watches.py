@@ -1,0 +1,150 @@
+"""Watches: the stream of one client, from where it left off, with bookmarks, until its time is over."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, Callable
+from typing import Any
+
+from rollout_lws.errors import ApiError
+from rollout_lws.sandbox import selectors, tables, wire
+from rollout_lws.sandbox.apiserver import ApiServer
+from rollout_lws.sandbox.refusals import bad_request
+from rollout_lws.sandbox.routes import Request, Target
+from rollout_lws.sandbox.store import Event, Object
+
+#: Seconds between bookmarks, for those who want them, and the longest life of a watch that names none.
+BOOKMARK_SECONDS = 60.0
+LONGEST_SECONDS = 1800.0
+
+_INITIAL_EVENTS_END = "k8s.io/initial-events-end"
+
+
+class Watch:
+    """One client's watch. It is subscribed from its making until ``close``; ``lines`` is read once."""
+
+    def __init__(self, server: ApiServer, request: Request, target: Target) -> None:
+        self._server = server
+        self._request = request
+        self._target = target
+        self._pending: deque[bytes] = deque()
+        self._wake = asyncio.Event()
+        self._cut = False
+        self._headed = False
+        self._selects = self._selector()
+        self._bookmarks = request.flag("allowWatchBookmarks")
+        try:
+            self._life = float(request.params.get("timeoutSeconds") or LONGEST_SECONDS)
+        except ValueError as failure:
+            raise bad_request("timeoutSeconds is a number of seconds") from failure
+        self._failed = not self._begin()
+        self._unsubscribe: Callable[[], None] = server.store.subscribe(self._receive)
+
+    async def lines(self) -> AsyncGenerator[bytes, None]:
+        """One JSON event a line, until the time is over or the watch is cut."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + self._life
+        bookmark = loop.time() + BOOKMARK_SECONDS
+        while True:
+            while self._pending:
+                yield self._pending.popleft()
+            if self._cut or self._failed:
+                return
+            now = loop.time()
+            if self._bookmarks and now >= min(bookmark, end):
+                yield self._bookmark()
+                bookmark = now + BOOKMARK_SECONDS
+            if now >= end:
+                return
+            self._wake.clear()
+            try:
+                async with asyncio.timeout_at(min(end, bookmark) if self._bookmarks else end):
+                    await self._wake.wait()
+            except TimeoutError:
+                continue
+
+    def cut(self) -> None:
+        """End the stream after what is pending."""
+        self._cut = True
+        self._wake.set()
+
+    def close(self) -> None:
+        self._unsubscribe()
+        self.cut()
+
+    def _begin(self) -> bool:
+        """Put what comes before the first change at hand: the present state, or what was missed. False: it is lost."""
+        params, store = self._request.params, self._server.store
+        version = params.get("resourceVersion", "")
+        if version and not version.isdigit():
+            raise bad_request(f'Invalid value: "{version}": resourceVersion is a number')
+        if int(version or 0) > store.version:
+            error = ApiError(504, "Timeout", f"Too large resource version: {version}, current: {store.version}", 1.0)
+            self._put("ERROR", wire.status_of(error))
+            return False
+        initial = params.get("sendInitialEvents", "")
+        if initial.lower() == "true" or (not initial and version in ("", "0")):
+            served = self._target.served
+            for obj in self._server.list(served.resource, self._target.namespace):
+                if self._selects(obj):
+                    self._put("ADDED", obj)
+            if initial:
+                self._pending.append(self._bookmark(initial_end=True))
+            return True
+        try:
+            missed = store.since(self._target.served.storage, int(version or store.version))
+        except ApiError as error:
+            self._put("ERROR", wire.status_of(error))
+            return False
+        for event in missed:
+            self._receive(event)
+        return True
+
+    def _selector(self) -> Callable[[Object], bool]:
+        params = self._request.params
+        labels = selectors.parse_labels(params.get("labelSelector", ""))
+        fields = selectors.parse_fields(params.get("fieldSelector", ""), self._target.served.fields)
+        name = self._target.name
+        return lambda obj: (
+            (not name or obj["metadata"]["name"] == name)
+            and labels.matches(obj["metadata"].get("labels") or {})
+            and fields(obj)
+        )
+
+    def _receive(self, event: Event) -> None:
+        """Queue a change as this watch sees it: an object that leaves the selection is deleted for it."""
+        served = self._target.served
+        if event.resource != served.storage:
+            return
+        if self._target.namespace and event.object["metadata"].get("namespace") != self._target.namespace:
+            return
+        obj = served.shown(event.object)
+        after = event.type != "DELETED" and self._selects(obj)
+        before = event.previous is not None and self._selects(served.shown(event.previous))
+        if after:
+            self._put("MODIFIED" if before else "ADDED", obj)
+        elif before:
+            self._put("DELETED", obj)
+
+    def _put(self, kind: str, obj: Object) -> None:
+        form = tables.form_of(self._request) if kind != "ERROR" else ""
+        if form == "Table":
+            version = obj["metadata"]["resourceVersion"]
+            now = self._server.clock()
+            headed, self._headed = not self._headed, True
+            obj = tables.table(self._target.served, self._request, [obj], now, version=version, headed=headed)
+        elif form:
+            obj = tables.shown(self._target.served, self._request, obj, self._server.clock())
+        self._pending.append(wire.encoded({"type": kind, "object": obj}) + b"\n")
+        self._wake.set()
+
+    def _bookmark(self, *, initial_end: bool = False) -> bytes:
+        resource = self._target.served.resource
+        metadata: dict[str, Any] = {"resourceVersion": str(self._server.store.version)}
+        if initial_end:
+            metadata["annotations"] = {_INITIAL_EVENTS_END: "true"}
+        obj: Object = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata}
+        if tables.form_of(self._request) == "Table":
+            obj = {"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": metadata, "rows": []}
+        return wire.encoded({"type": "BOOKMARK", "object": obj}) + b"\n"

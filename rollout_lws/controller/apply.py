@@ -1,0 +1,123 @@
+"""Carries out a decision: its writes in order, each answer into the caches, and a stop at the first one that fails.
+
+What a failure means for the key is told here once, as a value; nothing is retried here, because a retry has to be
+decided anew from a newer picture of the world.
+"""
+
+from __future__ import annotations
+
+import enum
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from rollout_lws.controller.logs import fields
+from rollout_lws.errors import ApiError, RolloutLwsError, Unreachable
+from rollout_lws.objects.resources import Resource
+from rollout_lws.objects.writes import Create, Delete, Patch, Write
+from rollout_lws.rollout.decision import Decision
+
+log = logging.getLogger(__name__)
+
+#: Puts what the API server answered to a write into the cache of that resource.
+Absorb = Callable[[Resource, bytes], None]
+#: Told of each write that was carried out.
+Written = Callable[[Write], None]
+
+
+class Sender(Protocol):
+    async def send(self, write: Write) -> bytes:
+        """Carry out one write and give the server's answer; ApiError or Unreachable when it was not."""
+        ...
+
+
+class Next(enum.Enum):
+    """What is to become of a key whose write failed."""
+
+    AT_ONCE = "at once"
+    """The picture was stale: look again as soon as a newer one is there."""
+    BACK_OFF = "back off"
+    """The server is busy or away: look again later, and later each time."""
+    REFUSED = "refused"
+    """The server will not have it: like BACK_OFF, but a person has to know."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """The write that ended a reconcile. ``retry_after`` is what the server asked for, in seconds."""
+
+    write: Write
+    error: RolloutLwsError
+    next: Next
+    retry_after: float | None = None
+
+
+def classify(error: ApiError | Unreachable, write: Write) -> Failure | None:
+    """What an error means; None when the world already is as the write wanted it."""
+    if isinstance(error, Unreachable):
+        return Failure(write, error, Next.BACK_OFF)
+    if error.code == 404 and isinstance(write, Delete):
+        return None
+    # 404 elsewhere and 409 say that the picture was older than the world. AlreadyExists too: names are deterministic,
+    # and whether the object that stands there is ours is for the next decision to see.
+    if error.code in (404, 409):
+        return Failure(write, error, Next.AT_ONCE, error.retry_after)
+    if error.code == 429 or error.code >= 500:
+        return Failure(write, error, Next.BACK_OFF, error.retry_after)
+    return Failure(write, error, Next.REFUSED, error.retry_after)
+
+
+async def carry_out(decision: Decision, sender: Sender, absorb: Absorb, written: Written) -> Failure | None:
+    """All writes, then the labels; None when every write was carried out. A label that fails is logged and left."""
+    for write in decision.writes:
+        try:
+            answer = await sender.send(write)
+        except (ApiError, Unreachable) as error:
+            failure = classify(error, write)
+            if failure is not None:
+                return failure
+            continue
+        written(write)
+        absorb(write.resource, answer)
+        log.debug("written", extra=fields(verb=verb(write), object=target(write), reason=write.reason))
+    await _mark(decision.labels, sender, absorb, written)
+    return None
+
+
+async def _mark(labels: Iterable[Write], sender: Sender, absorb: Absorb, written: Written) -> None:
+    for write in labels:
+        try:
+            answer = await sender.send(write)
+        except ApiError as error:
+            log.debug("label not written", extra=fields(object=target(write), error=error.message))
+        except Unreachable as error:
+            log.debug("labels not written", extra=fields(object=target(write), error=str(error)))
+            return
+        else:
+            written(write)
+            absorb(write.resource, answer)
+
+
+def verb(write: Write) -> str:
+    return type(write).__name__.lower()
+
+
+def target(write: Write) -> str:
+    """``plural.group/namespace/name``, with the subresource where one is written."""
+    subresource = "" if isinstance(write, Create | Delete) or not write.subresource else f"/{write.subresource}"
+    place = f"{write.namespace}/" if write.namespace else ""
+    return f"{write.resource}/{place}{write.name}{subresource}"
+
+
+def advice(failure: Failure) -> str:
+    """What a person can do about a refused write; empty when there is nothing to be done."""
+    if not isinstance(failure.error, ApiError) or failure.next is not Next.REFUSED:
+        return ""
+    write = failure.write
+    if failure.error.code in (401, 403):
+        resource = str(write.resource) + (
+            f"/{write.subresource}" if isinstance(write, Patch) and write.subresource else ""
+        )
+        return f"allow the controller's account to {verb(write)} {resource}, or see which webhook or quota refused it"
+    return "the object was not accepted as written: correct what the error names"

@@ -1,0 +1,55 @@
+"""Logs: a constant message with fields, as text (`key=value`) or as one JSON object a line."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from datetime import UTC, datetime
+from typing import Any, TextIO
+
+_FIELDS = "rollout_lws_fields"
+
+
+def fields(**values: object) -> dict[str, Any]:
+    """For a logger's ``extra``: the variable part of a line, apart from its message."""
+    return {_FIELDS: values}
+
+
+class _Formatter(logging.Formatter):
+    def _moment(self, record: logging.LogRecord) -> str:
+        return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+    def _error(self, record: logging.LogRecord) -> str:
+        return self.formatException(record.exc_info) if record.exc_info and record.exc_info[0] else ""
+
+
+class TextFormatter(_Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        parts = [self._moment(record), record.levelname, record.getMessage()]
+        parts += [f"{key}={_word(value)}" for key, value in getattr(record, _FIELDS, {}).items()]
+        error = self._error(record)
+        return " ".join(parts) + (f"\n{error}" if error else "")
+
+
+class JsonFormatter(_Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        line = {"time": self._moment(record), "level": record.levelname.lower(), "message": record.getMessage()}
+        line |= {key: value for key, value in getattr(record, _FIELDS, {}).items() if key not in line}
+        error = self._error(record)
+        return json.dumps(line | ({"error": error} if error else {}), default=str)
+
+
+def configure(style: str, level: int = logging.INFO, stream: TextIO | None = None) -> None:
+    """Send this package's logs to ``stream`` (stderr by default) in ``style``, text or json."""
+    handler = logging.StreamHandler(stream or sys.stderr)
+    handler.setFormatter(JsonFormatter() if style == "json" else TextFormatter())
+    logger = logging.getLogger("rollout_lws")
+    logger.handlers[:] = [handler]
+    logger.setLevel(level)
+    logger.propagate = False
+
+
+def _word(value: object) -> str:
+    text = str(value)
+    return json.dumps(text) if not text or any(char.isspace() or char in '"=' for char in text) else text

@@ -1,0 +1,121 @@
+"""What becomes of a decision's writes: their order, what the caches learn, and what each kind of failure means."""
+
+from __future__ import annotations
+
+import pytest
+
+from rollout_lws.controller.apply import Failure, Next, advice, carry_out, classify, target
+from rollout_lws.errors import ApiError, Unreachable
+from rollout_lws.objects.resources import LEADER_WORKER_SETS, PODS, Resource
+from rollout_lws.objects.writes import Create, Delete, Patch, Write
+from rollout_lws.rollout.decision import Decision
+
+CREATE = Create(LEADER_WORKER_SETS, {"metadata": {"name": "llama-canary", "namespace": "prod"}}, "one more group")
+PATCH = Patch(LEADER_WORKER_SETS, "prod", "llama", {"spec": {}}, "hold", resource_version="7")
+STATUS = Patch(LEADER_WORKER_SETS, "prod", "llama", {"status": {}}, "tell", subresource="status")
+DELETE = Delete(LEADER_WORKER_SETS, "prod", "llama-canary", "u1", "done with it")
+LABEL = Patch(PODS, "prod", "llama-0", {"metadata": {"labels": {"a": "b"}}}, "mark")
+OTHER_LABEL = Patch(PODS, "prod", "llama-1", {"metadata": {"labels": {"a": "b"}}}, "mark")
+
+
+class Server:
+    """Answers each write with its name, unless told to fail that one with an error."""
+
+    def __init__(self, failing: Write | None = None, error: Exception | None = None) -> None:
+        self._failing = failing
+        self._error = error
+        self.sent: list[str] = []
+        self.absorbed: list[tuple[Resource, bytes]] = []
+        self.written: list[str] = []
+
+    async def send(self, write: Write) -> bytes:
+        self.sent.append(target(write))
+        if write is self._failing and self._error is not None:
+            raise self._error
+        return target(write).encode()
+
+    async def carry_out(self, decision: Decision) -> Failure | None:
+        return await carry_out(
+            decision,
+            self,
+            lambda resource, answer: self.absorbed.append((resource, answer)),
+            lambda write: self.written.append(target(write)),
+        )
+
+
+async def test_writes_are_sent_in_order_and_each_answer_enters_the_cache() -> None:
+    server = Server()
+    assert await server.carry_out(Decision(writes=(CREATE, PATCH, DELETE), labels=(LABEL,))) is None
+    assert server.sent == [
+        "leaderworkersets.leaderworkerset.x-k8s.io/prod/llama-canary",
+        "leaderworkersets.leaderworkerset.x-k8s.io/prod/llama",
+        "leaderworkersets.leaderworkerset.x-k8s.io/prod/llama-canary",
+        "pods/prod/llama-0",
+    ]
+    assert [answer.decode() for _, answer in server.absorbed] == server.sent
+    assert server.written == server.sent
+
+
+async def test_nothing_is_sent_after_the_first_write_that_fails() -> None:
+    server = Server(PATCH, ApiError(409, "Conflict", "stale"))
+    failure = await server.carry_out(Decision(writes=(CREATE, PATCH, DELETE), labels=(LABEL,)))
+    assert failure is not None
+    assert failure.write is PATCH
+    assert server.written == ["leaderworkersets.leaderworkerset.x-k8s.io/prod/llama-canary"]
+    assert len(server.sent) == 2
+
+
+async def test_deleting_what_is_gone_already_goes_on_with_the_next_write() -> None:
+    server = Server(DELETE, ApiError(404, "NotFound", "gone"))
+    assert await server.carry_out(Decision(writes=(DELETE, PATCH))) is None
+    assert server.written == ["leaderworkersets.leaderworkerset.x-k8s.io/prod/llama"]
+
+
+async def test_a_label_that_fails_neither_fails_the_decision_nor_keeps_the_others_back() -> None:
+    server = Server(LABEL, ApiError(404, "NotFound", "gone"))
+    assert await server.carry_out(Decision(labels=(LABEL, OTHER_LABEL))) is None
+    assert server.written == ["pods/prod/llama-1"]
+
+
+async def test_labels_are_left_when_the_server_is_away() -> None:
+    server = Server(LABEL, Unreachable("cut"))
+    assert await server.carry_out(Decision(labels=(LABEL, OTHER_LABEL))) is None
+    assert server.sent == ["pods/prod/llama-0"]
+
+
+@pytest.mark.parametrize(
+    ("error", "write", "expected", "after"),
+    [
+        (ApiError(409, "Conflict", ""), PATCH, Next.AT_ONCE, None),
+        (ApiError(409, "AlreadyExists", ""), CREATE, Next.AT_ONCE, None),
+        (ApiError(409, "Conflict", "uid differs"), DELETE, Next.AT_ONCE, None),
+        (ApiError(404, "NotFound", ""), PATCH, Next.AT_ONCE, None),
+        (ApiError(404, "NotFound", ""), DELETE, None, None),
+        (ApiError(429, "TooManyRequests", "", 3.0), PATCH, Next.BACK_OFF, 3.0),
+        (ApiError(500, "InternalError", ""), PATCH, Next.BACK_OFF, None),
+        (ApiError(503, "ServiceUnavailable", "", 1.0), CREATE, Next.BACK_OFF, 1.0),
+        (Unreachable("cut"), PATCH, Next.BACK_OFF, None),
+        (ApiError(403, "Forbidden", ""), PATCH, Next.REFUSED, None),
+        (ApiError(422, "Invalid", ""), CREATE, Next.REFUSED, None),
+    ],
+)
+def test_each_failure_has_one_meaning(
+    error: ApiError | Unreachable, write: Write, expected: Next | None, after: float | None
+) -> None:
+    failure = classify(error, write)
+    if expected is None:
+        assert failure is None
+    else:
+        assert failure == Failure(write, error, expected, after)
+
+
+def test_a_missing_permission_is_named_with_its_subresource() -> None:
+    failure = classify(ApiError(403, "Forbidden", "no"), STATUS)
+    assert failure is not None
+    assert "patch leaderworkersets.leaderworkerset.x-k8s.io/status" in advice(failure)
+
+
+def test_a_busy_server_needs_no_advice() -> None:
+    failure = classify(ApiError(503, "ServiceUnavailable", ""), STATUS)
+    assert failure is not None
+    assert advice(failure) == ""

@@ -1,0 +1,83 @@
+"""The program `rollout-lws` (and `kubectl rollout-lws`): names every command, and loads only the one that is asked for.
+
+Help and completion must be instant, so nothing but click is imported here; a command's module is imported when it runs.
+"""
+
+from __future__ import annotations
+
+import importlib
+import signal
+import sys
+from dataclasses import dataclass
+
+import click
+
+from rollout_lws.cli.options import cluster_options
+from rollout_lws.errors import RolloutLwsError
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Where a command lives, and the line that help shows without loading it."""
+
+    module: str
+    attribute: str
+    summary: str
+
+
+COMMANDS = {
+    "abort": Entry("actions", "abort", "Go back to stable; what serves is not restarted."),
+    "controller": Entry("controller", "controller", "Run the controller."),
+    "crds": Entry("crds", "crds", "Print the CustomResourceDefinitions."),
+    "demo": Entry("demo.command", "demo", "Watch a whole release on a throw-away cluster."),
+    "get": Entry("get", "get", "Show one release, or list them all."),
+    "promote": Entry("actions", "promote", "Approve the step that waits."),
+    "sandbox": Entry("sandbox", "sandbox", "Run a cluster in one process, for kubectl and for trying things."),
+    "status": Entry("status", "status", "Wait for a release and tell its outcome as an exit code."),
+    "version": Entry("version", "version", "Print the version."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported on use; its help needs none of them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
+        entry = COMMANDS.get(cmd_name)
+        if entry is None:
+            return None
+        command = getattr(importlib.import_module(f"rollout_lws.cli.{entry.module}"), entry.attribute)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, COMMANDS[name].summary) for name in sorted(COMMANDS)])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@cluster_options
+def program(**_given: object) -> None:
+    """Progressive delivery for LeaderWorkerSets: releases of multi-node model servers, group by group."""
+
+
+def main() -> None:
+    """Entry point: one line on stderr for what a person can mend, and exit codes 1 (failed), 2 (usage), 130, 143."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        code = program.main(standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        sys.exit(130)
+    except BrokenPipeError:
+        # Whoever read our output has gone; closing stderr keeps the interpreter from complaining about it at exit.
+        sys.stderr.close()
+        sys.exit(141)
+    except RolloutLwsError as error:
+        click.echo(f"rollout-lws: {error}", err=True)
+        sys.exit(1)
+    sys.exit(code if isinstance(code, int) else 0)

@@ -1,0 +1,137 @@
+"""status: the gate of a pipeline. It waits for one version of one release, and its exit code says what became of it."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import click
+
+from rollout_lws.cli.durations import DURATION
+from rollout_lws.cli.options import Target, release_name, with_target
+from rollout_lws.cli.releases import fetch_rollout, find_rollouts, message, summary
+from rollout_lws.cli.transport import Object, Transport
+from rollout_lws.cli.verdict import Goal, Pin, Verdict, judge, pin
+from rollout_lws.errors import ApiError, Unreachable, UsageError
+from rollout_lws.objects.resources import LEADER_WORKER_SETS, Resource
+
+#: Seconds between two attempts at a server that does not answer; a gate must outlive a control plane's upgrade.
+_RECONNECT = 2.0
+
+
+class GoalParameter(click.ParamType):
+    name = "goal"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Goal:
+        if isinstance(value, Goal):
+            return value
+        try:
+            return Goal.parse(str(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+@click.command()
+@click.argument("name")
+@click.option(
+    "--for", "goal", type=GoalParameter(), default="healthy", show_default=True, metavar="healthy|paused|step=N|aborted"
+)
+@click.option("--timeout", type=DURATION, metavar="DURATION", help="Longest wait; 0 looks once, for ever by default.")
+@click.option("-o", "--output", type=click.Choice(["text", "json", "jsonl"]), default="text", show_default=True)
+@with_target
+def status(name: str, goal: Goal, timeout: float | None, output: str, target: Target) -> None:
+    """Wait until the release of Rollout NAME is where --for says.
+
+    \b
+    Exit codes: 0 reached, 1 API error or not found, 2 usage, 3 aborted, failed or stalled, 4 timeout,
+    5 waiting for approval while healthy was asked for, 6 superseded by a newer version, 130 and 143 signals.
+    """
+    deadline = None if timeout is None else time.monotonic() + timeout
+    name = release_name(name)
+    transport = Transport.to(target)
+    rollouts = find_rollouts(transport, target.api_group)
+    rollout = fetch_rollout(transport, rollouts, name)
+    pinned = _pin(transport, rollout)
+    told = ""
+    for seen in _changes(transport, rollouts, rollout, deadline):
+        line = _line(seen)
+        if line != told and output != "json":
+            click.echo(json.dumps({"time": _now(), **summary(seen)}) if output == "jsonl" else f"{_now()} {line}")
+            told = line
+        verdict = judge(seen, goal, pinned)
+        if verdict is not None:
+            _finish(seen, verdict, output)
+        rollout = seen
+    _finish(rollout, Verdict(4, "timeout", f"rollout/{name} is not {goal} yet: {_line(rollout)}"), output)
+
+
+def _pin(transport: Transport, rollout: Object) -> Pin:
+    workload = rollout["spec"]["workloadRef"]["name"]
+    try:
+        return pin(rollout, transport.get(LEADER_WORKER_SETS.path(transport.namespace, workload)))
+    except ApiError as error:
+        if error.code != 404:
+            raise
+        raise UsageError(
+            f"rollout/{rollout['metadata']['name']} refers to LeaderWorkerSet {workload!r},"
+            " which does not exist: apply it first"
+        ) from error
+
+
+def _changes(transport: Transport, rollouts: Resource, first: Object, deadline: float | None) -> Iterator[Object]:
+    """The Rollout, each time it changes, until the deadline. UsageError when it is deleted or replaced."""
+    name = first["metadata"]["name"]
+    yield first
+    version = first["metadata"]["resourceVersion"]
+    while deadline is None or time.monotonic() < deadline:
+        try:
+            for event in transport.watch(
+                rollouts.path(transport.namespace), version, deadline, fieldSelector=f"metadata.name={name}"
+            ):
+                version = event["object"]["metadata"]["resourceVersion"]
+                if event["type"] == "DELETED":
+                    raise UsageError(f"rollout/{name} was deleted while its release was waited for")
+                if event["type"] != "BOOKMARK":
+                    yield event["object"]
+        except ApiError as error:
+            if error.code != 410:
+                raise
+        except Unreachable as error:
+            click.echo(f"rollout-lws: {error}; trying again", err=True)
+            time.sleep(_RECONNECT if deadline is None else max(0.0, min(_RECONNECT, deadline - time.monotonic())))
+        try:
+            current = fetch_rollout(transport, rollouts, name)
+        except Unreachable:
+            continue
+        version = current["metadata"]["resourceVersion"]
+        yield current
+
+
+def _line(rollout: Object) -> str:
+    said = summary(rollout)
+    parts = [said["state"] or "Unknown"]
+    parts += [f"{word} {said[word]}" for word in ("step", "traffic", "new", "stable") if said[word]]
+    text = message(rollout)
+    return " ".join(parts) + (f": {text}" if text else "")
+
+
+def _finish(rollout: Object, verdict: Verdict, output: str) -> None:
+    identity = (rollout.get("status") or {}).get("observedRolloutID") or "-"
+    meta = rollout["metadata"]
+    if verdict.code:
+        click.echo(f"rollout-lws: {verdict.text}", err=True)
+    if output == "text":
+        click.echo(
+            f"result={verdict.word} rollout={meta['namespace']}/{meta['name']} release={identity} exit={verdict.code}"
+        )
+    else:
+        last = {"result": verdict.word, "namespace": meta["namespace"], "name": meta["name"], "release": identity}
+        click.echo(json.dumps({**last, "exit": verdict.code, "message": verdict.text}))
+    sys.exit(verdict.code)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,109 @@
+"""Whether a release is where a pipeline wants it: a pure judgement, bound to the version pinned at the start."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from rollout_lws.cli.releases import condition, message
+from rollout_lws.objects.workloads import LeaderWorkerSetSpec
+from rollout_lws.workload.template import version_of
+
+Object = dict[str, Any]
+#: Step states from which on a step's groups are ready and its traffic is routed.
+_ARRIVED = ("StepMetricsAnalysis", "StepPaused", "StepReady", "Completed")
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """What is waited for: healthy, paused, aborted, or ``step`` (with its 1-based number) made and routed."""
+
+    word: str
+    step: int = 0
+
+    @classmethod
+    def parse(cls, text: str) -> Goal:
+        word, equals, number = text.partition("=")
+        if word == "step" and number.isdigit() and int(number) > 0:
+            return cls(word, int(number))
+        if equals or word not in ("healthy", "paused", "aborted"):
+            raise ValueError(f"{text!r} is nothing to wait for: use healthy, paused, step=N or aborted")
+        return cls(word)
+
+    def __str__(self) -> str:
+        return f"at step {self.step}" if self.step else self.word
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """The version that a gate is about: generations of Rollout and LWS, hash of the LWS's templates, at its start."""
+
+    rollout_generation: int
+    workload_generation: int
+    template_hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """How a wait ended: exit ``code``, a machine-stable ``word``, and a sentence for a person."""
+
+    code: int
+    word: str
+    text: str
+
+
+def pin(rollout: Object, workload: Object) -> Pin:
+    spec = msgspec.json.decode(msgspec.json.encode(workload["spec"]), type=LeaderWorkerSetSpec)
+    return Pin(
+        rollout["metadata"].get("generation", 0),
+        workload["metadata"].get("generation", 0),
+        version_of(spec).template_hash,
+    )
+
+
+def judge(rollout: Object, goal: Goal, pinned: Pin) -> Verdict | None:
+    """None while there is nothing to say: the controller has not seen the pinned version, or it is on its way."""
+    name, status = rollout["metadata"]["name"], rollout.get("status") or {}
+    if int(status.get("observedGeneration") or 0) < pinned.rollout_generation:
+        return None
+    if int(status.get("observedWorkloadGeneration") or 0) < pinned.workload_generation:
+        return None
+    seen = status.get("observedTemplateHash")
+    if seen and seen != pinned.template_hash:
+        return Verdict(6, "superseded", f"rollout/{name}: a newer version replaced the one that was waited for")
+    return _ended(name, rollout, goal, pinned) or _under_way(name, rollout, goal)
+
+
+def _ended(name: str, rollout: Object, goal: Goal, pinned: Pin) -> Verdict | None:
+    status = rollout["status"]
+    phase = status.get("phase")
+    if phase == "Healthy" and (status.get("stable") or {}).get("templateHash") == pinned.template_hash:
+        if goal.word in ("healthy", "step"):
+            return Verdict(0, "healthy", f"rollout/{name} is healthy")
+        return Verdict(3, "healthy", f"rollout/{name} is healthy with this version, so it will not be {goal.word}")
+    if phase == "Aborted":
+        code = 0 if goal.word == "aborted" else 3
+        return Verdict(
+            code, "aborted", f"rollout/{name} was aborted: `rollout-lws retry {name}` starts the version again"
+        )
+    return None
+
+
+def _under_way(name: str, rollout: Object, goal: Goal) -> Verdict | None:
+    status = rollout["status"]
+    step, state = int(status.get("currentStepIndex") or 0), status.get("currentStepState")
+    progressing = status.get("phase") == "Progressing"
+    if goal.word == "paused" and progressing and state == "StepPaused":
+        return Verdict(0, "paused", f"rollout/{name} waits at step {step}")
+    if goal.step and progressing and (step > goal.step or (step == goal.step and state in _ARRIVED)):
+        return Verdict(0, "step", f"rollout/{name} is at step {step}")
+    stalled = condition(rollout, "Stalled")
+    if stalled is not None and goal.word != "aborted":
+        why = stalled.get("message") or message(rollout) or stalled.get("reason")
+        return Verdict(3, "stalled", f"rollout/{name} is stalled: {why}")
+    awaiting = (status.get("summary") or {}).get("state") == "AwaitingApproval"
+    if goal.word == "healthy" and progressing and awaiting:
+        return Verdict(5, "approval", f"rollout/{name} waits for approval of step {step}: `rollout-lws promote {name}`")
+    return None

@@ -1,0 +1,86 @@
+"""The judgement behind `status`: which Rollout ends a wait, and with which exit code."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rollout_lws.cli.verdict import Goal, Pin, judge
+
+PINNED = Pin(rollout_generation=2, workload_generation=41, template_hash="new")
+
+
+def rollout(**status: Any) -> dict[str, Any]:
+    seen = {"observedGeneration": 2, "observedWorkloadGeneration": 41, "observedTemplateHash": "new"}
+    return {"metadata": {"name": "llama", "generation": 2}, "status": seen | status}
+
+
+def code(goal: str, **status: Any) -> int | None:
+    verdict = judge(rollout(**status), Goal.parse(goal), PINNED)
+    return None if verdict is None else verdict.code
+
+
+HEALTHY = {"phase": "Healthy", "stable": {"templateHash": "new"}}
+PAUSED = {
+    "phase": "Progressing",
+    "currentStepIndex": 2,
+    "currentStepState": "StepPaused",
+    "summary": {"state": "AwaitingApproval"},
+}
+LOADING = {
+    "phase": "Progressing",
+    "currentStepIndex": 2,
+    "currentStepState": "StepUpgrade",
+    "summary": {"state": "Loading"},
+}
+STALLED = LOADING | {
+    "conditions": [{"type": "Stalled", "status": "True", "reason": "DeadlineExceeded", "observedGeneration": 2}]
+}
+
+
+@pytest.mark.parametrize(
+    ("goal", "status", "expected"),
+    [
+        ("healthy", HEALTHY, 0),
+        ("healthy", LOADING, None),
+        ("healthy", PAUSED, 5),
+        ("healthy", PAUSED | {"summary": {"state": "Pausing"}}, None),
+        ("healthy", {"phase": "Aborted"}, 3),
+        ("healthy", STALLED, 3),
+        ("healthy", {"phase": "Healthy", "stable": {"templateHash": "old"}}, None),
+        ("paused", PAUSED, 0),
+        ("paused", LOADING, None),
+        ("paused", HEALTHY, 3),
+        ("aborted", {"phase": "Aborted"}, 0),
+        ("aborted", STALLED, None),
+        ("aborted", HEALTHY, 3),
+        ("step=1", LOADING, 0),
+        ("step=2", LOADING, None),
+        ("step=2", PAUSED, 0),
+        ("step=3", PAUSED, None),
+        ("step=3", HEALTHY, 0),
+    ],
+)
+def test_a_state_ends_the_wait_with_its_code(goal: str, status: dict[str, Any], expected: int | None) -> None:
+    assert code(goal, **status) == expected
+
+
+@pytest.mark.parametrize("older", [{"observedGeneration": 1}, {"observedWorkloadGeneration": 40}])
+def test_nothing_is_said_from_a_status_older_than_what_was_applied(older: dict[str, int]) -> None:
+    assert code("healthy", **(HEALTHY | older)) is None
+
+
+def test_another_version_seen_later_is_superseded_whatever_it_does() -> None:
+    assert code("healthy", **(HEALTHY | {"observedTemplateHash": "newer"})) == 6
+
+
+def test_a_stalled_condition_of_an_older_generation_ends_nothing() -> None:
+    old = [{"type": "Stalled", "status": "True", "reason": "DeadlineExceeded", "observedGeneration": 1}]
+    assert code("healthy", **(LOADING | {"conditions": old})) is None
+
+
+@pytest.mark.parametrize("text", ["", "ready", "step", "step=0", "step=x", "healthy=1"])
+def test_a_goal_that_does_not_exist_is_refused_with_those_that_do(text: str) -> None:
+    with pytest.raises(ValueError, match="healthy, paused, step=N or aborted"):
+        Goal.parse(text)

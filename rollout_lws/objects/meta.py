@@ -49,6 +49,21 @@ class Meta(Struct, frozen=True):
         return owner is not None and owner.uid == uid
 
 
+class ManagedField(Struct, frozen=True):
+    """One manager's entry of metadata.managedFields; ``fields`` stays JSON bytes."""
+
+    manager: str = ""
+    operation: str = ""
+    time: datetime | None = None
+    fields: msgspec.Raw = msgspec.field(name="fieldsV1", default=msgspec.Raw(b"{}"))
+
+
+class OwnedMeta(Meta, frozen=True):
+    """metadata of an object of which we must be able to say who wrote a member of it."""
+
+    managed_fields: tuple[ManagedField, ...] = ()
+
+
 class Condition(Struct, frozen=True):
     type: str = ""
     status: str = ""

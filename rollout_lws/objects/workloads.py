@@ -10,7 +10,7 @@ from datetime import datetime
 
 import msgspec
 
-from rollout_lws.objects.meta import Condition, Meta, Struct
+from rollout_lws.objects.meta import Condition, Meta, OwnedMeta, Struct
 from rollout_lws.objects.resources import LWS_GROUP_INDEX, LWS_NAME, LWS_REVISION, LWS_WORKER_INDEX
 
 
@@ -45,7 +45,7 @@ class LeaderWorkerSetStatus(Struct, frozen=True):
 
 
 class LeaderWorkerSet(Struct, frozen=True):
-    metadata: Meta
+    metadata: OwnedMeta
     spec: LeaderWorkerSetSpec = LeaderWorkerSetSpec()
     status: LeaderWorkerSetStatus = LeaderWorkerSetStatus()
 

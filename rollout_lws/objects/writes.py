@@ -81,4 +81,19 @@ class Delete:
     grace_seconds: int | None = None
 
 
-Write: TypeAlias = Create | Patch | Replace | Delete
+@dataclass(frozen=True, slots=True)
+class Confirm:
+    """Writes nothing: reads one object past the cache, and ends the decision like a conflict when it is no longer as decided from.
+
+    ``uid`` and ``generation`` must be those that were observed.
+    """
+
+    resource: Resource
+    namespace: str
+    name: str
+    uid: str
+    generation: int
+    reason: str
+
+
+Write: TypeAlias = Create | Patch | Replace | Delete | Confirm

@@ -1,0 +1,229 @@
+"""What users write: Rollout.spec, in the field names of OpenKruise Rollouts v1beta1, counted in groups."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from rollout_lws.api.base import Model
+from rollout_lws.api.words import Capacity, OnFailure, Promotion
+
+Percent = Annotated[str, Field(pattern=r"^(100|[1-9]?[0-9])%$", max_length=4)]
+Count = Annotated[int, Field(ge=0, le=1_000_000)]
+IntOrPercent = Count | Percent
+Seconds = Annotated[int, Field(ge=0, le=2_147_483_647)]
+Name = Annotated[str, Field(min_length=1, max_length=253)]
+Short = Annotated[str, Field(max_length=1024)]
+
+
+class WorkloadRef(Model):
+    """The LeaderWorkerSet to release, in the Rollout's own namespace."""
+
+    api_version: Name
+    """Always leaderworkerset.x-k8s.io/v1."""
+    kind: Name
+    """Always LeaderWorkerSet."""
+    name: Name
+    """Name of the LeaderWorkerSet. Frozen while a release is on."""
+
+
+class HeaderMatch(Model):
+    """One HTTP header or query parameter to match."""
+
+    type: Literal["Exact", "RegularExpression"] = "Exact"
+    """How the value is compared; Exact by default."""
+    name: Name
+    """Name of the header or query parameter."""
+    value: Short
+    """Value, or regular expression, to compare with."""
+
+
+class PathMatch(Model):
+    """The path to match."""
+
+    type: Literal["Exact", "PathPrefix", "RegularExpression"] = "PathPrefix"
+    """How the path is compared; PathPrefix by default."""
+    value: Short = "/"
+    """The path; "/" by default."""
+
+
+class HttpMatch(Model):
+    """Requests that go to the new version; all members must match."""
+
+    path: PathMatch | None = None
+    """Path of the request."""
+    headers: Annotated[tuple[HeaderMatch, ...], Field(max_length=16)] = ()
+    """Headers, all of which must match; at most 16."""
+    query_params: Annotated[tuple[HeaderMatch, ...], Field(max_length=16)] = ()
+    """Query parameters, all of which must match; at most 16."""
+
+
+class HeaderValue(Model):
+    name: Name
+    """Name of the header."""
+    value: Short
+    """Value of the header."""
+
+
+class RequestHeaderModifier(Model):
+    """Headers changed on requests that go to the new version."""
+
+    set: Annotated[tuple[HeaderValue, ...], Field(max_length=16)] = ()
+    """Headers to overwrite; at most 16."""
+    add: Annotated[tuple[HeaderValue, ...], Field(max_length=16)] = ()
+    """Headers to add; at most 16."""
+    remove: Annotated[tuple[Name, ...], Field(max_length=16)] = ()
+    """Names of headers to remove; at most 16."""
+
+
+class Pause(Model):
+    """How a step ends."""
+
+    duration: Seconds | None = None
+    """Seconds to wait once traffic is routed; absent: wait for an approval."""
+    approval_timeout_seconds: Seconds | None = None
+    """Seconds after which a missing approval is a failure (see onFailure); absent: never."""
+
+
+class Step(Model):
+    """One step: groups of the new version, then traffic, then a pause."""
+
+    replicas: IntOrPercent
+    """Groups of the new version from this step on, cumulative: a count or "N%" of the LWS's replicas, rounded up; more than 0."""
+    traffic: Annotated[str, Field(pattern=r"^(auto|(100|[1-9]?[0-9])%)$", max_length=4)] | None = None
+    """Share of requests for the new version, "N%" or "auto" (in proportion to groups). Absent with no matches: no routing."""
+    matches: Annotated[tuple[HttpMatch, ...], Field(max_length=16)] = ()
+    """Requests that go to the new version whatever the share; at most 16."""
+    request_header_modifier: RequestHeaderModifier | None = None
+    """Headers changed on requests that go to the new version."""
+    pause: Pause = Pause()
+    """How the step ends; by default it waits for an approval."""
+
+
+class IngressRef(Model):
+    class_type: Short = ""
+    """Ingress class; empty means nginx."""
+    name: Name
+    """Name of the Ingress."""
+
+
+class InferencePools(Model):
+    """Inference pools of the Gateway API inference extension."""
+
+    stable: Name
+    """Pool of the stable version."""
+    canary: Name
+    """Pool of the new version."""
+
+
+class GatewayRef(Model):
+    http_route_name: Name | None = None
+    """Name of the HTTPRoute."""
+    inference_pool: InferencePools | None = None
+    """Pools that the route's rules refer to instead of Services."""
+
+
+class NetworkRef(Model):
+    api_version: Name
+    """API version of a routing object."""
+    kind: Name
+    """Kind of a routing object."""
+    name: Name
+    """Name of a routing object."""
+
+
+class TrafficRouting(Model):
+    """How requests reach the two versions."""
+
+    service: Name
+    """The Service of the stable version; the new version's is made as a copy of it."""
+    grace_period_seconds: Seconds = 3
+    """Seconds that routers get to act on a change; 3 by default."""
+    drain_seconds: Annotated[int, Field(ge=0, le=7200)] = 30
+    """Seconds that running requests get before their group goes; 30 by default, at most 7200."""
+    ingress: IngressRef | None = None
+    """Route by an Ingress."""
+    gateway: GatewayRef | None = None
+    """Route by the Gateway API."""
+    custom_network_refs: Annotated[tuple[NetworkRef, ...], Field(max_length=16)] = ()
+    """Other routing objects."""
+    target: Literal["AsSelected", "Leaders", "AllPods"] = "AsSelected"
+    """Which pods of a group receive requests; AsSelected keeps what the Service selects."""
+    allow_unlisted_services: bool | None = None
+    """Accept other Services that select the new version's leaders; false by default."""
+
+
+class MetadataPatch(Model):
+    """Labels and annotations for the canary's leader template only."""
+
+    labels: dict[str, str] = {}
+    """Labels to set."""
+    annotations: dict[str, str] = {}
+    """Annotations to set."""
+
+
+class CanaryStrategy(Model):
+    """A part of the groups at the new version first, the rest after."""
+
+    steps: Annotated[tuple[Step, ...], Field(min_length=1, max_length=50)]
+    """The steps, 1 to 50; replicas must not decrease."""
+    traffic_routings: Annotated[tuple[TrafficRouting, ...], Field(max_length=1)] = ()
+    """At most one."""
+    failure_threshold: IntOrPercent | None = None
+    """Groups of a batch that may be not ready, a count or "N%" of the batch, rounded up; none by default."""
+    patch_pod_template_metadata: MetadataPatch | None = None
+    """Labels and annotations for the canary LWS's leader template."""
+    capacity: Capacity | None = None
+    """How groups of the new version are made: ExtraWorkload (default), InPlace or Surge."""
+    enable_extra_workload_for_canary: bool | None = None
+    """Kruise's word for it: true means ExtraWorkload, false InPlace; must not contradict capacity."""
+    disable_generate_canary_service: bool | None = None
+    """Kruise's single-Service mode."""
+
+
+class BlueGreenStrategy(Model):
+    """A full second set of groups before any of the first is renewed."""
+
+    steps: Annotated[tuple[Step, ...], Field(min_length=1, max_length=50)]
+    """The steps, 1 to 50; replicas must not decrease."""
+    traffic_routings: Annotated[tuple[TrafficRouting, ...], Field(max_length=1)] = ()
+    """At most one."""
+    failure_threshold: IntOrPercent | None = None
+    """Groups of a batch that may be not ready, a count or "N%" of the batch, rounded up; none by default."""
+    promotion: Promotion | None = None
+    """InPlace (default) renews the LWS itself; Swap would replace it."""
+    disable_generate_canary_service: bool | None = None
+    """Kruise's single-Service mode."""
+
+
+class Strategy(Model):
+    """How a new version is released; exactly one of canary and blueGreen."""
+
+    paused: bool | None = None
+    """Nothing goes forward while true; false by default."""
+    canary: CanaryStrategy | None = None
+    """Release in steps beside the stable version."""
+    blue_green: BlueGreenStrategy | None = None
+    """Release with a full second set."""
+    progress_deadline_seconds: Annotated[int, Field(ge=1, le=2_147_483_647)] | None = None
+    """Longest time in seconds without a further ready group; default max(3600, start-up probe budget + 900)."""
+    capacity_deadline_seconds: Annotated[int, Field(ge=1, le=2_147_483_647)] | None = None
+    """Longest wait in seconds for quota or accelerators; absent: for ever."""
+    min_ready_seconds: Annotated[int, Field(ge=0, le=86_400)] | None = None
+    """Seconds that a group must be ready before it counts; 0 by default."""
+    on_failure: OnFailure | None = None
+    """What happens at a deadline: Pause (default) waits for a person, Abort goes back."""
+
+
+class RolloutSpec(Model):
+    """What to release, and how."""
+
+    always: ClassVar[frozenset[str]] = frozenset({"workloadRef", "strategy"})
+
+    workload_ref: WorkloadRef
+    """The LeaderWorkerSet to release."""
+    disabled: bool | None = None
+    """Leave the LeaderWorkerSet alone; false by default."""
+    strategy: Strategy
+    """How a new version is released."""

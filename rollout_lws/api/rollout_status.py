@@ -1,0 +1,309 @@
+"""What we tell: Rollout.status, Kruise's fields and literals counted in groups, and what a release must remember.
+
+Nothing that has to survive a restart of the controller lives anywhere else.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+from pydantic import Field
+
+from rollout_lws.api.base import Metadata, MicroTime, Model, Time
+from rollout_lws.api.rollout_spec import RolloutSpec
+from rollout_lws.api.words import ActionType, Phase, StepState
+
+
+class Condition(Model):
+    """One aspect of the state; conditions are a map-list keyed by type."""
+
+    always: ClassVar[frozenset[str]] = frozenset({"type", "status", "reason", "message"})
+
+    type: str
+    """Ready, Reconciling, Stalled, Held, Paused, Progressing, Succeeded or Terminating."""
+    status: str
+    """True, False or Unknown."""
+    reason: str = ""
+    """One word of a closed list."""
+    message: str = ""
+    """One sentence: what, who is affected, what happens by itself, the next command."""
+    observed_generation: int | None = None
+    """The Rollout's generation that this was judged at."""
+    last_transition_time: Time | None = None
+    """When status changed last."""
+    last_update_time: Time | None = None
+    """When anything of this condition changed last."""
+
+
+class SubStatus(Model):
+    """Kruise's canaryStatus and blueGreenStatus, as far as they are alike. Counts are groups."""
+
+    always: ClassVar[frozenset[str]] = frozenset(
+        {"podTemplateHash", "currentStepIndex", "nextStepIndex", "finalisingStep", "currentStepState"}
+    )
+
+    observed_workload_generation: int | None = None
+    """Generation of the LWS that was judged last."""
+    observed_rollout_id: Annotated[str | None, Field(alias="observedRolloutID")] = None
+    """Id of the release, as in status.observedRolloutID."""
+    rollout_hash: str | None = None
+    """Hash of the plan that is being followed."""
+    stable_revision: str | None = None
+    """LWS's revision of the stable version."""
+    pod_template_hash: str = ""
+    """LWS's revision of the version being released."""
+    current_step_index: int = 0
+    """The step that is on, from 1; 0 before any release."""
+    next_step_index: int = -1
+    """The step after it, -1 at the end. Another number from 1 to n is a jump."""
+    finalising_step: str = ""
+    """Kruise's word for the task at the end of a release."""
+    current_step_state: str = StepState.COMPLETED.value
+    """State of the step. StepReady, written by a person while the step is paused, approves it."""
+    message: str | None = None
+    """One sentence about now."""
+    last_update_time: Time | None = None
+    """When step or state changed last."""
+    replicas: int | None = None
+    """Groups that exist, of both versions."""
+    ready_replicas: int | None = None
+    """Of these, ready."""
+    updated_replicas: int | None = None
+    """Groups of the new version; at rest, of the stable one."""
+    updated_ready_replicas: int | None = None
+    """Of these, ready."""
+
+
+class CanaryStatus(SubStatus):
+    canary_revision: str | None = None
+    """LWS's revision of the version being released."""
+    canary_replicas: int | None = None
+    """Groups in the canary LWS."""
+    canary_ready_replicas: int | None = None
+    """Of these, ready."""
+
+
+class BlueGreenStatus(SubStatus):
+    updated_revision: str | None = None
+    """LWS's revision of the version being released."""
+
+
+class StableRecord(Model):
+    """The version that serves."""
+
+    template_hash: str
+    """Our hash of its template and network configuration."""
+    revision: str = ""
+    """LWS's template-revision-hash of it."""
+    workload_uid: Annotated[str, Field(alias="workloadUID")] = ""
+    """UID of the LWS; another UID is a fresh adoption."""
+
+
+class AbortedRecord(Model):
+    """The version that was aborted last; applied again it stays aborted until it is retried."""
+
+    template_hash: str
+    """Our hash of it."""
+    revision: str | None = None
+    """LWS's revision of it."""
+    release_id: str | None = None
+    """Id of the release."""
+    at: MicroTime | None = None
+    """When."""
+    reason: str | None = None
+    """Why, in a word or a person's words."""
+    message: str | None = None
+    """Why, in a sentence."""
+
+
+class StepRecord(Model):
+    """The step that is on."""
+
+    started_at: MicroTime | None = None
+    """When it began."""
+    routed_at: MicroTime | None = None
+    """When its traffic was routed; without routing, when its groups were ready."""
+    paused_at: MicroTime | None = None
+    """When its pause began."""
+    best_ready: int | None = None
+    """Most groups that were ready in it."""
+    best_ready_at: MicroTime | None = None
+    """When that was reached; the deadline runs from here."""
+    reopened: dict[str, int] | None = None
+    """Windows opened by ordinal of the group."""
+
+
+class FinalisingRecord(Model):
+    """The end of a release."""
+
+    reason: str
+    """Why it ends."""
+    task: str
+    """What is being done."""
+    since: MicroTime | None = None
+    """Since when."""
+
+
+class RestartRecord(Model):
+    """A leader that was seen; many of one group mean that it keeps being rebuilt."""
+
+    workload: str
+    """LWS."""
+    group: str
+    """Index of the group."""
+    uid: str
+    """UID of its leader pod."""
+    at: MicroTime | None = None
+    """When it was first seen."""
+
+
+class HoldFight(Model):
+    """Somebody reset the hold."""
+
+    at: MicroTime | None = None
+    """When that was seen."""
+    manager: str = ""
+    """Field manager that wrote it."""
+
+
+class TrafficRecord(Model):
+    """What routers were asked for, and what they accepted."""
+
+    desired: str | None = None
+    """Share of the new version that was written."""
+    applied: str | None = None
+    """Share of the new version that was accepted."""
+    message: str | None = None
+    """Why they differ."""
+
+
+class Summary(Model):
+    """One short string each, for kubectl get."""
+
+    state: str = ""
+    """One word of a closed list."""
+    step: str | None = None
+    """Current step of all, like 2/5."""
+    traffic: str | None = None
+    """Share of the new version."""
+    new: str | None = None
+    """Groups of the new version, ready of existing."""
+    stable: str | None = None
+    """Groups of the stable version, ready of existing."""
+    accelerators: str | None = None
+    """Accelerators held by all groups."""
+    since: MicroTime | None = None
+    """Since when the state is this."""
+
+
+class NotReadyGroup(Model):
+    """A group that is not ready, with the pod and container to blame."""
+
+    workload: str
+    """LWS."""
+    group: str
+    """Index of the group."""
+    reason: str
+    """One word, the kubelet's or scheduler's own where there is one."""
+    message: str
+    """Pod, container and what was said of it."""
+
+
+class RequestedAction(Model):
+    """What a person wants done; the controller does it, removes it and files it in lastAction."""
+
+    type: ActionType
+    """Approve, Jump, Abort, Retry, PromoteFull, Pause or Resume."""
+    id: str
+    """Any text; an id that was filed is never run again."""
+    to_step: int | None = None
+    """Step to jump to."""
+    force: bool | None = None
+    """Abort without waiting for routers."""
+    by: str | None = None
+    """Who asks."""
+    at: MicroTime | None = None
+    """When it was asked."""
+    reason: str | None = None
+    """Why."""
+    template_hash: str | None = None
+    """Refused when another version is being released."""
+    step: int | None = None
+    """Refused when another step is on."""
+
+
+class LastAction(RequestedAction):
+    outcome: str = ""
+    """Done or Refused."""
+    message: str | None = None
+    """Why it was refused."""
+    finished_at: MicroTime | None = None
+    """When."""
+
+
+class RolloutStatus(Model):
+    """The truth about a release, for people, pipelines and GitOps."""
+
+    always: ClassVar[frozenset[str]] = frozenset({"currentStepIndex", "currentStepState"})
+
+    observed_generation: int | None = None
+    """The Rollout's generation that was judged last."""
+    phase: Phase | None = None
+    """Initial, Healthy, Progressing, Aborted, Terminating, Disabling or Disabled."""
+    message: str | None = None
+    """One sentence about now."""
+    current_step_index: int = 0
+    """As in the sub-status."""
+    current_step_state: str = StepState.COMPLETED.value
+    """As in the sub-status."""
+    conditions: tuple[Condition, ...] = ()
+    """Ready, Reconciling, Stalled (kstatus), Held, Paused, Progressing, Succeeded, Terminating."""
+    canary_status: CanaryStatus | None = None
+    """Kruise's sub-status of a canary."""
+    blue_green_status: BlueGreenStatus | None = None
+    """Kruise's sub-status of a blue-green release."""
+    stable: StableRecord | None = None
+    """The version that serves."""
+    aborted: AbortedRecord | None = None
+    """The version that was aborted last."""
+    observed_workload_generation: int | None = None
+    """Generation of the LWS at the last verdict."""
+    observed_template_hash: str | None = None
+    """Version that was judged last: released, equal to stable, refused or aborted."""
+    observed_rollout_id: Annotated[str | None, Field(alias="observedRolloutID")] = None
+    """Id of the release that was judged last; a gate waits for its own id here, then for Ready."""
+    step: StepRecord | None = None
+    """The step that is on."""
+    finalising: FinalisingRecord | None = None
+    """The end of a release."""
+    restarts: tuple[RestartRecord, ...] = ()
+    """Leaders seen, newest last."""
+    longest_load_seconds: int | None = None
+    """Longest time a group took from its creation until it was ready."""
+    hold_fights: tuple[HoldFight, ...] = ()
+    """Foreign resets of the hold, newest last."""
+    flaps: int | None = None
+    """How often the new side stopped serving while it had weight."""
+    traffic: TrafficRecord | None = None
+    """Weights asked for and accepted."""
+    paused: bool | None = None
+    """Paused by an action (spec.strategy.paused is the other way)."""
+    summary: Summary | None = None
+    """Short strings for kubectl get."""
+    not_ready_groups: tuple[NotReadyGroup, ...] = ()
+    """At most 10 groups that are not ready, worst first."""
+    requested_action: RequestedAction | None = None
+    """What a person wants done now."""
+    last_action: LastAction | None = None
+    """What was done last."""
+
+
+class Rollout(Model):
+    """Progressive delivery of one LeaderWorkerSet."""
+
+    metadata: Metadata = Metadata()
+    """Standard metadata."""
+    spec: RolloutSpec
+    """What to release, and how."""
+    status: RolloutStatus | None = None
+    """Where the release is."""

@@ -1,0 +1,118 @@
+"""What a Rollout's spec alone can be refused for, each with the way out.
+
+The CRD's CEL rules say most of it at apply time; a cluster may hold older objects, and what is not built yet is accepted by
+the schema (so that manifests stay portable) and refused here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rollout_lws.api.rollout_spec import CanaryStrategy, RolloutSpec, Step
+from rollout_lws.api.scaling import scaled
+from rollout_lws.api.words import Capacity
+
+_CANARY = "spec.strategy.canary"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """``path`` names the field, ``message`` says what is wrong and what to do."""
+
+    path: str
+    message: str
+
+
+def problems(spec: RolloutSpec) -> tuple[Problem, ...]:
+    """Everything wrong with a spec, in the order of its fields; () when it can be released."""
+    return tuple(_all(spec))
+
+
+def _all(spec: RolloutSpec) -> Iterator[Problem]:
+    strategy = spec.strategy
+    if (strategy.canary is None) == (strategy.blue_green is None):
+        yield Problem(
+            "spec.strategy", "exactly one of canary and blueGreen must be set: give the canary one with its steps"
+        )
+    if strategy.blue_green is not None:
+        yield Problem("spec.strategy.blueGreen", "blue-green releases are not built yet: use strategy.canary")
+    if strategy.canary is not None:
+        yield from _canary(strategy.canary)
+
+
+def _canary(canary: CanaryStrategy) -> Iterator[Problem]:
+    if not 1 <= len(canary.steps) <= 50:
+        yield Problem(f"{_CANARY}.steps", f"{len(canary.steps)} steps: give 1 to 50")
+    yield from _steps(canary.steps)
+    yield from _capacity(canary)
+    if canary.failure_threshold is not None:
+        yield from _number(f"{_CANARY}.failureThreshold", canary.failure_threshold, least=0)
+    if canary.traffic_routings:
+        yield Problem(
+            f"{_CANARY}.trafficRoutings",
+            "traffic routing is not built yet: remove it; requests then reach the new version through your own Service, in"
+            " proportion to its groups",
+        )
+    if canary.disable_generate_canary_service:
+        yield Problem(f"{_CANARY}.disableGenerateCanaryService", "the single-Service mode is not built yet: remove it")
+
+
+def _capacity(canary: CanaryStrategy) -> Iterator[Problem]:
+    extra, capacity = canary.enable_extra_workload_for_canary, canary.capacity
+    if capacity is not None and extra is not None and extra != (capacity is Capacity.EXTRA_WORKLOAD):
+        yield Problem(
+            f"{_CANARY}.capacity",
+            f"capacity {capacity} contradicts enableExtraWorkloadForCanary {str(extra).lower()}: remove the latter",
+        )
+    elif capacity in (Capacity.IN_PLACE, Capacity.SURGE):
+        yield Problem(
+            f"{_CANARY}.capacity", f"capacity {capacity} is not built yet: use ExtraWorkload, or remove the field"
+        )
+    elif extra is False:
+        yield Problem(
+            f"{_CANARY}.enableExtraWorkloadForCanary",
+            "false means capacity InPlace, which is not built yet: set it to true, or remove it",
+        )
+
+
+def _steps(steps: tuple[Step, ...]) -> Iterator[Problem]:
+    for index, step in enumerate(steps):
+        path = f"{_CANARY}.steps[{index}]"
+        yield from _number(f"{path}.replicas", step.replicas, least=1)
+        before = steps[index - 1].replicas if index else None
+        if before is not None and _decreases(before, step.replicas):
+            yield Problem(
+                f"{path}.replicas", f"{step.replicas} is less than the step before ({before}): steps must not decrease"
+            )
+        if step.traffic is not None or step.matches:
+            name = "traffic" if step.traffic is not None else "matches"
+            yield Problem(
+                f"{path}.{name}",
+                "traffic routing is not built yet: remove it; requests then reach the new version through your own Service,"
+                " in proportion to its groups",
+            )
+        if step.request_header_modifier is not None:
+            yield Problem(f"{path}.requestHeaderModifier", "traffic routing is not built yet: remove it")
+
+
+def _number(path: str, value: int | str, *, least: int) -> Iterator[Problem]:
+    try:
+        number = scaled(value, 100)
+    except ValueError as error:
+        yield Problem(path, f"{error}")
+        return
+    if number < least:
+        yield Problem(path, f"{value} is too small: give at least {least} group" + ("" if least == 1 else "s"))
+    elif isinstance(value, str) and number > 100:
+        yield Problem(path, f"{value} is more than 100%")
+
+
+def _decreases(before: int | str, after: int | str) -> bool:
+    """Counts and percentages can only be compared among themselves; what they make is never lowered going forward."""
+    if isinstance(before, int) != isinstance(after, int):
+        return False
+    try:
+        return scaled(after, 100) < scaled(before, 100)
+    except ValueError:
+        return False

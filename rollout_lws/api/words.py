@@ -1,0 +1,119 @@
+"""The closed sets of words on the wire. Kruise's literals are kept letter by letter; its tools compare them."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Phase(StrEnum):
+    INITIAL = "Initial"
+    HEALTHY = "Healthy"
+    PROGRESSING = "Progressing"
+    TERMINATING = "Terminating"
+    DISABLING = "Disabling"
+    DISABLED = "Disabled"
+    ABORTED = "Aborted"
+
+
+class StepState(StrEnum):
+    BEFORE_STEP_UPGRADE = "BeforeStepUpgrade"
+    STEP_UPGRADE = "StepUpgrade"
+    STEP_TRAFFIC_ROUTING = "StepTrafficRouting"
+    STEP_METRICS_ANALYSIS = "StepMetricsAnalysis"
+    STEP_PAUSED = "StepPaused"
+    STEP_READY = "StepReady"
+    COMPLETED = "Completed"
+
+
+class ConditionType(StrEnum):
+    READY = "Ready"
+    RECONCILING = "Reconciling"
+    STALLED = "Stalled"
+    HELD = "Held"
+    PAUSED = "Paused"
+    PROGRESSING = "Progressing"
+    SUCCEEDED = "Succeeded"
+    TERMINATING = "Terminating"
+
+
+class ProgressingReason(StrEnum):
+    """Reasons of the Progressing condition, as Kruise has them."""
+
+    INITIALIZING = "Initializing"
+    IN_ROLLING = "InRolling"
+    PAUSED = "Paused"
+    FINALISING = "Finalising"
+    CANCELLING = "Cancelling"
+    COMPLETED = "Completed"
+
+
+class FinalisingStep(StrEnum):
+    ROUTE_TRAFFIC_TO_NEW = "FinalisingStepRouteTrafficToNew"
+    ROUTE_TRAFFIC_TO_STABLE = "FinalisingStepRouteTrafficToStable"
+    RESTORE_STABLE_SERVICE = "RestoreStableService"
+    REMOVE_CANARY_SERVICE = "RemoveCanaryService"
+    RESUME_WORKLOAD = "ResumeWorkload"
+    RELEASE_WORKLOAD_CONTROL = "ReleaseWorkloadControl"
+    END = "END"
+
+
+class Capacity(StrEnum):
+    """How groups of the new version are made before the promotion."""
+
+    EXTRA_WORKLOAD = "ExtraWorkload"
+    IN_PLACE = "InPlace"
+    SURGE = "Surge"
+
+
+class Promotion(StrEnum):
+    IN_PLACE = "InPlace"
+    SWAP = "Swap"
+
+
+class OnFailure(StrEnum):
+    PAUSE = "Pause"
+    ABORT = "Abort"
+
+
+class ActionType(StrEnum):
+    APPROVE = "Approve"
+    JUMP = "Jump"
+    ABORT = "Abort"
+    RETRY = "Retry"
+    PROMOTE_FULL = "PromoteFull"
+    PAUSE = "Pause"
+    RESUME = "Resume"
+
+
+class SummaryState(StrEnum):
+    """What ``kubectl get`` shows under STATUS."""
+
+    HEALTHY = "Healthy"
+    ADOPTING = "Adopting"
+    LOADING = "Loading"
+    ROUTING = "Routing"
+    AWAITING_APPROVAL = "AwaitingApproval"
+    PAUSING = "Pausing"
+    WAITING_FOR_QUOTA = "WaitingForQuota"
+    WAITING_FOR_ACCELERATORS = "WaitingForAccelerators"
+    PROMOTING = "Promoting"
+    GOING_BACK = "GoingBack"
+    ABORTED = "Aborted"
+    STALLED = "Stalled"
+    PAUSED = "Paused"
+    HELD = "Held"
+    DISABLED = "Disabled"
+    TERMINATING = "Terminating"
+
+
+class BatchReleasePhase(StrEnum):
+    PREPARING = "Preparing"
+    PROGRESSING = "Progressing"
+    FINALIZING = "Finalizing"
+    COMPLETED = "Completed"
+
+
+class BatchState(StrEnum):
+    UPGRADING = "Upgrading"
+    VERIFYING = "Verifying"
+    READY = "Ready"

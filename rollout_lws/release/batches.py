@@ -1,0 +1,61 @@
+"""How many groups of the new version a step asks for, and when that batch counts as ready."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from rollout_lws.api import Step, scaling
+from rollout_lws.workload.groups import Group, moment_ready
+
+
+def is_last_full(steps: Sequence[Step], index: int) -> bool:
+    """Whether step ``index`` (1-based) is the last one and asks for all groups."""
+    replicas = steps[index - 1].replicas
+    return index == len(steps) and replicas == "100%"
+
+
+def makes_no_groups(steps: Sequence[Step], index: int) -> bool:
+    """A last step of 100 % without traffic or matches is the promotion itself; extra groups would be thrown away."""
+    step = steps[index - 1]
+    return index > 1 and is_last_full(steps, index) and not step.traffic and not step.matches
+
+
+def wanted_groups(steps: Sequence[Step], index: int, replicas: int) -> int:
+    """Groups of the new version at step ``index`` (1-based) of an LWS of ``replicas`` groups; at least 1.
+
+    Percentages are rounded up; no step asks for more than ``replicas`` groups, nor for fewer than one before it.
+    """
+    if makes_no_groups(steps, index):
+        index -= 1
+    asked = [scaling.scaled(step.replicas, replicas) for step in steps[:index]]
+    return max(1, min(max(asked), max(replicas, 1)))
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """How far a batch is: ``wanted``, ``made`` and ``ready`` groups, and the moment when the next ready one will count."""
+
+    wanted: int
+    made: int
+    ready: int
+    enough: bool
+    next_ready_at: datetime | None
+
+
+def batch(
+    groups: Sequence[Group], wanted: int, threshold: int | str | None, now: datetime, minimum: float = 0
+) -> Batch:
+    """Judge a batch: ``wanted`` groups ready for ``minimum`` seconds, less the tolerated ones (rounded up), at least one."""
+    standing = [group for group in groups if not group.terminating]
+    ready = sum(group.ready(now, minimum) for group in standing)
+    tolerated = scaling.scaled(threshold, wanted) if threshold else 0
+    moments = [moment for group in standing if (moment := moment_ready(group, minimum, now))]
+    return Batch(
+        wanted=wanted,
+        made=len(standing),
+        ready=ready,
+        enough=ready >= max(1, wanted - tolerated),
+        next_ready_at=min(moments, default=None),
+    )

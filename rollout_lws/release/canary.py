@@ -1,0 +1,84 @@
+"""Capacity in a second LeaderWorkerSet: made, grown, shrunk and taken away beside an untouched stable one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rollout_lws.api.resources import Keys
+from rollout_lws.objects.resources import LEADER_WORKER_SETS
+from rollout_lws.objects.workloads import LeaderWorkerSet
+from rollout_lws.objects.writes import Create, Delete, Patch, Write
+from rollout_lws.release.turn import Turn
+from rollout_lws.workload.canary import canary_body, canary_name
+from rollout_lws.workload.facts import Facts, NamedObject
+
+
+def scale(
+    stable: LeaderWorkerSet,
+    canary: Facts | None,
+    remains: Sequence[NamedObject],
+    keys: Keys,
+    *,
+    owner: Mapping[str, Any],
+    wanted: int,
+    metadata_patch: Mapping[str, Mapping[str, str]] | None = None,
+) -> Turn:
+    """Bring the canary LWS to ``wanted`` groups; ``owner`` is the owner reference to the BatchRelease."""
+    name = canary_name(stable)
+    if canary is None:
+        if remains:
+            listed = ", ".join(f"{each.kind} {each.name}" for each in remains[:3])
+            return Turn(message=f"waiting until what is left of an earlier {name} is gone: {listed}")
+        body = canary_body(stable, keys, owner=owner, replicas=wanted, metadata_patch=metadata_patch)
+        return Turn(writes=(Create(LEADER_WORKER_SETS, body, f"first {wanted} groups of the new version"),))
+    if canary.lws.metadata.terminating or not canary.lws.metadata.controlled_by(str(owner["uid"])):
+        # Deleted by hand, or made for a BatchRelease that is no more: it goes, and is made again once nothing is left of it.
+        return Turn(
+            writes=remove(canary, keys).writes, message=f"LeaderWorkerSet {name} is going; it will be made again"
+        )
+    if canary.lws.spec.replicas == wanted:
+        return Turn(done=True)
+    patch = Patch(
+        LEADER_WORKER_SETS,
+        canary.lws.metadata.namespace,
+        name,
+        {"spec": {"replicas": wanted}},
+        f"{wanted} groups of the new version instead of {canary.lws.spec.replicas}",
+        resource_version=canary.lws.metadata.resource_version,
+    )
+    return Turn(writes=(patch,))
+
+
+def remove(canary: Facts | None, keys: Keys) -> Turn:
+    """Take the canary LWS away: to 0 groups, then the object; done when it is gone."""
+    if canary is None:
+        return Turn(done=True)
+    meta = canary.lws.metadata
+    if canary.lws.spec.replicas > 0 and not meta.terminating:
+        to_zero = Patch(
+            LEADER_WORKER_SETS,
+            meta.namespace,
+            meta.name,
+            {"spec": {"replicas": 0}},
+            "the canary is no longer needed",
+        )
+        return Turn(writes=(to_zero,), message=f"canary {meta.name} is going")
+    standing = [leader for leader in canary.leaders if not leader.metadata.terminating]
+    if standing and not meta.terminating:
+        return Turn(message=f"waiting for {len(standing)} groups of canary {meta.name} to go")
+    writes: list[Write] = []
+    if not meta.terminating:
+        writes.append(Delete(LEADER_WORKER_SETS, meta.namespace, meta.name, meta.uid, "the canary has no groups left"))
+    if keys.canary_finalizer in meta.finalizers:
+        others = [each for each in meta.finalizers if each != keys.canary_finalizer]
+        writes.append(
+            Patch(
+                LEADER_WORKER_SETS,
+                meta.namespace,
+                meta.name,
+                {"metadata": {"finalizers": others or None}},
+                "nothing of the canary serves any more",
+            )
+        )
+    return Turn(writes=tuple(writes), message=f"canary {meta.name} is going")

@@ -1,0 +1,169 @@
+"""The BatchRelease: the public, durable record of capacity, in the words of OpenKruise's tools.
+
+What is wanted stands in its spec (``batchPartition`` null means promote, and only that), what is there in its status.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from rollout_lws.api import (
+    BatchRelease,
+    BatchReleaseCanaryStatus,
+    BatchReleasePhase,
+    BatchReleaseStatus,
+    BatchState,
+    Rollout,
+    batch_releases,
+)
+from rollout_lws.api.resources import Keys
+from rollout_lws.objects.merge import merge_patch
+from rollout_lws.objects.writes import Create, Delete, Patch, Write
+from rollout_lws.release.batches import Batch
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the record shall say: 0-based ``partition`` (None: promote), the release's id and both revisions."""
+
+    partition: int | None
+    rollout_id: str
+    stable_revision: str
+    update_revision: str
+    phase: BatchReleasePhase
+    replicas: int
+
+
+def owner_reference(owner: Rollout | BatchRelease, kind: str, api_version: str) -> dict[str, Any]:
+    """A controlling owner reference that never blocks the owner's deletion."""
+    return {
+        "apiVersion": api_version,
+        "kind": kind,
+        "name": owner.metadata.name,
+        "uid": owner.metadata.uid,
+        "controller": True,
+        "blockOwnerDeletion": False,
+    }
+
+
+def plan(rollout: Rollout, wanted: Wanted) -> dict[str, Any]:
+    """spec.releasePlan as JSON; Kruise's tools read every member of it."""
+    canary = rollout.spec.strategy.canary
+    if canary is None:
+        return {}
+    found: dict[str, Any] = {
+        "batches": [{"canaryReplicas": step.replicas} for step in canary.steps],
+        "batchPartition": wanted.partition,
+        "rolloutID": wanted.rollout_id,
+        "rollingStyle": "Canary",
+        "enableExtraWorkloadForCanary": True,
+        "finalizingPolicy": "WaitResume",
+    }
+    if canary.failure_threshold is not None:
+        found["failureThreshold"] = canary.failure_threshold
+    if canary.patch_pod_template_metadata is not None:
+        found["patchPodTemplateMetadata"] = canary.patch_pod_template_metadata.to_json_dict()
+    return found
+
+
+def create(rollout: Rollout, wanted: Wanted, keys: Keys, owner: Mapping[str, Any]) -> Create:
+    """The BatchRelease of a new release, named like its Rollout."""
+    resource = batch_releases(keys.group)
+    release_plan = {key: value for key, value in plan(rollout, wanted).items() if value is not None}
+    body = {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "metadata": {
+            "name": rollout.metadata.name,
+            "namespace": rollout.metadata.namespace,
+            "ownerReferences": [dict(owner)],
+            "finalizers": [keys.batch_release_finalizer],
+        },
+        "spec": {
+            "workloadRef": rollout.spec.workload_ref.to_json_dict(),
+            "releasePlan": release_plan,
+        },
+    }
+    return Create(resource, body, "a release begins")
+
+
+def update_spec(record: BatchRelease, rollout: Rollout, wanted: Wanted, keys: Keys) -> tuple[Write, ...]:
+    """The patch that makes the record's plan say what is wanted; () when it does."""
+    live = record.spec.release_plan.to_json_dict()
+    asked = plan(rollout, wanted)
+    changes = {key: value for key, value in asked.items() if live.get(key) != value}
+    changes |= {key: None for key in live if key not in asked}
+    if not changes:
+        return ()
+    reason = "promote" if wanted.partition is None else f"batch {wanted.partition + 1}"
+    body = {"spec": {"releasePlan": changes}}
+    return (Patch(batch_releases(keys.group), record.metadata.namespace, record.metadata.name, body, reason),)
+
+
+def update_status(
+    record: BatchRelease, rollout: Rollout, wanted: Wanted, batch: Batch | None, keys: Keys, now: datetime
+) -> tuple[Write, ...]:
+    """The status write that tells how far capacity is; () when nothing of it changed."""
+    before = record.status or BatchReleaseStatus()
+    canary = before.canary_status
+    current = wanted.partition if wanted.partition is not None else (canary.current_batch if canary else 0)
+    if batch is not None:
+        state = (
+            BatchState.READY
+            if batch.enough
+            else BatchState.VERIFYING
+            if batch.made >= batch.wanted
+            else BatchState.UPGRADING
+        )
+        since = now
+        if canary is not None and canary.batch_state == state and canary.current_batch == current:
+            since = canary.batch_ready_time or now
+        canary = BatchReleaseCanaryStatus(
+            batch_state=state,
+            current_batch=current,
+            batch_ready_time=since if state == BatchState.READY else None,
+            updated_replicas=batch.made,
+            updated_ready_replicas=batch.ready,
+        )
+    elif canary is None:
+        canary = BatchReleaseCanaryStatus(batch_state=BatchState.UPGRADING, current_batch=current)
+    # batchPartition moves within one plan: the hash is of what the user planned, as it is for Kruise's tools.
+    planned = {key: value for key, value in plan(rollout, wanted).items() if key != "batchPartition"}
+    digest = hashlib.sha256(msgspec.json.encode(planned, order="sorted")).hexdigest()
+    after = before.model_copy(
+        update={
+            "phase": wanted.phase,
+            "stable_revision": wanted.stable_revision,
+            "update_revision": wanted.update_revision,
+            "observed_generation": record.metadata.generation,
+            "observed_rollout_id": wanted.rollout_id,
+            "observed_workload_replicas": wanted.replicas,
+            "observed_release_plan_hash": digest,
+            "canary_status": canary,
+        }
+    )
+    if after == before:
+        return ()
+    resource = batch_releases(keys.group)
+    body = {"status": merge_patch(before.to_json_dict(), after.to_json_dict())}
+    meta = record.metadata
+    return (Patch(resource, meta.namespace, meta.name, body, "how far capacity is", None, "status"),)
+
+
+def dismiss(record: BatchRelease, keys: Keys) -> tuple[Write, ...]:
+    """Delete the record and let go of it; its canary must be gone by then."""
+    resource, meta = batch_releases(keys.group), record.metadata
+    writes: list[Write] = []
+    if meta.deletion_timestamp is None:
+        writes.append(Delete(resource, meta.namespace, meta.name, meta.uid, "the release is over"))
+    if keys.batch_release_finalizer in meta.finalizers:
+        others = [each for each in meta.finalizers if each != keys.batch_release_finalizer]
+        body = {"metadata": {"finalizers": others or None}}
+        writes.append(Patch(resource, meta.namespace, meta.name, body, "nothing depends on this record any more"))
+    return tuple(writes)

@@ -1,0 +1,21 @@
+"""What one piece of capacity work answers: what to write now, whether it is finished, and what it waits for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from rollout_lws.objects.writes import Write
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """``message`` says what is waited for, "" when nothing is. ``stuck`` is a reason word when it cannot go on by itself."""
+
+    writes: tuple[Write, ...] = ()
+    done: bool = False
+    message: str = ""
+    wake_at: datetime | None = None
+    stuck: str = ""
+    opened: tuple[int, ...] = ()
+    """Ordinals for which this turn opens a window."""

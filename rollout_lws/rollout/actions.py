@@ -1,0 +1,135 @@
+"""What a person asked for through ``status.requestedAction``: done or refused once, and filed with its outcome.
+
+A request names at least its type and an id; an id that is filed already is never run again. With templateHash or step it is
+refused when they no longer hold, so that a late click cannot promote another release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rollout_lws.api import ActionType, LastAction, Phase, RequestedAction
+from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.reasons import Ending, EventReason, Task
+
+#: Outcomes that ``lastAction`` may have.
+DONE, REFUSED = "Done", "Refused"
+
+
+def act(d: Draft) -> None:
+    """Carry out the request, if there is one; what needs the machine is left as a flag on the draft."""
+    request = d.status.requested_action
+    if request is None:
+        return
+    last = d.status.last_action
+    if last is not None and last.id == request.id:
+        d.set(requested_action=None)
+        return
+    refusal = _unbound(d, request) or _HANDLERS[request.type](d, request)
+    if refusal is _LATER:
+        return
+    outcome = REFUSED if refusal else DONE
+    fields = request.model_dump(exclude_none=True)
+    d.set(
+        requested_action=None,
+        last_action=LastAction(**fields, outcome=outcome, message=refusal or None, finished_at=d.now),
+    )
+    by = f" by {request.by}" if request.by else ""
+    if refusal:
+        d.notice(EventReason.ACTION_REFUSED, f"{request.type}{by} was refused: {refusal}", warning=True)
+    else:
+        d.notice(EventReason.ACTION, f"{request.type}{by}")
+
+
+#: Answer of a handler whose moment has not come: the request stays.
+_LATER = "\0later"
+
+
+def _unbound(d: Draft, request: RequestedAction) -> str:
+    if request.template_hash and request.template_hash != d.status.observed_template_hash:
+        return "it was meant for another version; look again: kubectl rollout-lws get " + d.o.rollout.metadata.name
+    if request.step is not None and request.step != d.sub.current_step_index:
+        return f"it was meant for step {request.step}, the release is at step {d.sub.current_step_index}"
+    return ""
+
+
+def _in_steps(d: Draft) -> bool:
+    return d.status.phase == Phase.PROGRESSING and d.status.finalising is None and d.o.stable is not None
+
+
+def _approve(d: Draft, _: RequestedAction) -> str:
+    if not _in_steps(d):
+        return "no release waits for approval"
+    if d.status.step is None or d.status.step.paused_at is None:
+        return f"step {d.sub.current_step_index} does not wait for approval yet"
+    d.approved = True
+    return ""
+
+
+def _jump(d: Draft, request: RequestedAction) -> str:
+    canary = d.o.rollout.spec.strategy.canary
+    count = len(canary.steps) if canary else 0
+    if not _in_steps(d):
+        return "no release is in its steps"
+    if request.to_step is None or not 1 <= request.to_step <= count:
+        return f"toStep must be a number from 1 to {count}"
+    d.set_sub(next_step_index=request.to_step)
+    return ""
+
+
+def _abort(d: Draft, request: RequestedAction) -> str:
+    if d.status.phase != Phase.PROGRESSING or d.o.stable is None:
+        return "no release is on"
+    ending = d.status.finalising
+    if ending is not None and ending.reason == Ending.SUCCESS.value and ending.task == Task.CLEAN_UP.value:
+        return "already promoted: use undo"
+    if ending is not None and ending.reason not in (Ending.SUCCESS.value, Ending.CONTINUOUS.value):
+        return "" if ending.reason == Ending.ABORTED.value else "the release is going back already"
+    if d.replicas == 0:
+        return "the LeaderWorkerSet has 0 groups: the new version is stable already, use undo"
+    d.abort_reason = request.reason or (f"aborted by {request.by}" if request.by else "aborted by request")
+    return ""
+
+
+def _retry(d: Draft, request: RequestedAction) -> str:
+    aborted = d.status.aborted
+    if _in_steps(d):
+        d.set_step(best_ready_at=d.now, reopened=None)
+        d.set(restarts=())
+        return ""
+    if aborted is None or d.o.stable is None or aborted.template_hash != d.version.template_hash:
+        return "there is no aborted version to try again: apply it first"
+    if request.template_hash and request.template_hash != aborted.template_hash:
+        return "it names another version than the aborted one"
+    d.set(aborted=None, phase=Phase.HEALTHY)
+    return ""
+
+
+def _promote_full(d: Draft, _: RequestedAction) -> str:
+    if not _in_steps(d):
+        return "no release is in its steps"
+    d.promote_full = True
+    # It acts once the batch is ready, and until then it stays requested.
+    paused_at = d.status.step.paused_at if d.status.step else None
+    return "" if paused_at is not None else _LATER
+
+
+def _pause(d: Draft, _: RequestedAction) -> str:
+    d.set(paused=True)
+    return ""
+
+
+def _resume(d: Draft, _: RequestedAction) -> str:
+    d.set(paused=None)
+    return "" if not d.o.rollout.spec.strategy.paused else "spec.strategy.paused is true: set it to false"
+
+
+_HANDLERS: dict[ActionType, Callable[[Draft, RequestedAction], str]] = {
+    ActionType.APPROVE: _approve,
+    ActionType.JUMP: _jump,
+    ActionType.ABORT: _abort,
+    ActionType.RETRY: _retry,
+    ActionType.PROMOTE_FULL: _promote_full,
+    ActionType.PAUSE: _pause,
+    ActionType.RESUME: _resume,
+}

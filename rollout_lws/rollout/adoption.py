@@ -1,0 +1,189 @@
+"""Taking an LWS into care: which version is stable, and the hold from then on.
+
+Done once for each LWS object (by UID). Nothing restarts: the hold is written while the LWS is at rest, or was there already.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from rollout_lws.api import (
+    AbortedRecord,
+    CanaryStatus,
+    Phase,
+    RolloutStatus,
+    StableRecord,
+    StepState,
+    SummaryState,
+    rollouts,
+)
+from rollout_lws.objects.resources import CONTROLLER_REVISIONS, LEADER_WORKER_SETS
+from rollout_lws.objects.writes import Create, Patch
+from rollout_lws.release.canary import remove
+from rollout_lws.release.record import dismiss, owner_reference
+from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.reasons import EventReason, Reason
+from rollout_lws.workload.groups import groups
+from rollout_lws.workload.hold import HOLD, borrowed, hold
+from rollout_lws.workload.revisions import (
+    current_revision,
+    history_body,
+    history_name,
+    leaders_revisions,
+    lws_revision,
+    observed,
+    recorded_version,
+    set_is_settled,
+    target_revision,
+)
+from rollout_lws.workload.template import Version
+
+
+def add_finalizer(d: Draft) -> bool:
+    """Before anything is borrowed, our own deletion must wait for it to be given back."""
+    meta = d.o.rollout.metadata
+    if d.keys.rollout_finalizer in meta.finalizers:
+        return False
+    finalizers = [*meta.finalizers, d.keys.rollout_finalizer]
+    body = {"metadata": {"finalizers": finalizers}}
+    patch = Patch(
+        rollouts(d.keys.group),
+        meta.namespace,
+        meta.name,
+        body,
+        "nothing borrowed may be left behind",
+        meta.resource_version,
+    )
+    d.write((patch,))
+    # The status is written with the version that this patch makes, in the reconcile that its answer starts.
+    d.skip_status = True
+    return True
+
+
+def adopt(d: Draft) -> bool:
+    """Record stable and hold the LWS, unless this very LWS is adopted already."""
+    record = d.status.stable
+    if record is not None and record.workload_uid == d.stable.lws.metadata.uid:
+        return False
+    if _replaced(d):
+        return True
+    lws, name = d.stable.lws, d.stable.lws.metadata.name
+    if not observed(d.stable):
+        return d.reconciling(
+            Reason.WAITING_FOR_LWS,
+            SummaryState.ADOPTING,
+            f"waiting for the LeaderWorkerSet controller to act on {name}",
+        )
+    if lws.spec.replicas == 0:
+        return _adopted(d, d.version, target_revision(d.stable))
+    current = current_revision(d.stable)
+    mixed = bool(leaders_revisions(d.stable) - {current})
+    held = (
+        lws.spec.rollout_strategy.rolling_update_configuration.partition >= HOLD and borrowed(lws, d.keys) is not None
+    )
+    if not mixed and set_is_settled(d.stable):
+        return _adopted(d, d.version, current)
+    if not mixed and held:
+        own = lws_revision(d.stable, current)
+        version = recorded_version(own) if own else None
+        if version is None:
+            return d.stalled(
+                Reason.REVISION_MISSING,
+                f"LeaderWorkerSet {name} is held with groups of revision {current or 'unknown'}, but its ControllerRevision is"
+                f" gone: annotate it {d.keys.release_hold}=true to let the pending version roll",
+            )
+        return _adopted(d, version, current)
+    if lws.spec.rollout_strategy.rolling_update_configuration.partition > 0:
+        return d.stalled(
+            Reason.PARTITION_IN_USE,
+            f"LeaderWorkerSet {name} runs several versions with a partition set on purpose: set the partition to 0 and let it"
+            " roll, or restore the old template; it is adopted once it has one version",
+        )
+    return d.reconciling(
+        Reason.NATIVE_ROLL,
+        SummaryState.ADOPTING,
+        f"waiting until LeaderWorkerSet {name} has finished its own rolling update",
+    )
+
+
+def _replaced(d: Draft) -> bool:
+    """An earlier LWS's canary keeps serving until the new LWS does; then it goes, before the new one is adopted."""
+    if d.o.canary is None and d.o.batch_release is None:
+        return False
+    serving = any(group.ready(d.now) for group in groups(d.stable))
+    if not serving and d.canary_ready and d.replicas:
+        name = d.stable.lws.metadata.name
+        message = f"LeaderWorkerSet {name} was made anew; the canary goes as soon as a group of it is ready"
+        return d.reconciling(Reason.ADOPTING, SummaryState.ADOPTING, message)
+    turn = d.take(remove(d.o.canary, d.keys))
+    if turn.done and d.o.batch_release is not None:
+        d.write(dismiss(d.o.batch_release, d.keys))
+    return d.reconciling(Reason.CLEANING_UP, SummaryState.ADOPTING, "removing the canary of an earlier LeaderWorkerSet")
+
+
+def _adopted(d: Draft, stable: Version, revision: str) -> bool:
+    lws = d.stable.lws
+    write_hold(d, "the LeaderWorkerSet is in care")
+    store_version(d, stable, revision)
+    d.set(
+        phase=Phase.HEALTHY,
+        stable=StableRecord(template_hash=stable.template_hash, revision=revision, workload_uid=lws.metadata.uid),
+        aborted=_aborted_mark(d),
+        **_AT_REST,
+        canary_status=CanaryStatus(
+            stable_revision=revision,
+            canary_revision=revision,
+            next_step_index=-1,
+            current_step_state=StepState.COMPLETED,
+        ),
+    )
+    d.notice(EventReason.ADOPTED, f"LeaderWorkerSet {lws.metadata.name} is held at revision {revision}")
+    # The answer to the hold starts the next reconcile, which judges what is pending.
+    return d.ready(Reason.HEALTHY, SummaryState.HEALTHY) if d.version.template_hash == stable.template_hash else False
+
+
+_FRESH = RolloutStatus()
+#: Everything that belongs to a release or to an earlier LWS, at its empty value.
+_AT_REST: dict[str, Any] = {
+    name: getattr(_FRESH, name)
+    for name in ("step", "finalising", "restarts", "hold_fights", "flaps", "not_ready_groups", "observed_template_hash")
+}
+
+
+def _aborted_mark(d: Draft) -> AbortedRecord | None:
+    text = d.stable.lws.metadata.annotations.get(d.keys.aborted)
+    if not text:
+        return None
+    try:
+        return AbortedRecord.model_validate(msgspec.json.decode(text))
+    except ValueError:
+        return None
+
+
+def write_hold(d: Draft, reason: str) -> None:
+    """Hold the LWS if it is not, on the condition that it still is as observed."""
+    body = hold(d.stable.lws, d.keys, d.uid)
+    if body is not None:
+        meta = d.stable.lws.metadata
+        d.write((Patch(LEADER_WORKER_SETS, meta.namespace, meta.name, body, reason, meta.resource_version),))
+
+
+def store_version(d: Draft, version: Version, revision: str) -> None:
+    """Keep the version in the Rollout's own history, as the newest release of it."""
+    meta = d.o.rollout.metadata
+    stored = {record.metadata.name for record in d.o.history}
+    if history_name(meta.name, version.template_hash) in stored:
+        return
+    resource = rollouts(d.keys.group)
+    body = history_body(
+        version,
+        d.keys,
+        rollout=meta.name,
+        namespace=meta.namespace,
+        owner=owner_reference(d.o.rollout, resource.kind, resource.api_version),
+        number=max((record.revision for record in d.o.history), default=0) + 1,
+        revision=revision,
+    )
+    d.write((Create(CONTROLLER_REVISIONS, body, "to be able to go back to it"),))

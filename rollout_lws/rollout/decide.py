@@ -1,0 +1,93 @@
+"""The one decision: from what is observed to what shall be written, as a chain of rules.
+
+Each rule either has the last word or leaves it to the next. Read it from top to bottom: what may not be touched, what is
+leaving, what has to be adopted, what has to be held, and only then what is released.
+"""
+
+from __future__ import annotations
+
+from rollout_lws.api import Phase, SummaryState
+from rollout_lws.rollout import actions, adoption, finalising, guard, leaving, report, start, steps
+from rollout_lws.rollout.decision import Decision
+from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.observation import Observation
+from rollout_lws.rollout.reasons import Ending, EventReason, Reason, Task
+from rollout_lws.rollout.refusals import cannot_manage
+from rollout_lws.workload.revisions import observed, target_revision
+
+
+def decide(observation: Observation) -> Decision:
+    """What one Rollout needs now. Pure: the same observation always gives the same decision."""
+    d = Draft(observation)
+    _rules(d)
+    return report.finish(d)
+
+
+def _rules(d: Draft) -> bool:
+    refusal = cannot_manage(d)
+    if leaving.deleting(d):
+        return leaving.leave(d, Ending.DELETED)
+    if d.o.rollout.spec.disabled:
+        return leaving.leave(d, Ending.DISABLED)
+    if refusal is not None:
+        if d.status.stable is not None and d.status.phase != Phase.DISABLED:
+            leaving.leave(d, Ending.DISABLED)
+        return d.stalled(refusal.reason, refusal.message)
+    if d.o.stable is None:
+        return _workload_missing(d)
+    if adoption.add_finalizer(d):
+        return True
+    if adoption.adopt(d):
+        return True
+    actions.act(d)
+    guard.keep_hold(d)
+    if d.contested and _contested(d):
+        return True
+    return _release(d)
+
+
+def _release(d: Draft) -> bool:
+    if d.status.finalising is not None:
+        finalising.run(d)
+        if d.status.finalising is not None or d.status.phase == Phase.PROGRESSING or _ended_visibly(d):
+            return True
+    elif d.status.phase == Phase.PROGRESSING:
+        return steps.run(d)
+    return start.settle(d) or steps.run(d)
+
+
+def _ended_visibly(d: Draft) -> bool:
+    """A release that ended is shown as such once, before what is pending next is judged."""
+    record = d.o.rollout.status.finalising if d.o.rollout.status else None
+    return record is not None and record.reason not in (Ending.CONTINUOUS.value, Ending.DISABLED.value)
+
+
+def _workload_missing(d: Draft) -> bool:
+    ref = d.o.rollout.spec.workload_ref
+    d.status = d.status.model_copy(update={"finalising": d.status.finalising})
+    if d.status.phase != Phase.PROGRESSING:
+        d.set(phase=Phase.INITIAL)
+    kept = " its canary keeps serving;" if d.canary_ready else ""
+    return d.stalled(
+        Reason.WORKLOAD_NOT_FOUND,
+        f"LeaderWorkerSet {ref.name} does not exist in namespace {d.o.rollout.metadata.namespace};{kept} create it, or delete"
+        " this Rollout",
+    )
+
+
+def _contested(d: Draft) -> bool:
+    """The hold is not ours now: nothing goes forward; a version that has rolled by itself becomes stable."""
+    stable = d.status.stable
+    if stable is None or d.version.template_hash == stable.template_hash:
+        return guard.contested(d) if guard.released_by_hand(d) or d.status.phase == Phase.PROGRESSING else False
+    revision = target_revision(d.stable)
+    if observed(d.stable) and finalising.renewed(d, revision):
+        changes = {"template_hash": d.version.template_hash, "revision": revision}
+        d.set(stable=stable.model_copy(update=changes), hold_fights=())
+        adoption.store_version(d, d.version, revision)
+        d.notice(EventReason.ROLLED_NATIVELY, f"revision {revision} is stable: the LeaderWorkerSet rolled by itself")
+        if d.status.phase == Phase.PROGRESSING:
+            d.begin_finalising(Ending.ROLLED_NATIVELY, Task.CLEAN_UP)
+            return finalising.run(d)
+        return d.ready(Reason.HOLD_RELEASED, SummaryState.HEALTHY, "rolled by itself")
+    return guard.contested(d)

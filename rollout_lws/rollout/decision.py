@@ -1,0 +1,36 @@
+"""What a decision is: values that say what shall be written, told and waited for. Nobody has done anything yet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from rollout_lws.objects.writes import Write
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """An Event to record. ``about`` is "Rollout" or "LeaderWorkerSet" (the stable one); ``type`` Normal or Warning."""
+
+    reason: str
+    note: str
+    type: str = "Normal"
+    about: str = "Rollout"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Writes in the order in which they must be carried out; the first that fails ends the reconcile, which is tried again.
+
+    Status writes of Rollout and BatchRelease are among them, at most one an object, each conditional on the resourceVersion
+    that was observed. ``labels`` are writes of leader pod labels: of no consequence for the release, so that a failure of one
+    (the pod is gone) is no failure of the reconcile. ``notices`` are recorded only after all writes were carried out.
+    ``wake_at`` is the moment to look again if nothing changes before; None: only a change matters. ``watch_pods`` says whether
+    the pods of the named LWSs are wanted in the next observation.
+    """
+
+    writes: tuple[Write, ...] = ()
+    labels: tuple[Write, ...] = ()
+    notices: tuple[Notice, ...] = ()
+    wake_at: datetime | None = None
+    watch_pods: tuple[str, ...] = ()

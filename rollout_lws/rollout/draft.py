@@ -1,0 +1,194 @@
+"""A decision under way: what is known, and what has been decided so far.
+
+Rules read the observation and add to the draft; nothing outside of one call of ``decide`` ever sees it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import cached_property
+from typing import Any
+
+from rollout_lws.api import (
+    CanaryStatus,
+    CanaryStrategy,
+    FinalisingRecord,
+    Phase,
+    RolloutStatus,
+    StepRecord,
+    SummaryState,
+)
+from rollout_lws.api.resources import Keys
+from rollout_lws.objects.writes import Write
+from rollout_lws.release.batches import Batch
+from rollout_lws.release.turn import Turn
+from rollout_lws.rollout.decision import Notice
+from rollout_lws.rollout.observation import Observation
+from rollout_lws.rollout.reasons import Ending, EventReason, Reason, Task
+from rollout_lws.workload.facts import Facts
+from rollout_lws.workload.groups import Group, groups
+from rollout_lws.workload.revisions import target_revision
+from rollout_lws.workload.template import Version, version_of
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The last word of a decision: which of Ready, Reconciling and Stalled is true, why, and the summary's state."""
+
+    condition: str
+    reason: Reason
+    state: SummaryState
+    message: str = ""
+
+
+class Draft:
+    """One decision in the making."""
+
+    def __init__(self, observation: Observation) -> None:
+        self.o = observation
+        self.now: datetime = observation.now
+        self.keys: Keys = observation.keys
+        self.status: RolloutStatus = observation.rollout.status or RolloutStatus()
+        self.verdict: Verdict | None = None
+        self.writes: list[Write] = []
+        self.labels: list[Write] = []
+        self.notices: list[Notice] = []
+        self.wake_at: datetime | None = None
+        self.batch: Batch | None = None
+        self.contested = False
+        self.skip_status = False
+        self.approved = False
+        self.promote_full = False
+        self.abort_reason: str | None = None
+
+    # What is known
+
+    @property
+    def stable(self) -> Facts:
+        """The LWS; only rules that run once it is known to exist may ask."""
+        if self.o.stable is None:
+            raise LookupError("the LeaderWorkerSet does not exist")
+        return self.o.stable
+
+    @property
+    def strategy(self) -> CanaryStrategy:
+        """The canary strategy; only rules that run once the spec was found valid may ask."""
+        canary = self.o.rollout.spec.strategy.canary
+        if canary is None:
+            raise LookupError("the Rollout has no canary strategy")
+        return canary
+
+    @cached_property
+    def version(self) -> Version:
+        """The version that the LWS's spec asks for."""
+        return version_of(self.stable.lws.spec)
+
+    @property
+    def uid(self) -> str:
+        return self.o.rollout.metadata.uid
+
+    @property
+    def minimum(self) -> float:
+        return float(self.o.rollout.spec.strategy.min_ready_seconds or 0)
+
+    @property
+    def replicas(self) -> int:
+        return self.stable.lws.spec.replicas
+
+    @cached_property
+    def canary_groups(self) -> tuple[Group, ...]:
+        """Groups of the canary LWS at its newest revision."""
+        canary = self.o.canary
+        if canary is None:
+            return ()
+        return tuple(group for group in groups(canary) if group.revision == target_revision(canary))
+
+    @property
+    def canary_ready(self) -> int:
+        return sum(group.ready(self.now, self.minimum) for group in self.canary_groups)
+
+    @property
+    def sub(self) -> CanaryStatus:
+        return self.status.canary_status or CanaryStatus()
+
+    @property
+    def release_id(self) -> str:
+        """The user's id of the release (label, else annotation of the LWS), else the revision that LWS gave it."""
+        meta = self.stable.lws.metadata
+        key = self.keys.rollout_id
+        return meta.labels.get(key) or meta.annotations.get(key) or target_revision(self.stable)
+
+    @property
+    def paused(self) -> bool:
+        return bool(self.o.rollout.spec.strategy.paused or self.status.paused)
+
+    # What is decided
+
+    def set(self, **changes: Any) -> None:
+        self.status = self.status.model_copy(update=changes)
+
+    def set_sub(self, **changes: Any) -> None:
+        before = self.sub
+        after = before.model_copy(update=changes)
+        if (
+            after.current_step_state != before.current_step_state
+            or after.current_step_index != before.current_step_index
+        ):
+            after = after.model_copy(update={"last_update_time": self.now.replace(microsecond=0)})
+        self.set(canary_status=after)
+
+    def set_step(self, **changes: Any) -> None:
+        self.set(step=(self.status.step or StepRecord()).model_copy(update=changes))
+
+    def write(self, writes: Iterable[Write]) -> None:
+        self.writes.extend(writes)
+
+    def wake(self, moment: datetime | None) -> None:
+        if moment is not None:
+            self.wake_at = moment if self.wake_at is None else min(self.wake_at, moment)
+
+    def wake_in(self, since: datetime, seconds: float) -> bool:
+        """Whether ``seconds`` after ``since`` have passed; if not, the draft will wake at that moment."""
+        moment = since + timedelta(seconds=seconds)
+        if moment <= self.now:
+            return True
+        self.wake(moment)
+        return False
+
+    def take(self, turn: Turn) -> Turn:
+        self.write(turn.writes)
+        self.wake(turn.wake_at)
+        return turn
+
+    def notice(self, reason: EventReason, note: str, *, warning: bool = False, about: str = "Rollout") -> None:
+        self.notices.append(Notice(reason.value, note, "Warning" if warning else "Normal", about))
+
+    def conclude(self, condition: str, reason: Reason, state: SummaryState, message: str = "") -> bool:
+        """Give the last word; returns True so that a rule can end with it."""
+        self.verdict = Verdict(condition, reason, state, message)
+        return True
+
+    def ready(self, reason: Reason, state: SummaryState, message: str = "") -> bool:
+        return self.conclude("Ready", reason, state, message)
+
+    def reconciling(self, reason: Reason, state: SummaryState, message: str = "") -> bool:
+        return self.conclude("Reconciling", reason, state, message)
+
+    def stalled(self, reason: Reason, message: str, state: SummaryState = SummaryState.STALLED) -> bool:
+        """Something needs a person; an Event tells it the first time."""
+        told = next((each for each in self.status.conditions if each.type == "Stalled" and each.status == "True"), None)
+        if told is None or told.reason != reason.value:
+            self.notice(EventReason.STALLED, message, warning=True)
+        return self.conclude("Stalled", reason, state, message)
+
+    def begin_finalising(self, ending: Ending, task: Task) -> None:
+        self.set(
+            finalising=FinalisingRecord(reason=ending.value, task=task.value, since=self.now), phase=Phase.PROGRESSING
+        )
+
+    def set_task(self, task: Task, ending: Ending | None = None) -> None:
+        current = self.status.finalising
+        reason = ending.value if ending else (current.reason if current else Ending.SUCCESS.value)
+        self.set(finalising=FinalisingRecord(reason=reason, task=task.value, since=self.now))

@@ -1,0 +1,264 @@
+"""Ending a release: promotion through windows, the way back, and the removal of what was only there for the release.
+
+Each task can be repeated without harm; ``status.finalising`` says where we are. ``status.stable`` changes in one write only,
+when every group of the stable LWS is new and ready under the hold.
+"""
+
+from __future__ import annotations
+
+from rollout_lws.api import (
+    AbortedRecord,
+    BatchReleasePhase,
+    CanaryStatus,
+    FinalisingStep,
+    Phase,
+    StepRecord,
+    StepState,
+    SummaryState,
+)
+from rollout_lws.objects.resources import LEADER_WORKER_SETS
+from rollout_lws.objects.writes import Patch
+from rollout_lws.release.batches import batch, wanted_groups
+from rollout_lws.release.canary import remove
+from rollout_lws.release.promotion import Renewal
+from rollout_lws.release.record import dismiss
+from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.health import deadline_passed
+from rollout_lws.rollout.reasons import Ending, EventReason, Reason, Task
+
+#: Windows a group may get in one promotion: the first, and three more when it came back old.
+WINDOWS_A_GROUP = 4
+
+
+def begin_going_back(d: Draft, ending: Ending, why: str) -> None:
+    """Leave the steps without promotion; with a second LWS nothing of stable has to be touched."""
+    _tell_way_back(d, ending, why)
+    d.begin_finalising(ending, Task.CLEAN_UP)
+
+
+def _tell_way_back(d: Draft, ending: Ending, why: str) -> None:
+    if ending is Ending.CONTINUOUS:
+        d.notice(EventReason.SUPERSEDED, f"release {d.sub.observed_rollout_id} ends: {why}")
+    else:
+        d.notice(EventReason.GOING_BACK, f"back to the stable version: {why}", warning=ending is Ending.ABORTED)
+    if ending is Ending.ABORTED and d.o.stable is not None:
+        d.set(
+            aborted=AbortedRecord(
+                template_hash=d.status.observed_template_hash or "",
+                revision=d.sub.canary_revision or "",
+                release_id=d.status.observed_rollout_id,
+                at=d.now,
+                reason=why,
+                message=why,
+            )
+        )
+
+
+def run(d: Draft) -> bool:
+    """One pass over a release that is ending, through as many tasks as the world allows; always has the last word."""
+    while True:
+        record = d.status.finalising
+        if record is None:
+            raise LookupError("no release is ending")
+        ending, task = Ending(record.reason), Task(record.task)
+        if task is Task.PROMOTE:
+            if _promote(d):
+                return True
+        elif task is Task.GO_BACK:
+            if _go_back(d, ending):
+                return True
+        else:
+            return _clean_up(d, ending)
+
+
+def _renewal(d: Draft) -> Renewal:
+    return Renewal(d.stable, d.keys, d.uid, d.now, d.canary_ready, d.minimum)
+
+
+def _turned(d: Draft) -> tuple[Ending, str] | None:
+    """Why a promotion that is under way shall not go on."""
+    if d.abort_reason is not None:
+        return Ending.ABORTED, d.abort_reason
+    stable = d.status.stable
+    if stable is not None and d.version.template_hash == stable.template_hash:
+        return Ending.ROLLBACK, "stable's template was restored"
+    if d.version.template_hash != d.status.observed_template_hash:
+        return Ending.CONTINUOUS, "another version was applied"
+    return None
+
+
+def _promote(d: Draft) -> bool:
+    """Renew the stable LWS; False when another task goes on in this pass."""
+    revision, renewal = d.sub.canary_revision or "", _renewal(d)
+    if _is_new(d, renewal, revision):
+        _became_stable(d, revision)
+        return False
+    turned = _turned(d)
+    if turned is not None and not _past_return(d, renewal):
+        _tell_way_back(d, *turned)
+        d.set_task(Task.GO_BACK, turned[0])
+        return False
+    d.abort_reason = None
+    d.set_sub(finalising_step=FinalisingStep.RESUME_WORKLOAD)
+    _follow_canary(d)
+    turn = renewal.promote(revision, may_open=not d.paused and not _worn(d))
+    d.take(turn)
+    if turn.opened:
+        opened = dict((d.status.step.reopened if d.status.step else None) or {})
+        for ordinal in turn.opened:
+            opened[str(ordinal)] = opened.get(str(ordinal), 0) + 1
+        d.set_step(reopened=opened)
+    worn = _worn(d)
+    if worn and not turn.writes:
+        return d.stalled(
+            Reason.CHURN, f"group {worn} came back old {WINDOWS_A_GROUP} times: abort, or look at its pods"
+        )
+    if d.paused:
+        return d.reconciling(Reason.PAUSED, SummaryState.PAUSED, f"paused in mid-promotion: {turn.message}")
+    _best(d, renewal, revision)
+    late = deadline_passed(d, None)
+    if late is not None:
+        return d.stalled(late[0], f"promotion: {late[1]}; it goes on by itself: {turn.message}")
+    return d.reconciling(Reason.PROMOTING, SummaryState.PROMOTING, turn.message)
+
+
+def _past_return(d: Draft, renewal: Renewal) -> bool:
+    """Whether the way back is closed: the promotion is finished then, and a new template waits for its end."""
+    stable = d.status.stable
+    return bool(renewal.go_back(stable.revision if stable else "").stuck)
+
+
+def _follow_canary(d: Draft) -> None:
+    """The canary keeps the groups it had at its last step; its batch is judged for the record."""
+    wanted = wanted_groups(d.strategy.steps, min(d.sub.current_step_index, len(d.strategy.steps)), d.replicas)
+    d.batch = batch(d.canary_groups, wanted, d.strategy.failure_threshold, d.now, d.minimum)
+
+
+def _best(d: Draft, renewal: Renewal, revision: str) -> None:
+    fresh = sum(group.ready(d.now, d.minimum) for group in renewal.regular if group.revision == revision)
+    step = d.status.step or StepRecord()
+    if fresh > 0 and fresh + 1_000 > (step.best_ready or 0):
+        # Groups of the promotion count from 1001, so that they are never mistaken for those of the last step.
+        d.set_step(best_ready=1_001 + fresh, best_ready_at=d.now)
+
+
+def _worn(d: Draft) -> str:
+    """Groups whose windows are used up, "" when there are none."""
+    opened = (d.status.step.reopened if d.status.step else None) or {}
+    revision = d.sub.canary_revision
+    old = {group.index for group in _renewal(d).regular if group.revision != revision}
+    return ", ".join(sorted(index for index, count in opened.items() if count >= WINDOWS_A_GROUP and index in old))
+
+
+def _is_new(d: Draft, renewal: Renewal, revision: str) -> bool:
+    return d.replicas > 0 and renewal.promote(revision, may_open=False).done
+
+
+def _became_stable(d: Draft, revision: str) -> None:
+    stable = d.status.stable
+    if stable is not None:
+        changes = {"template_hash": d.status.observed_template_hash, "revision": revision}
+        d.set(stable=stable.model_copy(update=changes))
+    aborted = d.status.aborted
+    if aborted is not None:
+        d.set(aborted=None)
+    d.set_task(Task.CLEAN_UP, Ending.SUCCESS)
+    d.notice(EventReason.PROMOTED, f"revision {revision} is stable: all {d.replicas} groups are new and ready")
+
+
+def _go_back(d: Draft, ending: Ending) -> bool:
+    stable = d.status.stable
+    turned = _turned(d)
+    if turned is not None and turned[0] is not ending and turned[0] is not Ending.CONTINUOUS:
+        ending = turned[0]
+        _tell_way_back(d, *turned)
+        d.set_task(Task.GO_BACK, ending)
+    turn = d.take(_renewal(d).go_back(stable.revision if stable else ""))
+    if turn.done:
+        d.set_task(Task.CLEAN_UP, ending)
+        return False
+    if turn.stuck:
+        d.set_task(Task.PROMOTE, Ending.SUCCESS)
+        d.set(aborted=None)
+        d.notice(
+            EventReason.PROMOTING,
+            "already promoted: what is renewed cannot go back any more; use undo afterwards",
+            warning=True,
+        )
+        return False
+    d.set_sub(finalising_step=FinalisingStep.RESUME_WORKLOAD)
+    return d.reconciling(Reason.GOING_BACK, SummaryState.GOING_BACK, turn.message)
+
+
+def _clean_up(d: Draft, ending: Ending) -> bool:
+    """Remove canary and record; the last pass says how the release ended."""
+    d.set_sub(finalising_step=FinalisingStep.RELEASE_WORKLOAD_CONTROL)
+    turn = d.take(remove(d.o.canary, d.keys))
+    record = d.o.batch_release
+    if turn.done and record is not None:
+        d.write(dismiss(record, d.keys))
+    # The next release makes a record of the same name, so this one must be gone.
+    if not turn.done or record is not None:
+        state = SummaryState.PROMOTING if ending is Ending.SUCCESS else SummaryState.GOING_BACK
+        return d.reconciling(Reason.CLEANING_UP, state, turn.message or "removing the BatchRelease")
+    return _end(d, ending)
+
+
+def _end(d: Draft, ending: Ending) -> bool:
+    stable = d.status.stable
+    revision = stable.revision if stable else ""
+    d.set(finalising=None, step=None, restarts=(), not_ready_groups=(), phase=Phase.HEALTHY, paused=None)
+    before = d.sub
+    d.set(
+        canary_status=CanaryStatus(
+            observed_workload_generation=before.observed_workload_generation,
+            observed_rollout_id=before.observed_rollout_id,
+            rollout_hash=before.rollout_hash,
+            stable_revision=revision,
+            canary_revision=revision if ending is Ending.SUCCESS else before.canary_revision,
+            pod_template_hash=before.pod_template_hash,
+            current_step_index=before.current_step_index,
+            next_step_index=-1,
+            current_step_state=StepState.COMPLETED,
+            finalising_step=FinalisingStep.END,
+            last_update_time=d.now.replace(microsecond=0),
+        )
+    )
+    release = d.status.observed_rollout_id
+    if ending in (Ending.SUCCESS, Ending.ROLLED_NATIVELY):
+        d.notice(EventReason.COMPLETED, f"release {release} is complete: revision {revision}")
+        _mark_aborted(d, None)
+        return d.ready(Reason.HEALTHY, SummaryState.HEALTHY)
+    if ending is Ending.ABORTED:
+        d.set(phase=Phase.ABORTED)
+        _mark_aborted(d, d.status.aborted)
+        d.notice(EventReason.ABORTED, f"release {release} is aborted; revision {revision} serves", warning=True)
+        why = d.status.aborted.message if d.status.aborted else ""
+        message = f"release {release} was aborted ({why}); stable serves. Retry it, or apply another version"
+        return d.conclude("Stalled", Reason.ABORTED, SummaryState.ABORTED, message)
+    if ending is Ending.ROLLBACK:
+        d.notice(EventReason.ROLLED_BACK, f"release {release} was taken back; revision {revision} serves")
+        return d.ready(Reason.HEALTHY, SummaryState.HEALTHY)
+    return d.reconciling(Reason.CLEANING_UP, SummaryState.GOING_BACK, "the release has ended")
+
+
+def _mark_aborted(d: Draft, record: AbortedRecord | None) -> None:
+    """Note the aborted version on the LWS too, for a Rollout that is made anew."""
+    meta = d.stable.lws.metadata
+    text = record.model_dump_json(by_alias=True, exclude_none=True) if record else None
+    if meta.annotations.get(d.keys.aborted) == text:
+        return
+    body = {"metadata": {"annotations": {d.keys.aborted: text}}}
+    d.write((Patch(LEADER_WORKER_SETS, meta.namespace, meta.name, body, "which version was aborted"),))
+
+
+def record_phase(d: Draft) -> BatchReleasePhase:
+    """Where the BatchRelease is, from where the Rollout is."""
+    if d.status.finalising is not None:
+        return BatchReleasePhase.FINALIZING
+    return BatchReleasePhase.PROGRESSING if d.o.canary else BatchReleasePhase.PREPARING
+
+
+def renewed(d: Draft, revision: str) -> bool:
+    """Whether the stable LWS has come to ``revision`` without us: every group of [0, R) carries it and is ready."""
+    return d.replicas > 0 and _renewal(d).all_are(revision)

@@ -1,0 +1,87 @@
+"""When a release does not get on: churn, deadlines, and waits for room that are nobody's fault."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import timedelta
+
+from rollout_lws.api import NotReadyGroup, SummaryState
+from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.reasons import Reason
+from rollout_lws.workload.facts import Facts
+from rollout_lws.workload.revisions import target_revision
+from rollout_lws.workload.trouble import CAPACITY_REASONS, QUOTA_REASONS, Trouble, troubles
+
+#: Rebuilt this often within the window, a group is broken: LWS's recreation hides crash loops.
+CHURN_LIMIT = 3
+CHURN_WINDOW_SECONDS = 600
+#: Groups named in status, worst first.
+NAMED_GROUPS = 10
+
+
+def churning(d: Draft) -> str:
+    """Which group keeps being rebuilt, as a sentence; "" when none does."""
+    window = timedelta(seconds=max(CHURN_WINDOW_SECONDS, 4 * (d.status.longest_load_seconds or 0)))
+    recent = [record for record in d.status.restarts if record.at is not None and record.at > d.now - window]
+    counts = Counter((record.workload, record.group) for record in recent)
+    for (workload, group), count in counts.most_common(1):
+        if count > CHURN_LIMIT:
+            why = next((each.message for each in _worst(d) if each.group == group and each.severity > 1), "")
+            return f"group {group} of {workload} was rebuilt {count - 1} times" + (f": {why}" if why else "")
+    return ""
+
+
+def _worst(d: Draft) -> tuple[Trouble, ...]:
+    canary = d.o.canary
+    return troubles(canary, target_revision(canary), d.now, d.minimum) if canary else ()
+
+
+def waits_for_capacity(d: Draft) -> tuple[Reason, SummaryState, str] | None:
+    """Whether all that is missing is room or quota; such waiting is shown as waiting, not as failure."""
+    found = [trouble for trouble in _worst(d) if trouble.severity > 0]
+    if found and all(trouble.reason in QUOTA_REASONS for trouble in found):
+        return Reason.WAITING_FOR_QUOTA, SummaryState.WAITING_FOR_QUOTA, f"waiting for quota: {found[0].message}"
+    if found and found[0].severity <= 2 and found[0].reason in CAPACITY_REASONS:
+        return (
+            Reason.WAITING_FOR_ACCELERATORS,
+            SummaryState.WAITING_FOR_ACCELERATORS,
+            f"waiting for accelerators: {found[0].message}",
+        )
+    return None
+
+
+def deadline_passed(d: Draft, capacity: tuple[Reason, SummaryState, str] | None) -> tuple[Reason, str] | None:
+    """Whether the step's time is up; the clock starts anew when more groups are ready than ever before in this step."""
+    step, strategy = d.status.step, d.o.rollout.spec.strategy
+    if step is None or step.started_at is None:
+        return None
+    summary = d.status.summary
+    if capacity is not None:
+        limit = strategy.capacity_deadline_seconds
+        waits = summary is not None and summary.state == capacity[1].value and summary.since is not None
+        since = summary.since if waits and summary is not None and summary.since is not None else d.now
+        if limit is not None and d.wake_in(since, limit):
+            return Reason.CAPACITY_DEADLINE, f"no room for {limit} s: {capacity[2]}"
+        return None
+    waited = (SummaryState.WAITING_FOR_ACCELERATORS.value, SummaryState.WAITING_FOR_QUOTA.value)
+    if summary is not None and summary.state in waited:
+        d.set_step(best_ready_at=d.now)
+        step = d.status.step or step
+    seconds = strategy.progress_deadline_seconds or d.version.progress_deadline_seconds
+    since = max(moment for moment in (step.started_at, step.best_ready_at) if moment is not None)
+    if not d.wake_in(since, seconds):
+        return None
+    why = next((trouble.message for trouble in _worst(d) if trouble.message), "")
+    message = f"no further group became ready for {timedelta(seconds=seconds)} (deadline)"
+    return Reason.DEADLINE, f"{message}: {why}" if why else message
+
+
+def name_troubles(d: Draft, facts: Facts | None, revision: str) -> None:
+    """Put the groups that are not ready into status, worst first."""
+    found = troubles(facts, revision, d.now, d.minimum) if facts is not None else ()
+    d.set(
+        not_ready_groups=tuple(
+            NotReadyGroup(workload=each.workload, group=each.group, reason=each.reason, message=each.message)
+            for each in found[:NAMED_GROUPS]
+        )
+    )

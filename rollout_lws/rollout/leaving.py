@@ -1,0 +1,94 @@
+"""Leaving an LWS: the Rollout is deleted or disabled, or may no longer manage it.
+
+At rest the user gets the strategy back and nothing rolls. Before a promotion the release goes back first; in a promotion it is
+finished first. Where a version waits that must not start by itself the hold stays, with a mark that says how to open it.
+"""
+
+from __future__ import annotations
+
+from rollout_lws.api import Phase, SummaryState, rollouts
+from rollout_lws.objects.resources import LEADER_WORKER_SETS
+from rollout_lws.objects.writes import Patch
+from rollout_lws.release.canary import remove
+from rollout_lws.release.record import dismiss
+from rollout_lws.rollout import finalising
+from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.reasons import Ending, EventReason, Reason, Task
+from rollout_lws.workload.hold import borrowed, give_back
+
+
+def deleting(d: Draft) -> bool:
+    return d.o.rollout.metadata.deletion_timestamp is not None
+
+
+def leave(d: Draft, ending: Ending) -> bool:
+    """Go back or finish, give back, let go. Always has the last word."""
+    if d.keys.rollout_finalizer not in d.o.rollout.metadata.finalizers:
+        return _gone(d, ending)
+    if d.o.stable is not None and d.status.phase == Phase.PROGRESSING and d.status.stable is not None:
+        record = d.status.finalising
+        if record is None:
+            finalising.begin_going_back(d, ending, "the Rollout is leaving")
+        elif record.task == Task.CLEAN_UP.value and record.reason == Ending.CONTINUOUS.value:
+            d.set_task(Task.CLEAN_UP, ending)
+        finalising.run(d)
+        if d.status.finalising is not None:
+            return _leaving(d, ending, d.verdict.message if d.verdict else "")
+    elif d.o.canary is not None or d.o.batch_release is not None:
+        turn = d.take(remove(d.o.canary, d.keys))
+        if turn.done and d.o.batch_release is not None:
+            d.write(dismiss(d.o.batch_release, d.keys))
+        return _leaving(d, ending, turn.message or "removing the BatchRelease")
+    if d.o.stable is not None:
+        _give_back(d)
+    return _gone(d, ending)
+
+
+def _leaving(d: Draft, ending: Ending, message: str) -> bool:
+    phase = Phase.TERMINATING if ending is Ending.DELETED else Phase.DISABLING
+    reason = Reason.TERMINATING if ending is Ending.DELETED else Reason.DISABLED
+    if d.status.finalising is None:
+        d.set(phase=phase)
+    return d.reconciling(reason, SummaryState.TERMINATING, f"leaving the LeaderWorkerSet: {message}")
+
+
+def _give_back(d: Draft) -> None:
+    lws, stable = d.stable.lws, d.status.stable
+    mark = borrowed(lws, d.keys)
+    if mark is None or mark.by != d.uid:
+        return
+    waits = stable is not None and d.version.template_hash != stable.template_hash
+    if not waits:
+        body = give_back(lws, d.keys)
+        d.notice(
+            EventReason.LEFT, f"LeaderWorkerSet {lws.metadata.name} has its own strategy back", about="LeaderWorkerSet"
+        )
+    else:
+        text = (
+            f"the version in the template is not running: stable is revision {stable.revision if stable else ''}."
+            f" To let it roll, annotate this LeaderWorkerSet {d.keys.release_hold}=true under a Rollout, or set the partition to 0"
+        )
+        body = {"metadata": {"annotations": {d.keys.held: text}}}
+        d.notice(EventReason.VERSION_WAITS, text, warning=True, about="LeaderWorkerSet")
+    if body is not None:
+        meta = lws.metadata
+        d.write((Patch(LEADER_WORKER_SETS, meta.namespace, meta.name, body, "leaving", meta.resource_version),))
+
+
+def _gone(d: Draft, ending: Ending) -> bool:
+    meta = d.o.rollout.metadata
+    if ending is Ending.DELETED:
+        d.skip_status = True
+        if d.keys.rollout_finalizer in meta.finalizers:
+            others = [each for each in meta.finalizers if each != d.keys.rollout_finalizer]
+            body = {"metadata": {"finalizers": others or None}}
+            d.write((Patch(rollouts(d.keys.group), meta.namespace, meta.name, body, "everything is given back"),))
+        return d.reconciling(Reason.TERMINATING, SummaryState.TERMINATING)
+    d.set(phase=Phase.DISABLED, stable=None, finalising=None, step=None, not_ready_groups=(), restarts=())
+    if d.keys.rollout_finalizer in meta.finalizers:
+        others = [each for each in meta.finalizers if each != d.keys.rollout_finalizer]
+        body = {"metadata": {"finalizers": others or None}}
+        d.write((Patch(rollouts(d.keys.group), meta.namespace, meta.name, body, "everything is given back"),))
+        d.skip_status = True
+        return True
+    return d.ready(Reason.DISABLED, SummaryState.DISABLED, "disabled: the LeaderWorkerSet rolls by its own strategy")

@@ -1,0 +1,43 @@
+"""What a decision is made from: one frozen picture of everything that concerns one Rollout, and the time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from rollout_lws.api import BatchRelease, Rollout
+from rollout_lws.api.resources import Keys
+from rollout_lws.objects.workloads import ControllerRevision
+from rollout_lws.workload.facts import Facts, NamedObject
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What the cluster's LeaderWorkerSet can do, read from its CRD (never from a version string)."""
+
+    observed_generation: bool = True
+    """status.observedGeneration exists: LWS 0.9 or newer."""
+    group_identity: bool = False
+    """spec.groupIdentity exists: LWS 1.0 or newer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """The world as one Rollout sees it.
+
+    ``rivals`` are the other Rollouts of the namespace whose workloadRef names the same LWS. ``stable`` is the LWS that the Rollout
+    names, ``canary`` the LWS that carries this Rollout's canary label and name, both None when absent. ``remains`` are the objects
+    that stand where a new canary would: StatefulSets, Services, Pods and LWS ControllerRevisions with the canary's name or its
+    name label, and an LWS of that name which is not ours. ``history`` are the ControllerRevisions this Rollout keeps itself.
+    """
+
+    now: datetime
+    keys: Keys
+    rollout: Rollout
+    capabilities: Capabilities = Capabilities()
+    rivals: tuple[Rollout, ...] = ()
+    stable: Facts | None = None
+    canary: Facts | None = None
+    remains: tuple[NamedObject, ...] = ()
+    batch_release: BatchRelease | None = None
+    history: tuple[ControllerRevision, ...] = ()

@@ -1,0 +1,160 @@
+"""When a Rollout must not act: LWSs it cannot manage, and versions it cannot release now.
+
+Each check answers None or a refusal whose message says what to do. "Cannot manage" leaves everything untouched; "cannot
+release now" keeps the hold, so that the version waits until the obstacle is gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from rollout_lws.api.validation import problems
+from rollout_lws.objects.resources import LEADER_WORKER_SETS
+from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.reasons import Reason
+from rollout_lws.workload.canary import canary_name
+from rollout_lws.workload.revisions import lws_revision, recorded_version
+from rollout_lws.workload.template import Version
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    reason: Reason
+    message: str
+
+
+def wrong_kind(d: Draft) -> Refusal | None:
+    ref = d.o.rollout.spec.workload_ref
+    if ref.kind == LEADER_WORKER_SETS.kind and ref.api_version == LEADER_WORKER_SETS.api_version:
+        return None
+    return Refusal(
+        Reason.WRONG_WORKLOAD_KIND,
+        f"spec.workloadRef names {ref.api_version} {ref.kind}; only {LEADER_WORKER_SETS.api_version}"
+        f" {LEADER_WORKER_SETS.kind} can be released: correct apiVersion and kind",
+    )
+
+
+def second_rollout(d: Draft) -> Refusal | None:
+    """The older Rollout wins; of two made in one second, the one with the smaller UID."""
+    mine = d.o.rollout.metadata
+    for rival in d.o.rivals:
+        meta = rival.metadata
+        if (meta.creation_timestamp, meta.uid) < (mine.creation_timestamp, mine.uid):
+            name = d.o.rollout.spec.workload_ref.name
+            return Refusal(
+                Reason.SECOND_ROLLOUT,
+                f"LeaderWorkerSet {name} is already released by Rollout {meta.name}, which is older: delete one of the two",
+            )
+    return None
+
+
+def owned(d: Draft) -> Refusal | None:
+    owner = d.o.stable.lws.metadata.controller if d.o.stable else None
+    if owner is None:
+        return None
+    return Refusal(
+        Reason.WORKLOAD_OWNED,
+        f"LeaderWorkerSet {d.stable.lws.metadata.name} is controlled by {owner.kind} {owner.name}, which would undo a release:"
+        f" release the {owner.kind} by its own means, or remove the owner reference",
+    )
+
+
+def hash_identity(d: Draft) -> Refusal | None:
+    if d.o.stable is None or d.stable.lws.spec.group_identity != "Hash":
+        return None
+    return Refusal(
+        Reason.HASH_IDENTITY,
+        f"LeaderWorkerSet {d.stable.lws.metadata.name} has groupIdentity Hash, which cannot be held back by a partition:"
+        " use groupIdentity Ordinal",
+    )
+
+
+def too_old(d: Draft) -> Refusal | None:
+    if d.o.capabilities.observed_generation:
+        return None
+    return Refusal(
+        Reason.LWS_TOO_OLD,
+        "LeaderWorkerSet's status has no observedGeneration in this cluster: upgrade LeaderWorkerSet to 0.9 or newer",
+    )
+
+
+_MANAGE: tuple[Callable[[Draft], Refusal | None], ...] = (wrong_kind, second_rollout, owned, hash_identity, too_old)
+
+
+def cannot_manage(d: Draft) -> Refusal | None:
+    return next((refusal for check in _MANAGE if (refusal := check(d))), None)
+
+
+def invalid_spec(d: Draft) -> Refusal | None:
+    """Judged from the Rollout alone, at its own generation."""
+    found = problems(d.o.rollout.spec)
+    if not found:
+        return None
+    more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+    return Refusal(Reason.INVALID_SPEC, f"{found[0].path}: {found[0].message}{more}")
+
+
+def _stable_version(d: Draft) -> Version | None:
+    record = d.status.stable
+    if record is None:
+        return None
+    for stored in d.o.history:
+        if stored.metadata.annotations.get(d.keys.template_hash) == record.template_hash:
+            return recorded_version(stored)
+    own = lws_revision(d.stable, record.revision)
+    return recorded_version(own) if own else None
+
+
+def _changed(d: Draft, pick: Callable[[dict[str, Any]], Any]) -> bool:
+    stable = _stable_version(d)
+    return stable is not None and pick(stable.members) != pick(d.version.members)
+
+
+def claims_changed(d: Draft) -> Refusal | None:
+    if not _changed(d, lambda members: members["leaderWorkerTemplate"].get("volumeClaimTemplates") or []):
+        return None
+    return Refusal(
+        Reason.CLAIMS_CHANGED,
+        f"the pending version of LeaderWorkerSet {d.stable.lws.metadata.name} changes volumeClaimTemplates, which a StatefulSet"
+        " cannot change: restore them, or make a new LeaderWorkerSet",
+    )
+
+
+def unsafe_pending(d: Draft) -> Refusal | None:
+    """LWS up to 0.10 gives restarted groups of the held version the pending size, network and subgroups."""
+    if d.o.capabilities.group_identity:
+        return None
+    for name, pick in _SHAPE.items():
+        if _changed(d, pick):
+            return Refusal(
+                Reason.UNSAFE_PENDING,
+                f"the pending version of LeaderWorkerSet {d.stable.lws.metadata.name} changes its {name}; up to LWS 0.10 any"
+                f" group of the held version that restarts would be damaged: restore the {name}, or upgrade LeaderWorkerSet",
+            )
+    return None
+
+
+_SHAPE: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "size": lambda members: members["leaderWorkerTemplate"].get("size") or 1,
+    "networkConfig": lambda members: (members.get("networkConfig") or {}).get("subdomainPolicy") or "Shared",
+    "subGroupPolicy": lambda members: members["leaderWorkerTemplate"].get("subGroupPolicy"),
+}
+
+
+def name_taken(d: Draft) -> Refusal | None:
+    name = canary_name(d.stable.lws)
+    if d.o.canary is not None or not any(each.kind == LEADER_WORKER_SETS.kind for each in d.o.remains):
+        return None
+    return Refusal(
+        Reason.NAME_TAKEN,
+        f"LeaderWorkerSet {name} exists and is not ours: rename or delete it, the canary needs the name",
+    )
+
+
+_RELEASE: tuple[Callable[[Draft], Refusal | None], ...] = (invalid_spec, claims_changed, unsafe_pending, name_taken)
+
+
+def cannot_release(d: Draft) -> Refusal | None:
+    return next((refusal for check in _RELEASE if (refusal := check(d))), None)

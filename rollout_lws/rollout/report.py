@@ -1,0 +1,281 @@
+"""Telling the truth: conditions, summary, counts, and the BatchRelease, from what was decided."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rollout_lws.api import (
+    Condition,
+    ConditionType,
+    Phase,
+    ProgressingReason,
+    RolloutStatus,
+    Summary,
+    SummaryState,
+    rollouts,
+)
+from rollout_lws.objects.merge import merge_patch
+from rollout_lws.objects.resources import PODS
+from rollout_lws.objects.writes import Patch, Write
+from rollout_lws.release import record as batch_release
+from rollout_lws.release.batches import wanted_groups
+from rollout_lws.rollout.decision import Decision
+from rollout_lws.rollout.draft import Draft, Verdict
+from rollout_lws.rollout.finalising import record_phase
+from rollout_lws.rollout.health import name_troubles
+from rollout_lws.rollout.reasons import Ending, Reason, Task
+from rollout_lws.workload.groups import Group, groups
+from rollout_lws.workload.hold import is_held
+from rollout_lws.workload.revisions import target_revision
+
+
+def finish(d: Draft) -> Decision:
+    """Turn the draft into a decision: status writes last, labels apart."""
+    releasing = d.status.phase == Phase.PROGRESSING
+    if d.o.stable is not None and d.status.stable is not None:
+        _count(d)
+        if releasing:
+            _record(d)
+            _label(d)
+    if d.verdict is not None and not d.skip_status:
+        _conditions(d, d.verdict)
+        _summary(d, d.verdict)
+    status = () if d.skip_status else _status_write(d)
+    return Decision(
+        writes=(*d.writes, *status),
+        labels=tuple(d.labels),
+        notices=tuple(d.notices),
+        wake_at=d.wake_at,
+        watch_pods=_watched(d),
+    )
+
+
+def _status_write(d: Draft) -> Iterable[Write]:
+    before = (d.o.rollout.status or RolloutStatus()).to_json_dict()
+    after = d.status.model_copy(update={"observed_generation": d.o.rollout.metadata.generation}).to_json_dict()
+    changes = merge_patch(before, after)
+    if not changes:
+        return ()
+    meta = d.o.rollout.metadata
+    resource = rollouts(d.keys.group)
+    body = {"status": changes}
+    reason = d.verdict.message if d.verdict else "status"
+    return (Patch(resource, meta.namespace, meta.name, body, reason, meta.resource_version, "status"),)
+
+
+def _watched(d: Draft) -> tuple[str, ...]:
+    """Pods tell why a group is not ready; they are wanted for the LWS that has such a group, or takes part in a release."""
+    wanted = []
+    releasing = d.status.phase == Phase.PROGRESSING
+    for facts in (d.o.stable, d.o.canary):
+        if facts is None:
+            continue
+        troubled = any(group.ready_since is None for group in groups(facts))
+        promoting = d.status.finalising is not None and d.status.finalising.task != Task.CLEAN_UP.value
+        if troubled or (releasing and (facts is d.o.canary or promoting)):
+            wanted.append(facts.lws.metadata.name)
+    return tuple(wanted)
+
+
+def _new_groups(d: Draft) -> list[Group]:
+    revision = d.sub.canary_revision
+    regular = [group for group in groups(d.stable) if group.revision == revision] if _is_releasing(d) else []
+    return [*d.canary_groups, *regular]
+
+
+def _is_releasing(d: Draft) -> bool:
+    stable = d.status.stable
+    return d.status.phase == Phase.PROGRESSING and stable is not None and d.sub.canary_revision != stable.revision
+
+
+def _count(d: Draft) -> None:
+    stable_groups = groups(d.stable)
+    new = _new_groups(d)
+    everything = [*stable_groups, *d.canary_groups]
+    d.set_sub(
+        canary_replicas=len(d.canary_groups),
+        canary_ready_replicas=d.canary_ready,
+        replicas=len(everything),
+        ready_replicas=sum(group.ready(d.now, d.minimum) for group in everything),
+        updated_replicas=len(new) if _is_releasing(d) else len(stable_groups),
+        updated_ready_replicas=sum(
+            group.ready(d.now, d.minimum) for group in (new if _is_releasing(d) else stable_groups)
+        ),
+    )
+    ending = d.status.finalising
+    promoting = ending is not None and ending.task != Task.CLEAN_UP.value
+    if d.status.phase == Phase.PROGRESSING and not promoting and d.o.canary is not None:
+        name_troubles(d, d.o.canary, target_revision(d.o.canary))
+    elif promoting and ending is not None:
+        revision = (
+            d.sub.canary_revision
+            if ending.task == Task.PROMOTE.value
+            else (d.status.stable and d.status.stable.revision)
+        )
+        name_troubles(d, d.stable, revision or "")
+    elif d.status.not_ready_groups:
+        d.set(not_ready_groups=())
+    loads = [
+        (group.ready_since - group.leader.metadata.creation_timestamp).total_seconds()
+        for group in new
+        if group.ready_since is not None and group.leader.metadata.creation_timestamp is not None
+    ]
+    longest = round(max([*loads, d.status.longest_load_seconds or 0]))
+    if longest:
+        d.set(longest_load_seconds=longest)
+
+
+def _record(d: Draft) -> None:
+    """Make or update the BatchRelease; it is dismissed by the task that cleans up."""
+    ending = d.status.finalising
+    if ending is not None and ending.task == Task.CLEAN_UP.value:
+        return
+    stable = d.status.stable
+    wanted = batch_release.Wanted(
+        partition=None
+        if ending is not None and ending.reason == Ending.SUCCESS.value
+        else max(0, d.sub.current_step_index - 1),
+        rollout_id=d.status.observed_rollout_id or "",
+        stable_revision=stable.revision if stable else "",
+        update_revision=d.sub.canary_revision or "",
+        phase=record_phase(d),
+        replicas=d.replicas,
+    )
+    record, meta = d.o.batch_release, d.o.rollout
+    if record is None:
+        if ending is None and d.o.rollout.metadata.deletion_timestamp is None:
+            resource = rollouts(d.keys.group)
+            owner = batch_release.owner_reference(meta, resource.kind, resource.api_version)
+            d.write((batch_release.create(meta, wanted, d.keys, owner),))
+        return
+    if record.metadata.deletion_timestamp is not None:
+        return
+    spec = batch_release.update_spec(record, meta, wanted, d.keys)
+    # After a patch of the spec its answer starts the next reconcile, which then tells the status of that generation.
+    d.write(spec or batch_release.update_status(record, meta, wanted, d.batch, d.keys, d.now))
+
+
+def _label(d: Draft) -> None:
+    """Live leader pods of the new version carry the release's id and their batch, again after a recreation."""
+    ending = d.status.finalising
+    if ending is not None and ending.task != Task.PROMOTE.value:
+        return
+    steps, release = d.strategy.steps, d.status.observed_rollout_id or ""
+    canary_uids = {group.uid for group in d.canary_groups}
+    for group in _new_groups(d):
+        if group.terminating:
+            continue
+        number = len(steps)
+        if group.uid in canary_uids:
+            asked = (i for i in range(1, len(steps) + 1) if wanted_groups(steps, i, d.replicas) > group.ordinal)
+            number = next(asked, len(steps))
+        labels = {d.keys.rollout_id: release, d.keys.rollout_batch_id: str(number)}
+        meta = group.leader.metadata
+        if any(meta.labels.get(key) != value for key, value in labels.items()):
+            d.labels.append(
+                Patch(PODS, meta.namespace, meta.name, {"metadata": {"labels": labels}}, "which batch it is of")
+            )
+
+
+def _conditions(d: Draft, verdict: Verdict) -> None:
+    ending = d.status.finalising
+    wanted: dict[ConditionType, tuple[bool, str, str]] = {
+        each: (each.value == verdict.condition, verdict.reason.value, verdict.message)
+        for each in (ConditionType.READY, ConditionType.RECONCILING, ConditionType.STALLED)
+    }
+    stable = d.o.stable
+    if stable is not None:
+        held = is_held(stable.lws) or any(
+            isinstance(write, Patch) and write.name == stable.lws.metadata.name and "spec" in write.body
+            for write in d.writes
+        )
+        wanted[ConditionType.HELD] = (
+            held and not d.contested,
+            "Held" if held and not d.contested else verdict.reason.value,
+            "",
+        )
+    wanted[ConditionType.PAUSED] = (d.paused, "Paused" if d.paused else "NotPaused", "")
+    known = {each.type: each for each in d.status.conditions}
+    if d.status.phase == Phase.PROGRESSING:
+        reason = ProgressingReason.IN_ROLLING
+        if ending is not None:
+            success = ending.reason in (Ending.SUCCESS.value, Ending.ROLLED_NATIVELY.value)
+            reason = ProgressingReason.FINALISING if success else ProgressingReason.CANCELLING
+        elif d.paused:
+            reason = ProgressingReason.PAUSED
+        elif d.o.batch_release is None:
+            reason = ProgressingReason.INITIALIZING
+        wanted[ConditionType.PROGRESSING] = (True, reason.value, verdict.message)
+        known.pop(ConditionType.SUCCEEDED.value, None)
+    elif ConditionType.PROGRESSING.value in known and d.status.phase in (Phase.HEALTHY, Phase.ABORTED):
+        wanted[ConditionType.PROGRESSING] = (False, ProgressingReason.COMPLETED.value, "")
+        if known[ConditionType.PROGRESSING.value].status == "True":
+            before = d.o.rollout.status.finalising if d.o.rollout.status else None
+            success = before is not None and before.reason in (Ending.SUCCESS.value, Ending.ROLLED_NATIVELY.value)
+            wanted[ConditionType.SUCCEEDED] = (success, "", "")
+    if d.o.rollout.metadata.deletion_timestamp is not None:
+        wanted[ConditionType.TERMINATING] = (True, "InTerminating", verdict.message)
+    for kind, (truth, word, message) in wanted.items():
+        known[kind.value] = _condition(d, known.get(kind.value), kind.value, truth, word, message)
+    order = [each.value for each in ConditionType]
+    d.set(
+        conditions=tuple(sorted(known.values(), key=lambda each: order.index(each.type) if each.type in order else 99)),
+        message=verdict.message or None,
+        current_step_index=d.sub.current_step_index,
+        current_step_state=d.sub.current_step_state,
+    )
+    if d.sub.message != verdict.message and d.status.canary_status is not None:
+        d.set_sub(message=verdict.message or None)
+
+
+def _condition(d: Draft, before: Condition | None, kind: str, truth: bool, reason: str, message: str) -> Condition:
+    status = "True" if truth else "False"
+    moment = d.now.replace(microsecond=0)
+    after = Condition(
+        type=kind,
+        status=status,
+        reason=reason,
+        message=message,
+        observed_generation=d.o.rollout.metadata.generation,
+        last_transition_time=before.last_transition_time if before and before.status == status else moment,
+        last_update_time=moment,
+    )
+    if before is not None and after == before.model_copy(update={"last_update_time": moment}):
+        return before
+    return after
+
+
+def _summary(d: Draft, verdict: Verdict) -> None:
+    before = d.status.summary
+    stable = d.o.stable
+    releasing = d.status.phase == Phase.PROGRESSING
+    canary = d.o.rollout.spec.strategy.canary
+    step = f"{d.sub.current_step_index}/{len(canary.steps)}" if releasing and canary else None
+    regular = groups(stable) if stable is not None else ()
+    accelerators = _accelerators(d, len(regular) + len(d.canary_groups))
+    new = _new_groups(d) if stable is not None and releasing else []
+    old = [group for group in regular if group.uid not in {each.uid for each in new}]
+    summary = Summary(
+        state=verdict.state.value,
+        step=step,
+        traffic=None,
+        new=_ratio(d, new) if releasing else None,
+        stable=_ratio(d, old) if stable is not None else None,
+        accelerators=str(accelerators) if accelerators else None,
+        since=before.since if before is not None and before.state == verdict.state.value else d.now,
+    )
+    d.set(summary=summary)
+
+
+def _ratio(d: Draft, members: Iterable[Group]) -> str:
+    listed = list(members)
+    return f"{sum(group.ready(d.now, d.minimum) for group in listed)}/{len(listed)}"
+
+
+def _accelerators(d: Draft, count: int) -> int:
+    return d.version.accelerators * count if d.o.stable is not None else 0
+
+
+def unmanaged(d: Draft, reason: Reason, message: str) -> bool:
+    """The verdict for a Rollout that must not touch anything."""
+    return d.stalled(reason, message, SummaryState.STALLED)

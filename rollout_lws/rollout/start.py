@@ -1,0 +1,161 @@
+"""At rest: what is pending, and the start of its release or the reason why it does not start."""
+
+from __future__ import annotations
+
+from rollout_lws.api import CanaryStatus, Phase, StableRecord, StepRecord, StepState, SummaryState
+from rollout_lws.objects.resources import CONTROLLER_REVISIONS
+from rollout_lws.objects.writes import Delete
+from rollout_lws.rollout.adoption import store_version
+from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.plan import plan_hash
+from rollout_lws.rollout.reasons import EventReason, Reason
+from rollout_lws.rollout.refusals import Refusal, cannot_release, invalid_spec
+from rollout_lws.workload.revisions import observed, surplus_history, target_revision
+
+
+def pending(d: Draft) -> bool:
+    """Whether the LWS's spec asks for another version than stable; meaningful once LWS has observed it."""
+    stable = d.status.stable
+    return stable is not None and d.version.template_hash != stable.template_hash
+
+
+def settle(d: Draft) -> bool:
+    """Judge an LWS at rest. True with the last word; False when a release has just been started."""
+    stable = d.status.stable
+    if stable is None:
+        raise LookupError("an LWS at rest has been adopted")
+    refusal = invalid_spec(d)
+    if refusal and not pending(d):
+        return d.stalled(refusal.reason, refusal.message)
+    if not observed(d.stable):
+        return d.reconciling(
+            Reason.WAITING_FOR_LWS,
+            SummaryState.HEALTHY,
+            f"waiting for the LeaderWorkerSet controller to act on {d.stable.lws.metadata.name}",
+        )
+    if d.version.template_hash == stable.template_hash:
+        return _nothing_pending(d, stable)
+    if target_revision(d.stable) == stable.revision:
+        # Written differently, but the same version to LWS (1000m and 1): nothing to release.
+        d.set(stable=stable.model_copy(update={"template_hash": d.version.template_hash}))
+        store_version(d, d.version, stable.revision)
+        return _nothing_pending(d, stable)
+    if d.replicas == 0:
+        return _at_zero(d, stable)
+    aborted = d.status.aborted
+    if aborted is not None and aborted.template_hash == d.version.template_hash:
+        _judged(d)
+        d.set(phase=Phase.ABORTED)
+        name = d.o.rollout.metadata.name
+        return d.stalled(
+            Reason.ABORTED,
+            f"release {aborted.release_id or aborted.revision} was aborted ({aborted.message or aborted.reason}); stable serves."
+            f" Retry it, or apply another version: kubectl rollout-lws get {name}",
+            SummaryState.ABORTED,
+        )
+    refusal = cannot_release(d)
+    if refusal:
+        return refuse(d, refusal)
+    _start(d)
+    return False
+
+
+def refuse(d: Draft, refusal: Refusal) -> bool:
+    """The version waits under the hold; told once as an Event on the LWS, so that a freeze is never silent."""
+    if d.status.observed_template_hash != d.version.template_hash:
+        d.notice(
+            EventReason.RELEASE_REFUSED,
+            f"the new version waits: {refusal.message}",
+            warning=True,
+            about="LeaderWorkerSet",
+        )
+    _judged(d)
+    return d.stalled(refusal.reason, refusal.message)
+
+
+def _nothing_pending(d: Draft, stable: StableRecord) -> bool:
+    if target_revision(d.stable) != stable.revision and d.status.observed_workload_generation != _generation(d):
+        d.notice(
+            EventReason.REVISION_RENAMED,
+            f"LeaderWorkerSet calls the unchanged version {target_revision(d.stable)} instead of {stable.revision};"
+            " nothing is released",
+        )
+    _judged(d)
+    d.set(phase=Phase.HEALTHY)
+    d.set_sub(stable_revision=stable.revision, canary_revision=stable.revision)
+    d.write(
+        Delete(
+            CONTROLLER_REVISIONS, old.metadata.namespace, old.metadata.name, old.metadata.uid, "more than ten versions"
+        )
+        for old in surplus_history(d.o.history, d.keys, stable.template_hash)
+    )
+    return d.ready(Reason.HEALTHY, SummaryState.HEALTHY)
+
+
+def _at_zero(d: Draft, stable: StableRecord) -> bool:
+    """With no groups a change takes effect by itself: it is stable, unless it is the one that was aborted."""
+    aborted = d.status.aborted
+    _judged(d)
+    if aborted is not None and aborted.template_hash == d.version.template_hash:
+        return d.stalled(
+            Reason.SCALED_TO_ZERO,
+            f"LeaderWorkerSet {d.stable.lws.metadata.name} has 0 groups and holds the aborted version: the next scale-up would"
+            " start it; apply another version first",
+        )
+    revision = target_revision(d.stable)
+    d.set(stable=stable.model_copy(update={"template_hash": d.version.template_hash, "revision": revision}))
+    store_version(d, d.version, revision)
+    d.set_sub(stable_revision=revision, canary_revision=revision)
+    d.notice(EventReason.ROLLED_NATIVELY, f"version {revision} is stable: LeaderWorkerSet has no groups to release")
+    return d.ready(Reason.HEALTHY, SummaryState.HEALTHY)
+
+
+def _judged(d: Draft) -> None:
+    d.set(
+        observed_template_hash=d.version.template_hash,
+        observed_rollout_id=d.release_id,
+        observed_workload_generation=_generation(d),
+    )
+
+
+def _generation(d: Draft) -> int:
+    return d.stable.lws.metadata.generation
+
+
+def _start(d: Draft) -> None:
+    stable, revision = d.status.stable, target_revision(d.stable)
+    reused = d.status.observed_rollout_id == d.release_id and d.status.observed_template_hash not in (
+        None,
+        "",
+        d.version.template_hash,
+    )
+    store_version(d, d.version, revision)
+    _judged(d)
+    d.set(
+        phase=Phase.PROGRESSING,
+        step=StepRecord(started_at=d.now),
+        finalising=None,
+        restarts=(),
+        not_ready_groups=(),
+        canary_status=CanaryStatus(
+            observed_workload_generation=_generation(d),
+            observed_rollout_id=d.release_id,
+            rollout_hash=plan_hash(d.o.rollout.spec.strategy),
+            stable_revision=stable.revision if stable else "",
+            canary_revision=revision,
+            pod_template_hash=revision,
+            current_step_index=1,
+            next_step_index=2 if len(d.strategy.steps) > 1 else -1,
+            current_step_state=StepState.BEFORE_STEP_UPGRADE,
+            last_update_time=d.now.replace(microsecond=0),
+        ),
+    )
+    d.notice(
+        EventReason.RELEASE_STARTED, f"release {d.release_id}: {len(d.strategy.steps)} steps to revision {revision}"
+    )
+    if reused:
+        d.notice(
+            EventReason.ROLLOUT_ID_REUSED,
+            f"rollout-id {d.release_id} named another version before: a gate on it cannot tell them apart",
+            warning=True,
+        )

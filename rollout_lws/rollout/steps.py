@@ -1,0 +1,252 @@
+"""The step machine: capacity, then the wait, then the next step, as far in one go as the world allows.
+
+A step is left (by its timer, an approval, a forward jump, or the promotion of everything) only while its batch is ready;
+until then an approval is kept and an elapsed timer waits.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from rollout_lws.api import RestartRecord, Step, StepRecord, StepState, SummaryState, batch_releases
+from rollout_lws.release.batches import Batch, batch, is_last_full, wanted_groups
+from rollout_lws.release.canary import remove, scale
+from rollout_lws.release.record import dismiss, owner_reference
+from rollout_lws.release.turn import Turn
+from rollout_lws.rollout import finalising
+from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.health import churning, deadline_passed, waits_for_capacity
+from rollout_lws.rollout.plan import next_index, plan_hash, resumed_index
+from rollout_lws.rollout.reasons import Ending, EventReason, Reason, Task
+from rollout_lws.rollout.refusals import cannot_release
+from rollout_lws.workload.revisions import observed, target_revision
+
+
+def run(d: Draft) -> bool:
+    """One pass over a release that is in its steps; always has the last word."""
+    stable, version = d.status.stable, d.version
+    if d.abort_reason is not None:
+        finalising.begin_going_back(d, Ending.ABORTED, d.abort_reason)
+        return finalising.run(d)
+    if stable is not None and version.template_hash == stable.template_hash:
+        finalising.begin_going_back(d, Ending.ROLLBACK, "stable's template was restored")
+        return finalising.run(d)
+    if version.template_hash != d.status.observed_template_hash:
+        finalising.begin_going_back(d, Ending.CONTINUOUS, "another version was applied")
+        return finalising.run(d)
+    if d.replicas == 0:
+        return _at_zero(d)
+    _follow_release(d)
+    refusal = cannot_release(d)
+    if refusal:
+        return d.stalled(refusal.reason, refusal.message)
+    if d.paused:
+        _judge(d)
+        return d.reconciling(
+            Reason.PAUSED, SummaryState.PAUSED, "the Rollout is paused: nothing goes forward until it is resumed"
+        )
+    if _contested_record(d):
+        return d.reconciling(
+            Reason.PREPARING, SummaryState.LOADING, "the BatchRelease was deleted by hand and is made again"
+        )
+    _edited_plan(d)
+    _jump(d)
+    return _advance(d)
+
+
+def _at_zero(d: Draft) -> bool:
+    stable, revision = d.status.stable, target_revision(d.stable)
+    if not observed(d.stable):
+        return d.reconciling(Reason.WAITING_FOR_LWS, SummaryState.STALLED, "waiting for the LeaderWorkerSet controller")
+    if stable is not None:
+        changes = {"template_hash": d.version.template_hash, "revision": revision}
+        d.set(stable=stable.model_copy(update=changes))
+    d.begin_finalising(Ending.ROLLED_NATIVELY, Task.CLEAN_UP)
+    return finalising.run(d)
+
+
+def _follow_release(d: Draft) -> None:
+    """A new id or generation on an unchanged template starts nothing; the record follows."""
+    d.set(observed_rollout_id=d.release_id, observed_workload_generation=d.stable.lws.metadata.generation)
+    d.set_sub(observed_rollout_id=d.release_id, observed_workload_generation=d.stable.lws.metadata.generation)
+
+
+def _contested_record(d: Draft) -> bool:
+    """A BatchRelease that is being deleted takes its canary with it; both are made again."""
+    record = d.o.batch_release
+    if record is None or record.metadata.deletion_timestamp is None:
+        return False
+    turn = d.take(remove(d.o.canary, d.keys))
+    if turn.done:
+        d.write(dismiss(record, d.keys))
+    return True
+
+
+def _edited_plan(d: Draft) -> None:
+    asked = plan_hash(d.o.rollout.spec.strategy)
+    if d.sub.rollout_hash == asked:
+        return
+    steps, index = d.strategy.steps, d.sub.current_step_index
+    standing = d.o.canary.lws.spec.replicas if d.o.canary else 1
+    target = resumed_index(steps, index, standing, d.replicas)
+    d.set_sub(rollout_hash=asked)
+    if target != index or wanted_groups(steps, target, d.replicas) != standing:
+        _enter(d, target)
+    else:
+        d.set_sub(next_step_index=next_index(steps, index))
+
+
+def _jump(d: Draft) -> None:
+    """A nextStepIndex other than the one we wrote is a jump; what is no step's number is put right."""
+    steps, index, asked = d.strategy.steps, d.sub.current_step_index, d.sub.next_step_index
+    own = next_index(steps, index)
+    if asked == own:
+        return
+    if not 1 <= asked <= len(steps):
+        d.set_sub(next_step_index=own)
+        return
+    if asked > index and not _judge(d).enough:
+        return
+    d.notice(EventReason.STEP_LEFT, f"jump from step {index} to step {asked}")
+    d.approved = False
+    _enter(d, asked)
+
+
+def _enter(d: Draft, index: int) -> None:
+    d.set(step=StepRecord(started_at=d.now))
+    d.set_sub(
+        current_step_index=index,
+        next_step_index=next_index(d.strategy.steps, index),
+        current_step_state=StepState.BEFORE_STEP_UPGRADE,
+    )
+
+
+def _judge(d: Draft) -> Batch:
+    wanted = wanted_groups(d.strategy.steps, d.sub.current_step_index, d.replicas)
+    d.batch = batch(d.canary_groups, wanted, d.strategy.failure_threshold, d.now, d.minimum)
+    if d.batch.next_ready_at:
+        d.wake(d.batch.next_ready_at)
+    return d.batch
+
+
+def _advance(d: Draft) -> bool:
+    steps = d.strategy.steps
+    _remember_leaders(d)
+    while True:
+        index = d.sub.current_step_index
+        step, judged = steps[index - 1], _judge(d)
+        turn = _scale(d, judged.wanted)
+        _best_ready(d, judged)
+        if not (judged.enough and turn.done):
+            d.take(turn)
+            return _loading(d, judged, turn)
+        approved = d.approved or (
+            d.sub.current_step_state == StepState.STEP_READY
+            and d.status.step is not None
+            and d.status.step.paused_at is not None
+        )
+        if d.status.step is None or d.status.step.paused_at is None:
+            d.set_step(routed_at=d.now, paused_at=d.now)
+            d.notice(
+                EventReason.BATCH_READY,
+                f"step {index}: {judged.ready} of {judged.wanted} groups of the new version ready",
+            )
+        d.set_sub(current_step_state=StepState.STEP_PAUSED)
+        if not (d.promote_full or approved or _pause_over(d, step, index)):
+            return _waiting(d, step, index)
+        if d.promote_full or index == len(steps):
+            d.set_sub(current_step_state=StepState.COMPLETED)
+            d.notice(EventReason.PROMOTING, f"step {index} done: the stable LeaderWorkerSet is renewed")
+            d.begin_finalising(Ending.SUCCESS, Task.PROMOTE)
+            return finalising.run(d)
+        d.notice(EventReason.STEP_LEFT, f"step {index} done, step {index + 1} begins")
+        d.approved = False
+        _enter(d, index + 1)
+
+
+def _scale(d: Draft, wanted: int) -> Turn:
+    record = d.o.batch_release
+    if record is None:
+        return Turn(message="the BatchRelease is made first")
+    resource = batch_releases(d.keys.group)
+    owner = owner_reference(record, resource.kind, resource.api_version)
+    patch = d.strategy.patch_pod_template_metadata
+    return scale(
+        d.stable.lws,
+        d.o.canary,
+        d.o.remains,
+        d.keys,
+        owner=owner,
+        wanted=wanted,
+        metadata_patch=patch.to_json_dict() if patch else None,
+    )
+
+
+def _pause_over(d: Draft, step: Step, index: int) -> bool:
+    """Whether the step's own pause lets it go on; the last step at 100 % of groups has nothing left to wait for."""
+    if is_last_full(d.strategy.steps, index):
+        return True
+    if step.pause is None or step.pause.duration is None or d.status.step is None or d.status.step.paused_at is None:
+        return False
+    return d.wake_in(d.status.step.paused_at, step.pause.duration)
+
+
+def _waiting(d: Draft, step: Step, index: int) -> bool:
+    paused_at = d.status.step.paused_at if d.status.step else None
+    if step.pause is not None and step.pause.duration is not None and paused_at is not None:
+        until = paused_at + timedelta(seconds=step.pause.duration)
+        return d.reconciling(Reason.PAUSING, SummaryState.PAUSING, f"step {index} goes on at {until:%H:%M:%S} UTC")
+    limit = step.pause.approval_timeout_seconds if step.pause else None
+    if limit is not None and paused_at is not None and d.wake_in(paused_at, limit):
+        message = f"step {index} was not approved within {limit} s"
+        return failed(d, Reason.APPROVAL_TIMEOUT, message)
+    name = d.o.rollout.metadata.name
+    return d.reconciling(
+        Reason.AWAITING_APPROVAL,
+        SummaryState.AWAITING_APPROVAL,
+        f"step {index} of {len(d.strategy.steps)} waits for approval: kubectl rollout-lws promote {name}",
+    )
+
+
+def failed(d: Draft, reason: Reason, message: str) -> bool:
+    """The release does not get on by itself: go back, or stop and wait for a person, as ``onFailure`` says."""
+    if d.o.rollout.spec.strategy.on_failure == "Abort":
+        finalising.begin_going_back(d, Ending.ABORTED, message)
+        return finalising.run(d)
+    return d.stalled(reason, f"{message}. Nothing happens by itself: retry or abort")
+
+
+def _best_ready(d: Draft, judged: Batch) -> None:
+    step = d.status.step or StepRecord(started_at=d.now)
+    if judged.ready > (step.best_ready or 0):
+        d.set_step(best_ready=judged.ready, best_ready_at=d.now)
+
+
+def _loading(d: Draft, judged: Batch, turn: Turn) -> bool:
+    if d.sub.current_step_state != StepState.STEP_READY or d.status.step is None or d.status.step.paused_at is None:
+        d.set_sub(current_step_state=StepState.STEP_UPGRADE)
+    if churning(d):
+        return failed(d, Reason.CHURN, churning(d))
+    capacity = waits_for_capacity(d)
+    late = deadline_passed(d, capacity)
+    if late is not None:
+        return failed(d, *late)
+    if capacity is not None:
+        reason, state, message = capacity
+        return d.reconciling(reason, state, message)
+    told = turn.message or f"{judged.ready} of {judged.wanted} groups of the new version ready"
+    return d.reconciling(Reason.LOADING, SummaryState.LOADING, told)
+
+
+def _remember_leaders(d: Draft) -> None:
+    """File each leader seen, so that groups that are rebuilt again and again are told from one that loads for long."""
+    wanted = wanted_groups(d.strategy.steps, d.sub.current_step_index, d.replicas)
+    known = {record.uid for record in d.status.restarts}
+    standing = [record for record in d.status.restarts if not record.group.isdigit() or int(record.group) < wanted]
+    seen = [
+        RestartRecord(workload=group.leader.workload, group=group.index, uid=group.uid, at=d.now)
+        for group in d.canary_groups
+        if group.uid not in known
+    ]
+    if seen or len(standing) != len(d.status.restarts):
+        d.set(restarts=tuple([*standing, *seen][-50:]))

@@ -1,0 +1,35 @@
+"""Everything that is known about one LeaderWorkerSet at one moment, gathered by the shell and never changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rollout_lws.objects.workloads import ControllerRevision, LeaderWorkerSet, Pod, StatefulSet
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """One LWS with what belongs to it.
+
+    ``leader_set`` is the StatefulSet of the LWS's name when the LWS controls it. ``leaders`` are its leader pods, ``worker_sets``
+    the StatefulSets controlled by those pods. ``pods`` are all pods of the LWS: the shell lists them only while a release is
+    on or a group is not ready, and passes () otherwise. ``revisions`` are LWS's own ControllerRevisions, ``set_revisions`` those
+    of the leader StatefulSet (both carry LWS's name label, told apart by the owner's kind).
+    """
+
+    lws: LeaderWorkerSet
+    leader_set: StatefulSet | None = None
+    leaders: tuple[Pod, ...] = ()
+    worker_sets: tuple[StatefulSet, ...] = ()
+    pods: tuple[Pod, ...] = ()
+    revisions: tuple[ControllerRevision, ...] = ()
+    set_revisions: tuple[ControllerRevision, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NamedObject:
+    """An object found under a name or label that a canary would use; enough to tell ours from others'."""
+
+    kind: str
+    name: str
+    terminating: bool = False

@@ -1,0 +1,90 @@
+"""Groups: one leader pod and its workers, old or new, ready or not, always as a whole.
+
+LWS's own counters count surge groups and say Available of a group that never was, so readiness is judged here, group by
+group, from leader pods and worker StatefulSets.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from rollout_lws.objects.resources import LWS_PREFIX, LWS_REVISION
+from rollout_lws.objects.workloads import Pod, StatefulSet
+from rollout_lws.workload.facts import Facts
+
+SIZE_ANNOTATION = LWS_PREFIX + "size"
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """One group. ``ready_since`` is when its last part became ready, None while it is not."""
+
+    index: str
+    leader: Pod
+    workers: StatefulSet | None
+    ready_since: datetime | None
+
+    @property
+    def ordinal(self) -> int:
+        """Its place in the leader StatefulSet; -1 for an index that is no number (Hash identity)."""
+        return int(self.index) if self.index.isdigit() else -1
+
+    @property
+    def revision(self) -> str:
+        return self.leader.revision
+
+    @property
+    def uid(self) -> str:
+        return self.leader.metadata.uid
+
+    @property
+    def terminating(self) -> bool:
+        return self.leader.metadata.terminating
+
+    def ready(self, now: datetime, minimum: float = 0) -> bool:
+        """Ready for at least ``minimum`` seconds."""
+        return self.ready_since is not None and self.ready_since + timedelta(seconds=minimum) <= now
+
+
+def groups(facts: Facts) -> tuple[Group, ...]:
+    """All groups of an LWS by ordinal, surplus ones included; a group without a leader pod does not exist."""
+    workers = {owner.uid: each for each in facts.worker_sets if (owner := each.metadata.controller) is not None}
+    # A leader that terminates and the one that replaces it bear the same name, so one pod an index is all there can be.
+    found = [_group(leader, workers.get(leader.metadata.uid), facts.pods) for leader in facts.leaders]
+    return tuple(sorted(found, key=lambda group: (group.ordinal, group.index)))
+
+
+def _group(leader: Pod, workers: StatefulSet | None, pods: tuple[Pod, ...]) -> Group:
+    index = leader.group_index or leader.metadata.name.rpartition("-")[2]
+    return Group(index, leader, workers, _ready_since(leader, workers, index, pods))
+
+
+def _ready_since(leader: Pod, workers: StatefulSet | None, index: str, pods: tuple[Pod, ...]) -> datetime | None:
+    since = leader.ready_since
+    size = int(leader.metadata.annotations.get(SIZE_ANNOTATION, "1") or "1")
+    if since is None or size <= 1:
+        return since
+    if workers is None or workers.metadata.terminating or not _complete(workers, leader.revision, size - 1):
+        return None
+    # The StatefulSet does not say since when its pods are ready; the pods do, where they are watched.
+    moments = [pod.ready_since for pod in pods if pod.group_index == index and not pod.is_leader]
+    return max([since, *(moment for moment in moments if moment is not None)])
+
+
+def _complete(workers: StatefulSet, revision: str, count: int) -> bool:
+    status = workers.status
+    return (
+        workers.metadata.labels.get(LWS_REVISION) == revision
+        and workers.spec.replicas == count
+        and status.available_replicas == count
+        and status.observed_generation >= workers.metadata.generation
+        and status.current_revision == status.update_revision
+    )
+
+
+def moment_ready(group: Group, minimum: float, now: datetime) -> datetime | None:
+    """When a group that is ready, but not for ``minimum`` seconds yet, will count; None if it counts or is not ready."""
+    if group.ready_since is None or group.ready(now, minimum):
+        return None
+    return group.ready_since + timedelta(seconds=minimum)

@@ -1,0 +1,150 @@
+"""The hold: a LeaderWorkerSet kept at partition 1000000, and what of the user's strategy was borrowed for it.
+
+LWS cannot be paused, and a controller that reacts to a template change comes too late: the first group is gone by then. So
+the partition stands high at rest, a change of the template starts nothing, and groups are renewed through windows: short
+moments in which the partition is low enough for a portion of them. The user's own values wait in an annotation, written
+together with ours, and come back exactly; members that somebody else changed meanwhile are kept as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from rollout_lws.api import scaling
+from rollout_lws.api.resources import Keys
+from rollout_lws.objects.workloads import LeaderWorkerSet, RollingUpdate
+
+#: No LWS may have more replicas (its CRD's maximum), so no group is ever at or above it.
+HOLD = 1_000_000
+
+#: Member of rollingUpdateConfiguration → attribute of RollingUpdate.
+_MEMBERS = {"partition": "partition", "maxSurge": "max_surge", "maxUnavailable": "max_unavailable"}
+
+
+@dataclass(frozen=True, slots=True)
+class Borrowed:
+    """The annotation: which Rollout (UID) wrote which members, and what they were before."""
+
+    by: str
+    original: Mapping[str, int | str]
+    written: Mapping[str, int | str]
+
+
+def borrowed(lws: LeaderWorkerSet, keys: Keys) -> Borrowed | None:
+    """What is borrowed from this LWS; None without a mark, or with one that nobody can read."""
+    text = lws.metadata.annotations.get(keys.original)
+    if not text:
+        return None
+    try:
+        mark = msgspec.json.decode(text)
+        return Borrowed(str(mark["by"]), dict(mark["original"]), dict(mark["written"]))
+    except (msgspec.DecodeError, KeyError, TypeError, ValueError):
+        return None
+
+
+def resolved_unavailable(strategy: RollingUpdate, replicas: int) -> int:
+    """maxUnavailable in groups, as LWS resolves it: percentages are rounded down."""
+    return scaling.scaled(strategy.max_unavailable, replicas, up=False)
+
+
+def resolved_surge(strategy: RollingUpdate, replicas: int) -> int:
+    """maxSurge in groups, as LWS resolves it: percentages are rounded up, at most ``replicas``."""
+    return min(scaling.scaled(strategy.max_surge, replicas), replicas)
+
+
+def is_held(lws: LeaderWorkerSet) -> bool:
+    """Whether a template change starts nothing: partition at the hold and no surge groups."""
+    strategy = _live(lws)
+    return strategy.partition >= HOLD and resolved_surge(strategy, max(lws.spec.replicas, 1)) == 0
+
+
+def users_strategy(lws: LeaderWorkerSet, keys: Keys) -> RollingUpdate:
+    """The strategy that the user wants: the originals where our values still stand, else what stands there."""
+    live = _values(_live(lws))
+    mark = borrowed(lws, keys)
+    for member, written in (mark.written if mark else {}).items():
+        if live.get(member) == written:
+            live[member] = mark.original.get(member, live[member]) if mark else written
+    if int(live["partition"]) >= HOLD:
+        live["partition"] = 0
+    return RollingUpdate(**{attribute: live[member] for member, attribute in _MEMBERS.items()})  # type: ignore[arg-type]
+
+
+def foreign_members(lws: LeaderWorkerSet, keys: Keys) -> tuple[str, ...]:
+    """Members that we had written and somebody else has changed since."""
+    mark = borrowed(lws, keys)
+    live = _values(_live(lws))
+    return tuple(member for member, written in (mark.written if mark else {}).items() if live.get(member) != written)
+
+
+def hold(lws: LeaderWorkerSet, keys: Keys, uid: str) -> dict[str, Any] | None:
+    """Merge patch that holds the LWS, of just the members that must change; None when it is held and marked as ours."""
+    users = users_strategy(lws, keys)
+    replicas = max(lws.spec.replicas, 1)
+    held = _values(users) | {"partition": HOLD}
+    if resolved_surge(users, replicas) > 0:
+        # LWS refuses a strategy whose two allowances both resolve to 0, whatever the replicas become.
+        held["maxSurge"] = 0
+        held["maxUnavailable"] = max(1, resolved_unavailable(users, replicas))
+    return _patch(lws, keys, uid, users, held)
+
+
+def window(lws: LeaderWorkerSet, keys: Keys, uid: str, partition: int, unavailable: int) -> dict[str, Any] | None:
+    """Merge patch that opens the groups at or above ``partition``; None when that very window is open.
+
+    ``unavailable`` groups may then be down at once by LWS's reckoning; the member is touched only when it allows less.
+    """
+    users = users_strategy(lws, keys)
+    live = _values(_live(lws))
+    if resolved_unavailable(_live(lws), max(lws.spec.replicas, 1)) < unavailable:
+        live["maxUnavailable"] = unavailable
+    return _patch(lws, keys, uid, users, live | {"partition": partition})
+
+
+def give_back(lws: LeaderWorkerSet, keys: Keys) -> dict[str, Any] | None:
+    """Merge patch that restores the user's values and removes the mark; None when nothing is borrowed."""
+    if keys.original not in lws.metadata.annotations:
+        return None
+    users, live = _values(users_strategy(lws, keys)), _values(_live(lws))
+    changes = {member: value for member, value in users.items() if live[member] != value}
+    return _body({keys.original: None}, changes)
+
+
+def _patch(
+    lws: LeaderWorkerSet, keys: Keys, uid: str, users: RollingUpdate, wanted: Mapping[str, int | str]
+) -> dict[str, Any] | None:
+    originals, live = _values(users), _values(_live(lws))
+    written = {member: value for member, value in wanted.items() if value != originals[member]}
+    original = {member: originals[member] for member in written}
+    mark = msgspec.json.encode({"by": uid, "original": original, "written": written}, order="sorted").decode()
+    annotations = {} if lws.metadata.annotations.get(keys.original) == mark else {keys.original: mark}
+    changes = {member: value for member, value in wanted.items() if live[member] != value}
+    return _body(annotations, changes) if annotations or changes else None
+
+
+def _body(annotations: Mapping[str, str | None], changes: Mapping[str, int | str]) -> dict[str, Any]:
+    body: dict[str, Any] = {}
+    if annotations:
+        body["metadata"] = {"annotations": dict(annotations)}
+    if changes:
+        body["spec"] = {"rolloutStrategy": {"rollingUpdateConfiguration": dict(changes)}}
+    return body
+
+
+def _live(lws: LeaderWorkerSet) -> RollingUpdate:
+    return lws.spec.rollout_strategy.rolling_update_configuration
+
+
+def _values(strategy: RollingUpdate) -> dict[str, int | str]:
+    return {member: getattr(strategy, attribute) for member, attribute in _MEMBERS.items()}
+
+
+def writer_of_strategy(lws: LeaderWorkerSet) -> str:
+    """Name of the manager that wrote the strategy last, as metadata.managedFields tells; "somebody" when it does not."""
+    owners = [entry for entry in lws.metadata.managed_fields if b"f:rollingUpdateConfiguration" in bytes(entry.fields)]
+    latest = max(owners, key=lambda entry: entry.time.timestamp() if entry.time else 0, default=None)
+    return latest.manager if latest and latest.manager else "somebody"

@@ -1,0 +1,118 @@
+"""Which versions an LWS runs, wants and remembers; and the versions that a Rollout remembers itself.
+
+Revision = LWS's ``template-revision-hash``, read from labels, never computed. LWS deletes its own old revisions once a roll
+is complete, so each version of a release is also stored as a ControllerRevision that the Rollout owns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from rollout_lws.api.resources import Keys
+from rollout_lws.objects.resources import CONTROLLER_REVISIONS, LWS_REVISION, STATEFUL_SETS
+from rollout_lws.objects.workloads import ControllerRevision
+from rollout_lws.workload.facts import Facts
+from rollout_lws.workload.template import Version, version_of_members
+
+#: Stored versions a Rollout, the stable one always among them.
+HISTORY_LIMIT = 10
+
+
+def observed(facts: Facts) -> bool:
+    """Whether LWS has acted on the spec that we see."""
+    return (facts.lws.status.observed_generation or 0) >= facts.lws.metadata.generation and facts.leader_set is not None
+
+
+def target_revision(facts: Facts) -> str:
+    """The revision of the live spec; meaningful once ``observed``."""
+    return facts.leader_set.revision if facts.leader_set else ""
+
+
+def current_revision(facts: Facts) -> str:
+    """The revision that a recreated group below the partition comes back with; "" when it cannot be told."""
+    return _revision_of(facts, facts.leader_set.status.current_revision) if facts.leader_set else ""
+
+
+def set_is_settled(facts: Facts) -> bool:
+    """Whether the leader StatefulSet holds one version only: what it recreates is what it would update to."""
+    status = facts.leader_set.status if facts.leader_set else None
+    return status is not None and bool(status.current_revision) and status.current_revision == status.update_revision
+
+
+def _revision_of(facts: Facts, name: str) -> str:
+    for revision in facts.set_revisions:
+        if revision.metadata.name == name:
+            return revision.metadata.labels.get(LWS_REVISION, "")
+    for leader in facts.leaders:
+        if leader.metadata.labels.get("controller-revision-hash") == name:
+            return leader.revision
+    return target_revision(facts) if set_is_settled(facts) else ""
+
+
+def leaders_revisions(facts: Facts) -> frozenset[str]:
+    """The revisions that exist as groups, terminating leaders included."""
+    return frozenset(leader.revision for leader in facts.leaders)
+
+
+def lws_revision(facts: Facts, revision: str) -> ControllerRevision | None:
+    """LWS's own record of a revision, None when it has deleted it."""
+    found = [
+        each
+        for each in facts.revisions
+        if each.metadata.labels.get(LWS_REVISION) == revision and not each.metadata.terminating
+    ]
+    return max(found, key=lambda each: each.revision, default=None)
+
+
+def recorded_version(record: ControllerRevision) -> Version | None:
+    """The version inside a ControllerRevision of LWS or of ours; None when its data has another shape."""
+    data = msgspec.json.decode(record.data) if bytes(record.data) else None
+    spec = data.get("spec") if isinstance(data, dict) else None
+    if not isinstance(spec, dict) or "leaderWorkerTemplate" not in spec:
+        return None
+    return version_of_members(spec)
+
+
+def history_name(rollout: str, template_hash: str) -> str:
+    return f"{rollout}-{template_hash}"
+
+
+def history_body(
+    version: Version,
+    keys: Keys,
+    *,
+    rollout: str,
+    namespace: str,
+    owner: Mapping[str, Any],
+    number: int,
+    revision: str,
+) -> dict[str, Any]:
+    """A version to remember, as an apps/v1 ControllerRevision; ``number`` grows with each release."""
+    return {
+        "apiVersion": CONTROLLER_REVISIONS.api_version,
+        "kind": CONTROLLER_REVISIONS.kind,
+        "metadata": {
+            "name": history_name(rollout, version.template_hash),
+            "namespace": namespace,
+            "labels": {keys.history: rollout},
+            "annotations": {keys.template_hash: version.template_hash, keys.revision: revision},
+            "ownerReferences": [dict(owner)],
+        },
+        "data": {"spec": version.members},
+        "revision": number,
+    }
+
+
+def surplus_history(history: tuple[ControllerRevision, ...], keys: Keys, stable_hash: str) -> list[ControllerRevision]:
+    """Stored versions beyond the limit, oldest release first; never the stable one."""
+    by_age = sorted(history, key=lambda each: each.revision, reverse=True)
+    return [each for each in by_age[HISTORY_LIMIT:] if each.metadata.annotations.get(keys.template_hash) != stable_hash]
+
+
+def is_leader_set_record(record: ControllerRevision) -> bool:
+    """Whether a ControllerRevision belongs to a StatefulSet; LWS's own and the StatefulSet's carry the same label."""
+    owner = record.metadata.controller
+    return owner is not None and owner.kind == STATEFUL_SETS.kind

@@ -1,0 +1,133 @@
+"""Which version a LeaderWorkerSet's spec describes: our own hash of it, and the few things a release reads inside.
+
+LWS's revision hash changes with its controller's release and is only ever read (from labels). To tell whether a person
+changed the version we hash the two members that LWS itself counts as the version, {leaderWorkerTemplate, networkConfig}.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from rollout_lws.objects.workloads import LeaderWorkerSetSpec
+
+#: Seconds that a step waits at least for groups when nothing else is said.
+LEAST_PROGRESS_SECONDS = 3600
+#: Seconds added to the longest start that the start-up probes allow.
+START_UP_MARGIN_SECONDS = 900
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One version of a model server: the JSON of the two members, and our hash of it (10 hex digits)."""
+
+    template_hash: str
+    document: bytes
+    """Canonical JSON of {"leaderWorkerTemplate": …, "networkConfig": …}; members that are null are left out."""
+
+    @property
+    def members(self) -> dict[str, Any]:
+        decoded: dict[str, Any] = msgspec.json.decode(self.document)
+        return decoded
+
+    @property
+    def size(self) -> int:
+        """Pods a group, leader included (LWS's default is 1)."""
+        return int(self.members["leaderWorkerTemplate"].get("size") or 1)
+
+    @property
+    def images(self) -> dict[str, str]:
+        """Image by "role/container", leader first."""
+        found: dict[str, str] = {}
+        for role, template in _templates(self.members):
+            for container in template.get("spec", {}).get("containers", ()):
+                found[f"{role}/{container.get('name', '')}"] = container.get("image", "")
+        return found
+
+    @property
+    def accelerators(self) -> int:
+        """Accelerators a group takes (extended resources whose name ends in gpu, tpu or npu), from the limits."""
+        members = self.members
+        templates = dict(_templates(members))
+        worker = _accelerators(templates["worker"])
+        return _accelerators(templates.get("leader", templates["worker"])) + (self.size - 1) * worker
+
+    @property
+    def start_up_seconds(self) -> float:
+        """The longest start that any container's start-up probe allows, 0 without such probes."""
+        budgets = [0.0]
+        for _, template in _templates(self.members):
+            for container in template.get("spec", {}).get("containers", ()):
+                probe = container.get("startupProbe")
+                if probe:
+                    tries = probe.get("failureThreshold") or 3
+                    budgets.append(
+                        float(probe.get("initialDelaySeconds") or 0) + tries * (probe.get("periodSeconds") or 10)
+                    )
+        return max(budgets)
+
+    @property
+    def progress_deadline_seconds(self) -> float:
+        """Default of spec.strategy.progressDeadlineSeconds."""
+        return max(LEAST_PROGRESS_SECONDS, self.start_up_seconds + START_UP_MARGIN_SECONDS)
+
+
+def version_of(spec: LeaderWorkerSetSpec) -> Version:
+    """The version that a LWS's spec asks for."""
+    return _version(bytes(spec.leader_worker_template), bytes(spec.network_config))
+
+
+def version_of_members(members: dict[str, Any]) -> Version:
+    """The version made of a stored {"leaderWorkerTemplate", "networkConfig"}; LWS's ``$patch`` markers are dropped."""
+    kept = {
+        key: {name: value for name, value in (members.get(key) or {}).items() if name != "$patch"}
+        for key in ("leaderWorkerTemplate", "networkConfig")
+        if members.get(key) is not None
+    }
+    return _canonical(kept)
+
+
+@lru_cache(maxsize=4096)
+def _version(template: bytes, network: bytes) -> Version:
+    members = {"leaderWorkerTemplate": msgspec.json.decode(template), "networkConfig": msgspec.json.decode(network)}
+    return _canonical(members)
+
+
+def _canonical(members: dict[str, Any]) -> Version:
+    document = msgspec.json.encode(_without_nulls(members), order="sorted")
+    return Version(template_hash=hashlib.sha256(document).hexdigest()[:10], document=document)
+
+
+def _without_nulls(value: Any) -> Any:
+    """Nulls mean "absent" to the API server; empty objects and lists do not, and stay."""
+    if isinstance(value, dict):
+        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+    if isinstance(value, list):
+        return [_without_nulls(item) for item in value]
+    return value
+
+
+def _templates(members: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    template = members.get("leaderWorkerTemplate") or {}
+    roles = (("leader", "leaderTemplate"), ("worker", "workerTemplate"))
+    return [(role, template[key]) for role, key in roles if template.get(key)] or [("worker", {})]
+
+
+def _accelerators(template: dict[str, Any]) -> int:
+    total = 0
+    for container in template.get("spec", {}).get("containers", ()):
+        limits = (container.get("resources") or {}).get("limits") or {}
+        for resource, amount in limits.items():
+            if "/" in resource and resource.endswith(("gpu", "tpu", "npu")) and str(amount).isdigit():
+                total += int(amount)
+    return total
+
+
+def short_hash(text: str, length: int = 6) -> str:
+    """A short, name-safe digest of any text."""
+    return base64.b32encode(hashlib.sha256(text.encode()).digest()).decode().lower()[:length]

@@ -1,8 +1,8 @@
 """CEL rules of custom resources (x-kubernetes-validations), evaluated by cel-python.
 
 What it cannot evaluate: Kubernetes' own libraries (quantity, url, ip, cidr, format, semver), optional types and cost
-limits. A rule that does not compile, or fails while it runs, refuses the write and says so: nothing passes because nobody
-could look.
+limits. A rule that does not compile, or fails while it runs, refuses the write and
+says so: nothing passes unseen.
 """
 
 from __future__ import annotations

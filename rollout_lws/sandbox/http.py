@@ -1,4 +1,8 @@
-"""The sandbox's API server on a socket, for kubectl and every other client."""
+"""The sandbox's API server on a socket, for kubectl and every other client.
+
+kubectl sends no credentials over plain HTTP. So the token is accepted in two places: as a bearer token, and as the
+first part of the path, which is how the kubeconfig written here names the server.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +22,7 @@ from rollout_lws.sandbox.routes import Request, Response
 #: Largest body that is read: a little above what etcd takes.
 _LARGEST_BODY = 3 * 1024 * 1024
 _OPEN_PATHS = ("/healthz", "/livez", "/readyz", "/version")
+_TOKEN_PATH = "/token/"
 
 
 class Server:
@@ -58,17 +63,20 @@ class Server:
             "apiVersion": "v1",
             "kind": "Config",
             "current-context": name,
-            "clusters": [{"name": name, "cluster": {"server": self.url}}],
+            "clusters": [{"name": name, "cluster": {"server": self.url + _TOKEN_PATH + self.token}}],
             "users": [{"name": name, "user": {"token": self.token}}],
             "contexts": [{"name": name, "context": {"cluster": name, "user": name, "namespace": "default"}}],
         }
 
     async def _serve(self, http: web.Request) -> web.StreamResponse:
         headers = {name.lower(): value for name, value in http.headers.items()}
-        given = headers.get("authorization", "").removeprefix("Bearer ")
-        if http.path not in _OPEN_PATHS and not hmac.compare_digest(given.encode(), self.token.encode()):
+        path, given = http.rel_url.raw_path, headers.get("authorization", "").removeprefix("Bearer ")
+        if path.startswith(_TOKEN_PATH):
+            given, _, path = path.removeprefix(_TOKEN_PATH).partition("/")
+            path = f"/{path}"
+        if path not in _OPEN_PATHS and not hmac.compare_digest(given.encode(), self.token.encode()):
             return _plain(wire.refused(ApiError(401, "Unauthorized", "Unauthorized")))
-        request = Request(http.method, http.rel_url.raw_path, dict(http.query), headers, await http.read())
+        request = Request(http.method, path, dict(http.query), headers, await http.read())
         try:
             if http.method == "GET" and request.flag("watch"):
                 return await self._watch(http, request)

@@ -37,7 +37,7 @@ def limited_to(body: Object, old: Object, served: Served, subresource: str) -> O
     if subresource == "status":
         if not served.status:
             raise refusals.no_such_resource()
-        limited = {**old, "metadata": old["metadata"] if served.custom else body["metadata"]}
+        limited = {**old, "metadata": _with_owners_of(body, old) if served.custom else body["metadata"]}
         limited.pop("status", None)
         return limited | ({"status": body["status"]} if body.get("status") is not None else {})
     if subresource not in ("", "scale"):
@@ -49,6 +49,12 @@ def limited_to(body: Object, old: Object, served: Served, subresource: str) -> O
     if "status" in old:
         limited["status"] = old["status"]
     return limited
+
+
+def _with_owners_of(body: Object, old: Object) -> Object:
+    """``old``'s metadata with the field owners of ``body``: all that a custom resource's status write may touch."""
+    owners = body["metadata"].get("managedFields")
+    return old["metadata"] if owners is None else {**old["metadata"], "managedFields": owners}
 
 
 def spec_changed(new: Mapping[str, Any], old: Mapping[str, Any], served: Served) -> bool:

@@ -6,15 +6,20 @@ As in Kubernetes, the first apply to an object without records makes "before-fir
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
+
+import msgspec
 
 from rollout_lws.errors import ApiError
 from rollout_lws.sandbox import fieldpaths
 from rollout_lws.sandbox.catalogue import Served
-from rollout_lws.sandbox.fieldpaths import Paths
+from rollout_lws.sandbox.fieldpaths import Path, Paths
 
 Object = dict[str, Any]
+
+_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 def track(old: Object | None, new: Object, manager: str, subresource: str, now: str) -> Object:
@@ -63,12 +68,11 @@ def apply(
     live = old or {}
     differing = {path for path in wanted if fieldpaths.value_at(live, path) != fieldpaths.value_at(config, path)}
     contested = {entry: entry.paths & differing for entry in entries if entry is not mine and entry.paths & differing}
-    if contested and not force:
+    if contested and not force and not frozenset().union(*contested.values()) <= _migrating(live, manager):
         raise _conflict(contested)
-    abandoned = mine.paths - wanted
     others: Paths = frozenset().union(*(entry.paths for entry in entries if entry is not mine))
     merged = fieldpaths.merge(live, config, root)
-    for path in sorted(abandoned - others, key=len, reverse=True):
+    for path in _dropped(mine.paths - wanted, others):
         merged = fieldpaths.without(merged, path)
     merged["metadata"] = {**(live.get("metadata") or {}), **merged["metadata"]}
     made = [
@@ -78,6 +82,25 @@ def apply(
         for entry in entries
     ]
     return _recorded(merged, made)
+
+
+def _dropped(abandoned: Paths, others: Paths) -> list[Path]:
+    """What goes when its applier no longer names it: an item of a list as a whole, unless others own a part of it."""
+    needed = {path[:length] for path in others for length in range(1, len(path) + 1)}
+    kept = {path for path in abandoned & needed if path[-1].startswith("k:")}
+    return [
+        path
+        for path in sorted(abandoned - needed, key=len)
+        if not (path[:-1] in kept and path[-1][2:] in json.loads(path[-2][2:]))
+    ]
+
+
+def _migrating(live: Mapping[str, Any], manager: str) -> Paths:
+    """Fields that `kubectl apply --server-side` may take from the client-side apply that it follows on."""
+    annotations = (live.get("metadata") or {}).get("annotations") or {}
+    if manager != "kubectl" or _LAST_APPLIED not in annotations:
+        return frozenset()
+    return fieldpaths.paths(msgspec.json.decode(annotations[_LAST_APPLIED]))
 
 
 class _Entry:

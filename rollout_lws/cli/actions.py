@@ -24,13 +24,8 @@ _ATTEMPTS = 5
 @with_target
 def promote(name: str, target: Target) -> None:
     """Approve the step at which the release of Rollout NAME waits."""
-    name = release_name(name)
     transport = Transport.to(target)
-    rollouts = find_rollouts(transport, target.api_group)
-    rollout = fetch_rollout(transport, rollouts, name)
-    refuse_promotion(rollout)
-    _request(transport, rollouts, rollout, "Approve", None)
-    click.echo(f"rollout/{name} step {summary(rollout)['step'] or step_of(rollout)} approved")
+    click.echo(approve(transport, find_rollouts(transport, target.api_group), release_name(name)))
 
 
 @click.command()
@@ -39,16 +34,31 @@ def promote(name: str, target: Target) -> None:
 @with_target
 def abort(name: str, reason: str | None, target: Target) -> None:
     """Abort the release of Rollout NAME and go back to the stable version."""
-    name = release_name(name)
     transport = Transport.to(target)
-    rollouts = find_rollouts(transport, target.api_group)
+    click.echo(go_back(transport, find_rollouts(transport, target.api_group), release_name(name), reason))
+
+
+def approve(transport: Transport, rollouts: Resource, name: str) -> str:
+    """Ask for the approval of the step that waits, and say so; UsageError when none does."""
+    rollout = fetch_rollout(transport, rollouts, name)
+    _refuse_promotion(rollout)
+    _request(transport, rollouts, rollout, "Approve", None)
+    return f"rollout/{name} step {_step(rollout)} approved"
+
+
+def go_back(transport: Transport, rollouts: Resource, name: str, reason: str | None = None) -> str:
+    """Ask for the abort of the release that is on, and say so; UsageError when none is."""
     rollout = fetch_rollout(transport, rollouts, name)
     if phase_of(rollout) == "Aborted":
-        click.echo(f"rollout/{name} is aborted already")
-        return
-    refuse_abort(rollout)
+        return f"rollout/{name} is aborted already"
+    _refuse_abort(rollout)
     _request(transport, rollouts, rollout, "Abort", reason)
-    click.echo(f"rollout/{name} aborted at step {summary(rollout)['step'] or step_of(rollout)}; going back to stable")
+    return f"rollout/{name} aborted at step {_step(rollout)}; going back to stable"
+
+
+def _step(rollout: Object) -> str:
+    """How a step is shown: 2/5 where the controller says so, else its number."""
+    return summary(rollout)["step"] or str(step_of(rollout))
 
 
 def phase_of(rollout: Object) -> str:
@@ -59,7 +69,7 @@ def step_of(rollout: Object) -> int:
     return int((rollout.get("status") or {}).get("currentStepIndex") or 0)
 
 
-def refuse_promotion(rollout: Object) -> None:
+def _refuse_promotion(rollout: Object) -> None:
     """UsageError when no step of this Rollout waits for somebody."""
     name, status = rollout["metadata"]["name"], rollout.get("status") or {}
     _refuse_busy(rollout)
@@ -68,15 +78,14 @@ def refuse_promotion(rollout: Object) -> None:
             f"rollout/{name} is {phase_of(rollout) or 'not seen by a controller yet'}: nothing waits for approval"
         )
     if status.get("currentStepState") != "StepPaused":
-        said = summary(rollout)
+        now = summary(rollout)["state"] or status.get("currentStepState") or "starting"
         raise UsageError(
-            f"rollout/{name} step {said['step'] or step_of(rollout)} is not waiting for approval"
-            f" (now {said['state'] or status.get('currentStepState') or 'starting'}):"
+            f"rollout/{name} step {_step(rollout)} is not waiting for approval (now {now}):"
             f" `rollout-lws status {name} --for paused` waits for it"
         )
 
 
-def refuse_abort(rollout: Object) -> None:
+def _refuse_abort(rollout: Object) -> None:
     """UsageError when there is no release that could be aborted."""
     name = rollout["metadata"]["name"]
     _refuse_busy(rollout)

@@ -32,7 +32,7 @@ def short(seconds: float) -> str:
     return "".join(f"{count}{unit}" for count, unit in parts[first : first + 2] if count)
 
 
-class Duration(click.ParamType):
+class Duration(click.ParamType[float]):
     name = "duration"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:

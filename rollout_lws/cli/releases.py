@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import msgspec
 
@@ -23,6 +23,8 @@ from rollout_lws.workload.facts import Facts
 
 VERSION = "v1beta1"
 SHORT_NAME = "lwsro"
+#: Label of a canary LWS, after the API group and a slash; its value is the stable LWS's name.
+CANARY_MARK = "canary-leaderworkerset"
 
 
 def rollouts_of(group: str) -> Resource:
@@ -79,30 +81,44 @@ class Release:
 def fetch_release(transport: Transport, rollouts: Resource, name: str) -> Release:
     rollout = fetch_rollout(transport, rollouts, name)
     workload = rollout["spec"]["workloadRef"]["name"]
-    marked = f"{rollouts.group}/canary-leaderworkerset={workload}"
-    canaries = _items(transport, LEADER_WORKER_SETS, LeaderWorkerSet, labelSelector=marked)
+    workloads = _items(transport, LEADER_WORKER_SETS, labelSelector=f"{rollouts.group}/{CANARY_MARK}={workload}")
     try:
-        stable = msgspec.convert(
-            transport.get(LEADER_WORKER_SETS.path(transport.namespace, workload)), LeaderWorkerSet, strict=False
-        )
+        workloads.append(transport.get(LEADER_WORKER_SETS.path(transport.namespace, workload)))
     except ApiError as error:
         if error.code != 404:
             raise
-        stable = None
-    sides = [lws for lws in (stable, *canaries[:1]) if lws is not None]
-    if not sides:
+    names = ",".join(lws["metadata"]["name"] for lws in workloads)
+    if not names:
         return Release(rollout, None, None)
-    owned = f"{LWS_NAME} in ({','.join(lws.metadata.name for lws in sides)})"
-    sets = _items(transport, STATEFUL_SETS, StatefulSet, labelSelector=owned)
-    leaders = _items(transport, PODS, Pod, labelSelector=f"{owned},{LWS_WORKER_INDEX}=0")
-    return Release(
-        rollout,
-        _facts(stable, sets, leaders) if stable else None,
-        _facts(canaries[0], sets, leaders) if canaries else None,
-    )
+    sets = _items(transport, STATEFUL_SETS, labelSelector=f"{LWS_NAME} in ({names})")
+    leaders = _items(transport, PODS, labelSelector=f"{LWS_NAME} in ({names}),{LWS_WORKER_INDEX}=0")
+    return assemble(rollout, workloads, sets, leaders)
 
 
-def _facts(lws: LeaderWorkerSet, sets: tuple[StatefulSet, ...], leaders: tuple[Pod, ...]) -> Facts:
+def assemble(
+    rollout: Object, workloads: Iterable[Object], stateful_sets: Iterable[Object], leaders: Iterable[Object]
+) -> Release:
+    """The release around ``rollout`` out of what its namespace lists; objects of other LWSs are left aside."""
+    name, group = rollout["spec"]["workloadRef"]["name"], rollout["apiVersion"].partition("/")[0]
+    sets = [msgspec.convert(each, StatefulSet, strict=False) for each in stateful_sets]
+    pods = [msgspec.convert(each, Pod, strict=False) for each in leaders]
+    stable = canary = None
+    for each in workloads:
+        lws = msgspec.convert(_with_raw_templates(each), LeaderWorkerSet, strict=False)
+        if lws.metadata.name == name:
+            stable = _facts(lws, sets, pods)
+        elif lws.metadata.labels.get(f"{group}/{CANARY_MARK}") == name:
+            canary = _facts(lws, sets, pods)
+    return Release(rollout, stable, canary)
+
+
+def _with_raw_templates(lws: Object) -> Object:
+    """Templates are kept as bytes by the struct, and nobody here looks into them."""
+    spec = {key: value for key, value in lws["spec"].items() if key not in ("leaderWorkerTemplate", "networkConfig")}
+    return {**lws, "spec": spec}
+
+
+def _facts(lws: LeaderWorkerSet, sets: list[StatefulSet], leaders: list[Pod]) -> Facts:
     name = lws.metadata.name
     mine = tuple(each for each in sets if each.metadata.labels.get(LWS_NAME) == name)
     return Facts(
@@ -113,9 +129,8 @@ def _facts(lws: LeaderWorkerSet, sets: tuple[StatefulSet, ...], leaders: tuple[P
     )
 
 
-def _items(transport: Transport, resource: Resource, kind: type[Any], **query: str) -> tuple[Any, ...]:
-    items = transport.get(resource.path(transport.namespace), **query).get("items") or ()
-    return tuple(msgspec.convert(item, kind, strict=False) for item in items)
+def _items(transport: Transport, resource: Resource, **query: str) -> list[Object]:
+    return list(transport.get(resource.path(transport.namespace), **query).get("items") or ())
 
 
 def summary(rollout: Object) -> dict[str, str]:

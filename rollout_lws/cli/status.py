@@ -22,7 +22,7 @@ from rollout_lws.objects.resources import LEADER_WORKER_SETS, Resource
 _RECONNECT = 2.0
 
 
-class GoalParameter(click.ParamType):
+class GoalParameter(click.ParamType[Goal]):
     name = "goal"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Goal:

@@ -1,0 +1,193 @@
+"""The end state of a demo, judged from what the API server lists, not from what the controller says. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from rollout_lws.objects.resources import LWS_NAME, LWS_WORKER_INDEX
+
+Object = dict[str, Any]
+#: The partition that keeps an LWS from starting any template change by itself.
+HOLD = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Everything of one namespace that a release touches, as the API server lists it."""
+
+    rollout: Object
+    workloads: tuple[Object, ...]
+    stateful_sets: tuple[Object, ...]
+    pods: tuple[Object, ...]
+    services: tuple[Object, ...]
+    batch_releases: tuple[Object, ...]
+
+    def leaders(self, workload: str) -> dict[str, Object]:
+        """Leader pods of an LWS by name."""
+        return {
+            name_of(pod): pod
+            for pod in self.pods
+            if label(pod, LWS_NAME) == workload and label(pod, LWS_WORKER_INDEX) == "0"
+        }
+
+
+@dataclass(slots=True)
+class Record:
+    """What happened to the stable LWS on the way, by resourceVersion, which orders all changes of a cluster."""
+
+    opened: int | None = None
+    """When its hold was first lifted for a promotion; None while it never was."""
+    lost_leaders: dict[str, int] = field(default_factory=dict)
+    """Leader pods that were there at the start, by name, with when they went."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    passed: bool
+    claim: str
+    detail: str
+
+
+def name_of(obj: Object) -> str:
+    return str(obj["metadata"]["name"])
+
+
+def label(obj: Object, key: str) -> str:
+    return str((obj["metadata"].get("labels") or {}).get(key, ""))
+
+
+def after_promotion(
+    before: Listing, after: Listing, record: Record, workload: str, template: Object, group: str
+) -> list[Check]:
+    """The release went through: all groups new, nothing left over, and stable untouched until its promotion."""
+    early = sorted(name for name, when in record.lost_leaders.items() if record.opened is None or when < record.opened)
+    lws = _workload(after, workload)
+    replicas = int(lws["spec"].get("replicas", 1))
+    old = {str(pod["metadata"]["uid"]) for pod in before.leaders(workload).values()}
+    leaders = after.leaders(workload)
+    renewed = [name for name, pod in leaders.items() if pod["metadata"]["uid"] not in old]
+    return [
+        Check(
+            len(renewed) == len(leaders) == replicas,
+            "all groups are new",
+            f"{len(renewed)} of {replicas} leaders were replaced",
+        ),
+        _ready(after, workload, replicas),
+        _images(after, workload, template),
+        Check(
+            not early,
+            "stable was not touched before its promotion",
+            "nothing restarted" if not early else ", ".join(early),
+        ),
+        _phase(after, "Healthy"),
+        *_at_rest(before, after, workload, group),
+    ]
+
+
+def after_abort(
+    before: Listing, after: Listing, record: Record, workload: str, template: Object, group: str
+) -> list[Check]:
+    """The release was taken back: the very pods that ran before it still run."""
+    replicas = int(_workload(after, workload)["spec"].get("replicas", 1))
+    uids = {name_of(pod): pod["metadata"]["uid"] for pod in before.pods}
+    now = {name_of(pod): pod["metadata"]["uid"] for pod in after.pods}
+    lost = sorted(name for name, uid in uids.items() if now.get(name) != uid)
+    return [
+        Check(
+            not lost,
+            "every pod from before still runs",
+            f"{len(uids)} pods, same UIDs" if not lost else ", ".join(lost),
+        ),
+        _ready(after, workload, replicas),
+        _images(after, workload, template),
+        Check(
+            record.opened is None,
+            "the hold was never lifted",
+            "partition stayed" if record.opened is None else "it was",
+        ),
+        _phase(after, "Aborted"),
+        *_at_rest(before, after, workload, group),
+    ]
+
+
+def _ready(after: Listing, workload: str, replicas: int) -> Check:
+    pods = [pod for pod in after.pods if label(pod, LWS_NAME) == workload]
+    ready = sum(is_ready(pod) for pod in pods)
+    size = int((_workload(after, workload)["spec"].get("leaderWorkerTemplate") or {}).get("size", 1))
+    return Check(ready == len(pods) == replicas * size, "all groups are ready", f"{ready} of {replicas * size} pods")
+
+
+def is_ready(pod: Object) -> bool:
+    conditions = (pod.get("status") or {}).get("conditions") or ()
+    ready = any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+    return ready and not pod["metadata"].get("deletionTimestamp")
+
+
+def _images(after: Listing, workload: str, template: Object) -> Check:
+    """Each pod runs the images of its role in ``template`` (a leader without its own template those of the workers)."""
+    workers = _template_images(template.get("workerTemplate"))
+    leaders = _template_images(template.get("leaderTemplate") or template.get("workerTemplate"))
+    wrong = [
+        name_of(pod)
+        for pod in after.pods
+        if label(pod, LWS_NAME) == workload
+        and not _pod_images(pod) >= (leaders if label(pod, LWS_WORKER_INDEX) == "0" else workers)
+    ]
+    shown = ", ".join(sorted(leaders | workers))
+    return Check(
+        not wrong, "every pod runs the right version", shown if not wrong else f"not {', '.join(sorted(wrong))}"
+    )
+
+
+def _template_images(template: Object | None) -> set[str]:
+    return {each["image"] for each in ((template or {}).get("spec") or {}).get("containers") or ()}
+
+
+def _pod_images(pod: Object) -> set[str]:
+    return {each["image"] for each in pod["spec"].get("containers") or ()}
+
+
+def _phase(after: Listing, phase: str) -> Check:
+    found = str((after.rollout.get("status") or {}).get("phase"))
+    return Check(found == phase, f"the Rollout says {phase}", f"phase {found}")
+
+
+def _at_rest(before: Listing, after: Listing, workload: str, group: str) -> list[Check]:
+    lws = _workload(after, workload)
+    rolling = (lws["spec"].get("rolloutStrategy") or {}).get("rollingUpdateConfiguration") or {}
+    marked = f"{group}/original" in (lws["metadata"].get("annotations") or {})
+    held = rolling.get("partition") == HOLD and marked
+    others = sorted(name_of(each) for each in after.workloads if name_of(each) != workload)
+    allowed = {(kind, name_of(each)) for kind, each in _objects(before)}
+    extra = sorted(f"{kind} {name_of(each)}" for kind, each in _objects(after) if (kind, name_of(each)) not in allowed)
+    return [
+        Check(not others, "one LeaderWorkerSet", workload if not others else f"also {', '.join(others)}"),
+        Check(
+            held,
+            "the hold is in place",
+            f"partition {rolling.get('partition')}" + ("" if marked else ", not marked as ours"),
+        ),
+        Check(
+            not extra,
+            "nothing is left over",
+            "no other StatefulSet, pod, Service, BatchRelease" if not extra else ", ".join(extra),
+        ),
+    ]
+
+
+def _objects(listing: Listing) -> Iterable[tuple[str, Object]]:
+    kinds: Mapping[str, tuple[Object, ...]] = {
+        "StatefulSet": listing.stateful_sets,
+        "Pod": listing.pods,
+        "Service": listing.services,
+        "BatchRelease": listing.batch_releases,
+    }
+    for kind, objects in kinds.items():
+        for each in objects:
+            yield kind, each
+
+
+def _workload(listing: Listing, name: str) -> Object:
+    return next((each for each in listing.workloads if name_of(each) == name), {"metadata": {"name": name}, "spec": {}})

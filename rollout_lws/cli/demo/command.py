@@ -1,0 +1,83 @@
+"""demo: a whole release on a cluster that is thrown away afterwards; its exit code is the verdict on the end state."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+import click
+from rich.console import Console
+
+from rollout_lws.cli.demo import manifests
+from rollout_lws.cli.demo.checks import Object
+from rollout_lws.cli.demo.story import Plan, play
+from rollout_lws.cli.demo.tellers import teller
+from rollout_lws.cli.playground import read_manifests
+from rollout_lws.cli.releases import rollouts_of
+from rollout_lws.errors import UsageError
+from rollout_lws.objects.resources import LEADER_WORKER_SETS
+from rollout_lws.settings import DEFAULT_API_GROUP, Settings
+
+#: Seconds that a pod loads and that the person thinks: at leisure, and with --fast.
+_LEISURE, _FAST = (3.0, 2.0), (0.3, 0.2)
+
+
+@click.command()
+@click.argument("what", type=click.Choice(["canary", "abort"]), default="canary")
+@click.option(
+    "-f",
+    "files",
+    multiple=True,
+    metavar="FILE",
+    help="Your own LeaderWorkerSet and Rollout. A second document of the same LeaderWorkerSet is its new version;"
+    " without one a harmless annotation on its templates is.",
+)
+@click.option("--fast", is_flag=True, help="Groups load in a moment.")
+@click.option("--api-group", default=DEFAULT_API_GROUP, show_default=True, help="API group of our kinds.")
+def demo(what: str, files: tuple[str, ...], fast: bool, api_group: str) -> None:
+    """Watch a release on an embedded cluster: a canary that is promoted, or one that is aborted.
+
+    Exit code 0 only if the end state was checked and found right.
+    """
+    settings = Settings(api_group=api_group)
+    plan = plan_of(what == "abort", read_manifests(files), fast, rollouts_of(api_group).api_version)
+    with teller(Console()) as told:
+        passed = asyncio.run(play(plan, settings, told))
+    if not passed:
+        click.echo("rollout-lws: the end state is not what it should be: see the checks marked FAIL", err=True)
+        sys.exit(1)
+
+
+def plan_of(aborts: bool, given: list[Object], fast: bool, api_version: str) -> Plan:
+    """The demo of the user's manifests, or of our own; UsageError when the given ones do not fit together."""
+    load, hesitation = _FAST if fast else _LEISURE
+    workloads = [each for each in given if each["kind"] == LEADER_WORKER_SETS.kind]
+    releases = [each for each in given if each["kind"] == "Rollout"]
+    others = [each["kind"] for each in given if each not in workloads and each not in releases]
+    if others:
+        raise UsageError(f"-f takes one LeaderWorkerSet and one Rollout, not {', '.join(others)}")
+    if given and not workloads:
+        raise UsageError("-f gives no LeaderWorkerSet: add the manifest of the one to release")
+    if len(releases) > 1 or len({each["metadata"]["name"] for each in workloads}) > 1 or len(workloads) > 2:
+        raise UsageError("-f takes one LeaderWorkerSet (twice for its new version) and one Rollout")
+    old = workloads[0] if workloads else manifests.workload()
+    rollout = releases[0] if releases else manifests.rollout(api_version, old["metadata"])
+    target = rollout["spec"].get("workloadRef", {}).get("name")
+    if target != old["metadata"]["name"]:
+        raise UsageError(
+            f"the Rollout's workloadRef names {target!r}, the LeaderWorkerSet is {old['metadata']['name']!r}"
+        )
+    template, change = _version(old, workloads[1:], aborts)
+    return Plan(old, rollout, template, change, aborts, load, hesitation)
+
+
+def _version(old: Object, second: list[Object], aborts: bool) -> tuple[Object, str]:
+    """The new leaderWorkerTemplate and what it changes, in words."""
+    if aborts:
+        return manifests.with_image(old, manifests.BAD), f"set image {manifests.BAD}"
+    if second:
+        template: Object = second[0]["spec"]["leaderWorkerTemplate"]
+        return template, "apply the second document"
+    if old["metadata"]["name"] == manifests.NAME and manifests.runs(old, manifests.OLD):
+        return manifests.with_image(old, manifests.NEW), f"set image {manifests.NEW}"
+    return manifests.with_annotation(old, "2"), "annotate the templates"

@@ -1,0 +1,194 @@
+"""What happens in a demo: a cluster, a model server, a new version, a person's decision, and the proof at the end.
+
+The person acts through the same API and the same code as `rollout-lws promote` and `rollout-lws abort`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Callable
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from rollout_lws.cli.actions import approve, go_back
+from rollout_lws.cli.demo import checks, manifests
+from rollout_lws.cli.demo.checks import Check, Object
+from rollout_lws.cli.demo.tellers import Teller
+from rollout_lws.cli.demo.witness import Witness
+from rollout_lws.cli.options import Target
+from rollout_lws.cli.playground import Playground, playground
+from rollout_lws.cli.releases import rollouts_of, summary
+from rollout_lws.cli.transport import Transport
+from rollout_lws.controller import process
+from rollout_lws.objects.resources import LEADER_WORKER_SETS, LWS_NAME
+from rollout_lws.sandbox.behaviours.cluster import Options
+from rollout_lws.sandbox.behaviours.faults import Timing
+from rollout_lws.settings import Settings
+
+_Answer = TypeVar("_Answer")
+#: Seconds after which a demo gives up waiting for one thing, above what loading its groups takes.
+_PATIENCE = 45.0
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One demo. ``load`` and ``hesitation`` are seconds: how long a pod loads, how long the person thinks."""
+
+    workload: Object
+    rollout: Object
+    template: Object
+    """The new leaderWorkerTemplate."""
+    change: str
+    """What the person does to the template, in words."""
+    aborts: bool
+    load: float
+    hesitation: float
+
+    @property
+    def namespace(self) -> str:
+        return str(self.workload["metadata"].get("namespace") or manifests.NAMESPACE)
+
+    @property
+    def name(self) -> str:
+        return str(self.rollout["metadata"]["name"])
+
+    @property
+    def workload_name(self) -> str:
+        return str(self.workload["metadata"]["name"])
+
+
+async def play(plan: Plan, settings: Settings, teller: Teller) -> bool:
+    """The whole demo; whether every check of the end state passed."""
+    async with AsyncExitStack() as stack:
+        options = Options(timing=Timing(ready_after=plan.load))
+        cluster = await stack.enter_async_context(playground(options, settings.api_group))
+        directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="rollout-lws-"))
+        kubeconfig = Path(directory) / "kubeconfig"
+        cluster.write_kubeconfig(kubeconfig)
+        await stack.enter_async_context(process.running(_with(settings, kubeconfig)))
+        teller.say("cluster", f"API server at {cluster.url}, 8 nodes with 8 GPUs each; controller connected over HTTP")
+        return await _Story(plan, settings, teller, cluster, kubeconfig).tell()
+
+
+def _with(settings: Settings, kubeconfig: Path) -> Settings:
+    return Settings(api_group=settings.api_group, kubeconfig=str(kubeconfig))
+
+
+class _Story:
+    def __init__(self, plan: Plan, settings: Settings, teller: Teller, cluster: Playground, kubeconfig: Path) -> None:
+        self._plan = plan
+        self._teller = teller
+        self._cluster = cluster
+        self._group = settings.api_group
+        self._rollouts = rollouts_of(settings.api_group)
+        self._person = Transport.to(Target(namespace=plan.namespace, kubeconfig=str(kubeconfig)))
+
+    async def tell(self) -> bool:
+        plan = self._plan
+        self._cluster.apply(plan.workload)
+        self._cluster.apply(plan.rollout)
+        witness = Witness(self._cluster, self._rollouts, plan.namespace, plan.name, plan.workload_name)
+        showing = asyncio.create_task(self._show(witness))
+        try:
+            before = await self._settle(witness)
+            await self._act(plan.change, self._patch_template)
+            if plan.aborts:
+                await self._abort(witness)
+            else:
+                await self._promote(witness)
+            judged = await self._judge(witness, before)
+        finally:
+            showing.cancel()
+            with suppress(asyncio.CancelledError):
+                await showing
+            witness.close()
+            self._person.close()
+        for check in judged:
+            self._teller.check(check)
+        return all(check.passed for check in judged)
+
+    async def _show(self, witness: Witness) -> None:
+        while True:
+            await witness.changed.wait()
+            witness.changed.clear()
+            self._teller.show(witness.release())
+
+    async def _settle(self, witness: Witness) -> checks.Listing:
+        """All groups of the first version ready, and the LWS held."""
+        workload = self._plan.workload_name
+        await witness.until(
+            f"LeaderWorkerSet {workload} is ready and the Rollout is Healthy",
+            lambda: witness.status().get("phase") == "Healthy" and _all_ready(witness, workload),
+            _PATIENCE + self._plan.load,
+        )
+        witness.watch_stable()
+        return witness.listing()
+
+    def _patch_template(self) -> str:
+        path = LEADER_WORKER_SETS.path(self._plan.namespace, self._plan.workload_name)
+        self._person.merge_patch(path, {"spec": {"leaderWorkerTemplate": self._plan.template}})
+        return f"leaderworkerset/{self._plan.workload_name} patched"
+
+    async def _promote(self, witness: Witness) -> None:
+        """Approve each step that waits for somebody, until the release is over."""
+        before = witness.lws()["metadata"]["generation"]
+        while True:
+            await witness.until(
+                "a step waits for approval, or the release is over",
+                lambda: _awaits(witness) or _over(witness, before),
+                _PATIENCE + 10 * self._plan.load,
+            )
+            if _over(witness, before):
+                return
+            await asyncio.sleep(self._plan.hesitation)
+            step = summary(witness.rollout())["step"] or witness.status().get("currentStepIndex")
+            await self._act(f"approve step {step}", lambda: approve(self._person, self._rollouts, self._plan.name))
+            await witness.until("the approval is acted on", lambda: not _awaits(witness), _PATIENCE)
+
+    async def _abort(self, witness: Witness) -> None:
+        """Give the bad version some time, then go back, as an operator would."""
+        await witness.until("the canary exists", lambda: len(witness.listing().workloads) > 1, _PATIENCE)
+        await asyncio.sleep(self._plan.hesitation)
+        reason = "the new version does not become ready"
+        await self._act("abort", lambda: go_back(self._person, self._rollouts, self._plan.name, reason))
+        await witness.until("the release is aborted", lambda: witness.status().get("phase") == "Aborted", _PATIENCE)
+
+    async def _judge(self, witness: Witness, before: checks.Listing) -> list[Check]:
+        """Once what was deleted has really gone, judge by what the API server lists."""
+        known = {checks.name_of(pod) for pod in before.pods}
+        await witness.until(
+            "the canary's last pod is gone",
+            lambda: not any(checks.name_of(pod) not in known for pod in witness.listing().pods),
+            _PATIENCE,
+        )
+        after, plan = witness.listing(), self._plan
+        if plan.aborts:
+            old = plan.workload["spec"]["leaderWorkerTemplate"]
+            return checks.after_abort(before, after, witness.record, plan.workload_name, old, self._group)
+        return checks.after_promotion(before, after, witness.record, plan.workload_name, plan.template, self._group)
+
+    async def _act(self, what: str, act: Callable[[], _Answer]) -> None:
+        """A person's deed, over HTTP and in a thread, so that the cluster goes on while it waits for the answer."""
+        answer = await asyncio.to_thread(act)
+        self._teller.say("you", f"{what}: {answer}")
+
+
+def _all_ready(witness: Witness, workload: str) -> bool:
+    listing = witness.listing()
+    template = witness.lws()["spec"]
+    pods = [pod for pod in listing.pods if checks.label(pod, LWS_NAME) == workload]
+    wanted = int(template.get("replicas", 1)) * int(template["leaderWorkerTemplate"].get("size", 1))
+    return len(pods) == wanted and all(checks.is_ready(pod) for pod in pods)
+
+
+def _awaits(witness: Witness) -> bool:
+    return summary(witness.rollout())["state"] == "AwaitingApproval"
+
+
+def _over(witness: Witness, generation: int) -> bool:
+    status = witness.status()
+    seen = int(status.get("observedWorkloadGeneration") or 0) >= generation
+    return seen and status.get("phase") in ("Healthy", "Aborted")

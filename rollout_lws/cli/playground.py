@@ -1,0 +1,122 @@
+"""A cluster in this process, listening on loopback: what `sandbox` keeps running and `demo` throws away."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from rollout_lws.api import crd
+from rollout_lws.errors import ApiError, UsageError
+from rollout_lws.objects.resources import CUSTOM_RESOURCE_DEFINITIONS, Resource
+from rollout_lws.sandbox import lws_crd, patches
+from rollout_lws.sandbox.apiserver import ApiServer
+from rollout_lws.sandbox.behaviours.cluster import Cluster, Options
+from rollout_lws.sandbox.http import Server
+
+Object = dict[str, Any]
+DEFAULT_NAMESPACE = "default"
+_MANAGER = "rollout-lws-sandbox"
+
+
+@dataclass(frozen=True, slots=True)
+class Playground:
+    """A running cluster; ``url`` and ``kubeconfig`` are for clients, ``apply`` is for manifests from files."""
+
+    server: ApiServer
+    http: Server
+
+    @property
+    def url(self) -> str:
+        return self.http.url
+
+    def write_kubeconfig(self, path: Path) -> None:
+        """For the owner's eyes only, because it holds the token; UsageError when it cannot be written."""
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            with os.fdopen(descriptor, "w") as file:
+                yaml.safe_dump(self.http.kubeconfig(), file, sort_keys=False)
+        except OSError as error:
+            raise UsageError(f"the kubeconfig cannot be written: {error}; give another --kubeconfig") from error
+
+    def apply(self, manifest: Object) -> Object:
+        """Create an object or bring it to what the manifest says; UsageError names the manifest that is refused."""
+        resource = self.resource_of(manifest)
+        metadata = {**manifest["metadata"]}
+        namespace = metadata.setdefault("namespace", DEFAULT_NAMESPACE) if resource.namespaced else ""
+        try:
+            return self.server.patch(
+                resource,
+                namespace,
+                metadata["name"],
+                {**manifest, "metadata": metadata},
+                patches.APPLY_PATCH,
+                field_manager=_MANAGER,
+                force=True,
+            )
+        except ApiError as error:
+            raise UsageError(f"{resource.kind} {metadata['name']} is refused: {error.message}") from error
+
+    def resource_of(self, manifest: Object) -> Resource:
+        for served in self.server.served:
+            if (served.resource.api_version, served.resource.kind) == (manifest["apiVersion"], manifest["kind"]):
+                return served.resource
+        raise UsageError(
+            f"{manifest['kind']} of {manifest['apiVersion']} is not served by the sandbox: see `kubectl api-resources`"
+        )
+
+
+@asynccontextmanager
+async def playground(options: Options, api_group: str, port: int = 0) -> AsyncIterator[Playground]:
+    """A cluster with LeaderWorkerSet and our kinds installed, from here to the end of the block."""
+    server = ApiServer(time.time)
+    for definition in (lws_crd.manifest(), *crd.render(api_group)):
+        server.create(CUSTOM_RESOURCE_DEFINITIONS, definition)
+    cluster, http = Cluster(server, options), Server(server)
+    try:
+        await http.start(port=port)
+    except OSError as error:
+        raise UsageError(f"port {port} cannot be listened on: {error.strerror}; give another --port") from error
+    cluster.start()
+    try:
+        yield Playground(server, http)
+    finally:
+        cluster.stop()
+        await http.stop()
+
+
+def read_manifests(files: Iterable[str]) -> list[Object]:
+    """All objects in these YAML or JSON files, in order; UsageError names the file that is unfit."""
+    found: list[Object] = []
+    for file in files:
+        try:
+            documents = list(yaml.safe_load_all(Path(file).read_text()))
+        except OSError as error:
+            raise UsageError(f"{file} cannot be read: {error.strerror}") from error
+        except yaml.YAMLError as error:
+            raise UsageError(f"{file} is no YAML: {' '.join(str(error).split())}") from error
+        for document in documents:
+            if document is None:
+                continue
+            items = (
+                document.get("items") if isinstance(document, dict) and document.get("kind") == "List" else [document]
+            )
+            found += [_checked(item, file) for item in items or ()]
+    return found
+
+
+def _checked(manifest: Any, file: str) -> Object:
+    named = isinstance(manifest, dict) and all(isinstance(manifest.get(key), str) for key in ("apiVersion", "kind"))
+    if not named or not isinstance(manifest.get("metadata"), dict) or not manifest["metadata"].get("name"):
+        raise UsageError(
+            f"{file} holds something that is no Kubernetes object: it needs apiVersion, kind, metadata.name"
+        )
+    checked: Object = manifest
+    return checked

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
+from rollout_lws.errors import ApiError
 from rollout_lws.objects.resources import Resource
 from rollout_lws.objects.writes import Write
 
@@ -75,6 +76,13 @@ class Behaviour(Protocol):
     def wakes(self, change: Change, view: View) -> Iterable[Key]: ...
 
     def decide(self, key: Key, view: View, now: float) -> Outcome: ...
+
+
+@runtime_checkable
+class Complaining(Protocol):
+    """A behaviour that records an event when the API server refuses one of its writes."""
+
+    def complaint(self, key: Key, view: View, write: Write, error: ApiError, now: float) -> Write | None: ...
 
 
 def micro_time(now: float) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from rollout_lws.errors import ApiError
 from rollout_lws.objects.resources import (
     CONTROLLER_REVISIONS,
     LEADER_WORKER_SETS,
@@ -81,6 +82,15 @@ class LeaderWorkerSets:
     def decide(self, key: Key, view: View, now: float) -> Outcome:
         snapshot = observe(view, *key)
         return decide(snapshot, now) if snapshot else NOTHING
+
+
+    def complaint(self, key: Key, view: View, write: Write, error: ApiError, now: float) -> Write | None:
+        """FailedCreate or FailedUpdate on the LeaderWorkerSet."""
+        lws = view.get(LEADER_WORKER_SETS, *key)
+        if lws is None:
+            return None
+        reason = "FailedCreate" if isinstance(write, Create) else "FailedUpdate"
+        return event(LEADER_WORKER_SETS, lws, now, reason, str(error), reporter=_REPORTER, warning=True)
 
 
 def observe(view: View, namespace: str, name: str) -> Snapshot | None:

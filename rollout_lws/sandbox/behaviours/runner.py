@@ -16,7 +16,7 @@ from rollout_lws.errors import ApiError
 from rollout_lws.objects.resources import CORE_EVENTS
 from rollout_lws.objects.writes import Create, Delete, Patch, Replace, Write
 from rollout_lws.sandbox.apiserver import ApiServer
-from rollout_lws.sandbox.behaviours.base import Behaviour, Change, Key
+from rollout_lws.sandbox.behaviours.base import Behaviour, Change, Complaining, Key
 from rollout_lws.sandbox.behaviours.index import Index
 from rollout_lws.sandbox.store import Event
 
@@ -107,28 +107,37 @@ class Runner:
         number, key = item
         behaviour = self._behaviours[number]
         now = max(self.server.clock(), self._reached.pop(item, 0.0))
+        write: Write | None = None
         try:
             outcome = behaviour.decide(key, self.view, now)
             self._arm(item, outcome.wake_at)
             for write in outcome.writes:
                 carry_out(self.server, write)
         except ApiError as error:
-            self._retry(item, error)
+            self._retry(item, write, error)
         except Exception as error:
             self._failed(behaviour, error)
         else:
             self._refusals.pop(item, None)
 
-    def _retry(self, item: _Item, error: ApiError) -> None:
+    def _retry(self, item: _Item, write: Write | None, error: ApiError) -> None:
         """At once the first time when the world has moved on; otherwise later and later."""
         refusals = self._refusals[item] = self._refusals.get(item, 0) + 1
         if error.code in (404, 409) and refusals == 1:
             self._enqueue(item)
             return
         if error.code not in (404, 409):
-            _log.warning("write refused behaviour=%s key=%s: %s", self._behaviours[item[0]].name, item[1], error)
+            self._complain(item, write, error)
         delay = min(_FIRST_BACK_OFF * 2 ** min(refusals, 20), _LONGEST_BACK_OFF)
         self._arm(item, self.server.clock() + delay)
+
+    def _complain(self, item: _Item, write: Write | None, error: ApiError) -> None:
+        behaviour = self._behaviours[item[0]]
+        _log.warning("write refused behaviour=%s key=%s: %s", behaviour.name, item[1], error)
+        if write is not None and isinstance(behaviour, Complaining):
+            record = behaviour.complaint(item[1], self.view, write, error, self.server.clock())
+            if record is not None:
+                carry_out(self.server, record)
 
     def _failed(self, behaviour: Behaviour, error: Exception) -> None:
         self.errors.append(error)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
+from rollout_lws.errors import ApiError
 from rollout_lws.objects.resources import CONTROLLER_REVISIONS, PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS
 from rollout_lws.objects.writes import Create, Delete, Patch, Write
 from rollout_lws.sandbox.behaviours import statefulset_pods as pods
@@ -27,6 +28,7 @@ from rollout_lws.sandbox.behaviours.base import (
     running_and_ready,
     terminating,
 )
+from rollout_lws.sandbox.behaviours.events import event
 from rollout_lws.sandbox.behaviours.revisions import controller_revision, newest, next_number, short_hash
 
 Variant: TypeAlias = Literal["legacy", "max_unavailable"]
@@ -63,6 +65,16 @@ class StatefulSets:
     def decide(self, key: Key, view: View, now: float) -> Outcome:  # noqa: ARG002 (it does not depend on time)
         snapshot = observe(view, *key)
         return decide(snapshot, self.variant) if snapshot else NOTHING
+
+
+    def complaint(self, key: Key, view: View, write: Write, error: ApiError, now: float) -> Write | None:
+        """FailedCreate or FailedDelete on the StatefulSet, as kube-controller-manager words it."""
+        stateful_set = view.get(STATEFUL_SETS, *key)
+        if stateful_set is None or not isinstance(write, Create | Delete) or write.resource != PODS:
+            return None
+        verb = "Create" if isinstance(write, Create) else "Delete"
+        note = f"{verb.lower()} Pod {write.name} in StatefulSet {key[1]} failed error: {error}"
+        return event(STATEFUL_SETS, stateful_set, now, f"Failed{verb}", note, reporter="statefulset", warning=True)
 
 
 def observe(view: View, namespace: str, name: str) -> Snapshot | None:

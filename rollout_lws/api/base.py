@@ -24,12 +24,13 @@ class Model(BaseModel):
     always: ClassVar[frozenset[str]] = frozenset()
 
     def to_json_dict(self) -> dict[str, Any]:
-        """JSON as it goes on the wire: absent instead of null, empty collections and strings left out."""
+        """JSON as it goes on the wire: absent instead of null; empty collections and strings only where required."""
         document: dict[str, Any] = {}
         for name, field in type(self).model_fields.items():
             key = field.alias or name
             value = _plain(getattr(self, name))
-            if key in self.always or not (value is None or value == "" or value == [] or value == {}):
+            empty = value is None or value == "" or value == [] or value == {}
+            if not empty or key in self.always or field.is_required():
                 document[key] = value
         # Field serialisers (times) are pydantic's; only values that need them are dumped by it.
         dumped = self.model_dump(mode="json", by_alias=True, include=_times(self))

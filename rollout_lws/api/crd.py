@@ -1,0 +1,125 @@
+"""The CustomResourceDefinitions of Rollout and BatchRelease, rendered from the models for any API group."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rollout_lws.api.batch_release import BatchReleaseSpec, BatchReleaseStatus
+from rollout_lws.api.resources import DEFAULT_GROUP, batch_releases, rollouts
+from rollout_lws.api.rollout_spec import RolloutSpec
+from rollout_lws.api.rollout_status import RolloutStatus
+from rollout_lws.api.structural import structural
+from rollout_lws.objects.resources import Resource
+
+_STRATEGY = "has(self.canary) != has(self.blueGreen)"
+_STEP_REPLICAS = (
+    "type(self.replicas) == int ? self.replicas > 0 :"
+    " self.replicas != '0%' && self.replicas != '00%' && self.replicas != '000%'"
+)
+_CAPACITY = (
+    "!has(self.capacity) || !has(self.enableExtraWorkloadForCanary)"
+    " || self.enableExtraWorkloadForCanary == (self.capacity == 'ExtraWorkload')"
+)
+_WORKLOAD = "self.apiVersion == 'leaderworkerset.x-k8s.io/v1' && self.kind == 'LeaderWorkerSet'"
+_APPROVAL = "!has(self.duration) || !has(self.approvalTimeoutSeconds)"
+
+
+def render(group: str = DEFAULT_GROUP) -> list[dict[str, Any]]:
+    """Both manifests, the Rollout's first. Applying them on a cluster that runs Kruise needs another ``group``."""
+    return [_rollout(rollouts(group)), _batch_release(batch_releases(group))]
+
+
+def _rollout(resource: Resource) -> dict[str, Any]:
+    spec, status = structural(RolloutSpec), structural(RolloutStatus)
+    _rule(spec["properties"]["workloadRef"], _WORKLOAD, "only leaderworkerset.x-k8s.io/v1 LeaderWorkerSet can be released")
+    strategy = spec["properties"]["strategy"]
+    _rule(strategy, _STRATEGY, "exactly one of canary and blueGreen must be set")
+    for style in ("canary", "blueGreen"):
+        steps = strategy["properties"][style]["properties"]["steps"]
+        _rule(steps["items"], _STEP_REPLICAS, "replicas must be more than 0")
+        pause = steps["items"]["properties"]["pause"]
+        _rule(pause, _APPROVAL, "approvalTimeoutSeconds needs a pause without duration")
+    _rule(strategy["properties"]["canary"], _CAPACITY, "capacity contradicts enableExtraWorkloadForCanary: remove the latter")
+    status["properties"]["conditions"] |= {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]}
+    columns = [
+        _column("STATUS", ".status.summary.state", "What the release does now"),
+        _column("STEP", ".status.summary.step", "Current step of all"),
+        _column("TRAFFIC", ".status.summary.traffic", "Share of requests for the new version"),
+        _column("NEW", ".status.summary.new", "Groups of the new version, ready of existing"),
+        _column("STABLE", ".status.summary.stable", "Groups of the stable version, ready of existing"),
+        _column("ACCELERATORS", ".status.summary.accelerators", "Accelerators held by all groups", wide=True),
+        _column("SINCE", ".status.summary.since", "Since when STATUS is this", kind="date", wide=True),
+        _column("PHASE", ".status.phase", "Kruise's phase", wide=True),
+        _column("MESSAGE", ".status.message", "What is waited for", wide=True),
+        _column("AGE", ".metadata.creationTimestamp", "Age", kind="date"),
+    ]
+    return _definition(resource, "Progressive delivery of one LeaderWorkerSet.", spec, status, columns, ["lwsro"])
+
+
+def _batch_release(resource: Resource) -> dict[str, Any]:
+    columns = [
+        _column("KIND", ".spec.workloadRef.kind", "Kind of the workload"),
+        _column("PHASE", ".status.phase", "Preparing, Progressing, Finalizing or Completed"),
+        _column("BATCH", ".status.canaryStatus.currentBatch", "0-based batch", kind="integer"),
+        _column("BATCH-STATE", ".status.canaryStatus.batchState", "Upgrading, Verifying or Ready"),
+        _column("AGE", ".metadata.creationTimestamp", "Age", kind="date"),
+    ]
+    spec, status = structural(BatchReleaseSpec), structural(BatchReleaseStatus)
+    return _definition(resource, "Capacity of one release on record; made by its Rollout.", spec, status, columns, [])
+
+
+def _definition(
+    resource: Resource,
+    description: str,
+    spec: dict[str, Any],
+    status: dict[str, Any],
+    columns: list[dict[str, Any]],
+    short_names: list[str],
+) -> dict[str, Any]:
+    schema = {
+        "description": description,
+        "type": "object",
+        "required": ["spec"],
+        "properties": {
+            "apiVersion": {"type": "string"},
+            "kind": {"type": "string"},
+            "metadata": {"type": "object"},
+            "spec": spec,
+            "status": status,
+        },
+    }
+    names = {
+        "kind": resource.kind,
+        "listKind": resource.kind + "List",
+        "plural": resource.plural,
+        "singular": resource.kind.lower(),
+    }
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{resource.plural}.{resource.group}"},
+        "spec": {
+            "group": resource.group,
+            "names": names | ({"shortNames": short_names} if short_names else {}),
+            "scope": "Namespaced",
+            "versions": [
+                {
+                    "name": resource.version,
+                    "served": True,
+                    "storage": True,
+                    "subresources": {"status": {}},
+                    "additionalPrinterColumns": columns,
+                    "schema": {"openAPIV3Schema": schema},
+                }
+            ],
+        },
+    }
+
+
+def _rule(schema: dict[str, Any], rule: str, message: str) -> None:
+    schema.setdefault("x-kubernetes-validations", []).append({"rule": rule, "message": message})
+
+
+def _column(name: str, path: str, description: str, *, kind: str = "string", wide: bool = False) -> dict[str, Any]:
+    column: dict[str, Any] = {"name": name, "type": kind, "jsonPath": path, "description": description}
+    return column | ({"priority": 1} if wide else {})

@@ -1,0 +1,64 @@
+"""Writes what derives from the models: ``crds/*.yaml`` for clusters and ``schemas/*.json`` for editors.
+
+    python -m rollout_lws.api.generate            write them
+    python -m rollout_lws.api.generate --check    exit 1 and name the files that differ
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from rollout_lws.api.crd import render
+
+ROOT = Path(__file__).resolve().parents[2]
+_NOTE = "# Generated from rollout_lws/api by 'make generate'; do not edit.\n"
+
+
+def files() -> dict[Path, str]:
+    """Content by path."""
+    found: dict[Path, str] = {}
+    for manifest in render():
+        name = manifest["spec"]["names"]["plural"]
+        text = yaml.safe_dump(manifest, sort_keys=False, width=120)
+        found[ROOT / "crds" / f"{name}.yaml"] = _NOTE + text
+        schema = manifest["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+        document = {"$schema": "https://json-schema.org/draft/2020-12/schema", **_for_editors(schema)}
+        found[ROOT / "schemas" / f"{name}.json"] = json.dumps(document, indent=2) + "\n"
+    return found
+
+
+def _for_editors(schema: Any) -> Any:
+    """A structural schema as strict JSON schema: Kubernetes' extensions dropped, unknown fields marked."""
+    if isinstance(schema, list):
+        return [_for_editors(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    converted = {key: _for_editors(value) for key, value in schema.items() if not key.startswith("x-kubernetes-")}
+    if isinstance(schema.get("properties"), dict) and "type" in schema:
+        converted["additionalProperties"] = False
+        if "metadata" in schema["properties"]:
+            converted["properties"]["metadata"] = {"type": "object"}
+    return converted
+
+
+def main(arguments: list[str]) -> int:
+    wanted = files()
+    stale = [path for path, text in wanted.items() if not path.exists() or path.read_text() != text]
+    if "--check" in arguments:
+        for path in stale:
+            print(f"{path.relative_to(ROOT)} differs from the models: run 'make generate'", file=sys.stderr)
+        return 1 if stale else 0
+    for path in stale:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(wanted[path])
+        print(f"wrote {path.relative_to(ROOT)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

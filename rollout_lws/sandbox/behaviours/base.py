@@ -59,7 +59,7 @@ class View(Protocol):
         ...
 
     def list(self, resource: Resource, namespace: str = "") -> list[Object]:
-        """All objects of a resource, of one namespace when given: for kinds of which there are few."""
+        """All objects of a resource in a namespace, none for cluster-scoped kinds; for kinds of which there are few."""
         ...
 
     def find(self, uid: str) -> tuple[Resource, Object] | None:

@@ -10,7 +10,7 @@ from rollout_lws.sandbox.behaviours.base import Object, micro_time
 def event(
     resource: Resource, regarding: Object, now: float, reason: str, note: str, *, reporter: str, warning: bool = False
 ) -> Create:
-    """One Event about ``regarding``. Its name holds the time, as client-go's does, so that none replaces another."""
+    """One Event about ``regarding``. Each gets a name of its own: nothing is counted up."""
     metadata = regarding["metadata"]
     body = {
         "apiVersion": EVENTS.api_version,

@@ -1,4 +1,7 @@
-"""The garbage collector: what nobody owns any more goes, in the order that the deletion's propagation asks for."""
+"""The garbage collector: what nobody owns any more goes, in the order that the deletion's propagation asks for.
+
+Its view must hold every kind: an owner that it cannot see counts as gone.
+"""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ class Index:
     """Objects by name, by uid, by owner and by each label."""
 
     def __init__(self) -> None:
-        self._objects: dict[Resource, dict[_Name, Object]] = {}
+        self._objects: dict[tuple[Resource, str], dict[str, Object]] = {}
         self._uids: dict[str, tuple[Resource, _Name]] = {}
         self._owned: dict[str, dict[tuple[Resource, _Name], None]] = {}
         self._labelled: dict[_Label, dict[_Name, None]] = {}
@@ -26,14 +26,14 @@ class Index:
     def apply(self, change: Change) -> None:
         metadata = change.object["metadata"]
         name = (metadata.get("namespace", ""), metadata["name"])
-        objects = self._objects.setdefault(change.resource, {})
-        before = objects.pop(name, None) if change.deleted else objects.get(name)
+        objects = self._objects.setdefault((change.resource, name[0]), {})
+        before = objects.pop(name[1], None) if change.deleted else objects.get(name[1])
         if change.deleted:
             if before is not None:
                 self._uids.pop(before["metadata"]["uid"], None)
                 self._relate(change.resource, name, before, None)
             return
-        objects[name] = change.object
+        objects[name[1]] = change.object
         self._uids[metadata["uid"]] = (change.resource, name)
         self._relate(change.resource, name, before, change.object)
 
@@ -54,27 +54,28 @@ class Index:
                 self._labelled.setdefault((resource, name[0], key, value), {})[name] = None
 
     def get(self, resource: Resource, namespace: str, name: str) -> Object | None:
-        return self._objects.get(resource, {}).get((namespace, name))
+        return self._objects.get((resource, namespace), {}).get(name)
 
     def owned(self, uid: str, resource: Resource) -> list[Object]:
-        return [self._objects[kind][name] for kind, name in self._owned.get(uid, ()) if kind == resource]
+        return [self._at(kind, name) for kind, name in self._owned.get(uid, ()) if kind == resource]
 
     def dependants(self, uid: str) -> list[tuple[Resource, Object]]:
-        return [(kind, self._objects[kind][name]) for kind, name in self._owned.get(uid, ())]
+        return [(kind, self._at(kind, name)) for kind, name in self._owned.get(uid, ())]
 
     def select(self, resource: Resource, namespace: str, labels: Mapping[str, str]) -> list[Object]:
         candidates = [self._labelled.get((resource, namespace, key, value), {}) for key, value in labels.items()]
         smallest = min(candidates, key=len)
-        objects = self._objects.get(resource, {})
-        return [objects[name] for name in smallest if all(name in found for found in candidates)]
+        return [self._at(resource, name) for name in smallest if all(name in found for found in candidates)]
 
     def list(self, resource: Resource, namespace: str = "") -> list[Object]:
-        found = self._objects.get(resource, {})
-        return [obj for name, obj in found.items() if not namespace or name[0] == namespace]
+        return list(self._objects.get((resource, namespace), {}).values())
 
     def find(self, uid: str) -> tuple[Resource, Object] | None:
         place = self._uids.get(uid)
-        return None if place is None else (place[0], self._objects[place[0]][place[1]])
+        return None if place is None else (place[0], self._at(*place))
+
+    def _at(self, resource: Resource, name: _Name) -> Object:
+        return self._objects[resource, name[0]][name[1]]
 
 
 def _discard(index: dict[_Outer, dict[_Inner, None]], key: _Outer, value: _Inner) -> None:

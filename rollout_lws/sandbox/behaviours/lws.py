@@ -83,7 +83,6 @@ class LeaderWorkerSets:
         snapshot = observe(view, *key)
         return decide(snapshot, now) if snapshot else NOTHING
 
-
     def complaint(self, key: Key, view: View, write: Write, error: ApiError, now: float) -> Write | None:
         """FailedCreate or FailedUpdate on the LeaderWorkerSet."""
         lws = view.get(LEADER_WORKER_SETS, *key)

@@ -121,11 +121,12 @@ def group_service(lws: Object, leader: Object) -> dict[str, Any]:
 
 def already_applied(desired: Mapping[str, Any], live: Object) -> bool:
     """Whether a write would change nothing; what an API server adds by default does not count."""
-    meta = live["metadata"]
+    meta, template = live["metadata"], live["spec"]["template"].get("metadata") or {}
     return (
         desired["metadata"]["labels"] == (meta.get("labels") or {})
         and desired["metadata"]["annotations"] == (meta.get("annotations") or {})
         and desired["metadata"]["ownerReferences"] == meta.get("ownerReferences")
+        and all(desired["spec"]["template"]["metadata"][key] == template.get(key) for key in ("labels", "annotations"))
         and _within(desired["spec"], live["spec"])
     )
 

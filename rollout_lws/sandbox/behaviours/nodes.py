@@ -30,7 +30,7 @@ ACCELERATOR = "nvidia.com/gpu"
 def node(number: int, gpus: int = 8) -> dict[str, Any]:
     """Node ``number`` as its kubelet registers it: ``gpus`` accelerators, 192 CPUs, 2 TiB of memory."""
     name = f"node-{number}"
-    capacity = {"cpu": "192", "memory": "2Ti", "ephemeral-storage": "4Ti", "pods": "500", ACCELERATOR: str(gpus)}
+    capacity = {"cpu": "192", "memory": "2Ti", "ephemeral-storage": "4Ti", "pods": "1000", ACCELERATOR: str(gpus)}
     return {
         "apiVersion": "v1",
         "kind": "Node",
@@ -44,7 +44,7 @@ def node(number: int, gpus: int = 8) -> dict[str, Any]:
             },
         },
         "spec": {},
-        "status": {"capacity": capacity, "allocatable": capacity},
+        "status": {"capacity": capacity, "allocatable": capacity, "nodeInfo": {"kubeletVersion": "v1.36.3"}},
     }
 
 
@@ -129,7 +129,7 @@ class Scheduler:
 
 
 def decide(seen: Snapshot, now: float) -> Outcome:
-    """Bind the pod to the node with the most accelerators left, or say why it fits on none."""
+    """Bind the pod to the node with the most accelerators, then the fewest pods, or say why it fits on none."""
     wanted = _requests(seen.pod)
     selector = seen.pod["spec"].get("nodeSelector") or {}
     reasons: Counter[str] = Counter()
@@ -148,7 +148,7 @@ def decide(seen: Snapshot, now: float) -> Outcome:
         if detail:
             message = f"0/{len(seen.nodes)} nodes are available: {detail}."
         return Outcome(_status(seen.pod, _condition("False", now, "Unschedulable", message)))
-    chosen = max(fitting, key=lambda item: item.amounts.get(ACCELERATOR, 0))
+    chosen = max(fitting, key=lambda item: (item.amounts.get(ACCELERATOR, 0), item.amounts.get("pods", 0)))
     binding = Patch(PODS, namespace, name, {"spec": {"nodeName": chosen.name}}, "bind to a node with room")
     return Outcome((binding,))
 
@@ -158,7 +158,8 @@ def _problems(item: Free, wanted: Mapping[str, int], selector: Mapping[str, str]
         return ["node(s) were unschedulable"]
     if any(item.labels.get(key) != value for key, value in selector.items()):
         return ["node(s) didn't match Pod's node affinity/selector"]
-    return [f"Insufficient {name}" for name, amount in wanted.items() if amount > item.amounts.get(name, 0)]
+    short = [name for name, amount in wanted.items() if amount > item.amounts.get(name, 0)]
+    return ["Too many pods" if name == "pods" else f"Insufficient {name}" for name in short]
 
 
 def _condition(status: str, now: float, reason: str, message: str) -> dict[str, Any]:
@@ -193,7 +194,7 @@ def _requests(pod: Object) -> dict[str, int]:
     for container in pod["spec"].get("initContainers") or ():
         for name, amount in _container(container).items():
             total[name] = max(total[name], amount)
-    return dict(total)
+    return {**total, "pods": 1000}
 
 
 def _container(container: Mapping[str, Any]) -> dict[str, int]:

@@ -72,11 +72,6 @@ class Runner:
         if self.errors:
             raise ExceptionGroup("sandbox behaviours failed", self.errors)
 
-    @property
-    def idle(self) -> bool:
-        """Whether nothing is left to do before the next timer or change."""
-        return not self._queue
-
     def _take(self, event: Event) -> None:
         if event.resource == CORE_EVENTS:
             return

@@ -25,6 +25,7 @@ from rollout_lws.sandbox.behaviours.base import (
     controlled_by,
     controller_of,
     key_of,
+    owner_reference,
     running_and_ready,
     terminating,
 )
@@ -65,7 +66,6 @@ class StatefulSets:
     def decide(self, key: Key, view: View, now: float) -> Outcome:  # noqa: ARG002 (it does not depend on time)
         snapshot = observe(view, *key)
         return decide(snapshot, self.variant) if snapshot else NOTHING
-
 
     def complaint(self, key: Key, view: View, write: Write, error: ApiError, now: float) -> Write | None:
         """FailedCreate or FailedDelete on the StatefulSet, as kube-controller-manager words it."""
@@ -172,6 +172,7 @@ def _fill(
             return False
     for pod in reversed(condemned):
         if not terminating(pod):
+            writes += _claims_given_to(pod, seen)
             writes.append(_delete(pod, "beyond the wanted replicas"))
         if ordered:
             return False
@@ -195,6 +196,18 @@ def _made(seen: Snapshot, revision: Object, ordinal: int) -> list[Write]:
         ),
         Create(PODS, body, f"ordinal {ordinal} is missing"),
     ]
+
+
+def _claims_given_to(pod: Object, seen: Snapshot) -> list[Write]:
+    """With whenScaled Delete the claims of a surplus pod go with it."""
+    spec, namespace = seen.stateful_set["spec"], seen.stateful_set["metadata"]["namespace"]
+    if (spec.get("persistentVolumeClaimRetentionPolicy") or {}).get("whenScaled") != "Delete":
+        return []
+    names = [pods.claim_name(template, pod["metadata"]["name"]) for template in spec.get("volumeClaimTemplates") or ()]
+    owner = {**owner_reference(PODS, pod), "controller": False, "blockOwnerDeletion": False}
+    body = {"metadata": {"ownerReferences": [owner]}}
+    found = [name for name in names if name in seen.claims]
+    return [Patch(PERSISTENT_VOLUME_CLAIMS, namespace, name, body, "goes with its pod") for name in found]
 
 
 def _delete(pod: Object, reason: str) -> Delete:

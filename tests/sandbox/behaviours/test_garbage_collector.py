@@ -117,6 +117,25 @@ async def test_foreground_deletion_of_a_leader_ends_with_the_leader() -> None:
         assert len(world.images(server)) == 3
 
 
+async def test_a_whole_leader_worker_set_goes_in_the_foreground() -> None:
+    async with cluster() as server:
+        server.create(LEADER_WORKER_SETS, lws(replicas=2, size=2))
+        await asyncio.sleep(3)
+        gone: list[str] = []
+
+        def watch(event: Any) -> None:
+            if event.type == "DELETED" and event.resource in (LEADER_WORKER_SETS, PODS):
+                gone.append(event.object["metadata"]["name"])
+
+        stop = server.store.subscribe(watch)
+        server.delete(LEADER_WORKER_SETS, NAMESPACE, "llm", propagation="Foreground")
+        await asyncio.sleep(5)
+        stop()
+        assert set(gone[:2]) == {"llm-0-1", "llm-1-1"}
+        assert gone[-1] == "llm"
+        assert server.list(PODS, NAMESPACE) == server.list(STATEFUL_SETS, NAMESPACE) == []
+
+
 async def test_orphaned_pods_of_a_stateful_set_go_on_running() -> None:
     async with cluster() as server:
         server.create(STATEFUL_SETS, stateful_set(podManagementPolicy="Parallel"))

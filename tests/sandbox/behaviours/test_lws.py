@@ -216,6 +216,23 @@ async def test_lws_labels_and_annotations_reach_the_leader_set_and_leave_it_agai
         assert {pod["metadata"]["uid"] for pod in server.list(PODS, NAMESPACE)} == before
 
 
+async def test_taking_exclusive_topology_off_reaches_the_leaders_without_a_new_revision() -> None:
+    topology = "leaderworkerset.sigs.k8s.io/exclusive-topology"
+    async with cluster() as server:
+        body = lws(replicas=1)
+        body["metadata"]["annotations"] = {topology: "kubernetes.io/hostname"}
+        server.create(LEADER_WORKER_SETS, body)
+        await asyncio.sleep(5)
+        before = leaders(server)["0"]["metadata"]
+        node = world.pod(server, "llm-0")["spec"]["nodeName"]
+        assert world.pod(server, "llm-0-1")["spec"]["nodeSelector"] == {"kubernetes.io/hostname": node}
+        server.patch(LEADER_WORKER_SETS, NAMESPACE, "llm", {"metadata": {"annotations": {topology: None}}})
+        await asyncio.sleep(5)
+        after = leaders(server)["0"]["metadata"]
+        assert before["uid"] != after["uid"] and topology not in after["annotations"]
+        assert before["labels"][LWS_REVISION] == after["labels"][LWS_REVISION]
+
+
 async def test_a_pending_size_change_reaches_a_restarted_old_group() -> None:
     async with cluster() as server:
         await held(server, replicas=2, size=2)
@@ -279,6 +296,17 @@ async def test_each_subdomain_policy_has_its_headless_services() -> None:
         assert set(services) == {"shared", "apart-0", "apart-1"}
         assert all(spec["clusterIP"] == "None" and spec["publishNotReadyAddresses"] for spec in services.values())
         assert world.pod(server, "apart-1-1")["spec"]["subdomain"] == "apart-1"
+
+
+async def test_a_native_roll_of_four_groups_costs_no_more_writes_than_in_a_real_cluster() -> None:
+    async with cluster() as server:
+        server.create(LEADER_WORKER_SETS, lws(replicas=4))
+        await asyncio.sleep(5)
+        before = server.store.version
+        patch_lws(server, new_template())
+        await asyncio.sleep(20)
+        assert versions(server) == "BBBB"
+        assert server.store.version - before <= 276
 
 
 async def test_a_name_too_long_for_its_workers_leaves_groups_without_them() -> None:

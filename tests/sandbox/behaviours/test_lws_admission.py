@@ -19,9 +19,9 @@ PREFIX = "leaderworkerset.sigs.k8s.io/"
 
 
 def test_everything_a_controller_needs_is_filled_in() -> None:
-    spec = defaulted(
-        {"metadata": {"name": "llm"}, "spec": {"leaderWorkerTemplate": {"workerTemplate": template()}}}
-    )["spec"]
+    spec = defaulted({"metadata": {"name": "llm"}, "spec": {"leaderWorkerTemplate": {"workerTemplate": template()}}})[
+        "spec"
+    ]
     assert (spec["replicas"], spec["startupPolicy"]) == (1, "LeaderCreated")
     assert (spec["leaderWorkerTemplate"]["size"], spec["leaderWorkerTemplate"]["restartPolicy"]) == (
         1,
@@ -99,7 +99,7 @@ def test_a_subgroup_policy_cannot_come_later() -> None:
 async def test_the_api_server_refuses_what_the_webhook_denies() -> None:
     async with cluster() as server:
         server.create(LEADER_WORKER_SETS, lws())
-        with pytest.raises(ApiError, match="admission webhook .* denied the request") as refused:
+        with pytest.raises(ApiError, match=r"admission webhook .* denied the request") as refused:
             patch_lws(server, rolling(maxUnavailable=0, maxSurge=0))
         assert refused.value.code == 403
 
@@ -152,9 +152,7 @@ async def test_with_a_subdomain_for_each_group_the_address_names_the_leader_twic
 
 
 @pytest.mark.looptime
-@pytest.mark.parametrize(
-    ("size", "group", "wanted"), [(5, 2, ["0", "0", "0", "1", "1"]), (4, 2, ["0", "0", "1", "1"])]
-)
+@pytest.mark.parametrize(("size", "group", "wanted"), [(5, 2, ["0", "0", "0", "1", "1"]), (4, 2, ["0", "0", "1", "1"])])
 async def test_subgroups_are_numbered_with_a_leader_that_is_extra_or_not(
     size: int, group: int, wanted: list[str]
 ) -> None:

@@ -141,5 +141,19 @@ async def test_claims_go_with_the_set_when_it_says_so() -> None:
         assert _claims(server) == []
 
 
+async def test_claims_of_surplus_pods_go_when_it_says_so() -> None:
+    claims = [{"metadata": {"name": "cache"}, "spec": {"accessModes": ["ReadWriteOnce"]}}]
+    async with cluster() as server:
+        policy = {"whenDeleted": "Retain", "whenScaled": "Delete"}
+        body = stateful_set(
+            podManagementPolicy="Parallel", volumeClaimTemplates=claims, persistentVolumeClaimRetentionPolicy=policy
+        )
+        server.create(STATEFUL_SETS, body)
+        await asyncio.sleep(2)
+        server.patch(STATEFUL_SETS, NAMESPACE, "web", {"spec": {"replicas": 1}})
+        await asyncio.sleep(2)
+        assert [item["metadata"]["name"] for item in _claims(server)] == ["cache-web-0"]
+
+
 def _claims(server: ApiServer) -> list[dict[str, Any]]:
     return server.list(PERSISTENT_VOLUME_CLAIMS, NAMESPACE)

@@ -23,6 +23,7 @@ from rollout_lws.sandbox import (
     scaling,
     selectors,
     strategic,
+    teardown,
 )
 from rollout_lws.sandbox.catalogue import BUILTINS, Served
 from rollout_lws.sandbox.store import INDEXED_LABELS, Event, Object, Store
@@ -62,7 +63,7 @@ class ApiServer:
         self.store = Store(history)
         self.admission: list[Admission] = []
         self._names = metadata.Names(random.Random(seed))
-        self._draining: dict[Resource, str] = {}
+        self._teardown = teardown.Teardown(self)
         self._served = {served.resource: served for served in resources}
         self._by_path = {_path_key(resource): served for resource, served in self._served.items()}
         self.store.subscribe(self._follow)
@@ -230,9 +231,9 @@ class ApiServer:
         if dry_run:
             return served.shown(marked or old)
         if resource == NAMESPACES:
-            return self._delete_namespace(old, marked or old)
+            return self._teardown.namespace(old, marked or old)
         if resource == crds.RESOURCE:
-            return self._delete_definition(old)
+            return self._teardown.definition(old, marked or old)
         if marked is None:
             return served.shown(self.store.remove(served.storage, namespace, name))
         if marked is not old:
@@ -348,46 +349,9 @@ class ApiServer:
             why = f"unable to create new content in namespace {namespace} because it is being terminated"
             raise refusals.forbidden(resource, name, why)
 
-    def _delete_namespace(self, old: Object, marked: Object) -> Object:
-        name = old["metadata"]["name"]
-        if not self.store.contents(name):
-            return self.store.remove(NAMESPACES, "", name)
-        if "deletionTimestamp" not in old["metadata"]:
-            marked = self.store.put(NAMESPACES, {**marked, "status": {"phase": "Terminating"}})
-            self._delete_each(self.store.contents(name))
-        return self.store.get(NAMESPACES, "", name) or marked
-
-    def _delete_definition(self, old: Object) -> Object:
-        storage = crds.storage_of(old)
-        objects = list(self.store.list(storage))
-        if objects:
-            self._draining[storage] = old["metadata"]["name"]
-            self._delete_each((storage, obj) for obj in objects)
-            return self.store.get(crds.RESOURCE, "", old["metadata"]["name"]) or old
-        return self.store.remove(crds.RESOURCE, "", old["metadata"]["name"])
-
-    def _delete_each(self, doomed: Iterable[tuple[Resource, Object]]) -> None:
-        """Background deletion of what a namespace or a CustomResourceDefinition takes with it, pods without grace."""
-        for resource, obj in tuple(doomed):
-            meta = obj["metadata"]
-            if self.store.get(resource, meta.get("namespace", ""), meta["name"]) is not None:
-                self.delete(resource, meta.get("namespace", ""), meta["name"], grace_seconds=0)
-
-    def _release(self, event: Event) -> None:
-        """Let a namespace or a CustomResourceDefinition go once the last object that kept it is gone."""
-        namespace = event.object["metadata"].get("namespace", "")
-        home = self.store.get(NAMESPACES, "", namespace) if namespace else None
-        if home is not None and "deletionTimestamp" in home["metadata"] and not self.store.contents(namespace):
-            self.store.remove(NAMESPACES, "", namespace)
-        if event.resource not in self._draining or any(True for _ in self.store.list(event.resource)):
-            return
-        definition = self._draining.pop(event.resource)
-        if self.store.get(crds.RESOURCE, "", definition) is not None:
-            self.store.remove(crds.RESOURCE, "", definition)
-
     def _follow(self, event: Event) -> None:
         if event.type == "DELETED":
-            self._release(event)
+            self._teardown.release(event)
         if event.resource == crds.RESOURCE:
             for served in crds.served_by(event.previous or event.object):
                 self._served.pop(served.resource, None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rollout_lws.objects.resources import NAMESPACES, PODS, Resource
+from rollout_lws.objects.resources import CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES, PODS, Resource
 from rollout_lws.sandbox.catalogue import Served
 from rollout_lws.sandbox.metadata import timestamp
 from rollout_lws.sandbox.refusals import bad_request, conflict
@@ -14,6 +14,8 @@ Object = dict[str, Any]
 
 FOREGROUND = "foregroundDeletion"
 ORPHAN = "orphan"
+#: Kinds whose objects go only after what they hold.
+HOLDERS = (NAMESPACES, CUSTOM_RESOURCE_DEFINITIONS)
 _FINALIZER = {"Background": "", "Foreground": FOREGROUND, "Orphan": ORPHAN}
 
 
@@ -44,10 +46,10 @@ def mark(served: Served, obj: Object, propagation: str, grace_seconds: int | Non
     finalizers = [entry for entry in meta.get("finalizers") or () if entry not in (FOREGROUND, ORPHAN)]
     if "deletionTimestamp" in meta:
         finalizers = list(meta.get("finalizers") or ())
-    elif _FINALIZER[propagation]:
+    elif _FINALIZER[propagation] and served.resource not in HOLDERS:
         finalizers.append(_FINALIZER[propagation])
     grace = _grace(obj, grace_seconds) if served.resource == PODS else 0
-    if grace == 0 and not finalizers and served.resource != NAMESPACES:
+    if grace == 0 and not finalizers and served.resource not in HOLDERS:
         return None
     if "deletionTimestamp" in meta and grace >= meta.get("deletionGracePeriodSeconds", 0):
         return obj
@@ -64,7 +66,7 @@ def mark(served: Served, obj: Object, propagation: str, grace_seconds: int | Non
 def finished(obj: Mapping[str, Any], resource: Resource) -> bool:
     """Whether nothing keeps an object that is being deleted; a pod waits for its kubelet as long as it has grace."""
     meta = obj["metadata"]
-    if meta.get("finalizers") or resource == NAMESPACES:
+    if meta.get("finalizers") or resource in HOLDERS:
         return False
     return not meta.get("deletionGracePeriodSeconds")
 

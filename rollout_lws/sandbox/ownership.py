@@ -166,7 +166,10 @@ def _conflict(contested: Mapping[_Entry, Paths]) -> ApiError:
     parts = []
     for entry, paths in contested.items():
         using = f" using {entry.api_version}" if entry.operation == "Update" else ""
-        listed = "\n- ".join(sorted(fieldpaths.shown(path) for path in paths))
-        parts.append(f'conflicts with "{entry.manager}"{using}:\n- {listed}')
+        listed = sorted(fieldpaths.shown(path) for path in paths)
+        if total == 1:
+            parts.append(f'conflict with "{entry.manager}"{using}: {listed[0]}')
+        else:
+            parts.append(f'conflicts with "{entry.manager}"{using}:\n- ' + "\n- ".join(listed))
     word = "conflict" if total == 1 else "conflicts"
     return ApiError(409, "Conflict", f"Apply failed with {total} {word}: " + "\n".join(parts))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -12,6 +13,10 @@ from rollout_lws.errors import ApiError
 from rollout_lws.objects.resources import CUSTOM_RESOURCE_DEFINITIONS
 from rollout_lws.sandbox import lws_crd
 from rollout_lws.sandbox.apiserver import ApiServer
+
+# looptime asks for the main thread's event loop even in tests that have none; unless told that there is none, asyncio
+# would make one that nobody closes.
+asyncio.set_event_loop(None)
 
 
 class Clock:

@@ -88,6 +88,17 @@ def test_a_definition_takes_its_objects_with_it(lws_server: ApiServer) -> None:
     assert list(lws_server.store.list(LEADER_WORKER_SETS)) == []
 
 
+def test_a_definition_waits_for_finalizers_of_its_objects(lws_server: ApiServer) -> None:
+    body = lws()
+    body["metadata"]["finalizers"] = ["keep/it"]
+    lws_server.create(LEADER_WORKER_SETS, body)
+    name = "leaderworkersets.leaderworkerset.x-k8s.io"
+    assert "deletionTimestamp" in lws_server.delete(CUSTOM_RESOURCE_DEFINITIONS, "", name)["metadata"]
+    lws_server.patch(LEADER_WORKER_SETS, "default", "demo", {"metadata": {"finalizers": None}})
+    with refused(404, "NotFound"):
+        lws_server.get(CUSTOM_RESOURCE_DEFINITIONS, "", name)
+
+
 def test_delete_collection_obeys_the_selector(server: ApiServer) -> None:
     for name, labels in (("a", {"x": "1"}), ("b", {"x": "2"}), ("c", {"x": "1"})):
         server.create(PODS, pod(name, labels=labels))

@@ -25,10 +25,10 @@ def test_apply_creates_and_repeats_without_a_change(server: ApiServer) -> None:
 
 def test_another_applier_conflicts_and_may_force(server: ApiServer) -> None:
     apply(server, "me", a="1", b="1")
-    with refused(409, "Conflict", 'Apply failed with 1 conflict: conflicts with "me":\n- .data.a'):
+    with refused(409, "Conflict", 'Apply failed with 1 conflict: conflict with "me": .data.a'):
         apply(server, "you", a="2")
     assert apply(server, "you", force=True, a="2")["data"] == {"a": "2", "b": "1"}
-    with refused(409, "Conflict", 'conflicts with "you"'):
+    with refused(409, "Conflict", 'conflict with "you"'):
         apply(server, "me", a="1", b="1")
 
 
@@ -42,13 +42,13 @@ def test_fields_with_the_same_value_are_shared_and_stay_until_both_drop_them(ser
 def test_an_update_takes_the_fields_it_changes(server: ApiServer) -> None:
     apply(server, "me", a="1")
     server.patch(CONFIG_MAPS, "default", "settings", {"data": {"a": "2"}}, field_manager="editor")
-    with refused(409, "Conflict", 'conflicts with "editor" using v1:\n- .data.a'):
+    with refused(409, "Conflict", 'conflict with "editor" using v1: .data.a'):
         apply(server, "me", a="1")
 
 
 def test_the_first_apply_respects_what_nobody_recorded(server: ApiServer) -> None:
     server.create(CONFIG_MAPS, config_map(a="1"))
-    with refused(409, "Conflict", 'conflicts with "before-first-apply"'):
+    with refused(409, "Conflict", 'conflict with "before-first-apply"'):
         apply(server, "me", a="2")
     assert apply(server, "me", b="2")["data"] == {"a": "1", "b": "2"}
 

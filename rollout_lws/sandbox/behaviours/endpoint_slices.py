@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
-from rollout_lws.objects.resources import ENDPOINT_SLICES, PODS, SERVICES
+from rollout_lws.objects.resources import ENDPOINT_SLICES, LWS_NAME, PODS, SERVICES
 from rollout_lws.objects.writes import Create, Replace
 from rollout_lws.sandbox.behaviours.base import (
     NOTHING,
@@ -22,6 +22,8 @@ from rollout_lws.sandbox.behaviours.base import (
     terminating,
 )
 from rollout_lws.sandbox.behaviours.revisions import short_hash
+
+_Term: TypeAlias = tuple[str, str, str]
 
 _SERVICE_NAME = "kubernetes.io/service-name"
 _MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
@@ -39,8 +41,12 @@ class EndpointSlices:
 
     name = "endpoint-slices"
 
-    def wakes(self, change: Change, view: View) -> Iterable[Key]:
+    def __init__(self) -> None:
+        self._services: dict[_Term, dict[Key, Object]] = {}
+
+    def wakes(self, change: Change, view: View) -> Iterable[Key]:  # noqa: ARG002 (services are known by their selectors)
         if change.resource == SERVICES:
+            self._remember(change)
             return (key_of(change.object),)
         if change.resource == ENDPOINT_SLICES:
             service = labels_of(change.object).get(_SERVICE_NAME)
@@ -51,9 +57,23 @@ class EndpointSlices:
         before = None if change.previous is None else _fingerprint(change.previous)
         if now == before:
             return ()
-        services = view.list(SERVICES, change.object["metadata"]["namespace"])
         versions = [item for item in (change.object, change.previous) if item is not None]
-        return [key_of(service) for service in services if any(_selects(service, pod) for pod in versions)]
+        return dict.fromkeys(key for pod in versions for key in self._selecting(pod))
+
+    def _remember(self, change: Change) -> None:
+        """Keep each Service under one term of its selector, so that a pod finds its Services by its own labels."""
+        key = key_of(change.object)
+        for term in _term(change.previous):
+            self._services.get(term, {}).pop(key, None)
+        for term in _term(None if change.deleted else change.object):
+            self._services.setdefault(term, {})[key] = change.object
+
+    def _selecting(self, pod: Object) -> Iterator[Key]:
+        namespace, labels = pod["metadata"]["namespace"], labels_of(pod)
+        for label, value in labels.items():
+            for key, service in self._services.get((namespace, label, value), {}).items():
+                if service["spec"]["selector"].items() <= labels.items():
+                    yield key
 
     def decide(self, key: Key, view: View, now: float) -> Outcome:  # noqa: ARG002 (it does not depend on time)
         service = view.get(SERVICES, *key)
@@ -85,9 +105,13 @@ def _address(pod: Object) -> str:
     return "" if status.get("phase") in ("Succeeded", "Failed") else str(status.get("podIP") or "")
 
 
-def _selects(service: Object, pod: Object) -> bool:
-    selector, labels = service["spec"].get("selector") or {}, labels_of(pod)
-    return bool(selector) and all(labels.get(key) == value for key, value in selector.items())
+def _term(service: Object | None) -> tuple[_Term, ...]:
+    """The most telling term of a Service's selector: a workload's name where there is one."""
+    selector = (service["spec"].get("selector") or {}) if service else {}
+    if service is None or not selector:
+        return ()
+    label = LWS_NAME if LWS_NAME in selector else next(iter(selector))
+    return ((service["metadata"]["namespace"], label, selector[label]),)
 
 
 def _endpoint(service: Object, pod: Object) -> dict[str, Any]:

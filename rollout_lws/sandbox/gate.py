@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 
 from rollout_lws.errors import ApiError, Unreachable
 from rollout_lws.sandbox import wire
@@ -64,18 +64,19 @@ class Gate:
     async def _disturbed(self, lines: AsyncGenerator[bytes, None], effect: Effect) -> AsyncGenerator[bytes, None]:
         """``lines`` with what an effect does to them."""
         passed = 0
-        if effect.cut_after == 0:
-            return
-        async for line in lines:
-            if effect.silent:
-                continue
-            if effect.event_delay:
-                await asyncio.sleep(effect.event_delay)
-            for _ in range(effect.copies):
-                yield line
-            passed += 1
-            if passed == effect.cut_after:
+        async with aclosing(lines):
+            if effect.cut_after == 0:
                 return
+            async for line in lines:
+                if effect.silent:
+                    continue
+                if effect.event_delay:
+                    await asyncio.sleep(effect.event_delay)
+                for _ in range(effect.copies):
+                    yield line
+                passed += 1
+                if passed == effect.cut_after:
+                    return
 
     def _named(self, request: Request) -> tuple[str, str]:
         try:

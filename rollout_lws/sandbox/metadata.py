@@ -115,6 +115,8 @@ def carried(resource: Resource, given: Mapping[str, Any], old: Mapping[str, Any]
             carried_over[key] = old[key]
         else:
             carried_over.pop(key, None)
+    if "managedFields" in old:
+        carried_over.setdefault("managedFields", old["managedFields"])
     if "namespace" in old:
         carried_over["namespace"] = old["namespace"]
     carried_over |= {"name": name, "resourceVersion": old["resourceVersion"]}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import yaml
 
 from rollout_lws.objects.resources import CUSTOM_RESOURCE_DEFINITIONS, LEADER_WORKER_SETS, Resource
 from rollout_lws.sandbox import lws_crd
@@ -216,3 +217,64 @@ def test_each_keyword_refuses(server: ApiServer, spec: dict[str, Any], text: str
 def test_null_stays_only_where_it_is_allowed(server: ApiServer) -> None:
     server.create(CUSTOM_RESOURCE_DEFINITIONS, definition(SHAPES))
     assert server.create(WIDGETS, widget(maybe=None, never=None))["spec"] == {"maybe": None}
+
+
+SERVING = """
+apiVersion: leaderworkerset.x-k8s.io/v1
+kind: LeaderWorkerSet
+metadata:
+  name: big-model
+  namespace: default
+  annotations: {leaderworkerset.sigs.k8s.io/exclusive-topology: cloud.google.com/gke-nodepool}
+spec:
+  replicas: 2
+  startupPolicy: LeaderReady
+  rolloutStrategy:
+    type: RollingUpdate
+    rollingUpdateConfiguration: {partition: 1, maxUnavailable: 30%, maxSurge: 1}
+  networkConfig: {subdomainPolicy: UniquePerReplica}
+  leaderWorkerTemplate:
+    size: 4
+    restartPolicy: RecreateGroupAfterStart
+    subGroupPolicy: {subGroupPolicyType: LeaderWorker, subGroupSize: 2}
+    persistentVolumeClaimRetentionPolicy: {whenDeleted: Delete, whenScaled: Retain}
+    volumeClaimTemplates:
+      - metadata: {name: weights}
+        spec: {accessModes: [ReadWriteOnce], storageClassName: fast, resources: {requests: {storage: 500Gi}}}
+    leaderTemplate:
+      metadata: {labels: {role: leader}}
+      spec:
+        containers:
+          - name: server
+            image: registry.example/server:1
+            command: [sh, -c, serve --nodes $(LWS_GROUP_SIZE)]
+            env:
+              - {name: TOKEN, valueFrom: {secretKeyRef: {name: hub, key: token}}}
+              - {name: POD_IP, valueFrom: {fieldRef: {fieldPath: status.podIP}}}
+            ports: [{containerPort: 8080, name: http, protocol: TCP}]
+            resources: {limits: {nvidia.com/gpu: "8", memory: 1124Gi, rdma/ib: 8}, requests: {cpu: 125m}}
+            readinessProbe: {tcpSocket: {port: 8080}, initialDelaySeconds: 15, periodSeconds: 10}
+            livenessProbe: {httpGet: {path: /health, port: http}, failureThreshold: 3}
+            securityContext: {privileged: true, capabilities: {add: [IPC_LOCK]}}
+            volumeMounts: [{mountPath: /dev/shm, name: dshm}, {mountPath: /weights, name: weights}]
+        volumes:
+          - {name: dshm, emptyDir: {medium: Memory, sizeLimit: 15Gi}}
+    workerTemplate:
+      spec:
+        hostNetwork: true
+        dnsPolicy: ClusterFirstWithHostNet
+        affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: []}}}
+        tolerations: [{key: nvidia.com/gpu, operator: Exists, effect: NoSchedule}]
+        containers:
+          - {name: worker, image: "registry.example/server:1", args: ["--join", $(LWS_LEADER_ADDRESS)]}
+"""
+
+
+def test_a_manifest_with_all_its_fields_is_stored_unchanged(lws_server: ApiServer) -> None:
+    manifest = yaml.safe_load(SERVING)
+    unknown: list[str] = []
+    schema = lws_server.lookup(LEADER_WORKER_SETS).schema
+    assert schema is not None
+    schema.prepared(manifest, None, unknown.append)
+    assert unknown == []
+    assert lws_server.create(LEADER_WORKER_SETS, manifest)["spec"] == manifest["spec"]

@@ -79,6 +79,12 @@ def test_a_status_is_applied_apart(lws_server: ApiServer) -> None:
     assert made["status"] == {"replicas": 1}
 
 
+def test_a_replacement_that_forgets_the_owners_does_not_lose_them(server: ApiServer) -> None:
+    made = apply(server, "me", a="1")
+    bare = {key: value for key, value in made["metadata"].items() if key != "managedFields"}
+    assert server.replace(CONFIG_MAPS, {**made, "metadata": bare}) is made
+
+
 def test_a_manager_must_name_itself(server: ApiServer) -> None:
     with refused(400, "BadRequest", "fieldManager: Required value"):
         apply(server, "")

@@ -23,6 +23,8 @@ def admit(operation: Operation) -> dict[str, Any]:
     """The operation's object with defaults; ApiError 403 when it is refused. Other kinds pass as they are."""
     if operation.resource != LEADER_WORKER_SETS or operation.subresource == "status":
         return operation.object
+    if not _well_formed(operation.object.get("spec")):
+        return operation.object  # the schema says what is wrong
     lws = defaulted(operation.object)
     violations = validate(lws, operation.old)
     if violations:
@@ -67,12 +69,33 @@ def validate(lws: Object, old: Object | None) -> list[str]:
     return found
 
 
+def _well_formed(spec: Any) -> bool:
+    """Whether everything that is looked at here has the type that the schema will ask for."""
+    if not isinstance(spec, Mapping):
+        return False
+    groups, strategy = spec.get("leaderWorkerTemplate"), spec.get("rolloutStrategy") or {}
+    if not isinstance(groups, Mapping) or not isinstance(strategy, Mapping):
+        return False
+    rolling, subgroups = strategy.get("rollingUpdateConfiguration") or {}, groups.get("subGroupPolicy") or {}
+    network = spec.get("networkConfig") or {}
+    if not all(isinstance(part, Mapping) for part in (rolling, subgroups, network)):
+        return False
+    whole = (
+        spec.get("replicas", 1),
+        groups.get("size", 1),
+        rolling.get("partition", 0),
+        subgroups.get("subGroupSize", 1),
+    )
+    either = (rolling.get("maxUnavailable", 1), rolling.get("maxSurge", 0))
+    return all(isinstance(value, int) for value in whole) and all(isinstance(value, int | str) for value in either)
+
+
 def _rolling_update(rolling: Mapping[str, Any], replicas: int) -> list[str]:
     path = "spec.rolloutStrategy.rollingUpdateConfiguration"
     found: list[str] = []
     partition = rolling["partition"]
-    if not isinstance(partition, int) or partition < 0:
-        found.append(_invalid(f"{path}.partition", partition, "must be an integer greater than or equal to 0"))
+    if partition < 0:
+        found.append(_invalid(f"{path}.partition", partition, "must be greater than or equal to 0"))
     for field in ("maxUnavailable", "maxSurge"):
         value = rolling[field]
         if isinstance(value, str) and not _PERCENT.fullmatch(value):

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from rollout_lws.errors import UsageError
 from rollout_lws.objects.resources import NODES, PODS
 from rollout_lws.objects.writes import Patch, Write
 from rollout_lws.sandbox.behaviours.base import (
@@ -130,7 +131,10 @@ class Scheduler:
 
 def decide(seen: Snapshot, now: float) -> Outcome:
     """Bind the pod to the node with the most accelerators, then the fewest pods, or say why it fits on none."""
-    wanted = _requests(seen.pod)
+    try:
+        wanted = _requests(seen.pod)
+    except UsageError as error:
+        return Outcome(_status(seen.pod, _condition("False", now, "Unschedulable", f"resources: {error}")))
     selector = seen.pod["spec"].get("nodeSelector") or {}
     reasons: Counter[str] = Counter()
     fitting: list[Free] = []

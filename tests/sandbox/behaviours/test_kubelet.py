@@ -180,6 +180,16 @@ async def test_a_pod_that_fits_nowhere_waits_with_the_schedulers_message_until_t
 
 
 @pytest.mark.looptime
+async def test_an_amount_that_cannot_be_read_is_told_by_the_scheduler() -> None:
+    async with cluster() as server:
+        body = template(resources={"requests": {"cpu": "lots"}})
+        body["metadata"] |= {"name": "solo", "namespace": NAMESPACE}
+        server.create(PODS, body)
+        await asyncio.sleep(1)
+        assert '"lots" is not a quantity' in world.pod(server, "solo")["status"]["conditions"][0]["message"]
+
+
+@pytest.mark.looptime
 async def test_told_to_be_unschedulable_a_pod_names_the_accelerators() -> None:
     async with cluster() as server:
         create(server, fail="Unschedulable")

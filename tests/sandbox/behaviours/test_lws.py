@@ -175,6 +175,46 @@ async def test_a_condition_that_turns_false_keeps_its_reason() -> None:
         assert by_type["Progressing"]["reason"] == "GroupsProgressing"
 
 
+async def test_when_a_promotion_is_available_a_restarted_leader_can_only_be_new() -> None:
+    async with cluster() as server:
+        await held(server)
+        settled: list[bool] = []
+
+        def watch(event: Any) -> None:
+            if event.resource == LEADER_WORKER_SETS and true_conditions(server) == {"Available"}:
+                leader_set = server.get(STATEFUL_SETS, NAMESPACE, "llm")["status"]
+                settled.append(leader_set["currentRevision"] == leader_set["updateRevision"])
+
+        await asyncio.sleep(1)
+        patch_lws(server, rolling(partition=0))
+        await asyncio.sleep(0.5)
+        stop = server.store.subscribe(watch)
+        await asyncio.sleep(10)
+        stop()
+        assert settled and all(settled)
+        patch_lws(server, rolling(partition=HOLD))
+        server.delete(PODS, NAMESPACE, "llm-0")
+        await asyncio.sleep(3)
+        assert versions(server) == "BBBB"
+
+
+async def test_a_new_generation_gives_the_true_condition_a_new_time() -> None:
+    def available(server: ApiServer) -> dict[str, Any]:
+        (found,) = (item for item in status(server)["conditions"] if item["type"] == "Available")
+        return found
+
+    async with cluster() as server:
+        server.create(LEADER_WORKER_SETS, lws())
+        await asyncio.sleep(10)
+        before = available(server)
+        patch_lws(server, rolling(partition=HOLD))
+        await asyncio.sleep(1)
+        after = available(server)
+        assert (before["status"], after["status"]) == ("True", "True")
+        assert before["lastTransitionTime"] < after["lastTransitionTime"]
+        assert after["observedGeneration"] == before["observedGeneration"] + 1
+
+
 async def test_equal_templates_have_equal_hashes_whatever_the_name() -> None:
     async with cluster() as server:
         server.create(LEADER_WORKER_SETS, lws("llm"))

@@ -105,6 +105,28 @@ async def test_the_api_server_refuses_what_the_webhook_denies() -> None:
 
 
 @pytest.mark.looptime
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"replicas": "three"},
+        {"leaderWorkerTemplate": None},
+        {"leaderWorkerTemplate": []},
+        {"leaderWorkerTemplate": {"size": "two", "workerTemplate": {}}},
+        {"rolloutStrategy": "fast"},
+        {"networkConfig": 1},
+        rolling(partition="50%"),
+        rolling(maxSurge=[1]),
+    ],
+)
+async def test_a_wrong_type_is_refused_by_the_schema(spec: dict[str, Any]) -> None:
+    async with cluster() as server:
+        body = lws()
+        with pytest.raises(ApiError) as refused:
+            server.create(LEADER_WORKER_SETS, {**body, "spec": {**body["spec"], **spec}})
+        assert refused.value.code == 422
+
+
+@pytest.mark.looptime
 async def test_giving_the_partition_up_opens_the_hold() -> None:
     async with cluster() as server:
         server.create(LEADER_WORKER_SETS, lws(**rolling(partition=10**6)))

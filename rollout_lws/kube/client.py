@@ -1,0 +1,160 @@
+"""Requests with meaning: objects read, written and listed, with every status looked at and every call timed out.
+
+Writes are sent once. A write that failed is decided anew from a newer picture; repeating it blindly would not be safe.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+import msgspec
+
+from rollout_lws.errors import ApiError, Unreachable
+from rollout_lws.kube.status import refused
+from rollout_lws.kube.transport import Transport
+from rollout_lws.objects.resources import Resource
+from rollout_lws.objects.writes import Confirm, Create, Delete, Patch, Replace, Write
+
+_JSON = "application/json"
+_MERGE = "application/merge-patch+json"
+#: A read is tried this often when the server is busy or away for a moment.
+_READS = 4
+#: Longest Retry-After that a read waits for by itself, in seconds.
+_PATIENCE = 10.0
+
+#: Told of each request: verb, resource, code (0 without an answer) and seconds.
+Observe = Callable[[str, Resource, int, float], None]
+
+
+class _Confirmed(msgspec.Struct):
+    uid: str = ""
+    generation: int = 0
+
+
+class _Object(msgspec.Struct):
+    metadata: _Confirmed
+
+
+class Client:
+    """One API server. ``timeout`` is seconds a request; ``observe`` is told of each."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        field_manager: str = "rollout-lws",
+        timeout: float = 30.0,
+        observe: Observe | None = None,
+    ) -> None:
+        self._transport = transport
+        self._field_manager = field_manager
+        self._timeout = timeout
+        self._observe = observe
+
+    async def get(self, resource: Resource, namespace: str, name: str) -> bytes:
+        """One object's JSON; ApiError 404 when it does not exist."""
+        return await self._read("get", resource, resource.path(namespace, name), {})
+
+    async def list(self, resource: Resource, namespace: str = "", params: Mapping[str, str] | None = None) -> bytes:
+        """One page of a list, as the parameters (labelSelector, limit, continue …) ask for it."""
+        return await self._read("list", resource, resource.path(namespace), params or {})
+
+    def watch(
+        self, resource: Resource, namespace: str, params: Mapping[str, str], silence: float
+    ) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
+        """Lines of a watch; it is cut after ``silence`` seconds without a byte."""
+        return self._transport.stream(resource.path(namespace), params=params, timeout=silence)
+
+    async def send(self, write: Write) -> bytes:
+        """Carry out one write and give the server's answer. ApiError or Unreachable when it was not, or may not have been."""
+        if isinstance(write, Confirm):
+            return await self._confirm(write)
+        method, path, body, content_type = _request(write)
+        params = {} if method == "DELETE" else {"fieldManager": self._field_manager}
+        return await self._call(_VERBS[method], write.resource, method, path, params, body, content_type)
+
+    async def _confirm(self, write: Confirm) -> bytes:
+        body = await self.get(write.resource, write.namespace, write.name)
+        live = msgspec.json.decode(body, type=_Object).metadata
+        if (live.uid, live.generation) != (write.uid, write.generation):
+            raise ApiError(
+                409, "Conflict", f"{write.resource} {write.namespace}/{write.name} has changed since it was seen"
+            )
+        return body
+
+    async def _read(self, verb: str, resource: Resource, path: str, params: Mapping[str, str]) -> bytes:
+        delay = 0.1
+        for left in range(_READS - 1, -1, -1):
+            try:
+                return await self._call(verb, resource, "GET", path, params, None, _JSON)
+            except Unreachable:
+                if not left:
+                    raise
+            except ApiError as error:
+                wait = error.retry_after or 0.0
+                if not left or (error.code != 429 and error.code < 500) or wait > _PATIENCE:
+                    raise
+                delay = max(delay, wait)
+            await asyncio.sleep(delay)
+            delay *= 3
+        raise AssertionError("unreachable: the last try returns or raises")
+
+    async def _call(
+        self,
+        verb: str,
+        resource: Resource,
+        method: str,
+        path: str,
+        params: Mapping[str, str],
+        body: bytes | None,
+        content_type: str,
+    ) -> bytes:
+        started, code = asyncio.get_running_loop().time(), 0
+        try:
+            answer = await self._transport.request(
+                method, path, params=params, body=body, content_type=content_type, timeout=self._timeout
+            )
+            code = answer.status
+        finally:
+            if self._observe is not None:
+                self._observe(verb, resource, code, asyncio.get_running_loop().time() - started)
+        if code >= 400:
+            raise refused(code, answer.headers, answer.body)
+        return answer.body
+
+
+_VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+
+
+def _request(write: Create | Patch | Replace | Delete) -> tuple[str, str, bytes, str]:
+    """Method, path, body and content type of a write."""
+    resource = write.resource
+    if isinstance(write, Create):
+        return "POST", resource.path(write.namespace), _encode(write.body), _JSON
+    if isinstance(write, Replace):
+        return "PUT", resource.path(write.namespace, write.name, write.subresource), _encode(write.body), _JSON
+    path = resource.path(write.namespace, write.name)
+    if isinstance(write, Patch):
+        body = dict(write.body)
+        if write.resource_version is not None:
+            body["metadata"] = {**body.get("metadata", {}), "resourceVersion": write.resource_version}
+        return "PATCH", resource.path(write.namespace, write.name, write.subresource), _encode(body), _MERGE
+    preconditions = {"uid": write.uid}
+    if write.resource_version is not None:
+        preconditions["resourceVersion"] = write.resource_version
+    options: dict[str, Any] = {
+        "apiVersion": "v1",
+        "kind": "DeleteOptions",
+        "preconditions": preconditions,
+        "propagationPolicy": write.propagation,
+    }
+    if write.grace_seconds is not None:
+        options["gracePeriodSeconds"] = write.grace_seconds
+    return "DELETE", path, _encode(options), _JSON
+
+
+def _encode(body: Mapping[str, Any]) -> bytes:
+    return msgspec.json.encode(body)

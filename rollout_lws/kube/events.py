@@ -1,0 +1,174 @@
+"""Events (events.k8s.io/v1) without ever getting in the way: queued, counted into series, limited, and dropped when too many.
+
+An Event is a courtesy. Recording one never waits, never fails, and never keeps a release from going on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Protocol
+
+from rollout_lws.errors import ApiError, Unreachable
+from rollout_lws.kube.client import Client
+from rollout_lws.objects.resources import EVENTS, Resource
+from rollout_lws.objects.writes import Create, Patch
+
+log = logging.getLogger(__name__)
+
+#: The same note on the same object within this time is counted, not repeated.
+_SERIES = timedelta(minutes=10)
+_QUEUE = 1000
+_REMEMBERED = 4096
+#: An object may cause this many new Events at once, and one more every so many seconds after that.
+_BURST, _REFILL_SECONDS = 25.0, 12.0
+#: Limits of events.k8s.io.
+_NOTE, _REASON = 1024, 128
+
+
+class About(Protocol):
+    """Metadata of the object an Event is about."""
+
+    @property
+    def namespace(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def uid(self) -> str: ...
+    @property
+    def resource_version(self) -> str: ...
+
+
+@dataclass(slots=True)
+class _Series:
+    name: str
+    namespace: str
+    count: int
+    last: datetime
+
+
+@dataclass(slots=True)
+class _Bucket:
+    tokens: float
+    filled: datetime
+
+
+class EventRecorder:
+    """``controller`` is the reporting controller's name, ``instance`` this process; ``now`` gives aware datetimes."""
+
+    def __init__(self, client: Client, controller: str, instance: str, now: Callable[[], datetime]) -> None:
+        self.dropped = 0
+        self._client = client
+        self._controller = controller
+        self._instance = instance
+        self._now = now
+        self._queue: deque[Create | Patch] = deque()
+        self._series: OrderedDict[tuple[str, ...], _Series] = OrderedDict()
+        self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
+        self._sender: asyncio.Task[None] | None = None
+        self._silent: set[int] = set()
+        self._number = 0
+
+    def record(self, resource: Resource, about: About, *, type: str, reason: str, note: str, action: str = "") -> None:
+        """Queue an Event of ``type`` Normal or Warning; returns at once."""
+        now = self._now()
+        key = (about.uid, type, reason, note)
+        series = self._series.get(key)
+        if series is not None and now - series.last < _SERIES:
+            series.count += 1
+            series.last = now
+            self._enqueue(_counted(series))
+            return
+        if not self._allowed(about.uid, now) or len(self._queue) >= _QUEUE:
+            self.dropped += 1
+            return
+        create = self._event(resource, about, type, reason[:_REASON], note[:_NOTE], action or reason, now)
+        self._series[key] = _Series(create.name, create.namespace, 1, now)
+        self._series.move_to_end(key)
+        while len(self._series) > _REMEMBERED:
+            self._series.popitem(last=False)
+        self._enqueue(create)
+
+    async def close(self) -> None:
+        """Send what is queued, for a moment at most, and end."""
+        sender, self._sender = self._sender, None
+        if sender is not None:
+            with suppress(TimeoutError, asyncio.CancelledError):
+                await asyncio.wait_for(sender, timeout=1.0)
+
+    def _enqueue(self, write: Create | Patch) -> None:
+        if isinstance(write, Patch):
+            # Only the newest count of a series is worth sending.
+            kept = [each for each in self._queue if not (isinstance(each, Patch) and each.name == write.name)]
+            self._queue = deque(kept)
+        self._queue.append(write)
+        if self._sender is None or self._sender.done():
+            self._sender = asyncio.get_running_loop().create_task(self._send(), name="events")
+
+    async def _send(self) -> None:
+        while self._queue:
+            write = self._queue.popleft()
+            try:
+                await self._client.send(write)
+            except ApiError as error:
+                if error.code not in self._silent and error.code in (401, 403, 404):
+                    self._silent.add(error.code)
+                    log.warning("events cannot be recorded", extra={"fields": {"error": error.message}})
+                self.dropped += 1
+            except Unreachable:
+                self.dropped += 1
+
+    def _allowed(self, uid: str, now: datetime) -> bool:
+        bucket = self._buckets.setdefault(uid, _Bucket(_BURST, now))
+        self._buckets.move_to_end(uid)
+        while len(self._buckets) > _REMEMBERED:
+            self._buckets.popitem(last=False)
+        gained = (now - bucket.filled).total_seconds() / _REFILL_SECONDS
+        bucket.tokens, bucket.filled = min(_BURST, bucket.tokens + gained), now
+        if bucket.tokens < 1:
+            return False
+        bucket.tokens -= 1
+        return True
+
+    def _event(
+        self, resource: Resource, about: About, type: str, reason: str, note: str, action: str, now: datetime
+    ) -> Create:
+        self._number += 1
+        moment = int(now.timestamp() * 1_000_000) + self._number
+        namespace = about.namespace or "default"
+        body: dict[str, Any] = {
+            "apiVersion": EVENTS.api_version,
+            "kind": EVENTS.kind,
+            "metadata": {"name": f"{about.name}.{moment:x}", "namespace": namespace},
+            "eventTime": _micro(now),
+            "type": type,
+            "reason": reason,
+            "note": note,
+            "action": action[:_REASON],
+            "reportingController": self._controller,
+            "reportingInstance": self._instance,
+            "regarding": {
+                "apiVersion": resource.api_version,
+                "kind": resource.kind,
+                "namespace": about.namespace,
+                "name": about.name,
+                "uid": about.uid,
+                "resourceVersion": about.resource_version,
+            },
+        }
+        return Create(EVENTS, body, reason)
+
+
+def _counted(series: _Series) -> Patch:
+    # A series begins with the second of its kind (events.k8s.io counts from there).
+    body = {"series": {"count": series.count, "lastObservedTime": _micro(series.last)}}
+    return Patch(EVENTS, series.namespace, series.name, body, "the same again")
+
+
+def _micro(moment: datetime) -> str:
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

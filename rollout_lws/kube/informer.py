@@ -1,0 +1,230 @@
+"""List, then watch, for ever: a cache that follows one kind of objects and says what changed.
+
+Lists come in pages and go straight into partial structs; a watch that is silent is cut, one that ends is renewed with
+back-off, and one that is too old (410) leads to a new list whose differences are told as changes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import random
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Generic
+
+import msgspec
+
+from rollout_lws.errors import ApiError, Unreachable
+from rollout_lws.kube.client import Client
+from rollout_lws.kube.status import of_error_event
+from rollout_lws.kube.store import Change, Store, T
+from rollout_lws.objects.resources import Resource
+
+log = logging.getLogger(__name__)
+
+_PAGE = 500
+#: A watch is asked to end after about this many seconds, so that one server does not keep all of them.
+_WATCH_SECONDS = 300
+#: Servers send a bookmark about every minute; silence this much longer than any sane pause means a dead connection.
+_SILENCE_SECONDS = 150.0
+_FIRST_BACK_OFF, _LONGEST_BACK_OFF = 0.1, 30.0
+#: A watch that lived this long was a good one, and the next failure starts with a short back-off again.
+_GOOD_SECONDS = 5.0
+
+
+class _ListMeta(msgspec.Struct, rename="camel"):
+    resource_version: str = ""
+    continue_: str = msgspec.field(name="continue", default="")
+
+
+class _Page(msgspec.Struct):
+    metadata: _ListMeta
+    items: list[msgspec.Raw] | None = None
+
+
+class _Event(msgspec.Struct):
+    type: str
+    object: msgspec.Raw
+
+
+class _Bookmark(msgspec.Struct):
+    metadata: _ListMeta
+
+
+class Informer(Generic[T]):
+    """Follows ``resource`` in ``namespace`` ("" for all) as far as the selectors reach.
+
+    Label selectors are ``key`` (exists) or ``key=value``, joined by commas. ``decode`` makes the partial object from one
+    object's JSON; ``indexes`` give the values under which ``by_index`` finds it.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        resource: Resource,
+        decode: Callable[[bytes], T],
+        *,
+        namespace: str = "",
+        label_selector: str = "",
+        field_selector: str = "",
+        indexes: Mapping[str, Callable[[T], Iterable[str]]] | None = None,
+        chance: random.Random | None = None,
+    ) -> None:
+        self.resource = resource
+        self.last_traffic = 0.0
+        self.restarts = 0
+        self._client = client
+        self._decode = decode
+        self._namespace = namespace
+        self._selectors = {
+            key: value for key, value in (("labelSelector", label_selector), ("fieldSelector", field_selector)) if value
+        }
+        self._store: Store[T] = Store(indexes or {})
+        self._handlers: list[Callable[[T | None, T | None], None]] = []
+        self._synced = asyncio.Event()
+        self._version = ""
+        self._chance = chance or random.Random()
+        self._envelope = msgspec.json.Decoder(_Event)
+        self._page = msgspec.json.Decoder(_Page)
+
+    # What is known
+
+    def get(self, namespace: str, name: str) -> T | None:
+        return self._store.get(namespace, name)
+
+    def all(self, namespace: str = "") -> list[T]:
+        return self._store.all(namespace)
+
+    def by_index(self, index: str, value: str) -> list[T]:
+        return self._store.by_index(index, value)
+
+    async def synced(self) -> None:
+        """Wait until the first list is in."""
+        await self._synced.wait()
+
+    @property
+    def is_synced(self) -> bool:
+        return self._synced.is_set()
+
+    def on_change(self, handler: Callable[[T | None, T | None], None]) -> None:
+        """Have ``handler(old, new)`` called for each change; None stands for "did not exist" and "is gone"."""
+        self._handlers.append(handler)
+
+    def absorb(self, body: bytes) -> None:
+        """Take in what the server answered to a write of our own, before its watch event comes.
+
+        Answers to deletions may be a Status or the object on its way out. An object that the selectors do not reach never
+        enters.
+        """
+        try:
+            obj = self._decode(bytes(body))
+        except msgspec.DecodeError:
+            return
+        meta = obj.metadata
+        if not meta.name or not meta.resource_version:
+            return
+        if self._store.get(meta.namespace, meta.name) is not None or self._reaches(obj):
+            self._tell(self._store.put(obj))
+
+    def _reaches(self, obj: T) -> bool:
+        if self._namespace not in ("", obj.metadata.namespace) or "fieldSelector" in self._selectors:
+            return False
+        wanted = self._selectors.get("labelSelector", "")
+        labels = obj.metadata.labels
+        for term in wanted.split(",") if wanted else ():
+            key, _, value = term.partition("=")
+            if key not in labels or (value and labels[key] != value):
+                return False
+        return True
+
+    # Following
+
+    async def run(self) -> None:
+        """Follow the resource until cancelled; failures are retried, so this never returns."""
+        delay = _FIRST_BACK_OFF
+        while True:
+            started = asyncio.get_running_loop().time()
+            try:
+                if not self._version:
+                    await self._list()
+                await self._watch()
+            except ApiError as error:
+                self._failed(error)
+                delay = max(delay, error.retry_after or 0.0)
+            except (Unreachable, msgspec.DecodeError) as error:
+                self._failed(error)
+            self.restarts += 1
+            if asyncio.get_running_loop().time() - started >= _GOOD_SECONDS:
+                delay = _FIRST_BACK_OFF
+            await asyncio.sleep(delay * self._chance.uniform(0.8, 1.2))
+            delay = min(delay * 2, _LONGEST_BACK_OFF)
+
+    def _failed(self, error: Exception) -> None:
+        if isinstance(error, ApiError) and error.code == 410:
+            log.info("watch is too old, listing again", extra={"fields": {"resource": str(self.resource)}})
+            self._version = ""
+            return
+        log.warning("watch failed", extra={"fields": {"resource": str(self.resource), "error": str(error)}})
+
+    async def _list(self) -> None:
+        """Page by page; a change of the world between pages is seen by the watch, which starts at the list's version."""
+        listed: list[T] = []
+        token, version = "", ""
+        while True:
+            params = {**self._selectors, "limit": str(_PAGE)} | ({"continue": token} if token else {})
+            body = await self._client.list(self.resource, self._namespace, params)
+            page = self._decode_page(body, listed)
+            version = version or page.resource_version
+            token = page.continue_
+            if not token:
+                break
+        self.last_traffic = asyncio.get_running_loop().time()
+        for change in self._store.replace(listed, version):
+            self._tell(change)
+        self._version = version
+        self._synced.set()
+
+    def _decode_page(self, body: bytes, into: list[T]) -> _ListMeta:
+        # Two thirds of the time of making objects in bulk would be the garbage collector's, in vain.
+        collecting = gc.isenabled()
+        gc.disable()
+        try:
+            page = self._page.decode(body)
+            # A Raw field points into the whole page and would keep it alive, so each object gets bytes of its own.
+            into.extend(self._decode(bytes(item)) for item in page.items or ())
+        finally:
+            if collecting:
+                gc.enable()
+        return page.metadata
+
+    async def _watch(self) -> None:
+        seconds = int(_WATCH_SECONDS * self._chance.uniform(1.0, 2.0))
+        params = {
+            **self._selectors,
+            "resourceVersion": self._version,
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": str(seconds),
+        }
+        async with self._client.watch(self.resource, self._namespace, params, _SILENCE_SECONDS) as lines:
+            async for line in lines:
+                if line:
+                    self.last_traffic = asyncio.get_running_loop().time()
+                    self._take(line)
+
+    def _take(self, line: bytes) -> None:
+        event = self._envelope.decode(line)
+        if event.type == "ERROR":
+            raise of_error_event(bytes(event.object))
+        if event.type == "BOOKMARK":
+            self._version = msgspec.json.decode(event.object, type=_Bookmark).metadata.resource_version
+            return
+        obj = self._decode(bytes(event.object))
+        self._tell(self._store.remove(obj) if event.type == "DELETED" else self._store.put(obj))
+        self._version = obj.metadata.resource_version
+
+    def _tell(self, change: Change[Any] | None) -> None:
+        if change is None:
+            return
+        for handler in self._handlers:
+            handler(*change)

@@ -1,0 +1,99 @@
+"""Keys to be looked at: each once however often it is added, never by two workers at a time, and at exact moments.
+
+No polling: a key is woken by a change, by its timer, or by the end of its own back-off.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import deque
+from collections.abc import Hashable
+from typing import Generic, TypeVar
+
+K = TypeVar("K", bound=Hashable)
+
+_FIRST_BACK_OFF, _LONGEST_BACK_OFF = 0.005, 30.0
+
+
+class KeyedQueue(Generic[K]):
+    """A queue of keys; ``chance`` is the source of the back-off's jitter."""
+
+    def __init__(self, chance: random.Random | None = None) -> None:
+        self._ready: deque[K] = deque()
+        self._dirty: set[K] = set()
+        self._processing: set[K] = set()
+        self._failures: dict[K, int] = {}
+        self._timers: dict[K, asyncio.TimerHandle] = {}
+        self._waiters: deque[asyncio.Future[None]] = deque()
+        self._chance = chance or random.Random()
+
+    def __len__(self) -> int:
+        """Keys that wait for a worker."""
+        return len(self._ready)
+
+    def add(self, key: K) -> None:
+        """Have ``key`` looked at; while it is being processed, once more afterwards."""
+        if key in self._dirty:
+            return
+        self._dirty.add(key)
+        if key not in self._processing:
+            self._ready.append(key)
+            self._wake()
+
+    def add_at(self, key: K, when: float) -> None:
+        """Have ``key`` looked at when the loop's time is ``when``; of several moments the earliest counts."""
+        known = self._timers.get(key)
+        if known is not None:
+            if known.when() <= when:
+                return
+            known.cancel()
+        self._timers[key] = asyncio.get_running_loop().call_at(when, self._fire, key)
+
+    def retry(self, key: K, after: float | None = None) -> None:
+        """Have ``key`` looked at after its back-off, which doubles with each failure; not before ``after`` seconds."""
+        failures = self._failures[key] = self._failures.get(key, 0) + 1
+        delay = min(_FIRST_BACK_OFF * 2 ** min(failures - 1, 20), _LONGEST_BACK_OFF) * self._chance.uniform(1.0, 1.25)
+        self.add_at(key, asyncio.get_running_loop().time() + max(delay, after or 0.0))
+
+    def forget(self, key: K) -> None:
+        """``key`` went well: its next failure starts with the shortest back-off, and its timer is void."""
+        self._failures.pop(key, None)
+        timer = self._timers.pop(key, None)
+        if timer is not None:
+            timer.cancel()
+
+    async def get(self) -> K:
+        """The next key; ``done`` must be called when it was processed."""
+        while not self._ready:
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiters.append(waiter)
+            try:
+                await waiter
+            except asyncio.CancelledError:
+                if waiter in self._waiters:
+                    self._waiters.remove(waiter)
+                elif self._ready:
+                    self._wake()
+                raise
+        key = self._ready.popleft()
+        self._dirty.discard(key)
+        self._processing.add(key)
+        return key
+
+    def done(self, key: K) -> None:
+        self._processing.discard(key)
+        if key in self._dirty:
+            self._ready.append(key)
+            self._wake()
+
+    def _fire(self, key: K) -> None:
+        del self._timers[key]
+        self.add(key)
+
+    def _wake(self) -> None:
+        while self._waiters:
+            waiter = self._waiters.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
+                return

@@ -1,0 +1,144 @@
+"""A cache of one kind of objects with indexes, in which an older version never replaces a newer one.
+
+Pure bookkeeping: what was listed, watched, or answered to a write of our own comes in; what really changed comes out.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping
+from typing import Generic, Protocol, TypeVar
+
+Key = tuple[str, str]
+
+#: Deletions remembered, so that a late answer to an earlier write brings nothing back.
+_TOMBSTONES = 4096
+
+
+class Metadata(Protocol):
+    @property
+    def namespace(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def resource_version(self) -> str: ...
+    @property
+    def uid(self) -> str: ...
+    @property
+    def labels(self) -> Mapping[str, str]: ...
+
+
+class Cached(Protocol):
+    @property
+    def metadata(self) -> Metadata: ...
+
+
+T = TypeVar("T", bound=Cached)
+Change = tuple[T | None, T | None]
+
+
+def age(version: str) -> int | None:
+    """A resourceVersion as a number to compare; None when it is none."""
+    return int(version) if version.isdigit() else None
+
+
+class Store(Generic[T]):
+    """Objects by (namespace, name), and by what the index functions give."""
+
+    def __init__(self, indexes: Mapping[str, Callable[[T], Iterable[str]]]) -> None:
+        self._indexers = dict(indexes)
+        self._objects: dict[Key, T] = {}
+        self._indexes: dict[str, dict[str, dict[Key, T]]] = {name: {} for name in indexes}
+        self._deleted: OrderedDict[Key, tuple[str, int | None]] = OrderedDict()
+
+    def get(self, namespace: str, name: str) -> T | None:
+        return self._objects.get((namespace, name))
+
+    def all(self, namespace: str = "") -> list[T]:
+        """Everything, or what is in one namespace."""
+        return [each for (where, _), each in self._objects.items() if not namespace or where == namespace]
+
+    def by_index(self, index: str, value: str) -> list[T]:
+        return list(self._indexes[index].get(value, {}).values())
+
+    def put(self, obj: T) -> Change[T] | None:
+        """Take in a version; None when it is not newer than what is known."""
+        key = (obj.metadata.namespace, obj.metadata.name)
+        known = self._objects.get(key)
+        if known is not None and not _newer(obj, known.metadata.resource_version):
+            return None
+        buried = self._deleted.get(key)
+        if buried is not None:
+            uid, version = buried
+            mine = age(obj.metadata.resource_version)
+            if obj.metadata.uid == uid or (version is not None and mine is not None and mine <= version):
+                return None
+            del self._deleted[key]
+        self._unindex(key, known)
+        self._objects[key] = obj
+        for name, entries in self._entries(obj):
+            self._indexes[name].setdefault(entries, {})[key] = obj
+        return known, obj
+
+    def remove(self, obj: T) -> Change[T] | None:
+        """Take in a deletion; None when it is of an object that is not known, or was made anew since."""
+        key = (obj.metadata.namespace, obj.metadata.name)
+        known = self._objects.get(key)
+        if (
+            known is not None
+            and known.metadata.uid != obj.metadata.uid
+            and not _newer(obj, known.metadata.resource_version)
+        ):
+            return None
+        self._bury(key, obj)
+        if known is None:
+            return None
+        self._unindex(key, known)
+        del self._objects[key]
+        return known, None
+
+    def replace(self, listed: Iterable[T], version: str) -> list[Change[T]]:
+        """Take in a whole list of ``version``; what is not in it is gone, unless it is newer than the list."""
+        changes: list[Change[T]] = []
+        seen: set[Key] = set()
+        for obj in listed:
+            key = (obj.metadata.namespace, obj.metadata.name)
+            seen.add(key)
+            known = self._objects.get(key)
+            if (
+                known is not None
+                and known.metadata.uid != obj.metadata.uid
+                and _newer(obj, known.metadata.resource_version)
+            ):
+                changes += [change for change in (self.remove(known),) if change]
+            changes += [change for change in (self.put(obj),) if change]
+        limit = age(version)
+        for key, known in list(self._objects.items()):
+            mine = age(known.metadata.resource_version)
+            if key not in seen and (limit is None or mine is None or mine <= limit):
+                changes += [change for change in (self.remove(known),) if change]
+        return changes
+
+    def _bury(self, key: Key, obj: T) -> None:
+        self._deleted[key] = obj.metadata.uid, age(obj.metadata.resource_version)
+        self._deleted.move_to_end(key)
+        while len(self._deleted) > _TOMBSTONES:
+            self._deleted.popitem(last=False)
+
+    def _entries(self, obj: T) -> Iterable[tuple[str, str]]:
+        return ((name, value) for name, indexer in self._indexers.items() for value in indexer(obj))
+
+    def _unindex(self, key: Key, obj: T | None) -> None:
+        if obj is None:
+            return
+        for name, value in self._entries(obj):
+            bucket = self._indexes[name].get(value)
+            if bucket is not None:
+                bucket.pop(key, None)
+                if not bucket:
+                    del self._indexes[name][value]
+
+
+def _newer(obj: Cached, version: str) -> bool:
+    mine, other = age(obj.metadata.resource_version), age(version)
+    return mine is None or other is None or mine > other

@@ -129,6 +129,10 @@ def _autoscaler(autoscaler: Object) -> Object:
     return {**autoscaler, "spec": {"minReplicas": 1, **(autoscaler.get("spec") or {})}}
 
 
+def _node(node: Object) -> Object:
+    return {**node, "spec": node.get("spec") or {}, "status": node.get("status") or {}}
+
+
 def _secret(secret: Object) -> Object:
     return {"type": "Opaque", **secret}
 
@@ -140,6 +144,7 @@ _BY_RESOURCE: dict[Resource, Callable[[Object], Object]] = {
     known.STATEFUL_SETS: _stateful_set,
     known.NAMESPACES: _namespace,
     known.SECRETS: _secret,
+    known.NODES: _node,
     catalogue.DEPLOYMENTS: _deployment,
     catalogue.REPLICA_SETS: _replica_set,
     catalogue.HORIZONTAL_POD_AUTOSCALERS: _autoscaler,

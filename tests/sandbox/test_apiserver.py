@@ -301,4 +301,5 @@ def test_a_json_patch_that_does_not_fit_is_refused_whole(server: ApiServer, oper
 def test_cluster_scoped_objects_have_no_namespace(server: ApiServer) -> None:
     made = server.create(NODES, {"metadata": {"name": "n1"}})
     assert "namespace" not in made["metadata"]
+    assert made["spec"] == {}
     assert [obj["metadata"]["name"] for obj in server.list(NAMESPACES)] == ["default", "kube-system"]

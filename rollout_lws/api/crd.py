@@ -31,7 +31,9 @@ def render(group: str = DEFAULT_GROUP) -> list[dict[str, Any]]:
 
 def _rollout(resource: Resource) -> dict[str, Any]:
     spec, status = structural(RolloutSpec), structural(RolloutStatus)
-    _rule(spec["properties"]["workloadRef"], _WORKLOAD, "only leaderworkerset.x-k8s.io/v1 LeaderWorkerSet can be released")
+    _rule(
+        spec["properties"]["workloadRef"], _WORKLOAD, "only leaderworkerset.x-k8s.io/v1 LeaderWorkerSet can be released"
+    )
     strategy = spec["properties"]["strategy"]
     _rule(strategy, _STRATEGY, "exactly one of canary and blueGreen must be set")
     for style in ("canary", "blueGreen"):
@@ -39,7 +41,11 @@ def _rollout(resource: Resource) -> dict[str, Any]:
         _rule(steps["items"], _STEP_REPLICAS, "replicas must be more than 0")
         pause = steps["items"]["properties"]["pause"]
         _rule(pause, _APPROVAL, "approvalTimeoutSeconds needs a pause without duration")
-    _rule(strategy["properties"]["canary"], _CAPACITY, "capacity contradicts enableExtraWorkloadForCanary: remove the latter")
+    _rule(
+        strategy["properties"]["canary"],
+        _CAPACITY,
+        "capacity contradicts enableExtraWorkloadForCanary: remove the latter",
+    )
     status["properties"]["conditions"] |= {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]}
     columns = [
         _column("STATUS", ".status.summary.state", "What the release does now"),

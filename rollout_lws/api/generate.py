@@ -1,7 +1,7 @@
 """Writes what derives from the models: ``crds/*.yaml`` for clusters and ``schemas/*.json`` for editors.
 
-    python -m rollout_lws.api.generate            write them
-    python -m rollout_lws.api.generate --check    exit 1 and name the files that differ
+python -m rollout_lws.api.generate            write them
+python -m rollout_lws.api.generate --check    exit 1 and name the files that differ
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Our kinds' names on the wire and the keys of every mark we put on other objects, for one API group.
 
-The group is a setting: on a cluster that already runs OpenKruise Rollouts another one is rendered, and all keys carry it.
+The group is a setting: on a cluster that already runs OpenKruise Rollouts another one is rendered, and all keys carry
+it.
 """
 
 from __future__ import annotations

@@ -90,9 +90,13 @@ class Step(Model):
     """One step: groups of the new version, then traffic, then a pause."""
 
     replicas: IntOrPercent
-    """Groups of the new version from this step on, cumulative: a count or "N%" of the LWS's replicas, rounded up; more than 0."""
+    """Groups of the new version from this step on, cumulative: a count or "N%" of the LWS's replicas, rounded up; more
+    than 0.
+    """
     traffic: Annotated[str, Field(pattern=r"^(auto|(100|[1-9]?[0-9])%)$", max_length=4)] | None = None
-    """Share of requests for the new version, "N%" or "auto" (in proportion to groups). Absent with no matches: no routing."""
+    """Share of requests for the new version, "N%" or "auto" (in proportion to groups). Absent with no matches: no
+    routing.
+    """
     matches: Annotated[tuple[HttpMatch, ...], Field(max_length=16)] = ()
     """Requests that go to the new version whatever the share; at most 16."""
     request_header_modifier: RequestHeaderModifier | None = None
@@ -157,9 +161,9 @@ class TrafficRouting(Model):
 class MetadataPatch(Model):
     """Labels and annotations for the canary's leader template only."""
 
-    labels: dict[str, str] = {}
+    labels: Annotated[dict[str, str], Field(default_factory=dict)]
     """Labels to set."""
-    annotations: dict[str, str] = {}
+    annotations: Annotated[dict[str, str], Field(default_factory=dict)]
     """Annotations to set."""
 
 

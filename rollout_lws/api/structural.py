@@ -1,7 +1,7 @@
 """From a pydantic model to a Kubernetes structural schema.
 
-JSON schema says some things in ways that an API server refuses ($ref, null branches, unions of models, ``const``); each is
-turned into what it accepts, and what cannot be said is an error here, not in somebody's cluster.
+JSON schema says some things in ways that an API server refuses ($ref, null branches, unions of models, ``const``); each
+is turned into what it accepts, and what cannot be said is an error here, not in somebody's cluster.
 """
 
 from __future__ import annotations
@@ -84,7 +84,9 @@ def _union(schema: Mapping[str, Any], definitions: Mapping[str, Any], path: tupl
             "anyOf": [{"type": "integer"}, {"type": "string"}],
         }
         for branch in branches:
-            converted.update({key: branch[key] for key in ("minimum", "maximum", "maxLength", "pattern") if key in branch})
+            converted.update(
+                {key: branch[key] for key in ("minimum", "maximum", "maxLength", "pattern") if key in branch}
+            )
         return {**converted, **{key: schema[key] for key in ("description",) if key in schema}}
     raise ValueError(f"{'.'.join(path)}: a union of {kinds} cannot be said in a structural schema")
 

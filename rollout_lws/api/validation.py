@@ -1,7 +1,7 @@
 """What a Rollout's spec alone can be refused for, each with the way out.
 
-The CRD's CEL rules say most of it at apply time; a cluster may hold older objects, and what is not built yet is accepted by
-the schema (so that manifests stay portable) and refused here.
+The CRD's CEL rules say most of it at apply time; a cluster may hold older objects, and what is not built yet is
+accepted by the schema (so that manifests stay portable) and refused here.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ def _canary(canary: CanaryStrategy) -> Iterator[Problem]:
     if canary.traffic_routings:
         yield Problem(
             f"{_CANARY}.trafficRoutings",
-            "traffic routing is not built yet: remove it; requests then reach the new version through your own Service, in"
+            "traffic routing is not built yet: remove it; requests then reach the new version through your own"
+            " Service, in"
             " proportion to its groups",
         )
     if canary.disable_generate_canary_service:
@@ -89,7 +90,8 @@ def _steps(steps: tuple[Step, ...]) -> Iterator[Problem]:
             name = "traffic" if step.traffic is not None else "matches"
             yield Problem(
                 f"{path}.{name}",
-                "traffic routing is not built yet: remove it; requests then reach the new version through your own Service,"
+                "traffic routing is not built yet: remove it; requests then reach the new version through your own"
+                " Service,"
                 " in proportion to its groups",
             )
         if step.request_header_modifier is not None:

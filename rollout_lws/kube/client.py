@@ -69,7 +69,9 @@ class Client:
         return self._transport.stream(resource.path(namespace), params=params, timeout=silence)
 
     async def send(self, write: Write) -> bytes:
-        """Carry out one write and give the server's answer. ApiError or Unreachable when it was not, or may not have been."""
+        """Carry out one write and give the server's answer. ApiError or Unreachable when it was not, or may not have
+        been.
+        """
         if isinstance(write, Confirm):
             return await self._confirm(write)
         method, path, body, content_type = _request(write)

@@ -1,7 +1,8 @@
 """The real wire: kubernetes-asyncio's configuration and authentication over its aiohttp session.
 
-Its raw mode does not look at statuses, has no time-outs of its own, and its session reads proxies and netrc for every request
-(which doubles the cost of a call); all of that is settled here. Importing it takes 0.4 s, so that happens on connecting.
+Its raw mode does not look at statuses, has no time-outs of its own, and its session reads proxies and netrc for every
+request (which doubles the cost of a call); all of that is settled here. Importing it takes 0.4 s, so that happens on
+connecting.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Events (events.k8s.io/v1) without ever getting in the way: queued, counted into series, limited, and dropped when too many.
+"""Events (events.k8s.io/v1) without ever getting in the way: queued, counted into series, limited, and dropped when too
+many.
 
 An Event is a courtesy. Recording one never waits, never fails, and never keeps a release from going on.
 """

@@ -55,8 +55,8 @@ class _Bookmark(msgspec.Struct):
 class Informer(Generic[T]):
     """Follows ``resource`` in ``namespace`` ("" for all) as far as the selectors reach.
 
-    Label selectors are ``key`` (exists) or ``key=value``, joined by commas. ``decode`` makes the partial object from one
-    object's JSON; ``indexes`` give the values under which ``by_index`` finds it.
+    Label selectors are ``key`` (exists) or ``key=value``, joined by commas. ``decode`` makes the partial object from
+    one object's JSON; ``indexes`` give the values under which ``by_index`` finds it.
     """
 
     def __init__(
@@ -114,8 +114,8 @@ class Informer(Generic[T]):
     def absorb(self, body: bytes) -> None:
         """Take in what the server answered to a write of our own, before its watch event comes.
 
-        Answers to deletions may be a Status or the object on its way out. An object that the selectors do not reach never
-        enters.
+        Answers to deletions may be a Status or the object on its way out. An object that the selectors do not reach
+        never enters.
         """
         try:
             obj = self._decode(bytes(body))
@@ -168,7 +168,9 @@ class Informer(Generic[T]):
         log.warning("watch failed", extra={"fields": {"resource": str(self.resource), "error": str(error)}})
 
     async def _list(self) -> None:
-        """Page by page; a change of the world between pages is seen by the watch, which starts at the list's version."""
+        """Page by page; a change of the world between pages is seen by the watch, which starts at the list's
+        version.
+        """
         listed: list[T] = []
         token, version = "", ""
         while True:

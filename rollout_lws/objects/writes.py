@@ -83,7 +83,8 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class Confirm:
-    """Writes nothing: reads one object past the cache, and ends the decision like a conflict when it is no longer as decided from.
+    """Writes nothing: reads one object past the cache, and ends the decision like a conflict when it is no longer as
+    decided from.
 
     ``uid`` and ``generation`` must be those that were observed.
     """

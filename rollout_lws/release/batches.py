@@ -35,7 +35,9 @@ def wanted_groups(steps: Sequence[Step], index: int, replicas: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """How far a batch is: ``wanted``, ``made`` and ``ready`` groups, and the moment when the next ready one will count."""
+    """How far a batch is: ``wanted``, ``made`` and ``ready`` groups, and the moment when the next ready one will
+    count.
+    """
 
     wanted: int
     made: int
@@ -47,7 +49,9 @@ class Batch:
 def batch(
     groups: Sequence[Group], wanted: int, threshold: int | str | None, now: datetime, minimum: float = 0
 ) -> Batch:
-    """Judge a batch: ``wanted`` groups ready for ``minimum`` seconds, less the tolerated ones (rounded up), at least one."""
+    """Judge a batch: ``wanted`` groups ready for ``minimum`` seconds, less the tolerated ones (rounded up), at least
+    one.
+    """
     standing = [group for group in groups if not group.terminating]
     ready = sum(group.ready(now, minimum) for group in standing)
     tolerated = scaling.scaled(threshold, wanted) if threshold else 0

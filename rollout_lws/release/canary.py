@@ -33,7 +33,8 @@ def scale(
         body = canary_body(stable, keys, owner=owner, replicas=wanted, metadata_patch=metadata_patch)
         return Turn(writes=(Create(LEADER_WORKER_SETS, body, f"first {wanted} groups of the new version"),))
     if canary.lws.metadata.terminating or not canary.lws.metadata.controlled_by(str(owner["uid"])):
-        # Deleted by hand, or made for a BatchRelease that is no more: it goes, and is made again once nothing is left of it.
+        # Deleted by hand, or made for a BatchRelease that is no more: it goes, and is made again once nothing is left
+        # of it.
         return Turn(
             writes=remove(canary, keys).writes, message=f"LeaderWorkerSet {name} is going; it will be made again"
         )

@@ -1,8 +1,8 @@
 """Renewing the stable LeaderWorkerSet's own groups through windows, and taking renewed ones back.
 
-The LWS is held at all times. A window lowers the partition for a portion of groups and is closed as soon as their leaders
-exist with the new revision; what loads goes on loading under the hold. The next portion waits until these are ready, so no
-more groups are down at once than the portion has, and a template edited meanwhile restarts nothing.
+The LWS is held at all times. A window lowers the partition for a portion of groups and is closed as soon as their
+leaders exist with the new revision; what loads goes on loading under the hold. The next portion waits until these are
+ready, so no more groups are down at once than the portion has, and a template edited meanwhile restarts nothing.
 """
 
 from __future__ import annotations
@@ -49,7 +49,9 @@ class Renewal:
 
     @property
     def at_once(self) -> int:
-        """Groups that may be down at once: the user's maxUnavailable, at most the ready canary groups and R - 1, at least 1."""
+        """Groups that may be down at once: the user's maxUnavailable, at most the ready canary groups and R - 1, at
+        least 1.
+        """
         users = resolved_unavailable(users_strategy(self.facts.lws, self.keys), self.replicas)
         return max(1, min(users, self.canary_ready, self.replicas - 1))
 
@@ -90,7 +92,9 @@ class Renewal:
         return (confirm, *deletions)
 
     def promote(self, revision: str, *, may_open: bool = True) -> Turn:
-        """Renew [0, R) to ``revision``; done when all are new and ready, a recreated one would be too, and the hold stands."""
+        """Renew [0, R) to ``revision``; done when all are new and ready, a recreated one would be too, and the hold
+        stands.
+        """
         if self.facts.lws.spec.rollout_strategy.rolling_update_configuration.partition < HOLD:
             return self._in_window(revision)
         regular = self.regular
@@ -147,7 +151,8 @@ class Renewal:
             portion[ordinal] for ordinal in waiting if ordinal in portion and portion[ordinal].revision != revision
         ]
         standing = [group for group in stale if not group.terminating]
-        # StatefulSets without the maxUnavailable feature renew one pod at a time and would keep the window open for a load.
+        # StatefulSets without the maxUnavailable feature renew one pod at a time and would keep the window open for a
+        # load.
         more = [group for group in standing if group.ordinal != max(g.ordinal for g in stale)] if opened else []
         named = ", ".join(str(ordinal) for ordinal in waiting)
         return Turn(
@@ -158,8 +163,8 @@ class Renewal:
     def go_back(self, stable: str) -> Turn:
         """Take [0, R) back to revision ``stable``; ``stuck`` is "PointOfNoReturn" when that has become impossible.
 
-        Leaders deleted under the hold come back at the leader StatefulSet's currentRevision, so this works for as long as
-        that is stable's and LWS still keeps its own record of it.
+        Leaders deleted under the hold come back at the leader StatefulSet's currentRevision, so this works for as long
+        as that is stable's and LWS still keeps its own record of it.
         """
         leader_set = self.facts.leader_set
         if not is_held(self.facts.lws):

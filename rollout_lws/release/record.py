@@ -109,7 +109,7 @@ def update_spec(record: BatchRelease, rollout: Rollout, wanted: Wanted, keys: Ke
 def update_status(
     record: BatchRelease, rollout: Rollout, wanted: Wanted, batch: Batch | None, keys: Keys, now: datetime
 ) -> tuple[Write, ...]:
-    """The status write that tells how far capacity is; () when nothing of it changed."""
+    """The status write that tells how far capacity is; () when nothing of it that is worth a write changed."""
     before = record.status or BatchReleaseStatus()
     canary = before.canary_status
     current = wanted.partition if wanted.partition is not None else (canary.current_batch if canary else 0)
@@ -148,12 +148,23 @@ def update_status(
             "canary_status": canary,
         }
     )
-    if after == before:
+    if significant(after) == significant(before):
         return ()
     resource = batch_releases(keys.group)
     body = {"status": merge_patch(before.to_json_dict(), after.to_json_dict())}
     meta = record.metadata
     return (Patch(resource, meta.namespace, meta.name, body, "how far capacity is", None, "status"),)
+
+
+def significant(status: BatchReleaseStatus) -> dict[str, Any]:
+    """The part of the status whose change is worth a write: counts of groups that only load can wait for the next
+    one.
+    """
+    kept = status.model_dump(exclude={"message", "canary_status"})
+    canary = status.canary_status
+    if canary is not None:
+        kept["batch"] = (canary.batch_state == BatchState.READY, canary.current_batch, canary.updated_ready_replicas)
+    return kept
 
 
 def dismiss(record: BatchRelease, keys: Keys) -> tuple[Write, ...]:

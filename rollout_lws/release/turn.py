@@ -10,7 +10,9 @@ from rollout_lws.objects.writes import Write
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """``message`` says what is waited for, "" when nothing is. ``stuck`` is a reason word when it cannot go on by itself."""
+    """``message`` says what is waited for, "" when nothing is. ``stuck`` is a reason word when it cannot go on by
+    itself.
+    """
 
     writes: tuple[Write, ...] = ()
     done: bool = False

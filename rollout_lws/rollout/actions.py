@@ -1,7 +1,7 @@
 """What a person asked for through ``status.requestedAction``: done or refused once, and filed with its outcome.
 
-A request names at least its type and an id; an id that is filed already is never run again. With templateHash or step it is
-refused when they no longer hold, so that a late click cannot promote another release.
+A request names at least its type and an id; an id that is filed already is never run again. With templateHash or step
+it is refused when they no longer hold, so that a late click cannot promote another release.
 """
 
 from __future__ import annotations

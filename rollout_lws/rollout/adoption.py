@@ -1,6 +1,7 @@
 """Taking an LWS into care: which version is stable, and the hold from then on.
 
-Done once for each LWS object (by UID). Nothing restarts: the hold is written while the LWS is at rest, or was there already.
+Done once for each LWS object (by UID). Nothing restarts: the hold is written while the LWS is at rest, or was there
+already.
 """
 
 from __future__ import annotations
@@ -91,14 +92,16 @@ def adopt(d: Draft) -> bool:
         if version is None:
             return d.stalled(
                 Reason.REVISION_MISSING,
-                f"LeaderWorkerSet {name} is held with groups of revision {current or 'unknown'}, but its ControllerRevision is"
+                f"LeaderWorkerSet {name} is held with groups of revision {current or 'unknown'}, but its"
+                " ControllerRevision is"
                 f" gone: annotate it {d.keys.release_hold}=true to let the pending version roll",
             )
         return _adopted(d, version, current)
     if lws.spec.rollout_strategy.rolling_update_configuration.partition > 0:
         return d.stalled(
             Reason.PARTITION_IN_USE,
-            f"LeaderWorkerSet {name} runs several versions with a partition set on purpose: set the partition to 0 and let it"
+            f"LeaderWorkerSet {name} runs several versions with a partition set on purpose: set the partition to 0 and"
+            " let it"
             " roll, or restore the old template; it is adopted once it has one version",
         )
     return d.reconciling(

@@ -1,7 +1,7 @@
 """The one decision: from what is observed to what shall be written, as a chain of rules.
 
-Each rule either has the last word or leaves it to the next. Read it from top to bottom: what may not be touched, what is
-leaving, what has to be adopted, what has to be held, and only then what is released.
+Each rule either has the last word or leaves it to the next. Read it from top to bottom: what may not be touched, what
+is leaving, what has to be adopted, what has to be held, and only then what is released.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _rules(d: Draft) -> bool:
 def _release(d: Draft) -> bool:
     if d.status.finalising is not None:
         finalising.run(d)
-        if d.status.finalising is not None or d.status.phase == Phase.PROGRESSING or _ended_visibly(d):
+        if d.status.finalising is not None or (start.pending(d) and _ended_visibly(d)):
             return True
     elif d.status.phase == Phase.PROGRESSING:
         return steps.run(d)
@@ -70,7 +70,8 @@ def _workload_missing(d: Draft) -> bool:
     kept = " its canary keeps serving;" if d.canary_ready else ""
     return d.stalled(
         Reason.WORKLOAD_NOT_FOUND,
-        f"LeaderWorkerSet {ref.name} does not exist in namespace {d.o.rollout.metadata.namespace};{kept} create it, or delete"
+        f"LeaderWorkerSet {ref.name} does not exist in namespace {d.o.rollout.metadata.namespace};{kept} create it, or"
+        " delete"
         " this Rollout",
     )
 

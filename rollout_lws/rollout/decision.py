@@ -20,13 +20,14 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Writes in the order in which they must be carried out; the first that fails ends the reconcile, which is tried again.
+    """Writes in the order in which they must be carried out; the first that fails ends the reconcile, which is tried
+    again.
 
-    Status writes of Rollout and BatchRelease are among them, at most one an object, each conditional on the resourceVersion
-    that was observed. ``labels`` are writes of leader pod labels: of no consequence for the release, so that a failure of one
-    (the pod is gone) is no failure of the reconcile. ``notices`` are recorded only after all writes were carried out.
-    ``wake_at`` is the moment to look again if nothing changes before; None: only a change matters. ``watch_pods`` says whether
-    the pods of the named LWSs are wanted in the next observation.
+    Status writes of Rollout and BatchRelease are among them, at most one an object, each conditional on the
+    resourceVersion that was observed. ``labels`` are writes of leader pod labels: of no consequence for the release, so
+    that a failure of one (the pod is gone) is no failure of the reconcile. ``notices`` are recorded only after all
+    writes were carried out. ``wake_at`` is the moment to look again if nothing changes before; None: only a change
+    matters. ``watch_pods`` says whether the pods of the named LWSs are wanted in the next observation.
     """
 
     writes: tuple[Write, ...] = ()

@@ -60,6 +60,7 @@ class Draft:
         self.contested = False
         self.skip_status = False
         self.approved = False
+        self.opening: tuple[int, ...] = ()
         self.promote_full = False
         self.abort_reason: str | None = None
 

@@ -1,7 +1,7 @@
 """Ending a release: promotion through windows, the way back, and the removal of what was only there for the release.
 
-Each task can be repeated without harm; ``status.finalising`` says where we are. ``status.stable`` changes in one write only,
-when every group of the stable LWS is new and ready under the hold.
+Each task can be repeated without harm; ``status.finalising`` says where we are. ``status.stable`` changes in one write
+only, when every group of the stable LWS is new and ready under the hold.
 """
 
 from __future__ import annotations
@@ -103,6 +103,7 @@ def _promote(d: Draft) -> bool:
     _follow_canary(d)
     turn = renewal.promote(revision, may_open=not d.paused and not _worn(d))
     d.take(turn)
+    d.opening = turn.opened
     if turn.opened:
         opened = dict((d.status.step.reopened if d.status.step else None) or {})
         for ordinal in turn.opened:
@@ -256,7 +257,7 @@ def record_phase(d: Draft) -> BatchReleasePhase:
     """Where the BatchRelease is, from where the Rollout is."""
     if d.status.finalising is not None:
         return BatchReleasePhase.FINALIZING
-    return BatchReleasePhase.PROGRESSING if d.o.canary else BatchReleasePhase.PREPARING
+    return BatchReleasePhase.PROGRESSING
 
 
 def renewed(d: Draft, revision: str) -> bool:

@@ -1,7 +1,8 @@
 """Keeping the hold: repaired when somebody resets it, given up when somebody insists.
 
-A manifest that states a partition rolls in the very write that applies it, so the hold is put back at once and the written
-values become the user's new originals. Twice within a minute is a contest nobody can win: we write no third time.
+A manifest that states a partition rolls in the very write that applies it, so the hold is put back at once and the
+written values become the user's new originals. Twice within a minute is a contest nobody can win: we write no third
+time.
 """
 
 from __future__ import annotations
@@ -60,7 +61,8 @@ def keep_hold(d: Draft) -> None:
         d.contested = True
         d.notice(
             EventReason.HOLD_CONTESTED,
-            f"{manager} resets the hold of LeaderWorkerSet {lws.metadata.name} again and again: it is left as it is; remove"
+            f"{manager} resets the hold of LeaderWorkerSet {lws.metadata.name} again and again: it is left as it is;"
+            " remove"
             " rollingUpdateConfiguration.partition from the manifest",
             warning=True,
         )
@@ -99,6 +101,7 @@ def contested(d: Draft) -> bool:
     manager = last[0].manager if last else "somebody"
     return d.stalled(
         Reason.HOLD_CONTESTED,
-        f"{manager} keeps resetting the partition of LeaderWorkerSet {d.stable.lws.metadata.name}, which rolls by itself now:"
+        f"{manager} keeps resetting the partition of LeaderWorkerSet {d.stable.lws.metadata.name}, which rolls by"
+        " itself now:"
         " remove rollingUpdateConfiguration.partition from its manifest",
     )

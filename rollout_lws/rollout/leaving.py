@@ -1,7 +1,8 @@
 """Leaving an LWS: the Rollout is deleted or disabled, or may no longer manage it.
 
-At rest the user gets the strategy back and nothing rolls. Before a promotion the release goes back first; in a promotion it is
-finished first. Where a version waits that must not start by itself the hold stays, with a mark that says how to open it.
+At rest the user gets the strategy back and nothing rolls. Before a promotion the release goes back first; in a
+promotion it is finished first. Where a version waits that must not start by itself the hold stays, with a mark that
+says how to open it.
 """
 
 from __future__ import annotations
@@ -66,7 +67,8 @@ def _give_back(d: Draft) -> None:
     else:
         text = (
             f"the version in the template is not running: stable is revision {stable.revision if stable else ''}."
-            f" To let it roll, annotate this LeaderWorkerSet {d.keys.release_hold}=true under a Rollout, or set the partition to 0"
+            f" To let it roll, annotate this LeaderWorkerSet {d.keys.release_hold}=true under a Rollout, or set the"
+            " partition to 0"
         )
         body = {"metadata": {"annotations": {d.keys.held: text}}}
         d.notice(EventReason.VERSION_WAITS, text, warning=True, about="LeaderWorkerSet")

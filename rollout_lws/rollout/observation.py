@@ -25,10 +25,11 @@ class Capabilities:
 class Observation:
     """The world as one Rollout sees it.
 
-    ``rivals`` are the other Rollouts of the namespace whose workloadRef names the same LWS. ``stable`` is the LWS that the Rollout
-    names, ``canary`` the LWS that carries this Rollout's canary label and name, both None when absent. ``remains`` are the objects
-    that stand where a new canary would: StatefulSets, Services, Pods and LWS ControllerRevisions with the canary's name or its
-    name label, and an LWS of that name which is not ours. ``history`` are the ControllerRevisions this Rollout keeps itself.
+    ``rivals`` are the other Rollouts of the namespace whose workloadRef names the same LWS. ``stable`` is the LWS that
+    the Rollout names, ``canary`` the LWS that carries this Rollout's canary label and name, both None when absent.
+    ``remains`` are the objects that stand where a new canary would: StatefulSets, Services, Pods and LWS
+    ControllerRevisions with the canary's name or its name label, and an LWS of that name which is not ours. ``history``
+    are the ControllerRevisions this Rollout keeps itself.
     """
 
     now: datetime

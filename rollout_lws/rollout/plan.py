@@ -12,7 +12,9 @@ from rollout_lws.release.batches import wanted_groups
 
 
 def plan_hash(strategy: Strategy) -> str:
-    """Hash of what decides about capacity and traffic: pauses and the failure threshold may change without a new plan."""
+    """Hash of what decides about capacity and traffic: pauses and the failure threshold may change without a new
+    plan.
+    """
     document = strategy.to_json_dict()
     for style in ("canary", "blueGreen"):
         part = dict(document.get(style) or {})
@@ -32,7 +34,9 @@ def next_index(steps: Sequence[Step], index: int) -> int:
 
 
 def resumed_index(steps: Sequence[Step], index: int, standing: int, replicas: int) -> int:
-    """The step at which an edited plan goes on: the first that asks for what stands already, the current one looked at first."""
+    """The step at which an edited plan goes on: the first that asks for what stands already, the current one looked at
+    first.
+    """
     candidates = [index] if index <= len(steps) else []
     candidates += range(1, len(steps) + 1)
     return next((each for each in candidates if wanted_groups(steps, each, replicas) >= standing), len(steps))

@@ -45,7 +45,8 @@ def second_rollout(d: Draft) -> Refusal | None:
             name = d.o.rollout.spec.workload_ref.name
             return Refusal(
                 Reason.SECOND_ROLLOUT,
-                f"LeaderWorkerSet {name} is already released by Rollout {meta.name}, which is older: delete one of the two",
+                f"LeaderWorkerSet {name} is already released by Rollout {meta.name}, which is older: delete one of the"
+                " two",
             )
     return None
 
@@ -56,7 +57,8 @@ def owned(d: Draft) -> Refusal | None:
         return None
     return Refusal(
         Reason.WORKLOAD_OWNED,
-        f"LeaderWorkerSet {d.stable.lws.metadata.name} is controlled by {owner.kind} {owner.name}, which would undo a release:"
+        f"LeaderWorkerSet {d.stable.lws.metadata.name} is controlled by {owner.kind} {owner.name}, which would undo a"
+        " release:"
         f" release the {owner.kind} by its own means, or remove the owner reference",
     )
 
@@ -66,7 +68,8 @@ def hash_identity(d: Draft) -> Refusal | None:
         return None
     return Refusal(
         Reason.HASH_IDENTITY,
-        f"LeaderWorkerSet {d.stable.lws.metadata.name} has groupIdentity Hash, which cannot be held back by a partition:"
+        f"LeaderWorkerSet {d.stable.lws.metadata.name} has groupIdentity Hash, which cannot be held back by a"
+        " partition:"
         " use groupIdentity Ordinal",
     )
 
@@ -117,7 +120,8 @@ def claims_changed(d: Draft) -> Refusal | None:
         return None
     return Refusal(
         Reason.CLAIMS_CHANGED,
-        f"the pending version of LeaderWorkerSet {d.stable.lws.metadata.name} changes volumeClaimTemplates, which a StatefulSet"
+        f"the pending version of LeaderWorkerSet {d.stable.lws.metadata.name} changes volumeClaimTemplates, which a"
+        " StatefulSet"
         " cannot change: restore them, or make a new LeaderWorkerSet",
     )
 
@@ -130,8 +134,10 @@ def unsafe_pending(d: Draft) -> Refusal | None:
         if _changed(d, pick):
             return Refusal(
                 Reason.UNSAFE_PENDING,
-                f"the pending version of LeaderWorkerSet {d.stable.lws.metadata.name} changes its {name}; up to LWS 0.10 any"
-                f" group of the held version that restarts would be damaged: restore the {name}, or upgrade LeaderWorkerSet",
+                f"the pending version of LeaderWorkerSet {d.stable.lws.metadata.name} changes its {name}; up to LWS"
+                " 0.10 any"
+                f" group of the held version that restarts would be damaged: restore the {name}, or upgrade"
+                " LeaderWorkerSet",
             )
     return None
 

@@ -19,6 +19,7 @@ from rollout_lws.objects.resources import PODS
 from rollout_lws.objects.writes import Patch, Write
 from rollout_lws.release import record as batch_release
 from rollout_lws.release.batches import wanted_groups
+from rollout_lws.rollout import significance
 from rollout_lws.rollout.decision import Decision
 from rollout_lws.rollout.draft import Draft, Verdict
 from rollout_lws.rollout.finalising import record_phase
@@ -51,11 +52,11 @@ def finish(d: Draft) -> Decision:
 
 
 def _status_write(d: Draft) -> Iterable[Write]:
-    before = (d.o.rollout.status or RolloutStatus()).to_json_dict()
-    after = d.status.model_copy(update={"observed_generation": d.o.rollout.metadata.generation}).to_json_dict()
-    changes = merge_patch(before, after)
-    if not changes:
+    before = d.o.rollout.status or RolloutStatus()
+    after = d.status.model_copy(update={"observed_generation": d.o.rollout.metadata.generation})
+    if significance.of_rollout(before) == significance.of_rollout(after):
         return ()
+    changes = merge_patch(before.to_json_dict(), after.to_json_dict())
     meta = d.o.rollout.metadata
     resource = rollouts(d.keys.group)
     body = {"status": changes}
@@ -64,7 +65,9 @@ def _status_write(d: Draft) -> Iterable[Write]:
 
 
 def _watched(d: Draft) -> tuple[str, ...]:
-    """Pods tell why a group is not ready; they are wanted for the LWS that has such a group, or takes part in a release."""
+    """Pods tell why a group is not ready; they are wanted for the LWS that has such a group, or takes part in a
+    release.
+    """
     wanted = []
     releasing = d.status.phase == Phase.PROGRESSING
     for facts in (d.o.stable, d.o.canary):
@@ -96,7 +99,7 @@ def _count(d: Draft) -> None:
         canary_replicas=len(d.canary_groups),
         canary_ready_replicas=d.canary_ready,
         replicas=len(everything),
-        ready_replicas=sum(group.ready(d.now, d.minimum) for group in everything),
+        ready_replicas=sum(group.ready(d.now, d.minimum) for group in everything if not _going(d, group)),
         updated_replicas=len(new) if _is_releasing(d) else len(stable_groups),
         updated_ready_replicas=sum(
             group.ready(d.now, d.minimum) for group in (new if _is_releasing(d) else stable_groups)
@@ -185,10 +188,12 @@ def _conditions(d: Draft, verdict: Verdict) -> None:
     }
     stable = d.o.stable
     if stable is not None:
+        # A window of ours is part of the hold: nothing but the groups it names can start.
         held = is_held(stable.lws) or any(
             isinstance(write, Patch) and write.name == stable.lws.metadata.name and "spec" in write.body
             for write in d.writes
         )
+        held = held or (ending is not None and ending.task == Task.PROMOTE.value)
         wanted[ConditionType.HELD] = (
             held and not d.contested,
             "Held" if held and not d.contested else verdict.reason.value,
@@ -203,8 +208,6 @@ def _conditions(d: Draft, verdict: Verdict) -> None:
             reason = ProgressingReason.FINALISING if success else ProgressingReason.CANCELLING
         elif d.paused:
             reason = ProgressingReason.PAUSED
-        elif d.o.batch_release is None:
-            reason = ProgressingReason.INITIALIZING
         wanted[ConditionType.PROGRESSING] = (True, reason.value, verdict.message)
         known.pop(ConditionType.SUCCEEDED.value, None)
     elif ConditionType.PROGRESSING.value in known and d.status.phase in (Phase.HEALTHY, Phase.ABORTED):
@@ -268,8 +271,14 @@ def _summary(d: Draft, verdict: Verdict) -> None:
 
 
 def _ratio(d: Draft, members: Iterable[Group]) -> str:
+    """Groups that a window is being opened for count as down: this is the last write before they are."""
     listed = list(members)
-    return f"{sum(group.ready(d.now, d.minimum) for group in listed)}/{len(listed)}"
+    ready = sum(group.ready(d.now, d.minimum) for group in listed if not _going(d, group))
+    return f"{ready}/{len(listed)}"
+
+
+def _going(d: Draft, group: Group) -> bool:
+    return group.ordinal in d.opening and group.uid not in {each.uid for each in d.canary_groups}
 
 
 def _accelerators(d: Draft, count: int) -> int:

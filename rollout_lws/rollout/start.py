@@ -49,7 +49,8 @@ def settle(d: Draft) -> bool:
         name = d.o.rollout.metadata.name
         return d.stalled(
             Reason.ABORTED,
-            f"release {aborted.release_id or aborted.revision} was aborted ({aborted.message or aborted.reason}); stable serves."
+            f"release {aborted.release_id or aborted.revision} was aborted ({aborted.message or aborted.reason});"
+            " stable serves."
             f" Retry it, or apply another version: kubectl rollout-lws get {name}",
             SummaryState.ABORTED,
         )
@@ -99,7 +100,8 @@ def _at_zero(d: Draft, stable: StableRecord) -> bool:
     if aborted is not None and aborted.template_hash == d.version.template_hash:
         return d.stalled(
             Reason.SCALED_TO_ZERO,
-            f"LeaderWorkerSet {d.stable.lws.metadata.name} has 0 groups and holds the aborted version: the next scale-up would"
+            f"LeaderWorkerSet {d.stable.lws.metadata.name} has 0 groups and holds the aborted version: the next"
+            " scale-up would"
             " start it; apply another version first",
         )
     revision = target_revision(d.stable)

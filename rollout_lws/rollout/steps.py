@@ -1,7 +1,7 @@
 """The step machine: capacity, then the wait, then the next step, as far in one go as the world allows.
 
-A step is left (by its timer, an approval, a forward jump, or the promotion of everything) only while its batch is ready;
-until then an approval is kept and an elapsed timer waits.
+A step is left (by its timer, an approval, a forward jump, or the promotion of everything) only while its batch is
+ready; until then an approval is kept and an elapsed timer waits.
 """
 
 from __future__ import annotations

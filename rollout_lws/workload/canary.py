@@ -11,8 +11,8 @@ from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.objects.workloads import LeaderWorkerSet
 from rollout_lws.workload.template import short_hash, version_of
 
-#: Longest LWS name whose worker pods can still be labelled with their StatefulSet's revision (63 characters less two dots
-#: of punctuation, three digits of an ordinal and ten of a hash).
+#: Longest LWS name whose worker pods can still be labelled with their StatefulSet's revision (63 characters less two
+#: dots of punctuation, three digits of an ordinal and ten of a hash).
 NAME_BUDGET = 48
 _SUFFIX = "-canary"
 

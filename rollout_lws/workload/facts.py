@@ -11,10 +11,11 @@ from rollout_lws.objects.workloads import ControllerRevision, LeaderWorkerSet, P
 class Facts:
     """One LWS with what belongs to it.
 
-    ``leader_set`` is the StatefulSet of the LWS's name when the LWS controls it. ``leaders`` are its leader pods, ``worker_sets``
-    the StatefulSets controlled by those pods. ``pods`` are all pods of the LWS: the shell lists them only while a release is
-    on or a group is not ready, and passes () otherwise. ``revisions`` are LWS's own ControllerRevisions, ``set_revisions`` those
-    of the leader StatefulSet (both carry LWS's name label, told apart by the owner's kind).
+    ``leader_set`` is the StatefulSet of the LWS's name when the LWS controls it. ``leaders`` are its leader pods,
+    ``worker_sets`` the StatefulSets controlled by those pods. ``pods`` are all pods of the LWS: the shell lists them
+    only while a release is on or a group is not ready, and passes () otherwise. ``revisions`` are LWS's own
+    ControllerRevisions, ``set_revisions`` those of the leader StatefulSet (both carry LWS's name label, told apart by
+    the owner's kind).
     """
 
     lws: LeaderWorkerSet

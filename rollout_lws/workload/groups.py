@@ -84,7 +84,9 @@ def _complete(workers: StatefulSet, revision: str, count: int) -> bool:
 
 
 def moment_ready(group: Group, minimum: float, now: datetime) -> datetime | None:
-    """When a group that is ready, but not for ``minimum`` seconds yet, will count; None if it counts or is not ready."""
+    """When a group that is ready, but not for ``minimum`` seconds yet, will count; None if it counts or is not
+    ready.
+    """
     if group.ready_since is None or group.ready(now, minimum):
         return None
     return group.ready_since + timedelta(seconds=minimum)

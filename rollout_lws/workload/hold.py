@@ -1,9 +1,9 @@
 """The hold: a LeaderWorkerSet kept at partition 1000000, and what of the user's strategy was borrowed for it.
 
-LWS cannot be paused, and a controller that reacts to a template change comes too late: the first group is gone by then. So
-the partition stands high at rest, a change of the template starts nothing, and groups are renewed through windows: short
-moments in which the partition is low enough for a portion of them. The user's own values wait in an annotation, written
-together with ours, and come back exactly; members that somebody else changed meanwhile are kept as they are.
+LWS cannot be paused, and a controller that reacts to a template change comes too late: the first group is gone by then.
+So the partition stands high at rest, a change of the template starts nothing, and groups are renewed through windows:
+short moments in which the partition is low enough for a portion of them. The user's own values wait in an annotation,
+written together with ours, and come back exactly; members that somebody else changed meanwhile are kept as they are.
 """
 
 from __future__ import annotations
@@ -144,7 +144,9 @@ def _values(strategy: RollingUpdate) -> dict[str, int | str]:
 
 
 def writer_of_strategy(lws: LeaderWorkerSet) -> str:
-    """Name of the manager that wrote the strategy last, as metadata.managedFields tells; "somebody" when it does not."""
+    """Name of the manager that wrote the strategy last, as metadata.managedFields tells; "somebody" when it does
+    not.
+    """
     owners = [entry for entry in lws.metadata.managed_fields if b"f:rollingUpdateConfiguration" in bytes(entry.fields)]
     latest = max(owners, key=lambda entry: entry.time.timestamp() if entry.time else 0, default=None)
     return latest.manager if latest and latest.manager else "somebody"

@@ -1,7 +1,7 @@
 """Which versions an LWS runs, wants and remembers; and the versions that a Rollout remembers itself.
 
-Revision = LWS's ``template-revision-hash``, read from labels, never computed. LWS deletes its own old revisions once a roll
-is complete, so each version of a release is also stored as a ControllerRevision that the Rollout owns.
+Revision = LWS's ``template-revision-hash``, read from labels, never computed. LWS deletes its own old revisions once a
+roll is complete, so each version of a release is also stored as a ControllerRevision that the Rollout owns.
 """
 
 from __future__ import annotations

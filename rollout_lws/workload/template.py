@@ -1,7 +1,8 @@
 """Which version a LeaderWorkerSet's spec describes: our own hash of it, and the few things a release reads inside.
 
 LWS's revision hash changes with its controller's release and is only ever read (from labels). To tell whether a person
-changed the version we hash the two members that LWS itself counts as the version, {leaderWorkerTemplate, networkConfig}.
+changed the version we hash the two members that LWS itself counts as the version, {leaderWorkerTemplate,
+networkConfig}.
 """
 
 from __future__ import annotations

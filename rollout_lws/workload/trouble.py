@@ -1,7 +1,7 @@
 """Why a group is not ready, in the kubelet's or scheduler's own words, worst first.
 
-With LWS's default restart policy a crashing group is deleted and made anew before it shows CrashLoopBackOff for long, so
-what a pod said last is worth little alone: churn of leader UIDs is counted elsewhere (``status.restarts``).
+With LWS's default restart policy a crashing group is deleted and made anew before it shows CrashLoopBackOff for long,
+so what a pod said last is worth little alone: churn of leader UIDs is counted elsewhere (``status.restarts``).
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ async def test_a_canary_release_goes_through_its_steps_and_is_promoted(world: Wo
     world.approve()
     await world.until_state("Healthy")
     await world.rest()
-    assert world.groups() == {index: "v2" for index in range(4)}
+    assert world.groups() == dict.fromkeys(range(4), "v2")
     assert world.names()["leaderworkersets"] == [NAME]
     assert world.names()["batchreleases"] == []
     assert world.lws["spec"]["rolloutStrategy"]["rollingUpdateConfiguration"] == {

@@ -1,7 +1,7 @@
 """A world for stories: the sandbox's API server and cluster in memory, and one decision loop right on top of its store.
 
-There is no client, cache or queue between decision and store here, so that thousands of releases fit into a test run and a
-story can stop the loop after any single write. The real shell has stories of its own.
+There is no client, cache or queue between decision and store here, so that thousands of releases fit into a test run
+and a story can stop the loop after any single write. The real shell has stories of its own.
 """
 
 from __future__ import annotations
@@ -72,7 +72,9 @@ class StoreWorld:
 
     def canaries_of(self, workload: str) -> Iterable[LeaderWorkerSet]:
         selector = f"{KEYS.canary_leader_worker_set}={workload}"
-        return [msgspec.json.decode(body, type=LeaderWorkerSet) for body in self._labelled(LEADER_WORKER_SETS, selector)]
+        return [
+            msgspec.json.decode(body, type=LeaderWorkerSet) for body in self._labelled(LEADER_WORKER_SETS, selector)
+        ]
 
     def leaders(self, workload: str) -> Iterable[Pod]:
         selector = f"{LWS_NAME}={workload},{LWS_WORKER_INDEX}=0"
@@ -148,7 +150,7 @@ class World:
     def now(self) -> datetime:
         return datetime.fromtimestamp(self.server.clock(), UTC)
 
-    def _take(self, event: Event) -> None:
+    def _take(self, _: Event) -> None:
         self._changed.set()
         for check in self.checks:
             try:
@@ -238,7 +240,11 @@ class World:
             "kind": ROLLOUTS.kind,
             "metadata": {"name": name, "namespace": NAMESPACE},
             "spec": {
-                "workloadRef": {"apiVersion": LEADER_WORKER_SETS.api_version, "kind": LEADER_WORKER_SETS.kind, "name": NAME},
+                "workloadRef": {
+                    "apiVersion": LEADER_WORKER_SETS.api_version,
+                    "kind": LEADER_WORKER_SETS.kind,
+                    "name": NAME,
+                },
                 "strategy": {"canary": canary, **strategy},
             },
         }

@@ -42,9 +42,9 @@ class Metrics:
             ["resource"],
             registry=self.registry,
         )
-        self.pending_age = Gauge(
-            "rollout_lws_pending_age_seconds",
-            "How long an LWS has held a template that is not running and nobody is releasing.",
+        self.pending_since = Gauge(
+            "rollout_lws_pending_since_timestamp_seconds",
+            "Since when a held LWS waits with a version that is not being released; absent where none does.",
             ["namespace", "rollout"],
             registry=self.registry,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TypeVar
 
 import msgspec
 
@@ -25,6 +26,8 @@ VERSION = "v1beta1"
 SHORT_NAME = "lwsro"
 #: Label of a canary LWS, after the API group and a slash; its value is the stable LWS's name.
 CANARY_MARK = "canary-leaderworkerset"
+
+_Kind = TypeVar("_Kind")
 
 
 def rollouts_of(group: str) -> Resource:
@@ -100,11 +103,11 @@ def assemble(
 ) -> Release:
     """The release around ``rollout`` out of what its namespace lists; objects of other LWSs are left aside."""
     name, group = rollout["spec"]["workloadRef"]["name"], rollout["apiVersion"].partition("/")[0]
-    sets = [msgspec.convert(each, StatefulSet, strict=False) for each in stateful_sets]
-    pods = [msgspec.convert(each, Pod, strict=False) for each in leaders]
+    sets = [_typed(each, StatefulSet) for each in stateful_sets]
+    pods = [_typed(each, Pod) for each in leaders]
     stable = canary = None
     for each in workloads:
-        lws = msgspec.convert(_with_raw_templates(each), LeaderWorkerSet, strict=False)
+        lws = _typed(each, LeaderWorkerSet)
         if lws.metadata.name == name:
             stable = _facts(lws, sets, pods)
         elif lws.metadata.labels.get(f"{group}/{CANARY_MARK}") == name:
@@ -112,10 +115,9 @@ def assemble(
     return Release(rollout, stable, canary)
 
 
-def _with_raw_templates(lws: Object) -> Object:
-    """Templates are kept as bytes by the struct, and nobody here looks into them."""
-    spec = {key: value for key, value in lws["spec"].items() if key not in ("leaderWorkerTemplate", "networkConfig")}
-    return {**lws, "spec": spec}
+def _typed(obj: Object, kind: type[_Kind]) -> _Kind:
+    """By way of JSON, because the structs keep some members as the bytes they were."""
+    return msgspec.json.decode(msgspec.json.encode(obj), type=kind)
 
 
 def _facts(lws: LeaderWorkerSet, sets: list[StatefulSet], leaders: list[Pod]) -> Facts:

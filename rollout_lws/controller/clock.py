@@ -33,7 +33,7 @@ class WallClock:
 
 
 class LoopClock:
-    """Time bound to the running loop: ``origin`` is when its ``time()`` was 0. In a loop with virtual time it is virtual too."""
+    """Time bound to the running loop: ``origin`` is when its ``time()`` was 0. Virtual where the loop is."""
 
     def __init__(self, origin: datetime) -> None:
         self._origin = origin

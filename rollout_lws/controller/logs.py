@@ -8,7 +8,7 @@ import sys
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
-_FIELDS = "rollout_lws_fields"
+_FIELDS = "fields"
 
 
 def fields(**values: object) -> dict[str, Any]:

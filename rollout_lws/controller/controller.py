@@ -1,0 +1,113 @@
+"""One controller over one client: its watches, its queue and its workers, put together."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+from rollout_lws.api.resources import keys
+from rollout_lws.controller.capabilities import CRD_NAME, Definition, definition
+from rollout_lws.controller.clock import Clock
+from rollout_lws.controller.events import Events
+from rollout_lws.controller.informers import Informers, pods_of
+from rollout_lws.controller.pods import PodWatches
+from rollout_lws.controller.reconciler import Key, Reconciler
+from rollout_lws.controller.world import CachedWorld
+from rollout_lws.kube.client import Client
+from rollout_lws.kube.events import EventRecorder
+from rollout_lws.kube.informer import Informer
+from rollout_lws.kube.queue import KeyedQueue
+from rollout_lws.metrics import Metrics
+from rollout_lws.objects.resources import CUSTOM_RESOURCE_DEFINITIONS, PODS, Resource
+from rollout_lws.objects.workloads import Pod
+from rollout_lws.rollout.decide import decide
+from rollout_lws.rollout.observation import Capabilities
+from rollout_lws.settings import Settings
+
+
+class Controller:
+    """Watches the namespaces of ``settings`` through ``client`` and carries out what is decided, while ``running``."""
+
+    def __init__(self, client: Client, settings: Settings, clock: Clock, metrics: Metrics) -> None:
+        self._keys = keys(settings.api_group)
+        self._client = client
+        self._queue: KeyedQueue[Key] = KeyedQueue()
+        self._scopes = {
+            namespace: Informers(client, self._keys, namespace, self._queue.add)
+            for namespace in settings.namespaces or ("",)
+        }
+        self._pods = PodWatches(self._pod_informer)
+        self._definitions: Informer[Definition] = Informer(
+            client, CUSTOM_RESOURCE_DEFINITIONS, definition, field_selector=f"metadata.name={CRD_NAME}"
+        )
+        self._definitions.on_change(self._all_again)
+        self._events = Events(EventRecorder(client, "rollout-lws", socket.gethostname(), clock.now))
+        self._workers = settings.workers
+        self._reconciler = Reconciler(
+            keys=self._keys,
+            clock=clock,
+            queue=self._queue,
+            world=self._world,
+            sender=client,
+            absorb=self._absorb,
+            decide=decide,
+            record=self._events.record,
+            want_pods=self._pods.want,
+            metrics=metrics,
+        )
+        self.ready = False
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """From filled caches to the last worker's end. Workers finish the write at hand; the watches end after them."""
+        informers = [self._definitions, *(each for scope in self._scopes.values() for each in scope.all)]
+        watches = [asyncio.create_task(each.run(), name=f"watch {each.resource}") for each in informers]
+        workers: list[asyncio.Task[None]] = []
+        try:
+            for each in informers:
+                await each.synced()
+            self.ready = True
+            workers = [asyncio.create_task(self._reconciler.work(), name=f"worker {n}") for n in range(self._workers)]
+            yield
+        finally:
+            self.ready = False
+            await _end(workers)
+            await self._pods.close()
+            await self._events.close()
+            await _end(watches)
+
+    def _world(self, namespace: str) -> CachedWorld:
+        return CachedWorld(namespace, self._scope(namespace), self._pods, self._capabilities())
+
+    def _scope(self, namespace: str) -> Informers:
+        return self._scopes.get(namespace) or self._scopes[""]
+
+    def _capabilities(self) -> Capabilities:
+        known = self._definitions.get("", CRD_NAME)
+        return known.capabilities if known is not None and known.capabilities is not None else Capabilities()
+
+    def _absorb(self, resource: Resource, answer: bytes) -> None:
+        for scope in self._scopes.values():
+            scope.absorb(resource, answer)
+        if resource == PODS:
+            self._pods.absorb(answer)
+
+    def _pod_informer(self, namespace: str, lws: str) -> Informer[Pod]:
+        informer = pods_of(self._client, namespace, lws)
+        informer.on_change(self._scope(namespace).belonging_changed)
+        return informer
+
+    def _all_again(self, _before: Definition | None, _after: Definition | None) -> None:
+        for scope in self._scopes.values():
+            for each in scope.rollouts.all():
+                self._queue.add((each.metadata.namespace, each.metadata.name))
+
+
+async def _end(tasks: list[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()
+    for task in tasks:
+        with suppress(asyncio.CancelledError):
+            await task

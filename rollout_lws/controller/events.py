@@ -1,0 +1,30 @@
+"""Notices become Events on the objects they are about: on the Rollout, or on the LWS that its users look at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rollout_lws.api.resources import rollouts
+from rollout_lws.kube.events import EventRecorder
+from rollout_lws.objects.resources import LEADER_WORKER_SETS
+from rollout_lws.rollout.decision import Notice
+from rollout_lws.rollout.observation import Observation
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    recorder: EventRecorder
+
+    def record(self, notice: Notice, seen: Observation) -> None:
+        """Queue an Event; one about an LWS that does not exist is told of the Rollout instead."""
+        about_workload = notice.about == LEADER_WORKER_SETS.kind and seen.stable is not None
+        if about_workload and seen.stable is not None:
+            resource, meta = LEADER_WORKER_SETS, seen.stable.lws.metadata
+            self.recorder.record(resource, meta, type=notice.type, reason=notice.reason, note=notice.note)
+            return
+        self.recorder.record(
+            rollouts(seen.keys.group), seen.rollout.metadata, type=notice.type, reason=notice.reason, note=notice.note
+        )
+
+    async def close(self) -> None:
+        await self.recorder.close()

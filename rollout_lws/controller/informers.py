@@ -1,0 +1,196 @@
+"""Which objects are watched, and which Rollouts each change concerns.
+
+Everything hangs on LWS names: a pod, a StatefulSet, a revision or a Service carries the name of its LWS, and an LWS is
+named by Rollouts or stands where the canary of one that is would stand. So one rule turns any change into keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+
+from rollout_lws.api import resources
+from rollout_lws.api.resources import Keys
+from rollout_lws.controller.stored import (
+    StoredMeta,
+    StoredObject,
+    StoredRollout,
+    stored_meta,
+    stored_object,
+    stored_rollout,
+)
+from rollout_lws.kube.client import Client
+from rollout_lws.kube.informer import Informer
+from rollout_lws.objects.meta import Meta
+from rollout_lws.objects.resources import (
+    CONTROLLER_REVISIONS,
+    LEADER_WORKER_SETS,
+    LWS_NAME,
+    LWS_WORKER_INDEX,
+    PODS,
+    SERVICES,
+    STATEFUL_SETS,
+    Resource,
+)
+from rollout_lws.objects.workloads import ControllerRevision, LeaderWorkerSet, Pod, StatefulSet
+from rollout_lws.workload.canary import canary_name
+
+#: Told of each Rollout that a change concerns, as (namespace, name).
+Wake = Callable[[tuple[str, str]], None]
+
+#: Indexes: of what belongs to an LWS, by that LWS; of LWSs, by the place of their canary and by the stable LWS they are
+#: marked with; of what is owned, by its owner's UID.
+OF_LWS, BY_CANARY, BY_STABLE, BY_OWNER = "lws", "canary", "stable", "owner"
+
+
+class _Object(Protocol):
+    @property
+    def metadata(self) -> Meta: ...
+
+
+_T = TypeVar("_T", bound=_Object)
+_Indexes = Mapping[str, Callable[[Any], Iterable[str]]]
+
+
+def place(namespace: str, name: str) -> str:
+    """An index entry; entries of all namespaces share one table."""
+    return f"{namespace}/{name}"
+
+
+def _labelled(each: _Object) -> Iterable[str]:
+    name = each.metadata.labels.get(LWS_NAME)
+    return (place(each.metadata.namespace, name),) if name else ()
+
+
+def pods_of(client: Client, namespace: str, lws: str) -> Informer[Pod]:
+    """All pods of one LWS, for as long as somebody wants to know why a group is not ready."""
+    return Informer(
+        client,
+        PODS,
+        msgspec.json.Decoder(Pod).decode,
+        namespace=namespace,
+        label_selector=f"{LWS_NAME}={lws}",
+        indexes={OF_LWS: _labelled},
+    )
+
+
+class Informers:
+    """The watches of one namespace, or of all of them when ``namespace`` is ""; ``wake`` is called for each Rollout."""
+
+    def __init__(self, client: Client, keys: Keys, namespace: str, wake: Wake) -> None:
+        self._keys = keys
+        self._wake = wake
+
+        def informer(
+            resource: Resource,
+            decode: Callable[[bytes], _T],
+            selector: str = "",
+            **indexes: Callable[[Any], Iterable[str]],
+        ) -> Informer[_T]:
+            return Informer(client, resource, decode, namespace=namespace, label_selector=selector, indexes=indexes)
+
+        revision = msgspec.json.Decoder(ControllerRevision).decode
+        self.rollouts: Informer[StoredRollout] = informer(resources.rollouts(keys.group), stored_rollout, lws=_named)
+        self.batch_releases: Informer[StoredObject] = informer(resources.batch_releases(keys.group), stored_object)
+        self.workloads: Informer[LeaderWorkerSet] = informer(
+            LEADER_WORKER_SETS,
+            msgspec.json.Decoder(LeaderWorkerSet).decode,
+            canary=_place_of_canary,
+            stable=self._marked,
+        )
+        self.leaders: Informer[Pod] = informer(
+            PODS, msgspec.json.Decoder(Pod).decode, f"{LWS_WORKER_INDEX}=0", lws=_labelled
+        )
+        self.stateful_sets: Informer[StatefulSet] = informer(
+            STATEFUL_SETS, msgspec.json.Decoder(StatefulSet).decode, LWS_NAME, lws=_labelled
+        )
+        self.revisions: Informer[ControllerRevision] = informer(CONTROLLER_REVISIONS, revision, LWS_NAME, lws=_labelled)
+        self.history: Informer[ControllerRevision] = informer(
+            CONTROLLER_REVISIONS, revision, keys.history, owner=_owners
+        )
+        self.services: Informer[StoredMeta] = informer(SERVICES, stored_meta, LWS_NAME, lws=_labelled)
+        self.rollouts.on_change(self._rollout_changed)
+        self.batch_releases.on_change(self._same_name)
+        self.history.on_change(self._owned_by_rollout)
+        self.workloads.on_change(self._workload_changed)
+        for belonging in (self.leaders, self.stateful_sets, self.revisions, self.services):
+            belonging.on_change(self.belonging_changed)
+
+    @property
+    def all(self) -> tuple[Informer[Any], ...]:
+        return (
+            self.rollouts,
+            self.batch_releases,
+            self.workloads,
+            self.leaders,
+            self.stateful_sets,
+            self.revisions,
+            self.history,
+            self.services,
+        )
+
+    def absorb(self, resource: Resource, answer: bytes) -> None:
+        """What the server answered to a write, into the caches that hold such objects."""
+        for informer in self.all:
+            if informer.resource == resource:
+                informer.absorb(answer)
+
+    def belonging_changed(self, before: _Object | None, after: _Object | None) -> None:
+        """Wake the Rollouts of the LWS that an object carries, or carried, the name of."""
+        for each in (before, after):
+            if each is not None and (lws := each.metadata.labels.get(LWS_NAME)):
+                self._wake_rollouts_around(each.metadata.namespace, lws)
+
+    def _marked(self, lws: LeaderWorkerSet) -> Iterable[str]:
+        stable = lws.metadata.labels.get(self._keys.canary_leader_worker_set)
+        return (place(lws.metadata.namespace, stable),) if stable else ()
+
+    def _rollout_changed(self, before: StoredRollout | None, after: StoredRollout | None) -> None:
+        """Its own key, and those of its rivals: what one Rollout may do depends on the others of its LWS."""
+        for each in (before, after):
+            if each is not None:
+                self._wake((each.metadata.namespace, each.metadata.name))
+                if before is None or after is None or before.workload != after.workload:
+                    self._wake_rollouts_of(place(each.metadata.namespace, each.workload))
+
+    def _same_name(self, before: StoredObject | None, after: StoredObject | None) -> None:
+        each = after or before
+        assert each is not None
+        self._wake((each.metadata.namespace, each.metadata.name))
+
+    def _owned_by_rollout(self, before: ControllerRevision | None, after: ControllerRevision | None) -> None:
+        for each in (before, after):
+            if each is not None and (name := each.metadata.labels.get(self._keys.history)):
+                self._wake((each.metadata.namespace, name))
+
+    def _workload_changed(self, before: LeaderWorkerSet | None, after: LeaderWorkerSet | None) -> None:
+        for each in (before, after):
+            if each is not None:
+                self._wake_rollouts_around(each.metadata.namespace, each.metadata.name)
+                for stable in self._marked(each):
+                    self._wake_rollouts_of(stable)
+
+    def _wake_rollouts_around(self, namespace: str, lws: str) -> None:
+        """Those that name this LWS, and those whose canary stands, stood or would stand here."""
+        here = place(namespace, lws)
+        self._wake_rollouts_of(here)
+        for stable in self.workloads.by_index(BY_CANARY, here):
+            self._wake_rollouts_of(place(namespace, stable.metadata.name))
+
+    def _wake_rollouts_of(self, workload: str) -> None:
+        for each in self.rollouts.by_index(OF_LWS, workload):
+            self._wake((each.metadata.namespace, each.metadata.name))
+
+
+def _named(rollout: StoredRollout) -> Iterable[str]:
+    return (place(rollout.metadata.namespace, rollout.workload),)
+
+
+def _place_of_canary(lws: LeaderWorkerSet) -> Iterable[str]:
+    return (place(lws.metadata.namespace, canary_name(lws)),)
+
+
+def _owners(record: ControllerRevision) -> Iterable[str]:
+    return tuple(owner.uid for owner in record.metadata.owner_references)

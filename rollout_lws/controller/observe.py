@@ -1,0 +1,111 @@
+"""Cache → Observation: gathers everything that concerns one Rollout into one frozen picture. It judges nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Protocol, TypeVar
+
+from rollout_lws.api import BatchRelease, Rollout
+from rollout_lws.api.resources import Keys
+from rollout_lws.controller.stored import StoredMeta, StoredObject, StoredRollout
+from rollout_lws.objects.workloads import ControllerRevision, LeaderWorkerSet, Pod, StatefulSet
+from rollout_lws.rollout.observation import Capabilities, Observation
+from rollout_lws.workload.canary import canary_name
+from rollout_lws.workload.facts import Facts, NamedObject
+
+
+class World(Protocol):
+    """What is known of one namespace; each answer is in no particular order."""
+
+    @property
+    def capabilities(self) -> Capabilities: ...
+    def rollout(self, name: str) -> StoredRollout | None: ...
+    def rollouts_of(self, workload: str) -> Iterable[StoredRollout]: ...
+    def batch_release(self, name: str) -> StoredObject | None: ...
+    def workload(self, name: str) -> LeaderWorkerSet | None: ...
+    def canaries_of(self, workload: str) -> Iterable[LeaderWorkerSet]: ...
+    def leaders(self, workload: str) -> Iterable[Pod]: ...
+    def pods(self, workload: str) -> Iterable[Pod]: ...
+    def stateful_sets(self, workload: str) -> Iterable[StatefulSet]: ...
+    def revisions(self, workload: str) -> Iterable[ControllerRevision]: ...
+    def services(self, workload: str) -> Iterable[StoredMeta]: ...
+    def history(self, owner_uid: str) -> Iterable[ControllerRevision]: ...
+
+
+def observe(world: World, keys: Keys, name: str, now: datetime) -> Observation | None:
+    """The picture of Rollout ``name``; None when there is no such Rollout. Tuples are ordered by name."""
+    stored = world.rollout(name)
+    if stored is None:
+        return None
+    rollout = Rollout.model_validate_json(stored.body)
+    workload = stored.workload
+    stable = world.workload(workload)
+    # Without the stable LWS nobody can tell the canary's name, and the mark alone has to do.
+    place = canary_name(stable) if stable is not None else None
+    canary = next(
+        (each for each in _by_name(world.canaries_of(workload)) if place is None or each.metadata.name == place), None
+    )
+    batch = world.batch_release(name)
+    return Observation(
+        now=now,
+        keys=keys,
+        rollout=rollout,
+        capabilities=world.capabilities,
+        rivals=tuple(
+            Rollout.model_validate_json(each.body)
+            for each in _by_name(world.rollouts_of(workload))
+            if each.metadata.uid != stored.metadata.uid
+        ),
+        stable=None if stable is None else _facts(world, stable),
+        canary=None if canary is None else _facts(world, canary),
+        remains=() if place is None or canary is not None else _remains(world, place),
+        batch_release=None if batch is None else BatchRelease.model_validate_json(batch.body),
+        history=tuple(_by_name(world.history(stored.metadata.uid))),
+    )
+
+
+def _facts(world: World, lws: LeaderWorkerSet) -> Facts:
+    name, uid = lws.metadata.name, lws.metadata.uid
+    leaders = _by_name(world.leaders(name))
+    sets = _by_name(world.stateful_sets(name))
+    leader_set = next((each for each in sets if each.metadata.name == name and each.metadata.controlled_by(uid)), None)
+    owners = {pod.metadata.uid for pod in leaders}
+    revisions = _by_name(world.revisions(name))
+    set_uid = leader_set.metadata.uid if leader_set is not None else None
+    return Facts(
+        lws=lws,
+        leader_set=leader_set,
+        leaders=tuple(leaders),
+        worker_sets=tuple(
+            each for each in sets if (owner := each.metadata.controller) is not None and owner.uid in owners
+        ),
+        pods=tuple(_by_name(world.pods(name))),
+        revisions=tuple(each for each in revisions if each.metadata.controlled_by(uid)),
+        set_revisions=tuple(each for each in revisions if set_uid is not None and each.metadata.controlled_by(set_uid)),
+    )
+
+
+def _remains(world: World, place: str) -> tuple[NamedObject, ...]:
+    """What stands where a canary called ``place`` would; each pod once, from whichever watch."""
+    squatter = world.workload(place)
+    found: list[NamedObject] = []
+    if squatter is not None:
+        found.append(_named("LeaderWorkerSet", squatter))
+    found += [_named("StatefulSet", each) for each in _by_name(world.stateful_sets(place))]
+    found += [_named("Service", each) for each in _by_name(world.services(place))]
+    pods = {pod.metadata.uid: pod for source in (world.leaders, world.pods) for pod in source(place)}
+    found += [_named("Pod", each) for each in _by_name(pods.values())]
+    found += [_named("ControllerRevision", each) for each in _by_name(world.revisions(place))]
+    return tuple(found)
+
+
+def _named(kind: str, each: LeaderWorkerSet | StatefulSet | Pod | ControllerRevision | StoredMeta) -> NamedObject:
+    return NamedObject(kind, each.metadata.name, each.metadata.terminating)
+
+
+_Kind = TypeVar("_Kind", LeaderWorkerSet, StatefulSet, Pod, ControllerRevision, StoredMeta, StoredRollout)
+
+
+def _by_name(objects: Iterable[_Kind]) -> list[_Kind]:
+    return sorted(objects, key=lambda each: each.metadata.name)

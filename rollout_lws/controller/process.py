@@ -1,0 +1,50 @@
+"""A controller from start to stop: connection, watches, workers, health server, and an orderly end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from rollout_lws.api.resources import keys
+from rollout_lws.controller import health, logs
+from rollout_lws.controller.clock import Clock, WallClock
+from rollout_lws.controller.controller import Controller
+from rollout_lws.controller.logs import fields
+from rollout_lws.kube.client import Client
+from rollout_lws.kube.connection import connect
+from rollout_lws.metrics import Metrics
+from rollout_lws.settings import Settings
+
+log = logging.getLogger(__name__)
+
+
+async def run(settings: Settings) -> None:
+    """Until SIGINT or SIGTERM; what is being written then is finished first."""
+    logs.configure(settings.log_format)
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    async with running(settings):
+        await stop.wait()
+        log.info("stopping")
+
+
+@asynccontextmanager
+async def running(settings: Settings, clock: Clock | None = None) -> AsyncIterator[Controller]:
+    """A controller connected as ``settings`` say, its caches filled, from here to the end of the block."""
+    counters = Metrics()
+    async with AsyncExitStack() as stack:
+        connection = await connect(settings.kubeconfig, settings.context)
+        stack.push_async_callback(connection.close)
+        controller = Controller(
+            Client(connection, timeout=settings.request_timeout), settings, clock or WallClock(), counters
+        )
+        await stack.enter_async_context(
+            health.served(settings.health, settings.metrics, counters, lambda: controller.ready)
+        )
+        await stack.enter_async_context(controller.running())
+        log.info("controller started", extra=fields(group=keys(settings.api_group).group, workers=settings.workers))
+        yield controller

@@ -1,0 +1,132 @@
+"""One key from the queue through observe, decide and apply, and what becomes of it afterwards. No rule lives here."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+from rollout_lws.api import SummaryState
+from rollout_lws.api.resources import Keys
+from rollout_lws.controller import apply
+from rollout_lws.controller.clock import Clock
+from rollout_lws.controller.logs import fields
+from rollout_lws.controller.observe import World, observe
+from rollout_lws.metrics import Metrics
+from rollout_lws.objects.writes import Write
+from rollout_lws.rollout.decision import Decision, Notice
+from rollout_lws.rollout.observation import Observation
+
+log = logging.getLogger(__name__)
+
+#: Namespace and name of a Rollout.
+Key: TypeAlias = tuple[str, str]
+Decide: TypeAlias = Callable[[Observation], Decision]
+#: Records a notice about what was observed; it must not fail.
+Record: TypeAlias = Callable[[Notice, Observation], None]
+#: The pods of these LWSs are wanted for a key, and of no others any longer.
+WantPods: TypeAlias = Callable[[Key, tuple[str, ...]], Awaitable[None]]
+
+
+class Queue(Protocol):
+    async def get(self) -> Key: ...
+    def done(self, key: Key) -> None: ...
+    def add(self, key: Key) -> None: ...
+    def add_at(self, key: Key, when: float) -> None: ...
+    def retry(self, key: Key, after: float | None = None) -> None: ...
+    def forget(self, key: Key) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Reconciler:
+    """``world`` gives the cached picture of a namespace; ``absorb`` takes the answers to our writes back into it."""
+
+    keys: Keys
+    clock: Clock
+    queue: Queue
+    world: Callable[[str], World]
+    sender: apply.Sender
+    absorb: apply.Absorb
+    decide: Decide
+    record: Record
+    want_pods: WantPods
+    metrics: Metrics
+
+    async def work(self) -> None:
+        """Reconcile one key after the other, until cancelled. A bug in a decision costs its own key only."""
+        while True:
+            key = await self.queue.get()
+            started = asyncio.get_running_loop().time()
+            try:
+                await self.reconcile(key)
+            except Exception:
+                self.metrics.errors.labels("bug").inc()
+                log.exception("reconcile failed", extra=fields(namespace=key[0], rollout=key[1]))
+                self.queue.retry(key)
+            finally:
+                self.metrics.duration.observe(asyncio.get_running_loop().time() - started)
+                self.queue.done(key)
+
+    async def reconcile(self, key: Key) -> None:
+        """One pass: afterwards the key waits for a change, for its moment, or for its back-off."""
+        namespace, name = key
+        seen = observe(self.world(namespace), self.keys, name, self.clock.now())
+        if seen is None:
+            await self._let_go(key)
+            return
+        decision = self.decide(seen)
+        failure = await apply.carry_out(decision, self.sender, self.absorb, self._count)
+        if failure is not None:
+            self._failed(key, failure)
+            return
+        self.queue.forget(key)
+        for notice in decision.notices:
+            self.record(notice, seen)
+            log.info(notice.note, extra=fields(namespace=namespace, rollout=name, reason=notice.reason))
+        self._measure_hold(key, seen)
+        if decision.wake_at is not None:
+            self.queue.add_at(key, self.clock.loop_time(decision.wake_at))
+        await self.want_pods(key, decision.watch_pods)
+        self.metrics.reconciles.labels("ok").inc()
+
+    def _count(self, write: Write) -> None:
+        self.metrics.writes.labels(apply.verb(write), str(write.resource)).inc()
+
+    def _measure_hold(self, key: Key, seen: Observation) -> None:
+        """Since when a held version waits that nobody can release: a freeze must be seen from outside."""
+        summary = seen.rollout.status.summary if seen.rollout.status else None
+        if summary is not None and summary.state == SummaryState.HELD and summary.since is not None:
+            self.metrics.pending_since.labels(*key).set(summary.since.timestamp())
+        else:
+            self._forget_hold(key)
+
+    def _forget_hold(self, key: Key) -> None:
+        with suppress(KeyError):
+            self.metrics.pending_since.remove(*key)
+
+    async def _let_go(self, key: Key) -> None:
+        self.queue.forget(key)
+        self._forget_hold(key)
+        await self.want_pods(key, ())
+
+    def _failed(self, key: Key, failure: apply.Failure) -> None:
+        """A stale picture is looked at again at once (the first back-off is some milliseconds), the rest later."""
+        self.metrics.reconciles.labels("failed").inc()
+        self.metrics.errors.labels(failure.next.name.lower()).inc()
+        told = fields(
+            namespace=key[0],
+            rollout=key[1],
+            write=apply.target(failure.write),
+            reason=failure.write.reason,
+            error=failure.error,
+        )
+        if failure.next is apply.Next.REFUSED:
+            log.error("write refused: %s", apply.advice(failure), extra=told)
+        elif failure.next is apply.Next.BACK_OFF:
+            log.warning("write not carried out, trying again", extra=told)
+        else:
+            log.debug("picture was stale", extra=told)
+        self.queue.retry(key, failure.retry_after)

@@ -1,0 +1,70 @@
+"""What the caches keep of each object: as little as decides, our own kinds as bytes until a key is decided.
+
+Thousands of Rollouts lie at rest for each one in a release, and a pydantic model takes ten times the room of its JSON.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgspec
+
+from rollout_lws.objects.meta import Meta, Struct
+
+
+@dataclass(frozen=True, slots=True)
+class StoredObject:
+    """An object of which only the metadata is looked at before it is needed as a whole."""
+
+    metadata: Meta
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRollout:
+    """A Rollout's JSON with what wakes its key: ``workload`` is the name of the LWS that it refers to."""
+
+    metadata: Meta
+    workload: str
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class StoredMeta:
+    """An object of which nothing but the metadata is of interest."""
+
+    metadata: Meta
+
+
+class _WorkloadRef(Struct, frozen=True):
+    name: str = ""
+
+
+class _RolloutSpec(Struct, frozen=True):
+    workload_ref: _WorkloadRef = _WorkloadRef()
+
+
+class _Rollout(Struct, frozen=True):
+    metadata: Meta
+    spec: _RolloutSpec = _RolloutSpec()
+
+
+class _Object(Struct, frozen=True):
+    metadata: Meta
+
+
+_rollouts = msgspec.json.Decoder(_Rollout)
+_objects = msgspec.json.Decoder(_Object)
+
+
+def stored_rollout(body: bytes) -> StoredRollout:
+    head = _rollouts.decode(body)
+    return StoredRollout(head.metadata, head.spec.workload_ref.name, bytes(body))
+
+
+def stored_object(body: bytes) -> StoredObject:
+    return StoredObject(_objects.decode(body).metadata, bytes(body))
+
+
+def stored_meta(body: bytes) -> StoredMeta:
+    return StoredMeta(_objects.decode(body).metadata)

@@ -1,0 +1,58 @@
+"""The caches as one namespace's world: each question of ``observe`` is one look into one index."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from rollout_lws.controller.informers import BY_OWNER, BY_STABLE, OF_LWS, Informers, place
+from rollout_lws.controller.pods import PodWatches
+from rollout_lws.controller.stored import StoredMeta, StoredObject, StoredRollout
+from rollout_lws.objects.workloads import ControllerRevision, LeaderWorkerSet, Pod, StatefulSet
+from rollout_lws.rollout.observation import Capabilities
+
+
+@dataclass(frozen=True, slots=True)
+class CachedWorld:
+    """``namespace`` as the informers know it."""
+
+    namespace: str
+    informers: Informers
+    watches: PodWatches
+    capabilities: Capabilities
+
+    def rollout(self, name: str) -> StoredRollout | None:
+        return self.informers.rollouts.get(self.namespace, name)
+
+    def rollouts_of(self, workload: str) -> Iterable[StoredRollout]:
+        return self.informers.rollouts.by_index(OF_LWS, self._place(workload))
+
+    def batch_release(self, name: str) -> StoredObject | None:
+        return self.informers.batch_releases.get(self.namespace, name)
+
+    def workload(self, name: str) -> LeaderWorkerSet | None:
+        return self.informers.workloads.get(self.namespace, name)
+
+    def canaries_of(self, workload: str) -> Iterable[LeaderWorkerSet]:
+        return self.informers.workloads.by_index(BY_STABLE, self._place(workload))
+
+    def leaders(self, workload: str) -> Iterable[Pod]:
+        return self.informers.leaders.by_index(OF_LWS, self._place(workload))
+
+    def pods(self, workload: str) -> Iterable[Pod]:
+        return self.watches.pods(self.namespace, workload)
+
+    def stateful_sets(self, workload: str) -> Iterable[StatefulSet]:
+        return self.informers.stateful_sets.by_index(OF_LWS, self._place(workload))
+
+    def revisions(self, workload: str) -> Iterable[ControllerRevision]:
+        return self.informers.revisions.by_index(OF_LWS, self._place(workload))
+
+    def services(self, workload: str) -> Iterable[StoredMeta]:
+        return self.informers.services.by_index(OF_LWS, self._place(workload))
+
+    def history(self, owner_uid: str) -> Iterable[ControllerRevision]:
+        return self.informers.history.by_index(BY_OWNER, owner_uid)
+
+    def _place(self, name: str) -> str:
+        return place(self.namespace, name)

@@ -1,0 +1,226 @@
+"""Cache → Observation: which of a namespace's objects belong to one Rollout's picture, and where in it they stand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from rollout_lws.api.resources import keys
+from rollout_lws.controller.observe import observe
+from rollout_lws.controller.stored import StoredMeta, StoredObject, StoredRollout, stored_object, stored_rollout
+from rollout_lws.objects.meta import Meta, OwnerReference
+from rollout_lws.objects.resources import LWS_NAME
+from rollout_lws.objects.workloads import ControllerRevision, LeaderWorkerSet, Pod, StatefulSet
+from rollout_lws.rollout.observation import Capabilities, Observation
+from rollout_lws.workload.canary import canary_name
+from rollout_lws.workload.facts import NamedObject
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+KEYS = keys()
+
+
+def meta(name: str, lws: str = "", owner: str = "", labels: dict[str, str] | None = None) -> Meta:
+    owners = (OwnerReference(uid=owner, controller=True),) if owner else ()
+    marks = ({LWS_NAME: lws} if lws else {}) | (labels or {})
+    return Meta(name=name, namespace="prod", uid=f"uid-{name}", labels=marks, owner_references=owners)
+
+
+def rollout(name: str, workload: str = "llama") -> StoredRollout:
+    body: dict[str, Any] = {
+        "apiVersion": f"{KEYS.group}/v1beta1",
+        "kind": "Rollout",
+        "metadata": {"name": name, "namespace": "prod", "uid": f"uid-{name}", "resourceVersion": "1"},
+        "spec": {
+            "workloadRef": {
+                "apiVersion": "leaderworkerset.x-k8s.io/v1",
+                "kind": "LeaderWorkerSet",
+                "name": workload,
+            },
+            "strategy": {"canary": {"steps": [{"replicas": 1}]}},
+        },
+    }
+    return stored_rollout(json.dumps(body).encode())
+
+
+@dataclass
+class Namespace:
+    """What a test puts there; each question is answered by the same rule as the informers' indexes."""
+
+    all_rollouts: list[StoredRollout] = field(default_factory=lambda: [rollout("llama")])
+    workloads: list[LeaderWorkerSet] = field(default_factory=lambda: [LeaderWorkerSet(metadata=meta("llama"))])
+    all_leaders: list[Pod] = field(default_factory=list)
+    all_pods: list[Pod] = field(default_factory=list)
+    sets: list[StatefulSet] = field(default_factory=list)
+    all_revisions: list[ControllerRevision] = field(default_factory=list)
+    all_services: list[StoredMeta] = field(default_factory=list)
+    records: list[ControllerRevision] = field(default_factory=list)
+    batches: list[StoredObject] = field(default_factory=list)
+    capabilities: Capabilities = field(default_factory=Capabilities)
+
+    def rollout(self, name: str) -> StoredRollout | None:
+        return next((each for each in self.all_rollouts if each.metadata.name == name), None)
+
+    def rollouts_of(self, workload: str) -> Iterable[StoredRollout]:
+        return [each for each in self.all_rollouts if each.workload == workload]
+
+    def batch_release(self, name: str) -> StoredObject | None:
+        return next((each for each in self.batches if each.metadata.name == name), None)
+
+    def workload(self, name: str) -> LeaderWorkerSet | None:
+        return next((each for each in self.workloads if each.metadata.name == name), None)
+
+    def canaries_of(self, workload: str) -> Iterable[LeaderWorkerSet]:
+        return [w for w in self.workloads if w.metadata.labels.get(KEYS.canary_leader_worker_set) == workload]
+
+    def leaders(self, workload: str) -> Iterable[Pod]:
+        return [each for each in self.all_leaders if each.workload == workload]
+
+    def pods(self, workload: str) -> Iterable[Pod]:
+        return [each for each in self.all_pods if each.workload == workload]
+
+    def stateful_sets(self, workload: str) -> Iterable[StatefulSet]:
+        return [each for each in self.sets if each.metadata.labels.get(LWS_NAME) == workload]
+
+    def revisions(self, workload: str) -> Iterable[ControllerRevision]:
+        return [each for each in self.all_revisions if each.metadata.labels.get(LWS_NAME) == workload]
+
+    def services(self, workload: str) -> Iterable[StoredMeta]:
+        return [each for each in self.all_services if each.metadata.labels.get(LWS_NAME) == workload]
+
+    def history(self, owner_uid: str) -> Iterable[ControllerRevision]:
+        return [each for each in self.records if each.metadata.controlled_by(owner_uid)]
+
+
+def seen(world: Namespace, name: str = "llama") -> Observation:
+    found = observe(world, KEYS, name, NOW)
+    assert found is not None
+    return found
+
+
+PLACE = canary_name(LeaderWorkerSet(metadata=meta("llama")))
+
+
+def canary(name: str = PLACE) -> LeaderWorkerSet:
+    return LeaderWorkerSet(metadata=meta(name, labels={KEYS.canary_leader_worker_set: "llama"}))
+
+
+def names(objects: Iterable[Any]) -> list[str]:
+    return [each.metadata.name for each in objects]
+
+
+def test_a_rollout_that_does_not_exist_has_no_picture() -> None:
+    assert observe(Namespace(), KEYS, "other", NOW) is None
+
+
+def test_the_picture_carries_the_moment_it_was_taken_at() -> None:
+    assert seen(Namespace()).now == NOW
+
+
+def test_sets_are_told_apart_by_who_controls_them() -> None:
+    world = Namespace(
+        all_leaders=[Pod(metadata=meta("llama-1", "llama")), Pod(metadata=meta("llama-0", "llama"))],
+        sets=[
+            StatefulSet(metadata=meta("llama-1", "llama", owner="uid-llama-1")),
+            StatefulSet(metadata=meta("llama", "llama", owner="uid-llama")),
+            StatefulSet(metadata=meta("llama-9", "llama", owner="uid-of-a-pod-that-is-gone")),
+        ],
+    )
+    facts = seen(world).stable
+    assert facts is not None
+    assert facts.leader_set is not None
+    assert facts.leader_set.metadata.name == "llama"
+    assert names(facts.worker_sets) == ["llama-1"]
+    assert names(facts.leaders) == ["llama-0", "llama-1"]
+
+
+def test_a_set_of_the_right_name_that_somebody_else_controls_is_no_leader_set() -> None:
+    facts = seen(Namespace(sets=[StatefulSet(metadata=meta("llama", "llama", owner="uid-other"))])).stable
+    assert facts is not None
+    assert facts.leader_set is None
+
+
+def test_revisions_of_the_lws_and_of_its_leader_set_are_told_apart() -> None:
+    world = Namespace(
+        sets=[StatefulSet(metadata=meta("llama", "llama", owner="uid-llama-lws"))],
+        workloads=[LeaderWorkerSet(metadata=Meta(name="llama", namespace="prod", uid="uid-llama-lws"))],
+        all_revisions=[
+            ControllerRevision(metadata=meta("by-lws", "llama", owner="uid-llama-lws")),
+            ControllerRevision(metadata=meta("by-set", "llama", owner="uid-llama")),
+            ControllerRevision(metadata=meta("by-nobody", "llama")),
+        ],
+    )
+    facts = seen(world).stable
+    assert facts is not None
+    assert (names(facts.revisions), names(facts.set_revisions)) == (["by-lws"], ["by-set"])
+
+
+def test_the_canary_needs_both_the_mark_and_the_name() -> None:
+    stable = LeaderWorkerSet(metadata=meta("llama"))
+    found = seen(Namespace(workloads=[stable, canary()])).canary
+    assert found is not None
+    assert found.lws.metadata.name == PLACE
+    assert seen(Namespace(workloads=[stable, canary("marked-only")])).canary is None
+    assert seen(Namespace(workloads=[stable, LeaderWorkerSet(metadata=meta(PLACE))])).canary is None
+
+
+def test_a_canary_is_still_seen_when_its_stable_lws_is_gone() -> None:
+    picture = seen(Namespace(workloads=[canary()]))
+    assert picture.stable is None
+    assert picture.canary is not None
+
+
+def test_everything_in_a_new_canarys_place_is_named_once() -> None:
+    leader = Pod(metadata=meta(f"{PLACE}-0", PLACE))
+    world = Namespace(
+        workloads=[LeaderWorkerSet(metadata=meta("llama")), LeaderWorkerSet(metadata=meta(PLACE))],
+        sets=[StatefulSet(metadata=meta(PLACE, PLACE))],
+        all_leaders=[leader],
+        all_pods=[leader, Pod(metadata=meta(f"{PLACE}-0-1", PLACE))],
+        all_services=[StoredMeta(meta(PLACE, PLACE)), StoredMeta(meta("llama", "llama"))],
+        all_revisions=[ControllerRevision(metadata=meta("r1", PLACE))],
+    )
+    assert seen(world).remains == (
+        NamedObject("LeaderWorkerSet", PLACE),
+        NamedObject("StatefulSet", PLACE),
+        NamedObject("Service", PLACE),
+        NamedObject("Pod", f"{PLACE}-0"),
+        NamedObject("Pod", f"{PLACE}-0-1"),
+        NamedObject("ControllerRevision", "r1"),
+    )
+
+
+def test_a_living_canary_is_nobodys_remains() -> None:
+    world = Namespace(
+        workloads=[LeaderWorkerSet(metadata=meta("llama")), canary()], sets=[StatefulSet(metadata=meta(PLACE, PLACE))]
+    )
+    assert seen(world).remains == ()
+
+
+def test_rivals_are_the_other_rollouts_of_the_same_lws() -> None:
+    world = Namespace(all_rollouts=[rollout("llama"), rollout("second"), rollout("elsewhere", "mistral")])
+    assert [each.metadata.name for each in seen(world).rivals] == ["second"]
+
+
+def test_the_batch_release_is_the_one_of_the_rollouts_name() -> None:
+    def batch(name: str) -> StoredObject:
+        spec = {"workloadRef": {"apiVersion": "v1", "kind": "K", "name": "llama"}, "releasePlan": {"batches": []}}
+        body = {"metadata": {"name": name, "namespace": "prod", "uid": name, "resourceVersion": "1"}, "spec": spec}
+        return stored_object(json.dumps(body).encode())
+
+    assert seen(Namespace(batches=[batch("other")])).batch_release is None
+    found = seen(Namespace(batches=[batch("other"), batch("llama")])).batch_release
+    assert found is not None
+    assert found.metadata.uid == "llama"
+
+
+def test_history_is_what_this_very_rollout_owns() -> None:
+    world = Namespace(
+        records=[
+            ControllerRevision(metadata=meta("mine", owner="uid-llama")),
+            ControllerRevision(metadata=meta("of-a-predecessor", owner="uid-older")),
+        ]
+    )
+    assert names(seen(world).history) == ["mine"]

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
-from tests.scenarios.world import NAME, World
+from rollout_lws.objects.resources import PODS
+from rollout_lws.objects.writes import Patch
+from tests.scenarios.invariants import always_serving, at_most_down
+from tests.scenarios.stories import CANARY, STEPS, assert_clean, at_rest, mid_promotion, waiting_for_approval
+from tests.scenarios.world import KEYS, NAME, NAMESPACE, World
 
 pytestmark = pytest.mark.looptime
-
-STEPS = ({"replicas": 1, "pause": {"duration": 10}}, {"replicas": "50%"}, {"replicas": "100%"})
-
-
-async def started(world: World, *steps: dict[str, object], replicas: int = 4, size: int = 2) -> None:
-    """An adopted LWS at rest."""
-    world.create_workload(replicas=replicas, size=size)
-    world.create_rollout(*(steps or STEPS))
-    world.start_controller()
-    await world.until_state("Healthy")
-    await world.rest()
 
 
 async def test_an_adopted_lws_is_held_and_nothing_of_it_restarts(world: World) -> None:
@@ -28,30 +23,191 @@ async def test_an_adopted_lws_is_held_and_nothing_of_it_restarts(world: World) -
     world.start_controller()
     await world.until_state("Healthy")
     await world.rest()
-    assert world.lws["spec"]["rolloutStrategy"]["rollingUpdateConfiguration"]["partition"] == 1_000_000
     assert world.leader_uids() == before
+    assert_clean(world, "v1")
     assert world.condition("Ready")["status"] == "True"
     assert world.condition("Held")["status"] == "True"
 
 
 async def test_a_canary_release_goes_through_its_steps_and_is_promoted(world: World) -> None:
-    await started(world)
-    before = world.leader_uids()
+    await at_rest(world)
+    world.checks += [at_most_down(world, 1), always_serving]
     world.set_image("v2")
     await world.until_state("Pausing")
-    assert world.groups(f"{NAME}-canary") == {0: "v2"}
-    assert world.leader_uids() == before
+    assert world.groups(CANARY) == {0: "v2"}
     await world.until_state("AwaitingApproval")
-    assert world.groups(f"{NAME}-canary") == {0: "v2", 1: "v2"}
-    assert world.leader_uids() == before
+    assert world.groups(CANARY) == {0: "v2", 1: "v2"}
+    assert world.groups() == dict.fromkeys(range(4), "v1")
+    assert world.condition("Reconciling")["status"] == "True"
     world.approve()
     await world.until_state("Healthy")
     await world.rest()
-    assert world.groups() == dict.fromkeys(range(4), "v2")
-    assert world.names()["leaderworkersets"] == [NAME]
-    assert world.names()["batchreleases"] == []
-    assert world.lws["spec"]["rolloutStrategy"]["rollingUpdateConfiguration"] == {
-        "partition": 1_000_000,
-        "maxSurge": 0,
-        "maxUnavailable": 1,
-    }
+    assert_clean(world, "v2")
+    assert world.condition("Succeeded")["status"] == "True"
+    assert world.status["observedRolloutID"] == world.status["stable"]["revision"]
+
+
+async def test_a_second_release_follows_right_after_the_first(world: World) -> None:
+    await at_rest(world)
+    for tag in ("v2", "v3"):
+        await waiting_for_approval(world, tag)
+        world.approve()
+        await world.until(lambda tag=tag: world.state == "Healthy" and set(world.groups().values()) == {tag})  # type: ignore[misc]
+        await world.rest()
+        assert_clean(world, tag)
+
+
+async def test_one_group_is_never_down_without_a_canary_that_serves(world: World) -> None:
+    await at_rest(world, {"replicas": "100%"}, replicas=1)
+    world.checks.append(always_serving)
+    world.set_image("v2")
+    await world.until_state("Healthy")
+    await world.rest()
+    assert_clean(world, "v2", replicas=1)
+
+
+async def test_groups_of_one_pod_are_released_as_well(world: World) -> None:
+    await at_rest(world, size=1)
+    world.checks += [at_most_down(world, 1), always_serving]
+    await waiting_for_approval(world)
+    world.approve()
+    await world.until_state("Healthy")
+    await world.rest()
+    assert_clean(world, "v2")
+
+
+async def test_a_portion_is_as_large_as_max_unavailable_and_the_canary_allow(world: World) -> None:
+    world.create_workload(replicas=6)
+    world.patch_lws({"rolloutStrategy": {"rollingUpdateConfiguration": {"maxUnavailable": 3}}})
+    world.create_rollout({"replicas": 2, "pause": {"duration": 1}})
+    world.start_controller()
+    await world.until(lambda: world.state == "Healthy" and set(world.groups().values()) == {"v1"})
+    await world.rest()
+    world.checks += [at_most_down(world, 2), always_serving]
+    world.set_image("v2")
+    await world.until(lambda: world.state == "Healthy" and set(world.groups().values()) == {"v2"})
+    await world.rest()
+    assert_clean(world, "v2", replicas=6)
+    windows = [write for write in world.writes if isinstance(write, Patch) and write.reason.startswith("renew group")]
+    assert [write.reason for write in windows] == ["renew group 4, 5", "renew group 2, 3", "renew group 0, 1"]
+
+
+async def test_a_pause_lasts_as_long_as_it_says_to_the_millisecond(world: World) -> None:
+    await at_rest(world)
+    world.set_image("v2")
+    await world.until_state("Pausing")
+    began = world.now
+    await world.until(lambda: (world.get_canary_replicas() or 0) == 2)
+    assert timedelta(seconds=9.9) <= world.now - began <= timedelta(seconds=10.01)
+
+
+async def test_waiting_for_an_approval_writes_nothing(world: World) -> None:
+    await at_rest(world)
+    await waiting_for_approval(world)
+    await world.rest()
+    before = len(world.writes)
+    await world.sleep(24 * 3600)
+    assert len(world.writes) == before
+
+
+async def test_a_three_step_release_stays_within_its_budget_of_writes(world: World) -> None:
+    await at_rest(world)
+    world.writes.clear()
+    await waiting_for_approval(world)
+    world.approve()
+    await world.until_state("Healthy")
+    await world.rest()
+    windows = [write for write in world.writes if write.reason.startswith(("renew group", "the portion's leaders"))]
+    assert len(world.writes) - len(windows) <= 30, [write.reason for write in world.writes]
+
+
+async def test_leaders_of_the_new_version_carry_release_and_batch(world: World) -> None:
+    await at_rest(world)
+    await waiting_for_approval(world)
+    await world.rest()
+    labels = {pod["metadata"]["name"]: pod["metadata"]["labels"] for pod in world.server.list(PODS, NAMESPACE)}
+    assert labels[f"{CANARY}-0"][KEYS.rollout_batch_id] == "1"
+    assert labels[f"{CANARY}-1"][KEYS.rollout_batch_id] == "2"
+    assert labels[f"{CANARY}-0"][KEYS.rollout_id] == world.status["observedRolloutID"]
+    assert KEYS.rollout_id not in labels[f"{NAME}-0"]
+
+
+async def test_the_users_own_id_names_the_release(world: World) -> None:
+    await at_rest(world)
+    world.patch(world.LWS, NAME, {"metadata": {"labels": {KEYS.rollout_id: "build-7"}}})
+    await waiting_for_approval(world)
+    assert world.status["observedRolloutID"] == "build-7"
+
+
+async def test_the_canary_follows_a_percentage_of_changing_replicas(world: World) -> None:
+    await at_rest(world)
+    await waiting_for_approval(world)
+    world.patch_lws({"replicas": 8})
+    await world.until(lambda: world.groups(CANARY) == dict.fromkeys(range(4), "v2"))
+    assert world.groups() == dict.fromkeys(range(8), "v1")
+    world.patch_lws({"replicas": 2})
+    await world.until(lambda: world.groups(CANARY) == {0: "v2"})
+    world.approve()
+    await world.until_state("Healthy")
+    await world.rest()
+    assert_clean(world, "v2", replicas=2)
+
+
+async def test_a_change_at_zero_groups_is_stable_by_itself(world: World) -> None:
+    await at_rest(world)
+    world.checks.clear()
+    world.patch_lws({"replicas": 0})
+    await world.rest()
+    world.set_image("v2")
+    await world.rest()
+    assert world.status["stable"]["templateHash"] == world.status["observedTemplateHash"]
+    world.patch_lws({"replicas": 2})
+    await world.rest()
+    assert_clean(world, "v2", replicas=2)
+
+
+async def test_scaling_up_in_mid_promotion_ends_with_all_groups_new(world: World) -> None:
+    await at_rest(world)
+    await mid_promotion(world)
+    world.patch_lws({"replicas": 6})
+    await world.until_state("Healthy")
+    await world.rest()
+    assert_clean(world, "v2", replicas=6)
+
+
+async def test_paused_means_no_progress_until_it_is_resumed(world: World) -> None:
+    await at_rest(world)
+    await waiting_for_approval(world)
+    world.patch_rollout({"strategy": {"paused": True}})
+    world.approve()
+    await world.rest()
+    assert world.state == "Paused"
+    assert world.groups(CANARY) == {0: "v2", 1: "v2"}
+    world.patch_rollout({"strategy": {"paused": False}})
+    await world.until_state("Healthy")
+    await world.rest()
+    assert_clean(world, "v2")
+
+
+async def test_a_jump_back_shrinks_and_a_jump_forward_grows_the_canary(world: World) -> None:
+    await at_rest(world, {"replicas": 1, "pause": {}}, {"replicas": 2, "pause": {}}, {"replicas": 3, "pause": {}})
+    await waiting_for_approval(world)
+    world.request("Jump", toStep=3)
+    await world.until(lambda: world.groups(CANARY) == dict.fromkeys(range(3), "v2"))
+    await world.until_state("AwaitingApproval")
+    world.patch(world.ROLLOUT, NAME, {"status": {"canaryStatus": {"nextStepIndex": 1}}}, "status")
+    await world.until(lambda: world.groups(CANARY) == {0: "v2"})
+    await world.until_state("AwaitingApproval")
+    assert world.status["currentStepIndex"] == 1
+
+
+async def test_an_edited_plan_goes_on_from_the_groups_that_stand(world: World) -> None:
+    await at_rest(world, {"replicas": 1, "pause": {}}, {"replicas": 2, "pause": {}}, {"replicas": 4, "pause": {}})
+    await waiting_for_approval(world)
+    world.approve()
+    await world.until(lambda: world.status["currentStepIndex"] == 2 and world.state == "AwaitingApproval")
+    steps = [{"replicas": 1, "pause": {}}, {"replicas": 3, "pause": {}}, {"replicas": 4, "pause": {}}]
+    world.patch_rollout({"strategy": {"canary": {"steps": steps}}})
+    await world.until(lambda: world.groups(CANARY) == dict.fromkeys(range(3), "v2"))
+    await world.until_state("AwaitingApproval")
+    assert world.status["currentStepIndex"] == 2

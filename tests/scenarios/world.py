@@ -110,6 +110,8 @@ class Stopped(Exception):
 class World:
     """One cluster, one LWS ``llama``, one Rollout ``llama``, and the decision loop."""
 
+    LWS, ROLLOUT = LEADER_WORKER_SETS, ROLLOUTS
+
     def __init__(self, options: Options | None = None) -> None:
         loop = asyncio.get_running_loop()
         self._base = loop.time()
@@ -320,6 +322,15 @@ class World:
         selector = f"{LWS_NAME}={name},{LWS_WORKER_INDEX}=0"
         pods = self.server.list(kinds.PODS, NAMESPACE, label_selector=selector)
         return {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in pods}
+
+    def get_canary_replicas(self) -> int | None:
+        canary = self.get(LEADER_WORKER_SETS, f"{NAME}-canary")
+        return canary["spec"]["replicas"] if canary else None
+
+    async def sleep(self, seconds: float) -> None:
+        """Let virtual time pass."""
+        await asyncio.sleep(seconds)
+        self.raise_errors()
 
     def names(self) -> dict[str, list[str]]:
         """Everything that exists, by resource, pods of groups and events apart."""

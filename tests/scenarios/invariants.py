@@ -1,0 +1,50 @@
+"""What must hold at every write of every story; each is a check that a world runs on each change of its store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rollout_lws.objects.resources import LEADER_WORKER_SETS
+from tests.scenarios.world import NAME, NAMESPACE, World
+
+Check = Callable[[World], None]
+
+
+def never_two_canaries(world: World) -> None:
+    """Invariant 8: one stable LWS and one canary at most."""
+    names = [obj["metadata"]["name"] for obj in world.server.list(LEADER_WORKER_SETS, NAMESPACE)]
+    assert len(names) <= 2, names
+
+
+def stable_untouched_before_promotion(world: World) -> Check:
+    """Invariant 2 and the main promise: no group of the stable LWS restarts before its promotion begins."""
+    before = world.leader_uids()
+
+    def check(seen: World) -> None:
+        if seen.get(LEADER_WORKER_SETS, NAME) is None or (seen.status.get("finalising") or {}).get("task") == "Promote":
+            seen.checks.remove(check)
+            return
+        now = seen.leader_uids()
+        changed = {name for name, uid in before.items() if name in now and now[name] != uid}
+        assert not changed, f"restarted before promotion: {changed}"
+
+    return check
+
+
+def at_most_down(world: World, groups: int) -> Check:
+    """Invariant 3: of the stable LWS's regular groups no more than ``groups`` are away or not ready at once."""
+
+    def check(seen: World) -> None:
+        if seen.get(LEADER_WORKER_SETS, NAME) is None:
+            return
+        standing = seen.groups()
+        ready = sum(1 for ordinal, told in standing.items() if ordinal < seen.lws["spec"]["replicas"] and "!" not in told)
+        assert seen.lws["spec"]["replicas"] - ready <= groups, f"{ready} ready of {standing}"
+
+    return check
+
+
+def always_serving(world: World) -> None:
+    """Invariant 2: some group of some version is ready."""
+    listed = [world.groups(obj["metadata"]["name"]) for obj in world.server.list(LEADER_WORKER_SETS, NAMESPACE)]
+    assert any("!" not in told for groups in listed for told in groups.values()), f"nobody serves: {listed}"

@@ -36,10 +36,10 @@ class Metrics:
             buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5, 30),
             registry=self.registry,
         )
-        self.watch_restarts = Counter(
+        self.watch_restarts = Gauge(
             "rollout_lws_watch_restarts",
-            "Watches that broke and were begun anew.",
-            ["resource"],
+            "How often the watch has ended and was begun anew since the start.",
+            ["namespace", "resource"],
             registry=self.registry,
         )
         self.pending_since = Gauge(

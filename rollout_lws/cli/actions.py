@@ -24,7 +24,7 @@ _ATTEMPTS = 5
 @with_target
 def promote(name: str, target: Target) -> None:
     """Approve the step at which the release of Rollout NAME waits."""
-    transport = Transport.to(target)
+    transport = click.get_current_context().with_resource(Transport.to(target))
     click.echo(approve(transport, find_rollouts(transport, target.api_group), release_name(name)))
 
 
@@ -34,7 +34,7 @@ def promote(name: str, target: Target) -> None:
 @with_target
 def abort(name: str, reason: str | None, target: Target) -> None:
     """Abort the release of Rollout NAME and go back to the stable version."""
-    transport = Transport.to(target)
+    transport = click.get_current_context().with_resource(Transport.to(target))
     click.echo(go_back(transport, find_rollouts(transport, target.api_group), release_name(name), reason))
 
 

@@ -31,7 +31,7 @@ def get(name: str | None, watch: bool, all_namespaces: bool, output: str | None,
         raise click.UsageError("one NAME lives in one namespace: leave out either NAME or -A")
     if watch and not name:
         raise click.UsageError("-w follows one release: give its NAME")
-    transport = Transport.to(target)
+    transport = click.get_current_context().with_resource(Transport.to(target))
     rollouts = find_rollouts(transport, target.api_group)
     if not name:
         _list(transport, rollouts, all_namespaces, output)

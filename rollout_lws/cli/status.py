@@ -51,7 +51,7 @@ def status(name: str, goal: Goal, timeout: float | None, output: str, target: Ta
     """
     deadline = None if timeout is None else time.monotonic() + timeout
     name = release_name(name)
-    transport = Transport.to(target)
+    transport = click.get_current_context().with_resource(Transport.to(target))
     rollouts = find_rollouts(transport, target.api_group)
     rollout = fetch_rollout(transport, rollouts, name)
     pinned = _pin(transport, rollout)

@@ -64,17 +64,24 @@ class Transport:
         connection = self._connect(remaining)
         try:
             answer = self._send(connection, "GET", path, query)
-            while line := answer.readline():
-                event: Object = json.loads(line)
-                if event["type"] == "ERROR":
-                    raise _refusal(int(event["object"].get("code") or 500), event["object"])
-                yield event
+            with answer:
+                while line := answer.readline():
+                    event: Object = json.loads(line)
+                    if event["type"] == "ERROR":
+                        raise _refusal(int(event["object"].get("code") or 500), event["object"])
+                    yield event
         except TimeoutError:
             return
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise Unreachable(f"the watch on {self._access.server} broke: {error or type(error).__name__}") from error
         finally:
             connection.close()
+
+    def __enter__(self) -> Transport:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def close(self) -> None:
         if self._connection is not None:

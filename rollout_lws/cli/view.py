@@ -134,7 +134,7 @@ def _side(role: str, facts: Facts, now: datetime) -> list[tuple[str, ...]]:
     ready = sum(group.ready(now) for group in found)
     revision = facts.leader_set.revision if facts.leader_set is not None else ""
     info = "terminating" if lws.metadata.terminating else ""
-    rows = [
+    rows: list[tuple[str, ...]] = [
         (
             lws.metadata.name,
             role,

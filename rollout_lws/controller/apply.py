@@ -15,7 +15,7 @@ from typing import Protocol
 from rollout_lws.controller.logs import fields
 from rollout_lws.errors import ApiError, RolloutLwsError, Unreachable
 from rollout_lws.objects.resources import Resource
-from rollout_lws.objects.writes import Create, Delete, Patch, Write
+from rollout_lws.objects.writes import Confirm, Delete, Patch, Replace, Write
 from rollout_lws.rollout.decision import Decision
 
 log = logging.getLogger(__name__)
@@ -78,7 +78,8 @@ async def carry_out(decision: Decision, sender: Sender, absorb: Absorb, written:
             if failure is not None:
                 return failure
             continue
-        written(write)
+        if not isinstance(write, Confirm):
+            written(write)
         absorb(write.resource, answer)
         log.debug("written", extra=fields(verb=verb(write), object=target(write), reason=write.reason))
     await _mark(decision.labels, sender, absorb, written)
@@ -105,7 +106,7 @@ def verb(write: Write) -> str:
 
 def target(write: Write) -> str:
     """``plural.group/namespace/name``, with the subresource where one is written."""
-    subresource = "" if isinstance(write, Create | Delete) or not write.subresource else f"/{write.subresource}"
+    subresource = f"/{write.subresource}" if isinstance(write, Patch | Replace) and write.subresource else ""
     place = f"{write.namespace}/" if write.namespace else ""
     return f"{write.resource}/{place}{write.name}{subresource}"
 

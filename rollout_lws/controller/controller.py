@@ -6,6 +6,8 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from functools import partial
+from typing import Any
 
 from rollout_lws.api.resources import keys
 from rollout_lws.controller.capabilities import CRD_NAME, Definition, definition
@@ -38,6 +40,12 @@ class Controller:
             namespace: Informers(client, self._keys, namespace, self._queue.add)
             for namespace in settings.namespaces or ("",)
         }
+        for namespace, scope in self._scopes.items():
+            for index, each in enumerate(scope.all):
+                # Two informers may follow one resource by different labels; the number tells them apart.
+                metrics.watch_restarts.labels(namespace, f"{each.resource}#{index}").set_function(
+                    partial(_restarts, each)
+                )
         self._pods = PodWatches(self._pod_informer)
         self._definitions: Informer[Definition] = Informer(
             client, CUSTOM_RESOURCE_DEFINITIONS, definition, field_selector=f"metadata.name={CRD_NAME}"
@@ -103,6 +111,10 @@ class Controller:
         for scope in self._scopes.values():
             for each in scope.rollouts.all():
                 self._queue.add((each.metadata.namespace, each.metadata.name))
+
+
+def _restarts(informer: Informer[Any]) -> float:
+    return informer.restarts
 
 
 async def _end(tasks: list[asyncio.Task[None]]) -> None:

@@ -1,4 +1,4 @@
-"""Pod watches on demand: worker pods outnumber leaders many times, so they are watched only where a group is in trouble."""
+"""Pod watches on demand: worker pods outnumber leaders, so they are watched only where a group is in trouble."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ def with_image(lws: Object, image: str) -> Object:
 
 def runs(lws: Object, image: str) -> bool:
     """Whether ``image`` is in every template of the LWS."""
-    return with_image(lws, image) == lws["spec"]["leaderWorkerTemplate"]
+    return bool(with_image(lws, image) == lws["spec"]["leaderWorkerTemplate"])
 
 
 def with_annotation(lws: Object, value: str) -> Object:

@@ -137,8 +137,6 @@ def changes(release: Release) -> list[tuple[str, str]]:
     for facts in (release.stable, release.canary):
         if facts is not None:
             told += [(facts.lws.metadata.name, _counts(facts, now))]
-    if release.canary is None:
-        told.append(("canary", "no canary"))
     return told
 
 

@@ -63,10 +63,15 @@ class Witness:
     def listing(self) -> Listing:
         return Listing(
             self.rollout(),
-            *(tuple(self._server.list(kind, self._namespace)) for kind in (LEADER_WORKER_SETS, STATEFUL_SETS, PODS)),
-            tuple(self._server.list(SERVICES, self._namespace)),
-            tuple(self._server.list(self._batches, self._namespace)),
+            self._all(LEADER_WORKER_SETS),
+            self._all(STATEFUL_SETS),
+            self._all(PODS),
+            self._all(SERVICES),
+            self._all(self._batches),
         )
+
+    def _all(self, resource: Resource) -> tuple[Object, ...]:
+        return tuple(self._server.list(resource, self._namespace))
 
     def release(self) -> Release:
         listing = self.listing()

@@ -1,0 +1,97 @@
+"""A real API server over HTTP, without behaviours: each test puts the world that it wants to be told of."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from rollout_lws.api import crd
+from rollout_lws.cli.demo import manifests
+from rollout_lws.cli.main import program
+from rollout_lws.cli.releases import rollouts_of
+from rollout_lws.errors import RolloutLwsError
+from rollout_lws.objects.resources import CUSTOM_RESOURCE_DEFINITIONS, LEADER_WORKER_SETS
+from rollout_lws.sandbox import lws_crd
+from rollout_lws.sandbox.apiserver import ApiServer
+from rollout_lws.sandbox.http import Server
+from rollout_lws.settings import DEFAULT_API_GROUP
+
+Object = dict[str, Any]
+_T = TypeVar("_T")
+
+
+class World:
+    """One server in a thread of its own; ``run`` is the command line, pointed to it."""
+
+    def __init__(self, directory: Path, group: str = DEFAULT_API_GROUP) -> None:
+        self.rollouts = rollouts_of(group)
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+        self.server = ApiServer(time.time)
+        for definition in (lws_crd.manifest(), *crd.render(group)):
+            self.server.create(CUSTOM_RESOURCE_DEFINITIONS, definition)
+        self._http = Server(self.server)
+        asyncio.run_coroutine_threadsafe(self._http.start(), self._loop).result(5)
+        self.kubeconfig = directory / "kubeconfig"
+        self.kubeconfig.write_text(yaml.safe_dump(self._http.kubeconfig()))
+
+    def close(self) -> None:
+        asyncio.run_coroutine_threadsafe(self._http.stop(), self._loop).result(5)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(5)
+        self._loop.close()
+
+    def do(self, act: Callable[[], _T]) -> _T:
+        """Call on the server's own thread."""
+
+        async def call() -> _T:
+            return act()
+
+        return asyncio.run_coroutine_threadsafe(call(), self._loop).result(5)
+
+    def release(self, **status: Any) -> None:
+        """LWS and Rollout `llama`, with this status on the Rollout."""
+        lws = manifests.workload()
+        rollout = manifests.rollout(self.rollouts.api_version, lws["metadata"])
+        self.do(lambda: self.server.create(LEADER_WORKER_SETS, lws))
+        self.do(lambda: self.server.create(self.rollouts, rollout))
+        self.tell(**status)
+
+    def tell(self, **status: Any) -> None:
+        seen = {"observedGeneration": 1, "observedWorkloadGeneration": 1, **status}
+        self.do(lambda: self.server.patch(self.rollouts, "default", "llama", {"status": seen}, subresource="status"))
+
+    def status(self) -> Object:
+        status: Object = self.do(lambda: self.server.get(self.rollouts, "default", "llama"))["status"]
+        return status
+
+    def run(self, *arguments: str) -> Result:
+        """As ``main`` does: errors that a person can mend become exit code 1 and one line."""
+        result = CliRunner().invoke(program, ["--kubeconfig", str(self.kubeconfig), *arguments])
+        if result.exception is not None and not isinstance(result.exception, SystemExit | RolloutLwsError):
+            raise result.exception
+        return result
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    made = World(tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> Iterator[World]:
+    """A cluster that serves our kinds under another group."""
+    made = World(tmp_path, "rollouts.example.org")
+    yield made
+    made.close()

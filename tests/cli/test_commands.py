@@ -1,0 +1,153 @@
+"""The commands against a real API server over HTTP: what they print, what they write, and their exit codes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from rollout_lws.cli.demo import manifests
+from rollout_lws.cli.verdict import pin
+from tests.cli.conftest import World
+
+HASH = pin({"metadata": {}}, manifests.workload()).template_hash
+HEALTHY: dict[str, Any] = {
+    "phase": "Healthy",
+    "observedTemplateHash": HASH,
+    "stable": {"templateHash": HASH},
+    "summary": {"state": "Healthy", "stable": "4/4"},
+}
+AWAITING: dict[str, Any] = {
+    "phase": "Progressing",
+    "observedTemplateHash": HASH,
+    "currentStepIndex": 2,
+    "currentStepState": "StepPaused",
+    "summary": {"state": "AwaitingApproval", "step": "2/3", "new": "2/2", "stable": "4/4"},
+}
+LOADING = AWAITING | {"currentStepState": "StepUpgrade", "summary": {"state": "Loading", "step": "2/3"}}
+
+
+def test_get_lists_every_rollout_with_its_state(world: World) -> None:
+    world.release(**AWAITING)
+    header, line = world.run("get").stdout.splitlines()
+    assert header.split() == ["NAME", "STATUS", "STEP", "TRAFFIC", "NEW", "STABLE", "AGE"]
+    assert line.split()[:5] == ["llama", "AwaitingApproval", "2/3", "2/2", "4/4"]
+
+
+def test_get_of_a_paused_release_marks_the_step_and_names_the_next_command(world: World) -> None:
+    world.release(**AWAITING)
+    shown = world.run("get", "rollout/llama").stdout
+    assert "v 1  1 group  > 2  2 groups    3  100%" in shown
+    assert "rollout-lws promote llama" in shown
+
+
+def test_get_can_print_what_the_server_holds(world: World) -> None:
+    world.release(**HEALTHY)
+    assert json.loads(world.run("get", "llama", "-o", "json").stdout)["status"]["phase"] == "Healthy"
+    assert world.run("get", "-o", "name").stdout == "rollout.rollouts.kruise.io/llama\n"
+
+
+def test_our_kinds_are_found_under_another_group(elsewhere: World) -> None:
+    elsewhere.release(**HEALTHY)
+    assert elsewhere.run("get", "-o", "name").stdout == "rollout.rollouts.example.org/llama\n"
+
+
+def test_a_rollout_that_does_not_exist_is_told_with_its_namespace(world: World) -> None:
+    result = world.run("get", "mistral", "-n", "prod")
+    assert result.exit_code == 1
+    assert "no Rollout 'mistral' in namespace 'prod'" in str(result.exception)
+
+
+def test_promote_asks_for_the_approval_of_the_very_step_and_version_it_saw(world: World) -> None:
+    world.release(**AWAITING)
+    result = world.run("promote", "llama")
+    assert (result.exit_code, result.stdout) == (0, "rollout/llama step 2/3 approved\n")
+    asked = world.status()["requestedAction"]
+    assert (asked["type"], asked["step"], asked["templateHash"]) == ("Approve", 2, HASH)
+
+
+@pytest.mark.parametrize(("status", "why"), [(LOADING, "not waiting for approval"), (HEALTHY, "nothing waits")])
+def test_promote_refuses_when_nothing_waits_and_writes_nothing(world: World, status: dict[str, Any], why: str) -> None:
+    world.release(**status)
+    result = world.run("promote", "llama")
+    assert result.exit_code == 1
+    assert why in str(result.exception)
+    assert "requestedAction" not in world.status()
+
+
+def test_abort_carries_its_reason(world: World) -> None:
+    world.release(**LOADING)
+    assert world.run("abort", "llama", "--reason", "too slow").exit_code == 0
+    asked = world.status()["requestedAction"]
+    assert (asked["type"], asked["reason"]) == ("Abort", "too slow")
+
+
+def test_abort_of_an_aborted_release_is_done_already(world: World) -> None:
+    world.release(phase="Aborted")
+    result = world.run("abort", "llama")
+    assert (result.exit_code, result.stdout) == (0, "rollout/llama is aborted already\n")
+
+
+def test_a_second_request_is_refused_while_one_waits(world: World) -> None:
+    world.release(**AWAITING)
+    world.run("promote", "llama")
+    result = world.run("abort", "llama")
+    assert result.exit_code == 1
+    assert "is the controller running?" in str(result.exception)
+
+
+@pytest.mark.parametrize(
+    ("status", "arguments", "code"),
+    [
+        (HEALTHY, [], 0),
+        ({"phase": "Aborted"}, [], 3),
+        ({"phase": "Aborted"}, ["--for", "aborted"], 0),
+        (AWAITING, [], 5),
+        (AWAITING, ["--for", "paused"], 0),
+        (AWAITING, ["--for", "step=2"], 0),
+        (LOADING, ["--timeout", "0"], 4),
+        (HEALTHY | {"observedTemplateHash": "other"}, [], 6),
+        (HEALTHY, ["--for", "sunny"], 2),
+    ],
+)
+def test_status_ends_with_the_code_of_what_it_found(
+    world: World, status: dict[str, Any], arguments: list[str], code: int
+) -> None:
+    world.release(**status)
+    assert world.run("status", "llama", *arguments).exit_code == code
+
+
+def test_status_follows_changes_and_ends_with_a_line_for_machines(world: World) -> None:
+    world.release(**LOADING)
+    world._loop.call_soon_threadsafe(
+        lambda: world._loop.call_later(
+            0.3,
+            lambda: world.server.patch(world.rollouts, "default", "llama", {"status": HEALTHY}, subresource="status"),
+        )
+    )
+    result = world.run("status", "llama", "--timeout", "10s")
+    assert result.exit_code == 0
+    lines = result.stdout.splitlines()
+    assert [line.split()[1] for line in lines[:-1]] == ["Loading", "Healthy"]
+    assert lines[-1] == "result=healthy rollout=default/llama release=- exit=0"
+
+
+def test_leader_election_is_refused_until_there_is_an_elector(world: World) -> None:
+    result = world.run("controller", "--leader-elect")
+    assert result.exit_code == 2
+    assert "run one replica" in result.stderr
+
+
+def test_help_loads_neither_the_controller_nor_its_libraries() -> None:
+    heavy = ["pydantic", "aiohttp", "kubernetes_asyncio", "msgspec", "yaml", "rich"]
+    code = f"import sys, rollout_lws.cli.main; print([name for name in {heavy} if name in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout.strip() == b"[]"
+
+
+def test_get_loads_neither_the_controller_nor_its_libraries() -> None:
+    heavy = ["pydantic", "aiohttp", "kubernetes_asyncio", "rich"]
+    code = f"import sys, rollout_lws.cli.get; print([name for name in {heavy} if name in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout.strip() == b"[]"

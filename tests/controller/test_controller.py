@@ -1,0 +1,102 @@
+"""A whole controller over the sandbox's API in virtual time: real client, informers, queue and workers, no sockets."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from rollout_lws.api import crd
+from rollout_lws.api.resources import rollouts
+from rollout_lws.cli.demo import manifests
+from rollout_lws.controller.clock import LoopClock
+from rollout_lws.controller.controller import Controller
+from rollout_lws.kube.client import Client
+from rollout_lws.metrics import Metrics
+from rollout_lws.objects.resources import CUSTOM_RESOURCE_DEFINITIONS, LEADER_WORKER_SETS, NAMESPACES
+from rollout_lws.sandbox import lws_crd
+from rollout_lws.sandbox.apiserver import ApiServer
+from rollout_lws.sandbox.behaviours.cluster import Cluster, Options
+from rollout_lws.sandbox.transport import DirectTransport
+from rollout_lws.settings import Settings
+
+pytestmark = pytest.mark.looptime
+ORIGIN = datetime(2026, 3, 1, tzinfo=UTC)
+
+
+@asynccontextmanager
+async def cluster() -> AsyncIterator[ApiServer]:
+    """An API server with all behaviours, by the loop's clock."""
+    server = ApiServer(lambda: LoopClock(ORIGIN).now().timestamp(), seed=1)
+    for definition in (lws_crd.manifest(), *crd.render()):
+        server.create(CUSTOM_RESOURCE_DEFINITIONS, definition)
+    running = Cluster(server, Options())
+    running.start()
+    yield server
+    running.stop()
+
+
+@asynccontextmanager
+async def controlled(server: ApiServer, settings: Settings | None = None) -> AsyncIterator[Metrics]:
+    metrics = Metrics()
+    controller = Controller(Client(DirectTransport(server)), settings or Settings(), LoopClock(ORIGIN), metrics)
+    async with controller.running():
+        assert controller.ready
+        yield metrics
+    assert not controller.ready
+
+
+def create(server: ApiServer, namespace: str) -> None:
+    lws = manifests.workload()
+    lws["metadata"]["namespace"] = namespace
+    server.create(LEADER_WORKER_SETS, lws)
+    server.create(rollouts(), manifests.rollout(rollouts().api_version, lws["metadata"]))
+
+
+def phase(server: ApiServer, namespace: str) -> Any:
+    return (server.get(rollouts(), namespace, "llama").get("status") or {}).get("phase")
+
+
+async def test_a_rollout_is_adopted_and_its_lws_held_without_anybody_polling() -> None:
+    async with cluster() as server, controlled(server):
+        create(server, "default")
+        await asyncio.sleep(30)
+        assert phase(server, "default") == "Healthy"
+        rolling = server.get(LEADER_WORKER_SETS, "default", "llama")["spec"]["rolloutStrategy"]
+        assert rolling["rollingUpdateConfiguration"]["partition"] == 1_000_000
+        at_rest = server.store.version
+        await asyncio.sleep(60)
+        assert server.store.version == at_rest
+
+
+async def test_what_happened_before_the_start_is_caught_up_with() -> None:
+    async with cluster() as server:
+        create(server, "default")
+        await asyncio.sleep(30)
+        assert phase(server, "default") is None
+        async with controlled(server):
+            await asyncio.sleep(5)
+            assert phase(server, "default") == "Healthy"
+
+
+async def test_only_the_named_namespaces_are_managed() -> None:
+    async with cluster() as server, controlled(server, Settings(namespaces=("prod",))):
+        server.create(NAMESPACES, {"metadata": {"name": "prod"}})
+        create(server, "prod")
+        create(server, "default")
+        await asyncio.sleep(30)
+        assert phase(server, "prod") == "Healthy"
+        assert phase(server, "default") is None
+
+
+async def test_accepted_writes_are_counted_by_verb_and_resource() -> None:
+    async with cluster() as server, controlled(server) as metrics:
+        create(server, "default")
+        await asyncio.sleep(30)
+        text = metrics.text().decode()
+        assert 'rollout_lws_writes_total{resource="leaderworkersets.leaderworkerset.x-k8s.io",verb="patch"} 1.0' in text
+        assert 'rollout_lws_reconciles_total{result="ok"}' in text

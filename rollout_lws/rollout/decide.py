@@ -78,7 +78,9 @@ def _workload_missing(d: Draft) -> bool:
 
 def _contested(d: Draft) -> bool:
     """The hold is not ours now: nothing goes forward; a version that has rolled by itself becomes stable."""
-    stable = d.status.stable
+    stable, ending = d.status.stable, d.status.finalising
+    if ending is not None and ending.task == Task.CLEAN_UP.value:
+        return False
     if stable is None or d.version.template_hash == stable.template_hash:
         return guard.contested(d) if guard.released_by_hand(d) or d.status.phase == Phase.PROGRESSING else False
     revision = target_revision(d.stable)

@@ -246,7 +246,7 @@ def _remember_leaders(d: Draft) -> None:
     seen = [
         RestartRecord(workload=group.leader.workload, group=group.index, uid=group.uid, at=d.now)
         for group in d.canary_groups
-        if group.uid not in known
+        if group.uid not in known and group.ordinal < wanted
     ]
     if seen or len(standing) != len(d.status.restarts):
         d.set(restarts=tuple([*standing, *seen][-50:]))

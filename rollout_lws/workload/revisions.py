@@ -22,8 +22,13 @@ HISTORY_LIMIT = 10
 
 
 def observed(facts: Facts) -> bool:
-    """Whether LWS has acted on the spec that we see."""
-    return (facts.lws.status.observed_generation or 0) >= facts.lws.metadata.generation and facts.leader_set is not None
+    """Whether LWS has acted on the spec that we see, and the StatefulSet controller on what LWS made of it."""
+    leader_set = facts.leader_set
+    return (
+        (facts.lws.status.observed_generation or 0) >= facts.lws.metadata.generation
+        and leader_set is not None
+        and leader_set.status.observed_generation >= leader_set.metadata.generation
+    )
 
 
 def target_revision(facts: Facts) -> str:

@@ -21,7 +21,8 @@ def stable_untouched_before_promotion(world: World) -> Check:
     before = world.leader_uids()
 
     def check(seen: World) -> None:
-        if seen.get(LEADER_WORKER_SETS, NAME) is None or (seen.status.get("finalising") or {}).get("task") == "Promote":
+        ending = seen.status_of(NAME).get("finalising") or {}
+        if seen.get(LEADER_WORKER_SETS, NAME) is None or ending.get("task") == "Promote":
             seen.checks.remove(check)
             return
         now = seen.leader_uids()
@@ -38,7 +39,9 @@ def at_most_down(world: World, groups: int) -> Check:
         if seen.get(LEADER_WORKER_SETS, NAME) is None:
             return
         standing = seen.groups()
-        ready = sum(1 for ordinal, told in standing.items() if ordinal < seen.lws["spec"]["replicas"] and "!" not in told)
+        ready = sum(
+            1 for ordinal, told in standing.items() if ordinal < seen.lws["spec"]["replicas"] and "!" not in told
+        )
         assert seen.lws["spec"]["replicas"] - ready <= groups, f"{ready} ready of {standing}"
 
     return check

@@ -18,9 +18,7 @@ STEPS: tuple[dict[str, Any], ...] = (
 )
 
 
-async def at_rest(
-    world: World, *steps: dict[str, Any], replicas: int = 4, size: int = 2, **strategy: Any
-) -> None:
+async def at_rest(world: World, *steps: dict[str, Any], replicas: int = 4, size: int = 2, **strategy: Any) -> None:
     """An LWS at version v1 in care of a Rollout, everything ready; invariants are watched from here on."""
     world.create_workload(replicas=replicas, size=size)
     world.create_rollout(*(steps or STEPS), **strategy)

@@ -110,12 +110,11 @@ class Stopped(Exception):
 class World:
     """One cluster, one LWS ``llama``, one Rollout ``llama``, and the decision loop."""
 
-    LWS, ROLLOUT = LEADER_WORKER_SETS, ROLLOUTS
+    LWS, ROLLOUT, RECORD = LEADER_WORKER_SETS, ROLLOUTS, batch_releases()
 
     def __init__(self, options: Options | None = None) -> None:
         loop = asyncio.get_running_loop()
-        self._base = loop.time()
-        self.server = ApiServer(clock=lambda: ORIGIN.timestamp() + loop.time() - self._base)
+        self.server = ApiServer(clock=lambda: ORIGIN.timestamp() + loop.time(), seed=7)
         for manifest in (lws_crd.manifest(), *crd.render()):
             self.server.create(kinds.CUSTOM_RESOURCE_DEFINITIONS, manifest)
         self.cluster = Cluster(self.server, options)
@@ -272,7 +271,14 @@ class World:
         action = {"type": kind, "id": f"{kind}-{self.server.clock()}", **fields}
         self.patch(ROLLOUTS, NAME, {"status": {"requestedAction": action}}, "status")
 
+    def delete(self, resource: Resource, name: str, propagation: str = "Background") -> None:
+        self.server.delete(resource, NAMESPACE, name, propagation=propagation)
+
     # The world
+
+    def status_of(self, name: str) -> dict[str, Any]:
+        found = self.get(ROLLOUTS, name) or {}
+        return dict(found.get("status") or {})
 
     def get(self, resource: Resource, name: str) -> dict[str, Any] | None:
         try:

@@ -1,0 +1,264 @@
+"""Every way back: abort, restored template, third template, retry; before, in and after the promotion."""
+
+from __future__ import annotations
+
+import pytest
+
+from rollout_lws.objects.resources import LEADER_WORKER_SETS
+from tests.scenarios.invariants import always_serving, at_most_down
+from tests.scenarios.stories import CANARY, STEPS, assert_clean, at_rest, mid_promotion, waiting_for_approval
+from tests.scenarios.world import KEYS, NAME, World
+
+pytestmark = pytest.mark.looptime
+
+
+async def test_an_abort_leaves_stable_untouched_and_the_version_waiting(world: World) -> None:
+    await at_rest(world)
+    before = world.leader_uids()
+    await waiting_for_approval(world)
+    world.request("Abort", by="ann", reason="wrong prompts")
+    await world.until_state("Aborted")
+    await world.rest()
+    assert_clean(world, "v1")
+    assert world.leader_uids() == before
+    assert world.status["phase"] == "Aborted"
+    assert world.condition("Stalled")["reason"] == "Aborted"
+    assert "wrong prompts" in world.condition("Stalled")["message"]
+    assert world.condition("Succeeded")["status"] == "False"
+    assert world.status["lastAction"]["outcome"] == "Done"
+    assert "requestedAction" not in world.status
+    assert KEYS.aborted in world.lws["metadata"]["annotations"]
+
+
+async def test_an_aborted_version_can_be_tried_again(world: World) -> None:
+    await at_rest(world)
+    await waiting_for_approval(world)
+    world.request("Abort")
+    await world.until_state("Aborted")
+    await world.rest()
+    world.request("Retry", templateHash=world.status["aborted"]["templateHash"])
+    await world.until_state("AwaitingApproval")
+    world.approve()
+    await world.until_state("Healthy")
+    await world.rest()
+    assert_clean(world, "v2")
+    assert KEYS.aborted not in world.lws["metadata"]["annotations"]
+
+
+async def test_another_version_ends_an_abort(world: World) -> None:
+    await at_rest(world)
+    await waiting_for_approval(world)
+    world.request("Abort")
+    await world.until_state("Aborted")
+    await waiting_for_approval(world, "v3")
+    world.approve()
+    await world.until_state("Healthy")
+    await world.rest()
+    assert_clean(world, "v3")
+    assert "aborted" not in world.status
+
+
+async def test_stables_template_restored_takes_the_release_back(world: World) -> None:
+    await at_rest(world)
+    before = world.leader_uids()
+    await waiting_for_approval(world)
+    world.set_image("v1")
+    await world.until_state("Healthy")
+    await world.rest()
+    assert_clean(world, "v1")
+    assert world.leader_uids() == before
+    assert world.condition("Succeeded")["status"] == "False"
+    assert world.condition("Ready")["status"] == "True"
+
+
+async def test_a_third_template_supersedes_the_second_visibly(world: World) -> None:
+    await at_rest(world)
+    before = world.leader_uids()
+    await waiting_for_approval(world)
+    world.set_image("v3")
+    await world.until(lambda: world.groups(CANARY) == {0: "v3", 1: "v3"}, "a canary of the third version")
+    assert world.leader_uids() == before
+    assert any(notice.reason == "Superseded" for notice in world.notices)
+    await world.until_state("AwaitingApproval")
+    world.approve()
+    await world.until_state("Healthy")
+    await world.rest()
+    assert_clean(world, "v3")
+
+
+async def test_an_abort_in_mid_promotion_brings_stable_back_and_never_stops_serving(world: World) -> None:
+    await at_rest(world)
+    world.checks.append(always_serving)
+    await mid_promotion(world)
+    world.request("Abort")
+    await world.until_state("Aborted")
+    await world.rest()
+    assert_clean(world, "v1")
+
+
+async def test_stables_template_restored_in_mid_promotion_brings_stable_back(world: World) -> None:
+    await at_rest(world)
+    world.checks += [always_serving, at_most_down(world, 2)]
+    await mid_promotion(world)
+    world.set_image("v1")
+    await world.until_state("Healthy")
+    await world.rest()
+    assert_clean(world, "v1")
+
+
+async def test_a_third_template_in_mid_promotion_goes_back_first_and_then_through_its_own_steps(world: World) -> None:
+    await at_rest(world)
+    world.checks.append(always_serving)
+    await mid_promotion(world)
+    world.set_image("v3")
+    await world.until_state("AwaitingApproval")
+    assert world.groups() == dict.fromkeys(range(4), "v1")
+    assert world.groups(CANARY) == {0: "v3", 1: "v3"}
+    world.approve()
+    await world.until_state("Healthy")
+    await world.rest()
+    assert_clean(world, "v3")
+
+
+async def test_a_template_edited_inside_a_window_restarts_nothing_with_the_third_version(world: World) -> None:
+    await at_rest(world)
+    await waiting_for_approval(world)
+    world.approve()
+    await world.until(lambda: any(write.reason == "renew group 2" for write in world.writes))
+    seen: set[str] = set()
+    world.checks.append(lambda now: seen.update(now.groups().values()))
+    world.set_image("v3")
+    await world.until_state("AwaitingApproval")
+    assert world.groups() == dict.fromkeys(range(4), "v1")
+    assert sum(told.startswith("v3") for told in seen) <= 2
+
+
+async def test_an_abort_after_the_promotion_is_refused(world: World) -> None:
+    await at_rest(world)
+    await waiting_for_approval(world)
+    world.approve()
+    await world.until(lambda: (world.status.get("finalising") or {}).get("task") == "CleanUp")
+    world.request("Abort")
+    await world.until_state("Healthy")
+    await world.rest()
+    assert_clean(world, "v2")
+    assert world.status["lastAction"]["outcome"] == "Refused"
+    assert "undo" in world.status["lastAction"]["message"]
+
+
+async def test_a_bad_version_never_reaches_stable_and_is_told_with_pod_and_container(world: World) -> None:
+    await at_rest(world, *STEPS, progressDeadlineSeconds=120)
+    before = world.leader_uids()
+    world.set_image("bad-v2")
+    await world.until(lambda: world.state == "Stalled", seconds=300)
+    assert world.condition("Stalled")["reason"] == "ProgressDeadlineExceeded"
+    assert world.leader_uids() == before
+    world.request("Abort")
+    await world.until_state("Aborted")
+    await world.rest()
+    assert_clean(world, "v1")
+
+
+async def test_a_crashing_version_is_found_by_its_groups_being_rebuilt(world: World) -> None:
+    await at_rest(world, *STEPS)
+    template = {
+        "metadata": {
+            "labels": {"app": "llama"},
+            "annotations": {"sandbox.rollouts.kruise.io/fail": "CrashLoopBackOff"},
+        },
+        "spec": {"containers": [{"name": "vllm", "image": "vllm:v2"}]},
+    }
+    world.patch_lws({"leaderWorkerTemplate": {"workerTemplate": template}})
+    await world.until(lambda: world.state == "Stalled", seconds=900)
+    assert world.condition("Stalled")["reason"] == "GroupKeepsRestarting"
+    assert f"group 0 of {CANARY}" in world.condition("Stalled")["message"]
+
+
+async def test_on_failure_abort_goes_back_by_itself(world: World) -> None:
+    await at_rest(world, *STEPS, progressDeadlineSeconds=60, onFailure="Abort")
+    world.set_image("bad-v2")
+    await world.until_state("Aborted", seconds=300)
+    await world.rest()
+    assert_clean(world, "v1")
+
+
+async def test_a_stalled_step_gets_a_new_deadline_by_retry(world: World) -> None:
+    await at_rest(world, *STEPS, progressDeadlineSeconds=60)
+    world.set_image("bad-v2")
+    await world.until_state("Stalled", seconds=300)
+    world.request("Retry")
+    await world.until_state("Loading")
+    await world.until_state("Stalled", seconds=300)
+    assert world.status["lastAction"]["type"] == "Retry"
+
+
+async def test_a_forgotten_approval_times_out_and_still_counts_when_late(world: World) -> None:
+    await at_rest(world, {"replicas": 1, "pause": {"approvalTimeoutSeconds": 3600}})
+    world.set_image("v2")
+    await world.until_state("AwaitingApproval")
+    await world.until_state("Stalled", seconds=4000)
+    assert world.condition("Stalled")["reason"] == "ApprovalTimeout"
+    world.approve()
+    await world.until_state("Healthy")
+    await world.rest()
+    assert_clean(world, "v2")
+
+
+async def test_a_canary_deleted_by_hand_is_made_again(world: World) -> None:
+    await at_rest(world)
+    await waiting_for_approval(world)
+    canary = world.get(LEADER_WORKER_SETS, CANARY)
+    assert canary is not None
+    world.delete(LEADER_WORKER_SETS, CANARY)
+    await world.until(lambda: _uid(world, CANARY) not in ("", canary["metadata"]["uid"]), "a new canary")
+    await world.until_state("AwaitingApproval")
+    world.approve()
+    await world.until_state("Healthy")
+    await world.rest()
+    assert_clean(world, "v2")
+
+
+async def test_a_batch_release_deleted_by_hand_is_made_again(world: World) -> None:
+    await at_rest(world)
+    await waiting_for_approval(world)
+    world.delete(world.RECORD, NAME)
+    await world.until(lambda: world.state != "AwaitingApproval")
+    await world.until_state("AwaitingApproval")
+    world.approve()
+    await world.until_state("Healthy")
+    await world.rest()
+    assert_clean(world, "v2")
+
+
+async def test_an_id_that_was_filed_is_never_run_again(world: World) -> None:
+    await at_rest(world, {"replicas": 1, "pause": {}}, {"replicas": 2, "pause": {}})
+    await waiting_for_approval(world)
+    world.request("Approve", id="once")
+    await world.until(lambda: world.status["currentStepIndex"] == 2 and world.state == "AwaitingApproval")
+    world.request("Approve", id="once")
+    await world.rest()
+    assert world.status["currentStepIndex"] == 2
+    assert world.state == "AwaitingApproval"
+
+
+async def test_an_approval_meant_for_another_step_is_refused(world: World) -> None:
+    await at_rest(world, {"replicas": 1, "pause": {}}, {"replicas": 2, "pause": {}})
+    await waiting_for_approval(world)
+    world.request("Approve", step=2)
+    await world.rest()
+    assert world.status["lastAction"]["outcome"] == "Refused"
+    assert world.status["currentStepIndex"] == 1
+
+
+async def test_everything_at_once_on_request(world: World) -> None:
+    await at_rest(world, {"replicas": 1, "pause": {}}, {"replicas": 2, "pause": {}}, {"replicas": 3, "pause": {}})
+    await waiting_for_approval(world)
+    world.request("PromoteFull")
+    await world.until_state("Healthy")
+    await world.rest()
+    assert_clean(world, "v2")
+
+
+def _uid(world: World, name: str) -> str:
+    found = world.get(LEADER_WORKER_SETS, name)
+    return str(found["metadata"]["uid"]) if found else ""

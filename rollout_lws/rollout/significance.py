@@ -1,0 +1,58 @@
+"""What is worth a write: a status changes in a hundred small ways while groups load, and most can wait.
+
+A projection drops what is incidental. A status is written when its projection changes, and then as a whole, so that
+what was left out catches up with every step, every group that becomes ready or stops being so, and every verdict.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rollout_lws.api import Phase, RolloutStatus
+from rollout_lws.rollout.reasons import Task
+
+#: Reasons of groups that are simply on their way.
+ON_THE_WAY = frozenset({"NotReady", "WorkersNotReady", "Terminating", "NotObserved"})
+
+
+def of_rollout(status: RolloutStatus) -> dict[str, Any]:
+    """The part of a Rollout's status whose change is worth a write."""
+    releasing = status.phase == Phase.PROGRESSING
+    cleaning = status.finalising is not None and status.finalising.task == Task.CLEAN_UP.value
+    sub, summary = status.canary_status, status.summary
+    kept = status.model_dump(
+        exclude={
+            "message",
+            "conditions",
+            "canary_status",
+            "summary",
+            "not_ready_groups",
+            "restarts",
+            "longest_load_seconds",
+            *({"observed_workload_generation"} if releasing else ()),
+        }
+    )
+    kept["conditions"] = [
+        (each.type, each.status, each.reason, each.message if each.type == "Stalled" and each.status == "True" else "")
+        for each in status.conditions
+    ]
+    kept["groups"] = sorted(
+        (each.workload, each.group, each.reason) for each in status.not_ready_groups if each.reason not in ON_THE_WAY
+    )
+    kept["summary"] = (summary.state, summary.step, summary.traffic) if summary else None
+    kept["restarts"] = [record.uid for record in status.restarts]
+    if sub is not None:
+        kept["canary_status"] = sub.model_dump(
+            exclude={
+                "message",
+                "last_update_time",
+                "observed_workload_generation",
+                "canary_replicas",
+                "canary_ready_replicas",
+                "replicas",
+                "updated_replicas",
+                *({"ready_replicas"} if releasing else ()),
+                *({"updated_ready_replicas"} if cleaning else ()),
+            }
+        )
+    return kept

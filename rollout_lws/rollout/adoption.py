@@ -128,6 +128,7 @@ def _replaced(d: Draft) -> bool:
 
 def _adopted(d: Draft, stable: Version, revision: str) -> bool:
     lws = d.stable.lws
+    d.confirm_leader_set("the revision that is recorded as stable")
     write_hold(d, "the LeaderWorkerSet is in care")
     store_version(d, stable, revision)
     d.set(

@@ -85,6 +85,7 @@ def _contested(d: Draft) -> bool:
         return guard.contested(d) if guard.released_by_hand(d) or d.status.phase == Phase.PROGRESSING else False
     revision = target_revision(d.stable)
     if observed(d.stable) and finalising.renewed(d, revision):
+        d.confirm_leader_set("the revision that is recorded as stable")
         changes = {"template_hash": d.version.template_hash, "revision": revision}
         d.set(stable=stable.model_copy(update=changes), hold_fights=())
         adoption.store_version(d, d.version, revision)

@@ -21,7 +21,8 @@ from rollout_lws.api import (
     SummaryState,
 )
 from rollout_lws.api.resources import Keys
-from rollout_lws.objects.writes import Write
+from rollout_lws.objects.resources import STATEFUL_SETS
+from rollout_lws.objects.writes import Confirm, Write
 from rollout_lws.release.batches import Batch
 from rollout_lws.release.turn import Turn
 from rollout_lws.rollout.decision import Notice
@@ -59,6 +60,7 @@ class Draft:
         self.batch: Batch | None = None
         self.contested = False
         self.skip_status = False
+        self.status_first = False
         self.approved = False
         self.opening: tuple[int, ...] = ()
         self.promote_full = False
@@ -146,6 +148,16 @@ class Draft:
     def write(self, writes: Iterable[Write]) -> None:
         self.writes.extend(writes)
 
+    def confirm_leader_set(self, reason: str) -> None:
+        """Have what follows written only if the leader StatefulSet still is as seen.
+
+        It comes by another watch than the LWS, so the LWS may say "observed" while the cached StatefulSet is the one before.
+        """
+        leader_set = self.stable.leader_set
+        if leader_set is not None:
+            meta = leader_set.metadata
+            self.write((Confirm(STATEFUL_SETS, meta.namespace, meta.name, meta.uid, meta.generation, reason),))
+
     def wake(self, moment: datetime | None) -> None:
         if moment is not None:
             self.wake_at = moment if self.wake_at is None else min(self.wake_at, moment)
@@ -185,11 +197,14 @@ class Draft:
         return self.conclude("Stalled", reason, state, message)
 
     def begin_finalising(self, ending: Ending, task: Task) -> None:
+        """Enter a task. It is on record before its first write: a window nobody knows of would be closed as a mistake."""
+        self.status_first = True
         self.set(
             finalising=FinalisingRecord(reason=ending.value, task=task.value, since=self.now), phase=Phase.PROGRESSING
         )
 
     def set_task(self, task: Task, ending: Ending | None = None) -> None:
+        self.status_first = True
         current = self.status.finalising
         reason = ending.value if ending else (current.reason if current else Ending.SUCCESS.value)
         self.set(finalising=FinalisingRecord(reason=reason, task=task.value, since=self.now))

@@ -31,7 +31,7 @@ from rollout_lws.workload.revisions import target_revision
 
 
 def finish(d: Draft) -> Decision:
-    """Turn the draft into a decision: status writes last, labels apart."""
+    """Turn the draft into a decision: the status write last (first where a task begins), labels apart."""
     releasing = d.status.phase == Phase.PROGRESSING
     if d.o.stable is not None and d.status.stable is not None:
         _count(d)
@@ -43,7 +43,7 @@ def finish(d: Draft) -> Decision:
         _summary(d, d.verdict)
     status = () if d.skip_status else _status_write(d)
     return Decision(
-        writes=(*d.writes, *status),
+        writes=(*status, *d.writes) if d.status_first else (*d.writes, *status),
         labels=tuple(d.labels),
         notices=tuple(d.notices),
         wake_at=d.wake_at,

@@ -37,6 +37,7 @@ def settle(d: Draft) -> bool:
         return _nothing_pending(d, stable)
     if target_revision(d.stable) == stable.revision:
         # Written differently, but the same version to LWS (1000m and 1): nothing to release.
+        d.confirm_leader_set("the same revision for another template")
         d.set(stable=stable.model_copy(update={"template_hash": d.version.template_hash}))
         store_version(d, d.version, stable.revision)
         return _nothing_pending(d, stable)
@@ -105,6 +106,7 @@ def _at_zero(d: Draft, stable: StableRecord) -> bool:
             " start it; apply another version first",
         )
     revision = target_revision(d.stable)
+    d.confirm_leader_set("the revision that is recorded as stable")
     d.set(stable=stable.model_copy(update={"template_hash": d.version.template_hash, "revision": revision}))
     store_version(d, d.version, revision)
     d.set_sub(stable_revision=revision, canary_revision=revision)
@@ -131,6 +133,7 @@ def _start(d: Draft) -> None:
         "",
         d.version.template_hash,
     )
+    d.confirm_leader_set("the revision that is released")
     store_version(d, d.version, revision)
     _judged(d)
     d.set(

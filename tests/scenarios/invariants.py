@@ -32,7 +32,7 @@ def stable_untouched_before_promotion(world: World) -> Check:
     return check
 
 
-def at_most_down(world: World, groups: int) -> Check:
+def at_most_down(groups: int) -> Check:
     """Invariant 3: of the stable LWS's regular groups no more than ``groups`` are away or not ready at once."""
 
     def check(seen: World) -> None:

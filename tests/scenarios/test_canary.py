@@ -31,7 +31,7 @@ async def test_an_adopted_lws_is_held_and_nothing_of_it_restarts(world: World) -
 
 async def test_a_canary_release_goes_through_its_steps_and_is_promoted(world: World) -> None:
     await at_rest(world)
-    world.checks += [at_most_down(world, 1), always_serving]
+    world.checks += [at_most_down(1), always_serving]
     world.set_image("v2")
     await world.until_state("Pausing")
     assert world.groups(CANARY) == {0: "v2"}
@@ -68,7 +68,7 @@ async def test_one_group_is_never_down_without_a_canary_that_serves(world: World
 
 async def test_groups_of_one_pod_are_released_as_well(world: World) -> None:
     await at_rest(world, size=1)
-    world.checks += [at_most_down(world, 1), always_serving]
+    world.checks += [at_most_down(1), always_serving]
     await waiting_for_approval(world)
     world.approve()
     await world.until_state("Healthy")
@@ -83,7 +83,7 @@ async def test_a_portion_is_as_large_as_max_unavailable_and_the_canary_allow(wor
     world.start_controller()
     await world.until(lambda: world.state == "Healthy" and set(world.groups().values()) == {"v1"})
     await world.rest()
-    world.checks += [at_most_down(world, 2), always_serving]
+    world.checks += [at_most_down(2), always_serving]
     world.set_image("v2")
     await world.until(lambda: world.state == "Healthy" and set(world.groups().values()) == {"v2"})
     await world.rest()

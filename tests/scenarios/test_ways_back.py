@@ -98,7 +98,7 @@ async def test_an_abort_in_mid_promotion_brings_stable_back_and_never_stops_serv
 
 async def test_stables_template_restored_in_mid_promotion_brings_stable_back(world: World) -> None:
     await at_rest(world)
-    world.checks += [always_serving, at_most_down(world, 2)]
+    world.checks += [always_serving, at_most_down(2)]
     await mid_promotion(world)
     world.set_image("v1")
     await world.until_state("Healthy")

@@ -132,7 +132,7 @@ class World:
         self.refuse: Callable[[Write], ApiError | None] = lambda _: None
         self._timer: asyncio.TimerHandle | None = None
         self._scheduled = False
-        self._changed = asyncio.Event()
+        self._waiters: set[asyncio.Future[None]] = set()
         self.server.store.subscribe(self._take)
 
     # The controller
@@ -152,13 +152,30 @@ class World:
         return datetime.fromtimestamp(self.server.clock(), UTC)
 
     def _take(self, _: Event) -> None:
-        self._changed.set()
+        self._announce()
         for check in self.checks:
             try:
                 check(self)
             except AssertionError as error:
                 self.errors.append(error)
         self._wake()
+
+    def _announce(self) -> None:
+        for waiter in self._waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+        self._waiters.clear()
+
+    async def _change(self, seconds: float) -> bool:
+        """Wait for the next change; False when there was none in time."""
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiters.add(waiter)
+        try:
+            async with asyncio.timeout(max(0.001, seconds)):
+                await waiter
+        except TimeoutError:
+            return False
+        return True
 
     def _wake(self) -> None:
         if self.running and not self._scheduled:
@@ -183,6 +200,7 @@ class World:
                 self._send(write)
         except Stopped:
             self.running = False
+            self._announce()
             return
         except ApiError as error:
             if error.code not in (404, 409, 429, 500):
@@ -352,12 +370,7 @@ class World:
             self.raise_errors()
             if self.now >= deadline:
                 raise AssertionError(f"not within {seconds} s: {what or holds}\n{self.describe()}")
-            self._changed.clear()
-            try:
-                async with asyncio.timeout(max(0.001, (deadline - self.now).total_seconds())):
-                    await self._changed.wait()
-            except TimeoutError:
-                continue
+            await self._change((deadline - self.now).total_seconds())
         self.raise_errors()
 
     async def until_state(self, state: str, seconds: float = 600) -> None:
@@ -369,11 +382,7 @@ class World:
         while True:
             self.raise_errors()
             assert self.now < deadline, f"never at rest\n{self.describe()}"
-            self._changed.clear()
-            try:
-                async with asyncio.timeout(quiet):
-                    await self._changed.wait()
-            except TimeoutError:
+            if not await self._change(quiet):
                 self.raise_errors()
                 return
 

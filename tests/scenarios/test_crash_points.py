@@ -1,0 +1,88 @@
+"""Killed after any single write and started again, a release comes to the same end; there are never two canaries."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import looptime
+import pytest
+
+from tests.scenarios.invariants import always_serving, at_most_down
+from tests.scenarios.stories import assert_clean, at_rest, mid_promotion, waiting_for_approval
+from tests.scenarios.world import World
+
+Story = Callable[[World], Awaitable[None]]
+
+
+async def happy(world: World) -> None:
+    await waiting_for_approval(world)
+    world.approve()
+    await world.until(lambda: world.state == "Healthy" and set(world.groups().values()) == {"v2"})
+    await world.rest()
+    assert_clean(world, "v2")
+
+
+async def aborted(world: World) -> None:
+    await waiting_for_approval(world)
+    world.request("Abort")
+    await world.until_state("Aborted")
+    await world.rest()
+    assert_clean(world, "v1")
+
+
+async def third_template_in_mid_promotion(world: World) -> None:
+    await mid_promotion(world)
+    world.set_image("v3")
+    await world.until(lambda: world.state == "AwaitingApproval" and world.status["currentStepIndex"] == 2)
+    assert world.groups() == dict.fromkeys(range(4), "v1")
+    world.approve()
+    await world.until(lambda: world.state == "Healthy" and set(world.groups().values()) == {"v3"})
+    await world.rest()
+    assert_clean(world, "v3")
+
+
+async def killed_after(story: Story, writes: int) -> bool:
+    """Tell the story with one kill; False when the release needed fewer writes than that."""
+    world = World()
+    await at_rest(world)
+    world.checks += [at_most_down(4 if story is third_template_in_mid_promotion else 1), always_serving]
+    world.budget, restarted = writes, False
+
+    async def restart() -> None:
+        nonlocal restarted
+        await world.until(lambda: not world.running, seconds=10_000)
+        await asyncio.sleep(0.7)
+        restarted = True
+        world.start_controller()
+
+    task = asyncio.create_task(restart())
+    try:
+        await story(world)
+    finally:
+        task.cancel()
+        world.close()
+    return restarted
+
+
+def in_virtual_time(work: Awaitable[bool]) -> bool:
+    loop = looptime.patch_event_loop(asyncio.new_event_loop())
+    loop.setup_looptime()
+    try:
+        return bool(loop.run_until_complete(work))
+    finally:
+        loop.close()
+
+
+@pytest.mark.parametrize("story", [happy, aborted, third_template_in_mid_promotion], ids=lambda each: each.__name__)
+def test_a_controller_killed_after_any_write_reaches_the_same_end(story: Story) -> None:
+    points = 0
+    while True:
+        try:
+            restarted = in_virtual_time(killed_after(story, points))
+        except AssertionError as error:
+            raise AssertionError(f"killed after write {points}: {error}") from error
+        if not restarted:
+            break
+        points += 1
+    assert points >= 15, f"only {points} writes were tried"

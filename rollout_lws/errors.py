@@ -1,9 +1,9 @@
 """Every error that this package raises on purpose, in one tree.
 
-    RolloutLwsError
-    ├── ApiError            the API server answered with a Status that is not a success
-    ├── Unreachable         no answer: connection refused, cut, or no bytes within the deadline
-    └── UsageError          a person asked for something that cannot be done; the text says what to do
+RolloutLwsError
+├── ApiError            the API server answered with a Status that is not a success
+├── Unreachable         no answer: connection refused, cut, or no bytes within the deadline
+└── UsageError          a person asked for something that cannot be done; the text says what to do
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ class RolloutLwsError(Exception):
 class ApiError(RolloutLwsError):
     """An answer of the API server with a code of 400 or more.
 
-    ``code`` is the HTTP code, ``reason`` Kubernetes' machine-readable word (``NotFound``, ``AlreadyExists``, ``Conflict``,
-    ``Invalid``, ``Expired`` …), ``retry_after`` seconds from the Retry-After header or the Status' details, None when absent.
+    ``code`` is the HTTP code, ``reason`` Kubernetes' machine-readable word (``NotFound``, ``AlreadyExists``,
+    ``Conflict``, ``Invalid``, ``Expired`` …), ``retry_after`` seconds from the Retry-After header or the Status'
+    details, None when absent.
     """
 
     def __init__(self, code: int, reason: str, message: str, retry_after: float | None = None) -> None:

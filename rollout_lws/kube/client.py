@@ -90,6 +90,7 @@ class Client:
     async def _read(self, verb: str, resource: Resource, path: str, params: Mapping[str, str]) -> bytes:
         delay = 0.1
         for left in range(_READS - 1, -1, -1):
+            wait = 0.0
             try:
                 return await self._call(verb, resource, "GET", path, params, None, _JSON)
             except Unreachable:
@@ -99,8 +100,7 @@ class Client:
                 wait = error.retry_after or 0.0
                 if not left or (error.code != 429 and error.code < 500) or wait > _PATIENCE:
                     raise
-                delay = max(delay, wait)
-            await asyncio.sleep(delay)
+            await asyncio.sleep(max(delay, wait))
             delay *= 3
         raise AssertionError("unreachable: the last try returns or raises")
 

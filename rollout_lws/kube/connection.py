@@ -14,11 +14,13 @@ from typing import Any
 
 import aiohttp
 
-from rollout_lws.errors import Unreachable
+from rollout_lws.errors import Unreachable, UsageError
+from rollout_lws.kube.login import Login
 from rollout_lws.kube.status import refused
 
 #: Longest line of a watch: etcd takes no object above 1.5 MB, and JSON of it is not much more.
 _LINE_LIMIT = 8 * 2**20
+_NO_ANSWER = (aiohttp.ClientError, TimeoutError, OSError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +31,18 @@ class HttpAnswer:
 
 
 class Connection:
-    """A transport to one API server; to be closed."""
+    """A transport to one API server; to be closed. ``login`` renews what ``configuration`` authenticates with."""
 
-    def __init__(self, configuration: Any) -> None:
+    def __init__(self, configuration: Any, login: Login | None = None) -> None:
         from kubernetes_asyncio.client import ApiClient
 
+        # Every watch holds a connection for as long as it lives; a full pool would let requests wait behind them.
+        configuration.connection_pool_maxsize = 0
         self._configuration = configuration
+        self._login = login
+        self._wire: dict[str, Any] = {"proxy": configuration.proxy, "proxy_headers": configuration.proxy_headers}
+        if configuration.tls_server_name:
+            self._wire["server_hostname"] = configuration.tls_server_name
         self._api = ApiClient(configuration)
         connector = self._api.rest_client.pool_manager.connector
         self._session = aiohttp.ClientSession(
@@ -63,12 +71,13 @@ class Connection:
                 params=params,
                 data=body,
                 headers=headers,
-                proxy=self._configuration.proxy,
                 timeout=aiohttp.ClientTimeout(total=timeout),
+                **self._wire,
             ) as response:
                 content = await response.read()
+                self._look_at(response.status)
                 return HttpAnswer(response.status, {k.lower(): v for k, v in response.headers.items()}, content)
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        except _NO_ANSWER as error:
             raise Unreachable(f"{method} {path}: no answer ({error or type(error).__name__})") from error
 
     def stream(
@@ -80,20 +89,28 @@ class Connection:
     async def _stream(
         self, path: str, params: Mapping[str, str], silence: float
     ) -> AsyncIterator[AsyncIterator[bytes]]:
+        headers = await self._headers(None)
         try:
-            async with self._session.get(
+            response = await self._session.get(
                 self._configuration.host.rstrip("/") + path,
                 params={**params, "watch": "true"},
-                headers=await self._headers(None),
-                proxy=self._configuration.proxy,
+                headers=headers,
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=silence, sock_read=silence),
-            ) as response:
-                if response.status >= 400:
-                    headers = {key.lower(): value for key, value in response.headers.items()}
-                    raise refused(response.status, headers, await response.read())
-                yield _lines(response.content)
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise Unreachable(f"watch of {path} was cut ({error or type(error).__name__})") from error
+                **self._wire,
+            )
+        except _NO_ANSWER as error:
+            raise Unreachable(f"watch of {path} did not begin ({error or type(error).__name__})") from error
+        # Only the wire's own failures are named Unreachable; those of whoever reads the lines stay what they are.
+        async with response:
+            self._look_at(response.status)
+            if response.status >= 400:
+                told = {key.lower(): value for key, value in response.headers.items()}
+                raise refused(response.status, told, b"".join([each async for each in _lines(path, response.content)]))
+            yield _lines(path, response.content)
+
+    def _look_at(self, status: int) -> None:
+        if status == 401 and self._login is not None:
+            self._login.refused()
 
     async def _headers(self, content_type: str | None) -> dict[str, str]:
         headers = {"accept": "application/json", "user-agent": "rollout-lws"}
@@ -108,15 +125,18 @@ class Connection:
         return headers
 
 
-async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
+async def _lines(path: str, content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
     """Lines of any length up to the limit; aiohttp's own reader stops at its buffer's size."""
     rest = b""
-    async for chunk in content.iter_any():
-        *whole, rest = (rest + chunk).split(b"\n")
-        for line in whole:
-            yield line
-        if len(rest) > _LINE_LIMIT:
-            raise Unreachable("a watch sent a line without end")
+    try:
+        async for chunk in content.iter_any():
+            *whole, rest = (rest + chunk).split(b"\n")
+            for line in whole:
+                yield line
+            if len(rest) > _LINE_LIMIT:
+                raise Unreachable(f"watch of {path} sent a line without end")
+    except _NO_ANSWER as error:
+        raise Unreachable(f"watch of {path} was cut ({error or type(error).__name__})") from error
     if rest:
         yield rest
 
@@ -124,7 +144,8 @@ async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
 async def connect(kubeconfig: str | None = None, context: str | None = None) -> Connection:
     """Connect as a kubeconfig says; without one, as the pod's service account, else as kubectl would.
 
-    Only the configuration is read here; whether the server is there shows with the first request.
+    Only the configuration is read here; whether the server is there shows with the first request. UsageError when there
+    is no configuration to be read, or it makes no sense.
     """
     from kubernetes_asyncio import config
     from kubernetes_asyncio.client import Configuration
@@ -134,7 +155,19 @@ async def connect(kubeconfig: str | None = None, context: str | None = None) -> 
         try:
             config.load_incluster_config(client_configuration=configuration)
         except config.ConfigException:
-            await config.load_kube_config(client_configuration=configuration)
-    else:
-        await config.load_kube_config(config_file=kubeconfig, context=context, client_configuration=configuration)
-    return Connection(configuration)
+            pass
+        else:
+            return Connection(configuration)
+    try:
+        loader = await config.load_kube_config(
+            config_file=kubeconfig, context=context, client_configuration=configuration
+        )
+    except Exception as error:  # whatever a malformed file makes of its reader, and whatever a login program says
+        where = kubeconfig or config.KUBE_CONFIG_DEFAULT_LOCATION
+        raise UsageError(
+            f"no access to a cluster by {where}{f' and its context {context}' if context else ''}: {error};"
+            " give another --kubeconfig or --context"
+        ) from error
+    login = Login(loader)
+    configuration.refresh_api_key_hook = login.renew
+    return Connection(configuration, login)

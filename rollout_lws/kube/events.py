@@ -10,7 +10,6 @@ import asyncio
 import logging
 from collections import OrderedDict, deque
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
@@ -28,8 +27,10 @@ _QUEUE = 1000
 _REMEMBERED = 4096
 #: An object may cause this many new Events at once, and one more every so many seconds after that.
 _BURST, _REFILL_SECONDS = 25.0, 12.0
-#: Limits of events.k8s.io.
-_NOTE, _REASON = 1024, 128
+#: Limits of events.k8s.io: bytes of a note, characters of a reason; and of an object's name less the part that we add.
+_NOTE, _REASON, _NAME = 1024, 128, 230
+#: How long the end of the process waits for Events not yet sent.
+_FAREWELL_SECONDS = 1.0
 
 
 class About(Protocol):
@@ -83,12 +84,14 @@ class EventRecorder:
         if series is not None and now - series.last < _SERIES:
             series.count += 1
             series.last = now
-            self._enqueue(_counted(series))
+            # One that may not be sent now is told by the next one's count.
+            if self._allowed(about.uid, now):
+                self._enqueue(_counted(series))
             return
-        if not self._allowed(about.uid, now) or len(self._queue) >= _QUEUE:
+        if len(self._queue) >= _QUEUE or not self._allowed(about.uid, now):
             self.dropped += 1
             return
-        create = self._event(resource, about, type, reason[:_REASON], note[:_NOTE], action or reason, now)
+        create = self._event(resource, about, type, reason[:_REASON], _cut(note, _NOTE), action or reason, now)
         self._series[key] = _Series(create.name, create.namespace, 1, now)
         self._series.move_to_end(key)
         while len(self._series) > _REMEMBERED:
@@ -99,8 +102,8 @@ class EventRecorder:
         """Send what is queued, for a moment at most, and end."""
         sender, self._sender = self._sender, None
         if sender is not None:
-            with suppress(TimeoutError, asyncio.CancelledError):
-                await asyncio.wait_for(sender, timeout=1.0)
+            await asyncio.wait({sender}, timeout=_FAREWELL_SECONDS)
+            sender.cancel()
 
     def _enqueue(self, write: Create | Patch) -> None:
         if isinstance(write, Patch):
@@ -117,12 +120,22 @@ class EventRecorder:
             try:
                 await self._client.send(write)
             except ApiError as error:
-                if error.code not in self._silent and error.code in (401, 403, 404):
+                # A 404 to a patch is an Event that the server has let go; to a create, an API or a namespace not there.
+                missing = error.code == 404 and isinstance(write, Create)
+                if error.code not in self._silent and (error.code in (401, 403) or missing):
                     self._silent.add(error.code)
                     log.warning("events cannot be recorded", extra={"fields": {"error": error.message}})
-                self.dropped += 1
+                self._lost(write)
             except Unreachable:
-                self.dropped += 1
+                self._lost(write)
+
+    def _lost(self, write: Create | Patch) -> None:
+        """What was not recorded cannot be counted further: the next of its kind begins a new Event."""
+        self.dropped += 1
+        for key, series in self._series.items():
+            if (series.namespace, series.name) == (write.namespace, write.name):
+                del self._series[key]
+                return
 
     def _allowed(self, uid: str, now: datetime) -> bool:
         bucket = self._buckets.setdefault(uid, _Bucket(_BURST, now))
@@ -142,10 +155,11 @@ class EventRecorder:
         self._number += 1
         moment = int(now.timestamp() * 1_000_000) + self._number
         namespace = about.namespace or "default"
+        name = about.name[:_NAME].rstrip("-.")
         body: dict[str, Any] = {
             "apiVersion": EVENTS.api_version,
             "kind": EVENTS.kind,
-            "metadata": {"name": f"{about.name}.{moment:x}", "namespace": namespace},
+            "metadata": {"name": f"{name}.{moment:x}", "namespace": namespace},
             "eventTime": _micro(now),
             "type": type,
             "reason": reason,
@@ -169,6 +183,11 @@ def _counted(series: _Series) -> Patch:
     # A series begins with the second of its kind (events.k8s.io counts from there).
     body = {"series": {"count": series.count, "lastObservedTime": _micro(series.last)}}
     return Patch(EVENTS, series.namespace, series.name, body, "the same again")
+
+
+def _cut(text: str, limit: int) -> str:
+    """At most ``limit`` bytes, and no half character."""
+    return text.encode()[:limit].decode("utf-8", "ignore")
 
 
 def _micro(moment: datetime) -> str:

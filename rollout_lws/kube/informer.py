@@ -17,7 +17,7 @@ import msgspec
 
 from rollout_lws.errors import ApiError, Unreachable
 from rollout_lws.kube.client import Client
-from rollout_lws.kube.status import of_error_event
+from rollout_lws.kube.status import deleted_uid, of_error_event
 from rollout_lws.kube.store import Change, Store, T
 from rollout_lws.objects.resources import Resource
 
@@ -114,9 +114,12 @@ class Informer(Generic[T]):
     def absorb(self, body: bytes) -> None:
         """Take in what the server answered to a write of our own, before its watch event comes.
 
-        Answers to deletions may be a Status or the object on its way out. An object that the selectors do not reach
-        never enters.
+        The answer to a deletion may be the object on its way out, or a Status that says it is gone. An object that the
+        selectors do not reach never enters.
         """
+        if gone := deleted_uid(body):
+            self._tell(self._store.remove_uid(gone))
+            return
         try:
             obj = self._decode(bytes(body))
         except msgspec.DecodeError:

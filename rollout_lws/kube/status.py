@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http
 from collections.abc import Mapping
 
 import msgspec
@@ -12,16 +13,19 @@ from rollout_lws.objects.meta import Struct
 
 class _Details(Struct, frozen=True):
     retry_after_seconds: int = 0
+    uid: str = ""
 
 
 class _Status(Struct, frozen=True):
     kind: str = ""
+    status: str = ""
     code: int = 0
     reason: str = ""
     message: str = ""
     details: _Details = _Details()
 
 
+_CODES = frozenset(http.HTTPStatus)
 _decoder = msgspec.json.Decoder(_Status)
 
 
@@ -32,10 +36,30 @@ def refused(code: int, headers: Mapping[str, str], body: bytes) -> ApiError:
     except msgspec.DecodeError:
         status = _Status()
     told = status.message if status.kind == "Status" else ""
-    text = told or body[:200].decode("utf-8", "replace").strip() or f"HTTP {code}"
+    text = told or _of_a_proxy(code, headers, body)
     header = headers.get("retry-after", "")
     seconds = float(header) if header.replace(".", "", 1).isdigit() else float(status.details.retry_after_seconds)
     return ApiError(code, status.reason if status.kind == "Status" else "", text, seconds or None)
+
+
+def deleted_uid(body: bytes) -> str:
+    """The uid of the object that an answer to a deletion says is gone; "" for any other answer.
+
+    An object that is only on its way out (finalizers, a pod's grace) is answered as an object, not as a Status.
+    """
+    try:
+        status = _decoder.decode(body)
+    except msgspec.DecodeError:
+        return ""
+    return status.details.uid if (status.kind, status.status) == ("Status", "Success") else ""
+
+
+def _of_a_proxy(code: int, headers: Mapping[str, str], body: bytes) -> str:
+    text = " ".join(body[:200].decode("utf-8", "replace").split())
+    if not text or "html" in headers.get("content-type", "") or text.startswith("<"):
+        name = http.HTTPStatus(code).phrase if code in _CODES else "unknown status"
+        return f"HTTP {code} {name}, not from the API server itself: look at the proxy or load balancer before it"
+    return text
 
 
 def of_error_event(body: bytes) -> ApiError:

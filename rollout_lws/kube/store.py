@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 Key = tuple[str, str]
@@ -42,6 +43,18 @@ def age(version: str) -> int | None:
     return int(version) if version.isdigit() else None
 
 
+@dataclass(frozen=True, slots=True)
+class _Tombstone:
+    """Up to which version a key is known to hold nothing; ``uid`` is one that certainly never returns.
+
+    A watch with a selector also calls an object deleted that only left the selector, and that one may come back with
+    the same uid: then the version alone counts.
+    """
+
+    version: int | None
+    uid: str = ""
+
+
 class Store(Generic[T]):
     """Objects by (namespace, name), and by what the index functions give."""
 
@@ -49,7 +62,7 @@ class Store(Generic[T]):
         self._indexers = dict(indexes)
         self._objects: dict[Key, T] = {}
         self._indexes: dict[str, dict[str, dict[Key, T]]] = {name: {} for name in indexes}
-        self._deleted: OrderedDict[Key, tuple[str, int | None]] = OrderedDict()
+        self._deleted: OrderedDict[Key, _Tombstone] = OrderedDict()
 
     def get(self, namespace: str, name: str) -> T | None:
         return self._objects.get((namespace, name))
@@ -69,9 +82,10 @@ class Store(Generic[T]):
             return None
         buried = self._deleted.get(key)
         if buried is not None:
-            uid, version = buried
             mine = age(obj.metadata.resource_version)
-            if obj.metadata.uid == uid or (version is not None and mine is not None and mine <= version):
+            if buried.uid and obj.metadata.uid == buried.uid:
+                return None
+            if buried.version is not None and mine is not None and mine <= buried.version:
                 return None
             del self._deleted[key]
         self._unindex(key, known)
@@ -81,21 +95,21 @@ class Store(Generic[T]):
         return known, obj
 
     def remove(self, obj: T) -> Change[T] | None:
-        """Take in a deletion; None when it is of an object that is not known, or was made anew since."""
+        """Take in a deletion; None when nothing was known there, or something newer than the deletion is."""
         key = (obj.metadata.namespace, obj.metadata.name)
-        known = self._objects.get(key)
-        if (
-            known is not None
-            and known.metadata.uid != obj.metadata.uid
-            and not _newer(obj, known.metadata.resource_version)
-        ):
-            return None
-        self._bury(key, obj)
-        if known is None:
-            return None
-        self._unindex(key, known)
-        del self._objects[key]
-        return known, None
+        version, known = age(obj.metadata.resource_version), self._objects.get(key)
+        if known is not None:
+            mine = age(known.metadata.resource_version)
+            if version is not None and mine is not None and mine > version:
+                return None
+        return self._drop(key, _Tombstone(version))
+
+    def remove_uid(self, uid: str) -> Change[T] | None:
+        """Take in that the object with ``uid`` is gone for good; None when it is not known."""
+        for key, known in self._objects.items():
+            if known.metadata.uid == uid:
+                return self._drop(key, _Tombstone(age(known.metadata.resource_version), uid))
+        return None
 
     def replace(self, listed: Iterable[T], version: str) -> list[Change[T]]:
         """Take in a whole list of ``version``; what is not in it is gone, unless it is newer than the list."""
@@ -110,17 +124,31 @@ class Store(Generic[T]):
                 and known.metadata.uid != obj.metadata.uid
                 and _newer(obj, known.metadata.resource_version)
             ):
-                changes += [change for change in (self.remove(known),) if change]
+                # The tombstone must not reach as far as the list, for the successor is older than that.
+                gone = _Tombstone(age(known.metadata.resource_version), known.metadata.uid)
+                changes += [change for change in (self._drop(key, gone),) if change]
             changes += [change for change in (self.put(obj),) if change]
         limit = age(version)
         for key, known in list(self._objects.items()):
             mine = age(known.metadata.resource_version)
             if key not in seen and (limit is None or mine is None or mine <= limit):
-                changes += [change for change in (self.remove(known),) if change]
+                changes += [change for change in (self._drop(key, _Tombstone(limit)),) if change]
         return changes
 
-    def _bury(self, key: Key, obj: T) -> None:
-        self._deleted[key] = obj.metadata.uid, age(obj.metadata.resource_version)
+    def _drop(self, key: Key, tombstone: _Tombstone) -> Change[T] | None:
+        self._bury(key, tombstone)
+        known = self._objects.pop(key, None)
+        if known is None:
+            return None
+        self._unindex(key, known)
+        return known, None
+
+    def _bury(self, key: Key, tombstone: _Tombstone) -> None:
+        earlier = self._deleted.get(key)
+        if earlier is not None:
+            versions = [each for each in (earlier.version, tombstone.version) if each is not None]
+            tombstone = _Tombstone(max(versions, default=None), tombstone.uid or earlier.uid)
+        self._deleted[key] = tombstone
         self._deleted.move_to_end(key)
         while len(self._deleted) > _TOMBSTONES:
             self._deleted.popitem(last=False)

@@ -151,7 +151,8 @@ class Draft:
     def confirm_leader_set(self, reason: str) -> None:
         """Have what follows written only if the leader StatefulSet still is as seen.
 
-        It comes by another watch than the LWS, so the LWS may say "observed" while the cached StatefulSet is the one before.
+        It comes by another watch than the LWS, so the LWS may say "observed" while the cached StatefulSet is the one
+        before.
         """
         leader_set = self.stable.leader_set
         if leader_set is not None:
@@ -197,7 +198,10 @@ class Draft:
         return self.conclude("Stalled", reason, state, message)
 
     def begin_finalising(self, ending: Ending, task: Task) -> None:
-        """Enter a task. It is on record before its first write: a window nobody knows of would be closed as a mistake."""
+        """Enter a task.
+
+        It is on record before its first write: a window nobody knows of would be closed as a mistake.
+        """
         self.status_first = True
         self.set(
             finalising=FinalisingRecord(reason=ending.value, task=task.value, since=self.now), phase=Phase.PROGRESSING

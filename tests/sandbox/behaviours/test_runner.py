@@ -25,10 +25,10 @@ class Copier:
 
     name = "copier"
 
-    def wakes(self, change: Change, view: View) -> Iterable[Key]:  # noqa: ARG002
+    def wakes(self, change: Change, view: View) -> Iterable[Key]:
         return (("default", "original"),) if change.object["metadata"]["name"] == "original" else ()
 
-    def decide(self, key: Key, view: View, now: float) -> Outcome:  # noqa: ARG002
+    def decide(self, key: Key, view: View, now: float) -> Outcome:
         if view.get(CONFIG_MAPS, "default", "copy") is not None:
             return Outcome()
         body = {"metadata": {"name": "copy", "namespace": "default"}}
@@ -36,7 +36,7 @@ class Copier:
 
 
 class Broken(Copier):
-    def decide(self, key: Key, view: View, now: float) -> Outcome:  # noqa: ARG002
+    def decide(self, key: Key, view: View, now: float) -> Outcome:
         raise KeyError("original")
 
 

@@ -7,6 +7,27 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests import kubectl_tool
+
+_LANE = "tests with kubectl"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    wanting = [item for item in items if item.get_closest_marker("kubectl")]
+    why = kubectl_tool.missing() if wanting else ""
+    for item in wanting if why else ():
+        item.add_marker(pytest.mark.skip(reason=f"{_LANE}: {why}"))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """A lane that was left out is told of in one line, whatever the flags."""
+    skipped = [str(each.longrepr) for each in terminalreporter.stats.get("skipped", ())]
+    count = sum(_LANE in text for text in skipped)
+    if count:
+        terminalreporter.write_line(
+            f"skipped {count} {_LANE}: {kubectl_tool.missing()}; {kubectl_tool.HOW_TO_GET_IT}", yellow=True
+        )
+
 
 @pytest.fixture(autouse=True)
 def _no_loop_left_behind() -> Iterator[None]:

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import os
-import shutil
-import subprocess
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -17,52 +13,18 @@ import yaml
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, NAMESPACES, PODS, STATEFUL_SETS
 from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.http import Server
+from tests import kubectl_tool
 from tests.sandbox.conftest import config_map, lws, pod
 
-
-def _missing() -> str:
-    """Why these tests cannot run; empty when they can."""
-    program = shutil.which("kubectl")
-    if program is None:
-        return "there is no kubectl on the PATH"
-    answer = subprocess.run([program, "version", "--client", "-o", "json"], capture_output=True, check=False)
-    try:
-        minor = int(json.loads(answer.stdout)["clientVersion"]["minor"].rstrip("+"))
-    except (ValueError, KeyError):
-        return f"{program} does not tell its version"
-    return "" if minor >= 28 else f"{program} is 1.{minor}; 1.28 or newer is needed"
+pytestmark = pytest.mark.kubectl
 
 
-_WHY_NOT = _missing()
-pytestmark = [pytest.mark.kubectl, pytest.mark.skipif(bool(_WHY_NOT), reason=_WHY_NOT)]
+class Kubectl(kubectl_tool.Kubectl):
+    """kubectl, and the server in this process that it talks to."""
 
-
-class Kubectl:
-    """kubectl with a kubeconfig and a cache of its own."""
-
-    def __init__(self, server: ApiServer, url: str, home: Path) -> None:
+    def __init__(self, server: ApiServer, home: Path) -> None:
+        super().__init__(home / "config", home)
         self.server = server
-        self.url = url
-        self.home = home
-        self.environment = {**os.environ, "KUBECONFIG": str(home / "config"), "HOME": str(home)}
-
-    async def start(self, *arguments: str, **environment: str) -> asyncio.subprocess.Process:
-        return await asyncio.create_subprocess_exec(
-            "kubectl",
-            *arguments,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-            env={**self.environment, **environment},
-        )
-
-    async def run(self, *arguments: str, stdin: object = None, code: int = 0, **environment: str) -> str:
-        """What it printed; it must end with ``code``. ``stdin`` is written to it as YAML."""
-        process = await self.start(*arguments, **environment)
-        fed = None if stdin is None else yaml.safe_dump(stdin).encode()
-        output = (await asyncio.wait_for(process.communicate(fed), 30))[0].decode()
-        assert process.returncode == code, output
-        return output
 
 
 @pytest.fixture
@@ -71,7 +33,7 @@ async def kubectl(lws_server: ApiServer, tmp_path: Path) -> AsyncIterator[Kubect
     served = Server(lws_server)
     await served.start()
     (tmp_path / "config").write_text(yaml.safe_dump(served.kubeconfig()))
-    yield Kubectl(lws_server, served.url, tmp_path)
+    yield Kubectl(lws_server, tmp_path)
     await served.stop()
 
 

@@ -43,8 +43,10 @@ class Group:
         return self.leader.metadata.terminating
 
     def ready(self, now: datetime, minimum: float = 0) -> bool:
-        """Ready for at least ``minimum`` seconds."""
-        return self.ready_since is not None and self.ready_since + timedelta(seconds=minimum) <= now
+        """Ready for at least ``minimum`` seconds; with 0 at once, even where the kubelet's clock is ahead of ours."""
+        if self.ready_since is None:
+            return False
+        return minimum <= 0 or self.ready_since + timedelta(seconds=minimum) <= now
 
 
 def groups(facts: Facts) -> tuple[Group, ...]:

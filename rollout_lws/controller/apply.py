@@ -15,8 +15,9 @@ from typing import Protocol
 from rollout_lws.controller.logs import fields
 from rollout_lws.errors import ApiError, RolloutLwsError, Unreachable
 from rollout_lws.objects.resources import Resource
-from rollout_lws.objects.writes import Confirm, Delete, Patch, Replace, Write
+from rollout_lws.objects.writes import Confirm, Create, Delete, Patch, Replace, Write
 from rollout_lws.rollout.decision import Decision
+from rollout_lws.rollout.observation import RefusedWrite
 
 log = logging.getLogger(__name__)
 
@@ -101,7 +102,11 @@ async def _mark(labels: Iterable[Write], sender: Sender, absorb: Absorb, written
 
 
 def verb(write: Write) -> str:
-    return type(write).__name__.lower()
+    """The verb that RBAC knows a write by."""
+    return _VERBS[type(write)]
+
+
+_VERBS: dict[type, str] = {Create: "create", Patch: "patch", Replace: "update", Delete: "delete", Confirm: "get"}
 
 
 def target(write: Write) -> str:
@@ -111,14 +116,37 @@ def target(write: Write) -> str:
     return f"{write.resource}/{place}{write.name}{subresource}"
 
 
-def advice(failure: Failure) -> str:
-    """What a person can do about a refused write; empty when there is nothing to be done."""
-    if not isinstance(failure.error, ApiError) or failure.next is not Next.REFUSED:
-        return ""
+def refused(failure: Failure) -> RefusedWrite | None:
+    """A failure in words for the status of its Rollout; None when the server did not answer at all."""
+    if not isinstance(failure.error, ApiError):
+        return None
     write = failure.write
-    if failure.error.code in (401, 403):
-        resource = str(write.resource) + (
-            f"/{write.subresource}" if isinstance(write, Patch) and write.subresource else ""
-        )
-        return f"allow the controller's account to {verb(write)} {resource}, or see which webhook or quota refused it"
-    return "the object was not accepted as written: correct what the error names"
+    part = f" ({write.subresource})" if isinstance(write, Patch | Replace) and write.subresource else ""
+    return RefusedWrite(
+        f"{verb(write)} {write.resource.kind} {write.name}{part}", failure.error.message, advice(failure)
+    )
+
+
+def advice(failure: Failure) -> str:
+    """What a person can do about a write that failed; empty when there is nothing to be done but to wait."""
+    error, write = failure.error, failure.write
+    if not isinstance(error, ApiError):
+        return ""
+    resource = str(write.resource) + (
+        f"/{write.subresource}" if isinstance(write, Patch | Replace) and write.subresource else ""
+    )
+    if "exceeded quota" in error.message:
+        deed = "raise the quota or free some of it"
+    elif "being terminated" in error.message:
+        deed = "the namespace is going, and this Rollout with it"
+    elif "webhook" in error.message:
+        deed = "correct what the webhook asks for, or the webhook"
+    elif error.code in (401, 403):
+        deed = f"allow the controller's account to {verb(write)} {resource} in namespace {write.namespace}"
+    elif error.reason == "AlreadyExists":
+        deed = "delete or rename what stands there if nobody needs it"
+    elif failure.next is Next.REFUSED:
+        deed = "correct what the error names"
+    else:
+        return ""
+    return f"To go on, {deed}; it is tried again until then"

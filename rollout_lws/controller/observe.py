@@ -10,7 +10,7 @@ from rollout_lws.api import BatchRelease, Rollout
 from rollout_lws.api.resources import Keys
 from rollout_lws.controller.stored import StoredMeta, StoredObject, StoredRollout
 from rollout_lws.objects.workloads import ControllerRevision, LeaderWorkerSet, Pod, StatefulSet
-from rollout_lws.rollout.observation import Capabilities, Observation
+from rollout_lws.rollout.observation import Capabilities, Observation, RefusedWrite
 from rollout_lws.workload.canary import canary_name
 from rollout_lws.workload.facts import Facts, NamedObject
 
@@ -33,7 +33,9 @@ class World(Protocol):
     def history(self, owner_uid: str) -> Iterable[ControllerRevision]: ...
 
 
-def observe(world: World, keys: Keys, name: str, now: datetime) -> Observation | None:
+def observe(
+    world: World, keys: Keys, name: str, now: datetime, refused: RefusedWrite | None = None
+) -> Observation | None:
     """The picture of Rollout ``name``; None when there is no such Rollout. Tuples are ordered by name."""
     stored = world.rollout(name)
     if stored is None:
@@ -62,6 +64,7 @@ def observe(world: World, keys: Keys, name: str, now: datetime) -> Observation |
         remains=() if place is None or canary is not None else _remains(world, place),
         batch_release=None if batch is None else BatchRelease.model_validate_json(batch.body),
         history=tuple(_by_name(world.history(stored.metadata.uid))),
+        refused=refused,
     )
 
 

@@ -6,13 +6,14 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
 from rollout_lws.api import SummaryState
 from rollout_lws.api.resources import Keys
 from rollout_lws.controller import apply
 from rollout_lws.controller.clock import Clock
+from rollout_lws.controller.failing import Failing
 from rollout_lws.controller.logs import fields
 from rollout_lws.controller.observe import World, observe
 from rollout_lws.metrics import Metrics
@@ -54,6 +55,7 @@ class Reconciler:
     record: Record
     want_pods: WantPods
     metrics: Metrics
+    failing: Failing[Key] = field(default_factory=Failing)
 
     async def work(self) -> None:
         """Reconcile one key after the other, until cancelled. A bug in a decision costs its own key only."""
@@ -73,7 +75,8 @@ class Reconciler:
     async def reconcile(self, key: Key) -> None:
         """One pass: afterwards the key waits for a change, for its moment, or for its back-off."""
         namespace, name = key
-        seen = observe(self.world(namespace), self.keys, name, self.clock.now())
+        now = self.clock.now()
+        seen = observe(self.world(namespace), self.keys, name, now, self.failing.of(key, now))
         if seen is None:
             await self._let_go(key)
             return
@@ -82,10 +85,15 @@ class Reconciler:
         if failure is not None:
             self._failed(key, failure)
             return
-        self.queue.forget(key)
+        if not decision.only_tells:
+            self.queue.forget(key)
+            self.failing.forget(key)
         for notice in decision.notices:
             self.record(notice, seen)
             log.info(notice.note, extra=fields(namespace=namespace, rollout=name, reason=notice.reason))
+        if decision.only_tells:
+            self.queue.add(key)
+            return
         self._measure_hold(key, seen)
         if decision.wake_at is not None:
             self.queue.add_at(key, self.clock.loop_time(decision.wake_at))
@@ -109,6 +117,7 @@ class Reconciler:
 
     async def _let_go(self, key: Key) -> None:
         self.queue.forget(key)
+        self.failing.forget(key)
         self._forget_hold(key)
         await self.want_pods(key, ())
 
@@ -116,6 +125,7 @@ class Reconciler:
         """A stale picture is looked at again at once (the first back-off is some milliseconds), the rest later."""
         self.metrics.reconciles.labels("failed").inc()
         self.metrics.errors.labels(failure.next.name.lower()).inc()
+        self.failing.note(key, failure, self.clock.now())
         told = fields(
             namespace=key[0],
             rollout=key[1],

@@ -18,6 +18,9 @@ from rollout_lws.workload.revisions import observed, target_revision
 
 def decide(observation: Observation) -> Decision:
     """What one Rollout needs now. Pure: the same observation always gives the same decision."""
+    told = report.tell_refusal(Draft(observation))
+    if told is not None:
+        return told
     d = Draft(observation)
     _rules(d)
     return report.finish(d)

@@ -27,7 +27,8 @@ class Decision:
     resourceVersion that was observed. ``labels`` are writes of leader pod labels: of no consequence for the release, so
     that a failure of one (the pod is gone) is no failure of the reconcile. ``notices`` are recorded only after all
     writes were carried out. ``wake_at`` is the moment to look again if nothing changes before; None: only a change
-    matters. ``watch_pods`` says whether the pods of the named LWSs are wanted in the next observation.
+    matters. ``watch_pods`` says whether the pods of the named LWSs are wanted in the next observation. ``only_tells``
+    marks a decision that does no more than put a refused write into the status: the write itself is still to be tried.
     """
 
     writes: tuple[Write, ...] = ()
@@ -35,3 +36,4 @@ class Decision:
     notices: tuple[Notice, ...] = ()
     wake_at: datetime | None = None
     watch_pods: tuple[str, ...] = ()
+    only_tells: bool = False

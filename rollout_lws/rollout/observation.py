@@ -22,6 +22,19 @@ class Capabilities:
 
 
 @dataclass(frozen=True, slots=True)
+class RefusedWrite:
+    """A write of this Rollout that the API server does not carry out; it is tried again until it does.
+
+    ``what`` names verb and object ("create LeaderWorkerSet llama-canary"), ``error`` is the server's own words,
+    ``advice`` what a person can do ("" when nothing but waiting helps).
+    """
+
+    what: str
+    error: str
+    advice: str
+
+
+@dataclass(frozen=True, slots=True)
 class Observation:
     """The world as one Rollout sees it.
 
@@ -29,7 +42,8 @@ class Observation:
     the Rollout names, ``canary`` the LWS that carries this Rollout's canary label and name, both None when absent.
     ``remains`` are the objects that stand where a new canary would: StatefulSets, Services, Pods and LWS
     ControllerRevisions with the canary's name or its name label, and an LWS of that name which is not ours. ``history``
-    are the ControllerRevisions this Rollout keeps itself.
+    are the ControllerRevisions this Rollout keeps itself. ``refused`` is what stopped the last decision, None when it
+    was carried out.
     """
 
     now: datetime
@@ -42,3 +56,4 @@ class Observation:
     remains: tuple[NamedObject, ...] = ()
     batch_release: BatchRelease | None = None
     history: tuple[ControllerRevision, ...] = ()
+    refused: RefusedWrite | None = None

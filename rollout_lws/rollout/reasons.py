@@ -45,6 +45,7 @@ class Reason(StrEnum):
     APPROVAL_TIMEOUT = "ApprovalTimeout"
     CHURN = "GroupKeepsRestarting"
     SCALED_TO_ZERO = "ScaledToZero"
+    WRITE_REFUSED = "WriteRefused"
 
 
 class EventReason(StrEnum):

@@ -11,7 +11,6 @@ from rollout_lws.api import (
     ProgressingReason,
     RolloutStatus,
     Summary,
-    SummaryState,
     rollouts,
 )
 from rollout_lws.objects.merge import merge_patch
@@ -49,6 +48,25 @@ def finish(d: Draft) -> Decision:
         wake_at=d.wake_at,
         watch_pods=_watched(d),
     )
+
+
+def tell_refusal(d: Draft) -> Decision | None:
+    """Put a write that the API server refuses into the status, before it is tried again; None when it is told already.
+
+    Nothing else of the status is touched: what the refused decision would have recorded has not happened.
+    """
+    refused = d.o.refused
+    if refused is None:
+        return None
+    advice = refused.advice or "It is tried again by itself"
+    message = f"the API server refuses to {refused.what}: {refused.error.rstrip('. ')}. {advice}"
+    if any(each.reason == Reason.WRITE_REFUSED and each.message == message for each in d.status.conditions):
+        return None
+    d.stalled(Reason.WRITE_REFUSED, message)
+    if d.verdict is not None:
+        _conditions(d, d.verdict)
+        _summary(d, d.verdict)
+    return Decision(writes=tuple(_status_write(d)), notices=tuple(d.notices), only_tells=True)
 
 
 def _status_write(d: Draft) -> Iterable[Write]:
@@ -215,7 +233,8 @@ def _conditions(d: Draft, verdict: Verdict) -> None:
         if known[ConditionType.PROGRESSING.value].status == "True":
             before = d.o.rollout.status.finalising if d.o.rollout.status else None
             success = before is not None and before.reason in (Ending.SUCCESS.value, Ending.ROLLED_NATIVELY.value)
-            wanted[ConditionType.SUCCEEDED] = (success, "", "")
+            how = before.reason if before is not None else ProgressingReason.COMPLETED.value
+            wanted[ConditionType.SUCCEEDED] = (success, how, "")
     if d.o.rollout.metadata.deletion_timestamp is not None:
         wanted[ConditionType.TERMINATING] = (True, "InTerminating", verdict.message)
     for kind, (truth, word, message) in wanted.items():
@@ -283,8 +302,3 @@ def _going(d: Draft, group: Group) -> bool:
 
 def _accelerators(d: Draft, count: int) -> int:
     return d.version.accelerators * count if d.o.stable is not None else 0
-
-
-def unmanaged(d: Draft, reason: Reason, message: str) -> bool:
-    """The verdict for a Rollout that must not touch anything."""
-    return d.stalled(reason, message, SummaryState.STALLED)

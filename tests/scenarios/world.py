@@ -15,6 +15,8 @@ import msgspec
 
 from rollout_lws.api import crd, keys, rollouts
 from rollout_lws.api.resources import batch_releases
+from rollout_lws.controller.apply import Next, classify
+from rollout_lws.controller.failing import Failing
 from rollout_lws.controller.observe import observe
 from rollout_lws.controller.stored import StoredObject, StoredRollout, stored_object, stored_rollout
 from rollout_lws.errors import ApiError
@@ -108,11 +110,12 @@ class Stopped(Exception):
 
 
 class World:
-    """One cluster, one LWS ``llama``, one Rollout ``llama``, and the decision loop."""
+    """One cluster, one LWS ``llama``, one Rollout ``llama`` (or ``name``), and the decision loop."""
 
     LWS, ROLLOUT, RECORD = LEADER_WORKER_SETS, ROLLOUTS, batch_releases()
 
-    def __init__(self, options: Options | None = None) -> None:
+    def __init__(self, options: Options | None = None, name: str = NAME) -> None:
+        self.name = name
         loop = asyncio.get_running_loop()
         self.server = ApiServer(clock=lambda: ORIGIN.timestamp() + loop.time(), seed=7)
         for manifest in (lws_crd.manifest(), *crd.render()):
@@ -130,6 +133,10 @@ class World:
         self.running = False
         self.budget: int | None = None
         self.refuse: Callable[[Write], ApiError | None] = lambda _: None
+        self.failing: Failing[str] = Failing()
+        self._back_off = 0.0
+        self.sent: Write | None = None
+        self._asked_for: ApiError | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._scheduled = False
         self._waiters: set[asyncio.Future[None]] = set()
@@ -190,7 +197,7 @@ class World:
             self._timer.cancel()
             self._timer = None
         try:
-            seen = observe(self.view, KEYS, NAME, self.now)
+            seen = observe(self.view, KEYS, self.name, self.now, self.failing.of(self.name, self.now))
             if seen is None:
                 return
             self.decisions += 1
@@ -203,13 +210,14 @@ class World:
             self._announce()
             return
         except ApiError as error:
-            if error.code not in (404, 409, 429, 500):
-                self.errors.append(error)
-            asyncio.get_running_loop().call_later(0.005, self._wake)
+            self._failed(error)
             return
         except BaseException as error:
             self.errors.append(error)
             raise
+        if not decision.only_tells:
+            self.failing.forget(self.name)
+            self._back_off = 0.0
         for write in decision.labels:
             try:
                 carry_out(self.server, write)
@@ -221,7 +229,18 @@ class World:
             delay = max(0.0, (decision.wake_at - self.now).total_seconds())
             self._timer = asyncio.get_running_loop().call_later(delay + 1e-6, self._wake)
 
+    def _failed(self, error: ApiError) -> None:
+        """Tried again with back-off; a refusal that no story asked for is a bug."""
+        failure = classify(error, self.sent) if self.sent is not None else None
+        if failure is not None:
+            if failure.next is Next.REFUSED and error is not self._asked_for:
+                self.errors.append(error)
+            self.failing.note(self.name, failure, self.now)
+        self._back_off = min(max(0.005, self._back_off * 2), 30.0)
+        asyncio.get_running_loop().call_later(self._back_off, self._wake)
+
     def _send(self, write: Write) -> None:
+        self.sent = write
         if isinstance(write, Confirm):
             live = self.server.get(write.resource, write.namespace, write.name)
             if (live["metadata"]["uid"], live["metadata"]["generation"]) != (write.uid, write.generation):
@@ -231,9 +250,9 @@ class World:
             if self.budget == 0:
                 raise Stopped
             self.budget -= 1
-        refusal = self.refuse(write)
-        if refusal is not None:
-            raise refusal
+        self._asked_for = self.refuse(write)
+        if self._asked_for is not None:
+            raise self._asked_for
         carry_out(self.server, write)
         self.writes.append(write)
 
@@ -294,6 +313,11 @@ class World:
 
     # The world
 
+    @property
+    def true_conditions(self) -> dict[str, dict[str, Any]]:
+        """Conditions of status True, by type."""
+        return {each["type"]: each for each in self.status.get("conditions", ()) if each["status"] == "True"}
+
     def status_of(self, name: str) -> dict[str, Any]:
         found = self.get(ROLLOUTS, name) or {}
         return dict(found.get("status") or {})
@@ -312,7 +336,7 @@ class World:
 
     @property
     def rollout(self) -> dict[str, Any]:
-        found = self.get(ROLLOUTS, NAME)
+        found = self.get(ROLLOUTS, self.name)
         assert found is not None
         return found
 

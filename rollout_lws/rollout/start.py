@@ -77,6 +77,7 @@ def refuse(d: Draft, refusal: Refusal) -> bool:
 
 def _nothing_pending(d: Draft, stable: StableRecord) -> bool:
     if target_revision(d.stable) != stable.revision and d.status.observed_workload_generation != _generation(d):
+        d.confirm_leader_set("the revision that stable is said to have now")
         d.notice(
             EventReason.REVISION_RENAMED,
             f"LeaderWorkerSet calls the unchanged version {target_revision(d.stable)} instead of {stable.revision};"

@@ -43,7 +43,7 @@ async def test_a_canary_release_goes_through_its_steps_and_is_promoted(world: Wo
     await world.until_state("Healthy")
     await world.rest()
     assert_clean(world, "v2")
-    assert world.condition("Succeeded")["status"] == "True"
+    assert (world.condition("Succeeded")["status"], world.condition("Succeeded")["reason"]) == ("True", "Success")
     assert world.status["observedRolloutID"] == world.status["stable"]["revision"]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
+from rollout_lws.rollout.reasons import EventReason
 from tests.scenarios.invariants import always_serving, at_most_down
 from tests.scenarios.stories import CANARY, STEPS, assert_clean, at_rest, mid_promotion, waiting_for_approval
 from tests.scenarios.world import KEYS, NAME, World
@@ -24,7 +25,7 @@ async def test_an_abort_leaves_stable_untouched_and_the_version_waiting(world: W
     assert world.status["phase"] == "Aborted"
     assert world.condition("Stalled")["reason"] == "Aborted"
     assert "wrong prompts" in world.condition("Stalled")["message"]
-    assert world.condition("Succeeded")["status"] == "False"
+    assert (world.condition("Succeeded")["status"], world.condition("Succeeded")["reason"]) == ("False", "Aborted")
     assert world.status["lastAction"]["outcome"] == "Done"
     assert "requestedAction" not in world.status
     assert KEYS.aborted in world.lws["metadata"]["annotations"]
@@ -58,6 +59,24 @@ async def test_another_version_ends_an_abort(world: World) -> None:
     assert "aborted" not in world.status
 
 
+async def test_a_leader_set_seen_late_is_not_told_of_as_a_renamed_version(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await at_rest(world)
+    await waiting_for_approval(world)
+    world.request("Abort")
+    await world.until_state("Aborted")
+    await world.rest()
+    before = list(world.view.stateful_sets(NAME))
+    with monkeypatch.context() as late:
+        late.setattr(world.view, "stateful_sets", lambda _: before)
+        world.set_image("v1")
+        await world.sleep(1)
+    await world.until_state("Healthy")
+    await world.rest()
+    assert EventReason.REVISION_RENAMED not in [notice.reason for notice in world.notices]
+
+
 async def test_stables_template_restored_takes_the_release_back(world: World) -> None:
     await at_rest(world)
     before = world.leader_uids()
@@ -67,7 +86,7 @@ async def test_stables_template_restored_takes_the_release_back(world: World) ->
     await world.rest()
     assert_clean(world, "v1")
     assert world.leader_uids() == before
-    assert world.condition("Succeeded")["status"] == "False"
+    assert (world.condition("Succeeded")["status"], world.condition("Succeeded")["reason"]) == ("False", "Rollback")
     assert world.condition("Ready")["status"] == "True"
 
 

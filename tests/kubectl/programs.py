@@ -1,0 +1,127 @@
+"""Processes as an operator starts them, whose lines are remembered and can be waited for."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+ROLLOUT_LWS = str(Path(sys.executable).with_name("rollout-lws"))
+
+
+class Program:
+    """A running process: ``lines`` is all it has printed, stdout and stderr together."""
+
+    def __init__(self, name: str, process: asyncio.subprocess.Process, told: Callable[[str], None] | None) -> None:
+        self.name = name
+        self.lines: list[str] = []
+        self._process = process
+        self._told = told
+        self._waiters: set[asyncio.Future[None]] = set()
+        self._reading = asyncio.create_task(self._read())
+
+    @classmethod
+    async def start(
+        cls, *command: str, environment: dict[str, str] | None = None, told: Callable[[str], None] | None = None
+    ) -> Program:
+        """Start ``command``; ``told`` is called with each line as it comes."""
+        process = await asyncio.create_subprocess_exec(
+            *command,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            env=environment or dict(os.environ),
+            limit=1 << 22,
+        )
+        return cls(" ".join([Path(command[0]).name, *command[1:]]), process, told)
+
+    async def _read(self) -> None:
+        assert self._process.stdout is not None
+        async for line in self._process.stdout:
+            text = line.decode().rstrip("\n")
+            self.lines.append(text)
+            if self._told:
+                self._told(text)
+            self._wake()
+        self._wake()
+
+    def _wake(self) -> None:
+        for waiter in self._waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+        self._waiters.clear()
+
+    async def line(self, holds: Callable[[str], bool], after: int = 0, seconds: float = 30) -> str:
+        """The first line from number ``after`` on of which ``holds`` is true."""
+        try:
+            async with asyncio.timeout(seconds):
+                while True:
+                    for text in self.lines[after:]:
+                        if holds(text):
+                            return text
+                    assert not self._reading.done(), f"{self.name} has ended\n{self.output}"
+                    after = len(self.lines)
+                    waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+                    self._waiters.add(waiter)
+                    await waiter
+        except TimeoutError:
+            raise AssertionError(f"{self.name} did not print that line within {seconds} s\n{self.output}") from None
+
+    async def says(self, text: str) -> str:
+        """The first line that contains ``text``."""
+        return await self.line(lambda line: text in line)
+
+    @property
+    def output(self) -> str:
+        return "\n".join(self.lines)
+
+    async def kill(self) -> None:
+        """SIGKILL, and the end of it."""
+        with suppress(ProcessLookupError):
+            self._process.kill()
+        await self._end()
+
+    async def stop(self) -> int:
+        """SIGTERM; its exit code. One that does not end within 10 s is killed."""
+        with suppress(ProcessLookupError):
+            self._process.terminate()
+        try:
+            async with asyncio.timeout(10):
+                return await self._end()
+        except TimeoutError:
+            await self.kill()
+            raise AssertionError(f"{self.name} does not end on SIGTERM\n{self.output}") from None
+
+    async def _end(self) -> int:
+        code = await self._process.wait()
+        await asyncio.shield(self._reading)
+        return code
+
+
+class Programs:
+    """The processes of one test; their logs are printed at its end, which pytest shows when the test has failed."""
+
+    def __init__(self) -> None:
+        self._started: list[Program] = []
+
+    async def start(
+        self, *command: str, environment: dict[str, str] | None = None, told: Callable[[str], None] | None = None
+    ) -> Program:
+        program = await Program.start(*command, environment=environment, told=told)
+        self._started.append(program)
+        return program
+
+    async def close(self) -> None:
+        for program in reversed(self._started):
+            await program.kill()
+
+    def logs(self) -> Sequence[str]:
+        """The last lines of those that are ours."""
+        return [
+            f"=== {program.name}\n" + "\n".join(program.lines[-200:])
+            for program in self._started
+            if program.name.startswith("rollout-lws")
+        ]

@@ -20,7 +20,7 @@ _SUFFIX = "-canary"
 _NOT_COPIED = re.compile(
     r"^(kubectl\.kubernetes\.io/last-applied-configuration$"
     r"|argocd\.argoproj\.io/|(kustomize|helm)\.toolkit\.fluxcd\.io/|meta\.helm\.sh/|helm\.sh/"
-    r"|app\.kubernetes\.io/(managed-by|instance)$|config\.kubernetes\.io/"
+    r"|app\.kubernetes\.io/(managed-by|instance)$|config\.(kubernetes|k8s)\.io/|rollouts\.kruise\.io/"
     r"|kueue\.x-k8s\.io/(?!queue-name$|priority-class$))"
 )
 

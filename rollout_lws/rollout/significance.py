@@ -12,7 +12,7 @@ from rollout_lws.api import Phase, RolloutStatus
 from rollout_lws.rollout.reasons import Task
 
 #: Reasons of groups that are simply on their way.
-ON_THE_WAY = frozenset({"NotReady", "WorkersNotReady", "Terminating", "NotObserved"})
+ON_THE_WAY = frozenset({"NotReady", "WorkersNotReady", "WarmingUp", "Terminating", "NotObserved"})
 
 
 def of_rollout(status: RolloutStatus) -> dict[str, Any]:

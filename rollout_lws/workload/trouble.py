@@ -21,6 +21,9 @@ _NORMAL_WAITS = frozenset({"", "ContainerCreating", "PodInitializing"})
 CAPACITY_REASONS = frozenset({"Unschedulable"})
 QUOTA_REASONS = frozenset({"SchedulingGated"})
 
+#: Longest message: with the sentence around it, it must fit into a status field.
+TEXT_LIMIT = 1024
+
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
@@ -34,9 +37,9 @@ class Trouble:
 
 
 def troubles(facts: Facts, revision: str, now: datetime, minimum: float = 0) -> tuple[Trouble, ...]:
-    """The groups of ``revision`` that are not ready, worst first."""
+    """The groups of ``revision`` that are not ready, or not for ``minimum`` seconds yet, worst first."""
     found = [
-        _trouble(facts, group)
+        _trouble(facts, group, minimum)
         for group in groups(facts)
         if group.revision == revision and not group.ready(now, minimum)
     ]
@@ -47,11 +50,14 @@ def troubles(facts: Facts, revision: str, now: datetime, minimum: float = 0) -> 
                 name, "", "NotObserved", f"LeaderWorkerSet {name}: its controller has not acted on the last change", 1
             )
         )
-    return tuple(sorted(found, key=lambda trouble: (-trouble.severity, trouble.group)))
+    return tuple(sorted(found, key=lambda trouble: -trouble.severity))
 
 
-def _trouble(facts: Facts, group: Group) -> Trouble:
+def _trouble(facts: Facts, group: Group, minimum: float) -> Trouble:
     name = facts.lws.metadata.name
+    if group.ready_since is not None:
+        message = f"group {group.index} is ready since {group.ready_since:%H:%M:%S} UTC and counts after {minimum:g} s"
+        return Trouble(name, group.index, "WarmingUp", message, 0)
     pods = [pod for pod in facts.pods if pod.group_index == group.index and not pod.is_leader]
     worst = max((_pod_trouble(pod) for pod in [group.leader, *pods]), key=lambda found: found[0])
     severity, reason, message = worst
@@ -63,6 +69,8 @@ def _trouble(facts: Facts, group: Group) -> Trouble:
         elif group.workers is not None and size > 1:
             ready = group.workers.status.available_replicas
             severity, reason, message = 1, "WorkersNotReady", f"{ready} of {size - 1} workers are ready"
+    if len(message) > TEXT_LIMIT:
+        message = message[: TEXT_LIMIT - 1] + "…"
     return Trouble(name, group.index, reason, message, severity)
 
 
@@ -79,7 +87,8 @@ def _pod_trouble(pod: Pod) -> tuple[int, str, str]:
         if condition.type == "PodScheduled" and condition.status == "False":
             return 2, condition.reason, f"{called} is not scheduled: {condition.message or condition.reason}"
     if pod.status.phase == "Failed":
-        return 4, pod.status.reason or "Failed", f"{called} failed: {pod.status.message or pod.status.reason}"
+        why = pod.status.message or pod.status.reason
+        return 4, pod.status.reason or "Failed", f"{called} failed" + (f": {why}" if why else "")
     if pod.ready_since is not None:
         return 0, "", ""
     restarted = sum(status.restart_count for status in pod.status.container_statuses)

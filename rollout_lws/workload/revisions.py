@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from rollout_lws.api.resources import Keys
-from rollout_lws.objects.resources import CONTROLLER_REVISIONS, LWS_REVISION, STATEFUL_SETS
+from rollout_lws.objects.resources import CONTROLLER_REVISIONS, LWS_REVISION
 from rollout_lws.objects.workloads import ControllerRevision
 from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.template import Version, version_of_members
@@ -115,9 +115,3 @@ def surplus_history(history: tuple[ControllerRevision, ...], keys: Keys, stable_
     """Stored versions beyond the limit, oldest release first; never the stable one."""
     by_age = sorted(history, key=lambda each: each.revision, reverse=True)
     return [each for each in by_age[HISTORY_LIMIT:] if each.metadata.annotations.get(keys.template_hash) != stable_hash]
-
-
-def is_leader_set_record(record: ControllerRevision) -> bool:
-    """Whether a ControllerRevision belongs to a StatefulSet; LWS's own and the StatefulSet's carry the same label."""
-    owner = record.metadata.controller
-    return owner is not None and owner.kind == STATEFUL_SETS.kind

@@ -42,15 +42,6 @@ class Version:
         return int(self.members["leaderWorkerTemplate"].get("size") or 1)
 
     @property
-    def images(self) -> dict[str, str]:
-        """Image by "role/container", leader first."""
-        found: dict[str, str] = {}
-        for role, template in _templates(self.members):
-            for container in template.get("spec", {}).get("containers", ()):
-                found[f"{role}/{container.get('name', '')}"] = container.get("image", "")
-        return found
-
-    @property
     def accelerators(self) -> int:
         """Accelerators a group takes (extended resources whose name ends in gpu, tpu or npu), from the limits."""
         members = self.members

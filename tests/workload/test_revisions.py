@@ -1,0 +1,151 @@
+"""Revisions: what LWS has acted on, what a recreated group would carry, and the versions that are remembered."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rollout_lws.workload.revisions import (
+    HISTORY_LIMIT,
+    current_revision,
+    history_body,
+    history_name,
+    leaders_revisions,
+    lws_revision,
+    observed,
+    recorded_version,
+    set_is_settled,
+    surplus_history,
+    target_revision,
+)
+from rollout_lws.workload.template import version_of_members
+from tests.workload.build import KEYS, NEW, OLD, WORKER, facts, leader_set, lws, pod, revision_record
+
+OWNER = {"apiVersion": "a/v1", "kind": "Rollout", "name": "llama", "uid": "u", "controller": True}
+MEMBERS = {
+    "leaderWorkerTemplate": {"size": 2, "workerTemplate": WORKER},
+    "networkConfig": {"subdomainPolicy": "Shared"},
+}
+
+
+@pytest.mark.parametrize(
+    ("workload", "leaders", "seen"),
+    [
+        (lws(), leader_set(), True),
+        (lws(observed=2), leader_set(), False),
+        (lws(observed=4), leader_set(), True),
+        (lws(observed=None), leader_set(), False),
+        (lws(), leader_set(observed=4), False),
+        (lws(), leader_set(observed=6), True),
+        (lws(), None, False),
+    ],
+)
+def test_a_change_is_observed_once_both_controllers_have_acted_on_it(workload: Any, leaders: Any, seen: bool) -> None:
+    assert observed(facts(workload, leader_set=leaders)) is seen
+
+
+@pytest.mark.parametrize(
+    ("leaders", "parts", "current"),
+    [
+        # The StatefulSet's own record of the name says which of LWS's revisions it stands for.
+        ((), {"leader_set": leader_set(NEW, current="set-old", update="set-new")}, OLD),
+        ((), {"leader_set": leader_set(NEW, current="set-new", update="set-new")}, NEW),
+        # Without that record a leader made from it does,
+        (
+            (pod(0, labels={"controller-revision-hash": "set-old"}), pod(1, revision=NEW)),
+            {"leader_set": leader_set(NEW, current="set-old", update="set-new"), "set_revisions": ()},
+            OLD,
+        ),
+        # and without either a set that holds one version only.
+        ((), {"leader_set": leader_set(NEW, current="set-new", update="set-new"), "set_revisions": ()}, NEW),
+        ((), {"leader_set": leader_set(NEW, current="set-old", update="set-new"), "set_revisions": ()}, ""),
+        ((), {"leader_set": leader_set(NEW, current="", update=""), "set_revisions": ()}, ""),
+        ((), {"leader_set": None}, ""),
+    ],
+)
+def test_what_a_recreated_group_comes_back_with(leaders: Any, parts: dict[str, Any], current: str) -> None:
+    assert current_revision(facts(lws(), *leaders, **parts)) == current
+
+
+@pytest.mark.parametrize(
+    ("current", "update", "settled"), [("a", "a", True), ("a", "b", False), ("", "", False), ("", "a", False)]
+)
+def test_a_set_is_settled_when_it_holds_one_version(current: str, update: str, settled: bool) -> None:
+    assert set_is_settled(facts(lws(), leader_set=leader_set(current=current, update=update))) is settled
+
+
+def test_without_a_leader_set_nothing_is_settled_or_aimed_at() -> None:
+    nothing = facts(lws(), leader_set=None)
+    assert not set_is_settled(nothing)
+    assert target_revision(nothing) == ""
+
+
+def test_the_target_is_the_revision_that_lws_gave_the_leader_set() -> None:
+    assert target_revision(facts(lws(), pod(0, revision=OLD), leader_set=leader_set(NEW))) == NEW
+
+
+def test_groups_on_their_way_out_still_count_as_a_version_that_exists() -> None:
+    assert leaders_revisions(facts(lws(), pod(0), pod(1, revision=NEW, terminating=True))) == {OLD, NEW}
+
+
+def test_of_several_records_of_a_revision_the_last_one_that_stays_is_taken() -> None:
+    first, last = revision_record("a", OLD, 1), revision_record("b", OLD, 5)
+    going, other = revision_record("c", OLD, 7, terminating=True), revision_record("d", NEW, 9)
+    known = facts(lws(), revisions=(first, last, going, other))
+    assert lws_revision(known, OLD) is last
+    assert lws_revision(known, "unheard-of") is None
+    assert lws_revision(facts(lws(), revisions=(going,)), OLD) is None
+
+
+def test_the_record_of_lws_holds_the_version_without_its_patch_markers() -> None:
+    data = {"spec": {name: {"$patch": "replace", **member} for name, member in MEMBERS.items()}}
+    assert recorded_version(revision_record("a", OLD, data=data)) == version_of_members(MEMBERS)
+
+
+@pytest.mark.parametrize("data", [{}, [], "x", 7, {"spec": None}, {"spec": []}, {"spec": {"template": {}}}])
+def test_a_record_of_another_shape_holds_no_version(data: Any) -> None:
+    assert recorded_version(revision_record("a", OLD, data=data)) is None
+
+
+def test_a_remembered_version_is_read_back_as_it_was() -> None:
+    version = version_of_members(MEMBERS)
+    made = history_body(version, KEYS, rollout="llama", namespace="prod", owner=OWNER, number=4, revision=OLD)
+    assert made["metadata"] == {
+        "name": f"llama-{version.template_hash}",
+        "namespace": "prod",
+        "labels": {"rollouts.kruise.io/history": "llama"},
+        "annotations": {
+            "rollouts.kruise.io/template-hash": version.template_hash,
+            "rollouts.kruise.io/revision": OLD,
+        },
+        "ownerReferences": [OWNER],
+    }
+    assert (made["apiVersion"], made["kind"], made["revision"]) == ("apps/v1", "ControllerRevision", 4)
+    assert recorded_version(revision_record("a", OLD, data=made["data"])) == version
+
+
+def test_each_version_of_a_rollout_has_its_own_name() -> None:
+    assert history_name("llama", "0123456789") == "llama-0123456789"
+
+
+def remembered(*numbers: int) -> tuple[Any, ...]:
+    return tuple(
+        revision_record(f"r{number}", "", number, **{KEYS.template_hash: f"hash{number}"}) for number in numbers
+    )
+
+
+@pytest.mark.parametrize(
+    ("numbers", "stable", "surplus"),
+    [
+        (range(1, 1), "hash1", []),
+        (range(1, HISTORY_LIMIT + 1), "hash1", []),
+        (range(1, HISTORY_LIMIT + 2), "hash11", ["r1"]),
+        (range(1, HISTORY_LIMIT + 2), "hash1", []),
+        (range(1, HISTORY_LIMIT + 4), "hash2", ["r1", "r3"]),
+        (range(HISTORY_LIMIT + 3, 0, -1), "none", ["r1", "r2", "r3"]),
+    ],
+)
+def test_ten_versions_are_kept_and_the_stable_one_always(numbers: Any, stable: str, surplus: list[str]) -> None:
+    found = surplus_history(remembered(*numbers), KEYS, stable)
+    assert sorted(each.metadata.name for each in found) == surplus

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rollout_lws.api import ActionType, LastAction, Phase, RequestedAction
+from rollout_lws.api import ActionType, LastAction, Phase, RequestedAction, StepState
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import Ending, EventReason, Task
 
 #: Outcomes that ``lastAction`` may have.
 DONE, REFUSED = "Done", "Refused"
+PROMOTED_ALREADY = "already promoted: undo it by applying the template of the version before"
 
 
 def act(d: Draft) -> None:
@@ -28,6 +29,27 @@ def act(d: Draft) -> None:
     refusal = _unbound(d, request) or _HANDLERS[request.type](d, request)
     if refusal is _LATER:
         return
+    _file(d, request, refusal)
+
+
+def promoted_in_full(d: Draft) -> None:
+    """File the request for everything at once, now that it is acted on."""
+    request = d.status.requested_action
+    if d.promote_full and request is not None:
+        _file(d, request, "")
+
+
+def too_late_to_abort(d: Draft) -> None:
+    """The abort that was just granted cannot be: what is renewed already has to be finished."""
+    last = d.status.last_action
+    if d.abort_reason is None or last is None:
+        return
+    d.abort_reason = None
+    d.set(last_action=last.model_copy(update={"outcome": REFUSED, "message": PROMOTED_ALREADY}))
+    d.notice(EventReason.ACTION_REFUSED, f"{last.type} was refused: {PROMOTED_ALREADY}", warning=True)
+
+
+def _file(d: Draft, request: RequestedAction, refusal: str) -> None:
     outcome = REFUSED if refusal else DONE
     fields = request.model_dump(exclude_none=True)
     d.set(
@@ -62,7 +84,8 @@ def _approve(d: Draft, _: RequestedAction) -> str:
         return "no release waits for approval"
     if d.status.step is None or d.status.step.paused_at is None:
         return f"step {d.sub.current_step_index} does not wait for approval yet"
-    d.approved = True
+    # Kept in the status, because the step may be left only later (paused, refused, a group that is not ready again).
+    d.set_sub(current_step_state=StepState.STEP_READY)
     return ""
 
 
@@ -82,11 +105,16 @@ def _abort(d: Draft, request: RequestedAction) -> str:
         return "no release is on"
     ending = d.status.finalising
     if ending is not None and ending.reason == Ending.SUCCESS.value and ending.task == Task.CLEAN_UP.value:
-        return "already promoted: use undo"
+        return PROMOTED_ALREADY
     if ending is not None and ending.reason not in (Ending.SUCCESS.value, Ending.CONTINUOUS.value):
         return "" if ending.reason == Ending.ABORTED.value else "the release is going back already"
     if d.replicas == 0:
-        return "the LeaderWorkerSet has 0 groups: the new version is stable already, use undo"
+        return f"the LeaderWorkerSet has 0 groups, so the new version needs no release; {PROMOTED_ALREADY}"
+    if d.contested:
+        return (
+            f"the hold of LeaderWorkerSet {d.stable.lws.metadata.name} is not kept now, it rolls by itself: restore the"
+            " stable template to go back"
+        )
     d.abort_reason = request.reason or (f"aborted by {request.by}" if request.by else "aborted by request")
     return ""
 
@@ -108,10 +136,9 @@ def _retry(d: Draft, request: RequestedAction) -> str:
 def _promote_full(d: Draft, _: RequestedAction) -> str:
     if not _in_steps(d):
         return "no release is in its steps"
+    # The step machine acts on it once the batch is ready, and files it then.
     d.promote_full = True
-    # It acts once the batch is ready, and until then it stays requested.
-    paused_at = d.status.step.paused_at if d.status.step else None
-    return "" if paused_at is not None else _LATER
+    return _LATER
 
 
 def _pause(d: Draft, _: RequestedAction) -> str:

@@ -26,6 +26,7 @@ from rollout_lws.release.canary import remove
 from rollout_lws.release.record import dismiss, owner_reference
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import EventReason, Reason
+from rollout_lws.rollout.refusals import invalid_spec
 from rollout_lws.workload.groups import groups
 from rollout_lws.workload.hold import HOLD, borrowed, hold
 from rollout_lws.workload.revisions import (
@@ -143,6 +144,9 @@ def _adopted(d: Draft, stable: Version, revision: str) -> bool:
             current_step_state=StepState.COMPLETED,
         ),
     )
+    refusal = invalid_spec(d)
+    if refusal is not None:
+        return d.stalled(refusal.reason, refusal.message)
     d.notice(EventReason.ADOPTED, f"LeaderWorkerSet {lws.metadata.name} is held at revision {revision}")
     # The answer to the hold starts the next reconcile, which judges what is pending.
     return d.ready(Reason.HEALTHY, SummaryState.HEALTHY) if d.version.template_hash == stable.template_hash else False

@@ -28,6 +28,8 @@ def decide(observation: Observation) -> Decision:
 
 def _rules(d: Draft) -> bool:
     refusal = cannot_manage(d)
+    if d.status.phase is None:
+        d.set(phase=Phase.INITIAL)
     if leaving.deleting(d):
         return leaving.leave(d, Ending.DELETED)
     if d.o.rollout.spec.disabled:
@@ -42,8 +44,8 @@ def _rules(d: Draft) -> bool:
         return True
     if adoption.adopt(d):
         return True
-    actions.act(d)
     guard.keep_hold(d)
+    actions.act(d)
     if d.contested and _contested(d):
         return True
     return _release(d)

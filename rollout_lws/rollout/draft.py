@@ -61,7 +61,6 @@ class Draft:
         self.contested = False
         self.skip_status = False
         self.status_first = False
-        self.approved = False
         self.opening: tuple[int, ...] = ()
         self.promote_full = False
         self.abort_reason: str | None = None

@@ -22,6 +22,7 @@ from rollout_lws.release.batches import batch, wanted_groups
 from rollout_lws.release.canary import remove
 from rollout_lws.release.promotion import Renewal
 from rollout_lws.release.record import dismiss
+from rollout_lws.rollout import actions
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.health import deadline_passed
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason, Task
@@ -98,7 +99,7 @@ def _promote(d: Draft) -> bool:
         _tell_way_back(d, *turned)
         d.set_task(Task.GO_BACK, turned[0])
         return False
-    d.abort_reason = None
+    actions.too_late_to_abort(d)
     d.set_sub(finalising_step=FinalisingStep.RESUME_WORKLOAD)
     _follow_canary(d)
     turn = renewal.promote(revision, may_open=not d.paused and not _worn(d))
@@ -131,6 +132,9 @@ def _past_return(d: Draft, renewal: Renewal) -> bool:
 
 def _follow_canary(d: Draft) -> None:
     """The canary keeps the groups it had at its last step; its batch is judged for the record."""
+    if d.o.rollout.spec.strategy.canary is None:
+        # Edited meanwhile to a strategy that cannot be started; what was begun by the old one is finished.
+        return
     wanted = wanted_groups(d.strategy.steps, min(d.sub.current_step_index, len(d.strategy.steps)), d.replicas)
     d.batch = batch(d.canary_groups, wanted, d.strategy.failure_threshold, d.now, d.minimum)
 

@@ -33,6 +33,7 @@ class Reason(StrEnum):
     SECOND_ROLLOUT = "SecondRollout"
     HASH_IDENTITY = "HashIdentity"
     LWS_TOO_OLD = "LeaderWorkerSetTooOld"
+    NAME_TOO_LONG = "NameTooLong"
     INVALID_SPEC = "InvalidSpec"
     CLAIMS_CHANGED = "VolumeClaimTemplatesChanged"
     UNSAFE_PENDING = "UnsafePending"

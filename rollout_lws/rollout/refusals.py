@@ -18,6 +18,9 @@ from rollout_lws.workload.canary import canary_name
 from rollout_lws.workload.revisions import lws_revision, recorded_version
 from rollout_lws.workload.template import Version
 
+#: Longest value of a label.
+NAME_LIMIT = 63
+
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
@@ -33,6 +36,17 @@ def wrong_kind(d: Draft) -> Refusal | None:
         Reason.WRONG_WORKLOAD_KIND,
         f"spec.workloadRef names {ref.api_version} {ref.kind}; only {LEADER_WORKER_SETS.api_version}"
         f" {LEADER_WORKER_SETS.kind} can be released: correct apiVersion and kind",
+    )
+
+
+def long_name(d: Draft) -> Refusal | None:
+    """The Rollout's name is the value of a label on the versions that it remembers."""
+    name = d.o.rollout.metadata.name
+    if len(name) <= NAME_LIMIT:
+        return None
+    return Refusal(
+        Reason.NAME_TOO_LONG,
+        f"the Rollout's name has {len(name)} characters: make it anew with a name of at most {NAME_LIMIT}",
     )
 
 
@@ -83,7 +97,14 @@ def too_old(d: Draft) -> Refusal | None:
     )
 
 
-_MANAGE: tuple[Callable[[Draft], Refusal | None], ...] = (wrong_kind, second_rollout, owned, hash_identity, too_old)
+_MANAGE: tuple[Callable[[Draft], Refusal | None], ...] = (
+    wrong_kind,
+    long_name,
+    second_rollout,
+    owned,
+    hash_identity,
+    too_old,
+)
 
 
 def cannot_manage(d: Draft) -> Refusal | None:

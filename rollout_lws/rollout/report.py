@@ -34,7 +34,7 @@ def finish(d: Draft) -> Decision:
     releasing = d.status.phase == Phase.PROGRESSING
     if d.o.stable is not None and d.status.stable is not None:
         _count(d)
-        if releasing:
+        if releasing and d.o.rollout.spec.strategy.canary is not None:
             _record(d)
             _label(d)
     if d.verdict is not None and not d.skip_status:

@@ -13,7 +13,7 @@ from rollout_lws.release.batches import Batch, batch, is_last_full, wanted_group
 from rollout_lws.release.canary import remove, scale
 from rollout_lws.release.record import dismiss, owner_reference
 from rollout_lws.release.turn import Turn
-from rollout_lws.rollout import finalising
+from rollout_lws.rollout import actions, finalising
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.health import churning, deadline_passed, waits_for_capacity
 from rollout_lws.rollout.plan import next_index, plan_hash, resumed_index
@@ -108,7 +108,6 @@ def _jump(d: Draft) -> None:
     if asked > index and not _judge(d).enough:
         return
     d.notice(EventReason.STEP_LEFT, f"jump from step {index} to step {asked}")
-    d.approved = False
     _enter(d, asked)
 
 
@@ -140,7 +139,7 @@ def _advance(d: Draft) -> bool:
         if not (judged.enough and turn.done):
             d.take(turn)
             return _loading(d, judged, turn)
-        approved = d.approved or (
+        approved = (
             d.sub.current_step_state == StepState.STEP_READY
             and d.status.step is not None
             and d.status.step.paused_at is not None
@@ -155,12 +154,12 @@ def _advance(d: Draft) -> bool:
         if not (d.promote_full or approved or _pause_over(d, step, index)):
             return _waiting(d, step, index)
         if d.promote_full or index == len(steps):
+            actions.promoted_in_full(d)
             d.set_sub(current_step_state=StepState.COMPLETED)
             d.notice(EventReason.PROMOTING, f"step {index} done: the stable LeaderWorkerSet is renewed")
             d.begin_finalising(Ending.SUCCESS, Task.PROMOTE)
             return finalising.run(d)
         d.notice(EventReason.STEP_LEFT, f"step {index} done, step {index + 1} begins")
-        d.approved = False
         _enter(d, index + 1)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hmac
 import secrets
+from contextlib import suppress
 from typing import Any
 
 from aiohttp import web
@@ -92,10 +93,12 @@ class Server:
         async with self.gate.watch(request) as lines:
             response = web.StreamResponse(headers={"content-type": "application/json"})
             response.enable_chunked_encoding()
-            await response.prepare(http)
-            async for line in lines:
-                await response.write(line)
-            await response.write_eof()
+            # A client may leave at any moment, and that is no error of anybody's.
+            with suppress(ConnectionResetError):
+                await response.prepare(http)
+                async for line in lines:
+                    await response.write(line)
+                await response.write_eof()
             return response
 
 

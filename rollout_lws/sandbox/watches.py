@@ -43,26 +43,31 @@ class Watch:
 
     async def lines(self) -> AsyncGenerator[bytes, None]:
         """One JSON event a line, until the time is over or the watch is cut."""
-        loop = asyncio.get_running_loop()
-        end = loop.time() + self._life
-        bookmark = loop.time() + BOOKMARK_SECONDS
+        now = asyncio.get_running_loop().time()
+        end, bookmark = now + self._life, now + BOOKMARK_SECONDS
         while True:
             while self._pending:
                 yield self._pending.popleft()
             if self._cut or self._failed:
                 return
-            now = loop.time()
-            if self._bookmarks and now >= min(bookmark, end):
-                yield self._bookmark()
-                bookmark = now + BOOKMARK_SECONDS
-            if now >= end:
-                return
-            self._wake.clear()
-            try:
-                async with asyncio.timeout_at(min(end, bookmark) if self._bookmarks else end):
-                    await self._wake.wait()
-            except TimeoutError:
+            # A timer may fire a little before its time; that it fired is what counts, else it would be set again.
+            deadline = min(end, bookmark) if self._bookmarks else end
+            if await self._woken_before(deadline):
                 continue
+            if self._bookmarks:
+                yield self._bookmark()
+                bookmark = deadline + BOOKMARK_SECONDS
+            if deadline == end:
+                return
+
+    async def _woken_before(self, deadline: float) -> bool:
+        self._wake.clear()
+        try:
+            async with asyncio.timeout_at(deadline):
+                await self._wake.wait()
+        except TimeoutError:
+            return False
+        return True
 
     def cut(self) -> None:
         """End the stream after what is pending."""

@@ -124,6 +124,20 @@ async def test_stopping_ends_the_watches(lws_server: ApiServer) -> None:
         assert await answer.content.readline() == b""
 
 
+async def test_a_client_that_leaves_its_watch_is_no_error(
+    served: Server, client: aiohttp.ClientSession, lws_server: ApiServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with client.get(f"{MAPS}?watch=true") as answer:
+        assert answer.status == 200
+        lws_server.create(CONFIG_MAPS, config_map())
+        answer.close()
+    served.gate.faults.cut_watches()
+    async with client.get(MAPS) as answer:
+        assert answer.status == 200
+    await served.stop()
+    assert [record.message for record in caplog.records if record.levelname == "ERROR"] == []
+
+
 async def test_a_lost_answer_is_a_closed_connection(served: Server, client: aiohttp.ClientSession) -> None:
     served.gate.faults.add(Effect(lost=True))
     with pytest.raises(aiohttp.ClientError):

@@ -22,6 +22,7 @@ _CAPACITY = (
 )
 _WORKLOAD = "self.apiVersion == 'leaderworkerset.x-k8s.io/v1' && self.kind == 'LeaderWorkerSet'"
 _APPROVAL = "!has(self.duration) || !has(self.approvalTimeoutSeconds)"
+_NAME = "size(self.metadata.name) <= 63"
 
 
 def render(group: str = DEFAULT_GROUP) -> list[dict[str, Any]]:
@@ -59,7 +60,10 @@ def _rollout(resource: Resource) -> dict[str, Any]:
         _column("MESSAGE", ".status.message", "What is waited for", wide=True),
         _column("AGE", ".metadata.creationTimestamp", "Age", kind="date"),
     ]
-    return _definition(resource, "Progressive delivery of one LeaderWorkerSet.", spec, status, columns, ["lwsro"])
+    definition = _definition(resource, "Progressive delivery of one LeaderWorkerSet.", spec, status, columns, ["lwsro"])
+    root = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    _rule(root, _NAME, "the name may have at most 63 characters: objects of a release carry it as a label")
+    return definition
 
 
 def _batch_release(resource: Resource) -> dict[str, Any]:
@@ -87,11 +91,11 @@ def _definition(
         "type": "object",
         "required": ["spec"],
         "properties": {
-            "apiVersion": {"type": "string"},
-            "kind": {"type": "string"},
-            "metadata": {"type": "object"},
-            "spec": spec,
-            "status": status,
+            "apiVersion": {"description": f"Always {resource.api_version}.", "type": "string"},
+            "kind": {"description": f"Always {resource.kind}.", "type": "string"},
+            "metadata": {"description": "Standard metadata.", "type": "object"},
+            "spec": {"description": "What is wanted.", **spec},
+            "status": {"description": "What is there.", **status},
         },
     }
     names = {

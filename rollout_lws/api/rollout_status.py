@@ -129,7 +129,7 @@ class StepRecord(Model):
     """Most groups that were ready in it."""
     best_ready_at: MicroTime | None = None
     """When that was reached; the deadline runs from here."""
-    reopened: dict[str, int] | None = None
+    reopened: Annotated[dict[str, int], Field(max_length=10_000)] | None = None
     """Windows opened by ordinal of the group."""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-_PERCENT = re.compile(r"^(\d{1,3})%$")
+_PERCENT = re.compile(r"([0-9]{1,3})%")
 
 
 def scaled(value: int | str, total: int, *, up: bool = True) -> int:
@@ -14,7 +14,7 @@ def scaled(value: int | str, total: int, *, up: bool = True) -> int:
     """
     if isinstance(value, int):
         return value
-    match = _PERCENT.match(value)
+    match = _PERCENT.fullmatch(value)
     if match is None:
         raise ValueError(f"{value!r} is neither a whole number nor a percentage like 25%")
     hundredths = int(match.group(1)) * total

@@ -35,6 +35,9 @@ def _convert(schema: Mapping[str, Any], definitions: Mapping[str, Any], path: tu
     if "anyOf" in schema:
         return _union(schema, definitions, path)
     converted: dict[str, Any] = {key: schema[key] for key in _KEPT if key in schema}
+    if "enum" in schema:
+        # A list of its own each time, or YAML would write it once with an anchor and refer to it.
+        converted["enum"] = list(schema["enum"])
     if "const" in schema:
         converted["enum"] = [schema["const"]]
     kind = schema.get("type")
@@ -67,7 +70,8 @@ def _object(schema: Mapping[str, Any], definitions: Mapping[str, Any], path: tup
         return {"properties": properties} | ({"required": required} if required else {})
     values = schema.get("additionalProperties")
     if isinstance(values, Mapping):
-        return {"additionalProperties": _convert(values, definitions, (*path, "{}")), "maxProperties": ITEMS_LIMIT}
+        limit = schema.get("maxProperties", ITEMS_LIMIT)
+        return {"additionalProperties": _convert(values, definitions, (*path, "{}")), "maxProperties": limit}
     return {"x-kubernetes-preserve-unknown-fields": True}
 
 

@@ -1,0 +1,228 @@
+"""What an API server refuses of a Rollout when it is applied, and the words that a person then reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from rollout_lws.api import batch_releases, crd, rollouts
+from rollout_lws.errors import ApiError
+from rollout_lws.objects.resources import CUSTOM_RESOURCE_DEFINITIONS
+from rollout_lws.sandbox.apiserver import ApiServer
+
+REF = {"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", "name": "llama"}
+STEPS = [{"replicas": 1}]
+
+
+@pytest.fixture(scope="module")
+def installed() -> ApiServer:
+    server = ApiServer(lambda: 1_767_225_600.0, seed=7)
+    for manifest in crd.render():
+        server.create(CUSTOM_RESOURCE_DEFINITIONS, manifest)
+    return server
+
+
+@pytest.fixture
+def server(installed: ApiServer) -> Iterator[ApiServer]:
+    yield installed
+    for resource in (rollouts(), batch_releases()):
+        for each in installed.list(resource):
+            installed.delete(resource, "default", each["metadata"]["name"])
+
+
+def rollout(strategy: Any = None, *, name: str = "llama", ref: Any = None) -> dict[str, Any]:
+    spec = {
+        "workloadRef": {**REF, **(ref or {})},
+        "strategy": {"canary": {"steps": STEPS}} if strategy is None else strategy,
+    }
+    return {"metadata": {"name": name, "namespace": "default"}, "spec": spec}
+
+
+def canary(**members: Any) -> dict[str, Any]:
+    return {"canary": {"steps": STEPS, **members}}
+
+
+def step(**members: Any) -> dict[str, Any]:
+    return {"canary": {"steps": [{"replicas": 1, **members}]}}
+
+
+_GOOD: dict[str, Any] = {
+    "the smallest": canary(),
+    "a count": step(replicas=1_000_000),
+    "one per cent": step(replicas="1%"),
+    "all": step(replicas="100%"),
+    "no traffic at first": step(traffic="0%"),
+    "traffic in proportion": step(traffic="auto"),
+    "an approval": step(pause={}),
+    "an approval in time": step(pause={"approvalTimeoutSeconds": 60}),
+    "no pause": step(pause={"duration": 0}),
+    "an extra workload, said twice": canary(capacity="ExtraWorkload", enableExtraWorkloadForCanary=True),
+    "in place, said twice": canary(capacity="InPlace", enableExtraWorkloadForCanary=False),
+    "surge, said twice": canary(capacity="Surge", enableExtraWorkloadForCanary=False),
+    "only Kruise's word": canary(enableExtraWorkloadForCanary=False),
+    "only our word": canary(capacity="InPlace"),
+    "blue-green": {"blueGreen": {"steps": [{"replicas": "100%"}]}},
+    "fifty steps": {"canary": {"steps": [{"replicas": number} for number in range(1, 51)]}},
+    "a threshold": canary(failureThreshold="0%"),
+    "deadlines": {
+        **canary(),
+        "progressDeadlineSeconds": 1,
+        "capacityDeadlineSeconds": 600,
+        "minReadySeconds": 0,
+        "onFailure": "Abort",
+    },
+}
+
+
+@pytest.mark.parametrize("strategy", _GOOD.values(), ids=_GOOD)
+def test_what_makes_sense_is_accepted_and_comes_back_as_written(server: ApiServer, strategy: Any) -> None:
+    made = server.create(rollouts(), rollout(strategy))
+    assert made["spec"] == rollout(strategy)["spec"]
+
+
+STRATEGY, CANARY = "spec.strategy", "spec.strategy.canary"
+ONE = f'{STRATEGY}: Invalid value: "object": exactly one of canary and blueGreen must be set'
+MORE = f'{CANARY}.steps[0]: Invalid value: "object": replicas must be more than 0'
+REPLICAS = f"{CANARY}.steps[0].replicas in body should"
+TWICE = f'{CANARY}: Invalid value: "object": capacity contradicts enableExtraWorkloadForCanary: remove the latter'
+PERCENT = "match '^(100|[1-9]?[0-9])%$'"
+
+_BAD: dict[str, tuple[Any, str]] = {
+    "no style": ({}, ONE),
+    "two styles": ({"canary": {"steps": STEPS}, "blueGreen": {"steps": STEPS}}, ONE),
+    "no steps": (canary(steps=[]), f"{CANARY}.steps in body should have at least 1 items"),
+    "steps forgotten": ({"canary": {}}, f"{CANARY}.steps: Required value"),
+    "fifty-one steps": (canary(steps=STEPS * 51), f"{CANARY}.steps: Too many: 51: must have at most 50 items"),
+    "a step of nothing": (step(replicas=0), MORE),
+    "a step of no per cent": (step(replicas="0%"), MORE),
+    "a blue-green step of nothing": (
+        {"blueGreen": {"steps": [{"replicas": 0}]}},
+        f'{STRATEGY}.blueGreen.steps[0]: Invalid value: "object": replicas must be more than 0',
+    ),
+    "a negative step": (step(replicas=-1), f"{REPLICAS} be greater than or equal to 0"),
+    "more than any LWS has": (step(replicas=1_000_001), f"{REPLICAS} be less than or equal to 1000000"),
+    "more than all": (step(replicas="101%"), f"{REPLICAS} {PERCENT}"),
+    "a count in quotes": (step(replicas="2"), f"{REPLICAS} {PERCENT}"),
+    "a share with a leading zero": (step(replicas="020%"), f"{REPLICAS} {PERCENT}"),
+    "a step without replicas": (canary(steps=[{"pause": {}}]), f"{CANARY}.steps[0].replicas: Required value"),
+    "half a group": (step(replicas=0.5), "must be of type integer,string"),
+    "traffic without a sign": (step(traffic="20"), "steps[0].traffic in body should match"),
+    "traffic as a number": (step(traffic=20), "steps[0].traffic in body must be of type string"),
+    "a pause both ways": (
+        step(pause={"duration": 60, "approvalTimeoutSeconds": 60}),
+        f'{CANARY}.steps[0].pause: Invalid value: "object": approvalTimeoutSeconds needs a pause without duration',
+    ),
+    "a pause in words": (step(pause={"duration": "60s"}), "pause.duration in body must be of type integer"),
+    "a pause before now": (step(pause={"duration": -1}), "pause.duration in body should be greater than or equal to 0"),
+    "in place and yet extra": (canary(capacity="InPlace", enableExtraWorkloadForCanary=True), TWICE),
+    "surge and yet extra": (canary(capacity="Surge", enableExtraWorkloadForCanary=True), TWICE),
+    "extra and yet in place": (canary(capacity="ExtraWorkload", enableExtraWorkloadForCanary=False), TWICE),
+    "an unknown capacity": (
+        canary(capacity="Sideways"),
+        f'{CANARY}.capacity: Unsupported value: "Sideways": supported values: "ExtraWorkload", "InPlace", "Surge"',
+    ),
+    "an unknown way to fail": (
+        {**canary(), "onFailure": "Panic"},
+        f'{STRATEGY}.onFailure: Unsupported value: "Panic": supported values: "Pause", "Abort"',
+    ),
+    "two routings": (
+        canary(trafficRoutings=[{"service": "a"}, {"service": "b"}]),
+        f"{CANARY}.trafficRoutings: Too many: 2: must have at most 1 items",
+    ),
+    "a routing of no Service": (canary(trafficRoutings=[{}]), f"{CANARY}.trafficRoutings[0].service: Required value"),
+    "a drain of days": (
+        canary(trafficRoutings=[{"service": "a", "drainSeconds": 7201}]),
+        "drainSeconds in body should be less than or equal to 7200",
+    ),
+    "no time at all": (
+        {**canary(), "progressDeadlineSeconds": 0},
+        f"{STRATEGY}.progressDeadlineSeconds in body should be greater than or equal to 1",
+    ),
+}
+
+
+def refusal(server: ApiServer, body: dict[str, Any]) -> str:
+    with pytest.raises(ApiError) as caught:
+        server.create(rollouts(), body)
+    assert (caught.value.code, caught.value.reason) == (422, "Invalid"), caught.value.message
+    return caught.value.message
+
+
+@pytest.mark.parametrize(("strategy", "message"), _BAD.values(), ids=_BAD)
+def test_a_mistake_is_refused_with_its_place_and_the_way_out(server: ApiServer, strategy: Any, message: str) -> None:
+    assert message in refusal(server, rollout(strategy))
+
+
+@pytest.mark.parametrize(
+    "ref",
+    [
+        {"apiVersion": "apps/v1", "kind": "StatefulSet"},
+        {"apiVersion": "apps/v1"},
+        {"kind": "Deployment"},
+        {"apiVersion": "leaderworkerset.x-k8s.io/v1alpha1"},
+        {"apiVersion": "workload.kubernetes.io/v1alpha1"},
+    ],
+)
+def test_another_kind_of_workload_is_refused_with_the_right_ones_name(server: ApiServer, ref: dict[str, str]) -> None:
+    told = refusal(server, rollout(ref=ref))
+    assert 'spec.workloadRef: Invalid value: "object": only leaderworkerset.x-k8s.io/v1 LeaderWorkerSet' in told
+
+
+def test_a_name_that_no_label_can_carry_is_refused(server: ApiServer) -> None:
+    server.create(rollouts(), rollout(name="a" * 63))
+    assert "the name may have at most 63 characters" in refusal(server, rollout(name="a" * 64))
+
+
+def test_a_name_of_a_workload_may_not_be_empty(server: ApiServer) -> None:
+    assert "spec.workloadRef.name in body should be at least 1 chars long" in refusal(server, rollout(ref={"name": ""}))
+
+
+def test_absent_members_of_a_routing_get_their_defaults_and_nothing_else_is_filled_in(server: ApiServer) -> None:
+    matches = [{"headers": [{"name": "user", "value": "beta"}], "path": {}}]
+    written = step(matches=matches)
+    written["canary"]["trafficRoutings"] = [{"service": "llama", "gateway": {"httpRouteName": "llama"}}]
+    made = server.create(rollouts(), rollout(written))["spec"]["strategy"]["canary"]
+    assert made["trafficRoutings"] == [
+        {
+            "service": "llama",
+            "gateway": {"httpRouteName": "llama"},
+            "gracePeriodSeconds": 3,
+            "drainSeconds": 30,
+            "target": "AsSelected",
+        }
+    ]
+    assert made["steps"][0]["matches"] == [
+        {
+            "headers": [{"name": "user", "value": "beta", "type": "Exact"}],
+            "path": {"type": "PathPrefix", "value": "/"},
+        }
+    ]
+
+
+def test_fields_nobody_knows_are_pruned(server: ApiServer) -> None:
+    made = server.create(rollouts(), rollout({**canary(), "stratgey": 1}))
+    assert "stratgey" not in made["spec"]["strategy"]
+
+
+def test_a_status_is_written_through_its_own_door_alone(server: ApiServer) -> None:
+    server.create(rollouts(), rollout())
+    patch = {"status": {"phase": "Healthy"}}
+    assert "status" not in server.patch(rollouts(), "default", "llama", patch)
+    made = server.patch(rollouts(), "default", "llama", patch, subresource="status")
+    assert (made["status"]["phase"], made["metadata"]["generation"]) == ("Healthy", 1)
+
+
+def test_conditions_are_told_apart_by_their_type(server: ApiServer) -> None:
+    server.create(rollouts(), rollout())
+    ready = {"type": "Ready", "status": "True", "reason": "Healthy", "message": ""}
+    with pytest.raises(ApiError, match=r'conditions\[1\]: Duplicate value: \{"type":"Ready"\}'):
+        server.patch(rollouts(), "default", "llama", {"status": {"conditions": [ready, ready]}}, subresource="status")
+
+
+def test_sixty_five_renewed_groups_fit_into_a_status(server: ApiServer) -> None:
+    server.create(rollouts(), rollout())
+    step_record = {"reopened": {str(ordinal): 1 for ordinal in range(1000)}}
+    made = server.patch(rollouts(), "default", "llama", {"status": {"step": step_record}}, subresource="status")
+    assert len(made["status"]["step"]["reopened"]) == 1000

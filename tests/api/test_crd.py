@@ -225,7 +225,7 @@ def test_kubectl_shows_what_a_release_does() -> None:
 
 @pytest.mark.parametrize("manifest", [ROLLOUT, RECORD])
 def test_every_column_shows_a_field_of_the_schema_in_its_type(manifest: dict[str, Any]) -> None:
-    types = {path: schema for path, schema in nodes(root(manifest))}
+    types = dict(nodes(root(manifest)))
     (version,) = manifest["spec"]["versions"]
     for column in version["additionalPrinterColumns"]:
         assert column["description"]
@@ -339,7 +339,7 @@ class _Everything(Model):
 
     maybe: _Leaf | None = None
     """A part."""
-    free: dict[str, Any] = {}
+    free: dict[str, Any] = Field(default={})
     """Whatever."""
     only: Literal["One"] = "One"
     """A constant."""

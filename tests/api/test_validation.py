@@ -1,0 +1,196 @@
+"""What a spec alone is refused for: every message of the module, with its place and the way out."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rollout_lws.api import CanaryStrategy, RolloutSpec, Step, validation
+from rollout_lws.api.validation import Problem, problems
+
+REF = {"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", "name": "llama"}
+STEPS = [{"replicas": 1}]
+AT = "spec.strategy.canary"
+NO_ROUTING = (
+    "traffic routing is not built yet: remove it; requests then reach the new version through your own Service, in"
+    " proportion to its groups"
+)
+
+
+def spec(strategy: dict[str, Any]) -> RolloutSpec:
+    return RolloutSpec.model_validate({"workloadRef": REF, "strategy": strategy})
+
+
+def canary(**members: Any) -> RolloutSpec:
+    return spec({"canary": {"steps": STEPS, **members}})
+
+
+def steps(*replicas: Any, **members: Any) -> RolloutSpec:
+    return canary(steps=[{"replicas": each, **members} for each in replicas])
+
+
+def unchecked(*replicas: Any, **members: Any) -> RolloutSpec:
+    """A spec past the limits of its models, as a caller may build one."""
+    made = tuple(Step.model_construct(replicas=each) for each in replicas)
+    before = canary()
+    strategy = CanaryStrategy.model_construct(steps=made, **members)
+    return before.model_copy(update={"strategy": before.strategy.model_copy(update={"canary": strategy})})
+
+
+_CASES: dict[str, tuple[RolloutSpec, list[tuple[str, str]]]] = {
+    "no style": (
+        spec({}),
+        [("spec.strategy", "exactly one of canary and blueGreen must be set: give the canary one with its steps")],
+    ),
+    "blue-green": (
+        spec({"blueGreen": {"steps": STEPS}}),
+        [("spec.strategy.blueGreen", "blue-green releases are not built yet: use strategy.canary")],
+    ),
+    "both styles": (
+        spec({"canary": {"steps": STEPS}, "blueGreen": {"steps": STEPS}}),
+        [
+            ("spec.strategy", "exactly one of canary and blueGreen must be set: give the canary one with its steps"),
+            ("spec.strategy.blueGreen", "blue-green releases are not built yet: use strategy.canary"),
+        ],
+    ),
+    "no steps": (unchecked(), [(f"{AT}.steps", "0 steps: give 1 to 50")]),
+    "too many steps": (unchecked(*[1] * 51), [(f"{AT}.steps", "51 steps: give 1 to 50")]),
+    "a step of nothing": (
+        steps(0, 1),
+        [(f"{AT}.steps[0].replicas", "0 is too small: give at least 1 group")],
+    ),
+    "a step of no per cent": (
+        steps("0%"),
+        [(f"{AT}.steps[0].replicas", "0% is too small: give at least 1 group")],
+    ),
+    "more than all": (unchecked("101%"), [(f"{AT}.steps[0].replicas", "101% is more than 100%")]),
+    "neither count nor percentage": (
+        unchecked("some"),
+        [(f"{AT}.steps[0].replicas", "'some' is neither a whole number nor a percentage like 25%")],
+    ),
+    "a negative threshold": (
+        unchecked(1, failure_threshold=-1),
+        [(f"{AT}.failureThreshold", "-1 is too small: give at least 0 groups")],
+    ),
+    "counts that decrease": (
+        steps(1, 3, 2),
+        [(f"{AT}.steps[2].replicas", "2 is less than the step before (3): steps must not decrease")],
+    ),
+    "percentages that decrease": (
+        steps("50%", "20%"),
+        [(f"{AT}.steps[1].replicas", "20% is less than the step before (50%): steps must not decrease")],
+    ),
+    "garbage is not compared": (
+        unchecked("50%", "x%"),
+        [(f"{AT}.steps[1].replicas", "'x%' is neither a whole number nor a percentage like 25%")],
+    ),
+    "traffic": (steps(1, traffic="20%"), [(f"{AT}.steps[0].traffic", NO_ROUTING)]),
+    "matches": (steps(1, matches=[{"path": {}}]), [(f"{AT}.steps[0].matches", NO_ROUTING)]),
+    "headers": (
+        steps(1, requestHeaderModifier={"remove": ["x"]}),
+        [(f"{AT}.steps[0].requestHeaderModifier", "traffic routing is not built yet: remove it")],
+    ),
+    "routings": (canary(trafficRoutings=[{"service": "llama"}]), [(f"{AT}.trafficRoutings", NO_ROUTING)]),
+    "one Service": (
+        canary(disableGenerateCanaryService=True),
+        [(f"{AT}.disableGenerateCanaryService", "the single-Service mode is not built yet: remove it")],
+    ),
+    "in place": (
+        canary(capacity="InPlace"),
+        [(f"{AT}.capacity", "capacity InPlace is not built yet: use ExtraWorkload, or remove the field")],
+    ),
+    "surge": (
+        canary(capacity="Surge", enableExtraWorkloadForCanary=False),
+        [(f"{AT}.capacity", "capacity Surge is not built yet: use ExtraWorkload, or remove the field")],
+    ),
+    "in place in Kruise's words": (
+        canary(enableExtraWorkloadForCanary=False),
+        [
+            (
+                f"{AT}.enableExtraWorkloadForCanary",
+                "false means capacity InPlace, which is not built yet: set it to true, or remove it",
+            )
+        ],
+    ),
+    "a contradiction": (
+        canary(capacity="InPlace", enableExtraWorkloadForCanary=True),
+        [(f"{AT}.capacity", "capacity InPlace contradicts enableExtraWorkloadForCanary true: remove the latter")],
+    ),
+    "the other contradiction": (
+        canary(capacity="ExtraWorkload", enableExtraWorkloadForCanary=False),
+        [
+            (
+                f"{AT}.capacity",
+                "capacity ExtraWorkload contradicts enableExtraWorkloadForCanary false: remove the latter",
+            )
+        ],
+    ),
+    "everything at once, in the order of the fields": (
+        canary(steps=[{"replicas": 2, "traffic": "5%"}, {"replicas": 1}], capacity="Surge", failureThreshold=0),
+        [
+            (f"{AT}.steps[0].traffic", NO_ROUTING),
+            (f"{AT}.steps[1].replicas", "1 is less than the step before (2): steps must not decrease"),
+            (f"{AT}.capacity", "capacity Surge is not built yet: use ExtraWorkload, or remove the field"),
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize(("refused", "told"), _CASES.values(), ids=_CASES)
+def test_each_problem_is_told_with_its_place_and_the_way_out(refused: RolloutSpec, told: list[tuple[str, str]]) -> None:
+    assert [(each.path, each.message) for each in problems(refused)] == told
+
+
+@pytest.mark.parametrize(
+    "accepted",
+    [
+        canary(),
+        steps(1, 1, 2, 1_000_000),
+        steps("1%", "1%", "100%"),
+        # What a percentage makes depends on the LWS, so counts and percentages cannot be compared.
+        steps("50%", 1, "20%", 2),
+        canary(capacity="ExtraWorkload"),
+        canary(capacity="ExtraWorkload", enableExtraWorkloadForCanary=True),
+        canary(enableExtraWorkloadForCanary=True),
+        canary(failureThreshold=0),
+        canary(failureThreshold="0%"),
+        canary(failureThreshold="100%"),
+        canary(patchPodTemplateMetadata={"labels": {"a": "b"}}),
+        canary(disableGenerateCanaryService=False),
+        canary(trafficRoutings=[]),
+        steps(1, pause={"duration": 0}),
+    ],
+)
+def test_what_can_be_released_has_no_problems(accepted: RolloutSpec) -> None:
+    assert problems(accepted) == ()
+
+
+def _places() -> set[int]:
+    """First lines of the expressions that make a Problem."""
+    tree = ast.parse(Path(inspect.getfile(validation)).read_text())
+    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+    return {call.lineno for call in calls if isinstance(call.func, ast.Name) and call.func.id == "Problem"}
+
+
+@pytest.fixture
+def made_at(monkeypatch: pytest.MonkeyPatch) -> Iterator[set[int]]:
+    lines: set[int] = set()
+
+    def record(path: str, message: str) -> Problem:
+        lines.add(sys._getframe(1).f_lineno)
+        return Problem(path, message)
+
+    monkeypatch.setattr(validation, "Problem", record)
+    yield lines
+
+
+def test_no_message_is_without_a_case(made_at: set[int]) -> None:
+    for refused, _ in _CASES.values():
+        problems(refused)
+    assert made_at == _places()

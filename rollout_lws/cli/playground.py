@@ -93,11 +93,13 @@ async def playground(options: Options, api_group: str, port: int = 0) -> AsyncIt
 
 
 def read_manifests(files: Iterable[str]) -> list[Object]:
-    """All objects in these YAML or JSON files, in order; UsageError names the file that is unfit."""
+    """All objects in these YAML or JSON files or directories of such, in order; UsageError names the file that is
+    unfit.
+    """
     found: list[Object] = []
-    for file in files:
+    for file in (each for given in files for each in _files(Path(given))):
         try:
-            documents = list(yaml.safe_load_all(Path(file).read_text()))
+            documents = list(yaml.safe_load_all(file.read_text()))
         except OSError as error:
             raise UsageError(f"{file} cannot be read: {error.strerror}") from error
         except yaml.YAMLError as error:
@@ -112,7 +114,17 @@ def read_manifests(files: Iterable[str]) -> list[Object]:
     return found
 
 
-def _checked(manifest: Any, file: str) -> Object:
+def _files(given: Path) -> list[Path]:
+    """The manifests that ``kubectl apply -f`` would take from a directory; a file, or what is neither, as it is."""
+    if not given.is_dir():
+        return [given]
+    found = sorted(each for each in given.iterdir() if each.suffix in (".yaml", ".yml", ".json"))
+    if not found:
+        raise UsageError(f"{given} holds no .yaml, .yml or .json file")
+    return found
+
+
+def _checked(manifest: Any, file: Path) -> Object:
     named = isinstance(manifest, dict) and all(isinstance(manifest.get(key), str) for key in ("apiVersion", "kind"))
     if not named or not isinstance(manifest.get("metadata"), dict) or not manifest["metadata"].get("name"):
         raise UsageError(

@@ -34,7 +34,7 @@ from rollout_lws.settings import DEFAULT_API_GROUP, Settings
     "--speed", type=click.FloatRange(0, min_open=True), default=1.0, help="10: pods take a tenth of their time."
 )
 @click.option("--api-group", default=DEFAULT_API_GROUP, show_default=True, help="API group of our kinds.")
-@click.option("-f", "files", multiple=True, metavar="FILE", help="Manifests to apply at the start; repeatable.")
+@click.option("-f", "files", multiple=True, metavar="FILE|DIR", help="Manifests to apply at the start; repeatable.")
 def sandbox(
     kubeconfig: Path,
     port: int,

@@ -28,9 +28,10 @@ _LEISURE, _FAST = (3.0, 2.0), (0.3, 0.2)
     "-f",
     "files",
     multiple=True,
-    metavar="FILE",
-    help="Your own LeaderWorkerSet and Rollout. A second document of the same LeaderWorkerSet is its new version;"
-    " without one a harmless annotation on its templates is.",
+    metavar="FILE|DIR",
+    help="Your own LeaderWorkerSet, Rollout, and what goes with them. A second document of the same LeaderWorkerSet is"
+    " its new version; without one a harmless annotation on its templates is. Pauses are cut to"
+    f" {manifests.SHORT_PAUSE} s.",
 )
 @click.option("--fast", is_flag=True, help="Groups load in a moment.")
 @click.option("--api-group", default=DEFAULT_API_GROUP, show_default=True, help="API group of our kinds.")
@@ -53,9 +54,7 @@ def plan_of(aborts: bool, given: list[Object], fast: bool, api_version: str) -> 
     load, hesitation = _FAST if fast else _LEISURE
     workloads = [each for each in given if each["kind"] == LEADER_WORKER_SETS.kind]
     releases = [each for each in given if each["kind"] == "Rollout"]
-    others = [each["kind"] for each in given if each not in workloads and each not in releases]
-    if others:
-        raise UsageError(f"-f takes one LeaderWorkerSet and one Rollout, not {', '.join(others)}")
+    others = tuple(each for each in given if each not in workloads and each not in releases)
     if given and not workloads:
         raise UsageError("-f gives no LeaderWorkerSet: add the manifest of the one to release")
     if len(releases) > 1 or len({each["metadata"]["name"] for each in workloads}) > 1 or len(workloads) > 2:
@@ -68,7 +67,7 @@ def plan_of(aborts: bool, given: list[Object], fast: bool, api_version: str) -> 
             f"the Rollout's workloadRef names {target!r}, the LeaderWorkerSet is {old['metadata']['name']!r}"
         )
     template, change = _version(old, workloads[1:], aborts)
-    return Plan(old, rollout, template, change, aborts, load, hesitation)
+    return Plan(old, manifests.with_short_pauses(rollout), others, template, change, aborts, load, hesitation)
 
 
 def _version(old: Object, second: list[Object], aborts: bool) -> tuple[Object, str]:

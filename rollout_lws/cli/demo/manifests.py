@@ -75,6 +75,16 @@ def rollout(api_version: str, workload_metadata: Object) -> Object:
     }
 
 
+def with_short_pauses(rollout: Object) -> Object:
+    """The Rollout with no pause longer than SHORT_PAUSE seconds: nobody watches a demo for ten minutes."""
+    short = copy.deepcopy(rollout)
+    for step in ((short["spec"].get("strategy") or {}).get("canary") or {}).get("steps") or ():
+        pause = step.get("pause") or {}
+        if pause.get("duration"):
+            pause["duration"] = min(pause["duration"], SHORT_PAUSE)
+    return short
+
+
 def with_image(lws: Object, image: str) -> Object:
     """The LWS's leaderWorkerTemplate with ``image`` in the first container of each template."""
     template: Object = copy.deepcopy(lws["spec"]["leaderWorkerTemplate"])

@@ -39,6 +39,8 @@ class Plan:
 
     workload: Object
     rollout: Object
+    others: tuple[Object, ...]
+    """What the user's manifests hold besides: Services, claims, secrets; they are applied first."""
     template: Object
     """The new leaderWorkerTemplate."""
     change: str
@@ -88,8 +90,8 @@ class _Story:
 
     async def tell(self) -> bool:
         plan = self._plan
-        self._cluster.apply(plan.workload)
-        self._cluster.apply(plan.rollout)
+        for manifest in (*plan.others, plan.workload, plan.rollout):
+            self._cluster.apply(manifest)
         witness = Witness(self._cluster, self._rollouts, plan.namespace, plan.name, plan.workload_name)
         showing = asyncio.create_task(self._show(witness))
         try:

@@ -1,0 +1,47 @@
+"""What `-f` gives the demo: files or directories, what goes with an LWS, and pauses of a bearable length."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from rollout_lws.cli.demo import manifests
+from rollout_lws.cli.demo.command import plan_of
+from rollout_lws.cli.playground import read_manifests
+from rollout_lws.errors import UsageError
+
+API_VERSION = "rollouts.kruise.io/v1beta1"
+SERVICE = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "llama-api"}}
+
+
+def test_a_directory_stands_for_its_manifests_in_order(tmp_path: Path) -> None:
+    (tmp_path / "b.yaml").write_text(yaml.safe_dump(SERVICE))
+    (tmp_path / "a.yml").write_text(yaml.safe_dump(manifests.workload()))
+    (tmp_path / "README.md").write_text("no manifest")
+    assert [each["kind"] for each in read_manifests([str(tmp_path)])] == ["LeaderWorkerSet", "Service"]
+
+
+def test_a_directory_without_manifests_and_a_file_that_is_not_there_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"holds no \.yaml"):
+        read_manifests([str(tmp_path)])
+    with pytest.raises(UsageError, match="cannot be read: No such file"):
+        read_manifests([str(tmp_path / "lws.yaml")])
+
+
+def test_what_goes_with_a_workload_is_part_of_the_demo() -> None:
+    plan = plan_of(False, [SERVICE, manifests.workload()], True, API_VERSION)
+    assert plan.others == (SERVICE,)
+    assert plan.workload_name == "llama"
+
+
+def test_long_pauses_are_cut_and_approvals_stay() -> None:
+    given = manifests.rollout(API_VERSION, manifests.workload()["metadata"])
+    given["spec"]["strategy"]["canary"]["steps"] = [{"replicas": 1, "pause": {"duration": 600}}, {"replicas": 2}]
+    plan = plan_of(False, [manifests.workload(), given], True, API_VERSION)
+    assert plan.rollout["spec"]["strategy"]["canary"]["steps"] == [
+        {"replicas": 1, "pause": {"duration": manifests.SHORT_PAUSE}},
+        {"replicas": 2},
+    ]
+    assert given["spec"]["strategy"]["canary"]["steps"][0]["pause"] == {"duration": 600}

@@ -67,8 +67,10 @@ def plan(rollout: Rollout, wanted: Wanted) -> dict[str, Any]:
     }
     if canary.failure_threshold is not None:
         found["failureThreshold"] = canary.failure_threshold
-    if canary.patch_pod_template_metadata is not None:
-        found["patchPodTemplateMetadata"] = canary.patch_pod_template_metadata.to_json_dict()
+    patch = canary.patch_pod_template_metadata
+    # An empty one reads back as absent, and would be written again and again.
+    if patch is not None and (marks := patch.to_json_dict()):
+        found["patchPodTemplateMetadata"] = marks
     return found
 
 

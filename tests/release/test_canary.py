@@ -1,0 +1,116 @@
+"""The canary LWS's life: made once, scaled by one number, and taken away only when nothing of it is left."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rollout_lws.objects.meta import OwnerReference
+from rollout_lws.objects.resources import LEADER_WORKER_SETS
+from rollout_lws.objects.writes import Create, Delete, Patch
+from rollout_lws.release.canary import remove, scale
+from rollout_lws.release.turn import Turn
+from rollout_lws.workload.facts import Facts, NamedObject
+from tests.workload.build import KEYS, NAMESPACE, NOW, facts, lws, pod
+
+RECORD = "uid-record"
+OWNER = {"apiVersion": "a/v1", "kind": "BatchRelease", "name": "llama", "uid": RECORD, "controller": True}
+NAME = "llama-canary"
+
+
+def canary(replicas: int = 2, *leaders: Any, **metadata: Any) -> Facts:
+    owner = OwnerReference(kind="BatchRelease", uid=metadata.pop("owner", RECORD), controller=True)
+    given = {"owner_references": (owner,), "finalizers": (KEYS.canary_finalizer,), "name": NAME, **metadata}
+    return facts(lws(replicas, **given), *leaders)
+
+
+def scaled(standing: Facts | None, wanted: int, remains: Any = (), **more: Any) -> Turn:
+    return scale(lws(), standing, remains, KEYS, owner=OWNER, wanted=wanted, **more)
+
+
+def test_the_first_groups_come_with_the_lws() -> None:
+    turn = scaled(None, 3, metadata_patch={"labels": {"track": "canary"}})
+    (write,) = turn.writes
+    assert isinstance(write, Create)
+    assert (write.resource, write.namespace, write.name) == (LEADER_WORKER_SETS, NAMESPACE, NAME)
+    assert write.body["spec"]["replicas"] == 3
+    assert write.body["metadata"]["ownerReferences"] == [OWNER]
+    template = write.body["spec"]["leaderWorkerTemplate"]
+    assert template["leaderTemplate"]["metadata"]["labels"] == {"track": "canary"}
+    assert not turn.done
+
+
+def test_nothing_is_made_until_what_an_earlier_canary_left_is_gone() -> None:
+    remains = [NamedObject("Pod", f"{NAME}-{index}") for index in range(5)]
+    turn = scaled(None, 3, remains)
+    assert (turn.writes, turn.done) == ((), False)
+    assert turn.message == (
+        f"waiting until what is left of an earlier {NAME} is gone: Pod {NAME}-0, Pod {NAME}-1, Pod {NAME}-2"
+    )
+
+
+@pytest.mark.parametrize("wanted", [1, 3, 10])
+def test_another_number_of_groups_is_one_conditional_patch(wanted: int) -> None:
+    (write,) = scaled(canary(2), wanted).writes
+    assert isinstance(write, Patch)
+    assert (write.name, write.body, write.resource_version) == (NAME, {"spec": {"replicas": wanted}}, "7")
+
+
+def test_the_right_number_of_groups_needs_no_write() -> None:
+    assert scaled(canary(2), 2) == Turn(done=True)
+
+
+@pytest.mark.parametrize(
+    "standing",
+    [canary(2, deletion_timestamp=NOW), canary(2, owner="uid-of-an-earlier-record"), canary(2, owner_references=())],
+    ids=["deleted by hand", "of another record", "nobody's"],
+)
+def test_a_canary_that_is_not_this_releases_goes_before_one_is_made(standing: Facts) -> None:
+    turn = scaled(standing, 2)
+    assert turn.writes == remove(standing, KEYS).writes != ()
+    assert not turn.done
+    assert turn.message == f"LeaderWorkerSet {NAME} is going; it will be made again"
+
+
+def test_what_is_gone_is_done() -> None:
+    assert remove(None, KEYS) == Turn(done=True)
+
+
+def test_a_canary_goes_by_its_groups_first() -> None:
+    turn = remove(canary(2, pod(0), pod(1)), KEYS)
+    (write,) = turn.writes
+    assert isinstance(write, Patch)
+    assert (write.body, turn.done) == ({"spec": {"replicas": 0}}, False)
+
+
+def test_its_object_stays_until_no_group_stands() -> None:
+    turn = remove(canary(0, pod(0), pod(1, terminating=True)), KEYS)
+    assert (turn.writes, turn.done) == ((), False)
+    assert turn.message == f"waiting for 1 groups of canary {NAME} to go"
+
+
+@pytest.mark.parametrize("leaders", [(), (pod(0, terminating=True),)])
+def test_then_the_object_goes_and_is_let_go_of(leaders: Any) -> None:
+    turn = remove(canary(0, *leaders), KEYS)
+    delete, release = turn.writes
+    assert isinstance(delete, Delete) and isinstance(release, Patch)
+    assert (delete.name, delete.uid, delete.propagation) == (NAME, f"uid-{NAME}", "Background")
+    assert release.body == {"metadata": {"finalizers": None}}
+    assert not turn.done
+
+
+def test_finalizers_of_others_stay() -> None:
+    turn = remove(canary(0, finalizers=("a/b", KEYS.canary_finalizer, "c/d")), KEYS)
+    assert turn.writes[-1].body == {"metadata": {"finalizers": ["a/b", "c/d"]}}  # type: ignore[union-attr]
+
+
+def test_a_canary_deleted_by_hand_is_let_go_of_without_a_second_deletion() -> None:
+    (write,) = remove(canary(2, pod(0), deletion_timestamp=NOW), KEYS).writes
+    assert isinstance(write, Patch)
+    assert write.body == {"metadata": {"finalizers": None}}
+
+
+def test_one_that_others_still_hold_is_waited_for() -> None:
+    turn = remove(canary(0, deletion_timestamp=NOW, finalizers=("a/b",)), KEYS)
+    assert (turn.writes, turn.done, turn.message) == ((), False, f"canary {NAME} is going")

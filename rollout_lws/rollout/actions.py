@@ -39,14 +39,14 @@ def promoted_in_full(d: Draft) -> None:
         _file(d, request, "")
 
 
-def too_late_to_abort(d: Draft) -> None:
-    """The abort that was just granted cannot be: what is renewed already has to be finished."""
+def refuse_abort(d: Draft, why: str) -> None:
+    """The abort that was just granted turns out to be impossible."""
     last = d.status.last_action
     if d.abort_reason is None or last is None:
         return
     d.abort_reason = None
-    d.set(last_action=last.model_copy(update={"outcome": REFUSED, "message": PROMOTED_ALREADY}))
-    d.notice(EventReason.ACTION_REFUSED, f"{last.type} was refused: {PROMOTED_ALREADY}", warning=True)
+    d.set(last_action=last.model_copy(update={"outcome": REFUSED, "message": why}))
+    d.notice(EventReason.ACTION_REFUSED, f"{last.type} was refused: {why}", warning=True)
 
 
 def _file(d: Draft, request: RequestedAction, refusal: str) -> None:

@@ -101,9 +101,9 @@ def adopt(d: Draft) -> bool:
     if lws.spec.rollout_strategy.rolling_update_configuration.partition > 0:
         return d.stalled(
             Reason.PARTITION_IN_USE,
-            f"LeaderWorkerSet {name} runs several versions with a partition set on purpose: set the partition to 0 and"
-            " let it"
-            " roll, or restore the old template; it is adopted once it has one version",
+            f"LeaderWorkerSet {name} runs several versions because of its partition"
+            f" {lws.spec.rollout_strategy.rolling_update_configuration.partition}: set it to 0 to let the new version"
+            " roll, or restore the old template; the LeaderWorkerSet is adopted once it has one version",
         )
     return d.reconciling(
         Reason.NATIVE_ROLL,

@@ -69,15 +69,13 @@ def _ended_visibly(d: Draft) -> bool:
 
 def _workload_missing(d: Draft) -> bool:
     ref = d.o.rollout.spec.workload_ref
-    d.status = d.status.model_copy(update={"finalising": d.status.finalising})
     if d.status.phase != Phase.PROGRESSING:
         d.set(phase=Phase.INITIAL)
-    kept = " its canary keeps serving;" if d.canary_ready else ""
+    kept = ", its canary keeps serving" if d.canary_ready else ""
     return d.stalled(
         Reason.WORKLOAD_NOT_FOUND,
-        f"LeaderWorkerSet {ref.name} does not exist in namespace {d.o.rollout.metadata.namespace};{kept} create it, or"
-        " delete"
-        " this Rollout",
+        f"LeaderWorkerSet {ref.name} does not exist in namespace {d.o.rollout.metadata.namespace}{kept}: create it, or"
+        " delete this Rollout",
     )
 
 

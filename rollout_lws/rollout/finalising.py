@@ -26,6 +26,7 @@ from rollout_lws.rollout import actions
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.health import deadline_passed
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason, Task
+from rollout_lws.rollout.refusals import unsafe_pending
 
 #: Windows a group may get in one promotion: the first, and three more when it came back old.
 WINDOWS_A_GROUP = 4
@@ -94,12 +95,14 @@ def _promote(d: Draft) -> bool:
     if _is_new(d, renewal, revision):
         _became_stable(d, revision)
         return False
+    if _frozen(d, renewal):
+        return True
     turned = _turned(d)
     if turned is not None and not _past_return(d, renewal):
         _tell_way_back(d, *turned)
         d.set_task(Task.GO_BACK, turned[0])
         return False
-    actions.too_late_to_abort(d)
+    actions.refuse_abort(d, actions.PROMOTED_ALREADY)
     d.set_sub(finalising_step=FinalisingStep.RESUME_WORKLOAD)
     _follow_canary(d)
     turn = renewal.promote(revision, may_open=not d.paused and not _worn(d))
@@ -122,6 +125,16 @@ def _promote(d: Draft) -> bool:
     if late is not None:
         return d.stalled(late[0], f"promotion: {late[1]}; it goes on by itself: {turn.message}")
     return d.reconciling(Reason.PROMOTING, SummaryState.PROMOTING, turn.message)
+
+
+def _frozen(d: Draft, renewal: Renewal) -> bool:
+    """Whether a version waits that would damage each group that restarts: then none is deleted and no window opened."""
+    refusal = unsafe_pending(d)
+    if refusal is None:
+        return False
+    actions.refuse_abort(d, refusal.message)
+    d.write(renewal.close("a version waits that must not start"))
+    return d.stalled(refusal.reason, refusal.message)
 
 
 def _past_return(d: Draft, renewal: Renewal) -> bool:
@@ -178,10 +191,14 @@ def _go_back(d: Draft, ending: Ending) -> bool:
         ending = turned[0]
         _tell_way_back(d, *turned)
         d.set_task(Task.GO_BACK, ending)
-    turn = d.take(_renewal(d).go_back(stable.revision if stable else ""))
+    renewal = _renewal(d)
+    turn = renewal.go_back(stable.revision if stable else "")
     if turn.done:
         d.set_task(Task.CLEAN_UP, ending)
         return False
+    if _frozen(d, renewal):
+        return True
+    d.take(turn)
     if turn.stuck:
         d.set_task(Task.PROMOTE, Ending.SUCCESS)
         d.set(aborted=None)

@@ -83,8 +83,7 @@ def hash_identity(d: Draft) -> Refusal | None:
     return Refusal(
         Reason.HASH_IDENTITY,
         f"LeaderWorkerSet {d.stable.lws.metadata.name} has groupIdentity Hash, which cannot be held back by a"
-        " partition:"
-        " use groupIdentity Ordinal",
+        " partition: make it anew with groupIdentity Ordinal, which cannot be changed later",
     )
 
 
@@ -176,12 +175,18 @@ def name_taken(d: Draft) -> Refusal | None:
         return None
     return Refusal(
         Reason.NAME_TAKEN,
-        f"LeaderWorkerSet {name} exists and is not ours: rename or delete it, the canary needs the name",
+        f"LeaderWorkerSet {name} exists and is not ours, but the canary needs its name: delete it, or make it anew"
+        " under another name",
     )
 
 
-_RELEASE: tuple[Callable[[Draft], Refusal | None], ...] = (invalid_spec, claims_changed, unsafe_pending, name_taken)
+_SPEC: tuple[Callable[[Draft], Refusal | None], ...] = (invalid_spec, claims_changed, unsafe_pending)
 
 
 def cannot_release(d: Draft) -> Refusal | None:
-    return next((refusal for check in _RELEASE if (refusal := check(d))), None)
+    return refused_by_spec(d) or name_taken(d)
+
+
+def refused_by_spec(d: Draft) -> Refusal | None:
+    """What the two specs alone decide; it is known before the LeaderWorkerSet controller has acted."""
+    return next((refusal for check in _SPEC if (refusal := check(d))), None)

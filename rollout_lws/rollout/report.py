@@ -72,7 +72,7 @@ def tell_refusal(d: Draft) -> Decision | None:
 def _status_write(d: Draft) -> Iterable[Write]:
     before = d.o.rollout.status or RolloutStatus()
     after = d.status.model_copy(update={"observed_generation": d.o.rollout.metadata.generation})
-    if significance.of_rollout(before) == significance.of_rollout(after):
+    if significance.of_rollout(before) == significance.of_rollout(after) and not _outdated(d, before, after):
         return ()
     changes = merge_patch(before.to_json_dict(), after.to_json_dict())
     meta = d.o.rollout.metadata
@@ -80,6 +80,12 @@ def _status_write(d: Draft) -> Iterable[Write]:
     body = {"status": changes}
     reason = d.verdict.message if d.verdict else "status"
     return (Patch(resource, meta.namespace, meta.name, body, reason, meta.resource_version, "status"),)
+
+
+def _outdated(d: Draft, before: RolloutStatus, after: RolloutStatus) -> bool:
+    """Whether what is waited for is told wrongly for so long that the sentence alone is worth a write."""
+    told = max((each.last_update_time for each in before.conditions if each.last_update_time), default=d.now)
+    return before.message != after.message and d.wake_in(told, significance.OUTDATED_SECONDS)
 
 
 def _watched(d: Draft) -> tuple[str, ...]:

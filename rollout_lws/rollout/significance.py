@@ -1,7 +1,8 @@
 """What is worth a write: a status changes in a hundred small ways while groups load, and most can wait.
 
 A projection drops what is incidental. A status is written when its projection changes, and then as a whole, so that
-what was left out catches up with every step, every group that becomes ready or stops being so, and every verdict.
+what was left out catches up with every step, every group that becomes ready or stops being so, and every verdict. The
+sentence that says what is waited for is corrected after a while even when nothing else changes.
 """
 
 from __future__ import annotations
@@ -13,6 +14,9 @@ from rollout_lws.rollout.reasons import Task
 
 #: Reasons of groups that are simply on their way.
 ON_THE_WAY = frozenset({"NotReady", "WorkersNotReady", "WarmingUp", "Terminating", "NotObserved"})
+
+#: A sentence about now that is no longer true is corrected after this many seconds at the latest.
+OUTDATED_SECONDS = 30
 
 
 def of_rollout(status: RolloutStatus) -> dict[str, Any]:

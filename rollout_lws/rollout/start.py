@@ -9,7 +9,7 @@ from rollout_lws.rollout.adoption import store_version
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.plan import plan_hash
 from rollout_lws.rollout.reasons import EventReason, Reason
-from rollout_lws.rollout.refusals import Refusal, cannot_release, invalid_spec
+from rollout_lws.rollout.refusals import Refusal, cannot_release, invalid_spec, refused_by_spec
 from rollout_lws.workload.revisions import observed, surplus_history, target_revision
 
 
@@ -27,6 +27,10 @@ def settle(d: Draft) -> bool:
     refusal = invalid_spec(d)
     if refusal and not pending(d):
         return d.stalled(refusal.reason, refusal.message)
+    refusal = refused_by_spec(d) if pending(d) and d.replicas else None
+    if refusal:
+        # The LeaderWorkerSet controller cannot even act on some of these, so nobody would be told if we waited for it.
+        return refuse(d, refusal)
     if not observed(d.stable):
         return d.reconciling(
             Reason.WAITING_FOR_LWS,

@@ -66,6 +66,12 @@ def _trouble(facts: Facts, group: Group, minimum: float) -> Trouble:
         if group.workers is None and size > 1:
             severity, reason = 3, "NoWorkers"
             message = f"pod {group.leader.metadata.name} (leader) is ready, but its worker StatefulSet does not exist"
+        elif group.workers is not None and size > 1 and group.workers.spec.replicas != size - 1:
+            severity, reason = 3, "WrongSize"
+            message = (
+                f"group {group.index} was made with {group.workers.spec.replicas} workers instead of {size - 1}: delete"
+                f" pod {group.leader.metadata.name} to have it made anew"
+            )
         elif group.workers is not None and size > 1:
             ready = group.workers.status.available_replicas
             severity, reason, message = 1, "WorkersNotReady", f"{ready} of {size - 1} workers are ready"

@@ -258,7 +258,7 @@ class World:
 
     # The user
 
-    def create_workload(self, *, replicas: int = 4, size: int = 2, tag: str = "v1", **spec: Any) -> None:
+    def create_workload(self, *, replicas: int = 4, size: int = 2, tag: str = "v1", name: str = NAME, **spec: Any) -> None:
         template = {
             "metadata": {"labels": {"app": "llama"}},
             "spec": {"containers": [{"name": "vllm", "image": f"vllm:{tag}"}]},
@@ -266,7 +266,7 @@ class World:
         body: dict[str, Any] = {
             "apiVersion": LEADER_WORKER_SETS.api_version,
             "kind": LEADER_WORKER_SETS.kind,
-            "metadata": {"name": NAME, "namespace": NAMESPACE},
+            "metadata": {"name": name, "namespace": NAMESPACE},
             "spec": {"replicas": replicas, "leaderWorkerTemplate": {"size": size, "workerTemplate": template}, **spec},
         }
         self.server.create(LEADER_WORKER_SETS, body)

@@ -103,7 +103,8 @@ def _under_way(name: str, rollout: Object, goal: Goal) -> Verdict | None:
     if stalled is not None and goal.word != "aborted":
         why = stalled.get("message") or message(rollout) or stalled.get("reason")
         return Verdict(3, "stalled", f"rollout/{name} is stalled: {why}")
-    awaiting = (status.get("summary") or {}).get("state") == "AwaitingApproval"
+    # Right after `promote` the approval is asked for and not yet acted on.
+    awaiting = (status.get("summary") or {}).get("state") == "AwaitingApproval" and not status.get("requestedAction")
     if goal.word == "healthy" and progressing and awaiting:
         return Verdict(5, "approval", f"rollout/{name} waits for approval of step {step}: `rollout-lws promote {name}`")
     return None

@@ -46,6 +46,7 @@ STALLED = LOADING | {
         ("healthy", LOADING, None),
         ("healthy", PAUSED, 5),
         ("healthy", PAUSED | {"summary": {"state": "Pausing"}}, None),
+        ("healthy", PAUSED | {"requestedAction": {"type": "Approve", "id": "1"}}, None),
         ("healthy", {"phase": "Aborted"}, 3),
         ("healthy", STALLED, 3),
         ("healthy", {"phase": "Healthy", "stable": {"templateHash": "old"}}, None),

@@ -139,6 +139,8 @@ def advice(failure: Failure) -> str:
         deed = "raise the quota or free some of it"
     elif "being terminated" in error.message:
         deed = "the namespace is going, and this Rollout with it"
+    elif "failed calling webhook" in error.message:
+        deed = "bring the webhook back"
     elif "webhook" in error.message:
         deed = "correct what the webhook asks for, or the webhook"
     elif error.code in (401, 403):

@@ -28,8 +28,7 @@ def decide(observation: Observation) -> Decision:
 
 def _rules(d: Draft) -> bool:
     refusal = cannot_manage(d)
-    if d.status.phase is None:
-        d.set(phase=Phase.INITIAL)
+    d.set(phase=d.status.phase or Phase.INITIAL)
     if leaving.deleting(d):
         return leaving.leave(d, Ending.DELETED)
     if d.o.rollout.spec.disabled:

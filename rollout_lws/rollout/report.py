@@ -62,6 +62,7 @@ def tell_refusal(d: Draft) -> Decision | None:
     message = f"the API server refuses to {refused.what}: {refused.error.rstrip('. ')}. {advice}"
     if any(each.reason == Reason.WRITE_REFUSED and each.message == message for each in d.status.conditions):
         return None
+    d.set(phase=d.status.phase or Phase.INITIAL)
     d.stalled(Reason.WRITE_REFUSED, message)
     if d.verdict is not None:
         _conditions(d, d.verdict)

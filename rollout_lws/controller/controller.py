@@ -67,10 +67,26 @@ class Controller:
         )
         self.ready = False
 
+    @property
+    def missing(self) -> str:
+        """Why this controller is not ready, as lines of "resource: what is wrong"; "" when it is."""
+        if self.ready:
+            return ""
+        waiting = {
+            str(each.resource): each.trouble or "the first list is on its way"
+            for each in self._informers
+            if not each.is_synced
+        }
+        return "".join(f"{resource}: {why}\n" for resource, why in waiting.items()) or "stopping\n"
+
+    @property
+    def _informers(self) -> list[Informer[Any]]:
+        return [self._definitions, *(each for scope in self._scopes.values() for each in scope.all)]
+
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """From filled caches to the last worker's end. Workers finish the write at hand; the watches end after them."""
-        informers = [self._definitions, *(each for scope in self._scopes.values() for each in scope.all)]
+        informers = self._informers
         watches = [asyncio.create_task(each.run(), name=f"watch {each.resource}") for each in informers]
         workers: list[asyncio.Task[None]] = []
         try:

@@ -14,12 +14,15 @@ from rollout_lws.settings import Address
 
 @asynccontextmanager
 async def served(
-    health: Address | None, metrics: Address | None, counters: Metrics, ready: Callable[[], bool]
+    health: Address | None, metrics: Address | None, counters: Metrics, missing: Callable[[], str]
 ) -> AsyncIterator[None]:
-    """/healthz and /readyz at ``health``, /metrics at ``metrics`` (both may be one address), until the block ends."""
+    """/healthz and /readyz at ``health``, /metrics at ``metrics`` (both may be one address), until the block ends.
+
+    ``missing`` says why the process is not ready, "" when it is.
+    """
     routes: dict[Address, list[web.RouteDef]] = {}
     if health is not None:
-        routes.setdefault(health, []).extend([web.get("/healthz", _alive), web.get("/readyz", _readiness(ready))])
+        routes.setdefault(health, []).extend([web.get("/healthz", _alive), web.get("/readyz", _readiness(missing))])
     if metrics is not None:
         routes.setdefault(metrics, []).append(web.get("/metrics", _exposition(counters)))
     runners: list[web.AppRunner] = []
@@ -47,11 +50,10 @@ async def _alive(_: web.Request) -> web.Response:
     return web.Response(text="ok\n")
 
 
-def _readiness(ready: Callable[[], bool]) -> Callable[[web.Request], Awaitable[web.Response]]:
+def _readiness(missing: Callable[[], str]) -> Callable[[web.Request], Awaitable[web.Response]]:
     async def answer(_: web.Request) -> web.Response:
-        if ready():
-            return web.Response(text="ok\n")
-        return web.Response(status=503, text="the caches are not filled yet\n")
+        why = missing()
+        return web.Response(status=503, text=why) if why else web.Response(text="ok\n")
 
     return answer
 

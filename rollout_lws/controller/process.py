@@ -43,7 +43,7 @@ async def running(settings: Settings, clock: Clock | None = None) -> AsyncIterat
             Client(connection, timeout=settings.request_timeout), settings, clock or WallClock(), counters
         )
         await stack.enter_async_context(
-            health.served(settings.health, settings.metrics, counters, lambda: controller.ready)
+            health.served(settings.health, settings.metrics, counters, lambda: controller.missing)
         )
         await stack.enter_async_context(controller.running())
         log.info("controller started", extra=fields(group=keys(settings.api_group).group, workers=settings.workers))

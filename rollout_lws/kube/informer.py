@@ -56,7 +56,8 @@ class Informer(Generic[T]):
     """Follows ``resource`` in ``namespace`` ("" for all) as far as the selectors reach.
 
     Label selectors are ``key`` (exists) or ``key=value``, joined by commas. ``decode`` makes the partial object from
-    one object's JSON; ``indexes`` give the values under which ``by_index`` finds it.
+    one object's JSON; ``indexes`` give the values under which ``by_index`` finds it. ``trouble`` says why nothing comes
+    at present and what to do, "" while all is well.
     """
 
     def __init__(
@@ -74,6 +75,7 @@ class Informer(Generic[T]):
         self.resource = resource
         self.last_traffic = 0.0
         self.restarts = 0
+        self.trouble = ""
         self._client = client
         self._decode = decode
         self._namespace = namespace
@@ -168,7 +170,8 @@ class Informer(Generic[T]):
             log.info("watch is too old, listing again", extra={"fields": {"resource": str(self.resource)}})
             self._version = ""
             return
-        log.warning("watch failed", extra={"fields": {"resource": str(self.resource), "error": str(error)}})
+        self.trouble = f"{error}{_advice(self.resource, error)}"
+        log.warning("watch failed", extra={"fields": {"resource": str(self.resource), "error": self.trouble}})
 
     async def _list(self) -> None:
         """Page by page; a change of the world between pages is seen by the watch, which starts at the list's
@@ -188,6 +191,7 @@ class Informer(Generic[T]):
         for change in self._store.replace(listed, version):
             self._tell(change)
         self._version = version
+        self.trouble = ""
         self._synced.set()
 
     def _decode_page(self, body: bytes, into: list[T]) -> _ListMeta:
@@ -215,6 +219,7 @@ class Informer(Generic[T]):
             async for line in lines:
                 if line:
                     self.last_traffic = asyncio.get_running_loop().time()
+                    self.trouble = ""
                     self._take(line)
 
     def _take(self, line: bytes) -> None:
@@ -233,3 +238,14 @@ class Informer(Generic[T]):
             return
         for handler in self._handlers:
             handler(*change)
+
+
+def _advice(resource: Resource, error: Exception) -> str:
+    """What a person can do about a list or a watch that the server refuses, "" when waiting is all."""
+    if not isinstance(error, ApiError):
+        return ""
+    if error.code in (401, 403):
+        return f": allow the controller's account to get, list and watch {resource}"
+    if error.code == 404:
+        return f": {resource} is not served by this cluster, install its CustomResourceDefinition"
+    return ""

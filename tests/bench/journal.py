@@ -1,0 +1,140 @@
+"""What the API server itself saw, with the moment: requests of the controller, and batches whose last pod became ready.
+
+Latencies are told from the server's side only. A controller that measured itself would leave out what it waits for.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from rollout_lws.errors import ApiError
+from rollout_lws.objects.resources import EVENTS, LEADER_WORKER_SETS, LWS_NAME, PODS
+from rollout_lws.sandbox.apiserver import ApiServer
+from rollout_lws.sandbox.faults import WRITES
+from rollout_lws.sandbox.gate import Gate
+from rollout_lws.sandbox.routes import Request, Response, target_of, verb_of
+from rollout_lws.sandbox.store import Event
+
+#: What a write is for: the release itself, a promotion window opened or closed, a leader's labels, or an Event.
+RELEASE, WINDOW, LABEL, EVENT = "release", "window", "label", "event"
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """One write of a client when it arrived, at ``at`` seconds of the machine's clock; ``code`` is its answer's."""
+
+    at: float
+    verb: str
+    resource: str
+    namespace: str
+    name: str
+    subresource: str
+    code: int
+    body: Mapping[str, Any]
+
+    @property
+    def purpose(self) -> str:
+        if self.resource == EVENTS.plural:
+            return EVENT
+        if self.verb == "patch" and self.resource == PODS.plural:
+            return LABEL
+        spec = self.body.get("spec") or {}
+        if self.verb == "patch" and self.resource == LEADER_WORKER_SETS.plural and "rolloutStrategy" in spec:
+            return WINDOW
+        return RELEASE
+
+    @property
+    def accepted(self) -> bool:
+        return self.code < 400
+
+    @property
+    def what(self) -> str:
+        """Verb and resource, as in ``patch rollouts/status``."""
+        return f"{self.verb} {self.resource}" + (f"/{self.subresource}" if self.subresource else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """The moment at which the last pod that an LWS asks for was stored as Ready."""
+
+    at: float
+    namespace: str
+    lws: str
+
+
+@dataclass(slots=True)
+class Journal:
+    """Entries in the order in which they happened, by namespace: each release of the benchmark has one of its own."""
+
+    server: ApiServer
+    entries: dict[str, list[Write | Ready]] = field(default_factory=dict)
+    _ready: dict[tuple[str, str], set[str]] = field(default_factory=dict)
+
+    def follow(self) -> None:
+        self.server.store.subscribe(self._stored)
+
+    def add(self, entry: Write | Ready) -> None:
+        self.entries.setdefault(entry.namespace, []).append(entry)
+
+    def _stored(self, event: Event) -> None:
+        meta = event.object["metadata"]
+        lws = (meta.get("labels") or {}).get(LWS_NAME)
+        if event.resource != PODS or not lws:
+            return
+        ready = self._ready.setdefault((meta["namespace"], lws), set())
+        if event.type == "DELETED" or "deletionTimestamp" in meta or not _is_ready(event.object):
+            ready.discard(meta["name"])
+        elif meta["name"] not in ready:
+            ready.add(meta["name"])
+            if len(ready) == self._wanted(meta["namespace"], lws):
+                self.add(Ready(time.time(), meta["namespace"], lws))
+
+    def _wanted(self, namespace: str, lws: str) -> int:
+        try:
+            spec = self.server.get(LEADER_WORKER_SETS, namespace, lws)["spec"]
+        except ApiError:
+            return -1
+        return int(spec["replicas"]) * int(spec["leaderWorkerTemplate"].get("size", 1))
+
+
+def _is_ready(pod: Mapping[str, Any]) -> bool:
+    conditions = (pod.get("status") or {}).get("conditions") or ()
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+
+
+class RecordingGate(Gate):
+    """The server's door, with every write that comes through it put on record as of its arrival."""
+
+    def __init__(self, server: ApiServer, journal: Journal) -> None:
+        super().__init__(server)
+        self._journal = journal
+
+    async def answer(self, request: Request) -> Response:
+        arrived = time.time()
+        response = await super().answer(request)
+        try:
+            target = target_of(self.server, request.path)
+        except ApiError:
+            return response
+        verb = verb_of(request, target)
+        if verb in WRITES:
+            body = msgspec.json.decode(request.body) if request.body else {}
+            meta = body.get("metadata") or {}
+            self._journal.add(
+                Write(
+                    arrived,
+                    verb,
+                    target.served.resource.plural,
+                    target.namespace,
+                    target.name or str(meta.get("name", "")),
+                    target.subresource,
+                    response.status,
+                    body,
+                )
+            )
+        return response

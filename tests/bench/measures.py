@@ -1,0 +1,171 @@
+"""The measurements: which processes each one needs, how long it looks, and which figures come out of it."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from tests.bench.figures import Figure, percentile
+from tests.bench.processes import PROGRAM, Failed, Progress, child, free_port
+
+#: Writes that a release may take, by its number of steps.
+_BUDGETS = {3: 30, 5: 60}
+_EVENTS = 100_000
+_REST_SECONDS = 20.0
+#: Between two looks at the count of a controller that tells it only when asked.
+_LOOK_SECONDS = 0.1
+_PATIENCE_SECONDS = 120.0
+_DECIDED = re.compile(rb'^rollout_lws_reconciles_total\{result="ok"\} (\S+)', re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """``directory`` is for what the processes hand to each other; ``progress`` is told what is going on."""
+
+    directory: Path
+    progress: Progress
+
+    @property
+    def template(self) -> Path:
+        """Objects of one release at rest; ``releases`` leaves them there."""
+        return self.directory / "template.json"
+
+    async def releases(self) -> tuple[list[Figure], dict[str, Any]]:
+        """Real releases, the controller in one process and the API server in another."""
+        kubeconfig = self.directory / "releases.kubeconfig"
+        async with AsyncExitStack() as stack:
+            server = await stack.enter_async_context(
+                self._child("releases", "-m", "tests.bench.releases", str(kubeconfig), str(self.template))
+            )
+            await server.told("listening", self.progress, _PATIENCE_SECONDS)
+            await stack.enter_async_context(self._child("controller", *_controller(kubeconfig)))
+            found = await server.told("result", self.progress, _PATIENCE_SECONDS)
+        return list(of_releases(found)), found
+
+    async def flood(self) -> list[Figure]:
+        """An informer in one process, a server with nothing else to do in another."""
+        kubeconfig = self.directory / "flood.kubeconfig"
+        async with AsyncExitStack() as stack:
+            server = await stack.enter_async_context(
+                self._child(
+                    "flood", "-m", "tests.bench.flood", "serve", str(kubeconfig), str(self.template), f"{_EVENTS}"
+                )
+            )
+            size = await server.told("size", self.progress, _PATIENCE_SECONDS)
+            self.progress(f"watch: {_EVENTS:,} changes of pods of {size:,} bytes")
+            informer = await stack.enter_async_context(
+                self._child("informer", "-m", "tests.bench.flood", "absorb", str(kubeconfig), f"{_EVENTS}")
+            )
+            seconds = await informer.told("seconds", self.progress, _PATIENCE_SECONDS)
+        name = f"watch events absorbed by one informer, {size / 1000:.1f} kB each"
+        return [Figure(name, _EVENTS / seconds, 20_000, "/s", "more")]
+
+    async def rest(self, rollouts: int) -> list[Figure]:
+        """A controller alone with a fleet on which nothing happens."""
+        kubeconfig = self.directory / "fleet.kubeconfig"
+        async with AsyncExitStack() as stack:
+            server = await stack.enter_async_context(
+                self._child("fleet", "-m", "tests.bench.fleet", str(kubeconfig), str(self.template), str(rollouts))
+            )
+            objects = await server.told("objects", self.progress, _PATIENCE_SECONDS)
+            kinds = ", ".join(f"{count:,} {resource.partition('.')[0]}" for resource, count in objects.items())
+            self.progress(f"fleet: {kinds}")
+            port, started = free_port(), time.perf_counter()
+            controller = await stack.enter_async_context(
+                self._child("resting", *_controller(kubeconfig, f"127.0.0.1:{port}"), listen=True)
+            )
+            await controller.logged("controller started", _PATIENCE_SECONDS)
+            synced = time.perf_counter() - started
+            await _decided(f"http://127.0.0.1:{port}/metrics", rollouts)
+            decided = time.perf_counter() - started
+            self.progress(f"fleet: synced after {synced:.1f} s, decided after {decided:.1f} s, now at rest")
+            before, since = controller.usage(), time.perf_counter()
+            await asyncio.sleep(_REST_SECONDS)
+            after, seconds = controller.usage(), time.perf_counter() - since
+            asked = await server.rest_of("write")
+        fleet = f"{rollouts:,} Rollouts of 4 groups of 4 at rest"
+        share = rollouts / 5000
+        return [
+            Figure(f"{fleet}: start until the caches are filled", synced, 5 * max(1.0, share * 5), "s"),
+            Figure(f"{fleet}: start until each is decided once", decided, 10 * max(1.0, share * 5), "s"),
+            Figure(f"{fleet}: resident memory", after.memory, memory_goal(rollouts), "MB"),
+            Figure(f"{fleet}: CPU, of one core", 100 * (after.cpu - before.cpu) / seconds, 1, "%"),
+            Figure(f"{fleet}: writes", len(asked), 0),
+        ]
+
+    def _child(self, name: str, *arguments: str, listen: bool = False) -> Any:
+        return child(name, *arguments, logs=self.directory, listen=listen)
+
+
+def of_releases(found: dict[str, Any]) -> Sequence[Figure]:
+    """What the journal of the releases comes down to."""
+    waits = [1000 * each for each in found["waits"]]
+    late = [1000 * each for each in found["pauses"]]
+    name = f"last group ready → next write ({len(waits)} batches)"
+    figures = [
+        Figure(f"{name}, p50", percentile(waits, 0.5), 15, "ms"),
+        Figure(f"{name}, p99", percentile(waits, 0.99), 100, "ms"),
+    ]
+    for steps, budget in _BUDGETS.items():
+        counted = {
+            each["replicas"]: each["purposes"]["release"] for each in found["releases"] if each["steps"] == steps
+        }
+        groups = " and ".join(str(replicas) for replicas in counted)
+        figures.append(
+            Figure(f"writes of a canary of {steps} steps, R = {groups}, the larger", max(counted.values()), budget)
+        )
+    waiting = f"writes while {found['silence']:g} s of waiting for approval pass"
+    return [
+        *figures,
+        Figure(waiting, found["writes while waiting"], 0),
+        Figure(f"a pause ends late by, longest of {len(late)}", max(late), 50, "ms"),
+        Figure(f"a pause ends early by, longest of {len(late)}", max(0.0, -min(late)), 0, "ms"),
+    ]
+
+
+def memory_goal(rollouts: int) -> float:
+    """MB for so many Rollouts on the straight line from a bare controller's 100 MB to 400 MB for 5,000."""
+    return 100 + 300 * rollouts / 5000
+
+
+def _controller(kubeconfig: Path, metrics: str = "0") -> tuple[str, ...]:
+    addresses = ("--metrics-bind-address", metrics, "--health-probe-bind-address", "0")
+    return (*PROGRAM, "controller", "--kubeconfig", str(kubeconfig), *addresses)
+
+
+async def _decided(url: str, count: int) -> None:
+    """Wait until the controller at ``url`` has decided as many Rollouts; it tells its count only when asked."""
+    try:
+        async with asyncio.timeout(_PATIENCE_SECONDS), aiohttp.ClientSession() as session:
+            while True:
+                async with session.get(url) as response:
+                    told = _DECIDED.search(await response.read())
+                if told is not None and float(told[1]) >= count:
+                    return
+                await asyncio.sleep(_LOOK_SECONDS)
+    except TimeoutError:
+        raise Failed(f"the controller did not decide {count} Rollouts within {_PATIENCE_SECONDS:g} s") from None
+
+
+def details(found: dict[str, Any]) -> str:
+    """Each counted release by purpose, then by verb and kind: what the sums in the table consist of."""
+    lines = []
+    for each in found["releases"]:
+        purposes = each["purposes"]
+        refused = sum(each["refused"].values())
+        lines.append(
+            f"{each['steps']} steps, R = {each['replicas']}: {purposes['release']} writes;"
+            f" apart: {purposes['window']} of promotion windows, {purposes['label']} leader labels,"
+            f" {purposes['event']} Events; refused with a conflict and made again: {refused}"
+        )
+        counted = sorted(each["writes"].items(), key=lambda item: -item[1])
+        lines += [f"    {count:>3}  {what}" for what, count in counted]
+    return "\n".join(lines)

@@ -11,9 +11,8 @@ from rollout_lws.rollout import actions, adoption, finalising, guard, leaving, r
 from rollout_lws.rollout.decision import Decision
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.observation import Observation
-from rollout_lws.rollout.reasons import Ending, EventReason, Reason, Task
+from rollout_lws.rollout.reasons import Ending, Reason, Task
 from rollout_lws.rollout.refusals import cannot_manage
-from rollout_lws.workload.revisions import observed, target_revision
 
 
 def decide(observation: Observation) -> Decision:
@@ -85,13 +84,7 @@ def _contested(d: Draft) -> bool:
         return False
     if stable is None or d.version.template_hash == stable.template_hash:
         return guard.contested(d) if guard.released_by_hand(d) or d.status.phase == Phase.PROGRESSING else False
-    revision = target_revision(d.stable)
-    if observed(d.stable) and finalising.renewed(d, revision):
-        d.confirm_leader_set("the revision that is recorded as stable")
-        changes = {"template_hash": d.version.template_hash, "revision": revision}
-        d.set(stable=stable.model_copy(update=changes), hold_fights=())
-        adoption.store_version(d, d.version, revision)
-        d.notice(EventReason.ROLLED_NATIVELY, f"revision {revision} is stable: the LeaderWorkerSet rolled by itself")
+    if finalising.rolled_natively(d):
         if d.status.phase == Phase.PROGRESSING:
             d.begin_finalising(Ending.ROLLED_NATIVELY, Task.CLEAN_UP)
             return finalising.run(d)

@@ -53,6 +53,7 @@ class Draft:
         self.keys: Keys = observation.keys
         self.status: RolloutStatus = observation.rollout.status or RolloutStatus()
         self.verdict: Verdict | None = None
+        self.confirms: list[Write] = []
         self.writes: list[Write] = []
         self.labels: list[Write] = []
         self.notices: list[Notice] = []
@@ -156,7 +157,7 @@ class Draft:
         leader_set = self.stable.leader_set
         if leader_set is not None:
             meta = leader_set.metadata
-            self.write((Confirm(STATEFUL_SETS, meta.namespace, meta.name, meta.uid, meta.generation, reason),))
+            self.confirms.append(Confirm(STATEFUL_SETS, meta.namespace, meta.name, meta.uid, meta.generation, reason))
 
     def wake(self, moment: datetime | None) -> None:
         if moment is not None:

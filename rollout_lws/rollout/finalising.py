@@ -23,10 +23,13 @@ from rollout_lws.release.canary import remove
 from rollout_lws.release.promotion import Renewal
 from rollout_lws.release.record import dismiss
 from rollout_lws.rollout import actions
+from rollout_lws.rollout.adoption import store_version
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.health import deadline_passed
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason, Task
 from rollout_lws.rollout.refusals import unsafe_pending
+from rollout_lws.workload.hold import is_held
+from rollout_lws.workload.revisions import current_revision, observed, target_revision
 
 #: Windows a group may get in one promotion: the first, and three more when it came back old.
 WINDOWS_A_GROUP = 4
@@ -105,7 +108,11 @@ def _promote(d: Draft) -> bool:
     actions.refuse_abort(d, actions.PROMOTED_ALREADY)
     d.set_sub(finalising_step=FinalisingStep.RESUME_WORKLOAD)
     _follow_canary(d)
-    turn = renewal.promote(revision, may_open=not d.paused and not _worn(d))
+    overtaken = d.version.template_hash != d.status.observed_template_hash
+    if overtaken and _all_overtaken(d):
+        return False
+    # No window may be opened to a version that is not released: what went over to it comes back.
+    turn = renewal.go_back(revision) if overtaken else renewal.promote(revision, may_open=not d.paused and not _worn(d))
     d.take(turn)
     d.opening = turn.opened
     if turn.opened:
@@ -135,6 +142,15 @@ def _frozen(d: Draft, renewal: Renewal) -> bool:
     actions.refuse_abort(d, refusal.message)
     d.write(renewal.close("a version waits that must not start"))
     return d.stalled(refusal.reason, refusal.message)
+
+
+def _all_overtaken(d: Draft) -> bool:
+    """Whether every group has gone over to a later version through a window that nobody closed: that one is stable."""
+    if not is_held(d.stable.lws) or current_revision(d.stable) != target_revision(d.stable) or not rolled_natively(d):
+        return False
+    d.set(observed_template_hash=d.version.template_hash, observed_rollout_id=d.release_id)
+    d.set_task(Task.CLEAN_UP, Ending.ROLLED_NATIVELY)
+    return True
 
 
 def _past_return(d: Draft, renewal: Renewal) -> bool:
@@ -281,6 +297,16 @@ def record_phase(d: Draft) -> BatchReleasePhase:
     return BatchReleasePhase.PROGRESSING
 
 
-def renewed(d: Draft, revision: str) -> bool:
-    """Whether the stable LWS has come to ``revision`` without us: every group of [0, R) carries it and is ready."""
-    return d.replicas > 0 and _renewal(d).all_are(revision)
+def rolled_natively(d: Draft) -> bool:
+    """Record the LWS's own template as stable if it rolled without us: every group of [0, R) carries it and is
+    ready.
+    """
+    stable, revision = d.status.stable, target_revision(d.stable)
+    if stable is None or d.replicas == 0 or not observed(d.stable) or not _renewal(d).all_are(revision):
+        return False
+    d.confirm_leader_set("the revision that is recorded as stable")
+    changes = {"template_hash": d.version.template_hash, "revision": revision}
+    d.set(stable=stable.model_copy(update=changes), hold_fights=())
+    store_version(d, d.version, revision)
+    d.notice(EventReason.ROLLED_NATIVELY, f"revision {revision} is stable: the LeaderWorkerSet rolled by itself")
+    return True

@@ -42,7 +42,7 @@ def finish(d: Draft) -> Decision:
         _summary(d, d.verdict)
     status = () if d.skip_status else _status_write(d)
     return Decision(
-        writes=(*status, *d.writes) if d.status_first else (*d.writes, *status),
+        writes=(*d.confirms, *status, *d.writes) if d.status_first else (*d.confirms, *d.writes, *status),
         labels=tuple(d.labels),
         notices=tuple(d.notices),
         wake_at=d.wake_at,

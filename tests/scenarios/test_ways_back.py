@@ -269,6 +269,46 @@ async def test_an_approval_meant_for_another_step_is_refused(world: World) -> No
     assert world.status["currentStepIndex"] == 1
 
 
+async def killed_in_the_last_window(world: World) -> None:
+    """Every group is open to change, and nobody is there to close the window."""
+    await mid_promotion(world)
+    await world.until(lambda: world.lws["spec"]["rolloutStrategy"]["rollingUpdateConfiguration"]["partition"] == 0)
+    world.stop_controller()
+
+
+@pytest.mark.parametrize("replicas", [1, 4])
+async def test_a_third_template_that_rolled_through_an_open_window_is_stable(world: World, replicas: int) -> None:
+    await at_rest(world, replicas=replicas)
+    await killed_in_the_last_window(world)
+    world.set_image("v3")
+    await world.until(lambda: world.groups() == dict.fromkeys(range(replicas), "v3"))
+    await world.rest()
+    world.start_controller()
+    await world.until(lambda: world.state == "Healthy" and "finalising" not in world.status)
+    await world.rest()
+    assert_clean(world, "v3", replicas=replicas)
+    assert world.status["stable"]["templateHash"] == world.status["observedTemplateHash"]
+    assert EventReason.ROLLED_NATIVELY in [notice.reason for notice in world.notices]
+
+
+async def test_a_third_template_that_began_in_an_open_window_waits_for_the_promoted_one(world: World) -> None:
+    await at_rest(world)
+    await killed_in_the_last_window(world)
+    await world.until(lambda: world.groups() == dict.fromkeys(range(4), "v2"))
+    await world.rest()
+    world.set_image("v3")
+    await world.until(lambda: world.groups()[3].startswith("v3"))
+    world.checks += [always_serving]
+    world.start_controller()
+    await world.until_state("AwaitingApproval")
+    assert world.groups() == dict.fromkeys(range(4), "v2")
+    assert world.groups(CANARY) == {0: "v3", 1: "v3"}
+    world.approve()
+    await world.until_state("Healthy")
+    await world.rest()
+    assert_clean(world, "v3")
+
+
 async def test_everything_at_once_on_request(world: World) -> None:
     await at_rest(world, {"replicas": 1, "pause": {}}, {"replicas": 2, "pause": {}}, {"replicas": 3, "pause": {}})
     await waiting_for_approval(world)

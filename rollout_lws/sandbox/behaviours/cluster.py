@@ -16,6 +16,7 @@ from rollout_lws.sandbox.behaviours.lws_pods import GroupPods
 from rollout_lws.sandbox.behaviours.nodes import Scheduler
 from rollout_lws.sandbox.behaviours.runner import Runner
 from rollout_lws.sandbox.behaviours.statefulset import StatefulSets, Variant
+from rollout_lws.sandbox.behaviours.volumes import VolumeBinder
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,7 @@ class Cluster:
                 LeaderWorkerSets(),
                 GroupPods(),
                 EndpointSlices(),
+                VolumeBinder(),
             ),
         )
 

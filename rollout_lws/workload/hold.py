@@ -121,7 +121,12 @@ def _patch(
     written = {member: value for member, value in wanted.items() if value != originals[member]}
     original = {member: originals[member] for member in written}
     mark = msgspec.json.encode({"by": uid, "original": original, "written": written}, order="sorted").decode()
-    annotations = {} if lws.metadata.annotations.get(keys.original) == mark else {keys.original: mark}
+    annotations: dict[str, str | None] = {}
+    if lws.metadata.annotations.get(keys.original) != mark:
+        annotations[keys.original] = mark
+    if keys.held in lws.metadata.annotations:
+        # It told that a version waits without anybody to release it; somebody is here again.
+        annotations[keys.held] = None
     changes = {member: value for member, value in wanted.items() if live[member] != value}
     return _body(annotations, changes) if annotations or changes else None
 

@@ -1,0 +1,25 @@
+"""What random walks have found, each told again as a story of its own."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.scenarios.stories import STEPS, assert_clean, at_rest, waiting_for_approval
+from tests.scenarios.world import KEYS, NAME, World
+
+pytestmark = pytest.mark.looptime
+
+
+async def test_a_new_rollout_takes_the_mark_off_that_told_of_a_version_nobody_releases(world: World) -> None:
+    await at_rest(world)
+    await waiting_for_approval(world)
+    world.delete(world.ROLLOUT, NAME)
+    await world.until(lambda: world.get(world.ROLLOUT, NAME) is None)
+    assert KEYS.held in world.lws["metadata"]["annotations"]
+    world.create_rollout(*STEPS)
+    await world.until_state("AwaitingApproval")
+    assert KEYS.held not in world.lws["metadata"]["annotations"]
+    world.approve()
+    await world.until_state("Healthy")
+    await world.rest()
+    assert_clean(world, "v2")

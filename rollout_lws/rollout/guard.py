@@ -41,6 +41,9 @@ def keep_hold(d: Draft) -> None:
                 f"LeaderWorkerSet {meta.name} has its own strategy back",
                 about="LeaderWorkerSet",
             )
+        if d.status.hold_fights:
+            # What a person opens on purpose is no contest, nor is what we put back once the annotation is gone.
+            d.set(hold_fights=())
         return
     foreign = "partition" in foreign_members(lws, d.keys) or (
         borrowed(lws, d.keys) is None and lws.spec.rollout_strategy.rolling_update_configuration.partition < HOLD

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from tests.scenarios.stories import STEPS, assert_clean, at_rest, waiting_for_approval
 from tests.scenarios.world import KEYS, NAME, World
 
@@ -23,3 +24,14 @@ async def test_a_new_rollout_takes_the_mark_off_that_told_of_a_version_nobody_re
     await world.until_state("Healthy")
     await world.rest()
     assert_clean(world, "v2")
+
+
+async def test_a_hold_that_was_released_by_hand_comes_back_without_a_contest(world: World) -> None:
+    await at_rest(world)
+    world.patch_lws({"rolloutStrategy": {"rollingUpdateConfiguration": {"partition": 1}}})
+    await world.rest()
+    for value in ("true", None):
+        world.patch(LEADER_WORKER_SETS, NAME, {"metadata": {"annotations": {KEYS.release_hold: value}}})
+        await world.rest()
+    assert_clean(world, "v1")
+    assert world.state == "Healthy"

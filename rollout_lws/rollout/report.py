@@ -32,7 +32,9 @@ from rollout_lws.workload.revisions import target_revision
 def finish(d: Draft) -> Decision:
     """Turn the draft into a decision: the status write last (first where a task begins), labels apart."""
     releasing = d.status.phase == Phase.PROGRESSING
-    if d.o.stable is not None and d.status.stable is not None:
+    stable = d.status.stable
+    # Until an LWS that was made anew is adopted, the record is of one that is no more.
+    if d.o.stable is not None and stable is not None and stable.workload_uid == d.stable.lws.metadata.uid:
         _count(d)
         if releasing and d.o.rollout.spec.strategy.canary is not None:
             _record(d)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
+from rollout_lws.objects.writes import Create
 from tests.scenarios.stories import STEPS, assert_clean, at_rest, waiting_for_approval
 from tests.scenarios.world import KEYS, NAME, World
 
@@ -35,3 +36,20 @@ async def test_a_hold_that_was_released_by_hand_comes_back_without_a_contest(wor
         await world.rest()
     assert_clean(world, "v1")
     assert world.state == "Healthy"
+
+
+async def test_an_lws_made_anew_in_mid_release_gets_no_record_before_it_is_adopted(world: World) -> None:
+    await at_rest(world)
+    await waiting_for_approval(world)
+    world.checks.clear()
+    world.delete(LEADER_WORKER_SETS, NAME)
+    await world.until(lambda: world.get(LEADER_WORKER_SETS, NAME) is None)
+    await world.rest()
+    world.writes.clear()
+    world.create_workload(tag="v5")
+    await world.until(lambda: set(world.groups().values()) == {"v5"}, "groups of the new LWS")
+    world.set_image("v6")
+    await world.until(lambda: world.state == "Healthy" and set(world.groups().values()) == {"v6"})
+    await world.rest()
+    assert_clean(world, "v6")
+    assert not [write for write in world.writes if isinstance(write, Create) and write.resource == world.RECORD]

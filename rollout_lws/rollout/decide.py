@@ -83,7 +83,7 @@ def _contested(d: Draft) -> bool:
     if ending is not None and ending.task == Task.CLEAN_UP.value:
         return False
     if stable is None or d.version.template_hash == stable.template_hash:
-        return guard.contested(d) if guard.released_by_hand(d) or d.status.phase == Phase.PROGRESSING else False
+        return guard.contested(d)
     if finalising.rolled_natively(d):
         if d.status.phase == Phase.PROGRESSING:
             d.begin_finalising(Ending.ROLLED_NATIVELY, Task.CLEAN_UP)

@@ -12,7 +12,6 @@ from rollout_lws.api import (
     CanaryStatus,
     FinalisingStep,
     Phase,
-    StepRecord,
     StepState,
     SummaryState,
 )
@@ -76,6 +75,25 @@ def run(d: Draft) -> bool:
             return _clean_up(d, ending)
 
 
+def at_zero(d: Draft) -> bool:
+    """Without groups a version takes effect by itself: the one in the LWS is stable. True while that is awaited."""
+    stable = d.status.stable
+    if not observed(d.stable):
+        name = d.stable.lws.metadata.name
+        return d.reconciling(
+            Reason.WAITING_FOR_LWS,
+            SummaryState.PROMOTING,
+            f"LeaderWorkerSet {name} has 0 groups: waiting for its controller to act on the last change",
+        )
+    if stable is not None:
+        changes = {"template_hash": d.version.template_hash, "revision": target_revision(d.stable)}
+        d.confirm_leader_set("the revision that is recorded as stable")
+        d.set(stable=stable.model_copy(update=changes), observed_template_hash=d.version.template_hash)
+    actions.refuse_abort(d, actions.PROMOTED_ALREADY)
+    d.begin_finalising(Ending.ROLLED_NATIVELY, Task.CLEAN_UP)
+    return False
+
+
 def _renewal(d: Draft) -> Renewal:
     return Renewal(d.stable, d.keys, d.uid, d.now, d.canary_ready, d.minimum)
 
@@ -94,6 +112,8 @@ def _turned(d: Draft) -> tuple[Ending, str] | None:
 
 def _promote(d: Draft) -> bool:
     """Renew the stable LWS; False when another task goes on in this pass."""
+    if d.replicas == 0:
+        return at_zero(d)
     revision, renewal = d.sub.canary_revision or "", _renewal(d)
     if _is_new(d, renewal, revision):
         _became_stable(d, revision)
@@ -123,14 +143,14 @@ def _promote(d: Draft) -> bool:
     worn = _worn(d)
     if worn and not turn.writes:
         return d.stalled(
-            Reason.CHURN, f"group {worn} came back old {WINDOWS_A_GROUP} times: abort, or look at its pods"
+            Reason.CHURN,
+            f"group {worn} of {d.stable.lws.metadata.name} came back at the old version {WINDOWS_A_GROUP} times: look"
+            f" at its pods, or go back: kubectl rollout-lws abort {d.o.rollout.metadata.name}",
         )
     if d.paused:
         return d.reconciling(Reason.PAUSED, SummaryState.PAUSED, f"paused in mid-promotion: {turn.message}")
-    _best(d, renewal, revision)
-    late = deadline_passed(d, None)
-    if late is not None:
-        return d.stalled(late[0], f"promotion: {late[1]}; it goes on by itself: {turn.message}")
+    if _late(d, renewal, revision, "promotion", turn.message):
+        return True
     return d.reconciling(Reason.PROMOTING, SummaryState.PROMOTING, turn.message)
 
 
@@ -168,12 +188,15 @@ def _follow_canary(d: Draft) -> None:
     d.batch = batch(d.canary_groups, wanted, d.strategy.failure_threshold, d.now, d.minimum)
 
 
-def _best(d: Draft, renewal: Renewal, revision: str) -> None:
-    fresh = sum(group.ready(d.now, d.minimum) for group in renewal.regular if group.revision == revision)
-    step = d.status.step or StepRecord()
-    if fresh > 0 and fresh + 1_000 > (step.best_ready or 0):
-        # Groups of the promotion count from 1001, so that they are never mistaken for those of the last step.
-        d.set_step(best_ready=1_001 + fresh, best_ready_at=d.now)
+def _late(d: Draft, renewal: Renewal, revision: str, what: str, doing: str) -> bool:
+    """Whether no group has become ready for too long while the release ends: told, but the work goes on."""
+    ready = sum(group.ready(d.now, d.minimum) for group in renewal.regular if group.revision == revision)
+    # Groups of each task count from another million, so that they are never mistaken for those of the last step.
+    count = ready + (1_000_000 if what == "promotion" else 2_000_000)
+    if ready and count > ((d.status.step.best_ready if d.status.step else 0) or 0):
+        d.set_step(best_ready=count, best_ready_at=d.now)
+    late = deadline_passed(d, None)
+    return late is not None and d.stalled(late[0], f"{what}: {late[1]}; it goes on by itself: {doing}")
 
 
 def _worn(d: Draft) -> str:
@@ -225,6 +248,8 @@ def _go_back(d: Draft, ending: Ending) -> bool:
         )
         return False
     d.set_sub(finalising_step=FinalisingStep.RESUME_WORKLOAD)
+    if _late(d, renewal, stable.revision if stable else "", "going back", turn.message):
+        return True
     return d.reconciling(Reason.GOING_BACK, SummaryState.GOING_BACK, turn.message)
 
 

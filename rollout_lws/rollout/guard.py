@@ -2,14 +2,14 @@
 
 A manifest that states a partition rolls in the very write that applies it, so the hold is put back at once and the
 written values become the user's new originals. Twice within a minute is a contest nobody can win: we write no third
-time.
+time, until the pending version has rolled by itself or, with nothing pending, for ten minutes.
 """
 
 from __future__ import annotations
 
 from datetime import timedelta
 
-from rollout_lws.api import HoldFight, SummaryState
+from rollout_lws.api import HoldFight, Phase, SummaryState
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.objects.writes import Patch
 from rollout_lws.rollout.adoption import write_hold
@@ -19,6 +19,8 @@ from rollout_lws.workload.hold import HOLD, borrowed, foreign_members, give_back
 
 #: Two foreign resets within this many seconds are a contest.
 CONTEST_SECONDS = 60
+#: With nothing pending, a contested hold is tried again this many seconds after the last reset.
+TRUCE_SECONDS = 600
 
 
 def released_by_hand(d: Draft) -> bool:
@@ -56,17 +58,18 @@ def keep_hold(d: Draft) -> None:
         return
     manager = writer_of_strategy(lws)
     fights = _recent(d)
-    if len(fights) >= 2:
+    if len(fights) >= 2 and not _truce(d, fights):
         d.contested = True
         return
+    if len(fights) >= 2:
+        fights = ()
     d.set(hold_fights=(*fights, HoldFight(at=d.now, manager=manager)))
     if fights:
         d.contested = True
         d.notice(
             EventReason.HOLD_CONTESTED,
             f"{manager} resets the hold of LeaderWorkerSet {lws.metadata.name} again and again: it is left as it is;"
-            " remove"
-            " rollingUpdateConfiguration.partition from the manifest",
+            " remove rollingUpdateConfiguration.partition from the manifest",
             warning=True,
         )
         return
@@ -88,6 +91,14 @@ def _recent(d: Draft) -> tuple[HoldFight, ...]:
     return tuple(fight for fight in fights if fight.at is not None and fight.at > since)
 
 
+def _truce(d: Draft, fights: tuple[HoldFight, ...]) -> bool:
+    """Whether a contest is old enough for another try: a hold that is given up for good would be a silent danger."""
+    stable, last = d.status.stable, fights[-1].at
+    if stable is None or d.status.phase == Phase.PROGRESSING or d.version.template_hash != stable.template_hash:
+        return False
+    return last is None or d.wake_in(last, TRUCE_SECONDS)
+
+
 def _promoting(d: Draft) -> bool:
     return d.status.finalising is not None and d.status.finalising.task == Task.PROMOTE.value
 
@@ -98,13 +109,20 @@ def contested(d: Draft) -> bool:
         return d.reconciling(
             Reason.HOLD_RELEASED,
             SummaryState.HELD,
-            f"the hold was released by annotation {d.keys.release_hold}: remove it to have releases again",
+            f"the hold of LeaderWorkerSet {d.stable.lws.metadata.name} was released by its annotation"
+            f" {d.keys.release_hold}: remove the annotation to have releases in steps again",
         )
-    last = (d.status.hold_fights or ())[-1:]
-    manager = last[0].manager if last else "somebody"
+    last = d.status.hold_fights[-1] if d.status.hold_fights else HoldFight(manager="somebody")
+    stable, name = d.status.stable, d.stable.lws.metadata.name
+    if stable is not None and d.version.template_hash != stable.template_hash:
+        effect, outlook = "so the new version rolls by itself now", ""
+    else:
+        effect, outlook = (
+            "so a new version would roll by itself",
+            "; the hold is tried again after ten minutes of peace",
+        )
     return d.stalled(
         Reason.HOLD_CONTESTED,
-        f"{manager} keeps resetting the partition of LeaderWorkerSet {d.stable.lws.metadata.name}, which rolls by"
-        " itself now:"
-        " remove rollingUpdateConfiguration.partition from its manifest",
+        f"{last.manager} keeps resetting the partition of LeaderWorkerSet {name}, {effect}: remove"
+        f" rollingUpdateConfiguration.partition from its manifest{outlook}",
     )

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from rollout_lws.api import NotReadyGroup, SummaryState
 from rollout_lws.rollout.draft import Draft
-from rollout_lws.rollout.reasons import Reason
+from rollout_lws.rollout.reasons import Reason, Task
 from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.revisions import target_revision
 from rollout_lws.workload.trouble import CAPACITY_REASONS, QUOTA_REASONS, Trouble, troubles
@@ -32,7 +32,11 @@ def churning(d: Draft) -> str:
 
 
 def _worst(d: Draft) -> tuple[Trouble, ...]:
-    canary = d.o.canary
+    """The troubles of the groups that the release waits for now."""
+    canary, stable, task = d.o.canary, d.status.stable, d.status.finalising.task if d.status.finalising else ""
+    if task in (Task.PROMOTE, Task.GO_BACK) and d.o.stable is not None and stable is not None:
+        revision = d.sub.canary_revision if task == Task.PROMOTE else stable.revision
+        return troubles(d.o.stable, revision or "", d.now, d.minimum)
     return troubles(canary, target_revision(canary), d.now, d.minimum) if canary else ()
 
 
@@ -51,7 +55,10 @@ def waits_for_capacity(d: Draft) -> tuple[Reason, SummaryState, str] | None:
 
 
 def deadline_passed(d: Draft, capacity: tuple[Reason, SummaryState, str] | None) -> tuple[Reason, str] | None:
-    """Whether the step's time is up; the clock starts anew when more groups are ready than ever before in this step."""
+    """Whether the time of the step, or of the task that ends the release, is up.
+
+    The clock starts anew when more groups are ready than ever before in it.
+    """
     step, strategy = d.status.step, d.o.rollout.spec.strategy
     if step is None or step.started_at is None:
         return None
@@ -61,18 +68,19 @@ def deadline_passed(d: Draft, capacity: tuple[Reason, SummaryState, str] | None)
         waits = summary is not None and summary.state == capacity[1].value and summary.since is not None
         since = summary.since if waits and summary is not None and summary.since is not None else d.now
         if limit is not None and d.wake_in(since, limit):
-            return Reason.CAPACITY_DEADLINE, f"no room for {limit} s: {capacity[2]}"
+            return Reason.CAPACITY_DEADLINE, f"{capacity[2].rstrip('.')}, for more than {limit} s"
         return None
     waited = (SummaryState.WAITING_FOR_ACCELERATORS.value, SummaryState.WAITING_FOR_QUOTA.value)
     if summary is not None and summary.state in waited:
         d.set_step(best_ready_at=d.now)
         step = d.status.step or step
     seconds = strategy.progress_deadline_seconds or d.version.progress_deadline_seconds
-    since = max(moment for moment in (step.started_at, step.best_ready_at) if moment is not None)
+    begun = d.status.finalising.since if d.status.finalising else None
+    since = max(moment for moment in (step.started_at, step.best_ready_at, begun) if moment is not None)
     if not d.wake_in(since, seconds):
         return None
     why = next((trouble.message for trouble in _worst(d) if trouble.message), "")
-    message = f"no further group became ready for {timedelta(seconds=seconds)} (deadline)"
+    message = f"no further group became ready within {seconds:g} s"
     return Reason.DEADLINE, f"{message}: {why}" if why else message
 
 

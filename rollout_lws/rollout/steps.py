@@ -19,7 +19,6 @@ from rollout_lws.rollout.health import churning, deadline_passed, waits_for_capa
 from rollout_lws.rollout.plan import next_index, plan_hash, resumed_index
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason, Task
 from rollout_lws.rollout.refusals import cannot_release
-from rollout_lws.workload.revisions import observed, target_revision
 
 
 def run(d: Draft) -> bool:
@@ -35,7 +34,7 @@ def run(d: Draft) -> bool:
         finalising.begin_going_back(d, Ending.CONTINUOUS, "another version was applied")
         return finalising.run(d)
     if d.replicas == 0:
-        return _at_zero(d)
+        return finalising.at_zero(d) or finalising.run(d)
     _follow_release(d)
     refusal = cannot_release(d)
     if refusal:
@@ -52,17 +51,6 @@ def run(d: Draft) -> bool:
     _edited_plan(d)
     _jump(d)
     return _advance(d)
-
-
-def _at_zero(d: Draft) -> bool:
-    stable, revision = d.status.stable, target_revision(d.stable)
-    if not observed(d.stable):
-        return d.reconciling(Reason.WAITING_FOR_LWS, SummaryState.STALLED, "waiting for the LeaderWorkerSet controller")
-    if stable is not None:
-        changes = {"template_hash": d.version.template_hash, "revision": revision}
-        d.set(stable=stable.model_copy(update=changes))
-    d.begin_finalising(Ending.ROLLED_NATIVELY, Task.CLEAN_UP)
-    return finalising.run(d)
 
 
 def _follow_release(d: Draft) -> None:
@@ -191,15 +179,16 @@ def _pause_over(d: Draft, step: Step, index: int) -> bool:
 
 
 def _waiting(d: Draft, step: Step, index: int) -> bool:
-    paused_at = d.status.step.paused_at if d.status.step else None
+    name, paused_at = d.o.rollout.metadata.name, d.status.step.paused_at if d.status.step else None
     if step.pause is not None and step.pause.duration is not None and paused_at is not None:
         until = paused_at + timedelta(seconds=step.pause.duration)
         return d.reconciling(Reason.PAUSING, SummaryState.PAUSING, f"step {index} goes on at {until:%H:%M:%S} UTC")
     limit = step.pause.approval_timeout_seconds if step.pause else None
     if limit is not None and paused_at is not None and d.wake_in(paused_at, limit):
         message = f"step {index} was not approved within {limit} s"
-        return failed(d, Reason.APPROVAL_TIMEOUT, message)
-    name = d.o.rollout.metadata.name
+        return failed(
+            d, Reason.APPROVAL_TIMEOUT, message, f"it still can be approved: kubectl rollout-lws promote {name}"
+        )
     return d.reconciling(
         Reason.AWAITING_APPROVAL,
         SummaryState.AWAITING_APPROVAL,
@@ -207,12 +196,15 @@ def _waiting(d: Draft, step: Step, index: int) -> bool:
     )
 
 
-def failed(d: Draft, reason: Reason, message: str) -> bool:
-    """The release does not get on by itself: go back, or stop and wait for a person, as ``onFailure`` says."""
+def failed(d: Draft, reason: Reason, message: str, way_on: str = "it goes on when its groups become ready") -> bool:
+    """The release does not get on: go back, or tell a person and wait, as ``onFailure`` says."""
     if d.o.rollout.spec.strategy.on_failure == "Abort":
         finalising.begin_going_back(d, Ending.ABORTED, message)
         return finalising.run(d)
-    return d.stalled(reason, f"{message}. Nothing happens by itself: retry or abort")
+    name = d.o.rollout.metadata.name
+    return d.stalled(
+        reason, f"{message.rstrip('.')}. The release waits, {way_on}; to go back: kubectl rollout-lws abort {name}"
+    )
 
 
 def _best_ready(d: Draft, judged: Batch) -> None:

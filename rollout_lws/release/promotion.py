@@ -52,8 +52,12 @@ class Renewal:
         """Groups that may be down at once: the user's maxUnavailable, at most the ready canary groups and R - 1, at
         least 1.
         """
-        users = resolved_unavailable(users_strategy(self.facts.lws, self.keys), self.replicas)
-        return max(1, min(users, self.canary_ready, self.replicas - 1))
+        return max(1, min(self._allowed, self.canary_ready, self.replicas - 1))
+
+    @property
+    def _allowed(self) -> int:
+        """The user's maxUnavailable in groups."""
+        return resolved_unavailable(users_strategy(self.facts.lws, self.keys), self.replicas)
 
     def all_are(self, revision: str) -> bool:
         """Whether every group of [0, R) carries ``revision`` and is ready."""
@@ -117,19 +121,29 @@ class Renewal:
 
     def _open(self, old: Sequence[Group], missing: int) -> Turn:
         down = missing + sum(not group.ready(self.now) for group in old)
-        portion = self.at_once - down
-        if portion < 1 and self.canary_ready > down:
-            portion = 1
-        chosen = sorted(old, key=lambda group: group.ordinal)[-portion:] if portion > 0 else []
+        budget = self.at_once - down
+        downwards = sorted(old, key=lambda group: group.ordinal, reverse=True)
+        if budget < 1 and downwards[0].ready(self.now) and self.canary_ready + max(1, self._allowed) > down:
+            # A broken group further down must not stop the promotion that mends it: R - maxUnavailable still serve.
+            budget = 1
+        chosen: list[Group] = []
+        for group in downwards:
+            # What is down already costs nothing.
+            if group.ready(self.now):
+                if budget < 1:
+                    break
+                budget -= 1
+            chosen.append(group)
         left = self.ready(self.regular) - self.ready(chosen) + self.canary_ready
         if not chosen or left < 1:
             broken = ", ".join(group.index for group in old if not group.ready(self.now)) or "all"
             return Turn(message=f"group {broken} is not ready: no further group may go down", wake_at=self.wake_at())
         partition = min(group.ordinal for group in chosen)
         # LWS counts broken groups below the partition against maxUnavailable and would open nothing.
-        body = window(self.facts.lws, self.keys, self.uid, partition, len(chosen) + down)
-        ordinals = tuple(group.ordinal for group in chosen)
-        named = ", ".join(str(ordinal) for ordinal in sorted(ordinals))
+        going = down + sum(group.ready(self.now) for group in chosen)
+        body = window(self.facts.lws, self.keys, self.uid, partition, going)
+        ordinals = tuple(sorted(group.ordinal for group in chosen))
+        named = ", ".join(str(ordinal) for ordinal in ordinals)
         writes = (self._patch(body, f"renew group {named}"),) if body else ()
         return Turn(writes=writes, message=f"renewing group {named}", opened=ordinals)
 
@@ -176,15 +190,14 @@ class Renewal:
         if not other:
             if self.all_are(stable):
                 return Turn(done=True)
-            return Turn(message=f"waiting for groups that came back to revision {stable}", wake_at=self.wake_at())
+            return Turn(message="waiting for groups that came back to the stable version", wake_at=self.wake_at())
         if current_revision(self.facts) != stable or lws_revision(self.facts, stable) is None:
             return Turn(stuck="PointOfNoReturn")
         standing = [group for group in other if not group.terminating]
         serving = self.ready(regular) + self.canary_ready
         if len(other) == 1 and standing and self.ready(other) and serving == 1:
             return Turn(stuck="PointOfNoReturn")
-        users = resolved_unavailable(users_strategy(self.facts.lws, self.keys), self.replicas)
-        budget = max(1, users) - (self.replicas - self.ready(regular))
+        budget = max(1, self._allowed) - (self.replicas - self.ready(regular))
         chosen = [group for group in standing if not group.ready(self.now)]
         for group in (each for each in standing if each.ready(self.now)):
             if budget > 0 and serving > 1:
@@ -193,5 +206,5 @@ class Renewal:
         named = ", ".join(group.index for group in other)
         return Turn(
             writes=self._delete(chosen, "back to the stable version"),
-            message=f"group {named} goes back to revision {stable}",
+            message=f"group {named} goes back to the stable version",
         )

@@ -1,0 +1,338 @@
+"""Promotion and the way back: which groups a window opens for, and what is waited for, state by state."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from rollout_lws.objects.resources import LEADER_WORKER_SETS, PODS, STATEFUL_SETS
+from rollout_lws.objects.workloads import Pod
+from rollout_lws.objects.writes import Confirm, Delete, Patch, Write
+from rollout_lws.release.promotion import Renewal
+from rollout_lws.release.turn import Turn
+from rollout_lws.workload.hold import HOLD, hold, window
+from tests.workload.build import KEYS, NEW, NOW, OLD, UID, facts, leader_set, lws, patched, pod, revision_record
+
+#: One letter a group, from ordinal 0: old or new, ready (capital) or not; "." is missing, x and y terminate.
+_GROUPS: dict[str, dict[str, Any]] = {
+    "O": {"revision": OLD},
+    "o": {"revision": OLD, "since": None},
+    "x": {"revision": OLD, "terminating": True},
+    "N": {"revision": NEW},
+    "n": {"revision": NEW, "since": None},
+    "y": {"revision": NEW, "terminating": True},
+}
+
+
+def leaders(picture: str) -> tuple[Pod, ...]:
+    return tuple(pod(at, size=1, **_GROUPS[letter]) for at, letter in enumerate(picture) if letter != ".")
+
+
+def renewal(
+    picture: str,
+    canary: int = 1,
+    *,
+    replicas: int | None = None,
+    unavailable: int | str = 1,
+    surge: int | str = 0,
+    window_at: int | None = None,
+    set_at: int | None = None,
+    minimum: float = 0,
+    acted: bool = True,
+    settled_on: str = "old",
+    known: bool = True,
+    target: str = NEW,
+) -> Renewal:
+    """The stable LWS in care: held, or with a window at ``window_at`` that the leader set has at ``set_at``."""
+    users = lws(len(picture) if replicas is None else replicas, unavailable=unavailable, surge=surge)
+    workload = patched(users, hold(users, KEYS, UID))
+    if window_at is not None:
+        workload = patched(workload, window(workload, KEYS, UID, window_at, 1))
+    at = set_at if set_at is not None else HOLD if window_at is None else window_at
+    sets = leader_set(target, partition=at, current=f"set-{settled_on}", update="set-new", observed=5 if acted else 4)
+    records = (revision_record("lws-old", OLD),) if known else ()
+    seen = facts(workload, *leaders(picture), leader_set=sets, revisions=records)
+    return Renewal(seen, KEYS, UID, NOW, canary, minimum)
+
+
+def strategy(write: Write) -> dict[str, Any]:
+    assert isinstance(write, Patch)
+    assert (write.resource, write.resource_version) == (LEADER_WORKER_SETS, "7")
+    found: dict[str, Any] = write.body["spec"]["rolloutStrategy"]["rollingUpdateConfiguration"]
+    return found
+
+
+def deleted(turn: Turn) -> list[str]:
+    """Names of the leaders that are deleted, after a read of the leader StatefulSet, each by its UID."""
+    if not turn.writes:
+        return []
+    confirm, *rest = turn.writes
+    assert isinstance(confirm, Confirm)
+    assert (confirm.resource, confirm.uid, confirm.generation) == (STATEFUL_SETS, "uid-set", 5)
+    assert all(isinstance(each, Delete) and each.resource == PODS and each.uid.startswith("uid-") for each in rest)
+    return [each.name for each in rest]
+
+
+@pytest.mark.parametrize(
+    ("picture", "canary", "unavailable", "opened", "partition"),
+    [
+        # One group, from the top.
+        ("OOOO", 1, 1, (3,), 3),
+        ("OOON", 1, 1, (2,), 2),
+        ("ONNN", 1, 1, (0,), 0),
+        ("O", 1, 1, (0,), 0),
+        ("OO", 1, 1, (1,), 1),
+        # As many as the user allows, have replacements among the ready canary groups, and leave one of R.
+        ("OOOO", 2, 1, (3,), 3),
+        ("OOOO", 1, 2, (3,), 3),
+        ("OOOO", 2, 2, (2, 3), 2),
+        ("OOOO", 2, "50%", (2, 3), 2),
+        ("OOOO", 4, "100%", (1, 2, 3), 1),
+        ("OOOO", 9, "100%", (1, 2, 3), 1),
+        ("OOOOO", 5, "30%", (4,), 4),
+        ("OOOOO", 5, "39%", (4,), 4),
+        ("OOOOO", 5, "40%", (3, 4), 3),
+        ("OO", 2, "100%", (1,), 1),
+        ("O", 3, "100%", (0,), 0),
+        ("ONNN", 4, "100%", (0,), 0),
+        # A user who allows none (and surges instead) gets one at a time.
+        ("OOOO", 4, "10%", (3,), 3),
+        # Without a canary group one group at a time, as long as another serves.
+        ("OOOO", 0, "100%", (3,), 3),
+        # Renewed groups in between are skipped.
+        ("ONON", 2, 2, (0, 2), 0),
+        ("ONOO", 2, 2, (2, 3), 2),
+        # What is down already costs nothing, whatever else is down.
+        ("OOOo", 1, 1, (3,), 3),
+        ("OOoo", 1, 1, (2, 3), 2),
+        ("OOoo", 4, 4, (1, 2, 3), 1),
+        ("o", 1, 1, (0,), 0),
+        ("ooo", 1, 1, (0, 1, 2), 0),
+        ("oN", 0, 1, (0,), 0),
+        # Broken groups further down count; one more may go as long as R less the user's maxUnavailable serve.
+        ("oOOO", 1, 1, (3,), 3),
+        ("oOOO", 3, 3, (2, 3), 2),
+        ("ooOO", 1, 1, None, None),
+        ("ooOO", 2, 1, (3,), 3),
+        ("ooOO", 1, "100%", (3,), 3),
+        ("OOO.", 1, 1, (2,), 2),
+        ("OO..", 1, 1, None, None),
+        ("xOOO", 1, 1, (3,), 3),
+        ("oOOO", 0, 1, None, None),
+        # Never the last that serves.
+        ("O", 0, 1, None, None),
+        ("o", 0, 1, None, None),
+        ("oO", 0, 1, None, None),
+    ],
+)
+def test_a_window_opens_for_as_many_groups_as_may_be_down(
+    picture: str, canary: int, unavailable: Any, opened: tuple[int, ...] | None, partition: int | None
+) -> None:
+    turn = renewal(picture, canary, unavailable=unavailable).promote(NEW)
+    assert not turn.done
+    if opened is None:
+        assert (turn.writes, turn.opened) == ((), ())
+        assert turn.message.endswith("is not ready: no further group may go down")
+        return
+    (write,) = turn.writes
+    assert tuple(sorted(turn.opened)) == opened
+    assert strategy(write)["partition"] == partition
+    assert turn.message == "renewing group " + ", ".join(map(str, opened))
+
+
+@pytest.mark.parametrize(
+    ("unavailable", "canary", "picture", "written"),
+    [
+        (1, 1, "OOOO", None),
+        (1, 2, "oOOO", 2),
+        (1, 2, "oOOo", 2),
+        (2, 2, "oOOo", None),
+        (3, 3, "OOOO", None),
+        ("25%", 1, "OOOO", None),
+        ("10%", 1, "OOOO", 1),
+    ],
+)
+def test_max_unavailable_is_raised_only_when_lws_would_open_too_little(
+    unavailable: Any, canary: int, picture: str, written: int | None
+) -> None:
+    (write,) = renewal(picture, canary, unavailable=unavailable).promote(NEW).writes
+    assert strategy(write).get("maxUnavailable") == written
+
+
+@pytest.mark.parametrize("surge", [1, "50%", "100%"])
+def test_a_users_surge_is_no_part_of_a_window(surge: Any) -> None:
+    (write,) = renewal("OOOO", surge=surge).promote(NEW).writes
+    assert "maxSurge" not in strategy(write)
+
+
+@pytest.mark.parametrize(
+    ("made", "message"),
+    [
+        (renewal("OOOn"), "waiting for group 3 of llama"),
+        (renewal("OOnn"), "waiting for group 2, 3 of llama"),
+        (renewal("NNNn"), "waiting for group 3 of llama"),
+        (renewal("NNN."), "waiting for group recreated groups of llama"),
+        (renewal("NNNy"), "waiting for group 3 of llama"),
+        (renewal("OOOO", acted=False), "waiting for the LeaderWorkerSet controller to act on the last change"),
+        (renewal("OOOO", target=OLD), "waiting for the LeaderWorkerSet controller to act on the last change"),
+        (renewal("NNNN"), "waiting for the StatefulSet controller to record the new revision"),
+    ],
+)
+def test_nothing_is_opened_while_something_is_waited_for(made: Renewal, message: str) -> None:
+    assert made.promote(NEW) == Turn(message=message)
+
+
+def test_a_paused_promotion_opens_no_further_window_but_finishes_the_one_that_is_open() -> None:
+    assert renewal("OOOO").promote(NEW, may_open=False) == Turn(message="paused: no further group is renewed")
+    (write,) = renewal("OOOn", window_at=3).promote(NEW, may_open=False).writes
+    assert strategy(write) == {"partition": HOLD}
+
+
+def test_a_renewed_group_counts_after_its_warm_up() -> None:
+    turn = renewal("OOON", minimum=90).promote(NEW)
+    assert (turn.writes, turn.wake_at) == ((), NOW + timedelta(seconds=30))
+
+
+@pytest.mark.parametrize("picture", ["N", "NN", "NNNNN"])
+def test_the_end_is_all_groups_new_ready_and_held(picture: str) -> None:
+    assert renewal(picture, settled_on="new").promote(NEW) == Turn(done=True)
+
+
+def test_surplus_groups_are_nobodys_business() -> None:
+    assert renewal("NNNNo", replicas=4, settled_on="new").promote(NEW).done
+    assert renewal("OOOOo", replicas=4).promote(NEW).opened == (3,)
+
+
+def test_a_hold_with_surge_groups_is_put_right_before_the_end() -> None:
+    made = renewal("NN", settled_on="new")
+    surged = patched(made.facts.lws, {"spec": {"rolloutStrategy": {"rollingUpdateConfiguration": {"maxSurge": 1}}}})
+    seen = facts(surged, *leaders("NN"), leader_set=made.facts.leader_set)
+    turn = Renewal(seen, KEYS, UID, NOW, 1).promote(NEW)
+    assert not turn.done
+    assert strategy(turn.writes[0])["maxSurge"] == 0
+
+
+# The window itself
+
+
+@pytest.mark.parametrize(
+    ("picture", "at", "closes"),
+    [
+        ("OOOO", 3, False),
+        ("OOO.", 3, False),
+        ("OOOx", 3, False),
+        ("OOOy", 3, False),
+        ("OOOn", 3, True),
+        ("OOON", 3, True),
+        ("OOOn", 2, False),
+        ("OOnn", 2, True),
+        ("OnON", 1, False),
+        ("nNNN", 0, True),
+        ("OOOO", 9, True),
+    ],
+)
+def test_a_window_closes_as_soon_as_its_leaders_exist_at_the_new_revision(picture: str, at: int, closes: bool) -> None:
+    turn = renewal(picture, window_at=at, set_at=HOLD).promote(NEW)
+    assert not turn.done
+    assert [strategy(write) for write in turn.writes] == ([{"partition": HOLD}] if closes else [])
+
+
+@pytest.mark.parametrize(
+    ("picture", "at", "names"),
+    [
+        ("OOOO", 3, []),
+        ("OOOO", 2, ["llama-2"]),
+        ("OOOO", 0, ["llama-0", "llama-1", "llama-2"]),
+        ("OOOn", 1, ["llama-1"]),
+        ("OOOx", 1, ["llama-1", "llama-2"]),
+        ("OOx.", 1, ["llama-1"]),
+        ("OnOn", 0, ["llama-0"]),
+    ],
+)
+def test_a_portion_is_renewed_at_once_where_the_stateful_set_would_go_one_by_one(
+    picture: str, at: int, names: list[str]
+) -> None:
+    assert deleted(renewal(picture, 4, unavailable="100%", window_at=at).promote(NEW)) == names
+
+
+@pytest.mark.parametrize("set_at", [HOLD, 3])
+def test_no_leader_is_deleted_before_the_stateful_set_has_the_window(set_at: int) -> None:
+    # It would come back old.
+    assert renewal("OOOO", 4, unavailable="100%", window_at=1, set_at=set_at).promote(NEW).writes == ()
+
+
+# The way back
+
+
+@pytest.mark.parametrize(
+    ("picture", "canary", "unavailable", "names"),
+    [
+        ("OOON", 1, 1, ["llama-3"]),
+        ("OOnn", 1, 1, ["llama-2", "llama-3"]),
+        ("OONN", 1, 1, ["llama-2"]),
+        ("OONN", 1, 2, ["llama-2", "llama-3"]),
+        ("OONN", 1, "100%", ["llama-2", "llama-3"]),
+        ("NNNN", 1, "100%", ["llama-0", "llama-1", "llama-2", "llama-3"]),
+        ("NNNN", 0, "100%", ["llama-0", "llama-1", "llama-2"]),
+        ("oONN", 1, 1, []),
+        ("oONN", 1, 2, ["llama-2"]),
+        ("OONy", 1, 1, []),
+        ("ONn.", 1, 1, ["llama-2"]),
+        ("OOOy", 1, 1, []),
+        ("N", 1, 1, ["llama-0"]),
+        ("n", 0, 1, ["llama-0"]),
+        ("ny", 0, 1, ["llama-0"]),
+    ],
+)
+def test_renewed_groups_go_back_no_more_at_once_than_may_be_down(
+    picture: str, canary: int, unavailable: Any, names: list[str]
+) -> None:
+    turn = renewal(picture, canary, unavailable=unavailable).go_back(OLD)
+    assert (turn.done, turn.stuck) == (False, "")
+    assert deleted(turn) == names
+
+
+@pytest.mark.parametrize(
+    ("made", "stuck"),
+    [
+        # What is deleted would come back new.
+        (renewal("OOON", settled_on="new"), True),
+        # LWS could not make the workers of a leader that came back.
+        (renewal("OOON", known=False), True),
+        # Nothing else serves.
+        (renewal("N", 0), True),
+        (renewal("oN", 0), True),
+        (renewal("N", 1), False),
+        (renewal("ON", 0), False),
+        (renewal("n", 0), False),
+        (renewal("nN", 0), False),
+    ],
+)
+def test_there_is_a_point_of_no_return(made: Renewal, stuck: bool) -> None:
+    turn = made.go_back(OLD)
+    assert turn.stuck == ("PointOfNoReturn" if stuck else "")
+    if stuck:
+        assert turn.writes == ()
+
+
+def test_the_last_group_that_serves_stays_while_others_come_back() -> None:
+    assert deleted(renewal("nN", 0).go_back(OLD)) == ["llama-0"]
+
+
+def test_a_window_is_closed_before_anything_goes_back() -> None:
+    (write,) = renewal("OOnO", window_at=2).go_back(OLD).writes
+    assert strategy(write) == {"partition": HOLD}
+
+
+@pytest.mark.parametrize("set_at", [2, 0])
+def test_nothing_goes_back_before_the_leader_stateful_set_has_the_hold(set_at: int) -> None:
+    turn = renewal("OOnN", set_at=set_at).go_back(OLD)
+    assert turn == Turn(message="waiting for the leader StatefulSet to have the hold")
+
+
+@pytest.mark.parametrize(("picture", "done"), [("OOOO", True), ("OOOo", False), ("OOO.", False), ("OOOx", False)])
+def test_the_way_back_ends_when_all_groups_are_stable_and_ready(picture: str, done: bool) -> None:
+    turn = renewal(picture).go_back(OLD)
+    assert (turn.done, turn.writes) == (done, ())

@@ -124,9 +124,12 @@ def decide(seen: Snapshot, now: float) -> Outcome:
     body = lws_objects.worker_set(lws, leader, seen.revision["data"]["spec"]["leaderWorkerTemplate"])
     topology = annotations_of(leader).get(lws_objects.EXCLUSIVE_TOPOLOGY)
     if topology:
-        if seen.node is None:
-            return Outcome(tuple(writes))  # the leader's binding wakes us
-        _pin(body, topology, labels_of(seen.node).get(topology, ""))
+        domain = None if seen.node is None else labels_of(seen.node).get(topology)
+        if domain is None:
+            return Outcome(
+                tuple(writes)
+            )  # the leader's binding wakes us; on a node without the label there is no domain
+        _pin(body, topology, domain)
     writes.append(Create(STATEFUL_SETS, body, "the group's workers"))
     note = f"Created worker statefulset for leader pod {leader['metadata']['name']}"
     writes.append(event(LEADER_WORKER_SETS, lws, now, "GroupsProgressing", note, reporter="leaderworkerset"))

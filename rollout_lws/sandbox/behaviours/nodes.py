@@ -10,6 +10,7 @@ from typing import Any
 from rollout_lws.errors import UsageError
 from rollout_lws.objects.resources import NODES, PODS
 from rollout_lws.objects.writes import Patch, Write
+from rollout_lws.sandbox.behaviours.affinity import ANYWHERE, Placement, placement, terms
 from rollout_lws.sandbox.behaviours.base import (
     NOTHING,
     Change,
@@ -78,20 +79,24 @@ class Snapshot:
     pod: Object
     nodes: tuple[Free, ...]
     unschedulable: bool = False
+    placement: Placement = ANYWHERE
 
 
 class Scheduler:
     """Woken by pods without a node, and for all of them when room appears.
 
-    It evaluates resource requests, nodeSelector and cordons; affinity, taints and preemption it does not know.
+    It evaluates resource requests, nodeSelector, cordons and required affinity between pods; taints, preemption and the
+    other kinds of affinity it does not know.
     """
 
     name = "scheduler"
 
     def __init__(self, timing: Timing) -> None:
         self._timing = timing
-        self._waiting: dict[Key, None] = {}
+        #: Pods without a node, and whether another's binding may be what they wait for.
+        self._waiting: dict[Key, bool] = {}
         self._used: dict[str, Counter[str]] = {}
+        self._repelling: dict[Key, Object] = {}
 
     def wakes(self, change: Change, view: View) -> Iterable[Key]:  # noqa: ARG002 (all is in the change)
         if change.resource == NODES:
@@ -104,13 +109,18 @@ class Scheduler:
         if gained != had:
             if had:
                 self._used.setdefault(had, Counter()).subtract(_requests(change.object))
+                self._repelling.pop(key, None)
             if gained:
                 self._used.setdefault(gained, Counter()).update(_requests(change.object))
+                if terms(change.object, "podAntiAffinity"):
+                    self._repelling[key] = change.object
         if change.deleted or terminating(change.object) or change.object["spec"].get("nodeName"):
             self._waiting.pop(key, None)
-            return tuple(self._waiting) if had and gained != had else ()
+            if gained == had:
+                return ()
+            return tuple(waiting for waiting, attracted in self._waiting.items() if had or attracted)
         if change.previous is None or key not in self._waiting:
-            self._waiting[key] = None
+            self._waiting[key] = bool(terms(change.object, "podAffinity"))
             return (key,)
         return () if change.previous["spec"] == change.object["spec"] else (key,)
 
@@ -118,9 +128,22 @@ class Scheduler:
         pod = view.get(PODS, *key)
         if pod is None or terminating(pod) or pod["spec"].get("nodeName") or pod["spec"].get("schedulingGates"):
             return NOTHING
-        free = tuple(self._free(item) for item in view.list(NODES))
+        nodes = view.list(NODES)
         refused = script_of(pod, self._timing).failure == "Unschedulable"
-        return decide(Snapshot(pod, free, refused), now)
+        return decide(Snapshot(pod, tuple(map(self._free, nodes)), refused, self._placement(pod, nodes, view)), now)
+
+    def _placement(self, pod: Object, nodes: Iterable[Object], view: View) -> Placement:
+        choosy = bool(terms(pod, "podAffinity") or terms(pod, "podAntiAffinity"))
+        if not (choosy or self._repelling):
+            return ANYWHERE
+        bound = (
+            [each for each in view.list(PODS, pod["metadata"]["namespace"]) if each["spec"].get("nodeName")]
+            if choosy
+            else []
+        )
+        return placement(
+            pod, bound, self._repelling.values(), {item["metadata"]["name"]: labels_of(item) for item in nodes}
+        )
 
     def _free(self, item: Object) -> Free:
         total = amounts((item.get("status") or {}).get("allocatable"))
@@ -140,6 +163,8 @@ def decide(seen: Snapshot, now: float) -> Outcome:
     fitting: list[Free] = []
     for item in seen.nodes:
         problems = _problems(item, wanted, selector)
+        if not problems and (apart := seen.placement.problem(item.labels)):
+            problems = [apart]
         if seen.unschedulable and not problems:
             problems = [f"Insufficient {ACCELERATOR}"]
         reasons.update(problems)

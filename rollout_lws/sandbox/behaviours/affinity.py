@@ -1,0 +1,100 @@
+"""Required affinity and anti-affinity between pods, by which LeaderWorkerSet gives each group a domain of its own.
+
+Preferred terms and terms about other namespaces are not evaluated, nor is affinity to nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rollout_lws.sandbox.behaviours.base import Object, labels_of
+
+#: A topology key with one of its values: a zone, a rack, a node pool.
+Domain = tuple[str, str]
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+def terms(pod: Object, kind: str) -> Sequence[Mapping[str, Any]]:
+    """The required terms of a pod's ``kind``: podAffinity or podAntiAffinity."""
+    affinity = pod["spec"].get("affinity") or {}
+    return (affinity.get(kind) or {}).get(_REQUIRED) or ()
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where one pod may go among those that have a node: in one domain of each of ``wanted``, in none of the others."""
+
+    wanted: tuple[frozenset[Domain] | str, ...] = ()
+    """Domains that hold what a term asks for; the bare topology key where the pod is the first of its own kind."""
+    shunned: frozenset[Domain] = frozenset()
+    repelled: frozenset[Domain] = frozenset()
+
+    def problem(self, node: Mapping[str, str]) -> str:
+        """Why a node with these labels does not do, in the scheduler's words; "" when it does."""
+        here = frozenset(node.items())
+        for term in self.wanted:
+            if term not in node if isinstance(term, str) else not term & here:
+                return "node(s) didn't match pod affinity rules"
+        if self.shunned & here:
+            return "node(s) didn't match pod anti-affinity rules"
+        return "node(s) didn't satisfy existing pods anti-affinity rules" if self.repelled & here else ""
+
+
+ANYWHERE = Placement()
+
+
+def placement(
+    pod: Object, bound: Iterable[Object], repelling: Iterable[Object], nodes: Mapping[str, Mapping[str, str]]
+) -> Placement:
+    """``bound`` are the pods on nodes in the pod's namespace, ``repelling`` all with anti-affinity of their own;
+    ``nodes`` are labels by name.
+    """
+    around = list(bound)
+    wanted: list[frozenset[Domain] | str] = []
+    for term in terms(pod, "podAffinity"):
+        domains = _domains(term, pod, around, nodes)
+        first = not domains and _matches(term, pod, pod)
+        wanted.append(str(term["topologyKey"]) if first else domains)
+    shunned = (_domains(term, pod, around, nodes) for term in terms(pod, "podAntiAffinity"))
+    repelled = (
+        _domain(term, other, nodes)
+        for other in repelling
+        for term in terms(other, "podAntiAffinity")
+        if _matches(term, other, pod)
+    )
+    return Placement(tuple(wanted), frozenset().union(*shunned), frozenset(each for each in repelled if each))
+
+
+def _domains(
+    term: Mapping[str, Any], owner: Object, around: Iterable[Object], nodes: Mapping[str, Mapping[str, str]]
+) -> frozenset[Domain]:
+    found = (_domain(term, each, nodes) for each in around if _matches(term, owner, each))
+    return frozenset(each for each in found if each)
+
+
+def _domain(term: Mapping[str, Any], pod: Object, nodes: Mapping[str, Mapping[str, str]]) -> Domain | None:
+    key = str(term["topologyKey"])
+    value = nodes.get(pod["spec"].get("nodeName", ""), {}).get(key)
+    return None if value is None else (key, value)
+
+
+def _matches(term: Mapping[str, Any], owner: Object, other: Object) -> bool:
+    """Whether ``other`` is of the pods that a term of ``owner`` is about."""
+    selector = term.get("labelSelector")
+    if selector is None or other["metadata"].get("namespace") != owner["metadata"].get("namespace"):
+        return False
+    labels = labels_of(other)
+    return all(labels.get(key) == value for key, value in (selector.get("matchLabels") or {}).items()) and all(
+        _holds(each, labels) for each in selector.get("matchExpressions") or ()
+    )
+
+
+def _holds(expression: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+    key, operator, values = expression["key"], expression["operator"], expression.get("values") or ()
+    if operator == "In":
+        return labels.get(key) in values
+    if operator == "NotIn":
+        return labels.get(key) not in values
+    return bool((key in labels) == (operator == "Exists"))

@@ -22,6 +22,11 @@ REPLICA_SETS = Resource("apps", "v1", "ReplicaSet", "replicasets")
 HORIZONTAL_POD_AUTOSCALERS = Resource("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers")
 INGRESSES = Resource("networking.k8s.io", "v1", "Ingress", "ingresses")
 POD_DISRUPTION_BUDGETS = Resource("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets")
+#: Kept for the manifests that bring them; nothing here is forbidden to anybody.
+RBAC = tuple(
+    Resource("rbac.authorization.k8s.io", "v1", kind, f"{kind.lower()}s", namespaced=not kind.startswith("Cluster"))
+    for kind in ("Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding")
+)
 GATEWAY_CLASSES = Resource("gateway.networking.k8s.io", "v1", "GatewayClass", "gatewayclasses", namespaced=False)
 GATEWAYS = Resource("gateway.networking.k8s.io", "v1", "Gateway", "gateways")
 HTTP_ROUTES = Resource("gateway.networking.k8s.io", "v1", "HTTPRoute", "httproutes")
@@ -154,6 +159,7 @@ BUILTINS: tuple[Served, ...] = (
     _serve(known.SECRETS, status=False, fields=("type",)),
     _serve(SERVICE_ACCOUNTS, "sa", status=False),
     _serve(ENDPOINTS, "ep", status=False),
+    *(_serve(resource, status=False) for resource in RBAC),
     _serve(known.PERSISTENT_VOLUME_CLAIMS, "pvc"),
     _serve(PERSISTENT_VOLUMES, "pv"),
     _serve(known.STATEFUL_SETS, "sts", generation=True, scale=_SELECTOR_SCALE, all_category=True),

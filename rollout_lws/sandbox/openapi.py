@@ -1,5 +1,7 @@
-"""OpenAPI v3 documents: enough for kubectl to apply, diff and explain.
+"""OpenAPI documents: enough of v3 for kubectl to apply, diff and explain; of v2 that it knows no type at all.
 
+kubectl asks for v2 only about kinds that v3 does not know. An empty document lets it go on to its own words for such a
+kind: that no matches were found, and that its CRD must be installed first.
 Custom resources come with their whole schema. Built-in kinds are open objects: they are not validated here, so that a
 schema would promise what the server does not do.
 """
@@ -23,9 +25,17 @@ _PARAMETERS = [
 ]
 
 
+#: gnostic's openapi.v2.Document in protobuf, the only form that kubectl takes: field 1 the version, field 2 an Info
+#: with 1 title and 2 version.
+_V2 = b"\x0a\x032.0\x12\x0c\x0a\x07sandbox\x12\x011"
+_V2_TYPE = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+
+
 def document(server: ApiServer, request: Request) -> Response | None:
-    """The answer when the path is under /openapi/v3; None when it is not."""
+    """The answer when the path is that of an OpenAPI document; None when it is not."""
     path = request.path.rstrip("/")
+    if path == "/openapi/v2":
+        return Response(200, _V2, {"content-type": _V2_TYPE})
     if not path.startswith("/openapi/v3"):
         return None
     documents = {

@@ -190,7 +190,7 @@ class Renewal:
         if not other:
             if self.all_are(stable):
                 return Turn(done=True)
-            return Turn(message="waiting for groups that came back to the stable version", wake_at=self.wake_at())
+            return Turn(message=f"waiting for groups that came back to revision {stable}", wake_at=self.wake_at())
         if current_revision(self.facts) != stable or lws_revision(self.facts, stable) is None:
             return Turn(stuck="PointOfNoReturn")
         standing = [group for group in other if not group.terminating]
@@ -206,5 +206,5 @@ class Renewal:
         named = ", ".join(group.index for group in other)
         return Turn(
             writes=self._delete(chosen, "back to the stable version"),
-            message=f"group {named} goes back to the stable version",
+            message=f"group {named} goes back to revision {stable}",
         )

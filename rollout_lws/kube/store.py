@@ -88,10 +88,12 @@ class Store(Generic[T]):
             if buried.version is not None and mine is not None and mine <= buried.version:
                 return None
             del self._deleted[key]
-        self._unindex(key, known)
+        entries = list(self._entries(obj))
+        if known is not None and entries != (before := list(self._entries(known))):
+            self._unindex(key, before)
         self._objects[key] = obj
-        for name, entries in self._entries(obj):
-            self._indexes[name].setdefault(entries, {})[key] = obj
+        for name, value in entries:
+            self._indexes[name].setdefault(value, {})[key] = obj
         return known, obj
 
     def remove(self, obj: T) -> Change[T] | None:
@@ -140,7 +142,7 @@ class Store(Generic[T]):
         known = self._objects.pop(key, None)
         if known is None:
             return None
-        self._unindex(key, known)
+        self._unindex(key, self._entries(known))
         return known, None
 
     def _bury(self, key: Key, tombstone: _Tombstone) -> None:
@@ -156,10 +158,8 @@ class Store(Generic[T]):
     def _entries(self, obj: T) -> Iterable[tuple[str, str]]:
         return ((name, value) for name, indexer in self._indexers.items() for value in indexer(obj))
 
-    def _unindex(self, key: Key, obj: T | None) -> None:
-        if obj is None:
-            return
-        for name, value in self._entries(obj):
+    def _unindex(self, key: Key, entries: Iterable[tuple[str, str]]) -> None:
+        for name, value in entries:
             bucket = self._indexes[name].get(value)
             if bucket is not None:
                 bucket.pop(key, None)

@@ -19,6 +19,7 @@ from rollout_lws.controller.stored import (
     StoredRollout,
     stored_meta,
     stored_object,
+    stored_revision,
     stored_rollout,
 )
 from rollout_lws.kube.client import Client
@@ -91,7 +92,6 @@ class Informers:
         ) -> Informer[_T]:
             return Informer(client, resource, decode, namespace=namespace, label_selector=selector, indexes=indexes)
 
-        revision = msgspec.json.Decoder(ControllerRevision).decode
         self.rollouts: Informer[StoredRollout] = informer(resources.rollouts(keys.group), stored_rollout, lws=_named)
         self.batch_releases: Informer[StoredObject] = informer(resources.batch_releases(keys.group), stored_object)
         self.workloads: Informer[LeaderWorkerSet] = informer(
@@ -106,9 +106,11 @@ class Informers:
         self.stateful_sets: Informer[StatefulSet] = informer(
             STATEFUL_SETS, msgspec.json.Decoder(StatefulSet).decode, LWS_NAME, lws=_labelled
         )
-        self.revisions: Informer[ControllerRevision] = informer(CONTROLLER_REVISIONS, revision, LWS_NAME, lws=_labelled)
+        self.revisions: Informer[ControllerRevision] = informer(
+            CONTROLLER_REVISIONS, stored_revision, LWS_NAME, lws=_labelled
+        )
         self.history: Informer[ControllerRevision] = informer(
-            CONTROLLER_REVISIONS, revision, keys.history, owner=_owners
+            CONTROLLER_REVISIONS, stored_revision, keys.history, owner=_owners
         )
         self.services: Informer[StoredMeta] = informer(SERVICES, stored_meta, LWS_NAME, lws=_labelled)
         self.rollouts.on_change(self._rollout_changed)

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 import msgspec
 
 from rollout_lws.objects.meta import Meta, Struct
+from rollout_lws.objects.resources import STATEFUL_SETS
+from rollout_lws.objects.workloads import ControllerRevision
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,20 @@ class _Object(Struct, frozen=True):
     metadata: Meta
 
 
+def stored_revision(body: bytes) -> ControllerRevision:
+    """A ControllerRevision of which the data is kept where it can hold a version: that of a StatefulSet never does.
+
+    What is kept gets bytes of its own, since a Raw member would keep the object's whole JSON alive.
+    """
+    found = _revisions.decode(body)
+    owner = found.metadata.controller
+    if owner is not None and owner.kind == STATEFUL_SETS.kind:
+        return msgspec.structs.replace(found, data=_NOTHING)
+    return msgspec.structs.replace(found, data=found.data.copy())
+
+
+_NOTHING = msgspec.Raw(b"")
+_revisions = msgspec.json.Decoder(ControllerRevision)
 _rollouts = msgspec.json.Decoder(_Rollout)
 _objects = msgspec.json.Decoder(_Object)
 

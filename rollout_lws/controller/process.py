@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import signal
 from collections.abc import AsyncIterator
@@ -46,5 +47,8 @@ async def running(settings: Settings, clock: Clock | None = None) -> AsyncIterat
             health.served(settings.health, settings.metrics, counters, lambda: controller.missing)
         )
         await stack.enter_async_context(controller.running())
+        # What fills the caches by now lives long. Looking through it for garbage again and again would stop every
+        # release for as long as that takes: 0.2 s with 1,000 Rollouts.
+        gc.freeze()
         log.info("controller started", extra=fields(group=keys(settings.api_group).group, workers=settings.workers))
         yield controller

@@ -111,8 +111,8 @@ class Renewal:
         loading = [group for group in fresh if not group.ready(self.now, self.minimum)]
         missing = self.replicas - len(regular)
         if loading or (missing and not old):
-            waited = ", ".join(group.index for group in loading) or "recreated groups"
-            return Turn(message=f"waiting for group {waited} of {self.facts.lws.metadata.name}", wake_at=self.wake_at())
+            waited = f"group {_named(loading)}" if loading else f"{missing} recreated groups"
+            return Turn(message=f"waiting for {waited} of {self.facts.lws.metadata.name}", wake_at=self.wake_at())
         if not may_open:
             return Turn(message="paused: no further group is renewed")
         if not observed(self.facts) or target_revision(self.facts) != revision:
@@ -136,16 +136,17 @@ class Renewal:
             chosen.append(group)
         left = self.ready(self.regular) - self.ready(chosen) + self.canary_ready
         if not chosen or left < 1:
-            broken = ", ".join(group.index for group in old if not group.ready(self.now)) or "all"
+            broken = _named([group for group in old if not group.ready(self.now)]) or "all"
             return Turn(message=f"group {broken} is not ready: no further group may go down", wake_at=self.wake_at())
         partition = min(group.ordinal for group in chosen)
         # LWS counts broken groups below the partition against maxUnavailable and would open nothing.
         going = down + sum(group.ready(self.now) for group in chosen)
         body = window(self.facts.lws, self.keys, self.uid, partition, going)
-        ordinals = tuple(sorted(group.ordinal for group in chosen))
-        named = ", ".join(str(ordinal) for ordinal in ordinals)
+        chosen.reverse()
+        named = _named(chosen)
         writes = (self._patch(body, f"renew group {named}"),) if body else ()
-        return Turn(writes=writes, message=f"renewing group {named}", opened=ordinals)
+        opened = tuple(group.ordinal for group in chosen)
+        return Turn(writes=writes, message=f"renewing group {named}", opened=opened)
 
     def _in_window(self, revision: str) -> Turn:
         partition = self.facts.lws.spec.rollout_strategy.rolling_update_configuration.partition
@@ -168,10 +169,9 @@ class Renewal:
         # StatefulSets without the maxUnavailable feature renew one pod at a time and would keep the window open for a
         # load.
         more = [group for group in standing if group.ordinal != max(g.ordinal for g in stale)] if opened else []
-        named = ", ".join(str(ordinal) for ordinal in waiting)
         return Turn(
             writes=self._delete(more, "the portion is renewed at once"),
-            message=f"waiting for the leader of group {named} at the new revision",
+            message=f"waiting for the leader of group {_listed(waiting)} at the new revision",
         )
 
     def go_back(self, stable: str) -> Turn:
@@ -203,8 +203,17 @@ class Renewal:
             if budget > 0 and serving > 1:
                 chosen.append(group)
                 budget, serving = budget - 1, serving - 1
-        named = ", ".join(group.index for group in other)
         return Turn(
             writes=self._delete(chosen, "back to the stable version"),
-            message=f"group {named} goes back to revision {stable}",
+            message=f"group {_named(other)} goes back to revision {stable}",
         )
+
+
+def _named(members: Sequence[Group]) -> str:
+    return _listed([group.index for group in members])
+
+
+def _listed(names: Sequence[object]) -> str:
+    """At most ten of them: a status has room for a sentence, not for a thousand groups."""
+    text = ", ".join(str(name) for name in names[:10])
+    return f"{text} and {len(names) - 10} more" if len(names) > 10 else text

@@ -35,10 +35,10 @@ def missing() -> str:
 
 
 class Kubectl:
-    """kubectl with a kubeconfig, a home and thereby a cache of its own."""
+    """kubectl with a kubeconfig, a home for its cache, and a place for refused edits of its own."""
 
     def __init__(self, kubeconfig: Path, home: Path) -> None:
-        self.environment = {**os.environ, "KUBECONFIG": str(kubeconfig), "HOME": str(home)}
+        self.environment = {**os.environ, "KUBECONFIG": str(kubeconfig), "HOME": str(home), "TMPDIR": str(home)}
 
     async def start(self, *arguments: str, **environment: str) -> asyncio.subprocess.Process:
         return await asyncio.create_subprocess_exec(

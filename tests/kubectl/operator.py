@@ -37,7 +37,7 @@ spec:
           - name: vllm-leader
             image: vllm/vllm-openai:{version}
             resources:
-              limits: {{nvidia.com/gpu: "4"}}
+              limits: {{nvidia.com/gpu: "2"}}
     workerTemplate:
       metadata:
         labels: {{app: llama}}
@@ -46,7 +46,7 @@ spec:
           - name: vllm-worker
             image: vllm/vllm-openai:{version}
             resources:
-              limits: {{nvidia.com/gpu: "4"}}
+              limits: {{nvidia.com/gpu: "2"}}
 """
 
 ROLLOUT = """\
@@ -137,5 +137,8 @@ class Operator:
         """LWS and Rollout ``llama`` at rest, everything ready."""
         await self.apply(workload(version, replicas, unavailable))
         await self.wait("lws/llama", "Available")
+        await self.adopted_by_rollout()
+
+    async def adopted_by_rollout(self) -> None:
         await self.apply(ROLLOUT)
         await self.wait("rollout/llama", "Ready")

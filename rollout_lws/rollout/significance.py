@@ -43,7 +43,9 @@ def of_rollout(status: RolloutStatus) -> dict[str, Any]:
     kept["groups"] = sorted(
         (each.workload, each.group, each.reason) for each in status.not_ready_groups if each.reason not in ON_THE_WAY
     )
-    kept["summary"] = (summary.state, summary.step, summary.traffic) if summary else None
+    # What serves is told even while nothing else goes on; a promotion, which renews it, tells it window by window.
+    serving = summary.stable if summary and status.finalising is None else None
+    kept["summary"] = (summary.state, summary.step, summary.traffic, serving) if summary else None
     kept["restarts"] = [record.uid for record in status.restarts]
     if sub is not None:
         kept["canary_status"] = sub.model_dump(

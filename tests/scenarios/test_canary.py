@@ -110,6 +110,17 @@ async def test_waiting_for_an_approval_writes_nothing(world: World) -> None:
     assert len(world.writes) == before
 
 
+async def test_a_stable_group_that_is_lost_while_waiting_for_an_approval_is_shown(world: World) -> None:
+    await at_rest(world)
+    world.checks.clear()
+    await waiting_for_approval(world)
+    await world.rest()
+    world.delete(PODS, f"{NAME}-2")
+    await world.until(lambda: world.status["summary"]["stable"] in ("3/3", "3/4"))
+    await world.rest()
+    assert (world.state, world.status["summary"]["stable"]) == ("AwaitingApproval", "4/4")
+
+
 async def test_a_three_step_release_stays_within_its_budget_of_writes(world: World) -> None:
     await at_rest(world)
     world.writes.clear()

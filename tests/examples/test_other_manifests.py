@@ -24,10 +24,9 @@ async def kubectl(tmp_path: Path) -> AsyncIterator[Kubectl]:
 
 async def test_roles_and_their_bindings_are_kept(kubectl: Kubectl) -> None:
     group = "rbac.authorization.k8s.io"
-    role = {"apiVersion": f"{group}/v1", "kind": "Role", "metadata": {"name": "reader"}}
-    role["rules"] = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]  # type: ignore[assignment]
-    binding = {"apiVersion": f"{group}/v1", "kind": "RoleBinding", "metadata": {"name": "reader"}}
-    binding["roleRef"] = {"apiGroup": group, "kind": "Role", "name": "reader"}
+    named = {"apiVersion": f"{group}/v1", "metadata": {"name": "reader"}}
+    role = {**named, "kind": "Role", "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]}
+    binding = {**named, "kind": "RoleBinding", "roleRef": {"apiGroup": group, "kind": "Role", "name": "reader"}}
     for manifest in (role, binding):
         assert "created" in await kubectl.run("apply", "-f", "-", stdin=manifest)
         assert "unchanged" in await kubectl.run("apply", "-f", "-", stdin=manifest)

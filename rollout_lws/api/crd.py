@@ -54,11 +54,12 @@ def _rollout(resource: Resource) -> dict[str, Any]:
         _column("TRAFFIC", ".status.summary.traffic", "Share of requests for the new version"),
         _column("NEW", ".status.summary.new", "Groups of the new version, ready of existing"),
         _column("STABLE", ".status.summary.stable", "Groups of the stable version, ready of existing"),
+        _column("AGE", ".metadata.creationTimestamp", "Age", kind="date"),
+        # The wide ones come last, the sentence at the end of the line.
         _column("ACCELERATORS", ".status.summary.accelerators", "Accelerators held by all groups", wide=True),
         _column("SINCE", ".status.summary.since", "Since when STATUS is this", kind="date", wide=True),
         _column("PHASE", ".status.phase", "Kruise's phase", wide=True),
         _column("MESSAGE", ".status.message", "What is waited for", wide=True),
-        _column("AGE", ".metadata.creationTimestamp", "Age", kind="date"),
     ]
     definition = _definition(resource, "Progressive delivery of one LeaderWorkerSet.", spec, status, columns, ["lwsro"])
     root = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]

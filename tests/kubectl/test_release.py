@@ -116,6 +116,9 @@ async def test_a_day_of_an_operator_ends_with_nothing_left_but_history(operator:
     assert [row[1] for row in told] == ["Adopted", "ReleaseStarted", "BatchReady", "StepLeft", "BatchReady"]
     assert {row[0] for row in told} == {"Normal"}
     assert told[1][4] == "release v2: 3 steps to revision " + told[1][4].rpartition(" ")[2]
+    wide = (await operator.run("get", "rollout", "-o", "wide")).splitlines()
+    assert wide[0].split()[6:] == ["AGE", "ACCELERATORS", "SINCE", "PHASE", "MESSAGE"]
+    assert wide[1].endswith(waiting["Message"])
     await operator.approve()
     await pipeline
     live = await operator.get("lws", "llama")

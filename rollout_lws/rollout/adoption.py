@@ -172,9 +172,12 @@ def _aborted_mark(d: Draft) -> AbortedRecord | None:
 
 def write_hold(d: Draft, reason: str) -> None:
     """Hold the LWS if it is not, on the condition that it still is as observed."""
-    body = hold(d.stable.lws, d.keys, d.uid)
+    body, meta = hold(d.stable.lws, d.keys, d.uid), d.stable.lws.metadata
+    if d.keys.held in meta.annotations:
+        # What an earlier leaving said of the version that waits is no longer true.
+        marks = (body or {}).get("metadata", {}).get("annotations", {})
+        body = {**(body or {}), "metadata": {"annotations": {**marks, d.keys.held: None}}}
     if body is not None:
-        meta = d.stable.lws.metadata
         d.write((Patch(LEADER_WORKER_SETS, meta.namespace, meta.name, body, reason, meta.resource_version),))
 
 

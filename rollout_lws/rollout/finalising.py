@@ -21,7 +21,7 @@ from rollout_lws.release.batches import batch, wanted_groups
 from rollout_lws.release.canary import remove
 from rollout_lws.release.promotion import Renewal
 from rollout_lws.release.record import dismiss
-from rollout_lws.rollout import actions
+from rollout_lws.rollout import actions, start
 from rollout_lws.rollout.adoption import store_version
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.health import deadline_passed
@@ -196,7 +196,7 @@ def _late(d: Draft, renewal: Renewal, revision: str, what: str, doing: str) -> b
     if ready and count > ((d.status.step.best_ready if d.status.step else 0) or 0):
         d.set_step(best_ready=count, best_ready_at=d.now)
     late = deadline_passed(d, None)
-    return late is not None and d.stalled(late[0], f"{what}: {late[1]}; it goes on by itself: {doing}")
+    return late is not None and d.stalled(late[0], f"{what}: {late[1].rstrip('.')}; it goes on by itself: {doing}")
 
 
 def _worn(d: Draft) -> str:
@@ -296,9 +296,7 @@ def _end(d: Draft, ending: Ending) -> bool:
         d.set(phase=Phase.ABORTED)
         _mark_aborted(d, d.status.aborted)
         d.notice(EventReason.ABORTED, f"release {release} is aborted; revision {revision} serves", warning=True)
-        why = d.status.aborted.message if d.status.aborted else ""
-        message = f"release {release} was aborted ({why}); stable serves. Retry it, or apply another version"
-        return d.conclude("Stalled", Reason.ABORTED, SummaryState.ABORTED, message)
+        return start.stays_aborted(d)
     if ending is Ending.ROLLBACK:
         d.notice(EventReason.ROLLED_BACK, f"release {release} was taken back; revision {revision} serves")
         return d.ready(Reason.HEALTHY, SummaryState.HEALTHY)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from rollout_lws.api import HoldFight, Phase, SummaryState
+from rollout_lws.api import ConditionType, HoldFight, Phase, SummaryState
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.objects.writes import Patch
 from rollout_lws.rollout.adoption import write_hold
@@ -50,7 +50,7 @@ def keep_hold(d: Draft) -> None:
     foreign = "partition" in foreign_members(lws, d.keys) or (
         borrowed(lws, d.keys) is None and lws.spec.rollout_strategy.rolling_update_configuration.partition < HOLD
     )
-    if not foreign:
+    if not foreign or _was_released(d):
         if not _promoting(d) and hold(lws, d.keys, d.uid) is not None:
             write_hold(d, "put the hold back")
         if is_held(lws) and d.status.hold_fights and not _recent(d):
@@ -82,6 +82,13 @@ def keep_hold(d: Draft) -> None:
     )
 
 
+def _was_released(d: Draft) -> bool:
+    """Whether the hold is away because the annotation asked for it until now: then nobody has reset it."""
+    return any(
+        each.type == ConditionType.HELD and each.reason == Reason.HOLD_RELEASED for each in d.status.conditions
+    )
+
+
 def _recent(d: Draft) -> tuple[HoldFight, ...]:
     fights = tuple(d.status.hold_fights or ())
     if len(fights) >= 2:
@@ -108,7 +115,7 @@ def contested(d: Draft) -> bool:
     if released_by_hand(d):
         return d.reconciling(
             Reason.HOLD_RELEASED,
-            SummaryState.HELD,
+            SummaryState.HOLD_RELEASED,
             f"the hold of LeaderWorkerSet {d.stable.lws.metadata.name} was released by its annotation"
             f" {d.keys.release_hold}: remove the annotation to have releases in steps again",
         )

@@ -66,9 +66,10 @@ def _give_back(d: Draft) -> None:
         )
     else:
         text = (
-            f"the version in the template is not running: stable is revision {stable.revision if stable else ''}."
-            f" To let it roll, annotate this LeaderWorkerSet {d.keys.release_hold}=true under a Rollout, or set the"
-            " partition to 0"
+            f"the version in the template of LeaderWorkerSet {lws.metadata.name} is not running: its groups stay at"
+            f" revision {stable.revision if stable else ''}. To let it roll at once, set"
+            " spec.rolloutStrategy.rollingUpdateConfiguration.partition to 0; to have it released in steps, let a"
+            " Rollout name this LeaderWorkerSet"
         )
         body = {"metadata": {"annotations": {d.keys.held: text}}}
         d.notice(EventReason.VERSION_WAITS, text, warning=True, about="LeaderWorkerSet")
@@ -93,4 +94,9 @@ def _gone(d: Draft, ending: Ending) -> bool:
         d.write((Patch(rollouts(d.keys.group), meta.namespace, meta.name, body, "everything is given back"),))
         d.skip_status = True
         return True
-    return d.ready(Reason.DISABLED, SummaryState.DISABLED, "disabled: the LeaderWorkerSet rolls by its own strategy")
+    lws = d.o.stable.lws if d.o.stable is not None else None
+    if lws is not None and d.keys.held in lws.metadata.annotations:
+        message = f"disabled; LeaderWorkerSet {lws.metadata.name} stays held: {lws.metadata.annotations[d.keys.held]}"
+    else:
+        message = "disabled: the LeaderWorkerSet rolls by its own strategy"
+    return d.ready(Reason.DISABLED, SummaryState.DISABLED, message)

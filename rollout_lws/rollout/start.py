@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rollout_lws.api import CanaryStatus, Phase, StableRecord, StepRecord, StepState, SummaryState
+from rollout_lws.api import AbortedRecord, CanaryStatus, Phase, StableRecord, StepRecord, StepState, SummaryState
 from rollout_lws.objects.resources import CONTROLLER_REVISIONS
 from rollout_lws.objects.writes import Delete
 from rollout_lws.rollout.adoption import store_version
@@ -51,19 +51,24 @@ def settle(d: Draft) -> bool:
     if aborted is not None and aborted.template_hash == d.version.template_hash:
         _judged(d)
         d.set(phase=Phase.ABORTED)
-        name = d.o.rollout.metadata.name
-        return d.stalled(
-            Reason.ABORTED,
-            f"release {aborted.release_id or aborted.revision} was aborted ({aborted.message or aborted.reason});"
-            " stable serves."
-            f" Retry it, or apply another version: kubectl rollout-lws get {name}",
-            SummaryState.ABORTED,
-        )
+        return stays_aborted(d)
     refusal = cannot_release(d)
     if refusal:
         return refuse(d, refusal)
     _start(d)
     return False
+
+
+def stays_aborted(d: Draft) -> bool:
+    """The last word on an LWS whose template asks for the version that was aborted."""
+    aborted, stable = d.status.aborted or AbortedRecord(template_hash=""), d.status.stable
+    return d.conclude(
+        "Stalled",
+        Reason.ABORTED,
+        SummaryState.ABORTED,
+        f"release {aborted.release_id or aborted.revision} was aborted ({aborted.message or aborted.reason}); revision"
+        f" {stable.revision if stable else ''} serves. Apply another version, or request Retry to start this one again",
+    )
 
 
 def refuse(d: Draft, refusal: Refusal) -> bool:
@@ -107,8 +112,7 @@ def _at_zero(d: Draft, stable: StableRecord) -> bool:
         return d.stalled(
             Reason.SCALED_TO_ZERO,
             f"LeaderWorkerSet {d.stable.lws.metadata.name} has 0 groups and holds the aborted version: the next"
-            " scale-up would"
-            " start it; apply another version first",
+            " scale-up would start it; apply another version first",
         )
     revision = target_revision(d.stable)
     d.confirm_leader_set("the revision that is recorded as stable")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from rollout_lws.api import RestartRecord, Step, StepRecord, StepState, SummaryState, batch_releases
+from rollout_lws.api import ActionType, RestartRecord, Step, StepRecord, StepState, SummaryState, batch_releases
 from rollout_lws.release.batches import Batch, batch, is_last_full, wanted_groups
 from rollout_lws.release.canary import remove, scale
 from rollout_lws.release.record import dismiss, owner_reference
@@ -41,9 +41,7 @@ def run(d: Draft) -> bool:
         return d.stalled(refusal.reason, refusal.message)
     if d.paused:
         _judge(d)
-        return d.reconciling(
-            Reason.PAUSED, SummaryState.PAUSED, "the Rollout is paused: nothing goes forward until it is resumed"
-        )
+        return d.reconciling(Reason.PAUSED, SummaryState.PAUSED, _why_paused(d))
     if _contested_record(d):
         return d.reconciling(
             Reason.PREPARING, SummaryState.LOADING, "the BatchRelease was deleted by hand and is made again"
@@ -51,6 +49,14 @@ def run(d: Draft) -> bool:
     _edited_plan(d)
     _jump(d)
     return _advance(d)
+
+
+def _why_paused(d: Draft) -> str:
+    if d.o.rollout.spec.strategy.paused:
+        return "paused: nothing goes forward until spec.strategy.paused is removed or set to false"
+    last = d.status.last_action
+    by = f" by {last.by}" if last is not None and last.type is ActionType.PAUSE and last.by else ""
+    return f"paused on request{by}: nothing goes forward until Resume is requested"
 
 
 def _follow_release(d: Draft) -> None:

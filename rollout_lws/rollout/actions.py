@@ -60,7 +60,8 @@ def _file(d: Draft, request: RequestedAction, refusal: str) -> None:
     if refusal:
         d.notice(EventReason.ACTION_REFUSED, f"{request.type}{by} was refused: {refusal}", warning=True)
     else:
-        d.notice(EventReason.ACTION, f"{request.type}{by}")
+        why = f": {request.reason}" if request.reason else ""
+        d.notice(EventReason.ACTION, f"{request.type}{by}{why}")
 
 
 #: Answer of a handler whose moment has not come: the request stays.

@@ -27,6 +27,7 @@ async def test_an_abort_leaves_stable_untouched_and_the_version_waiting(world: W
     assert "wrong prompts" in world.condition("Stalled")["message"]
     assert (world.condition("Succeeded")["status"], world.condition("Succeeded")["reason"]) == ("False", "Aborted")
     assert world.status["lastAction"]["outcome"] == "Done"
+    assert "Abort by ann: wrong prompts" in [notice.note for notice in world.notices]
     assert "requestedAction" not in world.status
     assert KEYS.aborted in world.lws["metadata"]["annotations"]
 

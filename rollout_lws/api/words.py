@@ -101,7 +101,7 @@ class SummaryState(StrEnum):
     ABORTED = "Aborted"
     STALLED = "Stalled"
     PAUSED = "Paused"
-    HELD = "Held"
+    HOLD_RELEASED = "HoldReleased"
     DISABLED = "Disabled"
     TERMINATING = "Terminating"
 

@@ -7,9 +7,10 @@ import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Protocol, TypeAlias
 
-from rollout_lws.api import SummaryState
+from rollout_lws.api import Phase, RolloutStatus
 from rollout_lws.api.resources import Keys
 from rollout_lws.controller import apply
 from rollout_lws.controller.clock import Clock
@@ -39,6 +40,14 @@ class Queue(Protocol):
     def add_at(self, key: Key, when: float) -> None: ...
     def retry(self, key: Key, after: float | None = None) -> None: ...
     def forget(self, key: Key) -> None: ...
+
+
+def pending_since(status: RolloutStatus | None) -> datetime | None:
+    """Since when a version waits under the hold without a release: refused, or aborted; None when none does."""
+    if status is None or status.stable is None or status.summary is None or status.phase == Phase.PROGRESSING:
+        return None
+    waits = status.observed_template_hash not in (None, "", status.stable.template_hash)
+    return status.summary.since if waits else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +113,10 @@ class Reconciler:
         self.metrics.writes.labels(apply.verb(write), str(write.resource)).inc()
 
     def _measure_hold(self, key: Key, seen: Observation) -> None:
-        """Since when a held version waits that nobody can release: a freeze must be seen from outside."""
-        summary = seen.rollout.status.summary if seen.rollout.status else None
-        if summary is not None and summary.state == SummaryState.HELD and summary.since is not None:
-            self.metrics.pending_since.labels(*key).set(summary.since.timestamp())
+        """Since when a held version waits without a release: a freeze must be seen from outside."""
+        since = pending_since(seen.rollout.status)
+        if since is not None:
+            self.metrics.pending_since.labels(*key).set(since.timestamp())
         else:
             self._forget_hold(key)
 

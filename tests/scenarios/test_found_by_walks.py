@@ -34,8 +34,9 @@ async def test_a_hold_that_was_released_by_hand_comes_back_without_a_contest(wor
     for value in ("true", None):
         world.patch(LEADER_WORKER_SETS, NAME, {"metadata": {"annotations": {KEYS.release_hold: value}}})
         await world.rest()
+        assert world.state == ("HoldReleased" if value else "Healthy")
     assert_clean(world, "v1")
-    assert world.state == "Healthy"
+    assert [notice.reason for notice in world.notices].count("HoldReset") == 1
 
 
 async def test_an_lws_made_anew_in_mid_release_gets_no_record_before_it_is_adopted(world: World) -> None:

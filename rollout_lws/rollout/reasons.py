@@ -53,7 +53,6 @@ class EventReason(StrEnum):
     """Reasons of the Events that are recorded on the Rollout or on the LeaderWorkerSet."""
 
     ADOPTED = "Adopted"
-    HELD = "Held"
     HOLD_RESET = "HoldReset"
     HOLD_CONTESTED = "HoldContested"
     HOLD_RELEASED = "HoldReleased"
@@ -88,7 +87,6 @@ class Ending(StrEnum):
     DISABLED = "RolloutDisabled"
     DELETED = "RolloutDeleting"
     ROLLED_NATIVELY = "RolledNatively"
-    REPLACED = "WorkloadReplaced"
 
 
 class Task(StrEnum):

@@ -23,6 +23,8 @@ Story = Callable[..., Awaitable[None]]
 CONDITIONS: set[Reason] = set()
 PROGRESSING: set[ProgressingReason] = set()
 EVENTS: set[EventReason] = set()
+#: Modules with such stories.
+FILES: set[str] = set()
 
 #: What may have been written where a version waits: the hold, and stable's template for the way back.
 ONLY_THE_HOLD = ["create ControllerRevision", f"patch LeaderWorkerSet {NAME}"]
@@ -63,6 +65,8 @@ def tells(
     PROGRESSING.update(progressing)
 
     def decorate(story: Story) -> Story:
+        FILES.add(story.__module__)
+
         @functools.wraps(story)
         async def listened(world: World, **given: Any) -> None:
             ear = Ear(world)

@@ -160,12 +160,10 @@ async def test_a_canary_serves_until_the_lws_that_was_made_anew_does(world: Worl
 
 @tells(
     {
-        Reason.WAITING_FOR_ACCELERATORS: "waiting for accelerators: pod llama-canary-0 (leader) is not"
-        " scheduled: 0/8 nodes"
-        " are available: 8 Insufficient nvidia.com/gpu.",
-        Reason.CAPACITY_DEADLINE: "waiting for accelerators: pod llama-canary-0 (leader) is not scheduled: 0/8"
-        " nodes are"
-        f" available: 8 Insufficient nvidia.com/gpu, for more than 300 s. {WHEN_READY}",
+        Reason.WAITING_FOR_ACCELERATORS: "waiting for accelerators: pod llama-canary-0 (leader) is not scheduled:"
+        " 0/8 nodes are available: 8 Insufficient nvidia.com/gpu.",
+        Reason.CAPACITY_DEADLINE: "waiting for accelerators: pod llama-canary-0 (leader) is not scheduled: 0/8 nodes"
+        f" are available: 8 Insufficient nvidia.com/gpu, for more than 300 s. {WHEN_READY}",
     }
 )
 async def test_missing_accelerators_are_waited_for_as_long_as_the_capacity_deadline_allows(world: World) -> None:
@@ -179,9 +177,8 @@ async def test_missing_accelerators_are_waited_for_as_long_as_the_capacity_deadl
 
 @tells(
     {
-        Reason.WAITING_FOR_QUOTA: "waiting for quota: pod llama-canary-0 (leader) is not scheduled: Scheduling"
-        " is blocked"
-        " due to non-empty scheduling gates"
+        Reason.WAITING_FOR_QUOTA: "waiting for quota: pod llama-canary-0 (leader) is not scheduled: Scheduling is"
+        " blocked due to non-empty scheduling gates"
     }
 )
 async def test_pods_behind_a_gate_wait_for_quota(world: World) -> None:
@@ -210,9 +207,8 @@ def gated(world: World) -> list[str]:
 
 @tells(
     {
-        Reason.DEADLINE: "no further group became ready within 120 s: pod llama-canary-0 (leader) is Running,"
-        " not ready."
-        f" {WHEN_READY}"
+        Reason.DEADLINE: "no further group became ready within 120 s: pod llama-canary-0 (leader) is Running, not"
+        f" ready. {WHEN_READY}"
     },
 )
 async def test_a_deadline_names_the_pod_that_is_waited_for(world: World) -> None:
@@ -224,9 +220,8 @@ async def test_a_deadline_names_the_pod_that_is_waited_for(world: World) -> None
 @tells(
     {
         Reason.DEADLINE: (
-            "promotion: no further group became ready within 60 s: pod llama-3 (leader) is not scheduled: 0/8"
-            " nodes are available:"
-            " 8 node(s) were unschedulable; it goes on by itself: waiting for group 3 of llama"
+            "promotion: no further group became ready within 60 s: pod llama-3 (leader) is not scheduled: 0/8 nodes"
+            " are available: 8 node(s) were unschedulable; it goes on by itself: waiting for group 3 of llama"
         )
     }
 )
@@ -242,10 +237,8 @@ async def test_a_promotion_that_does_not_get_on_names_the_group_of_the_stable_lw
     {
         Reason.GOING_BACK: f"group 3 goes back to revision {V1}",
         Reason.DEADLINE: "going back: no further group became ready within 60 s: pod llama-3 (leader) is not"
-        " scheduled: 0/8"
-        f" nodes are available: 8 node(s) were unschedulable; it goes on by itself: waiting for groups that"
-        f" came back to"
-        f" revision {V1}",
+        " scheduled: 0/8 nodes are available: 8 node(s) were unschedulable; it goes on by itself: waiting for"
+        f" groups that came back to revision {V1}",
     },
     {EventReason.GOING_BACK: "back to the stable version: wrong prompts"},
     (ProgressingReason.CANCELLING,),
@@ -262,9 +255,8 @@ async def test_a_way_back_that_does_not_get_on_is_told_as_well(world: World) -> 
 
 @tells(
     {
-        Reason.APPROVAL_TIMEOUT: "step 1 was not approved within 60 s. The release waits, it still can be"
-        " approved: kubectl"
-        f" rollout-lws promote llama; {GO_BACK}"
+        Reason.APPROVAL_TIMEOUT: "step 1 was not approved within 60 s. The release waits, it still can be approved:"
+        f" kubectl rollout-lws promote llama; {GO_BACK}"
     }
 )
 async def test_a_forgotten_approval_is_told_with_both_ways_on(world: World) -> None:

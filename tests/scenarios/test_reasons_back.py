@@ -29,9 +29,8 @@ def reset_hold(world: World) -> None:
 
 
 ABORTED = (
-    f"release {V2} was aborted (wrong prompts); revision {V1} serves. Apply another version, or request Retry"
-    f" to start this"
-    " one again"
+    f"release {V2} was aborted (wrong prompts); revision {V1} serves. Apply another version, or request Retry to"
+    " start this one again"
 )
 ZERO = (
     "LeaderWorkerSet llama has 0 groups and holds the aborted version: the next scale-up would start it; apply another"
@@ -110,9 +109,8 @@ async def test_a_promotion_ends_when_the_lws_is_scaled_to_zero(world: World) -> 
 
 
 RESET = (
-    "somebody reset the hold of LeaderWorkerSet llama; it was put back: remove"
-    " rollingUpdateConfiguration.partition from"
-    " the manifest"
+    "somebody reset the hold of LeaderWorkerSet llama; it was put back: remove rollingUpdateConfiguration.partition"
+    " from the manifest"
 )
 CONTESTED = (
     "somebody resets the hold of LeaderWorkerSet llama again and again: it is left as it is; remove"
@@ -122,10 +120,9 @@ CONTESTED = (
 
 @tells(
     {
-        Reason.HOLD_CONTESTED: "somebody keeps resetting the partition of LeaderWorkerSet llama, so a new"
-        " version would roll"
-        " by itself: remove rollingUpdateConfiguration.partition from its manifest; the hold is tried again after ten"
-        " minutes of peace"
+        Reason.HOLD_CONTESTED: "somebody keeps resetting the partition of LeaderWorkerSet llama, so a new version"
+        " would roll by itself: remove rollingUpdateConfiguration.partition from its manifest; the hold is tried"
+        " again after ten minutes of peace"
     },
     {EventReason.HOLD_RESET: RESET, EventReason.HOLD_CONTESTED: CONTESTED},
 )
@@ -146,9 +143,8 @@ async def test_a_hold_given_up_at_rest_is_never_silent_and_comes_back(world: Wor
 
 @tells(
     {
-        Reason.HOLD_CONTESTED: "somebody keeps resetting the partition of LeaderWorkerSet llama, so the new"
-        " version rolls by"
-        " itself now: remove rollingUpdateConfiguration.partition from its manifest"
+        Reason.HOLD_CONTESTED: "somebody keeps resetting the partition of LeaderWorkerSet llama, so the new version"
+        " rolls by itself now: remove rollingUpdateConfiguration.partition from its manifest"
     },
     {
         EventReason.ROLLED_NATIVELY: f"revision {V2} is stable: the LeaderWorkerSet rolled by itself",
@@ -212,10 +208,9 @@ async def test_a_held_lws_whose_running_version_nobody_remembers_is_not_guessed_
 
 
 WAITS = (
-    f"the version in the template of LeaderWorkerSet llama is not running: its groups stay at revision {V1}. To"
-    f" let it roll"
-    " at once, set spec.rolloutStrategy.rollingUpdateConfiguration.partition to 0; to have it released in steps, let a"
-    " Rollout name this LeaderWorkerSet"
+    f"the version in the template of LeaderWorkerSet llama is not running: its groups stay at revision {V1}. To let"
+    " it roll at once, set spec.rolloutStrategy.rollingUpdateConfiguration.partition to 0; to have it released in"
+    " steps, let a Rollout name this LeaderWorkerSet"
 )
 
 

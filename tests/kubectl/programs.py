@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -35,6 +36,7 @@ class Program:
             stderr=asyncio.subprocess.STDOUT,
             env=environment or dict(os.environ),
             limit=1 << 22,
+            start_new_session=True,
         )
         return cls(" ".join([Path(command[0]).name, *command[1:]]), process, told)
 
@@ -78,10 +80,18 @@ class Program:
     def output(self) -> str:
         return "\n".join(self.lines)
 
+    async def end(self, seconds: float) -> int:
+        """Its exit code, when it ends by itself within so many seconds."""
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._end()
+        except TimeoutError:
+            raise AssertionError(f"{self.name} did not end within {seconds} s\n{self.output}") from None
+
     async def kill(self) -> None:
-        """SIGKILL, and the end of it."""
+        """SIGKILL, for what it has started too, and the end of it."""
         with suppress(ProcessLookupError):
-            self._process.kill()
+            os.killpg(self._process.pid, signal.SIGKILL)
         await self._end()
 
     async def stop(self) -> int:

@@ -23,6 +23,9 @@ _CAPACITY = (
 _WORKLOAD = "self.apiVersion == 'leaderworkerset.x-k8s.io/v1' && self.kind == 'LeaderWorkerSet'"
 _APPROVAL = "!has(self.duration) || !has(self.approvalTimeoutSeconds)"
 _NAME = "size(self.metadata.name) <= 63"
+_IN_CARE = (
+    "!has(oldSelf.status) || !has(oldSelf.status.stable) || self.spec.workloadRef.name == oldSelf.spec.workloadRef.name"
+)
 
 
 def render(group: str = DEFAULT_GROUP) -> list[dict[str, Any]]:
@@ -64,6 +67,12 @@ def _rollout(resource: Resource) -> dict[str, Any]:
     definition = _definition(resource, "Progressive delivery of one LeaderWorkerSet.", spec, status, columns, ["lwsro"])
     root = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     _rule(root, _NAME, "the name may have at most 63 characters: objects of a release carry it as a label")
+    _rule(
+        root,
+        _IN_CARE,
+        "spec.workloadRef.name cannot change while that LeaderWorkerSet is in care, it would stay held:"
+        " set spec.disabled to true first",
+    )
     return definition
 
 

@@ -25,7 +25,7 @@ class WorkloadRef(Model):
     kind: Name
     """Always LeaderWorkerSet."""
     name: Name
-    """Name of the LeaderWorkerSet. Frozen while a release is on."""
+    """Name of the LeaderWorkerSet. Frozen while that is in care; a disabled Rollout may name another."""
 
 
 class HeaderMatch(Model):

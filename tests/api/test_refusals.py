@@ -175,6 +175,28 @@ def test_a_name_that_no_label_can_carry_is_refused(server: ApiServer) -> None:
     assert "the name may have at most 63 characters" in refusal(server, rollout(name="a" * 64))
 
 
+def test_the_workload_changes_only_when_none_is_in_care(server: ApiServer) -> None:
+    def point_at(name: str) -> None:
+        server.patch(rollouts(), "default", "llama", {"spec": {"workloadRef": {"name": name}}})
+
+    def status(stable: dict[str, str] | None) -> None:
+        body = {"status": {"phase": "Healthy", "stable": stable}}
+        server.patch(rollouts(), "default", "llama", body, subresource="status")
+
+    server.create(rollouts(), rollout())
+    point_at("mistral")
+    status({"templateHash": "0123456789"})
+    with pytest.raises(ApiError) as caught:
+        point_at("llama")
+    assert (
+        'Invalid value: "object": spec.workloadRef.name cannot change while that LeaderWorkerSet is in care, it would'
+        " stay held: set spec.disabled to true first"
+    ) in caught.value.message
+    server.patch(rollouts(), "default", "llama", {"spec": {"strategy": {"paused": True}}})
+    status(None)
+    point_at("llama")
+
+
 def test_a_name_of_a_workload_may_not_be_empty(server: ApiServer) -> None:
     assert "spec.workloadRef.name in body should be at least 1 chars long" in refusal(server, rollout(ref={"name": ""}))
 

@@ -30,7 +30,7 @@ def wanted_groups(steps: Sequence[Step], index: int, replicas: int) -> int:
     if makes_no_groups(steps, index):
         index -= 1
     asked = [scaling.scaled(step.replicas, replicas) for step in steps[:index]]
-    return max(1, min(max(asked), max(replicas, 1)))
+    return max(1, min(max(asked), replicas))
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from rollout_lws.api import (
     Phase,
     Rollout,
     RolloutStatus,
+    StableRecord,
     StepRecord,
     StepState,
 )
@@ -189,6 +190,10 @@ def test_what_kruise_always_serialises_is_written_even_when_empty() -> None:
         "reason": "",
         "message": "",
     }
+
+
+def test_other_empty_texts_are_left_out() -> None:
+    assert StableRecord(template_hash="0123456789", revision="").to_json_dict() == {"templateHash": "0123456789"}
 
 
 def test_a_member_that_became_empty_is_removed_by_the_patch() -> None:

@@ -84,6 +84,10 @@ _CASES: dict[str, tuple[Pod, tuple[int, str, str]]] = {
         pod(0, since=None, conditions=(unscheduled("Unschedulable", "0/8 nodes are available: 8 Insufficient gpu."),)),
         (2, "Unschedulable", "pod llama-0 (leader) is not scheduled: 0/8 nodes are available: 8 Insufficient gpu."),
     ),
+    "a pod that has its node is not waiting for one": (
+        pod(0, since=None, conditions=(Condition(type="PodScheduled", status="True", reason="Scheduled"),)),
+        (1, "NotReady", "pod llama-0 (leader) is Pending, not ready"),
+    ),
     "a gate": (
         pod(0, since=None, conditions=(unscheduled("SchedulingGated"),)),
         (2, "SchedulingGated", "pod llama-0 (leader) is not scheduled: SchedulingGated"),

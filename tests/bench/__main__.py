@@ -16,7 +16,7 @@ import click
 
 from tests.bench.figures import FAILS_AT, Figure, table
 from tests.bench.measures import Bench, details
-from tests.bench.processes import Failed
+from tests.bench.processes import Failed, busy_seconds
 
 
 @click.command()
@@ -29,12 +29,15 @@ def bench(path: Path | None, rollouts: int) -> None:
     if sys.platform != "linux":
         raise click.ClickException("the figures of processes are read from /proc: run this on Linux")
     try:
+        others = _Others()
         figures, told = asyncio.run(_measured(rollouts))
     except Failed as failure:
         raise click.ClickException(str(failure)) from failure
-    click.echo(f"\n{table(figures)}\n\n{told}")
+    machine = {**_machine(), "coresTakenByOthers": round(others.cores(), 2)}
+    click.echo(f"\n{table(figures)}\n\n{told}\n")
+    click.echo(f"On {machine['cores']} cores, of which other programs took {machine['coresTakenByOthers']} meanwhile.")
     if path is not None:
-        path.write_text(json.dumps({"machine": _machine(), "figures": [each.to_json() for each in figures]}, indent=2))
+        path.write_text(json.dumps({"machine": machine, "figures": [each.to_json() for each in figures]}, indent=2))
     failed = [each.name for each in figures if each.failed]
     if failed:
         click.echo(f"\nworse than {FAILS_AT:g} times the goal: {'; '.join(failed)}", err=True)
@@ -54,6 +57,17 @@ async def _measured(rollouts: int) -> tuple[Sequence[Figure], str]:
         figures = [*of_releases, *await run.flood(), *await run.rest(rollouts)]
         progress("done")
     return figures, details(found)
+
+
+class _Others:
+    """What else the machine was busy with since this was made: latencies of a crowded machine say little."""
+
+    def __init__(self) -> None:
+        self._since, self._before = time.monotonic(), busy_seconds()
+
+    def cores(self) -> float:
+        everybody, ours = (now - then for now, then in zip(busy_seconds(), self._before, strict=True))
+        return max(0.0, everybody - ours) / (time.monotonic() - self._since)
 
 
 def _machine() -> dict[str, object]:

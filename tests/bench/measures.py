@@ -6,7 +6,7 @@ import asyncio
 import re
 import time
 from collections.abc import Sequence
-from contextlib import AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 import aiohttp
 
 from tests.bench.figures import Figure, percentile
-from tests.bench.processes import PROGRAM, Failed, Progress, child, free_port
+from tests.bench.processes import PROGRAM, Child, Failed, Progress, child, free_port
 
 #: Writes that a release may take, by its number of steps.
 _BUDGETS = {3: 30, 5: 60}
@@ -80,11 +80,11 @@ class Bench:
             self.progress(f"fleet: {kinds}")
             port, started = free_port(), time.perf_counter()
             controller = await stack.enter_async_context(
-                self._child("resting", *_controller(kubeconfig, f"127.0.0.1:{port}"), listen=True)
+                self._child("resting", *_controller(kubeconfig, f"127.0.0.1:{port}"))
             )
             await controller.logged("controller started", _PATIENCE_SECONDS)
             synced = time.perf_counter() - started
-            await _decided(f"http://127.0.0.1:{port}/metrics", rollouts)
+            await _decided(controller, f"http://127.0.0.1:{port}/metrics", rollouts)
             decided = time.perf_counter() - started
             self.progress(f"fleet: synced after {synced:.1f} s, decided after {decided:.1f} s, now at rest")
             before, since = controller.usage(), time.perf_counter()
@@ -101,8 +101,8 @@ class Bench:
             Figure(f"{fleet}: writes", len(asked), 0),
         ]
 
-    def _child(self, name: str, *arguments: str, listen: bool = False) -> Any:
-        return child(name, *arguments, logs=self.directory, listen=listen)
+    def _child(self, name: str, *arguments: str) -> AbstractAsyncContextManager[Child]:
+        return child(name, *arguments, logs=self.directory)
 
 
 def of_releases(found: dict[str, Any]) -> Sequence[Figure]:
@@ -141,8 +141,9 @@ def _controller(kubeconfig: Path, metrics: str = "0") -> tuple[str, ...]:
     return (*PROGRAM, "controller", "--kubeconfig", str(kubeconfig), *addresses)
 
 
-async def _decided(url: str, count: int) -> None:
+async def _decided(controller: Child, url: str, count: int) -> None:
     """Wait until the controller at ``url`` has decided as many Rollouts; it tells its count only when asked."""
+    told = None
     try:
         async with asyncio.timeout(_PATIENCE_SECONDS), aiohttp.ClientSession() as session:
             while True:
@@ -152,7 +153,10 @@ async def _decided(url: str, count: int) -> None:
                     return
                 await asyncio.sleep(_LOOK_SECONDS)
     except TimeoutError:
-        raise Failed(f"the controller did not decide {count} Rollouts within {_PATIENCE_SECONDS:g} s") from None
+        decided = int(float(told[1])) if told else 0
+        raise Failed(
+            f"{decided} of {count} Rollouts were decided within {_PATIENCE_SECONDS:g} s\n{controller.last_words()}"
+        ) from None
 
 
 def details(found: dict[str, Any]) -> str:

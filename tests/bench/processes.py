@@ -39,11 +39,32 @@ class Usage:
     peak: float
 
 
+class Errors:
+    """What a child says on standard error: filed at ``path`` line by line, and waited for."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lines: list[str] = []
+        self._more = asyncio.Event()
+
+    async def file(self, stream: asyncio.StreamReader) -> None:
+        with self.path.open("w", buffering=1) as log:
+            async for line in stream:
+                self._lines.append(line.decode(errors="replace"))
+                log.write(self._lines[-1])
+                self._more.set()
+
+    async def said(self, words: str) -> None:
+        while not any(words in line for line in self._lines):
+            self._more.clear()
+            await self._more.wait()
+
+
 @dataclass(frozen=True, slots=True)
 class Child:
     name: str
     process: asyncio.subprocess.Process
-    log: Path
+    errors: Errors
 
     async def told(self, key: str, progress: Progress, seconds: float) -> Any:
         """The value of the next line that has ``key``; lines of progress are passed on. Failed after ``seconds``."""
@@ -63,23 +84,18 @@ class Child:
     async def rest_of(self, key: str) -> list[Any]:
         """End the child and give the values of all lines with ``key`` that it told and nobody has read yet."""
         self.process.send_signal(signal.SIGTERM)
-        told, _ = await self.process.communicate()
+        assert self.process.stdout is not None
+        told = await self.process.stdout.read()
         lines = [json.loads(line) for line in told.splitlines()]
         return [line[key] for line in lines if key in line]
 
     async def logged(self, words: str, seconds: float) -> None:
-        """Wait for a line with ``words`` on standard error, of a child that was started with ``listen=True``."""
-        assert self.process.stderr is not None
+        """Wait for a line with ``words`` on standard error; what comes later is filed as well."""
         try:
             async with asyncio.timeout(seconds):
-                async for line in self.process.stderr:
-                    with self.log.open("ab") as log:
-                        log.write(line)
-                    if words in line.decode(errors="replace"):
-                        return
+                await self.errors.said(words)
         except TimeoutError:
             raise Failed(f"{self.name} did not log {words!r} within {seconds:g} s\n{self.last_words()}") from None
-        raise Failed(f"{self.name} ended without logging {words!r}\n{self.last_words()}")
 
     def usage(self) -> Usage:
         proc = Path("/proc") / str(self.process.pid)
@@ -90,25 +106,23 @@ class Child:
         return Usage((int(fields[11]) + int(fields[12])) / _TICKS, memory, peak)
 
     def last_words(self) -> str:
-        return self.log.read_text(errors="replace")[-_LAST_WORDS:] if self.log.exists() else ""
+        return self.errors.path.read_text(errors="replace")[-_LAST_WORDS:]
 
 
 @asynccontextmanager
-async def child(name: str, *arguments: str, logs: Path, listen: bool = False) -> AsyncIterator[Child]:
-    """A process from here to the end of the block; ``listen`` pipes its standard error instead of filing it."""
-    path = logs / f"{name}.log"
-    with path.open("ab") as log:
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            *arguments,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE if listen else log,
-            limit=_LINE,
-        )
+async def child(name: str, *arguments: str, logs: Path) -> AsyncIterator[Child]:
+    """A process from here to the end of the block; its standard error is filed in ``logs``."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, *arguments, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, limit=_LINE
+    )
+    errors = Errors(logs / f"{name}.log")
+    assert process.stderr is not None
+    filing = asyncio.create_task(errors.file(process.stderr))
     try:
-        yield Child(name, process, path)
+        yield Child(name, process, errors)
     finally:
         await _end(process)
+        await filing
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
@@ -117,10 +131,20 @@ async def _end(process: asyncio.subprocess.Process) -> None:
     process.send_signal(signal.SIGTERM)
     try:
         async with asyncio.timeout(_GRACE_SECONDS):
-            await process.communicate()
+            await process.wait()
     except TimeoutError:
         process.kill()
         await process.wait()
+
+
+def busy_seconds() -> tuple[float, float]:
+    """Seconds of CPU that this machine has spent so far, and those of them that went to this process and the children
+    it has ended.
+    """
+    user, nice, system, _, _, irq, softirq, *_ = map(int, Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:])
+    own = os.times()
+    ours = own.user + own.system + own.children_user + own.children_system
+    return (user + nice + system + irq + softirq) / _TICKS, ours
 
 
 def free_port() -> int:

@@ -28,7 +28,7 @@ from tests.bench.lines import tell
 from tests.bench.manifests import NAME, ROLLOUTS
 
 #: Small releases whose every batch is a sample, so many at a time.
-ROUNDS, AT_A_TIME = 5, 5
+ROUNDS, AT_A_TIME = 8, 2
 #: Seconds of the pauses that are measured, and of the wait for an approval.
 PAUSE, SILENCE = 2, 10.0
 #: Groups of the releases whose writes are counted.

@@ -1,0 +1,51 @@
+"""A decision under way: what it knows of the release, and the one moment at which it wakes."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from rollout_lws.rollout.reasons import Reason
+from tests.rollout.build import draft, held, in_step, rollout
+from tests.workload.build import KEYS, NOW, OLD
+
+
+@pytest.mark.parametrize(
+    ("labels", "annotations", "expected"),
+    [
+        ({KEYS.rollout_id: "build-7"}, {KEYS.rollout_id: "note"}, "build-7"),
+        ({}, {KEYS.rollout_id: "note"}, "note"),
+        ({}, {}, OLD),
+    ],
+    ids=["label", "annotation", "revision"],
+)
+def test_a_release_is_called_as_its_user_calls_it(
+    labels: dict[str, str], annotations: dict[str, str], expected: str
+) -> None:
+    assert draft(rollout(), stable=held(labels=labels, annotations=annotations)).release_id == expected
+
+
+def test_of_several_moments_the_earliest_wakes() -> None:
+    d = draft(rollout())
+    assert d.wake_in(NOW, 0)
+    assert d.wake_at is None
+    assert not d.wake_in(NOW, 60)
+    assert not d.wake_in(NOW, 30)
+    d.wake(NOW + timedelta(seconds=45))
+    assert d.wake_at == NOW + timedelta(seconds=30)
+
+
+def test_the_same_trouble_is_one_event_however_often_it_is_found() -> None:
+    first = draft(rollout(status=in_step()))
+    first.stalled(Reason.DEADLINE, "late")
+    assert [notice.note for notice in first.notices] == ["late"]
+    told = {"type": "Stalled", "status": "True", "reason": "ProgressDeadlineExceeded"}
+    again = draft(rollout(status=in_step(conditions=[told])))
+    again.stalled(Reason.DEADLINE, "later")
+    assert again.notices == []
+
+
+@pytest.mark.parametrize(("spec", "action", "expected"), [(True, None, True), (None, True, True), (None, None, False)])
+def test_a_rollout_is_paused_by_its_spec_or_on_request(spec: bool | None, action: bool | None, expected: bool) -> None:
+    assert draft(rollout(paused=spec, status=in_step() | {"paused": action})).paused is expected

@@ -1,0 +1,91 @@
+"""What a status says: a refused write, a sentence that is no longer true, and conditions that exclude each other."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from rollout_lws.api import Condition, SummaryState
+from rollout_lws.objects.writes import Patch
+from rollout_lws.rollout.decision import Decision
+from rollout_lws.rollout.observation import RefusedWrite
+from rollout_lws.rollout.reasons import Reason
+from rollout_lws.rollout.report import finish, tell_refusal
+from rollout_lws.rollout.significance import OUTDATED_SECONDS
+from tests.rollout.build import at_rest, draft, in_step, rollout
+from tests.workload.build import NOW
+
+REFUSED = RefusedWrite("create LeaderWorkerSet llama-canary", "exceeded quota.", "To go on, raise it")
+MESSAGE = "the API server refuses to create LeaderWorkerSet llama-canary: exceeded quota. To go on, raise it"
+
+
+def status_of(decision: Decision) -> dict[str, Any]:
+    """The status that a decision writes; {} when it writes none."""
+    found = [write.body["status"] for write in decision.writes if isinstance(write, Patch) and write.subresource]
+    return dict(found[0]) if found else {}
+
+
+def test_a_refused_write_is_told_before_anything_else_is_tried() -> None:
+    decision = tell_refusal(draft(rollout(status=in_step()), refused=REFUSED))
+    assert decision is not None
+    assert decision.only_tells
+    assert len(decision.writes) == 1
+    status = status_of(decision)
+    stalled = next(each for each in status["conditions"] if each["type"] == "Stalled")
+    assert (stalled["status"], stalled["reason"], stalled["message"]) == ("True", "WriteRefused", MESSAGE)
+    assert status["message"] == MESSAGE
+    assert not {"stable", "finalising", "step"} & set(status), "what did not happen is not recorded"
+
+
+def test_a_refusal_that_is_told_already_is_tried_again() -> None:
+    told = Condition(type="Stalled", status="True", reason="WriteRefused", message=MESSAGE)
+    assert tell_refusal(draft(rollout(status=in_step(conditions=(told,))), refused=REFUSED)) is None
+
+
+def test_another_refusal_is_told_as_well() -> None:
+    told = Condition(type="Stalled", status="True", reason="WriteRefused", message="the API server refuses to …")
+    assert tell_refusal(draft(rollout(status=in_step(conditions=(told,))), refused=REFUSED)) is not None
+
+
+def test_nothing_refused_is_nothing_to_tell() -> None:
+    assert tell_refusal(draft(rollout(status=in_step()))) is None
+
+
+def concluded(before: dict[str, Any], kind: str, message: str) -> Decision:
+    d = draft(rollout(status=before))
+    d.conclude(kind, Reason.HEALTHY, SummaryState.HEALTHY, message)
+    return finish(d)
+
+
+@pytest.mark.parametrize("kind", ["Ready", "Reconciling", "Stalled"])
+def test_exactly_one_of_ready_reconciling_and_stalled_is_true(kind: str) -> None:
+    conditions = status_of(concluded(at_rest(), kind, "so it is"))["conditions"]
+    true = [each["type"] for each in conditions if each["status"] == "True"]
+    assert [each for each in true if each in ("Ready", "Reconciling", "Stalled")] == [kind]
+    assert {each["observedGeneration"] for each in conditions} == {1}
+
+
+def told(age: float) -> dict[str, Any]:
+    """The status that a first decision left behind ``age`` seconds ago."""
+    first = status_of(concluded(at_rest(), "Reconciling", "waiting for group 3"))
+    before = rollout(status={**at_rest(), **first}).status
+    assert before is not None
+    moment = NOW - timedelta(seconds=age)
+    conditions = tuple(each.model_copy(update={"last_update_time": moment}) for each in before.conditions)
+    return {**before.model_dump(), "conditions": conditions}
+
+
+def test_a_sentence_that_is_no_longer_true_is_corrected_when_it_is_half_a_minute_old() -> None:
+    fresh = concluded(told(OUTDATED_SECONDS - 4), "Reconciling", "waiting for group 2")
+    assert status_of(fresh) == {}
+    assert fresh.wake_at == NOW + timedelta(seconds=4)
+    assert status_of(concluded(told(OUTDATED_SECONDS), "Reconciling", "waiting for group 2"))["message"] == (
+        "waiting for group 2"
+    )
+
+
+def test_a_sentence_that_is_still_true_is_never_written_again() -> None:
+    same = concluded(told(9_999), "Reconciling", "waiting for group 3")
+    assert (same.writes, same.wake_at) == ((), None)

@@ -101,7 +101,7 @@ class Killed:
         await self.go_on(None)
 
     async def assert_clean(self) -> None:
-        """Nothing is left of any release, and the LWS is held at the newest version."""
+        """Nothing is left of any release, the LWS is held at the newest version, and the controller ends when asked."""
         renewed = self.witness.judge(self.replicas, self.unavailable)
         assert renewed >= self.replicas, "no release has renewed anything"
         everything = await self.operator.everything()
@@ -110,6 +110,8 @@ class Killed:
         assert names == {"LeaderWorkerSet/llama", "Rollout/llama"}
         assert not [name for name in everything if "canary" in name]
         assert self.partition == HOLD
+        assert self._controller is not None
+        assert await self._controller.stop() == 0
 
 
 async def story(programs: Programs, home: Path, shape: tuple[int, int], seed: int, releases: int, kills: int) -> None:

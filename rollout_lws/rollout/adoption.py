@@ -184,8 +184,14 @@ def write_hold(d: Draft, reason: str) -> None:
 def store_version(d: Draft, version: Version, revision: str) -> None:
     """Keep the version in the Rollout's own history, as the newest release of it."""
     meta = d.o.rollout.metadata
-    stored = {record.metadata.name for record in d.o.history}
-    if history_name(meta.name, version.template_hash) in stored:
+    name = history_name(meta.name, version.template_hash)
+    newest = max((each.revision for each in d.o.history), default=0)
+    stored = next((each for each in d.o.history if each.metadata.name == name), None)
+    if stored is not None:
+        if stored.revision < newest:
+            # The limit drops what was released longest ago, not what was first released longest ago.
+            last = {"revision": newest + 1}
+            d.write((Patch(CONTROLLER_REVISIONS, meta.namespace, name, last, "the version is released again"),))
         return
     resource = rollouts(d.keys.group)
     body = history_body(
@@ -194,7 +200,7 @@ def store_version(d: Draft, version: Version, revision: str) -> None:
         rollout=meta.name,
         namespace=meta.namespace,
         owner=owner_reference(d.o.rollout, resource.kind, resource.api_version),
-        number=max((record.revision for record in d.o.history), default=0) + 1,
+        number=newest + 1,
         revision=revision,
     )
     d.write((Create(CONTROLLER_REVISIONS, body, "to be able to go back to it"),))

@@ -29,7 +29,7 @@ def status(**members: Any) -> RolloutStatus:
         ({"conditions": (STALLED,)}, {"conditions": (STALLED.model_copy(update={"last_update_time": NOW}),)}),
         ({}, {"longest_load_seconds": 7}),
         ({}, {"canary_status": CanaryStatus(replicas=3, canary_replicas=1, ready_replicas=2)}),
-        ({"summary": Summary(state="Loading")}, {"summary": Summary(state="Loading", new="0/1", stable="4/4")}),
+        ({"summary": Summary(state="Loading")}, {"summary": Summary(state="Loading", new="0/1", accelerators="8")}),
     ],
     ids=["message", "loading group", "progress", "time", "load time", "counts", "ratios"],
 )

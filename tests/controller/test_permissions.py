@@ -1,0 +1,163 @@
+"""The ClusterRole of the documentation is what a controller needs: it lives with it, and no rule of it is idle."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import json
+import re
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pytest
+import yaml
+
+from rollout_lws.api.resources import rollouts
+from rollout_lws.controller.clock import LoopClock
+from rollout_lws.controller.controller import Controller
+from rollout_lws.errors import ApiError
+from rollout_lws.kube.client import Client
+from rollout_lws.metrics import Metrics
+from rollout_lws.objects.resources import LEADER_WORKER_SETS
+from rollout_lws.sandbox import wire
+from rollout_lws.sandbox.apiserver import ApiServer
+from rollout_lws.sandbox.transport import Answer, DirectTransport
+from rollout_lws.settings import Settings
+from tests.controller.test_controller import ORIGIN, cluster, create
+from tests.docs.pages import blocks
+
+pytestmark = pytest.mark.looptime
+
+#: API group, resource with its subresource, verb.
+Right: TypeAlias = tuple[str, str, str]
+
+_PATH = re.compile(r"^/apis?/(?:(?P<group>[^/]+)/)?v[^/]+(?:/namespaces/[^/]+)?/(?P<resource>[^/]+)(?P<rest>/.*)?$")
+_VERBS = {"POST": "create", "PATCH": "patch", "PUT": "update", "DELETE": "delete"}
+
+
+def documented() -> set[Right]:
+    role = next(yaml.safe_load(text) for text in blocks(Path("docs/run-on-a-cluster.md"), "yaml"))
+    return {
+        (group, resource, verb)
+        for rule in role["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+
+
+def right_of(method: str, path: str, watch: bool = False) -> Right:
+    """What an API server would ask its authorizer."""
+    match = _PATH.match(path)
+    assert match is not None, path
+    _, name, *sub = (match["rest"] or "").split("/") if match["rest"] else ("", "")
+    verb = _VERBS.get(method) or ("watch" if watch else "get" if name else "list")
+    return match["group"] or "", "/".join([match["resource"], *sub]), verb
+
+
+class Guarded(DirectTransport):
+    """A transport under a role; ``used`` are the rights that were needed, ``missed`` those that were not there."""
+
+    def __init__(self, server: ApiServer, rights: set[Right]) -> None:
+        super().__init__(server)
+        self._rights = rights
+        self.used: set[Right] = set()
+        self.missed: set[Right] = set()
+
+    def _allowed(self, right: Right) -> bool:
+        (self.used if right in self._rights else self.missed).add(right)
+        return right in self._rights
+
+    async def request(self, method: str, path: str, **options: Any) -> Answer:
+        right = right_of(method, path)
+        if self._allowed(right):
+            return await super().request(method, path, **options)
+        refused = wire.refused(ApiError(403, "Forbidden", f"cannot {right[2]} {right[1]}"))
+        return Answer(refused.status, refused.headers, refused.body)
+
+    def stream(
+        self, path: str, *, params: Mapping[str, str], timeout: float
+    ) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
+        assert self._allowed(right_of("GET", path, watch=True)), path
+        return super().stream(path, params=params, timeout=timeout)
+
+
+@asynccontextmanager
+async def guarded(server: ApiServer, rights: set[Right]) -> AsyncIterator[Guarded]:
+    transport = Guarded(server, rights)
+    controller = Controller(Client(transport), Settings(), LoopClock(ORIGIN), Metrics())
+    async with controller.running():
+        yield transport
+
+
+def set_image(server: ApiServer, tag: str) -> None:
+    lws = copy.deepcopy(server.get(LEADER_WORKER_SETS, "default", "llama"))
+    template = lws["spec"]["leaderWorkerTemplate"]
+    for part in ("leaderTemplate", "workerTemplate"):
+        for container in template.get(part, {}).get("spec", {}).get("containers", ()):
+            container["image"] = f"vllm/vllm-openai:{tag}"
+    server.replace(LEADER_WORKER_SETS, lws)
+
+
+def tell(server: ApiServer, status: dict[str, Any]) -> None:
+    server.patch(rollouts(), "default", "llama", {"status": status}, subresource="status")
+
+
+async def until(server: ApiServer, holds: Callable[[Any], bool]) -> None:
+    """Virtual time goes on until the Rollout's status is so."""
+    for _ in range(600):
+        if holds(server.get(rollouts(), "default", "llama").get("status") or {}):
+            return
+        await asyncio.sleep(1)
+    raise AssertionError(server.get(rollouts(), "default", "llama").get("status"))
+
+
+def state(word: str) -> Callable[[Any], bool]:
+    return lambda status: (status.get("summary") or {}).get("state") == word
+
+
+async def every_duty(server: ApiServer) -> None:
+    """A release, a way back in mid-promotion, more versions than the history keeps, one of them again, and the end."""
+    create(server, "default")
+    await asyncio.sleep(30)
+    set_image(server, "v1")
+    await until(server, state("AwaitingApproval"))
+    tell(server, {"canaryStatus": {"currentStepState": "StepReady"}})
+    await until(server, state("Healthy"))
+    set_image(server, "v2")
+    await until(server, state("AwaitingApproval"))
+    tell(server, {"canaryStatus": {"currentStepState": "StepReady"}})
+    await until(server, lambda status: status["summary"]["state"] == "Promoting" and status["summary"]["new"] > "2/2")
+    tell(server, {"requestedAction": {"type": "Abort", "id": "1"}})
+    await until(server, state("Aborted"))
+    server.patch(LEADER_WORKER_SETS, "default", "llama", {"spec": {"replicas": 0}})
+    await asyncio.sleep(30)
+    for number in [*range(12), 9]:
+        set_image(server, f"w{number}")
+        await asyncio.sleep(10)
+    server.delete(rollouts(), "default", "llama")
+    await asyncio.sleep(60)
+
+
+async def test_a_controller_lives_with_the_documented_role_and_uses_all_of_it() -> None:
+    rights = documented()
+    async with cluster() as server, guarded(server, rights) as transport:
+        await every_duty(server)
+        with pytest.raises(ApiError):
+            server.get(rollouts(), "default", "llama")
+    assert transport.missed == set()
+    assert transport.used == rights
+
+
+async def test_a_missing_right_is_told_in_the_status() -> None:
+    rights = documented() - {("leaderworkerset.x-k8s.io", "leaderworkersets", "create")}
+    async with cluster() as server, guarded(server, rights):
+        create(server, "default")
+        await asyncio.sleep(30)
+        set_image(server, "v1")
+        await until(server, state("Stalled"))
+        message = server.get(rollouts(), "default", "llama")["status"]["message"]
+        assert "create" in message
+        assert "leaderworkersets" in message

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from rollout_lws.api import (
@@ -27,6 +28,8 @@ from rollout_lws.rollout.reasons import Ending, Reason, Task
 from rollout_lws.workload.groups import Group, groups
 from rollout_lws.workload.hold import is_held
 from rollout_lws.workload.revisions import target_revision
+
+_LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 
 
 def finish(d: Draft) -> Decision:
@@ -199,7 +202,10 @@ def _label(d: Draft) -> None:
         if group.uid in canary_uids:
             asked = (i for i in range(1, len(steps) + 1) if wanted_groups(steps, i, d.replicas) > group.ordinal)
             number = next(asked, len(steps))
-        labels = {d.keys.rollout_id: release, d.keys.rollout_batch_id: str(number)}
+        labels = {d.keys.rollout_batch_id: str(number)}
+        # An id that comes from an annotation may be any text; the API server would refuse both labels for it.
+        if _LABEL_VALUE.fullmatch(release):
+            labels[d.keys.rollout_id] = release
         meta = group.leader.metadata
         if any(meta.labels.get(key) != value for key, value in labels.items()):
             d.labels.append(

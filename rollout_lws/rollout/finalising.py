@@ -243,7 +243,7 @@ def _go_back(d: Draft, ending: Ending) -> bool:
         d.set(aborted=None)
         d.notice(
             EventReason.PROMOTING,
-            "already promoted: what is renewed cannot go back any more; use undo afterwards",
+            actions.PROMOTED_ALREADY,
             warning=True,
         )
         return False

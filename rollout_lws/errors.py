@@ -3,6 +3,7 @@
 RolloutLwsError
 ├── ApiError            the API server answered with a Status that is not a success
 ├── Unreachable         no answer: connection refused, cut, or no bytes within the deadline
+├── Unreadable          an object of ours does not have the form that its CRD promises
 └── UsageError          a person asked for something that cannot be done; the text says what to do
 """
 
@@ -31,6 +32,10 @@ class ApiError(RolloutLwsError):
 
 class Unreachable(RolloutLwsError):
     """The API server did not answer; the request may or may not have been carried out."""
+
+
+class Unreadable(RolloutLwsError):
+    """An object of our own kinds that cannot be one: another CRD than ours let it in."""
 
 
 class UsageError(RolloutLwsError):

@@ -6,9 +6,12 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Protocol, TypeVar
 
-from rollout_lws.api import BatchRelease, Rollout
+from pydantic import ValidationError
+
+from rollout_lws.api import BatchRelease, Rollout, rollouts
 from rollout_lws.api.resources import Keys
 from rollout_lws.controller.stored import StoredMeta, StoredObject, StoredRollout
+from rollout_lws.errors import Unreadable
 from rollout_lws.objects.workloads import ControllerRevision, LeaderWorkerSet, Pod, StatefulSet
 from rollout_lws.rollout.observation import Capabilities, Observation, RefusedWrite
 from rollout_lws.workload.canary import canary_name
@@ -36,11 +39,14 @@ class World(Protocol):
 def observe(
     world: World, keys: Keys, name: str, now: datetime, refused: RefusedWrite | None = None
 ) -> Observation | None:
-    """The picture of Rollout ``name``; None when there is no such Rollout. Tuples are ordered by name."""
+    """The picture of Rollout ``name``; None when there is no such Rollout. Tuples are ordered by name.
+
+    Unreadable when the Rollout or its BatchRelease is none.
+    """
     stored = world.rollout(name)
     if stored is None:
         return None
-    rollout = Rollout.model_validate_json(stored.body)
+    rollout = _read(Rollout, stored)
     workload = stored.workload
     stable = world.workload(workload)
     # Without the stable LWS nobody can tell the canary's name, and the mark alone has to do.
@@ -49,23 +55,41 @@ def observe(
         (each for each in _by_name(world.canaries_of(workload)) if place is None or each.metadata.name == place), None
     )
     batch = world.batch_release(name)
+    if batch is not None and not _is_of(batch, rollout):
+        batch = None
     return Observation(
         now=now,
         keys=keys,
         rollout=rollout,
         capabilities=world.capabilities,
         rivals=tuple(
-            Rollout.model_validate_json(each.body)
-            for each in _by_name(world.rollouts_of(workload))
-            if each.metadata.uid != stored.metadata.uid
+            each.metadata for each in _by_name(world.rollouts_of(workload)) if each.metadata.uid != stored.metadata.uid
         ),
         stable=None if stable is None else _facts(world, stable),
         canary=None if canary is None else _facts(world, canary),
         remains=() if place is None or canary is not None else _remains(world, place),
-        batch_release=None if batch is None else BatchRelease.model_validate_json(batch.body),
+        batch_release=None if batch is None else _read(BatchRelease, batch),
         history=tuple(_by_name(world.history(stored.metadata.uid))),
         refused=refused,
     )
+
+
+def _read(model: type[_Own], stored: StoredRollout | StoredObject) -> _Own:
+    try:
+        return model.model_validate_json(stored.body)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise Unreadable(
+            f"{model.__name__} {stored.metadata.name} cannot be read: {place}: {first['msg']}; correct it, and install"
+            " the CRDs of this version: rollout-lws crds"
+        ) from error
+
+
+def _is_of(batch: StoredObject, rollout: Rollout) -> bool:
+    """Whether a Rollout of this name made it: an earlier one's is ours to clean up, somebody else's is not."""
+    owner = batch.metadata.controller
+    return owner is not None and (owner.kind, owner.name) == (rollouts().kind, rollout.metadata.name)
 
 
 def _facts(world: World, lws: LeaderWorkerSet) -> Facts:
@@ -107,6 +131,7 @@ def _named(kind: str, each: LeaderWorkerSet | StatefulSet | Pod | ControllerRevi
     return NamedObject(kind, each.metadata.name, each.metadata.terminating)
 
 
+_Own = TypeVar("_Own", Rollout, BatchRelease)
 _Kind = TypeVar("_Kind", LeaderWorkerSet, StatefulSet, Pod, ControllerRevision, StoredMeta, StoredRollout)
 
 

@@ -17,6 +17,7 @@ from rollout_lws.controller.clock import Clock
 from rollout_lws.controller.failing import Failing
 from rollout_lws.controller.logs import fields
 from rollout_lws.controller.observe import World, observe
+from rollout_lws.errors import Unreadable
 from rollout_lws.metrics import Metrics
 from rollout_lws.objects.writes import Write
 from rollout_lws.rollout.decision import Decision, Notice
@@ -73,6 +74,10 @@ class Reconciler:
             started = asyncio.get_running_loop().time()
             try:
                 await self.reconcile(key)
+            except Unreadable as error:
+                # Only a change of the object can help, and that wakes the key.
+                self.metrics.errors.labels("unreadable").inc()
+                log.error("%s", error, extra=fields(namespace=key[0], rollout=key[1]))
             except Exception:
                 self.metrics.errors.labels("bug").inc()
                 log.exception("reconcile failed", extra=fields(namespace=key[0], rollout=key[1]))

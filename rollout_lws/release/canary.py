@@ -69,8 +69,6 @@ def remove(canary: Facts | None, keys: Keys) -> Turn:
     if standing and not meta.terminating:
         return Turn(message=f"waiting for {len(standing)} groups of canary {meta.name} to go")
     writes: list[Write] = []
-    if not meta.terminating:
-        writes.append(Delete(LEADER_WORKER_SETS, meta.namespace, meta.name, meta.uid, "the canary has no groups left"))
     if keys.canary_finalizer in meta.finalizers:
         others = [each for each in meta.finalizers if each != keys.canary_finalizer]
         writes.append(
@@ -80,6 +78,9 @@ def remove(canary: Facts | None, keys: Keys) -> Turn:
                 meta.name,
                 {"metadata": {"finalizers": others or None}},
                 "nothing of the canary serves any more",
+                meta.resource_version,
             )
         )
+    if not meta.terminating:
+        writes.append(Delete(LEADER_WORKER_SETS, meta.namespace, meta.name, meta.uid, "the canary has no groups left"))
     return Turn(writes=tuple(writes), message=f"canary {meta.name} is going")

@@ -170,13 +170,14 @@ def significant(status: BatchReleaseStatus) -> dict[str, Any]:
 
 
 def dismiss(record: BatchRelease, keys: Keys) -> tuple[Write, ...]:
-    """Delete the record and let go of it; its canary must be gone by then."""
+    """Let go of the record and delete it; its canary must be gone by then."""
     resource, meta = batch_releases(keys.group), record.metadata
     writes: list[Write] = []
-    if meta.deletion_timestamp is None:
-        writes.append(Delete(resource, meta.namespace, meta.name, meta.uid, "the release is over"))
     if keys.batch_release_finalizer in meta.finalizers:
         others = [each for each in meta.finalizers if each != keys.batch_release_finalizer]
         body = {"metadata": {"finalizers": others or None}}
-        writes.append(Patch(resource, meta.namespace, meta.name, body, "nothing depends on this record any more"))
+        reason = "nothing depends on this record any more"
+        writes.append(Patch(resource, meta.namespace, meta.name, body, reason, meta.resource_version))
+    if meta.deletion_timestamp is None:
+        writes.append(Delete(resource, meta.namespace, meta.name, meta.uid, "the release is over"))
     return tuple(writes)

@@ -84,9 +84,7 @@ def keep_hold(d: Draft) -> None:
 
 def _was_released(d: Draft) -> bool:
     """Whether the hold is away because the annotation asked for it until now: then nobody has reset it."""
-    return any(
-        each.type == ConditionType.HELD and each.reason == Reason.HOLD_RELEASED for each in d.status.conditions
-    )
+    return any(each.type == ConditionType.HELD and each.reason == Reason.HOLD_RELEASED for each in d.status.conditions)
 
 
 def _recent(d: Draft) -> tuple[HoldFight, ...]:

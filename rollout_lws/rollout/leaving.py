@@ -60,7 +60,8 @@ def _give_back(d: Draft) -> None:
         return
     waits = stable is not None and d.version.template_hash != stable.template_hash
     if not waits:
-        body = give_back(lws, d.keys)
+        # Which version was aborted matters only to whoever releases the LWS, and that is nobody now.
+        body = give_back(lws, d.keys, forget=d.keys.aborted)
         d.notice(
             EventReason.LEFT, f"LeaderWorkerSet {lws.metadata.name} has its own strategy back", about="LeaderWorkerSet"
         )
@@ -78,21 +79,25 @@ def _give_back(d: Draft) -> None:
         d.write((Patch(LEADER_WORKER_SETS, meta.namespace, meta.name, body, "leaving", meta.resource_version),))
 
 
-def _gone(d: Draft, ending: Ending) -> bool:
+def _let_go(d: Draft) -> bool:
+    """Drop our finalizer, if it is there still; the status is not written any more in this pass."""
     meta = d.o.rollout.metadata
+    if d.keys.rollout_finalizer not in meta.finalizers:
+        return False
+    others = [each for each in meta.finalizers if each != d.keys.rollout_finalizer]
+    body, resource = {"metadata": {"finalizers": others or None}}, rollouts(d.keys.group)
+    d.write((Patch(resource, meta.namespace, meta.name, body, "everything is given back", meta.resource_version),))
+    d.skip_status = True
+    return True
+
+
+def _gone(d: Draft, ending: Ending) -> bool:
     if ending is Ending.DELETED:
         d.skip_status = True
-        if d.keys.rollout_finalizer in meta.finalizers:
-            others = [each for each in meta.finalizers if each != d.keys.rollout_finalizer]
-            body = {"metadata": {"finalizers": others or None}}
-            d.write((Patch(rollouts(d.keys.group), meta.namespace, meta.name, body, "everything is given back"),))
+        _let_go(d)
         return d.reconciling(Reason.TERMINATING, SummaryState.TERMINATING)
     d.set(phase=Phase.DISABLED, stable=None, finalising=None, step=None, not_ready_groups=(), restarts=())
-    if d.keys.rollout_finalizer in meta.finalizers:
-        others = [each for each in meta.finalizers if each != d.keys.rollout_finalizer]
-        body = {"metadata": {"finalizers": others or None}}
-        d.write((Patch(rollouts(d.keys.group), meta.namespace, meta.name, body, "everything is given back"),))
-        d.skip_status = True
+    if _let_go(d):
         return True
     lws = d.o.stable.lws if d.o.stable is not None else None
     if lws is not None and d.keys.held in lws.metadata.annotations:

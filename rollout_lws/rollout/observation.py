@@ -7,6 +7,7 @@ from datetime import datetime
 
 from rollout_lws.api import BatchRelease, Rollout
 from rollout_lws.api.resources import Keys
+from rollout_lws.objects.meta import Meta
 from rollout_lws.objects.workloads import ControllerRevision
 from rollout_lws.workload.facts import Facts, NamedObject
 
@@ -38,9 +39,9 @@ class RefusedWrite:
 class Observation:
     """The world as one Rollout sees it.
 
-    ``rivals`` are the other Rollouts of the namespace whose workloadRef names the same LWS. ``stable`` is the LWS that
-    the Rollout names, ``canary`` the LWS that carries this Rollout's canary label and name, both None when absent.
-    ``remains`` are the objects that stand where a new canary would: StatefulSets, Services, Pods and LWS
+    ``rivals`` is the metadata of the other Rollouts of the namespace whose workloadRef names the same LWS. ``stable``
+    is the LWS that the Rollout names, ``canary`` the LWS that carries this Rollout's canary label and name, both None
+    when absent. ``remains`` are the objects that stand where a new canary would: StatefulSets, Services, Pods and LWS
     ControllerRevisions with the canary's name or its name label, and an LWS of that name which is not ours. ``history``
     are the ControllerRevisions this Rollout keeps itself. ``refused`` is what stopped the last decision, None when it
     was carried out.
@@ -50,7 +51,7 @@ class Observation:
     keys: Keys
     rollout: Rollout
     capabilities: Capabilities = Capabilities()
-    rivals: tuple[Rollout, ...] = ()
+    rivals: tuple[Meta, ...] = ()
     stable: Facts | None = None
     canary: Facts | None = None
     remains: tuple[NamedObject, ...] = ()

@@ -53,8 +53,7 @@ def long_name(d: Draft) -> Refusal | None:
 def second_rollout(d: Draft) -> Refusal | None:
     """The older Rollout wins; of two made in one second, the one with the smaller UID."""
     mine = d.o.rollout.metadata
-    for rival in d.o.rivals:
-        meta = rival.metadata
+    for meta in d.o.rivals:
         if (meta.creation_timestamp, meta.uid) < (mine.creation_timestamp, mine.uid):
             name = d.o.rollout.spec.workload_ref.name
             return Refusal(

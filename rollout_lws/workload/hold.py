@@ -105,13 +105,16 @@ def window(lws: LeaderWorkerSet, keys: Keys, uid: str, partition: int, unavailab
     return _patch(lws, keys, uid, users, live | {"partition": partition})
 
 
-def give_back(lws: LeaderWorkerSet, keys: Keys) -> dict[str, Any] | None:
-    """Merge patch that restores the user's values and removes the mark; None when nothing is borrowed."""
+def give_back(lws: LeaderWorkerSet, keys: Keys, *, forget: str = "") -> dict[str, Any] | None:
+    """Merge patch that restores the user's values and removes the mark, and the annotation ``forget`` with it; None
+    when nothing is borrowed.
+    """
     if keys.original not in lws.metadata.annotations:
         return None
     users, live = _values(users_strategy(lws, keys)), _values(_live(lws))
     changes = {member: value for member, value in users.items() if live[member] != value}
-    return _body({keys.original: None}, changes)
+    marks = [mark for mark in (keys.original, forget) if mark in lws.metadata.annotations]
+    return _body(dict.fromkeys(marks), changes)
 
 
 def _patch(

@@ -101,8 +101,8 @@ def _pod_trouble(pod: Pod) -> tuple[int, str, str]:
     return (
         1,
         "NotReady",
-        f"{called} is {pod.status.phase or 'Pending'}, not ready"
-        + (f" after {restarted} restarts" if restarted else ""),
+        # No phase: a group on its way is not worth a status write each time that changes.
+        f"{called} is not ready" + (f" after {restarted} restarts" if restarted else ""),
     )
 
 

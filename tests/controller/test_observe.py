@@ -8,9 +8,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
+
 from rollout_lws.api.resources import keys
 from rollout_lws.controller.observe import observe
 from rollout_lws.controller.stored import StoredMeta, StoredObject, StoredRollout, stored_object, stored_rollout
+from rollout_lws.errors import Unreadable
 from rollout_lws.objects.meta import Meta, OwnerReference
 from rollout_lws.objects.resources import LWS_NAME
 from rollout_lws.objects.workloads import ControllerRevision, LeaderWorkerSet, Pod, StatefulSet
@@ -28,7 +31,7 @@ def meta(name: str, lws: str = "", owner: str = "", labels: dict[str, str] | Non
     return Meta(name=name, namespace="prod", uid=f"uid-{name}", labels=marks, owner_references=owners)
 
 
-def rollout(name: str, workload: str = "llama") -> StoredRollout:
+def rollout(name: str, workload: str = "llama", replicas: Any = 1) -> StoredRollout:
     body: dict[str, Any] = {
         "apiVersion": f"{KEYS.group}/v1beta1",
         "kind": "Rollout",
@@ -39,7 +42,7 @@ def rollout(name: str, workload: str = "llama") -> StoredRollout:
                 "kind": "LeaderWorkerSet",
                 "name": workload,
             },
-            "strategy": {"canary": {"steps": [{"replicas": 1}]}},
+            "strategy": {"canary": {"steps": [{"replicas": replicas}]}},
         },
     }
     return stored_rollout(json.dumps(body).encode())
@@ -201,16 +204,27 @@ def test_a_living_canary_is_nobodys_remains() -> None:
 
 def test_rivals_are_the_other_rollouts_of_the_same_lws() -> None:
     world = Namespace(all_rollouts=[rollout("llama"), rollout("second"), rollout("elsewhere", "mistral")])
-    assert [each.metadata.name for each in seen(world).rivals] == ["second"]
+    assert [each.name for each in seen(world).rivals] == ["second"]
 
 
-def test_the_batch_release_is_the_one_of_the_rollouts_name() -> None:
-    def batch(name: str) -> StoredObject:
+def test_what_is_no_rollout_is_told_with_its_place_and_stops_no_rival() -> None:
+    world = Namespace(all_rollouts=[rollout("llama"), rollout("second", replicas="many")])
+    assert [each.name for each in seen(world).rivals] == ["second"]
+    with pytest.raises(Unreadable, match=r"Rollout second cannot be read: spec\.strategy\.canary\.steps\.0\.replicas"):
+        seen(world, "second")
+
+
+def test_the_batch_release_is_the_one_that_a_rollout_of_this_name_made() -> None:
+    def batch(name: str, owner: str = "Rollout", of: str = "llama") -> StoredObject:
         spec = {"workloadRef": {"apiVersion": "v1", "kind": "K", "name": "llama"}, "releasePlan": {"batches": []}}
-        body = {"metadata": {"name": name, "namespace": "prod", "uid": name, "resourceVersion": "1"}, "spec": spec}
+        reference = {"apiVersion": "v1", "kind": owner, "name": of, "uid": "uid-older", "controller": True}
+        metadata = {"name": name, "namespace": "prod", "uid": name, "resourceVersion": "1"}
+        body = {"metadata": {**metadata, "ownerReferences": [reference]}, "spec": spec}
         return stored_object(json.dumps(body).encode())
 
     assert seen(Namespace(batches=[batch("other")])).batch_release is None
+    assert seen(Namespace(batches=[batch("llama", owner="Deployment")])).batch_release is None
+    assert seen(Namespace(batches=[batch("llama", of="other")])).batch_release is None
     found = seen(Namespace(batches=[batch("other"), batch("llama")])).batch_release
     assert found is not None
     assert found.metadata.uid == "llama"

@@ -93,16 +93,17 @@ def test_its_object_stays_until_no_group_stands() -> None:
 @pytest.mark.parametrize("leaders", [(), (pod(0, terminating=True),)])
 def test_then_the_object_goes_and_is_let_go_of(leaders: Any) -> None:
     turn = remove(canary(0, *leaders), KEYS)
-    delete, release = turn.writes
+    release, delete = turn.writes
     assert isinstance(delete, Delete) and isinstance(release, Patch)
     assert (delete.name, delete.uid, delete.propagation) == (NAME, f"uid-{NAME}", "Background")
     assert release.body == {"metadata": {"finalizers": None}}
+    assert release.resource_version is not None, "a finalizer that others add meanwhile would be lost"
     assert not turn.done
 
 
 def test_finalizers_of_others_stay() -> None:
     turn = remove(canary(0, finalizers=("a/b", KEYS.canary_finalizer, "c/d")), KEYS)
-    assert turn.writes[-1].body == {"metadata": {"finalizers": ["a/b", "c/d"]}}  # type: ignore[union-attr]
+    assert turn.writes[0].body == {"metadata": {"finalizers": ["a/b", "c/d"]}}  # type: ignore[union-attr]
 
 
 def test_a_canary_deleted_by_hand_is_let_go_of_without_a_second_deletion() -> None:

@@ -233,10 +233,11 @@ def test_without_a_canary_strategy_there_is_no_plan() -> None:
 
 
 def test_a_record_is_dismissed_by_deleting_it_and_letting_go() -> None:
-    delete, release = dismiss(made(rollout()), KEYS)
+    release, delete = dismiss(made(rollout()), KEYS)
     assert isinstance(delete, Delete) and isinstance(release, Patch)
     assert (delete.name, delete.uid) == ("llama", "uid-record")
     assert release.body == {"metadata": {"finalizers": None}}
+    assert release.resource_version is not None, "a finalizer that others add meanwhile would be lost"
 
 
 @pytest.mark.parametrize(

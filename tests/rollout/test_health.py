@@ -79,7 +79,7 @@ def test_a_deadline_names_what_is_waited_for() -> None:
     found, _ = late(in_step(step=StepRecord(started_at=ago(60))), progressDeadlineSeconds=60)
     assert found == (
         Reason.DEADLINE,
-        "no further group became ready within 60 s: pod llama-canary-0 (leader) is Pending, not ready",
+        "no further group became ready within 60 s: pod llama-canary-0 (leader) is not ready",
     )
 
 

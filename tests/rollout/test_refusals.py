@@ -34,8 +34,8 @@ def reason(refusal: Any) -> Reason | None:
 def test_of_two_rollouts_exactly_one_is_in_charge(created: datetime, uid: str, expected: Reason | None) -> None:
     mine = rollout(metadata={"creationTimestamp": DAY.replace(hour=2)})
     rival = rollout(metadata={"name": "rival", "uid": uid, "creationTimestamp": created})
-    assert reason(cannot_manage(draft(mine, rivals=(rival,)))) == expected
-    mirrored = cannot_manage(draft(rival, rivals=(mine,)))
+    assert reason(cannot_manage(draft(mine, rivals=(rival.metadata,)))) == expected
+    mirrored = cannot_manage(draft(rival, rivals=(mine.metadata,)))
     assert (reason(mirrored) is None) == (expected is not None)
 
 

@@ -32,6 +32,21 @@ async def test_an_abort_leaves_stable_untouched_and_the_version_waiting(world: W
     assert KEYS.aborted in world.lws["metadata"]["annotations"]
 
 
+async def test_nothing_of_an_abort_outlives_a_rollout_that_leaves_at_rest(world: World) -> None:
+    await at_rest(world)
+    await waiting_for_approval(world)
+    world.request("Abort")
+    await world.until_state("Aborted")
+    world.set_image("v1")
+    await world.until_state("Healthy")
+    await world.rest()
+    assert KEYS.aborted in world.lws["metadata"]["annotations"]
+    world.delete(world.ROLLOUT, NAME)
+    await world.until(lambda: world.get(world.ROLLOUT, NAME) is None)
+    await world.rest()
+    assert [key for key in world.lws["metadata"].get("annotations", {}) if KEYS.owns(key)] == []
+
+
 async def test_an_aborted_version_can_be_tried_again(world: World) -> None:
     await at_rest(world)
     await waiting_for_approval(world)

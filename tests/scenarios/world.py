@@ -258,7 +258,9 @@ class World:
 
     # The user
 
-    def create_workload(self, *, replicas: int = 4, size: int = 2, tag: str = "v1", name: str = NAME, **spec: Any) -> None:
+    def create_workload(
+        self, *, replicas: int = 4, size: int = 2, tag: str = "v1", name: str = NAME, **spec: Any
+    ) -> None:
         template = {
             "metadata": {"labels": {"app": "llama"}},
             "spec": {"containers": [{"name": "vllm", "image": f"vllm:{tag}"}]},

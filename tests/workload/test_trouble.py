@@ -74,7 +74,7 @@ _CASES: dict[str, tuple[Pod, tuple[int, str, str]]] = {
     ),
     "an init container that is done is no trouble": (
         pod(0, since=None, init_containers=(ended(0, "Completed"),), containers=(waiting("PodInitializing"),)),
-        (1, "NotReady", "pod llama-0 (leader) is Pending, not ready"),
+        (1, "NotReady", "pod llama-0 (leader) is not ready"),
     ),
     "the second container's trouble": (
         pod(0, since=None, containers=(waiting("ContainerCreating"), waiting("ErrImagePull", name="sidecar"))),
@@ -86,7 +86,7 @@ _CASES: dict[str, tuple[Pod, tuple[int, str, str]]] = {
     ),
     "a pod that has its node is not waiting for one": (
         pod(0, since=None, conditions=(Condition(type="PodScheduled", status="True", reason="Scheduled"),)),
-        (1, "NotReady", "pod llama-0 (leader) is Pending, not ready"),
+        (1, "NotReady", "pod llama-0 (leader) is not ready"),
     ),
     "a gate": (
         pod(0, since=None, conditions=(unscheduled("SchedulingGated"),)),
@@ -102,15 +102,15 @@ _CASES: dict[str, tuple[Pod, tuple[int, str, str]]] = {
     ),
     "on its way": (
         pod(0, since=None, containers=(waiting("ContainerCreating"),)),
-        (1, "NotReady", "pod llama-0 (leader) is Pending, not ready"),
+        (1, "NotReady", "pod llama-0 (leader) is not ready"),
     ),
     "running, but not ready": (
         pod(0, since=None, phase="Running"),
-        (1, "NotReady", "pod llama-0 (leader) is Running, not ready"),
+        (1, "NotReady", "pod llama-0 (leader) is not ready"),
     ),
     "restarted in place": (
         pod(0, since=None, phase="Running", containers=(ContainerStatus(name="server", restart_count=3),)),
-        (1, "NotReady", "pod llama-0 (leader) is Running, not ready after 3 restarts"),
+        (1, "NotReady", "pod llama-0 (leader) is not ready after 3 restarts"),
     ),
     "going": (
         pod(0, since=None, terminating=True, containers=(waiting("CrashLoopBackOff"),)),

@@ -207,7 +207,7 @@ def gated(world: World) -> list[str]:
 
 @tells(
     {
-        Reason.DEADLINE: "no further group became ready within 120 s: pod llama-canary-0 (leader) is Running, not"
+        Reason.DEADLINE: "no further group became ready within 120 s: pod llama-canary-0 (leader) is not"
         f" ready. {WHEN_READY}"
     },
 )

@@ -154,6 +154,12 @@ class World:
         if self._timer:
             self._timer.cancel()
 
+    def kill_after(self, writes: int) -> None:
+        """Let the controller carry out so many writes more, then kill it."""
+        self.budget = writes
+        if writes == 0:
+            self.stop_controller()
+
     @property
     def now(self) -> datetime:
         return datetime.fromtimestamp(self.server.clock(), UTC)

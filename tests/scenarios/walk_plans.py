@@ -1,0 +1,59 @@
+"""What a walk is made of: values that hypothesis can draw, shorten and print."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from rollout_lws.sandbox.behaviours.faults import PREFIX
+
+#: Annotations of the pod template by version; a version's name is its image's tag. "bad…" tags never become ready.
+VERSIONS: dict[str, dict[str, str]] = {
+    "v1": {"ready-after": "1s"},
+    "v2": {"ready-after": "2s"},
+    "v3": {"ready-after": "20s"},
+    "bad": {"ready-after": "1s"},
+    "crash": {"ready-after": "1s", "fail": "CrashLoopBackOff", "crash-after": "20s"},
+    "last": {"ready-after": "1s"},
+}
+PLANS: dict[str, list[dict[str, Any]]] = {
+    "all": [{"replicas": "100%"}],
+    "usual": [{"replicas": 1, "pause": {"duration": 10}}, {"replicas": "50%", "pause": {}}, {"replicas": "100%"}],
+    "counts": [{"replicas": 1, "pause": {}}, {"replicas": 2, "pause": {}}, {"replicas": 4, "pause": {}}],
+    "shares": [{"replicas": "20%", "pause": {"duration": 5}}, {"replicas": "60%", "pause": {}}],
+    "impatient": [{"replicas": 1, "pause": {"approvalTimeoutSeconds": 30}}, {"replicas": 3, "pause": {"duration": 1}}],
+}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Where a walk begins and how it shall end: "finish", "abort" or "leave"."""
+
+    replicas: int = 3
+    size: int = 1
+    unavailable: int | str = 1
+    surge: int | str = 0
+    steps: str = "usual"
+    deadline: int = 600
+    on_failure: str = "Pause"
+    min_ready: int = 0
+    threshold: int | None = None
+    ending: str = "finish"
+
+
+@dataclass(frozen=True)
+class Act:
+    """Something that happens, and how many seconds pass afterwards."""
+
+    kind: str
+    value: Any = None
+    then: float = 0
+
+
+def template(version: str) -> dict[str, Any]:
+    annotations: dict[str, str | None] = dict.fromkeys((PREFIX + "fail", PREFIX + "crash-after"))
+    annotations |= {PREFIX + key: value for key, value in VERSIONS[version].items()}
+    return {
+        "metadata": {"labels": {"app": "llama"}, "annotations": annotations},
+        "spec": {"containers": [{"name": "vllm", "image": f"vllm:{version}"}]},
+    }

@@ -70,7 +70,7 @@ _LATER = "\0later"
 
 def _unbound(d: Draft, request: RequestedAction) -> str:
     if request.template_hash and request.template_hash != d.status.observed_template_hash:
-        return "it was meant for another version; look again: kubectl rollout-lws get " + d.o.rollout.metadata.name
+        return "it was meant for another version; look again: " + d.command("get")
     if request.step is not None and request.step != d.sub.current_step_index:
         return f"it was meant for step {request.step}, the release is at step {d.sub.current_step_index}"
     return ""

@@ -123,6 +123,12 @@ class Draft:
         key = self.keys.rollout_id
         return meta.labels.get(key) or meta.annotations.get(key) or target_revision(self.stable)
 
+    def command(self, verb: str) -> str:
+        """What a person types to do it; the namespace is named where kubectl would not take it by itself."""
+        meta = self.o.rollout.metadata
+        place = "" if meta.namespace == "default" else f" -n {meta.namespace}"
+        return f"kubectl rollout-lws {verb} {meta.name}{place}"
+
     @property
     def paused(self) -> bool:
         return bool(self.o.rollout.spec.strategy.paused or self.status.paused)

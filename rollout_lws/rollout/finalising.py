@@ -145,7 +145,7 @@ def _promote(d: Draft) -> bool:
         return d.stalled(
             Reason.CHURN,
             f"group {worn} of {d.stable.lws.metadata.name} came back at the old version {WINDOWS_A_GROUP} times: look"
-            f" at its pods, or go back: kubectl rollout-lws abort {d.o.rollout.metadata.name}",
+            f" at its pods, or go back: {d.command('abort')}",
         )
     if d.paused:
         return d.reconciling(Reason.PAUSED, SummaryState.PAUSED, f"paused in mid-promotion: {turn.message}")

@@ -230,7 +230,7 @@ def _conditions(d: Draft, verdict: Verdict) -> None:
         wanted[ConditionType.HELD] = (
             held and not d.contested,
             "Held" if held and not d.contested else verdict.reason.value,
-            "",
+            "a changed template starts nothing by itself" if held and not d.contested else "",
         )
     wanted[ConditionType.PAUSED] = (d.paused, "Paused" if d.paused else "NotPaused", "")
     known = {each.type: each for each in d.status.conditions}

@@ -185,20 +185,18 @@ def _pause_over(d: Draft, step: Step, index: int) -> bool:
 
 
 def _waiting(d: Draft, step: Step, index: int) -> bool:
-    name, paused_at = d.o.rollout.metadata.name, d.status.step.paused_at if d.status.step else None
+    paused_at = d.status.step.paused_at if d.status.step else None
     if step.pause is not None and step.pause.duration is not None and paused_at is not None:
         until = paused_at + timedelta(seconds=step.pause.duration)
         return d.reconciling(Reason.PAUSING, SummaryState.PAUSING, f"step {index} goes on at {until:%H:%M:%S} UTC")
     limit = step.pause.approval_timeout_seconds if step.pause else None
     if limit is not None and paused_at is not None and d.wake_in(paused_at, limit):
         message = f"step {index} was not approved within {limit} s"
-        return failed(
-            d, Reason.APPROVAL_TIMEOUT, message, f"it still can be approved: kubectl rollout-lws promote {name}"
-        )
+        return failed(d, Reason.APPROVAL_TIMEOUT, message, f"it still can be approved: {d.command('promote')}")
     return d.reconciling(
         Reason.AWAITING_APPROVAL,
         SummaryState.AWAITING_APPROVAL,
-        f"step {index} of {len(d.strategy.steps)} waits for approval: kubectl rollout-lws promote {name}",
+        f"step {index} of {len(d.strategy.steps)} waits for approval: {d.command('promote')}",
     )
 
 
@@ -207,10 +205,7 @@ def failed(d: Draft, reason: Reason, message: str, way_on: str = "it goes on whe
     if d.o.rollout.spec.strategy.on_failure == "Abort":
         finalising.begin_going_back(d, Ending.ABORTED, message)
         return finalising.run(d)
-    name = d.o.rollout.metadata.name
-    return d.stalled(
-        reason, f"{message.rstrip('.')}. The release waits, {way_on}; to go back: kubectl rollout-lws abort {name}"
-    )
+    return d.stalled(reason, f"{message.rstrip('.')}. The release waits, {way_on}; to go back: {d.command('abort')}")
 
 
 def _best_ready(d: Draft, judged: Batch) -> None:

@@ -112,7 +112,7 @@ async def test_a_day_of_an_operator_ends_with_nothing_left_but_history(operator:
     conditions, told = sections(await operator.run("describe", "rollout", "llama"))
     waiting = next(each for each in conditions if each["Type"] == "Reconciling")
     assert (waiting["Status"], waiting["Reason"]) == ("True", "AwaitingApproval")
-    assert waiting["Message"] == "step 2 of 3 waits for approval: kubectl rollout-lws promote llama"
+    assert waiting["Message"] == "step 2 of 3 waits for approval: kubectl rollout-lws promote llama -n prod"
     assert [row[1] for row in told] == ["Adopted", "ReleaseStarted", "BatchReady", "StepLeft", "BatchReady"]
     assert {row[0] for row in told} == {"Normal"}
     assert told[1][4] == "release v2: 3 steps to revision " + told[1][4].rpartition(" ")[2]

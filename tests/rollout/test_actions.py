@@ -40,7 +40,7 @@ GOING_BACK = FinalisingRecord(reason="Rollback", task="CleanUp")
             "Approve",
             in_step(),
             {"templateHash": "x"},
-            "it was meant for another version; look again: kubectl rollout-lws get llama",
+            "it was meant for another version; look again: kubectl rollout-lws get llama -n prod",
         ),
         ("Jump", at_rest(), {"toStep": 1}, "no release is in its steps"),
         ("Jump", in_step(), {}, "toStep must be a number from 1 to 3"),

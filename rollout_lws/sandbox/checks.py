@@ -22,7 +22,11 @@ _TYPES: dict[str, tuple[type, ...]] = {
 }
 
 
-def compile_checks(schema: Mapping[str, Any]) -> tuple[Check, ...]:
+#: Gives the check of a whole schema with its children, for those that stand within another's allOf, anyOf, oneOf, not.
+Compile: TypeAlias = Callable[[Mapping[str, Any]], Check]
+
+
+def compile_checks(schema: Mapping[str, Any], whole: Compile) -> tuple[Check, ...]:
     """The checks of one schema without its children's; the type comes first, and makes the others moot."""
     checks: list[Check] = []
     if schema.get("x-kubernetes-int-or-string"):
@@ -42,7 +46,7 @@ def compile_checks(schema: Mapping[str, Any]) -> tuple[Check, ...]:
     if schema.get("x-kubernetes-list-type") in ("map", "set"):
         checks.append(_unique(tuple(schema.get("x-kubernetes-list-map-keys") or ())))
     if not schema.get("x-kubernetes-int-or-string"):
-        checks += _combined(schema)
+        checks += _combined(schema, whole)
     return tuple(checks)
 
 
@@ -181,31 +185,27 @@ def _unique(keys: tuple[str, ...]) -> Check:
     return check
 
 
-def _combined(schema: Mapping[str, Any]) -> list[Check]:
+def _combined(schema: Mapping[str, Any], whole: Compile) -> list[Check]:
     """allOf, anyOf, oneOf and not."""
-    from rollout_lws.sandbox.schema import Node
-
-    checks: list[Check] = []
-    for part in schema.get("allOf") or ():
-        checks.append(Node(part).violations)
+    checks = [whole(part) for part in schema.get("allOf") or ()]
     for word, text in (("anyOf", "must validate at least one schema (anyOf)"), ("oneOf", "")):
         if schema.get(word):
-            checks.append(_counted([Node(part) for part in schema[word]], text))
+            checks.append(_counted([whole(part) for part in schema[word]], text))
     if schema.get("not"):
-        node = Node(schema["not"])
+        forbidden = whole(schema["not"])
         checks.append(
             lambda value, path: (
                 ()
-                if any(True for _ in node.violations(value, path))
+                if any(True for _ in forbidden(value, path))
                 else (f'{path}: Invalid value: "": {path} in body must not validate the schema (not)',)
             )
         )
     return checks
 
 
-def _counted(nodes: list[Any], any_text: str) -> Check:
+def _counted(parts: list[Check], any_text: str) -> Check:
     def check(value: Any, path: str) -> Iterable[str]:
-        valid = sum(not any(True for _ in node.violations(value, path)) for node in nodes)
+        valid = sum(not any(True for _ in part(value, path)) for part in parts)
         if valid == 1 or (any_text and valid):
             return ()
         text = any_text or f"must validate one and only one schema (oneOf). Found {'some' if valid else 'none'} valid"

@@ -56,7 +56,7 @@ class Node:
         self.embedded = bool(schema.get("x-kubernetes-embedded-resource"))
         self.nullable = bool(schema.get("nullable"))
         self.default: Any = schema.get("default", _ABSENT)
-        self.checks: tuple[Check, ...] = compile_checks(schema)
+        self.checks: tuple[Check, ...] = compile_checks(schema, lambda part: Node(part).violations)
         self.rules: tuple[Mapping[str, Any], ...] = tuple(schema.get("x-kubernetes-validations") or ())
         self.fills = [name for name, child in self.properties.items() if child.default is not _ABSENT]
 

@@ -6,22 +6,27 @@ Both wait, marked as terminating, until the last of what they hold is gone; fina
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from rollout_lws.objects.resources import NAMESPACES, Resource
 from rollout_lws.sandbox import crds
-from rollout_lws.sandbox.store import Event
-
-if TYPE_CHECKING:
-    from rollout_lws.sandbox.apiserver import ApiServer
+from rollout_lws.sandbox.store import Event, Store
 
 Object = dict[str, Any]
+
+
+class Server(Protocol):
+    """What is asked of the API server."""
+
+    @property
+    def store(self) -> Store: ...
+    def delete(self, resource: Resource, namespace: str, name: str, *, grace_seconds: int | None = None) -> Object: ...
 
 
 class Teardown:
     """The namespaces and definitions of one server that are on their way out."""
 
-    def __init__(self, server: ApiServer) -> None:
+    def __init__(self, server: Server) -> None:
         self._server = server
         self._definitions: dict[Resource, str] = {}
 

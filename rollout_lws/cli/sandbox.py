@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -49,16 +48,13 @@ def sandbox(
     """Run a Kubernetes API with LeaderWorkerSet on this machine until SIGINT or SIGTERM."""
     options = Options(nodes, gpus_per_node, Timing(ready_after=ready_after, speed=speed))
     settings = Settings(api_group=api_group, kubeconfig=str(kubeconfig))
-    asyncio.run(_run(options, settings, kubeconfig, port, controlled, files))
+    asyncio.run(process.until_signalled(_run(options, settings, kubeconfig, port, controlled, files)))
 
 
 async def _run(
     options: Options, settings: Settings, kubeconfig: Path, port: int, controlled: bool, files: tuple[str, ...]
 ) -> None:
     manifests = read_manifests(files)
-    stop = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
     async with AsyncExitStack() as stack:
         cluster = await stack.enter_async_context(playground(options, settings.api_group, port))
         cluster.write_kubeconfig(kubeconfig)
@@ -68,7 +64,7 @@ async def _run(
         for manifest in manifests:
             cluster.apply(manifest)
         click.echo(_welcome(cluster, kubeconfig, controlled))
-        await stop.wait()
+        await asyncio.Event().wait()
 
 
 def _welcome(cluster: Playground, kubeconfig: Path, controlled: bool) -> str:

@@ -6,8 +6,9 @@ import asyncio
 import gc
 import logging
 import signal
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from typing import Any
 
 from rollout_lws.api.resources import keys
 from rollout_lws.controller import health, logs
@@ -21,16 +22,34 @@ from rollout_lws.settings import Settings
 
 log = logging.getLogger(__name__)
 
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
 
 async def run(settings: Settings) -> None:
     """Until SIGINT or SIGTERM; what is being written then is finished first."""
     logs.configure(settings.log_format)
-    stop = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    async with running(settings):
-        await stop.wait()
+    await until_signalled(_serve(settings))
+
+
+async def until_signalled(serving: Coroutine[Any, Any, None]) -> None:
+    """Run ``serving`` until it ends, or SIGINT or SIGTERM cancels it, at its start already. A second signal kills."""
+    loop, task = asyncio.get_running_loop(), asyncio.ensure_future(serving)
+
+    def stop() -> None:
         log.info("stopping")
+        for number in _SIGNALS:
+            loop.remove_signal_handler(number)
+        task.cancel()
+
+    for number in _SIGNALS:
+        loop.add_signal_handler(number, stop)
+    with suppress(asyncio.CancelledError):
+        await task
+
+
+async def _serve(settings: Settings) -> None:
+    async with running(settings):
+        await asyncio.Event().wait()
 
 
 @asynccontextmanager

@@ -88,6 +88,9 @@ class Program:
         except TimeoutError:
             raise AssertionError(f"{self.name} did not end within {seconds} s\n{self.output}") from None
 
+    def signal(self, number: signal.Signals) -> None:
+        self._process.send_signal(number)
+
     async def kill(self) -> None:
         """SIGKILL, for what it has started too, and the end of it."""
         with suppress(ProcessLookupError):

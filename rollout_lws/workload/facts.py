@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from rollout_lws.objects.workloads import ControllerRevision, LeaderWorkerSet, Pod, StatefulSet
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Facts:
-    """One LWS with what belongs to it.
+    """One LWS with what belongs to it; each observation has its own, equal to nothing but itself.
 
     ``leader_set`` is the StatefulSet of the LWS's name when the LWS controls it. ``leaders`` are its leader pods,
     ``worker_sets`` the StatefulSets controlled by those pods. ``pods`` are all pods of the LWS: the shell lists them

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import lru_cache
 
 from rollout_lws.objects.resources import LWS_PREFIX, LWS_REVISION
 from rollout_lws.objects.workloads import Pod, StatefulSet
@@ -49,6 +50,8 @@ class Group:
         return minimum <= 0 or self.ready_since + timedelta(seconds=minimum) <= now
 
 
+# Ten rules of one decision ask for the same; a few decisions are under way at a time.
+@lru_cache(maxsize=16)
 def groups(facts: Facts) -> tuple[Group, ...]:
     """All groups of an LWS by ordinal, surplus ones included; a group without a leader pod does not exist."""
     workers = {owner.uid: each for each in facts.worker_sets if (owner := each.metadata.controller) is not None}

@@ -78,9 +78,7 @@ def in_virtual_time(work: Awaitable[bool]) -> bool:
         loop.close()
 
 
-@pytest.mark.parametrize("part", range(PARTS))
-@pytest.mark.parametrize("story", [happy, aborted, third_template_in_mid_promotion], ids=lambda each: each.__name__)
-def test_a_controller_killed_after_any_write_reaches_the_same_end(story: Story, part: int) -> None:
+def kill_after_every_write(story: Story, part: int) -> None:
     """Every write is tried: each part takes its share of them, so that several cores can work."""
     tried = 0
     for writes in itertools.count(part, PARTS):
@@ -92,3 +90,14 @@ def test_a_controller_killed_after_any_write_reaches_the_same_end(story: Story, 
             break
         tried += 1
     assert tried >= 4, f"only {tried} writes were tried"
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("story", [happy, aborted], ids=lambda each: each.__name__)
+def test_a_controller_killed_after_any_write_reaches_the_same_end(story: Story, part: int) -> None:
+    kill_after_every_write(story, part)
+
+
+@pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.long) for part in range(1, PARTS))])
+def test_one_killed_while_it_goes_back_in_mid_promotion_does_too(part: int) -> None:
+    kill_after_every_write(third_template_in_mid_promotion, part)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,14 @@ async def connected(
             yield connection
         finally:
             await connection.close()
+
+
+@pytest.fixture
+def nowhere() -> Iterator[str]:
+    """The address of a server that is not there; nobody else can take its port meanwhile."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{taken.getsockname()[1]}"
 
 
 async def ask(connection: Connection, method: str = "GET", body: bytes | None = None, timeout: float = 5.0) -> Any:  # noqa: ASYNC109
@@ -157,9 +166,9 @@ async def test_the_proxy_of_the_kubeconfig_is_asked(tmp_path: Path) -> None:
     assert seen["headers"]["host"] == "cluster.invalid"
 
 
-async def test_the_tls_server_name_of_the_kubeconfig_is_asked_for(tmp_path: Path) -> None:
+async def test_the_tls_server_name_of_the_kubeconfig_is_asked_for(tmp_path: Path, nowhere: str) -> None:
     names: list[Any] = []
-    connection = await connect(kubeconfig(tmp_path, "http://127.0.0.1:1", **{"tls-server-name": "api.internal"}))
+    connection = await connect(kubeconfig(tmp_path, nowhere, **{"tls-server-name": "api.internal"}))
     original = connection._session._request
 
     async def spy(*args: Any, **kwargs: Any) -> Any:
@@ -198,11 +207,11 @@ async def test_a_refused_watch_raises_its_status(tmp_path: Path) -> None:
     assert (caught.value.code, caught.value.reason) == (410, "Expired")
 
 
-async def test_no_server_and_no_answer_in_time_are_both_unreachable(tmp_path: Path) -> None:
+async def test_no_server_and_no_answer_in_time_are_both_unreachable(tmp_path: Path, nowhere: str) -> None:
     async with connected(tmp_path, streaming(stay=True)) as connection:
         with pytest.raises(Unreachable, match="GET /api/v1/pods"):
             await ask(connection, timeout=0.05)
-    connection = await connect(kubeconfig(tmp_path, "http://127.0.0.1:1"))
+    connection = await connect(kubeconfig(tmp_path, nowhere))
     with pytest.raises(Unreachable):
         await ask(connection)
     with pytest.raises(Unreachable):

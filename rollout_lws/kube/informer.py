@@ -149,20 +149,20 @@ class Informer(Generic[T]):
         """Follow the resource until cancelled; failures are retried, so this never returns."""
         delay = _FIRST_BACK_OFF
         while True:
-            started = asyncio.get_running_loop().time()
+            started, asked = asyncio.get_running_loop().time(), 0.0
             try:
                 if not self._version:
                     await self._list()
                 await self._watch()
             except ApiError as error:
                 self._failed(error)
-                delay = max(delay, error.retry_after or 0.0)
-            except (Unreachable, msgspec.DecodeError) as error:
+                asked = error.retry_after or 0.0
+            except (Unreachable, msgspec.DecodeError, UnicodeDecodeError) as error:
                 self._failed(error)
             self.restarts += 1
             if asyncio.get_running_loop().time() - started >= _GOOD_SECONDS:
                 delay = _FIRST_BACK_OFF
-            await asyncio.sleep(delay * self._chance.uniform(0.8, 1.2))
+            await asyncio.sleep(max(delay * self._chance.uniform(0.8, 1.2), asked))
             delay = min(delay * 2, _LONGEST_BACK_OFF)
 
     def _failed(self, error: Exception) -> None:

@@ -8,6 +8,7 @@ import json
 import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -221,7 +222,7 @@ async def test_a_list_refused_with_retry_after_is_asked_for_again_no_sooner() ->
     async with following(*busy, page("10")) as each:
         await each.informer.synced()
         at = [asked.at for asked in each.transport.requests]
-        assert [later - earlier >= 8 for earlier, later in zip(at, at[1:], strict=False)] == [True] * 4
+        assert [later - earlier >= 8 for earlier, later in pairwise(at)] == [True] * 4
 
 
 async def test_an_unreachable_server_is_asked_until_it_is_there() -> None:

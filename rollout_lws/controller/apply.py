@@ -6,11 +6,12 @@ decided anew from a newer picture of the world.
 
 from __future__ import annotations
 
+import asyncio
 import enum
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from rollout_lws.controller.logs import fields
 from rollout_lws.errors import ApiError, RolloutLwsError, Unreachable
@@ -28,7 +29,7 @@ Written = Callable[[Write], None]
 
 
 class Sender(Protocol):
-    async def send(self, write: Write) -> bytes:
+    def send(self, write: Write) -> Coroutine[Any, Any, bytes]:
         """Carry out one write and give the server's answer; ApiError or Unreachable when it was not."""
         ...
 
@@ -73,7 +74,7 @@ async def carry_out(decision: Decision, sender: Sender, absorb: Absorb, written:
     """All writes, then the labels; None when every write was carried out. A label that fails is logged and left."""
     for write in decision.writes:
         try:
-            answer = await sender.send(write)
+            answer = await _whole(sender.send(write))
         except (ApiError, Unreachable) as error:
             failure = classify(error, write)
             if failure is not None:
@@ -90,7 +91,7 @@ async def carry_out(decision: Decision, sender: Sender, absorb: Absorb, written:
 async def _mark(labels: Iterable[Write], sender: Sender, absorb: Absorb, written: Written) -> None:
     for write in labels:
         try:
-            answer = await sender.send(write)
+            answer = await _whole(sender.send(write))
         except ApiError as error:
             log.debug("label not written", extra=fields(object=target(write), error=error.message))
         except Unreachable as error:
@@ -99,6 +100,16 @@ async def _mark(labels: Iterable[Write], sender: Sender, absorb: Absorb, written
         else:
             written(write)
             absorb(write.resource, answer)
+
+
+async def _whole(sending: Coroutine[Any, Any, bytes]) -> bytes:
+    """The answer to a write that has begun: who is cancelled meanwhile ends after it, so that none is cut in two."""
+    task = asyncio.ensure_future(sending)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.gather(task, return_exceptions=True)
+        raise
 
 
 def verb(write: Write) -> str:

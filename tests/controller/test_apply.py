@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from rollout_lws.controller.apply import Failure, Next, advice, carry_out, classify, target
@@ -54,6 +56,25 @@ async def test_writes_are_sent_in_order_and_each_answer_enters_the_cache() -> No
     ]
     assert [answer.decode() for _, answer in server.absorbed] == server.sent
     assert server.written == server.sent
+
+
+async def test_who_is_cancelled_finishes_the_write_at_hand_and_begins_no_other() -> None:
+    answered: list[str] = []
+
+    class Slow(Server):
+        async def send(self, write: Write) -> bytes:
+            self.sent.append(target(write))
+            await asyncio.sleep(0.05)
+            answered.append(target(write))
+            return b""
+
+    server = Slow()
+    worker = asyncio.create_task(server.carry_out(Decision(writes=(CREATE, PATCH))))
+    await asyncio.sleep(0.01)
+    worker.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await worker
+    assert server.sent == answered == [target(CREATE)]
 
 
 async def test_nothing_is_sent_after_the_first_write_that_fails() -> None:

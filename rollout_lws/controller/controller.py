@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
@@ -16,6 +16,7 @@ from rollout_lws.controller.events import Events
 from rollout_lws.controller.informers import Informers, pods_of
 from rollout_lws.controller.pods import PodWatches
 from rollout_lws.controller.reconciler import Key, Reconciler
+from rollout_lws.controller.tasks import end
 from rollout_lws.controller.world import CachedWorld
 from rollout_lws.kube.client import Client
 from rollout_lws.kube.events import EventRecorder
@@ -46,7 +47,8 @@ class Controller:
                 metrics.watch_restarts.labels(namespace, f"{each.resource}#{index}").set_function(
                     partial(_restarts, each)
                 )
-        self._pods = PodWatches(self._pod_informer)
+        self._tasks = asyncio.TaskGroup()
+        self._pods = PodWatches(self._pod_informer, self._start)
         self._definitions: Informer[Definition] = Informer(
             client, CUSTOM_RESOURCE_DEFINITIONS, definition, field_selector=f"metadata.name={CRD_NAME}"
         )
@@ -85,22 +87,31 @@ class Controller:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """From filled caches to the last worker's end. Workers finish the write at hand; the watches end after them."""
-        informers = self._informers
-        watches = [asyncio.create_task(each.run(), name=f"watch {each.resource}") for each in informers]
-        workers: list[asyncio.Task[None]] = []
-        try:
-            for each in informers:
-                await each.synced()
-            self.ready = True
-            workers = [asyncio.create_task(self._reconciler.work(), name=f"worker {n}") for n in range(self._workers)]
-            yield
-        finally:
-            self.ready = False
-            await _end(workers)
-            await self._pods.close()
-            await self._events.close()
-            await _end(watches)
+        """From filled caches to the last worker's end, once. Workers finish the write at hand; the watches end after
+        them.
+
+        A watch that ends by a bug would leave a cache that is right no more, so it cancels the block, and the bug is
+        raised in an ExceptionGroup.
+        """
+        async with self._tasks:
+            informers = self._informers
+            watches = [self._start(each.run(), f"watch {each.resource}") for each in informers]
+            workers: list[asyncio.Task[None]] = []
+            try:
+                for each in informers:
+                    await each.synced()
+                self.ready = True
+                workers = [self._start(self._reconciler.work(), f"worker {n}") for n in range(self._workers)]
+                yield
+            finally:
+                self.ready = False
+                await end(workers)
+                await self._pods.close()
+                await self._events.close()
+                await end(watches)
+
+    def _start(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+        return self._tasks.create_task(work, name=name)
 
     def _world(self, namespace: str) -> CachedWorld:
         return CachedWorld(namespace, self._scope(namespace), self._pods, self._capabilities())
@@ -131,11 +142,3 @@ class Controller:
 
 def _restarts(informer: Informer[Any]) -> float:
     return informer.restarts
-
-
-async def _end(tasks: list[asyncio.Task[None]]) -> None:
-    for task in tasks:
-        task.cancel()
-    for task in tasks:
-        with suppress(asyncio.CancelledError):
-            await task

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from rollout_lws.controller.informers import OF_LWS, place
+from rollout_lws.controller.tasks import end
 from rollout_lws.kube.informer import Informer
 from rollout_lws.objects.workloads import Pod
 
 Key: TypeAlias = tuple[str, str]
 #: Namespace and name of an LWS.
 Lws: TypeAlias = tuple[str, str]
+#: Starts a task of this name.
+Start: TypeAlias = Callable[[Coroutine[Any, Any, None], str], asyncio.Task[None]]
 
 
 @dataclass(slots=True)
@@ -25,10 +27,11 @@ class _Watch:
 
 
 class PodWatches:
-    """One watch for each LWS that some key wants the pods of; ``make`` builds its informer, not yet running."""
+    """One watch for each LWS that some key wants the pods of; ``make`` builds its informer, which ``start`` runs."""
 
-    def __init__(self, make: Callable[[str, str], Informer[Pod]]) -> None:
+    def __init__(self, make: Callable[[str, str], Informer[Pod]], start: Start) -> None:
         self._make = make
+        self._start = start
         self._watches: dict[Lws, _Watch] = {}
         self._wanted: dict[Key, frozenset[Lws]] = {}
 
@@ -46,14 +49,12 @@ class PodWatches:
         for lws in wanted - before:
             if lws not in self._watches:
                 informer = self._make(*lws)
-                self._watches[lws] = _Watch(
-                    informer, asyncio.create_task(informer.run(), name=f"pods of {lws[0]}/{lws[1]}")
-                )
+                self._watches[lws] = _Watch(informer, self._start(informer.run(), f"pods of {lws[0]}/{lws[1]}"))
             self._watches[lws].wanted_by.add(key)
         for lws in before - wanted:
             self._watches[lws].wanted_by.discard(key)
             if not self._watches[lws].wanted_by:
-                await _end(self._watches.pop(lws))
+                await end([self._watches.pop(lws).task])
 
     def absorb(self, answer: bytes) -> None:
         """What the server answered to the write of a pod; a watch that does not select the pod leaves it alone."""
@@ -64,11 +65,4 @@ class PodWatches:
         """End every watch."""
         watches, self._watches = [*self._watches.values()], {}
         self._wanted.clear()
-        for watch in watches:
-            await _end(watch)
-
-
-async def _end(watch: _Watch) -> None:
-    watch.task.cancel()
-    with suppress(asyncio.CancelledError):
-        await watch.task
+        await end([watch.task for watch in watches])

@@ -93,6 +93,21 @@ async def test_only_the_named_namespaces_are_managed() -> None:
         assert phase(server, "default") is None
 
 
+async def test_a_watch_that_ends_by_a_bug_ends_the_controller() -> None:
+    async with cluster() as server:
+        controller = Controller(Client(DirectTransport(server)), Settings(), LoopClock(ORIGIN), Metrics())
+
+        def broken(_before: object, _after: object) -> None:
+            raise ValueError("bug")
+
+        with pytest.RaisesGroup(pytest.RaisesExc(ValueError, match="bug")):
+            async with controller.running():
+                controller._scopes[""].rollouts.on_change(broken)
+                create(server, "default")
+                await asyncio.sleep(60)
+        assert not controller.ready
+
+
 async def test_accepted_writes_are_counted_by_verb_and_resource() -> None:
     async with cluster() as server, controlled(server) as metrics:
         create(server, "default")

@@ -6,6 +6,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -26,6 +27,8 @@ from rollout_lws.settings import DEFAULT_API_GROUP
 
 Object = dict[str, Any]
 _T = TypeVar("_T")
+#: Seconds after which the server's thread is taken for hung; a busy machine is not.
+_PATIENCE = 60
 
 
 class World:
@@ -33,22 +36,29 @@ class World:
 
     def __init__(self, directory: Path, group: str = DEFAULT_API_GROUP) -> None:
         self.rollouts = rollouts_of(group)
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
-        self._thread.start()
         self.server = ApiServer(time.time)
         for definition in (lws_crd.manifest(), *crd.render(group)):
             self.server.create(CUSTOM_RESOURCE_DEFINITIONS, definition)
-        self._http = Server(self.server)
-        asyncio.run_coroutine_threadsafe(self._http.start(), self._loop).result(5)
+        self.http = Server(self.server)
+        self._stop = asyncio.Event()
+        started: Future[asyncio.AbstractEventLoop] = Future()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve(started)), daemon=True)
+        self._thread.start()
+        self._loop = started.result(_PATIENCE)
         self.kubeconfig = directory / "kubeconfig"
-        self.kubeconfig.write_text(yaml.safe_dump(self._http.kubeconfig()))
+        self.kubeconfig.write_text(yaml.safe_dump(self.http.kubeconfig()))
+
+    async def _serve(self, started: Future[asyncio.AbstractEventLoop]) -> None:
+        await self.http.start()
+        started.set_result(asyncio.get_running_loop())
+        await self._stop.wait()
+        await self.http.stop()
 
     def close(self) -> None:
-        asyncio.run_coroutine_threadsafe(self._http.stop(), self._loop).result(5)
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(5)
-        self._loop.close()
+        """The thread ends its loop itself: one closed from here could still have connections to let go of."""
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join(_PATIENCE)
+        assert not self._thread.is_alive()
 
     def do(self, act: Callable[[], _T]) -> _T:
         """Call on the server's own thread."""
@@ -56,7 +66,11 @@ class World:
         async def call() -> _T:
             return act()
 
-        return asyncio.run_coroutine_threadsafe(call(), self._loop).result(5)
+        return asyncio.run_coroutine_threadsafe(call(), self._loop).result(_PATIENCE)
+
+    def later(self, seconds: float, act: Callable[[], object]) -> None:
+        """Call on the server's own thread, some time from now."""
+        self._loop.call_soon_threadsafe(self._loop.call_later, seconds, act)
 
     def release(self, **status: Any) -> None:
         """LWS and Rollout `llama`, with this status on the Rollout."""

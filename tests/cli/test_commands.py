@@ -122,11 +122,8 @@ def test_status_ends_with_the_code_of_what_it_found(
 
 def test_status_follows_changes_and_ends_with_a_line_for_machines(world: World) -> None:
     world.release(**LOADING)
-    world._loop.call_soon_threadsafe(
-        lambda: world._loop.call_later(
-            0.3,
-            lambda: world.server.patch(world.rollouts, "default", "llama", {"status": HEALTHY}, subresource="status"),
-        )
+    world.later(
+        0.3, lambda: world.server.patch(world.rollouts, "default", "llama", {"status": HEALTHY}, subresource="status")
     )
     result = world.run("status", "llama", "--timeout", "10s")
     assert result.exit_code == 0

@@ -96,18 +96,25 @@ def _changes(transport: Transport, rollouts: Resource, first: Object, deadline: 
                     raise UsageError(f"rollout/{name} was deleted while its release was waited for")
                 if event["type"] != "BOOKMARK":
                     yield event["object"]
-        except ApiError as error:
-            if error.code != 410:
+        except (ApiError, Unreachable) as error:
+            if _passes(error):
+                click.echo(f"rollout-lws: {error}; trying again", err=True)
+                time.sleep(_RECONNECT if deadline is None else max(0.0, min(_RECONNECT, deadline - time.monotonic())))
+            elif not isinstance(error, ApiError) or error.code != 410:
                 raise
-        except Unreachable as error:
-            click.echo(f"rollout-lws: {error}; trying again", err=True)
-            time.sleep(_RECONNECT if deadline is None else max(0.0, min(_RECONNECT, deadline - time.monotonic())))
         try:
             current = fetch_rollout(transport, rollouts, name)
-        except Unreachable:
+        except (ApiError, Unreachable) as error:
+            if not _passes(error):
+                raise
             continue
         version = current["metadata"]["resourceVersion"]
         yield current
+
+
+def _passes(error: ApiError | Unreachable) -> bool:
+    """Whether a server that is busy, starting or being upgraded is enough to explain it."""
+    return isinstance(error, Unreachable) or error.code == 429 or error.code >= 500
 
 
 def _line(rollout: Object) -> str:

@@ -132,6 +132,27 @@ def test_status_follows_changes_and_ends_with_a_line_for_machines(world: World) 
     assert lines[-1] == "result=healthy rollout=default/llama release=- exit=0"
 
 
+@pytest.mark.parametrize("code", [429, 500, 503])
+@pytest.mark.parametrize("verb", ["watch", "get"])
+def test_status_outlives_a_server_that_is_busy_or_being_upgraded(
+    world: World, verb: str, code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rollout_lws.cli.status._RECONNECT", 0.05)
+    world.release(**LOADING)
+    faults = world.http.gate.faults
+    rule = faults.refuse(code, verb, "rollouts", nth=1 if verb == "watch" else 2)
+
+    def heal() -> None:
+        world.server.patch(world.rollouts, "default", "llama", {"status": HEALTHY}, subresource="status")
+        faults.cut_watches()
+
+    world.later(0.3, faults.cut_watches)
+    world.later(0.4, heal)
+    result = world.run("status", "llama", "--timeout", "10s")
+    assert result.exit_code == 0
+    assert rule.seen >= rule.nth
+
+
 def test_leader_election_is_refused_until_there_is_an_elector(world: World) -> None:
     result = world.run("controller", "--leader-elect")
     assert result.exit_code == 2

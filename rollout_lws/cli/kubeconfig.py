@@ -1,7 +1,8 @@
 """Which server, with whose credentials: kubeconfig files read with nothing but PyYAML, because start-up counts.
 
 Understood are what kubectl understands of clusters and users: certificate files and data, tokens and token files, basic
-authentication, exec plugins, several files in $KUBECONFIG; inside a pod without any, its service account.
+authentication, exec plugins, a user to impersonate, several files in $KUBECONFIG; inside a pod without any, its
+service account. What is not understood is refused.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ import yaml
 from rollout_lws.errors import UsageError
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+#: What decides where requests go or as whom they are made, so that it must not be passed over.
+_NOT_UNDERSTOOD = ("proxy-url", "tls-server-name", "as-groups", "as-uid", "as-user-extra", "auth-provider")
 _SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
@@ -50,13 +53,22 @@ def load(path: str | None, context: str | None, environment: Mapping[str, str] =
     server = str(cluster.get("server", ""))
     if not server.startswith(("http://", "https://")):
         raise UsageError(f"cluster {chosen.get('cluster')!r} has no http:// or https:// server: correct the kubeconfig")
-    if cluster.get("proxy-url"):
-        raise UsageError(
-            "this cluster is behind a proxy-url, which rollout-lws cannot use: run kubectl proxy and point to it"
-        )
+    for key in _NOT_UNDERSTOOD:
+        if cluster.get(key) or user.get(key):
+            raise UsageError(
+                f"context {name!r} has a {key}, which rollout-lws cannot use: run kubectl proxy and point to it"
+            )
     credentials = _credentials(user, cluster)
-    tls = _tls(cluster, credentials) if server.startswith("https://") else None
-    return Access(server.rstrip("/"), str(chosen.get("namespace") or "default"), _headers(credentials), tls)
+    try:
+        headers = _headers(credentials)
+        tls = _tls(cluster, credentials) if server.startswith("https://") else None
+    except (OSError, ValueError) as error:
+        raise UsageError(
+            f"the certificates or the token of context {name!r} cannot be read: {error}; correct the kubeconfig"
+        ) from error
+    if user.get("as"):
+        headers["Impersonate-User"] = str(user["as"])
+    return Access(server.rstrip("/"), str(chosen.get("namespace") or "default"), headers, tls)
 
 
 def _files(path: str | None, environment: Mapping[str, str]) -> list[Path]:
@@ -77,6 +89,8 @@ def _merge(files: list[Path]) -> dict[str, Any]:
             content = yaml.load(file.read_text(), _LOADER) or {}
         except (OSError, yaml.YAMLError) as error:
             raise UsageError(f"kubeconfig {file} cannot be read: {' '.join(str(error).split())}") from error
+        if not isinstance(content, dict):
+            raise UsageError(f"{file} is no kubeconfig: give the right --kubeconfig")
         merged["current-context"] = merged["current-context"] or content.get("current-context") or ""
         for kind, member in (("contexts", "context"), ("clusters", "cluster"), ("users", "user")):
             for item in content.get(kind) or ():

@@ -46,7 +46,7 @@ def test_the_user_to_impersonate_is(tmp_path: Path) -> None:
 def test_credentials_that_cannot_be_read_are_one_clear_error(
     tmp_path: Path, cluster: dict[str, Any], user: dict[str, Any]
 ) -> None:
-    with pytest.raises(UsageError, match="of context 'main' cannot be read: .*; correct the kubeconfig"):
+    with pytest.raises(UsageError, match=r"of context 'main' cannot be read: .*; correct the kubeconfig"):
         kubeconfig.load(written(tmp_path, cluster, user), None)
 
 

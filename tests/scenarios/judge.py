@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from rollout_lws.api import scaling
@@ -26,10 +27,11 @@ from rollout_lws.objects.resources import (
 )
 from rollout_lws.objects.writes import Create, Delete, Patch, Write
 from rollout_lws.sandbox.store import Event
-from rollout_lws.workload.hold import HOLD
 from tests.scenarios.world import KEYS, NAME, NAMESPACE, ROLLOUTS, World
 
 CANARY = f"{NAME}-canary"
+#: A partition that no group is at or above.
+HOLD = 1_000_000
 #: More writes than this in one second, or other than of status between two acts of a person, are a quarrel with itself.
 MOST_WRITES_A_SECOND, MOST_WRITES_AN_ACT = 100, 120
 
@@ -138,6 +140,10 @@ class Judge:
             return
         rollout = self._rollout()
         assert not rollout["spec"]["strategy"].get("paused"), f"paused, and yet: {write}"
+        asked = rollout["status"].get("lastAction") or {}
+        if (asked.get("type"), asked.get("outcome")) == ("Abort", "Done"):
+            since = datetime.fromisoformat(rollout["status"]["finalising"]["since"])
+            assert datetime.fromisoformat(asked["finishedAt"]) <= since, f"aborted, and yet: {write}"
         replicas = int(lws["spec"]["replicas"])
         standing = {group.ordinal: group for group in self.groups() if group.ordinal < replicas}
         target = self._target()
@@ -147,8 +153,11 @@ class Judge:
         users = scaling.scaled(self._unavailable, replicas, up=False)
         most = max(1, min(users, canary, replicas - 1))
         told = f"{write.reason}: {sorted(standing.values(), key=lambda g: g.ordinal)}, canary {canary}, at most {most}"
-        # One more than the allowance may go only where the canary has a group for each that is away.
-        assert len(down | chosen) <= most or (len(chosen) == 1 and canary > len(down)), told
+        # What is down already costs nothing; one more than the allowance may go only where R - maxUnavailable still
+        # serve, canary included.
+        taken = chosen - down
+        enough = canary + replicas - len(down | chosen) >= replicas - max(1, users)
+        assert not taken or len(down | chosen) <= most or (len(taken) == 1 and enough), told
         assert canary + replicas - len(down | chosen) >= 1, f"nobody would serve after {told}"
 
     def _canary_made(self, write: Create) -> None:

@@ -25,8 +25,7 @@ from rollout_lws.objects.writes import Write
 from rollout_lws.sandbox.behaviours import nodes
 from rollout_lws.sandbox.behaviours.runner import carry_out
 from rollout_lws.sandbox.store import Event
-from rollout_lws.workload.hold import HOLD
-from tests.scenarios.judge import CANARY, Judge
+from tests.scenarios.judge import CANARY, HOLD, Judge
 from tests.scenarios.walk_plans import PLANS, Act, Plan, template
 from tests.scenarios.world import KEYS, NAME, NAMESPACE, ROLLOUTS, World
 
@@ -304,8 +303,9 @@ class Walk:
                     self.partition(0)
                 elif stalled.get("status") == "True" and stalled["reason"] == "HoldContested":
                     self.partition(HOLD)
-            await world._change(30)
-            await world.sleep(0.5)
+            # A person looks again when something has changed, but not all the time.
+            await world._change(60)
+            await world.sleep(15)
 
     async def _aborted(self) -> bool:
         """Whether the world has come to rest at a version that runs, after one Abort."""

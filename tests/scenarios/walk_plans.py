@@ -10,7 +10,7 @@ from rollout_lws.sandbox.behaviours.faults import PREFIX
 #: Annotations of the pod template by version; a version's name is its image's tag. "bad…" tags never become ready.
 VERSIONS: dict[str, dict[str, str]] = {
     "v1": {"ready-after": "1s"},
-    "v2": {"ready-after": "2s"},
+    "v2": {"ready-after": "4s"},
     "v3": {"ready-after": "20s"},
     "bad": {"ready-after": "1s"},
     "crash": {"ready-after": "1s", "fail": "CrashLoopBackOff", "crash-after": "20s"},

@@ -126,6 +126,7 @@ class ApiServer:
     ) -> Object:
         """Create ``body``; ``namespace`` may be left to the body's metadata."""
         served = self.lookup(resource)
+        metadata.require_shape(body)
         given = body.get("metadata") or {}
         namespace = self._namespace(served, namespace, given)
         name = given.get("name") or (self._names.generated(given["generateName"]) if given.get("generateName") else "")
@@ -288,6 +289,7 @@ class ApiServer:
     ) -> Object:
         """The common end of replace and patch; a ``field_manager`` of None says that ownership is settled already."""
         resource = served.resource
+        metadata.require_shape(body)
         given = body.get("metadata") or {}
         meta = old["metadata"]
         if given.get("resourceVersion") not in (None, "", meta["resourceVersion"]):

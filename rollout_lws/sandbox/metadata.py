@@ -18,6 +18,12 @@ _SUFFIX = "bcdfghjklmnpqrstvwxz2456789"
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _LABEL_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _LABEL_VALUE = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?")
+_SHAPE: dict[str, type] = {
+    **dict.fromkeys(("name", "generateName", "namespace", "uid", "resourceVersion"), str),
+    **dict.fromkeys(("labels", "annotations"), Mapping),
+    **dict.fromkeys(("finalizers", "ownerReferences"), list),
+}
+_OWNER = ("apiVersion", "kind", "name", "uid")
 _SET_BY_SERVER = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation")
 
 _SUBDOMAIN_TEXT = (
@@ -56,8 +62,18 @@ class Names:
         return prefix[:58] + "".join(self._chance.choices(_SUFFIX, k=5))
 
 
+def require_shape(body: Mapping[str, Any]) -> None:
+    """ApiError 400 for metadata of types that no typed client could send."""
+    given = body.get("metadata") or {}
+    if not isinstance(given, Mapping):
+        raise bad_request("metadata is not an object")
+    for key, kind in _SHAPE.items():
+        if given.get(key) is not None and not isinstance(given[key], kind):
+            raise bad_request(f"metadata.{key} cannot be {given[key]!r}")
+
+
 def violations(resource: Resource, metadata: Mapping[str, Any]) -> list[str]:
-    """What kube-apiserver would refuse in name and labels."""
+    """What kube-apiserver would refuse in name, labels, annotations and owners."""
     found: list[str] = []
     name = metadata.get("name", "")
     pattern, limit, text = _SUBDOMAIN, 253, _SUBDOMAIN_TEXT
@@ -77,6 +93,9 @@ def violations(resource: Resource, metadata: Mapping[str, Any]) -> list[str]:
     for key, value in (metadata.get("annotations") or {}).items():
         if not isinstance(value, str):
             raise bad_request(f'metadata.annotations["{key}"] must be a string, not {value!r}: put it in quotes')
+    for owner in metadata.get("ownerReferences") or ():
+        empty = [key for key in _OWNER if not isinstance(owner, Mapping) or not owner.get(key)]
+        found += [f'metadata.ownerReferences.{key}: Invalid value: "": {key} must not be empty' for key in empty]
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,8 @@ from rollout_lws.sandbox import discovery, openapi, patches, refusals, scaling, 
 from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.routes import Request, Response, Target, target_of, verb_of
 from rollout_lws.sandbox.store import Object
+
+_log = logging.getLogger(__name__)
 
 #: Pages of lists that clients have not fetched yet; older ones expire.
 _PAGES = 64
@@ -49,6 +52,12 @@ class Rest:
             return verb(request, target)
         except ApiError as error:
             return wire.refused(error)
+        except Exception as error:
+            # Built-in kinds have no schema here, so that a body of another shape is found where somebody looks into it.
+            _log.exception("request failed method=%s path=%s", request.method, request.path)
+            return wire.refused(
+                ApiError(500, "InternalError", f"Internal error occurred: {type(error).__name__} {error}")
+            )
 
     def _get(self, request: Request, target: Target) -> Response:
         if target.subresource == "log":
@@ -143,7 +152,7 @@ class Rest:
 
     def _patch(self, request: Request, target: Target) -> Response:
         content_type = wire.content_type(request)
-        body = wire.body_of(request)
+        body = wire.body_of(request) if content_type == patches.JSON_PATCH else wire.object_of(request)
         if content_type == patches.APPLY_PATCH and isinstance(body, dict):
             self._require_kind(target, body)
         warnings = _unknown_fields(request, target, body) if isinstance(body, dict) else {}

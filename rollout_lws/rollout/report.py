@@ -25,7 +25,7 @@ from rollout_lws.rollout.draft import Draft, Verdict
 from rollout_lws.rollout.finalising import record_phase
 from rollout_lws.rollout.health import name_troubles
 from rollout_lws.rollout.reasons import Ending, Reason, Task
-from rollout_lws.workload.groups import Group, groups
+from rollout_lws.workload.groups import Group, groups, moment_ready
 from rollout_lws.workload.hold import is_held
 from rollout_lws.workload.revisions import target_revision
 
@@ -125,6 +125,8 @@ def _count(d: Draft) -> None:
     stable_groups = groups(d.stable)
     new = _new_groups(d)
     everything = [*stable_groups, *d.canary_groups]
+    for group in everything:
+        d.wake(moment_ready(group, d.minimum, d.now))
     d.set_sub(
         canary_replicas=len(d.canary_groups),
         canary_ready_replicas=d.canary_ready,

@@ -107,6 +107,11 @@ def _abort(d: Draft, request: RequestedAction) -> str:
     ending = d.status.finalising
     if ending is not None and ending.reason == Ending.SUCCESS.value and ending.task == Task.CLEAN_UP.value:
         return PROMOTED_ALREADY
+    if ending is not None and (ending.reason, ending.task) == (Ending.CONTINUOUS.value, Task.CLEAN_UP.value):
+        return (
+            "the release is going back already, because another version was applied: restore the stable template, or"
+            " abort again once the release of that version has begun"
+        )
     if ending is not None and ending.reason not in (Ending.SUCCESS.value, Ending.CONTINUOUS.value):
         return "" if ending.reason == Ending.ABORTED.value else "the release is going back already"
     if d.replicas == 0:
@@ -130,6 +135,9 @@ def _retry(d: Draft, request: RequestedAction) -> str:
         return "there is no aborted version to try again: apply it first"
     if request.template_hash and request.template_hash != aborted.template_hash:
         return "it names another version than the aborted one"
+    if d.status.finalising is not None:
+        # The way back is not over yet.
+        return _LATER
     d.set(aborted=None, phase=Phase.HEALTHY)
     return ""
 

@@ -13,6 +13,7 @@ from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.observation import Observation
 from rollout_lws.rollout.reasons import Ending, Reason, Task
 from rollout_lws.rollout.refusals import cannot_manage
+from rollout_lws.workload.revisions import target_revision
 
 
 def decide(observation: Observation) -> Decision:
@@ -56,7 +57,16 @@ def _release(d: Draft) -> bool:
             return True
     elif d.status.phase == Phase.PROGRESSING:
         return steps.run(d)
+    if _runs_already(d):
+        return finalising.run(d)
     return start.settle(d) or steps.run(d)
+
+
+def _runs_already(d: Draft) -> bool:
+    """Whether what is pending, refused or aborted runs in every group all the same: zero groups keep no version."""
+    stable = d.status.stable
+    renamed = stable is None or target_revision(d.stable) == stable.revision
+    return not renamed and start.pending(d) and finalising.all_went_over(d)
 
 
 def _ended_visibly(d: Draft) -> bool:
@@ -82,7 +92,12 @@ def _contested(d: Draft) -> bool:
     stable, ending = d.status.stable, d.status.finalising
     if ending is not None and ending.task == Task.CLEAN_UP.value:
         return False
-    if stable is None or d.version.template_hash == stable.template_hash:
+    restored = stable is not None and d.version.template_hash == stable.template_hash
+    if restored and d.status.phase == Phase.PROGRESSING and finalising.follows_template(d):
+        d.set(hold_fights=())
+        finalising.begin_going_back(d, Ending.ROLLBACK, "stable's template was restored")
+        return finalising.run(d)
+    if stable is None or restored:
         return guard.contested(d)
     if finalising.rolled_natively(d):
         if d.status.phase == Phase.PROGRESSING:

@@ -89,6 +89,7 @@ def at_zero(d: Draft) -> bool:
         changes = {"template_hash": d.version.template_hash, "revision": target_revision(d.stable)}
         d.confirm_leader_set("the revision that is recorded as stable")
         d.set(stable=stable.model_copy(update=changes), observed_template_hash=d.version.template_hash)
+        store_version(d, d.version, target_revision(d.stable))
     actions.refuse_abort(d, actions.PROMOTED_ALREADY)
     d.begin_finalising(Ending.ROLLED_NATIVELY, Task.CLEAN_UP)
     return False
@@ -129,7 +130,7 @@ def _promote(d: Draft) -> bool:
     d.set_sub(finalising_step=FinalisingStep.RESUME_WORKLOAD)
     _follow_canary(d)
     overtaken = d.version.template_hash != d.status.observed_template_hash
-    if overtaken and _all_overtaken(d):
+    if overtaken and all_went_over(d):
         return False
     # No window may be opened to a version that is not released: what went over to it comes back.
     turn = renewal.go_back(revision) if overtaken else renewal.promote(revision, may_open=not d.paused and not _worn(d))
@@ -164,8 +165,10 @@ def _frozen(d: Draft, renewal: Renewal) -> bool:
     return d.stalled(refusal.reason, refusal.message)
 
 
-def _all_overtaken(d: Draft) -> bool:
-    """Whether every group has gone over to a later version through a window that nobody closed: that one is stable."""
+def all_went_over(d: Draft) -> bool:
+    """Whether every group has gone over to the version of the template without us (through a window that nobody
+    closed, or after zero groups): that one is stable then.
+    """
     if not is_held(d.stable.lws) or current_revision(d.stable) != target_revision(d.stable) or not rolled_natively(d):
         return False
     d.set(observed_template_hash=d.version.template_hash, observed_rollout_id=d.release_id)
@@ -216,9 +219,6 @@ def _became_stable(d: Draft, revision: str) -> None:
     if stable is not None:
         changes = {"template_hash": d.status.observed_template_hash, "revision": revision}
         d.set(stable=stable.model_copy(update=changes))
-    aborted = d.status.aborted
-    if aborted is not None:
-        d.set(aborted=None)
     d.set_task(Task.CLEAN_UP, Ending.SUCCESS)
     d.notice(EventReason.PROMOTED, f"revision {revision} is stable: all {d.replicas} groups are new and ready")
 
@@ -289,6 +289,7 @@ def _end(d: Draft, ending: Ending) -> bool:
     )
     release = d.status.observed_rollout_id
     if ending in (Ending.SUCCESS, Ending.ROLLED_NATIVELY):
+        d.set(aborted=None)
         d.notice(EventReason.COMPLETED, f"release {release} is complete: revision {revision}")
         _mark_aborted(d, None)
         return d.ready(Reason.HEALTHY, SummaryState.HEALTHY)
@@ -320,12 +321,17 @@ def record_phase(d: Draft) -> BatchReleasePhase:
     return BatchReleasePhase.PROGRESSING
 
 
+def follows_template(d: Draft) -> bool:
+    """Whether every group of [0, R) carries the version of the LWS's template and is ready."""
+    return d.replicas > 0 and observed(d.stable) and _renewal(d).all_are(target_revision(d.stable))
+
+
 def rolled_natively(d: Draft) -> bool:
     """Record the LWS's own template as stable if it rolled without us: every group of [0, R) carries it and is
     ready.
     """
     stable, revision = d.status.stable, target_revision(d.stable)
-    if stable is None or d.replicas == 0 or not observed(d.stable) or not _renewal(d).all_are(revision):
+    if stable is None or not follows_template(d):
         return False
     d.confirm_leader_set("the revision that is recorded as stable")
     changes = {"template_hash": d.version.template_hash, "revision": revision}

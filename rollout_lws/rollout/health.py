@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from datetime import timedelta
 
-from rollout_lws.api import NotReadyGroup, SummaryState
+from rollout_lws.api import ConditionType, NotReadyGroup, RestartRecord, SummaryState
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import Reason, Task
 from rollout_lws.workload.facts import Facts
@@ -15,14 +15,23 @@ from rollout_lws.workload.trouble import CAPACITY_REASONS, QUOTA_REASONS, Troubl
 #: Rebuilt this often within the window, a group is broken: LWS's recreation hides crash loops.
 CHURN_LIMIT = 3
 CHURN_WINDOW_SECONDS = 600
+#: Verdicts under which the clock of a deadline runs: pauses, approvals, waits for room and refusals do not count.
+_COUNTED = frozenset(
+    {Reason.LOADING, Reason.PROMOTING, Reason.GOING_BACK, Reason.DEADLINE, Reason.CHURN, Reason.WRITE_REFUSED}
+)
 #: Groups named in status, worst first.
 NAMED_GROUPS = 10
 
 
+def in_churn_window(d: Draft, record: RestartRecord) -> bool:
+    """Whether a leader was first seen so lately that it counts as one of a group that keeps being rebuilt."""
+    window = timedelta(seconds=max(CHURN_WINDOW_SECONDS, 4 * (d.status.longest_load_seconds or 0)))
+    return record.at is not None and record.at > d.now - window
+
+
 def churning(d: Draft) -> str:
     """Which group keeps being rebuilt, as a sentence; "" when none does."""
-    window = timedelta(seconds=max(CHURN_WINDOW_SECONDS, 4 * (d.status.longest_load_seconds or 0)))
-    recent = [record for record in d.status.restarts if record.at is not None and record.at > d.now - window]
+    recent = [record for record in d.status.restarts if in_churn_window(d, record)]
     counts = Counter((record.workload, record.group) for record in recent)
     for (workload, group), count in counts.most_common(1):
         if count > CHURN_LIMIT:
@@ -57,7 +66,7 @@ def waits_for_capacity(d: Draft) -> tuple[Reason, SummaryState, str] | None:
 def deadline_passed(d: Draft, capacity: tuple[Reason, SummaryState, str] | None) -> tuple[Reason, str] | None:
     """Whether the time of the step, or of the task that ends the release, is up.
 
-    The clock starts anew when more groups are ready than ever before in it.
+    The clock starts anew when more groups are ready than ever before in it, and after a wait that does not count.
     """
     step, strategy = d.status.step, d.o.rollout.spec.strategy
     if step is None or step.started_at is None:
@@ -70,18 +79,23 @@ def deadline_passed(d: Draft, capacity: tuple[Reason, SummaryState, str] | None)
         if limit is not None and d.wake_in(since, limit):
             return Reason.CAPACITY_DEADLINE, f"{capacity[2].rstrip('.')}, for more than {limit} s"
         return None
-    waited = (SummaryState.WAITING_FOR_ACCELERATORS.value, SummaryState.WAITING_FOR_QUOTA.value)
-    if summary is not None and summary.state in waited:
-        d.set_step(best_ready_at=d.now)
-        step = d.status.step or step
     seconds = strategy.progress_deadline_seconds or d.version.progress_deadline_seconds
     begun = d.status.finalising.since if d.status.finalising else None
     since = max(moment for moment in (step.started_at, step.best_ready_at, begun) if moment is not None)
+    if since < d.now and not _counted(d):
+        d.set_step(best_ready_at=d.now)
+        since = d.now
     if not d.wake_in(since, seconds):
         return None
     why = next((trouble.message for trouble in _worst(d) if trouble.message), "")
     message = f"no further group became ready within {seconds:g} s"
     return Reason.DEADLINE, f"{message}: {why}" if why else message
+
+
+def _counted(d: Draft) -> bool:
+    """Whether the last pass, too, waited for nothing but groups."""
+    last = (each for each in d.status.conditions if each.type in (ConditionType.RECONCILING, ConditionType.STALLED))
+    return all(each.reason in _COUNTED for each in last if each.status == "True")
 
 
 def name_troubles(d: Draft, facts: Facts | None, revision: str) -> None:

@@ -37,6 +37,6 @@ def resumed_index(steps: Sequence[Step], index: int, standing: int, replicas: in
     """The step at which an edited plan goes on: the first that asks for what stands already, the current one looked at
     first.
     """
-    candidates = [index] if index <= len(steps) else []
+    candidates = [index] if 1 <= index <= len(steps) else []
     candidates += range(1, len(steps) + 1)
     return next((each for each in candidates if wanted_groups(steps, each, replicas) >= standing), len(steps))

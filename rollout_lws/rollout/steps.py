@@ -15,10 +15,14 @@ from rollout_lws.release.record import dismiss, owner_reference
 from rollout_lws.release.turn import Turn
 from rollout_lws.rollout import actions, finalising
 from rollout_lws.rollout.draft import Draft
-from rollout_lws.rollout.health import churning, deadline_passed, waits_for_capacity
+from rollout_lws.rollout.health import churning, deadline_passed, in_churn_window, waits_for_capacity
 from rollout_lws.rollout.plan import next_index, plan_hash, resumed_index
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason, Task
 from rollout_lws.rollout.refusals import cannot_release
+from rollout_lws.workload.revisions import observed, target_revision
+
+#: Leaders on file at most, of all groups together; what is beyond is not watched for being rebuilt.
+MOST_LEADERS = 50
 
 
 def run(d: Draft) -> bool:
@@ -63,6 +67,12 @@ def _follow_release(d: Draft) -> None:
     """A new id or generation on an unchanged template starts nothing; the record follows."""
     d.set(observed_rollout_id=d.release_id, observed_workload_generation=d.stable.lws.metadata.generation)
     d.set_sub(observed_rollout_id=d.release_id, observed_workload_generation=d.stable.lws.metadata.generation)
+    revision = target_revision(d.stable)
+    if observed(d.stable) and revision != d.sub.canary_revision:
+        # Another release of LeaderWorkerSet calls the version differently, or the sub-status was wiped.
+        d.confirm_leader_set("the revision that is released")
+        stable = d.status.stable
+        d.set_sub(canary_revision=revision, stable_revision=stable.revision if stable else "")
 
 
 def _contested_record(d: Draft) -> bool:
@@ -115,7 +125,10 @@ def _enter(d: Draft, index: int) -> None:
 
 
 def _judge(d: Draft) -> Batch:
-    wanted = wanted_groups(d.strategy.steps, d.sub.current_step_index, d.replicas)
+    steps = d.strategy.steps
+    # A plan that was shortened while paused is followed only afterwards.
+    index = max(1, min(d.sub.current_step_index, len(steps)))
+    wanted = wanted_groups(steps, index, d.replicas)
     d.batch = batch(d.canary_groups, wanted, d.strategy.failure_threshold, d.now, d.minimum)
     if d.batch.next_ready_at:
         d.wake(d.batch.next_ready_at)
@@ -234,11 +247,17 @@ def _remember_leaders(d: Draft) -> None:
     """File each leader seen, so that groups that are rebuilt again and again are told from one that loads for long."""
     wanted = wanted_groups(d.strategy.steps, d.sub.current_step_index, d.replicas)
     known = {record.uid for record in d.status.restarts}
-    standing = [record for record in d.status.restarts if not record.group.isdigit() or int(record.group) < wanted]
+    alive = {group.uid for group in d.canary_groups}
+    standing = [
+        record
+        for record in d.status.restarts
+        if (not record.group.isdigit() or int(record.group) < wanted)
+        and (record.uid in alive or in_churn_window(d, record))
+    ]
     seen = [
         RestartRecord(workload=group.leader.workload, group=group.index, uid=group.uid, at=d.now)
         for group in d.canary_groups
         if group.uid not in known and group.ordinal < wanted
     ]
-    if seen or len(standing) != len(d.status.restarts):
-        d.set(restarts=tuple([*standing, *seen][-50:]))
+    # The oldest stay: with more groups than that, leaders would push each other out for ever.
+    d.set(restarts=tuple([*standing, *seen][:MOST_LEADERS]))

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from rollout_lws.api import Condition as RolloutCondition
 from rollout_lws.api import FinalisingRecord, RestartRecord, StepRecord, Summary, SummaryState
 from rollout_lws.objects.meta import Condition
 from rollout_lws.rollout.health import CHURN_WINDOW_SECONDS, churning, deadline_passed, waits_for_capacity
@@ -59,6 +60,11 @@ def test_a_gated_pod_waits_for_quota_only_while_nothing_else_is_wrong() -> None:
     assert waits_for_capacity(draft(rollout(status=in_step()), canary=canary(gated, loading))) is None
 
 
+def told(reason: Reason) -> RolloutCondition:
+    """What the pass before has said."""
+    return RolloutCondition(type="Reconciling", status="True", reason=reason.value)
+
+
 def late(status: dict[str, Any], **strategy: Any) -> Any:
     d = draft(
         rollout(status=status, **strategy), canary=canary(pod(0, revision=NEW, since=None, workload="llama-canary"))
@@ -90,9 +96,10 @@ def test_a_deadline_names_what_is_waited_for() -> None:
         in_step(
             step=StepRecord(started_at=ago(100)), finalising=FinalisingRecord(reason="s", task="CleanUp", since=ago(50))
         ),
-        in_step(step=StepRecord(started_at=ago(100)), summary=Summary(state="WaitingForQuota", since=ago(90))),
+        in_step(step=StepRecord(started_at=ago(100)), conditions=(told(Reason.WAITING_FOR_QUOTA),)),
+        in_step(step=StepRecord(started_at=ago(100)), conditions=(told(Reason.AWAITING_APPROVAL),)),
     ],
-    ids=["a further group", "another task", "a wait for room"],
+    ids=["a further group", "another task", "a wait for room", "a wait for approval"],
 )
 def test_the_clock_starts_anew_with(status: dict[str, Any]) -> None:
     assert late(status, progressDeadlineSeconds=60)[0] is None

@@ -10,7 +10,7 @@ INPUTS := requirements/dev.txt pyproject.toml
 .PHONY: help install demo test check format generate lock bench clean
 
 help: ## list the verbs
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F '\t' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 install: $(STAMP) ## make .venv with rollout-lws and kubectl-rollout_lws in it (needs only Python 3.11 or newer)
 

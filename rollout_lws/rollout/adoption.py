@@ -33,6 +33,7 @@ from rollout_lws.workload.revisions import (
     current_revision,
     history_body,
     history_name,
+    is_empty,
     leaders_revisions,
     lws_revision,
     observed,
@@ -79,6 +80,8 @@ def adopt(d: Draft) -> bool:
             f"waiting for the LeaderWorkerSet controller to act on {name}",
         )
     if lws.spec.replicas == 0:
+        if not is_empty(d.stable):
+            return waits_for_empty(d, SummaryState.ADOPTING)
         return _adopted(d, d.version, target_revision(d.stable))
     current = current_revision(d.stable)
     mixed = bool(leaders_revisions(d.stable) - {current})
@@ -109,6 +112,16 @@ def adopt(d: Draft) -> bool:
         Reason.NATIVE_ROLL,
         SummaryState.ADOPTING,
         f"waiting until LeaderWorkerSet {name} has finished its own rolling update",
+    )
+
+
+def waits_for_empty(d: Draft, state: SummaryState) -> bool:
+    """The last word while the groups of an LWS that was scaled to zero are still going."""
+    name = d.stable.lws.metadata.name
+    return d.reconciling(
+        Reason.WAITING_FOR_LWS,
+        state,
+        f"LeaderWorkerSet {name} has 0 groups: waiting until its controller has acted on that, and the last is gone",
     )
 
 

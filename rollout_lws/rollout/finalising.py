@@ -22,13 +22,14 @@ from rollout_lws.release.canary import remove
 from rollout_lws.release.promotion import Renewal
 from rollout_lws.release.record import dismiss
 from rollout_lws.rollout import actions, start
-from rollout_lws.rollout.adoption import store_version
+from rollout_lws.rollout.adoption import store_version, waits_for_empty
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.health import deadline_passed
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason, Task
 from rollout_lws.rollout.refusals import unsafe_pending
+from rollout_lws.workload.groups import groups
 from rollout_lws.workload.hold import is_held
-from rollout_lws.workload.revisions import current_revision, observed, target_revision
+from rollout_lws.workload.revisions import current_revision, is_empty, observed, target_revision
 
 #: Windows a group may get in one promotion: the first, and three more when it came back old.
 WINDOWS_A_GROUP = 4
@@ -78,13 +79,8 @@ def run(d: Draft) -> bool:
 def at_zero(d: Draft) -> bool:
     """Without groups a version takes effect by itself: the one in the LWS is stable. True while that is awaited."""
     stable = d.status.stable
-    if not observed(d.stable):
-        name = d.stable.lws.metadata.name
-        return d.reconciling(
-            Reason.WAITING_FOR_LWS,
-            SummaryState.PROMOTING,
-            f"LeaderWorkerSet {name} has 0 groups: waiting for its controller to act on the last change",
-        )
+    if not is_empty(d.stable):
+        return waits_for_empty(d, SummaryState.PROMOTING)
     if stable is not None:
         changes = {"template_hash": d.version.template_hash, "revision": target_revision(d.stable)}
         d.confirm_leader_set("the revision that is recorded as stable")
@@ -256,15 +252,41 @@ def _go_back(d: Draft, ending: Ending) -> bool:
 def _clean_up(d: Draft, ending: Ending) -> bool:
     """Remove canary and record; the last pass says how the release ended."""
     d.set_sub(finalising_step=FinalisingStep.RELEASE_WORKLOAD_CONTROL)
+    state = SummaryState.PROMOTING if ending is Ending.SUCCESS else SummaryState.GOING_BACK
+    waiting = keeps_canary(d)
+    if waiting:
+        late = deadline_passed(d, None)
+        if late is not None:
+            return d.stalled(late[0], f"clean-up: {late[1].rstrip('.')}; {waiting}")
+        return d.reconciling(Reason.WAITING_FOR_STABLE, state, waiting)
     turn = d.take(remove(d.o.canary, d.keys))
     record = d.o.batch_release
     if turn.done and record is not None:
         d.write(dismiss(record, d.keys))
     # The next release makes a record of the same name, so this one must be gone.
     if not turn.done or record is not None:
-        state = SummaryState.PROMOTING if ending is Ending.SUCCESS else SummaryState.GOING_BACK
         return d.reconciling(Reason.CLEANING_UP, state, turn.message or "removing the BatchRelease")
     return _end(d, ending)
+
+
+def keeps_canary(d: Draft) -> str:
+    """Why the canary may not go yet, "" when it may: the last version that serves is never taken away.
+
+    A canary that somebody deletes by hand goes: whoever did it has seen this message, or means it.
+    """
+    canary, stable = d.o.canary, d.o.stable
+    if canary is None or stable is None or canary.lws.metadata.terminating or stable.lws.metadata.terminating:
+        return ""
+    if d.replicas == 0 or any(group.ready(d.now) for group in groups(stable)):
+        return ""
+    serving = sum(group.ready(d.now) for group in groups(canary))
+    if not serving:
+        return ""
+    name, meta = stable.lws.metadata.name, canary.lws.metadata
+    return (
+        f"no group of {name} is ready, so {serving} of canary {meta.name} keep serving until one is. To do without"
+        f" them now: kubectl delete leaderworkerset {meta.name} -n {meta.namespace}"
+    )
 
 
 def _end(d: Draft, ending: Ending) -> bool:

@@ -17,7 +17,17 @@ CHURN_LIMIT = 3
 CHURN_WINDOW_SECONDS = 600
 #: Verdicts under which the clock of a deadline runs: pauses, approvals, waits for room and refusals do not count.
 _COUNTED = frozenset(
-    {Reason.LOADING, Reason.PROMOTING, Reason.GOING_BACK, Reason.DEADLINE, Reason.CHURN, Reason.WRITE_REFUSED}
+    {
+        Reason.LOADING,
+        Reason.PROMOTING,
+        Reason.GOING_BACK,
+        Reason.WAITING_FOR_STABLE,
+        Reason.TERMINATING,
+        Reason.DISABLED,
+        Reason.DEADLINE,
+        Reason.CHURN,
+        Reason.WRITE_REFUSED,
+    }
 )
 #: Groups named in status, worst first.
 NAMED_GROUPS = 10
@@ -43,7 +53,7 @@ def churning(d: Draft) -> str:
 def _worst(d: Draft) -> tuple[Trouble, ...]:
     """The troubles of the groups that the release waits for now."""
     canary, stable, task = d.o.canary, d.status.stable, d.status.finalising.task if d.status.finalising else ""
-    if task in (Task.PROMOTE, Task.GO_BACK) and d.o.stable is not None and stable is not None:
+    if task and d.o.stable is not None and stable is not None:
         revision = d.sub.canary_revision if task == Task.PROMOTE else stable.revision
         return troubles(d.o.stable, revision or "", d.now, d.minimum)
     return troubles(canary, target_revision(canary), d.now, d.minimum) if canary else ()

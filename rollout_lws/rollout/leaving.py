@@ -36,6 +36,9 @@ def leave(d: Draft, ending: Ending) -> bool:
         if d.status.finalising is not None:
             return _leaving(d, ending, d.verdict.message if d.verdict else "")
     elif d.o.canary is not None or d.o.batch_release is not None:
+        waiting = finalising.keeps_canary(d)
+        if waiting:
+            return _leaving(d, ending, waiting)
         turn = d.take(remove(d.o.canary, d.keys))
         if turn.done and d.o.batch_release is not None:
             d.write(dismiss(d.o.batch_release, d.keys))
@@ -50,7 +53,10 @@ def _leaving(d: Draft, ending: Ending, message: str) -> bool:
     reason = Reason.TERMINATING if ending is Ending.DELETED else Reason.DISABLED
     if d.status.finalising is None:
         d.set(phase=phase)
-    return d.reconciling(reason, SummaryState.TERMINATING, f"leaving the LeaderWorkerSet: {message}")
+    told = f"leaving the LeaderWorkerSet: {message}"
+    if d.verdict is not None and d.verdict.condition == "Stalled":
+        return d.conclude("Stalled", d.verdict.reason, d.verdict.state, told)
+    return d.reconciling(reason, SummaryState.TERMINATING, told)
 
 
 def _give_back(d: Draft) -> None:

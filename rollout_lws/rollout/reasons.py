@@ -21,6 +21,7 @@ class Reason(StrEnum):
     PAUSED = "Paused"
     PROMOTING = "Promoting"
     GOING_BACK = "GoingBack"
+    WAITING_FOR_STABLE = "WaitingForStable"
     CLEANING_UP = "CleaningUp"
     HOLD_RELEASED = "HoldReleased"
     DISABLED = "Disabled"

@@ -5,12 +5,12 @@ from __future__ import annotations
 from rollout_lws.api import AbortedRecord, CanaryStatus, Phase, StableRecord, StepRecord, StepState, SummaryState
 from rollout_lws.objects.resources import CONTROLLER_REVISIONS
 from rollout_lws.objects.writes import Delete
-from rollout_lws.rollout.adoption import store_version
+from rollout_lws.rollout.adoption import store_version, waits_for_empty
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.plan import plan_hash
 from rollout_lws.rollout.reasons import EventReason, Reason
 from rollout_lws.rollout.refusals import Refusal, cannot_release, invalid_spec, refused_by_spec
-from rollout_lws.workload.revisions import observed, surplus_history, target_revision
+from rollout_lws.workload.revisions import is_empty, observed, surplus_history, target_revision
 
 
 def pending(d: Draft) -> bool:
@@ -114,6 +114,8 @@ def _at_zero(d: Draft, stable: StableRecord) -> bool:
             f"LeaderWorkerSet {d.stable.lws.metadata.name} has 0 groups and holds the aborted version: the next"
             " scale-up would start it; apply another version first",
         )
+    if not is_empty(d.stable):
+        return waits_for_empty(d, SummaryState.HEALTHY)
     revision = target_revision(d.stable)
     d.confirm_leader_set("the revision that is recorded as stable")
     d.set(stable=stable.model_copy(update={"template_hash": d.version.template_hash, "revision": revision}))

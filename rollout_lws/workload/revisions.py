@@ -47,6 +47,14 @@ def set_is_settled(facts: Facts) -> bool:
     return status is not None and bool(status.current_revision) and status.current_revision == status.update_revision
 
 
+def is_empty(facts: Facts) -> bool:
+    """Whether an LWS of 0 groups has none left, and would start the version of its template when scaled up.
+
+    A StatefulSet whose last pod is going still remembers the old version: scaled up at that moment, it starts that one.
+    """
+    return observed(facts) and not facts.leaders and set_is_settled(facts)
+
+
 def _revision_of(facts: Facts, name: str) -> str:
     for revision in facts.set_revisions:
         if revision.metadata.name == name:

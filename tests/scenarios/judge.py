@@ -211,11 +211,8 @@ class Judge:
 
     def _serves_without(self, ordinals: set[int] | dict[int, str], *, canary: bool, write: Write) -> None:
         """Invariant 2: the last version that serves is never deleted, shrunk or restarted."""
-        rollout = self._store.get(ROLLOUTS, NAMESPACE, NAME)
-        if rollout is None or "deletionTimestamp" in rollout["metadata"]:
-            return
         lws = self._store.get(LEADER_WORKER_SETS, NAMESPACE, NAME)
-        if lws is None or not lws["spec"]["replicas"]:
+        if lws is None or "deletionTimestamp" in lws["metadata"] or not lws["spec"]["replicas"]:
             return
         stable = self.groups()
         serving = sum(group.ready for group in stable) + sum(group.ready for group in self.groups(CANARY))

@@ -6,7 +6,7 @@ import pytest
 
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.objects.writes import Create
-from tests.scenarios.stories import STEPS, assert_clean, at_rest, waiting_for_approval
+from tests.scenarios.stories import CANARY, STEPS, assert_clean, at_rest, waiting_for_approval
 from tests.scenarios.world import KEYS, NAME, World
 
 pytestmark = pytest.mark.looptime
@@ -54,3 +54,39 @@ async def test_an_lws_made_anew_in_mid_release_gets_no_record_before_it_is_adopt
     await world.rest()
     assert_clean(world, "v6")
     assert not [write for write in world.writes if isinstance(write, Create) and write.resource == world.RECORD]
+
+
+async def test_the_canary_serves_until_groups_that_were_scaled_to_zero_and_back_are_ready(world: World) -> None:
+    await at_rest(world, replicas=1)
+    await waiting_for_approval(world)
+    world.checks.clear()
+    serving: list[bool] = []
+    world.server.store.subscribe(
+        lambda _: serving.append(bool({"v1", "v2"} & {*world.groups().values(), *world.groups(CANARY).values()}))
+    )
+    world.patch_lws({"replicas": 0})
+    await world.until(lambda: not world.leader_uids())
+    world.patch_lws({"replicas": 1})
+    await world.until(lambda: world.groups() == {0: "v2"})
+    if world.state == "AwaitingApproval":
+        world.approve()
+    await world.until_state("Healthy")
+    await world.rest()
+    assert_clean(world, "v2", 1)
+    assert all(serving)
+
+
+async def test_groups_scaled_to_zero_and_back_before_they_were_gone_go_through_the_release(world: World) -> None:
+    await at_rest(world, replicas=1)
+    await waiting_for_approval(world)
+    world.checks.clear()
+    world.patch_lws({"replicas": 0})
+    await world.sleep(0.001)
+    assert world.leader_uids(), "the last group is still going"
+    world.patch_lws({"replicas": 1})
+    await world.rest()
+    assert (world.groups(), world.state) == ({0: "v1"}, "AwaitingApproval")
+    world.approve()
+    await world.until(lambda: world.state == "Healthy" and world.groups() == {0: "v2"})
+    await world.rest()
+    assert_clean(world, "v2", 1)

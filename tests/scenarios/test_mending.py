@@ -6,9 +6,12 @@ from typing import Any
 
 import pytest
 
+from rollout_lws.objects.resources import LEADER_WORKER_SETS
+from rollout_lws.rollout.reasons import Reason
 from tests.scenarios.invariants import never_two_canaries
-from tests.scenarios.stories import assert_clean
-from tests.scenarios.world import World
+from tests.scenarios.stories import CANARY, assert_clean, waiting_for_approval
+from tests.scenarios.told import tells
+from tests.scenarios.world import NAME, World
 
 pytestmark = pytest.mark.looptime
 
@@ -50,3 +53,49 @@ async def test_one_broken_group_does_not_stop_the_promotion_of_the_others(world:
     await world.until(lambda: world.state == "Healthy" and set(world.groups().values()) == {"v2"})
     await world.rest()
     assert_clean(world, "v2")
+
+
+KEEPS = (
+    "no group of llama is ready, so 1 of canary llama-canary keep serving until one is. To do without them now: kubectl"
+    " delete leaderworkerset llama-canary -n default"
+)
+
+
+LATE = f"clean-up: no further group became ready within 600 s: pod llama-0 (leader) is not ready; {KEEPS}"
+
+
+@tells({Reason.WAITING_FOR_STABLE: KEEPS, Reason.DEADLINE: LATE})
+async def test_an_aborted_version_that_alone_serves_goes_when_a_person_takes_it_away(world: World) -> None:
+    await alone(world)
+    world.request("Abort")
+    await left_serving(world)
+    assert world.status["phase"] == "Aborted"
+
+
+@tells({Reason.DEADLINE: f"leaving the LeaderWorkerSet: {LATE}"})
+async def test_a_deleted_rollout_leaves_the_version_that_alone_serves_to_a_person(world: World) -> None:
+    await alone(world)
+    world.delete(world.ROLLOUT, NAME)
+    await left_serving(world)
+    assert world.get(world.ROLLOUT, NAME) is None
+
+
+async def alone(world: World) -> None:
+    """Stable has never been ready, the canary serves."""
+    world.create_workload(replicas=1, tag="bad1")
+    world.create_rollout(STEP, progressDeadlineSeconds=600)
+    world.start_controller()
+    await world.until_state("Healthy")
+    await waiting_for_approval(world)
+
+
+async def left_serving(world: World) -> None:
+    """The canary serves on while nothing is written, and goes when it is deleted by hand."""
+    await world.until_state("Stalled", 1200)
+    before = world.server.store.version
+    await world.sleep(3600)
+    assert (world.groups(CANARY), world.server.store.version) == ({0: "v2"}, before)
+    world.delete(LEADER_WORKER_SETS, CANARY)
+    await world.rest()
+    assert world.get(LEADER_WORKER_SETS, CANARY) is None
+    assert world.names()["batchreleases"] == []

@@ -266,7 +266,7 @@ class Walk:
                 world.server.patch(NODES, "", f"node-{number}", {"status": status}, subresource="status")
         going = world.get(world.ROLLOUT, NAME)
         if going is not None and "deletionTimestamp" in going["metadata"]:
-            await world.until(lambda: world.get(world.ROLLOUT, NAME) is None, "the Rollout leaves", 7200)
+            await self._until(lambda: world.get(world.ROLLOUT, NAME) is None, "the Rollout leaves")
         dying = world.get(LEADER_WORKER_SETS, NAME)
         if dying is not None and "deletionTimestamp" in dying["metadata"]:
             await world.until(lambda: world.get(LEADER_WORKER_SETS, NAME) is None, "the LWS goes", 7200)
@@ -303,15 +303,30 @@ class Walk:
                     self.partition(0)
                 elif stalled.get("status") == "True" and stalled["reason"] == "HoldContested":
                     self.partition(HOLD)
-            # A person looks again when something has changed, but not all the time.
-            await world._change(60)
-            await world.sleep(15)
+            await self._look_again()
+
+    async def _until(self, holds: Callable[[], bool], what: str) -> None:
+        """Wait for what comes by itself, but for a canary that serves alone and that a person has to give up."""
+        deadline = self.world.now.timestamp() + 2 * 3600
+        while not holds():
+            assert self.world.now.timestamp() < deadline, f"{what}: not in two hours\n{self.world.describe()}"
+            await self._look_again()
+
+    async def _look_again(self) -> None:
+        """A person looks again when something has changed, but not all the time."""
+        alone = "keep serving until one is" in self.world.status_of(NAME).get("message", "")
+        if alone and not await self.world._change(300):
+            with self.judge.user():
+                self.delete_canary("Background")
+        await self.world._change(60)
+        await self.world.sleep(15)
 
     async def _aborted(self) -> bool:
         """Whether the world has come to rest at a version that runs, after one Abort."""
         world = self.world
         with self.judge.user():
             self.ask("Abort")
+        await self._until(lambda: "finalising" not in world.status, "the release ends")
         await world.sleep(600)
         await world.rest(seconds=7200)
         return world.state in ("Aborted", "Healthy") and self.ready(self.running_version())
@@ -326,7 +341,7 @@ class Walk:
         world, before = self.world, self.world.leader_uids()
         with self.judge.user():
             self.delete_rollout("Background")
-        await world.until(lambda: world.get(world.ROLLOUT, NAME) is None, "the Rollout leaves")
+        await self._until(lambda: world.get(world.ROLLOUT, NAME) is None, "the Rollout leaves")
         await world.rest()
         assert world.leader_uids() == before, "leaving restarts nothing"
         assert not {key for key in world.lws["metadata"].get("annotations", {}) if KEYS.owns(key)} - {KEYS.aborted}

@@ -11,6 +11,7 @@ from rollout_lws.workload.revisions import (
     current_revision,
     history_body,
     history_name,
+    is_empty,
     leaders_revisions,
     lws_revision,
     observed,
@@ -73,6 +74,24 @@ def test_what_a_recreated_group_comes_back_with(leaders: Any, parts: dict[str, A
 )
 def test_a_set_is_settled_when_it_holds_one_version(current: str, update: str, settled: bool) -> None:
     assert set_is_settled(facts(lws(), leader_set=leader_set(current=current, update=update))) is settled
+
+
+@pytest.mark.parametrize(
+    ("workload", "parts", "empty"),
+    [
+        (lws(), {"leader_set": leader_set(current="b", update="b")}, True),
+        (lws(), {"leader_set": leader_set(current="a", update="b")}, False),
+        (lws(), {"leader_set": leader_set(current="b", update="b"), "leaders": (pod(0, terminating=True),)}, False),
+        (lws(observed=2), {"leader_set": leader_set(current="b", update="b")}, False),
+        (lws(), {"leader_set": leader_set(current="b", update="b", observed=4)}, False),
+        (lws(), {"leader_set": None}, False),
+    ],
+)
+def test_an_lws_is_empty_when_the_next_group_can_only_be_of_its_template(
+    workload: Any, parts: dict[str, Any], empty: bool
+) -> None:
+    leaders = parts.get("leaders", ())
+    assert is_empty(facts(workload, *leaders, leader_set=parts["leader_set"])) is empty
 
 
 def test_without_a_leader_set_nothing_is_settled_or_aimed_at() -> None:

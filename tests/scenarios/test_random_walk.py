@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-import secrets
 import sys
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -175,11 +174,13 @@ def test_a_walk_of_the_whole_controller_comes_to_a_legal_end_whatever_happens_be
 
 
 @pytest.fixture
-def number() -> Iterator[int]:
-    """What a longer walk is drawn from: WALK_SEED where it is given, so that a failure can be repeated."""
-    drawn = int(os.environ.get("WALK_SEED") or secrets.randbits(32))
+def number() -> int:
+    """What the longer walks are drawn from. Always the same, so that a red run is somebody's doing and not bad luck;
+    WALK_SEED=$RANDOM sees other things.
+    """
+    drawn = int(os.environ.get("WALK_SEED", "1"))
     print(f"repeat with WALK_SEED={drawn}")
-    yield drawn
+    return drawn
 
 
 def ramble(lane: Lane, rounds: int, number: int) -> Counter[str]:

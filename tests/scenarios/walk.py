@@ -247,7 +247,8 @@ class Walk:
         else:
             version = "last"
             await self._finished(version)
-        await self.world.rest(seconds=7200)
+        # What a slow watch still brings is waited for.
+        await self.world.rest(quiet=60, seconds=7200)
         self.assert_clean(version)
         await self._silent()
         if self.plan.ending == "leave":
@@ -328,7 +329,7 @@ class Walk:
             self.ask("Abort")
         await self._until(lambda: "finalising" not in world.status, "the release ends")
         await world.sleep(600)
-        await world.rest(seconds=7200)
+        # An LWS that was made with a version that crashes never rests.
         return world.state in ("Aborted", "Healthy") and self.ready(self.running_version())
 
     async def _silent(self) -> None:
@@ -353,8 +354,9 @@ class Walk:
         return self.world.groups() == dict.fromkeys(range(self.world.lws["spec"]["replicas"]), version)
 
     def running_version(self) -> str:
+        """The one version of which every group is ready, "" when there is none."""
         tags = set(self.world.groups().values())
-        return tags.pop() if len(tags) == 1 else "!"
+        return tags.pop() if len(tags) == 1 and not any("!" in tag for tag in tags) else ""
 
     def assert_clean(self, version: str) -> None:
         world = self.world

@@ -105,6 +105,10 @@ class StoreWorld:
         return [each for each in found if each.metadata.controlled_by(owner_uid)]
 
 
+#: A controller that decides more often in one second has nothing that it could have learnt in between.
+MOST_DECISIONS_A_SECOND = 5000
+
+
 class Stopped(Exception):
     """The controller was killed."""
 
@@ -139,6 +143,7 @@ class World:
         self._asked_for: ApiError | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._scheduled = False
+        self._second, self._spins = -1, 0
         self._waiters: set[asyncio.Future[None]] = set()
         self.server.store.subscribe(self._take)
 
@@ -207,6 +212,9 @@ class World:
             if seen is None:
                 return
             self.decisions += 1
+            self._spins = self._spins + 1 if int(self.server.clock()) == self._second else 0
+            self._second = int(self.server.clock())
+            assert self._spins < MOST_DECISIONS_A_SECOND, f"decides on and on: {self.last}"
             self.last = decision = decide(seen)
             assert decide(seen) == decision, "a decision is a function of its observation"
             for write in decision.writes:

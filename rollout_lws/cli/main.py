@@ -63,11 +63,22 @@ def program(**_given: object) -> None:
     """Progressive delivery for LeaderWorkerSets: releases of multi-node model servers, group by group."""
 
 
+def _run() -> object:
+    """The command's own answer or error: an error that a group of tasks wrapped comes out of it."""
+    try:
+        return program.main(standalone_mode=False)
+    except ExceptionGroup as group:
+        error: Exception = group
+        while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
+            error = error.exceptions[0]
+        raise error from None
+
+
 def main() -> None:
     """Entry point: one line on stderr for what a person can mend, and exit codes 1 (failed), 2 (usage), 130, 143."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
-        code = program.main(standalone_mode=False)
+        code = _run()
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)

@@ -37,8 +37,13 @@ class Playground:
         return self.http.url
 
     def write_kubeconfig(self, path: Path) -> None:
-        """For the owner's eyes only, because it holds the token; UsageError when it cannot be written."""
+        """For the owner's eyes only, because it holds the token; UsageError when it cannot be written, or would
+        replace somebody's access to another cluster.
+        """
         try:
+            before = path.read_text(errors="replace") if path.is_file() else ""
+            if before and "server: http://127.0.0.1:" not in before:
+                raise UsageError(f"{path} is there and no sandbox wrote it: give another --kubeconfig, or remove it")
             path.parent.mkdir(parents=True, exist_ok=True)
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
             with os.fdopen(descriptor, "w") as file:
@@ -102,6 +107,8 @@ def read_manifests(files: Iterable[str]) -> list[Object]:
             documents = list(yaml.safe_load_all(file.read_text()))
         except OSError as error:
             raise UsageError(f"{file} cannot be read: {error.strerror}") from error
+        except UnicodeDecodeError as error:
+            raise UsageError(f"{file} is no text: give a manifest in YAML or JSON") from error
         except yaml.YAMLError as error:
             raise UsageError(f"{file} is no YAML: {' '.join(str(error).split())}") from error
         for document in documents:

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
+import yaml
 from click.testing import CliRunner
 
+from rollout_lws.cli.demo import manifests
 from rollout_lws.cli.main import program
 
 
@@ -17,3 +23,19 @@ def test_a_release_is_told_and_its_end_state_proven(what: str, told: str) -> Non
     assert f"ok    {told}" in result.stdout
     assert "FAIL" not in result.stdout
     assert "\x1b" not in result.stdout
+
+
+def test_a_manifest_that_the_cluster_refuses_is_one_line(tmp_path: Path) -> None:
+    lws = manifests.workload()
+    (tmp_path / "lws.yaml").write_text(yaml.safe_dump(lws | {"metadata": {"name": "Not_A_Name"}}))
+    arguments = [sys.executable, "-c", "from rollout_lws.cli.main import main; main()", "demo", "-f", str(tmp_path)]
+    result = subprocess.run(arguments, capture_output=True, text=True, check=False)
+    assert result.returncode == 1
+    assert len(result.stderr.splitlines()) == 1
+    assert result.stderr.startswith("rollout-lws: LeaderWorkerSet Not_A_Name is refused")
+
+
+def test_no_manifests_in_the_files_is_not_taken_for_no_files(tmp_path: Path) -> None:
+    (tmp_path / "empty.yaml").write_text("# nothing yet\n")
+    result = CliRunner().invoke(program, ["demo", "-f", str(tmp_path)])
+    assert "-f gives no manifests" in str(result.exception)

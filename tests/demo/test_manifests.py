@@ -30,6 +30,21 @@ def test_a_directory_without_manifests_and_a_file_that_is_not_there_are_refused(
         read_manifests([str(tmp_path / "lws.yaml")])
 
 
+def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "program.yaml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(UsageError, match=r"program\.yaml is no text"):
+        read_manifests([str(tmp_path)])
+
+
+@pytest.mark.parametrize("spec", [None, "hello", {}, {"leaderWorkerTemplate": "hello", "workloadRef": None}])
+@pytest.mark.parametrize("kind", ["LeaderWorkerSet", "Rollout"])
+def test_a_manifest_without_what_the_demo_is_about_is_named(kind: str, spec: object) -> None:
+    rollout = manifests.rollout(API_VERSION, manifests.workload()["metadata"])
+    given = [each | {"spec": spec} if each["kind"] == kind else each for each in (manifests.workload(), rollout)]
+    with pytest.raises(UsageError, match=f"{kind} llama has no spec"):
+        plan_of(False, given, True, API_VERSION)
+
+
 def test_what_goes_with_a_workload_is_part_of_the_demo() -> None:
     plan = plan_of(False, [SERVICE, manifests.workload()], True, API_VERSION)
     assert plan.others == (SERVICE,)
@@ -38,10 +53,12 @@ def test_what_goes_with_a_workload_is_part_of_the_demo() -> None:
 
 def test_long_pauses_are_cut_and_approvals_stay() -> None:
     given = manifests.rollout(API_VERSION, manifests.workload()["metadata"])
-    given["spec"]["strategy"]["canary"]["steps"] = [{"replicas": 1, "pause": {"duration": 600}}, {"replicas": 2}]
+    odd = {"replicas": 3, "pause": {"duration": "10m"}}  # for the API server to refuse
+    given["spec"]["strategy"]["canary"]["steps"] = [{"replicas": 1, "pause": {"duration": 600}}, {"replicas": 2}, odd]
     plan = plan_of(False, [manifests.workload(), given], True, API_VERSION)
     assert plan.rollout["spec"]["strategy"]["canary"]["steps"] == [
         {"replicas": 1, "pause": {"duration": manifests.SHORT_PAUSE}},
         {"replicas": 2},
+        odd,
     ]
     assert given["spec"]["strategy"]["canary"]["steps"][0]["pause"] == {"duration": 600}

@@ -41,7 +41,10 @@ def demo(what: str, files: tuple[str, ...], fast: bool, api_group: str) -> None:
     Exit code 0 only if the end state was checked and found right.
     """
     settings = Settings(api_group=api_group)
-    plan = plan_of(what == "abort", read_manifests(files), fast, rollouts_of(api_group).api_version)
+    given = read_manifests(files)
+    if files and not given:
+        raise UsageError("-f gives no manifests: add the one of the LeaderWorkerSet to release")
+    plan = plan_of(what == "abort", given, fast, rollouts_of(api_group).api_version)
     with teller(Console()) as told:
         passed = asyncio.run(play(plan, settings, told))
     if not passed:
@@ -55,19 +58,27 @@ def plan_of(aborts: bool, given: list[Object], fast: bool, api_version: str) -> 
     workloads = [each for each in given if each["kind"] == LEADER_WORKER_SETS.kind]
     releases = [each for each in given if each["kind"] == "Rollout"]
     others = tuple(each for each in given if each not in workloads and each not in releases)
+    for each in (*workloads, *releases):
+        _demand(each, "leaderWorkerTemplate" if each in workloads else "workloadRef")
     if given and not workloads:
         raise UsageError("-f gives no LeaderWorkerSet: add the manifest of the one to release")
     if len(releases) > 1 or len({each["metadata"]["name"] for each in workloads}) > 1 or len(workloads) > 2:
         raise UsageError("-f takes one LeaderWorkerSet (twice for its new version) and one Rollout")
     old = workloads[0] if workloads else manifests.workload()
     rollout = releases[0] if releases else manifests.rollout(api_version, old["metadata"])
-    target = rollout["spec"].get("workloadRef", {}).get("name")
+    target = rollout["spec"]["workloadRef"].get("name")
     if target != old["metadata"]["name"]:
         raise UsageError(
             f"the Rollout's workloadRef names {target!r}, the LeaderWorkerSet is {old['metadata']['name']!r}"
         )
     template, change = _version(old, workloads[1:], aborts)
     return Plan(old, manifests.with_short_pauses(rollout), others, template, change, aborts, load, hesitation)
+
+
+def _demand(manifest: Object, member: str) -> None:
+    spec = manifest.get("spec")
+    if not isinstance(spec, dict) or not isinstance(spec.get(member), dict):
+        raise UsageError(f"{manifest['kind']} {manifest['metadata']['name']} has no spec.{member}: add it")
 
 
 def _version(old: Object, second: list[Object], aborts: bool) -> tuple[Object, str]:

@@ -79,8 +79,8 @@ def with_short_pauses(rollout: Object) -> Object:
     """The Rollout with no pause longer than SHORT_PAUSE seconds: nobody watches a demo for ten minutes."""
     short = copy.deepcopy(rollout)
     for step in ((short["spec"].get("strategy") or {}).get("canary") or {}).get("steps") or ():
-        pause = step.get("pause") or {}
-        if pause.get("duration"):
+        pause = step.get("pause")
+        if isinstance(pause, dict) and isinstance(pause.get("duration"), int):
             pause["duration"] = min(pause["duration"], SHORT_PAUSE)
     return short
 

@@ -107,9 +107,8 @@ def _follow(transport: Transport, rollouts: Resource, name: str, show: Callable[
 
 def _tell(rollout: Object, told: str, show: Callable[[], None]) -> str:
     said = summary(rollout)
-    line = " ".join(
-        f"{key} {said[key]}" if key != "state" else said[key] for key in ("state", "step", "traffic", "new", "stable")
-    )
+    words = [f"{key} {said[key]}" for key in ("step", "traffic", "new", "stable") if said[key]]
+    line = " ".join([said["state"] or "Unknown", *words])
     if line == told:
         return told
     if sys.stdout.isatty():

@@ -144,7 +144,10 @@ def summary(rollout: Object) -> dict[str, str]:
 
 
 def message(rollout: Object) -> str:
-    return str((rollout.get("status") or {}).get("message") or "")
+    """What the controller says, or that there is none to say it."""
+    if not rollout.get("status"):
+        return "no controller has seen this Rollout yet; is one running?"
+    return str(rollout["status"].get("message") or "")
 
 
 def condition(rollout: Object, kind: str) -> Object | None:

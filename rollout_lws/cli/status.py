@@ -14,7 +14,7 @@ from rollout_lws.cli.durations import DURATION
 from rollout_lws.cli.options import Target, release_name, with_target
 from rollout_lws.cli.releases import fetch_rollout, find_rollouts, message, summary
 from rollout_lws.cli.transport import Object, Transport
-from rollout_lws.cli.verdict import Goal, Pin, Verdict, judge, pin
+from rollout_lws.cli.verdict import Goal, Pin, Verdict, judge, not_seen, pin
 from rollout_lws.errors import ApiError, Unreachable, UsageError
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, Resource
 
@@ -65,7 +65,8 @@ def status(name: str, goal: Goal, timeout: float | None, output: str, target: Ta
         if verdict is not None:
             _finish(seen, verdict, output)
         rollout = seen
-    _finish(rollout, Verdict(4, "timeout", f"rollout/{name} is not {goal} yet: {_line(rollout)}"), output)
+    why = "no controller has seen this version yet; is one running?" if not_seen(rollout, pinned) else _line(rollout)
+    _finish(rollout, Verdict(4, "timeout", f"rollout/{name} is not {goal} yet: {why}"), output)
 
 
 def _pin(transport: Transport, rollout: Object) -> Pin:

@@ -63,12 +63,19 @@ def pin(rollout: Object, workload: Object) -> Pin:
     )
 
 
+def not_seen(rollout: Object, pinned: Pin) -> bool:
+    """Whether the status is still that of what stood before the pinned version was applied."""
+    status = rollout.get("status") or {}
+    return (
+        int(status.get("observedGeneration") or 0) < pinned.rollout_generation
+        or int(status.get("observedWorkloadGeneration") or 0) < pinned.workload_generation
+    )
+
+
 def judge(rollout: Object, goal: Goal, pinned: Pin) -> Verdict | None:
     """None while there is nothing to say: the controller has not seen the pinned version, or it is on its way."""
     name, status = rollout["metadata"]["name"], rollout.get("status") or {}
-    if int(status.get("observedGeneration") or 0) < pinned.rollout_generation:
-        return None
-    if int(status.get("observedWorkloadGeneration") or 0) < pinned.workload_generation:
+    if not_seen(rollout, pinned):
         return None
     seen = status.get("observedTemplateHash")
     if seen and seen != pinned.template_hash:
@@ -85,9 +92,8 @@ def _ended(name: str, rollout: Object, goal: Goal, pinned: Pin) -> Verdict | Non
         return Verdict(3, "healthy", f"rollout/{name} is healthy with this version, so it will not be {goal.word}")
     if phase == "Aborted":
         code = 0 if goal.word == "aborted" else 3
-        return Verdict(
-            code, "aborted", f"rollout/{name} was aborted: `rollout-lws retry {name}` starts the version again"
-        )
+        text = f"rollout/{name} was aborted: apply another version, or request Retry to start this one again"
+        return Verdict(code, "aborted", text)
     return None
 
 

@@ -194,6 +194,8 @@ def _next(rollout: Object) -> list[str]:
             _field("Next", f"rollout-lws promote {name}   # approves step {step} of this release only"),
             _field("", f"rollout-lws abort {name}     # stable untouched"),
         ]
-    if status.get("phase") == "Progressing":
-        return [_field("Next", f"rollout-lws abort {name}     # stable untouched")]
+    task = (status.get("finalising") or {}).get("task")
+    if status.get("phase") == "Progressing" and task in (None, "Promote"):
+        effect = "groups that are renewed go back to the old version" if task else "stable untouched"
+        return [_field("Next", f"rollout-lws abort {name}     # {effect}")]
     return []

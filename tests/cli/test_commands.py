@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rollout_lws.cli.demo import manifests
+from rollout_lws.cli.main import COMMANDS
+from rollout_lws.cli.playground import Playground
 from rollout_lws.cli.verdict import pin
+from rollout_lws.errors import UsageError
 from tests.cli.conftest import World
 
 HASH = pin({"metadata": {}}, manifests.workload()).template_hash
@@ -42,6 +47,37 @@ def test_get_of_a_paused_release_marks_the_step_and_names_the_next_command(world
     shown = world.run("get", "rollout/llama").stdout
     assert "v 1  1 group  > 2  2 groups    3  100%" in shown
     assert "rollout-lws promote llama" in shown
+
+
+@pytest.mark.parametrize(
+    ("finalising", "told"),
+    [
+        ({}, "rollout-lws abort llama     # stable untouched"),
+        ({"finalising": {"reason": "Success", "task": "Promote"}}, "# groups that are renewed go back"),
+        ({"finalising": {"reason": "Aborted", "task": "GoBack"}}, None),
+    ],
+)
+def test_get_says_of_an_abort_what_it_does_now(world: World, finalising: dict[str, Any], told: str | None) -> None:
+    world.release(**LOADING, **finalising)
+    shown = world.run("get", "llama").stdout
+    assert ("Next" in shown) == (told is not None)
+    assert (told or "") in shown
+
+
+def test_get_of_a_release_that_goes_on_tells_only_what_there_is_to_tell(world: World) -> None:
+    world.release(**LOADING)
+    world.later(
+        0.3, lambda: world.server.patch(world.rollouts, "default", "llama", {"status": HEALTHY}, subresource="status")
+    )
+    last = world.run("get", "llama", "-w").stdout.splitlines()[-1]
+    assert last.split()[1:] == ["Healthy", "step", "2/3", "stable", "4/4"]
+
+
+def test_a_missing_controller_is_named(world: World) -> None:
+    world.release(observedGeneration=0, **HEALTHY)
+    result = world.run("status", "llama", "--timeout", "0")
+    assert result.exit_code == 4
+    assert "no controller has seen this version yet" in result.stderr
 
 
 def test_get_can_print_what_the_server_holds(world: World) -> None:
@@ -169,3 +205,30 @@ def test_get_loads_neither_the_controller_nor_its_libraries() -> None:
     heavy = ["pydantic", "aiohttp", "kubernetes_asyncio", "rich"]
     code = f"import sys, rollout_lws.cli.get; print([name for name in {heavy} if name in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout.strip() == b"[]"
+
+
+def test_every_command_that_a_text_names_is_there() -> None:
+    root = Path(__file__).parents[2]
+    texts = [*root.glob("rollout_lws/**/*.py"), *root.glob("*.md"), *root.glob("docs/*.md"), *root.glob("examples/*/*")]
+    named = {name for text in texts for name in re.findall(r"(?:`|kubectl )rollout-lws ([a-z]+)", text.read_text())}
+    assert {"promote", "status"} <= named <= set(COMMANDS)
+
+
+def test_a_sandbox_renews_its_own_kubeconfig_and_nobody_elses(world: World, tmp_path: Path) -> None:
+    cluster, theirs = Playground(world.server, world.http), tmp_path / "theirs"
+    cluster.write_kubeconfig(tmp_path / "ours")
+    cluster.write_kubeconfig(tmp_path / "ours")
+    theirs.write_text("clusters: [{name: prod, cluster: {server: https://prod.example.com}}]\n")
+    with pytest.raises(UsageError, match="theirs is there and no sandbox wrote it"):
+        cluster.write_kubeconfig(theirs)
+    assert "prod.example.com" in theirs.read_text()
+
+
+def test_a_reader_who_goes_away_in_mid_release_gets_no_traceback() -> None:
+    main = [sys.executable, "-c", "from rollout_lws.cli.main import main; main()"]
+    with subprocess.Popen([*main, "demo", "--fast"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as told:
+        assert told.stdout is not None and told.stderr is not None
+        told.stdout.readline()
+        told.stdout.close()
+        assert told.stderr.read() == b""
+        assert told.wait() == 141

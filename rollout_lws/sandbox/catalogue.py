@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rollout_lws.objects import resources as known
-from rollout_lws.objects.resources import Resource
+from rollout_lws.objects.resources import HTTP_ROUTES, INFERENCE_POOLS, INGRESSES, Resource
 
 if TYPE_CHECKING:
     from rollout_lws.sandbox.schema import Schema
@@ -20,7 +20,6 @@ ENDPOINTS = Resource("", "v1", "Endpoints", "endpoints")
 DEPLOYMENTS = Resource("apps", "v1", "Deployment", "deployments")
 REPLICA_SETS = Resource("apps", "v1", "ReplicaSet", "replicasets")
 HORIZONTAL_POD_AUTOSCALERS = Resource("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers")
-INGRESSES = Resource("networking.k8s.io", "v1", "Ingress", "ingresses")
 POD_DISRUPTION_BUDGETS = Resource("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets")
 #: Kept for the manifests that bring them; nothing here is forbidden to anybody.
 RBAC = tuple(
@@ -29,8 +28,6 @@ RBAC = tuple(
 )
 GATEWAY_CLASSES = Resource("gateway.networking.k8s.io", "v1", "GatewayClass", "gatewayclasses", namespaced=False)
 GATEWAYS = Resource("gateway.networking.k8s.io", "v1", "Gateway", "gateways")
-HTTP_ROUTES = Resource("gateway.networking.k8s.io", "v1", "HTTPRoute", "httproutes")
-INFERENCE_POOLS = Resource("inference.networking.k8s.io", "v1", "InferencePool", "inferencepools")
 VIRTUAL_SERVICES = Resource("networking.istio.io", "v1", "VirtualService", "virtualservices")
 DESTINATION_RULES = Resource("networking.istio.io", "v1", "DestinationRule", "destinationrules")
 

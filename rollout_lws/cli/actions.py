@@ -93,6 +93,9 @@ def _refuse_abort(rollout: Object) -> None:
         raise UsageError(
             f"rollout/{name} is {phase_of(rollout) or 'not seen by a controller yet'}: nothing is being released"
         )
+    ending = rollout["status"].get("finalising") or {}
+    if (ending.get("reason"), ending.get("task")) == ("Success", "CleanUp"):
+        raise UsageError(f"rollout/{name} is already promoted: apply the old template to go back")
 
 
 def _refuse_busy(rollout: Object) -> None:

@@ -195,7 +195,7 @@ def _next(rollout: Object) -> list[str]:
             _field("", f"rollout-lws abort {name}     # stable untouched"),
         ]
     task = (status.get("finalising") or {}).get("task")
-    if status.get("phase") == "Progressing" and task in (None, "Promote"):
+    if status.get("phase") == "Progressing" and task in (None, "Promote") and state != "HoldReleased":
         effect = "groups that are renewed go back to the old version" if task else "stable untouched"
         return [_field("Next", f"rollout-lws abort {name}     # {effect}")]
     return []

@@ -50,15 +50,16 @@ def test_get_of_a_paused_release_marks_the_step_and_names_the_next_command(world
 
 
 @pytest.mark.parametrize(
-    ("finalising", "told"),
+    ("said", "told"),
     [
         ({}, "rollout-lws abort llama     # stable untouched"),
         ({"finalising": {"reason": "Success", "task": "Promote"}}, "# groups that are renewed go back"),
         ({"finalising": {"reason": "Aborted", "task": "GoBack"}}, None),
+        ({"summary": {"state": "HoldReleased"}}, None),
     ],
 )
-def test_get_says_of_an_abort_what_it_does_now(world: World, finalising: dict[str, Any], told: str | None) -> None:
-    world.release(**LOADING, **finalising)
+def test_get_says_of_an_abort_what_it_does_now(world: World, said: dict[str, Any], told: str | None) -> None:
+    world.release(**LOADING | said)
     shown = world.run("get", "llama").stdout
     assert ("Next" in shown) == (told is not None)
     assert (told or "") in shown
@@ -119,6 +120,12 @@ def test_abort_carries_its_reason(world: World) -> None:
     assert world.run("abort", "llama", "--reason", "too slow").exit_code == 0
     asked = world.status()["requestedAction"]
     assert (asked["type"], asked["reason"]) == ("Abort", "too slow")
+
+
+def test_abort_of_a_release_that_is_promoted_already_is_refused(world: World) -> None:
+    world.release(**LOADING, finalising={"reason": "Success", "task": "CleanUp"})
+    assert "already promoted: apply the old template" in str(world.run("abort", "llama").exception)
+    assert "requestedAction" not in world.status()
 
 
 def test_abort_of_an_aborted_release_is_done_already(world: World) -> None:

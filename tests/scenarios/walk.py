@@ -296,7 +296,9 @@ class Walk:
             assert world.now.timestamp() < deadline, f"{version} does not come to run:\n{world.describe()}"
             stalled = world.condition("Stalled")
             with self.judge.user():
-                if world.state == "AwaitingApproval" or stalled.get("reason") == "ApprovalTimeout":
+                if world.status.get("paused"):
+                    world.request("Resume")
+                elif world.state == "AwaitingApproval" or stalled.get("reason") == "ApprovalTimeout":
                     world.approve()
                 elif stalled.get("status") == "True" and stalled["reason"] in _RETRIED:
                     world.request("Retry")

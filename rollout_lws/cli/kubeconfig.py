@@ -87,7 +87,7 @@ def _merge(files: list[Path]) -> dict[str, Any]:
     for file in files:
         try:
             content = yaml.load(file.read_text(), _LOADER) or {}
-        except (OSError, yaml.YAMLError) as error:
+        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
             raise UsageError(f"kubeconfig {file} cannot be read: {' '.join(str(error).split())}") from error
         if not isinstance(content, dict):
             raise UsageError(f"{file} is no kubeconfig: give the right --kubeconfig")
@@ -187,7 +187,8 @@ def _tls(cluster: Mapping[str, Any], user: Mapping[str, Any]) -> ssl.SSLContext:
 def _service_account(environment: Mapping[str, str]) -> Access:
     host, port = environment.get("KUBERNETES_SERVICE_HOST"), environment.get("KUBERNETES_SERVICE_PORT", "443")
     if not host or not (_SERVICE_ACCOUNT / "token").is_file():
-        raise UsageError("no kubeconfig found: give --kubeconfig, or set KUBECONFIG")
+        looked = environment.get("KUBECONFIG") or "~/.kube/config"
+        raise UsageError(f"no kubeconfig found at {looked}: give --kubeconfig, or set KUBECONFIG")
     tls = ssl.create_default_context(cafile=str(_SERVICE_ACCOUNT / "ca.crt"))
     headers = {"Authorization": f"Bearer {(_SERVICE_ACCOUNT / 'token').read_text().strip()}"}
     address = f"[{host}]" if ":" in host else host

@@ -69,3 +69,15 @@ def test_a_file_that_is_no_kubeconfig_is_named(tmp_path: Path) -> None:
     (tmp_path / "config").write_text("- a\n")
     with pytest.raises(UsageError, match="config is no kubeconfig"):
         kubeconfig.load(str(tmp_path / "config"), None)
+
+
+def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
+    (tmp_path / "config").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(UsageError, match="config cannot be read"):
+        kubeconfig.load(str(tmp_path / "config"), None)
+
+
+@pytest.mark.parametrize(("given", "named"), [({"KUBECONFIG": "/nowhere"}, "/nowhere"), ({}, "~/.kube/config")])
+def test_where_a_kubeconfig_was_looked_for_is_told(tmp_path: Path, given: dict[str, str], named: str) -> None:
+    with pytest.raises(UsageError, match=f"no kubeconfig found at {named}"):
+        kubeconfig.load(None, None, {"HOME": str(tmp_path), **given})

@@ -122,13 +122,13 @@ class Judge:
         if after >= min(before, HOLD):
             return
         task = self._task()
-        if task == ("Success", "Promote"):
+        by_hand = (lws["metadata"].get("annotations") or {}).get(KEYS.release_hold) == "true"
+        if task == ("Success", "Promote") and not by_hand:
             assert before >= HOLD, f"a second window is opened inside the first: {write}"
             self._window(lws, after, write)
             return
         rollout = self._rollout()
         leaving = bool(rollout["spec"].get("disabled")) or "deletionTimestamp" in rollout["metadata"]
-        by_hand = (lws["metadata"].get("annotations") or {}).get(KEYS.release_hold) == "true"
         assert leaving or by_hand, f"the hold is opened at {task}: {write}"
         if leaving and not by_hand:
             stable = self._stable(rollout)

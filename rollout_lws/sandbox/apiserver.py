@@ -15,6 +15,7 @@ from rollout_lws.objects.resources import NAMESPACES, Resource
 from rollout_lws.sandbox import (
     crds,
     deletion,
+    gateway_api,
     kinds,
     metadata,
     ownership,
@@ -54,7 +55,7 @@ class ApiServer:
     def __init__(
         self,
         clock: Callable[[], float],
-        resources: Iterable[Served] = BUILTINS,
+        resources: Iterable[Served] = (*BUILTINS, *gateway_api.SERVED),
         *,
         seed: int | None = None,
         history: int = 5000,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rollout_lws.objects import resources as known
-from rollout_lws.objects.resources import HTTP_ROUTES, INFERENCE_POOLS, INGRESSES, Resource
+from rollout_lws.objects.resources import INGRESSES, Resource
 
 if TYPE_CHECKING:
     from rollout_lws.sandbox.schema import Schema
@@ -179,9 +179,6 @@ BUILTINS: tuple[Served, ...] = (
     _serve(INGRESSES, "ing", generation=True),
     _serve(POD_DISRUPTION_BUDGETS, "pdb", generation=True),
     _serve(GATEWAY_CLASSES, "gc", generation=True),
-    _serve(GATEWAYS, "gtw", generation=True),
-    _serve(HTTP_ROUTES, generation=True),
-    _serve(INFERENCE_POOLS, "infpool", generation=True),
     _serve(VIRTUAL_SERVICES, "vs", generation=True),
     _serve(DESTINATION_RULES, "dr", generation=True),
 )

@@ -143,6 +143,31 @@ def _autoscaler(autoscaler: Object, now: float) -> list[Any]:
     ]
 
 
+def _ingress(ingress: Object, now: float) -> list[Any]:
+    spec = ingress.get("spec") or {}
+    hosts = dict.fromkeys(rule.get("host") or "*" for rule in spec.get("rules") or ())
+    addresses = ((ingress.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ()
+    return [
+        spec.get("ingressClassName") or "<none>",
+        ",".join(hosts) or "*",
+        ",".join(entry.get("ip") or entry.get("hostname") or "" for entry in addresses),
+        "80, 443" if spec.get("tls") else "80",
+        age(ingress["metadata"].get("creationTimestamp"), now),
+    ]
+
+
+def _endpoint_slice(endpoints: Object, now: float) -> list[Any]:
+    ports = ",".join(str(port.get("port", "*")) for port in endpoints.get("ports") or ())
+    addresses = [address for entry in endpoints.get("endpoints") or () for address in entry.get("addresses") or ()]
+    more = f" + {len(addresses) - 3} more..." if len(addresses) > 3 else ""
+    return [
+        endpoints.get("addressType", ""),
+        ports or "<unset>",
+        (",".join(addresses[:3]) or "<unset>") + more,
+        age(endpoints["metadata"].get("creationTimestamp"), now),
+    ]
+
+
 def _plain(obj: Object, now: float) -> list[Any]:
     return [age(obj["metadata"].get("creationTimestamp"), now)]
 
@@ -163,6 +188,8 @@ _BUILT_IN: dict[Resource, tuple[tuple[Column, ...], Cells]] = {
     known.NAMESPACES: (_columns("Status", "Age"), _namespace),
     known.CONTROLLER_REVISIONS: (_columns("Controller", "Revision", "Age"), _revision),
     known.PERSISTENT_VOLUME_CLAIMS: (_columns("Status", "Volume", "Capacity", "Age"), _claim),
+    known.INGRESSES: (_columns("Class", "Hosts", "Address", "Ports", "Age"), _ingress),
+    known.ENDPOINT_SLICES: (_columns("AddressType", "Ports", "Endpoints", "Age"), _endpoint_slice),
     catalogue.HORIZONTAL_POD_AUTOSCALERS: (_columns("Reference", "MinPods", "MaxPods", "Replicas", "Age"), _autoscaler),
 }
 _OTHERS = (_columns("Age"), _plain)

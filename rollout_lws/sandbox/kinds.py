@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rollout_lws.objects.resources import CONTROLLER_REVISIONS, PODS, SERVICES, STATEFUL_SETS
-from rollout_lws.sandbox import crds, defaults, metadata, refusals
+from rollout_lws.objects.resources import CONTROLLER_REVISIONS, INGRESSES, PODS, SERVICES, STATEFUL_SETS
+from rollout_lws.sandbox import crds, defaults, ingress, metadata, refusals
 from rollout_lws.sandbox.catalogue import Served
 
 Object = dict[str, Any]
@@ -75,6 +75,8 @@ def check(served: Served, obj: Object, old: Object | None) -> None:
         found += crds.violations(obj)
     elif old is not None and obj.get("spec") is not old.get("spec"):
         found += _immutable(served, obj, old)
+    if served.resource == INGRESSES and (old is None or obj.get("spec") is not old.get("spec")):
+        found += ingress.violations(obj)
     if old is not None and served.resource == CONTROLLER_REVISIONS and obj.get("data") != old.get("data"):
         found.append("data: Invalid value: field is immutable")
     if found:

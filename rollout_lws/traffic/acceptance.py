@@ -1,0 +1,87 @@
+"""Whether the gateways that serve an object took up what was written: a route that no gateway accepts moves no request.
+
+An HTTPRoute and an InferencePool tell it alike, in status.parents. Gateways that were broken before a release must not
+hold it up, so those that accepted are noted before the first write, and only they are asked later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from rollout_lws.objects.meta import Struct
+from rollout_lws.traffic.split import Object
+
+#: Condition → the status in which it says that requests are routed as written.
+_WANTED = {"Accepted": "True", "ResolvedRefs": "True", "PartiallyInvalid": "False"}
+
+
+class Parent(Struct, frozen=True):
+    """What an object is attached to: mostly a Gateway, or one listener (``section``) or port of it."""
+
+    name: str
+    namespace: str = ""
+    section: str = ""
+    port: int = 0
+    kind: str = "Gateway"
+    group: str = "gateway.networking.k8s.io"
+
+    def __str__(self) -> str:
+        section = f" (section {self.section})" if self.section else ""
+        port = f" (port {self.port})" if self.port else ""
+        return f"{self.kind} {self.namespace}/{self.name}{section}{port}"
+
+
+def parent(reference: Mapping[str, Any], namespace: str) -> Parent:
+    """The parent that a parentRef names; ``namespace`` is the referring object's."""
+    return Parent(
+        name=str(reference.get("name", "")),
+        namespace=str(reference.get("namespace") or namespace),
+        section=str(reference.get("sectionName") or ""),
+        port=int(reference.get("port") or 0),
+        kind=str(reference.get("kind") or "Gateway"),
+        group=str(reference.get("group", "gateway.networking.k8s.io")),
+    )
+
+
+def accepting(live: Object, required: Iterable[str]) -> tuple[Parent, ...]:
+    """Parents in status that accept the object, though perhaps an older generation of it: the newest may have been
+    written by somebody else just now. One that names no generation could never be waited for, and does not count.
+    """
+    required = tuple(required)
+    found = {at for at, status in _statuses(live) if not _complaint(status, required, generation=1)}
+    return tuple(sorted(found, key=str))
+
+
+def complaint(live: Object, at: Parent, required: Iterable[str]) -> str:
+    """Why this parent does not accept the live generation: "" when it does. ``required`` conditions must be there."""
+    generation = int(live["metadata"].get("generation") or 0)
+    required = tuple(required)
+    said = [_complaint(status, required, generation) for where, status in _statuses(live) if where == at]
+    if not said:
+        return f"{at} says nothing about it"
+    # More than one controller may answer for a parent; one that routes is enough.
+    return "" if "" in said else f"{at}: {said[0]}"
+
+
+def _statuses(live: Object) -> list[tuple[Parent, Mapping[str, Any]]]:
+    namespace = str(live["metadata"].get("namespace", ""))
+    parents = (live.get("status") or {}).get("parents") or ()
+    return [(parent(status.get("parentRef") or {}, namespace), status) for status in parents]
+
+
+def _complaint(status: Mapping[str, Any], required: tuple[str, ...], generation: int) -> str:
+    conditions = {condition.get("type"): condition for condition in status.get("conditions") or ()}
+    for kind, wanted in _WANTED.items():
+        condition = conditions.get(kind)
+        if condition is None:
+            if kind in required:
+                return f"{kind} is not reported yet"
+            continue
+        observed = int(condition.get("observedGeneration") or 0)
+        if condition.get("status") != wanted:
+            reason = ": ".join(filter(None, (condition.get("reason"), condition.get("message"))))
+            return f"{kind} is {condition.get('status')}" + (f" ({reason})" if reason else "")
+        if kind in required and observed < generation:
+            return f"{kind} is reported for generation {observed}, not yet for {generation}"
+    return ""

@@ -1,0 +1,74 @@
+"""What a Rollout borrowed from a Service, pool or route, kept on that very object so that it outlives everybody.
+
+Several Rollouts may share one route, so the annotation is a JSON object of one mark by Rollout UID. It is written in
+the same write as the first edit and goes with the last restored member.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias, TypeVar
+
+import msgspec
+
+from rollout_lws.api.resources import Keys
+from rollout_lws.objects.meta import Struct
+from rollout_lws.traffic.split import Object
+
+#: One Rollout's mark as plain JSON: what was there, what was written, and whatever else restoring takes.
+Mark: TypeAlias = Mapping[str, Any]
+
+_Form = TypeVar("_Form")
+
+
+def read(live: Object, by: str, keys: Keys) -> Mark | None:
+    """The mark of the Rollout with UID ``by``; None without one, or with one that nobody can read."""
+    return _all(live, keys).get(by)
+
+
+def read_as(form: type[_Form], live: Object, by: str, keys: Keys) -> _Form | None:
+    """The mark decoded; None also when it does not have that form."""
+    mark = read(live, by, keys)
+    try:
+        return None if mark is None else msgspec.convert(mark, form)
+    except msgspec.ValidationError:
+        return None
+
+
+def put(live: Object, by: str, keys: Keys, mark: Mark | Struct) -> Object:
+    """The object with this mark; marks of other Rollouts stay. The same marks always give the same text."""
+    return _with(live, keys, {**_all(live, keys), by: mark})
+
+
+def without(live: Object, by: str, keys: Keys) -> Object:
+    """The object without this mark. The annotation goes with its last mark, and with it an emptied map."""
+    if keys.original not in _annotations(live):
+        return live
+    return _with(live, keys, {uid: mark for uid, mark in _all(live, keys).items() if uid != by})
+
+
+def others(live: Object, by: str, keys: Keys) -> tuple[str, ...]:
+    """UIDs of other Rollouts that borrowed something here, sorted."""
+    return tuple(sorted(uid for uid in _all(live, keys) if uid != by))
+
+
+def _annotations(live: Object) -> Mapping[str, str]:
+    return (live.get("metadata") or {}).get("annotations") or {}
+
+
+def _all(live: Object, keys: Keys) -> dict[str, Mark]:
+    try:
+        marks = msgspec.json.decode(_annotations(live).get(keys.original) or "{}")
+    except (msgspec.DecodeError, TypeError):
+        return {}
+    return {uid: mark for uid, mark in marks.items() if isinstance(mark, dict)} if isinstance(marks, dict) else {}
+
+
+def _with(live: Object, keys: Keys, marks: Mapping[str, Mark | Struct]) -> Object:
+    annotations = {key: value for key, value in _annotations(live).items() if key != keys.original}
+    if marks:
+        annotations[keys.original] = msgspec.json.encode(marks, order="sorted").decode()
+    metadata = {key: value for key, value in (live.get("metadata") or {}).items() if key != "annotations"}
+    if annotations:
+        metadata["annotations"] = annotations
+    return {**live, "metadata": metadata}

@@ -1,0 +1,134 @@
+"""Services of the two versions: the user's own pinned to one of them, and its copy for the other.
+
+Routers send requests to Services, so what a Service selects decides which version serves. The user's Service keeps its
+addresses and goes on serving whoever knows it; the copy lives as long as the release.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rollout_lws.api.resources import Keys
+from rollout_lws.objects.resources import SERVICES
+from rollout_lws.traffic import marks, selectors
+from rollout_lws.traffic.selectors import Changes, matched
+from rollout_lws.traffic.selectors import selector_changes as selector_changes
+from rollout_lws.traffic.split import Object
+from rollout_lws.workload.copies import copied_marks, copy_name
+
+#: Longest name of a Service.
+NAME_BUDGET = 63
+_SELECTOR = ("spec", "selector")
+
+#: Members of spec that are an address, or make sense only with one that is reached from outside the cluster.
+_NOT_COPIED = frozenset(
+    {
+        "allocateLoadBalancerNodePorts",
+        "clusterIP",
+        "clusterIPs",
+        "externalIPs",
+        "externalName",
+        "externalTrafficPolicy",
+        "healthCheckNodePort",
+        "loadBalancerClass",
+        "loadBalancerIP",
+        "loadBalancerSourceRanges",
+        "type",
+    }
+)
+#: Annotations that claim a name or address outside, or report one.
+_ANNOTATIONS_NOT_COPIED = re.compile(r"^(external-dns\.alpha\.kubernetes\.io/|cloud\.google\.com/neg-status$)")
+
+
+def pin(live: Object, by: str, keys: Keys, changes: Changes) -> Object:
+    """The Service with these selector keys set (None: removed), the user's own remembered under our mark."""
+    return selectors.pin(live, _SELECTOR, by, keys, changes)
+
+
+def unpinned(live: Object, by: str, keys: Keys) -> Object:
+    """The user's own Service: our keys as they were, unless somebody has changed them since; without our mark."""
+    return selectors.unpinned(live, _SELECTOR, by, keys)
+
+
+def drifted(live: Object, by: str, keys: Keys) -> tuple[str, ...]:
+    """Selector keys that somebody changed over ours."""
+    return selectors.drifted(live, _SELECTOR, by, keys)
+
+
+def selects(service: Object, labels: Mapping[str, str]) -> bool:
+    """Whether the Service selects a pod with these labels."""
+    return matched(selectors.selector(service, _SELECTOR), labels)
+
+
+def canary_service_name(service: str) -> str:
+    """``<service>-canary``, shortened with a hash where that is too long for a Service."""
+    return copy_name(service, NAME_BUDGET)
+
+
+def canary_service(
+    stable: Object, by: str, keys: Keys, *, name: str, changes: Changes, owner: Mapping[str, Any]
+) -> Object:
+    """The manifest of a copy of the user's own Service with these selector changes, for the other version.
+
+    It takes nothing that is there once: no address, no port of a node, no load balancer. Address families are kept,
+    a headless Service stays headless.
+    """
+    users = unpinned(stable, by, keys)
+    metadata, spec = users["metadata"], users["spec"]
+    copy: dict[str, Any] = {member: value for member, value in spec.items() if member not in _NOT_COPIED}
+    copy["type"] = "ClusterIP"
+    if spec.get("clusterIP") == "None":
+        copy["clusterIP"] = "None"
+    copy["ports"] = [
+        {member: value for member, value in port.items() if member != "nodePort"} for port in spec.get("ports") or ()
+    ]
+    annotations = copied_marks(metadata.get("annotations") or {}, keys)
+    selected = {**selectors.selector(users, _SELECTOR), **changes}
+    copy["selector"] = {key: value for key, value in selected.items() if value is not None}
+    return {
+        "apiVersion": SERVICES.api_version,
+        "kind": SERVICES.kind,
+        "metadata": {
+            "name": name,
+            "namespace": metadata.get("namespace", ""),
+            "labels": copied_marks(metadata.get("labels") or {}, keys),
+            "annotations": {key: value for key, value in annotations.items() if not _ANNOTATIONS_NOT_COPIED.match(key)},
+            "ownerReferences": [dict(owner)],
+        },
+        "spec": copy,
+    }
+
+
+def service_problem(
+    service: Object,
+    by: str,
+    keys: Keys,
+    *,
+    workload: str,
+    canary: str,
+    leaders: Mapping[str, Sequence[Mapping[str, str]]],
+) -> str:
+    """Why no release of the LeaderWorkerSet ``workload`` can use this Service, as a sentence that says what to do; ""
+    when it can.
+
+    ``canary`` is the name of its canary; ``leaders`` are label sets of leader pods by their LeaderWorkerSet's name.
+    """
+    name = service["metadata"]["name"]
+    what = f"Service {name}"
+    if name == workload:
+        return (
+            f"{what} is the one that LeaderWorkerSet {workload} makes for its pods to find each other;"
+            " make another Service for requests and name that in trafficRoutings"
+        )
+    if (service.get("spec") or {}).get("type") == "ExternalName":
+        return f"{what} is of type ExternalName and selects no pods; name one of type ClusterIP in trafficRoutings"
+    return selectors.selector_problem(
+        selectors.selector(unpinned(service, by, keys), _SELECTOR),
+        what=what,
+        workload=workload,
+        canary=canary,
+        leaders=leaders,
+        borrowers=marks.others(service, by, keys),
+    )

@@ -1,0 +1,34 @@
+"""The arithmetic of shares: integer weights that split some backends of a rule and leave the others their part.
+
+Gateway API weights are integers from 0 to 1,000,000 and only their ratio counts, so percentages of a user's own
+weights are written in a finer scale where whole numbers would not do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+#: Largest weight that the Gateway API allows.
+MOST = 1_000_000
+
+
+def shared(weights: Sequence[int], percents: Mapping[int, int]) -> list[tuple[int, int]]:
+    """(kept, given) of each weight: backend i gives ``percents[i]`` percent of its own share away, others keep all.
+
+    Ratios are exact while some scale of at most 100 makes them so within the limits; beyond, each is off by less than
+    one in a million of the largest. A weight of 0 stays 0; a backend gives away everything only when asked for 100.
+    """
+    if all(weights[index] * percent % 100 == 0 for index, percent in percents.items()):
+        scaled = list(weights)
+    elif max(weights) * 100 <= MOST:
+        scaled = [weight * 100 for weight in weights]
+    else:
+        scaled = [round(weight * MOST / max(weights)) for weight in weights]
+    return [_parted(weight, percents.get(index, 0)) for index, weight in enumerate(scaled)]
+
+
+def _parted(weight: int, percent: int) -> tuple[int, int]:
+    given = round(weight * percent / 100)
+    if 0 < percent < 100 and weight > 0:
+        given = min(max(given, 1), weight - 1)
+    return weight - given, given

@@ -1,0 +1,36 @@
+"""What the canary's copy of a user's object is called, and which of the object's labels and annotations it carries:
+one definition for the LeaderWorkerSet, its Services and its routes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from rollout_lws.api.resources import Keys
+from rollout_lws.workload.template import short_hash
+
+_SUFFIX = "-canary"
+
+#: Marks of other tools on the original that would make them treat the copy as theirs.
+_NOT_COPIED = re.compile(
+    r"^(kubectl\.kubernetes\.io/last-applied-configuration$"
+    r"|argocd\.argoproj\.io/|(kustomize|helm)\.toolkit\.fluxcd\.io/|meta\.helm\.sh/|helm\.sh/"
+    r"|app\.kubernetes\.io/(managed-by|instance)$|config\.(kubernetes|k8s)\.io/|rollouts\.kruise\.io/"
+    r"|kueue\.x-k8s\.io/(?!queue-name$|priority-class$))"
+)
+
+
+def copy_name(name: str, budget: int) -> str:
+    """``<name>-canary``, cut and hashed when it would have more than ``budget`` characters. Deterministic, so that a
+    retried create finds its own object.
+    """
+    if len(name) + len(_SUFFIX) <= budget:
+        return name + _SUFFIX
+    digest = short_hash(name)
+    return f"{name[: budget - len(_SUFFIX) - len(digest) - 1].rstrip('-.')}-{digest}{_SUFFIX}"
+
+
+def copied_marks(marks: Mapping[str, str], keys: Keys) -> dict[str, str]:
+    """Labels or annotations as the copy carries them: neither ours nor those of deployment tools."""
+    return {key: value for key, value in marks.items() if not (keys.owns(key) or _NOT_COPIED.match(key))}

@@ -1,0 +1,51 @@
+"""Services, pools, routes and Ingresses as an API server would answer them, made of plain values."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from rollout_lws.api.resources import keys
+from rollout_lws.objects.resources import LWS_NAME, LWS_WORKER_INDEX
+from rollout_lws.traffic.split import Object
+
+KEYS = keys()
+A, B = "uid-a", "uid-b"
+OWNER = {"apiVersion": "rollouts.kruise.io/v1beta1", "kind": "Rollout", "name": "llama", "uid": A}
+
+
+def canonical(value: Any) -> str:
+    """Two objects with the same text are the same to an API server: it keeps no empty labels or annotations."""
+    kept = copy.deepcopy(value)
+    for member in ("labels", "annotations"):
+        if not kept.get("metadata", {}).get(member):
+            kept.get("metadata", {}).pop(member, None)
+    return json.dumps(kept, sort_keys=True)
+
+
+def service(name: str = "llama-api", selector: Mapping[str, str] | None = None, **spec: Any) -> dict[str, Any]:
+    selected = {"app": "llama"} if selector is None else dict(selector)
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": name, "namespace": "prod", "labels": {"team": "ml"}, "annotations": {"note": "x"}},
+        "spec": {"ports": [{"port": 8000, "targetPort": 8000}], "selector": selected, "type": "ClusterIP", **spec},
+    }
+
+
+def leader(workload: str, **labels: str) -> dict[str, str]:
+    return {LWS_NAME: workload, LWS_WORKER_INDEX: "0", "app": "llama", **labels}
+
+
+def condition(kind: str, status: str = "True", generation: int = 1, **more: str) -> dict[str, Any]:
+    return {"type": kind, "status": status, "observedGeneration": generation, **more}
+
+
+def parent_status(reference: Mapping[str, Any], *conditions: Mapping[str, Any]) -> dict[str, Any]:
+    return {"parentRef": dict(reference), "controllerName": "example.com/gateway", "conditions": list(conditions)}
+
+
+def meta_of(live: Object) -> dict[str, Any]:
+    return dict(live["metadata"])

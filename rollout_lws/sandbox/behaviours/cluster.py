@@ -10,6 +10,7 @@ from rollout_lws.sandbox.behaviours import lws_admission, lws_pod_admission, nod
 from rollout_lws.sandbox.behaviours.endpoint_slices import EndpointSlices
 from rollout_lws.sandbox.behaviours.faults import Timing
 from rollout_lws.sandbox.behaviours.garbage_collector import GarbageCollector
+from rollout_lws.sandbox.behaviours.gateway import Gateways
 from rollout_lws.sandbox.behaviours.kubelet import Kubelet
 from rollout_lws.sandbox.behaviours.lws import LeaderWorkerSets
 from rollout_lws.sandbox.behaviours.lws_pods import GroupPods
@@ -21,12 +22,15 @@ from rollout_lws.sandbox.behaviours.volumes import VolumeBinder
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """``nodes`` with ``gpus_per_node`` accelerators each, the pods' ``timing``, and the StatefulSet controller."""
+    """``nodes`` with ``gpus_per_node`` accelerators each, the pods' ``timing``, the StatefulSet controller, and after
+    how many seconds Gateways tell that they accepted a route.
+    """
 
     nodes: int = 8
     gpus_per_node: int = 8
     timing: Timing = field(default_factory=Timing)
     stateful_sets: Variant = "legacy"
+    gateway_lag: float = 0.2
 
 
 class Cluster:
@@ -48,6 +52,7 @@ class Cluster:
                 LeaderWorkerSets(),
                 GroupPods(),
                 EndpointSlices(),
+                Gateways(self.options.gateway_lag),
                 VolumeBinder(),
             ),
         )

@@ -6,6 +6,7 @@ Help and completion must be instant, so nothing but click is imported here; a co
 from __future__ import annotations
 
 import importlib
+import os
 import signal
 import sys
 from dataclasses import dataclass
@@ -79,14 +80,15 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         code = _run()
+        sys.stdout.flush()
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
         sys.exit(130)
     except BrokenPipeError:
-        # Whoever read our output has gone; closing stderr keeps the interpreter from complaining about it at exit.
-        sys.stderr.close()
+        # Whoever read our output has gone; what is still buffered for them must not fail at the interpreter's exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
     except RolloutLwsError as error:
         click.echo(f"rollout-lws: {error}", err=True)

@@ -231,10 +231,9 @@ def test_a_sandbox_renews_its_own_kubeconfig_and_nobody_elses(world: World, tmp_
     assert "prod.example.com" in theirs.read_text()
 
 
-@pytest.mark.parametrize("command", [("demo", "--fast"), ("crds",)])
-def test_a_reader_who_goes_away_gets_no_traceback(command: tuple[str, ...]) -> None:
+def test_a_reader_who_goes_away_in_mid_release_gets_no_traceback() -> None:
     main = [sys.executable, "-c", "from rollout_lws.cli.main import main; main()"]
-    with subprocess.Popen([*main, *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as told:
+    with subprocess.Popen([*main, "demo", "--fast"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as told:
         assert told.stdout is not None and told.stderr is not None
         told.stdout.read(1)
         told.stdout.close()

@@ -17,7 +17,14 @@ from rollout_lws.objects.resources import (
     PODS,
 )
 from rollout_lws.rollout.reasons import EventReason, Reason
-from tests.scenarios import test_reasons_back, test_refusals, test_refused_versions, test_refused_writes, told
+from tests.scenarios import (
+    test_mending,
+    test_reasons_back,
+    test_refusals,
+    test_refused_versions,
+    test_refused_writes,
+    told,
+)
 from tests.scenarios.stories import CANARY, STEPS, assert_clean, at_rest, mid_promotion, waiting_for_approval
 from tests.scenarios.told import assert_stalled, tells
 from tests.scenarios.world import NAME, NAMESPACE, World
@@ -276,7 +283,7 @@ async def test_a_group_that_is_rebuilt_again_and_again_is_named(world: World) ->
 
 
 def test_every_file_of_stories_is_counted() -> None:
-    others = (test_reasons_back, test_refusals, test_refused_versions, test_refused_writes)
+    others = (test_mending, test_reasons_back, test_refusals, test_refused_versions, test_refused_writes)
     assert {each.__name__ for each in others} < told.FILES
 
 

@@ -49,3 +49,40 @@ def parent_status(reference: Mapping[str, Any], *conditions: Mapping[str, Any]) 
 
 def meta_of(live: Object) -> dict[str, Any]:
     return dict(live["metadata"])
+
+
+def stable_ref(name: str = "llama-api", **more: Any) -> dict[str, Any]:
+    return {"name": name, "port": 8000, **more}
+
+
+def rule(*refs: Mapping[str, Any], path: str = "/v1", **more: Any) -> dict[str, Any]:
+    return {"matches": [{"path": {"type": "PathPrefix", "value": path}}], "backendRefs": list(refs), **more}
+
+
+GATEWAY = {"name": "inference", "namespace": "infra"}
+
+
+def http_route(*rules: Mapping[str, Any], parents: Any = (GATEWAY,), generation: int = 1) -> dict[str, Any]:
+    accepted = [condition("Accepted", generation=generation), condition("ResolvedRefs", generation=generation)]
+    return {
+        "apiVersion": "gateway.networking.k8s.io/v1",
+        "kind": "HTTPRoute",
+        "metadata": {"name": "llama", "namespace": "prod", "generation": generation},
+        "spec": {"parentRefs": list(parents), "rules": [dict(each) for each in rules]},
+        "status": {"parents": [parent_status(each, *accepted) for each in parents]},
+    }
+
+
+def defaulted(route: Object) -> dict[str, Any]:
+    """The route as an API server answers it: with the defaults of the Gateway API's schema."""
+    made = copy.deepcopy(dict(route))
+    for each in made["spec"]["rules"]:
+        each["matches"] = each.get("matches") or [{}]
+        for match in each["matches"]:
+            match["path"] = {"type": "PathPrefix", "value": "/"} | match.get("path", {})
+            for condition_ in (*match.get("headers", ()), *match.get("queryParams", ())):
+                condition_.setdefault("type", "Exact")
+        for ref in each.get("backendRefs", ()):
+            for member, value in (("group", ""), ("kind", "Service"), ("weight", 1)):
+                ref.setdefault(member, value)
+    return made

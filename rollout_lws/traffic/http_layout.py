@@ -1,0 +1,231 @@
+"""An HTTPRoute taken apart into what the user wants and what Rollouts added to it, and put together again.
+
+Several Rollouts may share a route, even a rule. Weights of one rule only mean something together, so they are worked
+out for all of them at once from the user's own: the result does not depend on who wrote first, and who leaves first
+takes nothing with it that others need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import msgspec
+
+from rollout_lws.traffic.http_rules import matches_digest
+from rollout_lws.traffic.route_marks import (
+    RouteMark,
+    RuleMark,
+    appended,
+    paired,
+    references,
+    refers,
+    texts,
+    weight_of,
+    weights,
+)
+from rollout_lws.traffic.split import Backend, Object
+from rollout_lws.traffic.weights import shared
+
+#: Index of a backendRef of the stable version → the reference beside it that names the new one.
+Twins: TypeAlias = Mapping[int, Object]
+
+
+@dataclass(frozen=True, slots=True)
+class UsersRule:
+    """A rule of the user's: its own backendRefs, the weights the user wants for them (None: not stated), and by UID
+    what Rollouts put beside them and noted of it.
+    """
+
+    live: Object
+    refs: tuple[Object, ...]
+    weights: tuple[int | None, ...]
+    twins: Mapping[str, Twins]
+    marks: Mapping[str, RuleMark]
+
+    def stable(self, backend: Backend, namespace: str) -> list[int]:
+        """Indices of the references to this backend."""
+        return [index for index, ref in enumerate(self.refs) if refers(ref, backend, namespace)]
+
+    def weight(self, index: int) -> int:
+        """The weight in effect that the user wants."""
+        weight = self.weights[index]
+        return 1 if weight is None else weight
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The user's rules in order, and by UID the rules that Rollouts appended."""
+
+    rules: tuple[UsersRule, ...]
+    added: Mapping[str, tuple[Object, ...]]
+
+
+def taken_apart(live: Object, marks: Mapping[str, RouteMark]) -> Layout:
+    """The route as these marks explain it."""
+    namespace = namespace_of(live)
+    rules = rules_of(live)
+    added: dict[str, tuple[Object, ...]] = {}
+    for uid, mark in sorted(marks.items()):
+        ours = appended(rules, mark, namespace)
+        added[uid] = tuple(rules[index] for index in ours)
+        rules = [rule for index, rule in enumerate(rules) if index not in ours]
+    notes = {uid: paired(mark.rules, rules, namespace) for uid, mark in marks.items()}
+    return Layout(
+        tuple(
+            _users(rule, marks, {uid: found[index] for uid, found in notes.items() if index in found}, namespace)
+            for index, rule in enumerate(rules)
+        ),
+        added,
+    )
+
+
+def put_together(
+    live: Object, layout: Layout, marks: Mapping[str, RouteMark], twins: Sequence[Mapping[str, Twins]]
+) -> tuple[Object, dict[str, RouteMark]]:
+    """The route in which each of these Rollouts has its part, and their marks as they are then.
+
+    ``twins`` has for each of the user's rules by UID the references to put beside the stable ones; a Rollout's weight
+    comes from its mark. Appended rules follow all of the user's, in the order of UIDs.
+    """
+    namespace = namespace_of(live)
+    notes: dict[str, list[RuleMark]] = {uid: [] for uid in marks}
+    rules = []
+    for rule, parts in zip(layout.rules, twins, strict=True):
+        body, found = _written(rule, marks, parts, namespace)
+        rules.append(body)
+        for uid, note in found.items():
+            notes[uid].append(note)
+    rules += [rule for uid in sorted(marks) for rule in layout.added.get(uid, ())]
+    spec = {member: value for member, value in live["spec"].items() if member != "rules"}
+    if rules or "rules" in live["spec"]:
+        spec["rules"] = rules
+    return {**live, "spec": spec}, {
+        uid: msgspec.structs.replace(mark, rules=tuple(notes[uid])) for uid, mark in marks.items()
+    }
+
+
+def namespace_of(live: Object) -> str:
+    return str(live["metadata"].get("namespace", ""))
+
+
+def rules_of(live: Object) -> list[Object]:
+    return list(live["spec"].get("rules") or ())
+
+
+def _users(rule: Object, marks: Mapping[str, RouteMark], notes: Mapping[str, RuleMark], namespace: str) -> UsersRule:
+    live = references(rule)
+    theirs: dict[str, list[Object]] = {}
+    refs = live
+    for uid, mark in marks.items():
+        if uid in notes or any(refers(ref, mark.stable, namespace) for ref in live):
+            theirs[uid] = [ref for ref in refs if refers(ref, mark.canary, namespace)]
+            refs = [ref for ref in refs if not refers(ref, mark.canary, namespace)]
+    if live and not refs:
+        # Somebody deleted the stable reference and left ours: without either, requests would find nobody.
+        refs = [_renamed(ref, marks[uid].stable) for uid, found in theirs.items() for ref in found]
+        theirs = {}
+    twins = {uid: _beside(refs, found, marks[uid].stable, namespace) for uid, found in theirs.items()}
+    return UsersRule(
+        live=rule,
+        refs=tuple(refs),
+        weights=_users_weights(rule, refs, twins, notes.values(), namespace),
+        twins={uid: found for uid, found in twins.items() if found},
+        marks=notes,
+    )
+
+
+def _beside(refs: Sequence[Object], twins: Sequence[Object], stable: Backend, namespace: str) -> Twins:
+    left = list(twins)
+    found: dict[int, Object] = {}
+    for index, ref in enumerate(refs):
+        if refers(ref, stable, namespace):
+            twin = next((each for each in left if each.get("port") == ref.get("port")), None)
+            if twin is not None:
+                found[index] = twin
+                left.remove(twin)
+    return found
+
+
+def _users_weights(
+    rule: Object,
+    refs: Sequence[Object],
+    twins: Mapping[str, Twins],
+    notes: Iterable[RuleMark],
+    namespace: str,
+) -> tuple[int | None, ...]:
+    """What the user wants: the originals while all stands as written; else what stands there, since somebody who saw
+    our weights and set another one beside them meant it in their scale.
+    """
+    live = weights(rule, namespace)
+    stated = tuple(ref.get("weight") for ref in refs)
+    original: dict[str, int | None] = {}
+    written: dict[str, int] = {}
+    for note in notes:
+        original |= note.original
+        written |= note.written
+    keys = texts(refs, namespace)
+    if not written:
+        return stated
+    if all(key in original and live.get(key) == written.get(key) for key in keys):
+        return tuple(original[key] for key in keys)
+    if not any(key in live for key in written.keys() - original.keys()):
+        return stated
+    given = {index: weight_of(twin) for found in twins.values() for index, twin in found.items()}
+    mixed: list[int | None] = []
+    for index, (key, weight) in enumerate(zip(keys, stated, strict=True)):
+        if key not in original or live.get(key) != written.get(key):
+            mixed.append(weight)
+            continue
+        whole = written[key] + given.get(index, 0)
+        before = original[key]
+        mixed.append(before if whole == (1 if before is None else before) else whole)
+    return tuple(mixed)
+
+
+def _written(
+    rule: UsersRule, marks: Mapping[str, RouteMark], parts: Mapping[str, Twins], namespace: str
+) -> tuple[Object, dict[str, RuleMark]]:
+    whose = {index: uid for uid, found in parts.items() for index in found}
+    percents = {index: marks[uid].weight for index, uid in whose.items()}
+    users = [rule.weight(index) for index in range(len(rule.refs))]
+    pairs = shared(users, percents) if percents else [(weight, 0) for weight in users]
+    refs: list[Object] = []
+    theirs: dict[int, str] = {}
+    for index, (ref, (kept, given)) in enumerate(zip(rule.refs, pairs, strict=True)):
+        refs.append(_weighted(ref, kept, rule.weights[index]))
+        if index in whose:
+            theirs[len(refs)] = whose[index]
+            refs.append({**parts[whose[index]][index], "weight": given})
+    keys = texts(refs, namespace)
+    mine = [key for at, key in enumerate(keys) if at not in theirs]
+    written = {key: kept for key, (kept, _) in zip(mine, pairs, strict=True)}
+    notes = {}
+    for uid in sorted(marks):
+        if uid not in parts and uid not in rule.marks:
+            continue
+        twins = {keys[at]: weight_of(refs[at]) for at, owner in theirs.items() if owner == uid}
+        if not twins and uid in rule.marks:
+            # Its own reference was removed by somebody: it must still see that it is gone.
+            before = rule.marks[uid]
+            twins = {key: weight for key, weight in before.written.items() if key not in before.original}
+        notes[uid] = RuleMark(
+            name=str(rule.live.get("name") or ""),
+            matches=matches_digest(rule.live),
+            original=dict(zip(mine, rule.weights, strict=True)),
+            written=written | twins,
+        )
+    return (rule.live if refs == references(rule.live) else {**rule.live, "backendRefs": refs}), notes
+
+
+def _weighted(ref: Object, weight: int, users: int | None) -> Object:
+    if weight_of(ref) == weight:
+        return ref
+    rest = {member: value for member, value in ref.items() if member != "weight"}
+    return rest if users is None and weight == 1 else {**rest, "weight": weight}
+
+
+def _renamed(ref: Object, backend: Backend) -> Object:
+    rest = {member: value for member, value in ref.items() if member not in ("weight", "filters")}
+    return rest | {"group": backend.group, "kind": backend.kind, "name": backend.name}

@@ -1,0 +1,159 @@
+"""HTTPRoutes of the Gateway API: a step's share and matches written into the user's own route, and taken out again.
+
+Each rule that sends requests to the stable version sends a part of exactly those to the new one; whatever else the
+rule does with other backends keeps its share. Every write starts from the user's own route as it is now, worked out
+from the live one and our mark, so nothing of an earlier step is left and no edit of the user's is lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from rollout_lws.api.resources import Keys
+from rollout_lws.api.rollout_spec import RequestHeaderModifier
+from rollout_lws.traffic import acceptance, marks
+from rollout_lws.traffic.acceptance import Parent
+from rollout_lws.traffic.http_layout import Layout, UsersRule, namespace_of, put_together, rules_of, taken_apart
+from rollout_lws.traffic.http_rules import matches_digest, rule_to, with_modifier
+from rollout_lws.traffic.route_marks import RouteMark, appended, names, paired, weights
+from rollout_lws.traffic.split import Backend, Backends, Object, Split
+
+_CONDITIONS = ("Accepted", "ResolvedRefs")
+
+
+def routed(live: Object, by: str, keys: Keys, backends: Backends, split: Split) -> Object:
+    """The route in which this Rollout's share of requests goes to the new version.
+
+    The weight is of the stable version's own part of a rule; where the user, or the split, gives nothing away, weights
+    stay as the user wrote them. For each match one rule is appended to each such rule.
+    """
+    known = _marks(live, keys)
+    namespace = namespace_of(live)
+    layout = taken_apart(live, known)
+    twins = []
+    added: dict[str, Object] = {}
+    for rule in layout.rules:
+        parts = {uid: found for uid, found in rule.twins.items() if uid != by}
+        taken = {index for found in parts.values() for index in found}
+        ours = [at for at in rule.stable(backends.stable, namespace) if rule.weight(at) > 0 and at not in taken]
+        if split.weight and ours:
+            parts[by] = {at: _twin(rule.refs[at], backends.canary, split.header_modifier) for at in ours}
+        twins.append(parts)
+        for each in _matched(rule, ours, backends.canary, split):
+            # Of two rules that match the same only the first is ever asked.
+            added.setdefault(matches_digest(each), each)
+    before = known.get(by)
+    mark = RouteMark(
+        stable=backends.stable,
+        canary=backends.canary,
+        weight=split.weight,
+        added=tuple(added),
+        parents=before.parents if before else accepting_parents(live),
+    )
+    rules = tuple(
+        replace(rule, marks={uid: each for uid, each in rule.marks.items() if uid != by}) for rule in layout.rules
+    )
+    layout = Layout(rules, {**layout.added, by: tuple(added.values())})
+    return _marked(*put_together(live, layout, {**known, by: mark}, twins), known, keys)
+
+
+def own(live: Object, by: str, keys: Keys) -> Object:
+    """The user's own route as it is now: without our references and rules, with the user's weights, without our mark.
+    What others changed meanwhile and what other Rollouts wrote stays.
+    """
+    known = _marks(live, keys)
+    if by not in known:
+        return marks.without(live, by, keys)
+    layout = taken_apart(live, known)
+    left = {uid: mark for uid, mark in known.items() if uid != by}
+    twins = [{uid: found for uid, found in rule.twins.items() if uid != by} for rule in layout.rules]
+    return marks.without(_marked(*put_together(live, layout, left, twins), known, keys), by, keys)
+
+
+def drifted(live: Object, by: str, keys: Keys) -> tuple[str, ...]:
+    """What of ours somebody changed or removed, in words; () when all stands as written."""
+    mark = _marks(live, keys).get(by)
+    if mark is None:
+        return ()
+    namespace, rules = namespace_of(live), rules_of(live)
+    ours = appended(rules, mark, namespace)
+    users = [rule for index, rule in enumerate(rules) if index not in ours]
+    found = []
+    for index, note in sorted(paired(mark.rules, users, namespace).items()):
+        now = weights(users[index], namespace)
+        ways = {key: weight for key, weight in note.written.items() if _is_of(key, mark)}
+        if not any(key in now for key in ways):
+            # The user took the stable version out of this rule: nothing of ours belongs there any more.
+            continue
+        where = f"rule {users[index].get('name') or index + 1}"
+        found += [f"{where}: {key} is gone" for key in ways if key not in now]
+        found += [
+            f"{where}: {key} has weight {now[key]}, not {weight}"
+            for key, weight in ways.items()
+            if key in now and now[key] != weight
+        ]
+    there = [matches_digest(rules[index]) for index in ours]
+    found += [
+        f"appended rule {number} is changed or gone" for number, each in enumerate(mark.added, 1) if each not in there
+    ]
+    return tuple(found)
+
+
+def parents(live: Object, by: str, keys: Keys) -> tuple[Parent, ...]:
+    """The parents that accepted the route before this Rollout's first write; () without its mark."""
+    mark = _marks(live, keys).get(by)
+    return mark.parents if mark else ()
+
+
+def accepting_parents(live: Object) -> tuple[Parent, ...]:
+    """Those of spec.parentRefs that accept the route, or accepted a generation of it that has just been replaced."""
+    attached = _attached(live)
+    return tuple(each for each in acceptance.accepting(live, _CONDITIONS) if each in attached)
+
+
+def unaccepted(live: Object, parents: Iterable[Parent]) -> str:
+    """Why the live generation is not routed yet: "" when each of these parents that still is in spec.parentRefs has
+    accepted it; else the first that has not, with its condition and message.
+    """
+    attached = _attached(live)
+    said = (acceptance.complaint(live, each, _CONDITIONS) for each in parents if each in attached)
+    return next((f"HTTPRoute {live['metadata']['name']}: {why}" for why in said if why), "")
+
+
+def _attached(live: Object) -> set[Parent]:
+    return {acceptance.parent(each, namespace_of(live)) for each in live["spec"].get("parentRefs") or ()}
+
+
+def _marks(live: Object, keys: Keys) -> dict[str, RouteMark]:
+    read = {uid: marks.read_as(RouteMark, live, uid, keys) for uid in marks.others(live, "", keys)}
+    return {uid: mark for uid, mark in read.items() if mark is not None}
+
+
+def _marked(live: Object, new: Mapping[str, RouteMark], before: Mapping[str, RouteMark], keys: Keys) -> Object:
+    for uid, mark in new.items():
+        if mark != before.get(uid):
+            live = marks.put(live, uid, keys, mark)
+    return live
+
+
+def _is_of(key: str, mark: RouteMark) -> bool:
+    return names(key, mark.stable) or names(key, mark.canary)
+
+
+def _twin(ref: Object, canary: Backend, modifier: RequestHeaderModifier | None, weight: int = 1) -> Object:
+    filters = with_modifier(ref.get("filters") or (), modifier)
+    rest = {member: value for member, value in ref.items() if member != "filters"}
+    named = {"group": canary.group, "kind": canary.kind, "name": canary.name, "weight": weight}
+    return rest | named | ({"filters": filters} if filters else {})
+
+
+def _matched(rule: UsersRule, ours: list[int], canary: Backend, split: Split) -> Iterable[Object]:
+    if not ours:
+        return
+    # A step's header changes are made once, by the rule's own filter.
+    backends = [_twin(rule.refs[at], canary, None, rule.weight(at) if len(ours) > 1 else 1) for at in ours]
+    for match in split.matches:
+        made = rule_to(backends, rule.live, match, split.header_modifier)
+        if made is not None:
+            yield made

@@ -1,0 +1,115 @@
+"""What a rule of an HTTPRoute matches and does: compared whatever defaults it leaves out, and combined with a step's.
+
+Everything written here carries the members that the API server would add by default, since a rule that comes back
+otherwise than it was written would be written again for ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from rollout_lws.api.rollout_spec import HeaderMatch, HttpMatch, RequestHeaderModifier
+from rollout_lws.traffic.split import Object
+from rollout_lws.workload.template import short_hash
+
+_HEADER_MODIFIER = "RequestHeaderModifier"
+#: Members of a rule that one made from it does not take over as they are; names are unique in a route.
+_OWN = frozenset({"name", "matches", "filters", "backendRefs"})
+
+
+def matches_of(rule: Object) -> list[Object]:
+    """The rule's matches with their defaults; a rule without any matches every request."""
+    return [_full(match) for match in rule.get("matches") or [{}]]
+
+
+def matches_digest(rule: Object) -> str:
+    """The same for two rules exactly when they match the same."""
+    return short_hash(msgspec.json.encode(matches_of(rule), order="sorted").decode(), 10)
+
+
+def combined(users: Object, ours: HttpMatch) -> Object | None:
+    """A match for requests that fit both; our path replaces the user's. None when no request can, as far as that can be
+    told: the API allows one condition a header, and none of two different ones may be left out.
+    """
+    both = dict(_full(users))
+    if ours.path is not None:
+        both["path"] = {"type": ours.path.type, "value": ours.path.value}
+    for member, extra in (("headers", ours.headers), ("queryParams", ours.query_params)):
+        # Names of headers are the same in any case, those of query parameters are not.
+        conditions = {_named(item["name"], member): item for item in both.get(member) or ()}
+        for item in map(_condition, extra):
+            if _differ(conditions.setdefault(_named(item["name"], member), item), item):
+                return None
+        if conditions:
+            both[member] = list(conditions.values())
+    return both
+
+
+def rule_to(
+    backends: Sequence[Object], rule: Object, ours: HttpMatch, modifier: RequestHeaderModifier | None
+) -> Object | None:
+    """A rule for those requests of ``rule`` that fit our match as well: its filters and whatever else it says, other
+    backends. None when there can be no such requests.
+    """
+    matches: list[Object] = []
+    for users in matches_of(rule):
+        match = combined(users, ours)
+        if match is not None and match not in matches:
+            matches.append(match)
+    if not matches:
+        return None
+    made: dict[str, Any] = {member: value for member, value in rule.items() if member not in _OWN}
+    filters = with_modifier(rule.get("filters") or (), modifier)
+    return {**made, "matches": matches, "backendRefs": list(backends)} | ({"filters": filters} if filters else {})
+
+
+def with_modifier(filters: Iterable[Object], modifier: RequestHeaderModifier | None) -> list[Object]:
+    """The filters with our changes of headers. A rule may have one filter of that type, so the user's takes ours in; a
+    header that both name is changed as we say.
+    """
+    kept = list(filters)
+    if modifier is None or not (modifier.set or modifier.add or modifier.remove):
+        return kept
+    ours: dict[str, list[Any]] = {
+        "set": [{"name": each.name, "value": each.value} for each in modifier.set],
+        "add": [{"name": each.name, "value": each.value} for each in modifier.add],
+        "remove": list(modifier.remove),
+    }
+    named = {_header(item) for items in ours.values() for item in items}
+    at = next((index for index, each in enumerate(kept) if each.get("type") == _HEADER_MODIFIER), len(kept))
+    users = (kept[at].get("requestHeaderModifier") or {}) if at < len(kept) else {}
+    merged = {
+        member: [item for item in users.get(member) or () if _header(item) not in named] + items
+        for member, items in ours.items()
+    }
+    changes = {member: items for member, items in merged.items() if items}
+    kept[at : at + 1] = [{"type": _HEADER_MODIFIER, "requestHeaderModifier": changes}]
+    return kept
+
+
+def _full(match: Object) -> Object:
+    full = {member: value for member, value in match.items() if member not in ("headers", "queryParams")}
+    full["path"] = {"type": "PathPrefix", "value": "/"} | (match.get("path") or {})
+    for member in ("headers", "queryParams"):
+        if match.get(member):
+            full[member] = [{"type": "Exact"} | item for item in match[member]]
+    return full
+
+
+def _condition(ours: HeaderMatch) -> dict[str, str]:
+    return {"type": ours.type, "name": ours.name, "value": ours.value}
+
+
+def _named(name: str, member: str) -> str:
+    return name.lower() if member == "headers" else name
+
+
+def _differ(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    return (one["type"], one["value"]) != (other["type"], other["value"])
+
+
+def _header(item: Any) -> str:
+    return str(item["name"] if isinstance(item, Mapping) else item).lower()

@@ -1,0 +1,148 @@
+"""What a Rollout notes on an HTTPRoute, and how the parts it wrote are found again after others edited the route.
+
+Rules and backendRefs are plain lists without keys: people add, remove, reorder and rename their rules while ours are
+among them. So a rule is known by its name, or else by what it matches, or else by the very weights that were written.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from rollout_lws.objects.meta import Struct
+from rollout_lws.traffic.acceptance import Parent
+from rollout_lws.traffic.http_rules import matches_digest
+from rollout_lws.traffic.split import Backend, Object
+
+
+class RuleMark(Struct, frozen=True):
+    """One rule of the user's in which weights were written, by the text of a backendRef (see ``texts``). ``written``
+    has the new version's besides; an original None was not there.
+    """
+
+    matches: str
+    original: dict[str, int | None]
+    written: dict[str, int]
+    name: str = ""
+
+
+class RouteMark(Struct, frozen=True):
+    """``weight`` in percent; ``added`` are digests of the matches of the rules that were appended."""
+
+    stable: Backend
+    canary: Backend
+    weight: int = 0
+    rules: tuple[RuleMark, ...] = ()
+    added: tuple[str, ...] = ()
+    parents: tuple[Parent, ...] = ()
+
+
+def refers(reference: Object, backend: Backend, namespace: str) -> bool:
+    """Whether a backendRef of a route in ``namespace`` names this backend, on whatever port."""
+    return (
+        reference.get("name") == backend.name
+        and (reference.get("group") or "") == backend.group
+        and (reference.get("kind") or "Service") == backend.kind
+        and (reference.get("namespace") or namespace) == namespace
+    )
+
+
+def backend_text(backend: Backend) -> str:
+    """What people call a backend, with its group where it is not core."""
+    return f"{backend.kind}{'.' + backend.group if backend.group else ''}/{backend.name}"
+
+
+def texts(references: Sequence[Object], namespace: str) -> list[str]:
+    """A text for each backendRef of a rule: kind, name and port; the same one again carries its number."""
+    seen: Counter[str] = Counter()
+    found = []
+    for each in references:
+        elsewhere = each.get("namespace") or namespace
+        name = each.get("name", "") if elsewhere == namespace else f"{elsewhere}/{each.get('name', '')}"
+        text = backend_text(Backend(name, each.get("group") or "", each.get("kind") or "Service"))
+        text += f":{each['port']}" if each.get("port") is not None else ""
+        seen[text] += 1
+        found.append(text if seen[text] == 1 else f"{text}#{seen[text]}")
+    return found
+
+
+def names(text: str, backend: Backend) -> bool:
+    """Whether a text of ``texts`` stands for this backend."""
+    return text.split("#")[0].split(":")[0] == backend_text(backend)
+
+
+def references(rule: Object) -> list[Object]:
+    return list(rule.get("backendRefs") or ())
+
+
+def weight_of(reference: Object) -> int:
+    """A backendRef's weight in effect: 1 where none is stated."""
+    weight = reference.get("weight")
+    return 1 if weight is None else int(weight)
+
+
+def weights(rule: Object, namespace: str) -> dict[str, int]:
+    """The weights in effect, by the texts of the backendRefs."""
+    live = references(rule)
+    return {text: weight_of(each) for text, each in zip(texts(live, namespace), live, strict=True)}
+
+
+def appended(rules: Sequence[Object], mark: RouteMark, namespace: str) -> list[int]:
+    """Indices of the rules that this mark's Rollout appended. One whose matches somebody edited is found as one that
+    sends all to the new version; as many of them as are missing, so that a user's own rule to it is not taken.
+    """
+    candidates = {
+        index: matches_digest(rule)
+        for index, rule in enumerate(rules)
+        if any(refers(each, mark.canary, namespace) for each in references(rule))
+        and not any(refers(each, mark.stable, namespace) for each in references(rule))
+    }
+    found = []
+    missing = 0
+    for digest in mark.added:
+        index = next((at for at, each in candidates.items() if each == digest), None)
+        if index is None:
+            missing += 1
+        else:
+            found.append(index)
+            del candidates[index]
+    edited = [at for at in candidates if all(refers(each, mark.canary, namespace) for each in references(rules[at]))]
+    # A rule of the user's in which a stable backend was deleted by hand is not one that was appended.
+    known = paired(mark.rules, rules, namespace)
+    return sorted(found + [at for at in edited if at not in known][:missing])
+
+
+def _named(mark: RuleMark, rule: Object, _: Mapping[str, int]) -> bool:
+    return bool(mark.name) and rule.get("name") == mark.name
+
+
+def _matching(mark: RuleMark, rule: Object, _: Mapping[str, int]) -> bool:
+    return matches_digest(rule) == mark.matches
+
+
+def _as_written(mark: RuleMark, _: Object, live: Mapping[str, int]) -> bool:
+    return mark.written.items() <= live.items()
+
+
+#: The surest way to know a rule first.
+_WAYS = ((_named,), (_matching, _as_written), (_as_written,), (_matching,))
+
+
+def paired(marks: Sequence[RuleMark], rules: Sequence[Object], namespace: str) -> dict[int, RuleMark]:
+    """Which of the rules each of the marks is about, by the rule's index. Of several alike, the one that has most of
+    what was written, then the first.
+    """
+    live = [weights(rule, namespace) for rule in rules]
+    found: dict[int, RuleMark] = {}
+    left = list(marks)
+    for ways in _WAYS:
+        for mark in tuple(left):
+            free = [
+                at
+                for at, rule in enumerate(rules)
+                if at not in found and all(way(mark, rule, live[at]) for way in ways)
+            ]
+            if free:
+                found[max(free, key=lambda at: (len(mark.written.items() & live[at].items()), -at))] = mark
+                left.remove(mark)
+    return found

@@ -1,0 +1,11 @@
+"""A traffic meter: where requests go in a cluster, by weights, endpoints and connections, and which fail or are cut.
+
+It models data planes exactly as fluids, so that a story can say what share each version had, without sending anything.
+"""
+
+from rollout_lws.sandbox.meter.client import Client
+from rollout_lws.sandbox.meter.fleet import Cause
+from rollout_lws.sandbox.meter.meter import TrafficMeter
+from rollout_lws.sandbox.meter.records import NOWHERE, Cut, Failure
+
+__all__ = ["NOWHERE", "Cause", "Client", "Cut", "Failure", "TrafficMeter"]

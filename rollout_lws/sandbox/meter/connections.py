@@ -1,0 +1,70 @@
+"""A client's connections: each stays on the endpoint it got until its time is over, or the endpoint's is.
+
+They are modelled as equal parts that are opened anew in turn, so that a change of shares has arrived in full after one
+lifetime, and by even steps before that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+
+from rollout_lws.sandbox.meter.split import Split, Target, mixed
+
+_PARTS = 60
+
+
+class Connections:
+    """``lifetime`` is in seconds; with 0 every request chooses anew. All are opened evenly over the first lifetime."""
+
+    def __init__(self, lifetime: float, now: float, chosen: Split) -> None:
+        self._step = lifetime / _PARTS
+        self._begun = now
+        self._turn = 0
+        self._parts: list[Split] = [chosen] * (_PARTS if lifetime else 1)
+        self._chosen = chosen
+        self.spread: Split = chosen
+
+    @property
+    def due(self) -> float | None:
+        """When ``spread`` changes next by itself, in epoch seconds; None while it does not."""
+        if self._step and any(part is not self._chosen for part in self._parts):
+            return self._begun + self._step * (self._turn + 1)
+        return None
+
+    def choose(self, chosen: Split, hopeless: Callable[[Target], bool]) -> None:
+        """From now on connections are opened to ``chosen``; those to ``hopeless`` targets are opened anew at once."""
+        if chosen != self._chosen:
+            self._chosen = chosen
+        self._parts = [self._reopened(part, hopeless) for part in self._parts] if self._step else [self._chosen]
+        self._mix()
+
+    def _reopened(self, part: Split, hopeless: Callable[[Target], bool]) -> Split:
+        if part is self._chosen:
+            return part
+        lost = [target for target in part if hopeless(target)]
+        if not lost:
+            return part
+        kept = {target: share for target, share in part.items() if target not in lost}
+        again = 1 - sum(kept.values(), Fraction(0))
+        return self._chosen if again == 1 else mixed([(Fraction(1), kept), (again, self._chosen)])
+
+    def pass_time(self, now: float) -> None:
+        """Open anew the connections whose time is over by ``now``."""
+        if not self._step:
+            return
+        before = self._turn
+        while self._begun + self._step * (self._turn + 1) <= now:
+            self._parts[self._turn % _PARTS] = self._chosen
+            self._turn += 1
+        if self._turn != before:
+            self._mix()
+
+    def _mix(self) -> None:
+        distinct: dict[int, tuple[int, Split]] = {}
+        for part in self._parts:
+            count, _ = distinct.get(id(part), (0, part))
+            distinct[id(part)] = count + 1, part
+        spread = mixed((Fraction(count, len(self._parts)), part) for count, part in distinct.values())
+        if spread != self.spread:
+            self.spread = spread

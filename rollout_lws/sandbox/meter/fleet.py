@@ -1,0 +1,208 @@
+"""What is true of pods and their groups, whatever data planes have heard: who can answer, and who ended whom."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from rollout_lws.objects.resources import (
+    LEADER_WORKER_SETS,
+    LWS_GROUP_INDEX,
+    LWS_NAME,
+    LWS_PREFIX,
+    LWS_REVISION,
+    PODS,
+    STATEFUL_SETS,
+)
+from rollout_lws.sandbox.behaviours.base import Object, annotations_of, labels_of, running_and_ready, terminating
+from rollout_lws.sandbox.store import Event, Store
+
+#: Why a group ended. ``scaled down``: its LWS has fewer replicas; ``surge dropped``: it never was one of them;
+#: ``workload deleted``: its LWS goes; ``renewed``: LWS replaced it by its new version; ``crashed``: a container ended
+#: by itself; ``deleted``: somebody deleted a pod of it.
+Cause: TypeAlias = Literal["scaled down", "surge dropped", "workload deleted", "renewed", "crashed", "deleted"]
+
+_Group: TypeAlias = tuple[str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """``lws`` is the pod's own name, and ``group`` empty, for a pod of no LWS; ``size`` is its group's."""
+
+    uid: str
+    namespace: str
+    name: str
+    lws: str
+    group: str
+    revision: str
+    size: int
+    ready: bool
+    running: bool
+    restarts: int
+    terminating: bool
+
+    @property
+    def key(self) -> _Group:
+        return self.namespace, self.lws, self.group
+
+
+@dataclass(slots=True)
+class _State:
+    """One group: ``whole`` when all its pods run, ``unready_since`` the epoch second since when not all are ready.
+
+    ``regular``: it has been one of its LWS's replicas, and not only surge. ``marked`` is the uid of the pod with which
+    its end, by ``ended_by``, began.
+    """
+
+    pods: dict[str, Pod] = field(default_factory=dict)
+    whole: bool = False
+    regular: bool = False
+    unready_since: float | None = None
+    ended_by: Cause | None = None
+    marked: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Unfit:
+    """Since when, and why, a pod does not answer."""
+
+    since: float
+    reason: str
+    cause: Cause | None
+
+
+class Fleet:
+    """Follows pods and LWSs; ``ours`` says of a pod's uid whether the writer under test deleted that pod.
+
+    Without its word a leader deleted by hand where LWS would have renewed it anyway looks like ``renewed``.
+    """
+
+    def __init__(self, store: Store, ours: Callable[[str], bool]) -> None:
+        self._store, self._ours = store, ours
+        self._groups: dict[_Group, _State] = {}
+        self._pods: dict[str, Pod] = {}
+        self._gone: dict[str, Unfit] = {}
+        self._unready: dict[str, float] = {}
+
+    def pod(self, uid: str) -> Pod | None:
+        """The pod with ``uid``, also after it has gone."""
+        return self._pods.get(uid)
+
+    def gone(self, uid: str) -> bool:
+        return uid in self._gone
+
+    def unfit(self, uid: str) -> Unfit | None:
+        """Why a pod does not answer; None while it does."""
+        if uid in self._gone:
+            return self._gone[uid]
+        pod = self._pods.get(uid)
+        if pod is None:
+            return Unfit(0.0, "there is no such pod", None)
+        state = self._groups[pod.key]
+        if not pod.ready:
+            return Unfit(self._unready[uid], "the pod is not ready", self._cause_of(state))
+        if state.unready_since is not None:
+            return Unfit(state.unready_since, "its group is not ready", self._cause_of(state))
+        return None
+
+    def take(self, event: Event, now: float) -> list[tuple[Pod, Cause]]:
+        """Follow one change; the pods of a group that has just ceased to be whole, each with the cause."""
+        if event.resource == LEADER_WORKER_SETS:
+            self._count(event.object)
+            return []
+        if event.resource != PODS:
+            return []
+        pod = _pod(event.object)
+        state = self._groups.setdefault(pod.key, _State())
+        before = state.pods.get(pod.name)
+        crashed = before is not None and before.uid == pod.uid and _crashed(before, pod)
+        self._remember(state, pod, event.type == "DELETED", now)
+        if state.ended_by is None and (crashed or pod.terminating or event.type == "DELETED"):
+            state.ended_by, state.marked = ("crashed" if crashed else self._cause(pod, state)), pod.uid
+        return self._judge(state, [before or pod, *state.pods.values()], crashed, now)
+
+    def _remember(self, state: _State, pod: Pod, deleted: bool, now: float) -> None:
+        self._pods[pod.uid] = pod
+        if not pod.ready:
+            self._unready.setdefault(pod.uid, now)
+        else:
+            self._unready.pop(pod.uid, None)
+        if not deleted:
+            state.pods[pod.name] = pod
+            state.regular = state.regular or self._is_regular(pod)
+        elif state.pods.get(pod.name, pod).uid == pod.uid:
+            state.pods.pop(pod.name, None)
+
+    def _judge(self, state: _State, members: list[Pod], crashed: bool, now: float) -> list[tuple[Pod, Cause]]:
+        complete = [each for each in state.pods.values() if each.running]
+        size = max(pod.size for pod in members)
+        whole = len(complete) >= size and len(complete) == len(state.pods)
+        ready = whole and all(each.ready for each in complete)
+        ended = state.whole and (crashed or not whole)
+        state.whole = whole
+        if ready:
+            state.unready_since = None
+            if not any(each.terminating for each in complete):
+                state.ended_by, state.marked = None, ""
+        elif state.unready_since is None:
+            state.unready_since = now
+        cause = self._cause_of(state) or "deleted"
+        for pod in members:
+            if pod.name not in state.pods or state.pods[pod.name].uid != pod.uid:
+                self._gone.setdefault(pod.uid, Unfit(now, "the pod is gone", cause))
+        return [(pod, cause) for pod in {each.uid: each for each in members}.values()] if ended else []
+
+    def _cause_of(self, state: _State) -> Cause | None:
+        return "deleted" if state.marked and self._ours(state.marked) else state.ended_by
+
+    def _count(self, lws: Object) -> None:
+        """Groups below spec.replicas are regular ones from then on, and no surge."""
+        metadata = lws["metadata"]
+        for (namespace, name, group), state in self._groups.items():
+            if (namespace, name) == (metadata["namespace"], metadata["name"]) and group:
+                state.regular = state.regular or int(group) < int(lws["spec"]["replicas"])
+
+    def _is_regular(self, pod: Pod) -> bool:
+        lws = self._store.get(LEADER_WORKER_SETS, pod.namespace, pod.lws) if pod.group else None
+        return lws is None or int(pod.group) < int(lws["spec"]["replicas"])
+
+    def _cause(self, pod: Pod, state: _State) -> Cause:
+        """What explains that a pod of a group is going."""
+        if not pod.group:
+            return "deleted"
+        lws = self._store.get(LEADER_WORKER_SETS, pod.namespace, pod.lws)
+        if lws is None or terminating(lws):
+            return "workload deleted"
+        if int(pod.group) >= int(lws["spec"]["replicas"]):
+            return "scaled down" if state.regular else "surge dropped"
+        leaders = self._store.get(STATEFUL_SETS, pod.namespace, pod.lws)
+        if leaders is not None and labels_of(leaders).get(LWS_REVISION) != pod.revision:
+            rolling: dict[str, Any] = leaders["spec"]["updateStrategy"].get("rollingUpdate") or {}
+            if int(rolling.get("partition") or 0) <= int(pod.group):
+                return "renewed"
+        return "deleted"
+
+
+def _crashed(before: Pod, after: Pod) -> bool:
+    """Whether containers of a pod ended while nobody wanted the pod to go."""
+    return not after.terminating and before.running and (not after.running or after.restarts > before.restarts)
+
+
+def _pod(obj: Object) -> Pod:
+    metadata, labels, status = obj["metadata"], labels_of(obj), obj.get("status") or {}
+    containers = status.get("containerStatuses") or ()
+    waiting = any("running" not in (container.get("state") or {"running": {}}) for container in containers)
+    return Pod(
+        uid=metadata["uid"],
+        namespace=metadata["namespace"],
+        name=metadata["name"],
+        lws=labels.get(LWS_NAME, metadata["name"]),
+        group=labels.get(LWS_GROUP_INDEX, ""),
+        revision=labels.get(LWS_REVISION, ""),
+        size=int(annotations_of(obj).get(f"{LWS_PREFIX}size", "1")),
+        ready=running_and_ready(obj),
+        running=status.get("phase") == "Running" and not waiting,
+        restarts=sum(int(container.get("restartCount", 0)) for container in containers),
+        terminating=terminating(obj),
+    )

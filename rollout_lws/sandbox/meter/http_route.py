@@ -1,0 +1,66 @@
+"""Which rule of an HTTPRoute a request meets: the most specific match wins, then the first rule of the list.
+
+Where Gateway API leaves the order to implementations, a RegularExpression path comes after Exact and before
+PathPrefix. Hostnames are not looked at.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+from rollout_lws.sandbox.meter.client import Client
+
+Rule: TypeAlias = Mapping[str, Any]
+
+_PATH_RANK = {"Exact": 2, "RegularExpression": 1, "PathPrefix": 0}
+
+
+def rule_for(rules: Sequence[Rule], client: Client) -> Rule | None:
+    """The rule that answers the client's requests; None when none matches."""
+    best: tuple[int, ...] | None = None
+    found: Rule | None = None
+    for rule in rules:
+        for match in rule["matches"]:
+            rank = _rank(match, client)
+            if rank is not None and (best is None or rank > best):
+                best, found = rank, rule
+    return found
+
+
+def under(prefix: str, path: str) -> bool:
+    """Whether ``path`` begins with all path elements of ``prefix``."""
+    whole = prefix.rstrip("/")
+    return path == whole or path.startswith(f"{whole}/")
+
+
+def _rank(match: Mapping[str, Any], client: Client) -> tuple[int, ...] | None:
+    """How specific a match that fits is, to be compared with others; None when it does not fit."""
+    path, method = match["path"], match.get("method")
+    headers, query = match.get("headers") or (), match.get("queryParams") or ()
+    fits = (
+        _path_fits(path, client.path)
+        and method in (None, client.method)
+        and all(_fits(each, client.header(each["name"])) for each in headers)
+        and all(_fits(each, client.query.get(each["name"])) for each in query)
+    )
+    if not fits:
+        return None
+    return _PATH_RANK[path["type"]], len(path["value"]), int(method is not None), len(headers), len(query)
+
+
+def _path_fits(path: Mapping[str, str], wanted: str) -> bool:
+    if path["type"] == "Exact":
+        return path["value"] == wanted
+    if path["type"] == "PathPrefix":
+        return under(path["value"], wanted)
+    return re.fullmatch(path["value"], wanted) is not None
+
+
+def _fits(wanted: Mapping[str, str], value: str | None) -> bool:
+    if value is None:
+        return False
+    if wanted["type"] == "Exact":
+        return value == wanted["value"]
+    return re.fullmatch(wanted["value"], value) is not None

@@ -1,0 +1,130 @@
+"""The meter itself: follows the store, and keeps for each client where its requests went, failed, and were cut.
+
+Nothing runs by itself: whenever an object changes, or somebody asks, the time since is accounted for in the stretches
+in which nothing changed for the client.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from fractions import Fraction
+from typing import Literal, TypeAlias
+
+from rollout_lws.objects.resources import LEADER_WORKER_SETS, PODS, Resource
+from rollout_lws.sandbox.apiserver import ApiServer
+from rollout_lws.sandbox.meter.client import Client
+from rollout_lws.sandbox.meter.fleet import Fleet
+from rollout_lws.sandbox.meter.flow import Flow
+from rollout_lws.sandbox.meter.records import NOWHERE, Cut, Failure
+from rollout_lws.sandbox.meter.seen import KINDS, digest
+from rollout_lws.sandbox.meter.split import Split
+from rollout_lws.sandbox.store import Event, key_of
+
+By: TypeAlias = Literal["lws", "pod", "revision"]
+
+
+class TrafficMeter:
+    """Measures what ``clients`` get from the cluster of ``server``, from ``start`` to ``stop``.
+
+    Each client's data plane sees each change up to ``lag`` seconds late, by chance that ``seed`` fixes. Streams last
+    ``drain`` seconds. A group that is there but not ready fails requests only once it has been so for ``lag``.
+    ``ours`` tells of a pod's uid whether the controller under test deleted that pod.
+    """
+
+    def __init__(
+        self,
+        server: ApiServer,
+        clients: Iterable[Client],
+        *,
+        seed: int = 1,
+        drain: float = 30.0,
+        lag: float = 2.0,
+        ours: Callable[[str], bool] = lambda _: False,
+    ) -> None:
+        self._server = server
+        self._fleet = Fleet(server.store, ours)
+        self._flows = {client.name: Flow(client, self._fleet, seed, drain, lag) for client in clients}
+        self._unsubscribe: Callable[[], None] | None = None
+
+    def start(self) -> None:
+        """Begin with what the store holds, known to all data planes, and follow it from now on."""
+        now = self._server.clock()
+        for resource in (LEADER_WORKER_SETS, *KINDS):
+            for obj in self._server.store.list(resource):
+                self._fleet.take(Event("ADDED", resource, obj, None, 0), now)
+                known = digest(resource, obj) if resource in KINDS else None
+                if known is not None:
+                    for flow in self._reading(resource):
+                        flow.plane.know(key_of(resource, obj), known)
+        for flow in self._flows.values():
+            flow.begin(now)
+        self._unsubscribe = self._server.store.subscribe(self._take)
+
+    def stop(self) -> None:
+        """Account for the time until now, and follow nothing more; what was measured can still be asked for."""
+        if self._unsubscribe is not None:
+            self._pass_time()
+            self._unsubscribe()
+            self._unsubscribe = None
+
+    def now(self, client: str, by: By = "lws") -> dict[str, float]:
+        """The share of the client's requests that each LWS (pod, revision) is sent now; they add up to 1.
+
+        Requests that are sent to no pod stand under NOWHERE. Revisions are LWS's template-revision-hashes.
+        """
+        self._pass_time()
+        return self._summed([(1.0, self._flows[client].connections.spread)], by)
+
+    def shares(self, client: str, since: float, until: float | None = None, by: By = "lws") -> dict[str, float]:
+        """Like ``now``, the mean over a period in epoch seconds, which ends now unless told otherwise."""
+        self._pass_time()
+        end = self._server.clock() if until is None else until
+        return self._summed(self._flows[client].book.between(since, end), by)
+
+    @property
+    def failures(self) -> list[Failure]:
+        """What has failed so far, by client and start."""
+        self._pass_time()
+        return [failure for flow in self._flows.values() for failure in flow.book.failures]
+
+    @property
+    def cuts(self) -> list[Cut]:
+        """The streams that were cut so far, by client and time."""
+        self._pass_time()
+        return [cut for flow in self._flows.values() for cut in flow.book.cuts]
+
+    def _summed(self, stretches: Iterable[tuple[float, Split]], by: By) -> dict[str, float]:
+        """Exact until the last rounding, so that a share of 10 % equals 0.1."""
+        sums: dict[str, Fraction] = {}
+        total = Fraction(0)
+        for seconds, spread in stretches:
+            total += Fraction(seconds)
+            for target, share in spread.items():
+                pod = self._fleet.pod(target.uid)
+                name = NOWHERE if pod is None else {"lws": pod.lws, "pod": pod.name, "revision": pod.revision}[by]
+                sums[name] = sums.get(name, Fraction(0)) + share * Fraction(seconds)
+        return {name: float(sums[name] / total) for name in sorted(sums)}
+
+    def _pass_time(self) -> None:
+        if self._unsubscribe is not None:
+            for flow in self._flows.values():
+                flow.pass_time(self._server.clock())
+
+    def _take(self, event: Event) -> None:
+        if event.resource not in KINDS and event.resource != LEADER_WORKER_SETS:
+            return
+        self._pass_time()
+        now = self._server.clock()
+        ended = self._fleet.take(event, now)
+        gone = event.type == "DELETED"
+        told = digest(event.resource, event.object) if event.resource in KINDS and not gone else None
+        for flow in self._flows.values():
+            for pod, cause in ended:
+                flow.cut(pod, cause, now)
+            if gone and event.resource == PODS:
+                flow.disconnect(event.object["metadata"]["uid"], now)
+        for flow in self._reading(event.resource) if gone or told is not None else ():
+            flow.plane.learn(key_of(event.resource, event.object), told, now)
+
+    def _reading(self, resource: Resource) -> Iterator[Flow]:
+        return (flow for flow in self._flows.values() if resource in flow.kinds)

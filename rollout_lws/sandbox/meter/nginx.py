@@ -1,0 +1,90 @@
+"""What an Ingress of ingress-nginx does with a request, its canary Ingress included: header over cookie over weight.
+
+A canary Ingress counts when it has the same class, host and path as the main one; of several the first by name. A
+canary without endpoints fails its requests here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+from rollout_lws.objects.resources import INGRESSES
+from rollout_lws.sandbox.meter.client import Client
+from rollout_lws.sandbox.meter.http_route import under
+from rollout_lws.sandbox.meter.seen import Object, Seen
+
+_PREFIX = "nginx.ingress.kubernetes.io/"
+#: Host, path and its type: what a canary must have in common with the main Ingress.
+_Place: TypeAlias = tuple[str, str, str]
+#: Share and the Service's name.
+Part: TypeAlias = tuple[Fraction, str]
+
+
+def parts(seen: Seen, client: Client) -> list[Part] | str:
+    """The Services that answer, with their shares; a text when the request meets none."""
+    main = seen.get(INGRESSES, client.namespace, client.ingress)
+    if main is None:
+        return f'Ingress "{client.ingress}" not found'
+    found = _best(main, client)
+    if found is None:
+        default = (main["spec"].get("defaultBackend") or {}).get("service")
+        return (
+            [(Fraction(1), default["name"])] if default else f"no path of Ingress {client.ingress} fits {client.path}"
+        )
+    place, service = found
+    for name, other in seen.list(INGRESSES, client.namespace):
+        canary = _services(other).get(place)
+        same_class = other["spec"].get("ingressClassName") == main["spec"].get("ingressClassName")
+        if name != client.ingress and canary and same_class and _option(other, "canary") == "true":
+            share = _canary_share(other, client)
+            return [(each, to) for each, to in ((1 - share, service), (share, canary)) if each]
+    return [(Fraction(1), service)]
+
+
+def _option(ingress: Object, name: str) -> str:
+    return str(ingress["annotations"].get(_PREFIX + name, ""))
+
+
+def _canary_share(ingress: Object, client: Client) -> Fraction:
+    if header := _option(ingress, "canary-by-header"):
+        value = client.header(header)
+        exact, pattern = _option(ingress, "canary-by-header-value"), _option(ingress, "canary-by-header-pattern")
+        if value is not None and exact and value == exact:
+            return Fraction(1)
+        if value is not None and pattern and not exact and re.search(pattern, value):
+            return Fraction(1)
+        if not exact and not pattern and value in ("always", "never"):
+            return Fraction(value == "always")
+    if cookie := _option(ingress, "canary-by-cookie"):
+        value = client.cookies.get(cookie)
+        if value in ("always", "never"):
+            return Fraction(value == "always")
+    total = int(_option(ingress, "canary-weight-total") or 100)
+    return Fraction(min(int(_option(ingress, "canary-weight") or 0), total), total)
+
+
+def _best(ingress: Object, client: Client) -> tuple[_Place, str] | None:
+    """The path of the Ingress that fits best: an exact one, else the longest."""
+    fitting = [(place, service) for place, service in _services(ingress).items() if _fits(place, client)]
+    return max(fitting, key=lambda each: (bool(each[0][0]), each[0][2] == "Exact", len(each[0][1])), default=None)
+
+
+def _services(ingress: Object) -> dict[_Place, str]:
+    found: dict[_Place, str] = {}
+    for rule in ingress["spec"].get("rules") or ():
+        for path in (rule.get("http") or {}).get("paths") or ():
+            service: Mapping[str, Any] | None = path["backend"].get("service")
+            if service:
+                place = rule.get("host") or "", path.get("path") or "/", path["pathType"]
+                found[place] = service["name"]
+    return found
+
+
+def _fits(place: _Place, client: Client) -> bool:
+    host, path, kind = place
+    if host and host != client.host:
+        return False
+    return client.path == path if kind == "Exact" else under(path, client.path)

@@ -1,0 +1,103 @@
+"""What a meter remembers: shares over time, requests that failed, streams that were cut."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from rollout_lws.sandbox.meter.fleet import Cause, Pod
+from rollout_lws.sandbox.meter.split import Split, Target
+
+#: Under this name stands the share of requests that is sent to no pod at all.
+NOWHERE = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """``share`` of a client's requests failed from ``start`` to ``end`` (epoch seconds).
+
+    Where the two are equal, it is that share of the client's kept connections, whose next request failed. ``lws``,
+    ``group``, ``revision`` and ``pod`` say who should have answered; they are empty when nobody could. ``cause`` is
+    why its group could not, None when that ended no group.
+    """
+
+    client: str
+    start: float
+    end: float
+    share: float
+    reason: str
+    pod: str = ""
+    lws: str = ""
+    group: str = ""
+    revision: str = ""
+    cause: Cause | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """``share`` of a client's open streams, all on ``pod``, broke off at ``time`` (epoch seconds)."""
+
+    client: str
+    time: float
+    share: float
+    pod: str
+    lws: str
+    group: str
+    revision: str
+    cause: Cause
+
+
+@dataclass(frozen=True, slots=True)
+class _Stretch:
+    start: float
+    end: float
+    spread: Split
+
+
+class Book:
+    """One client's record; stretches of equal shares follow each other without gaps."""
+
+    def __init__(self, client: str) -> None:
+        self.client = client
+        self.failures: list[Failure] = []
+        self.cuts: list[Cut] = []
+        self._stretches: list[_Stretch] = []
+        self._lasting: dict[Failure, int] = {}
+
+    def sent(self, start: float, end: float, spread: Split) -> None:
+        last = self._stretches[-1] if self._stretches else None
+        if last is not None and last.spread is spread:
+            self._stretches[-1] = _Stretch(last.start, end, spread)
+        elif end > start:
+            self._stretches.append(_Stretch(start, end, spread))
+
+    def failed(self, start: float, end: float, share: float, reason: str, pod: Pod | None, cause: Cause | None) -> None:
+        made = Failure(self.client, start, end, share, reason, cause=cause)
+        if pod is not None:
+            made = replace(made, pod=pod.name, lws=pod.lws, group=pod.group, revision=pod.revision)
+        # Stretches that follow each other tell of one failure; a failure of kept connections is a moment of its own.
+        same = replace(made, start=0.0, end=0.0)
+        at = self._lasting.get(same)
+        if at is not None and self.failures[at].end == start < end:
+            self.failures[at] = replace(self.failures[at], end=end)
+            return
+        if start < end:
+            self._lasting[same] = len(self.failures)
+        self.failures.append(made)
+
+    def cut(self, time: float, share: float, pod: Pod, cause: Cause) -> None:
+        self.cuts.append(Cut(self.client, time, share, pod.name, pod.lws, pod.group, pod.revision, cause))
+
+    def between(self, since: float, until: float) -> Iterator[tuple[float, Split]]:
+        """Seconds and shares of each stretch within a period, the latest first."""
+        for stretch in reversed(self._stretches):
+            if stretch.end <= since:
+                return
+            seconds = min(stretch.end, until) - max(stretch.start, since)
+            if seconds > 0:
+                yield seconds, stretch.spread
+
+    def sent_to(self, target: Target, since: float, until: float) -> float:
+        """The mean share of requests to a target over a period."""
+        sent = sum(seconds * float(spread.get(target, 0)) for seconds, spread in self.between(since, until))
+        return sent / (until - since)

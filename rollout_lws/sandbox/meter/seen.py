@@ -1,0 +1,86 @@
+"""What a data plane knows of the cluster, and which part of an object that is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, TypeAlias
+
+from rollout_lws.objects.resources import (
+    ENDPOINT_SLICES,
+    HTTP_ROUTES,
+    INFERENCE_POOLS,
+    INGRESSES,
+    PODS,
+    SERVICES,
+    Resource,
+)
+from rollout_lws.sandbox.behaviours.base import annotations_of, labels_of, running_and_ready, terminating
+
+Object: TypeAlias = Mapping[str, Any]
+Key: TypeAlias = tuple[Resource, str, str]
+
+KINDS = (SERVICES, ENDPOINT_SLICES, HTTP_ROUTES, INFERENCE_POOLS, INGRESSES, PODS)
+#: The label of an EndpointSlice that names its Service.
+SERVICE_NAME = "kubernetes.io/service-name"
+
+
+class Seen:
+    """Objects by kind, namespace and name, each as ``digest`` left it."""
+
+    def __init__(self, objects: Iterable[tuple[Key, Object]] = ()) -> None:
+        self._objects: dict[tuple[Resource, str], dict[str, Object]] = {}
+        for key, obj in objects:
+            self.put(key, obj)
+
+    def put(self, key: Key, obj: Object | None) -> None:
+        """Replace an object; None takes it away."""
+        space = self._objects.setdefault(key[:2], {})
+        if obj is None:
+            space.pop(key[2], None)
+        else:
+            space[key[2]] = obj
+
+    def get(self, resource: Resource, namespace: str, name: str) -> Object | None:
+        return self._objects.get((resource, namespace), {}).get(name)
+
+    def list(self, resource: Resource, namespace: str) -> Iterator[tuple[str, Object]]:
+        """Names and objects, by name."""
+        yield from sorted(self._objects.get((resource, namespace), {}).items())
+
+
+def digest(resource: Resource, obj: Object) -> Object | None:
+    """What a data plane is told of an object; None while it is told nothing new.
+
+    A route's rules reach the data plane when a Gateway has accepted that very generation; until then it keeps those it
+    has, and so it does when they are refused.
+    """
+    if resource == HTTP_ROUTES:
+        return {"rules": obj["spec"].get("rules") or ()} if _accepted(obj) else None
+    if resource == PODS:
+        ready = running_and_ready(obj) and not terminating(obj)
+        return {"uid": obj["metadata"]["uid"], "labels": labels_of(obj), "ready": ready}
+    if resource == ENDPOINT_SLICES:
+        return {
+            "service": labels_of(obj).get(SERVICE_NAME, ""),
+            "uids": tuple(
+                (endpoint.get("targetRef") or {}).get("uid", "")
+                for endpoint in obj.get("endpoints") or ()
+                if (endpoint.get("conditions") or {}).get("ready") is not False
+            ),
+        }
+    if resource == SERVICES:
+        return {"ports": obj["spec"].get("ports") or ()}
+    if resource == INFERENCE_POOLS:
+        return {"labels": obj["spec"]["selector"]["matchLabels"]}
+    return {"spec": obj["spec"], "annotations": annotations_of(obj)}
+
+
+def _accepted(route: Object) -> bool:
+    generation = route["metadata"]["generation"]
+    return any(
+        condition["type"] == "Accepted"
+        and condition["status"] == "True"
+        and condition.get("observedGeneration") == generation
+        for parent in (route.get("status") or {}).get("parents") or ()
+        for condition in parent.get("conditions") or ()
+    )

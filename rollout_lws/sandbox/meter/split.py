@@ -1,0 +1,111 @@
+"""Where requests go by what a data plane knows: exact fractions from weights and endpoints, nothing sampled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+from rollout_lws.objects.resources import (
+    ENDPOINT_SLICES,
+    HTTP_ROUTES,
+    INFERENCE_POOLS,
+    INGRESSES,
+    PODS,
+    SERVICES,
+    Resource,
+)
+from rollout_lws.sandbox.meter import http_route, nginx
+from rollout_lws.sandbox.meter.client import Client
+from rollout_lws.sandbox.meter.seen import Seen
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where a request is sent: the pod with ``uid``, or nowhere because of ``error``."""
+
+    uid: str = ""
+    error: str = ""
+
+
+#: Shares that add up to 1.
+Split: TypeAlias = Mapping[Target, Fraction]
+
+
+def reads(client: Client) -> frozenset[Resource]:
+    """The kinds of objects on which the split of a client's requests depends."""
+    both = frozenset((SERVICES, ENDPOINT_SLICES))
+    if client.route:
+        return both | {HTTP_ROUTES, INFERENCE_POOLS, PODS}
+    return both | {INGRESSES} if client.ingress else both
+
+
+def split(seen: Seen, client: Client) -> Split:
+    """Where the client's next request goes."""
+    if client.service:
+        return _service(seen, client.namespace, client.service)
+    if client.ingress:
+        parts = nginx.parts(seen, client)
+        if isinstance(parts, str):
+            return _nowhere(parts)
+        return mixed((share, _service(seen, client.namespace, name)) for share, name in parts)
+    route = seen.get(HTTP_ROUTES, client.namespace, client.route)
+    if route is None:
+        return _nowhere(f'no accepted HTTPRoute "{client.route}"')
+    rule = http_route.rule_for(route["rules"], client)
+    if rule is None:
+        return _nowhere(f"no rule of HTTPRoute {client.route} matches {client.path}")
+    refs = [ref for ref in rule.get("backendRefs") or () if ref["weight"]]
+    total = sum(ref["weight"] for ref in refs)
+    if not total:
+        return _nowhere(f"no backend of HTTPRoute {client.route} has weight")
+    return mixed((Fraction(ref["weight"], total), _backend(seen, client.namespace, ref)) for ref in refs)
+
+
+def mixed(parts: Iterable[tuple[Fraction, Split]]) -> Split:
+    """Splits put together, each with its share of the whole."""
+    made: dict[Target, Fraction] = {}
+    for share, part in parts:
+        for target, fraction in part.items():
+            made[target] = made.get(target, Fraction(0)) + share * fraction
+    return made
+
+
+def _nowhere(error: str) -> Split:
+    return {Target(error=error): Fraction(1)}
+
+
+def _evenly(uids: Iterable[str], otherwise: str) -> Split:
+    targets = [Target(uid) for uid in dict.fromkeys(uids)]
+    return {target: Fraction(1, len(targets)) for target in targets} or _nowhere(otherwise)
+
+
+def _backend(seen: Seen, namespace: str, ref: Mapping[str, Any]) -> Split:
+    kind, name = ref["kind"], ref["name"]
+    if ref.get("namespace") not in (None, namespace):
+        return _nowhere(f"{kind} {ref['namespace']}/{name} is in another namespace")
+    if (ref["group"], kind) == (INFERENCE_POOLS.group, INFERENCE_POOLS.kind):
+        return _pool(seen, namespace, name)
+    if (ref["group"], kind) != (SERVICES.group, SERVICES.kind):
+        return _nowhere(f"{kind} {name} is no kind of backend")
+    return _service(seen, namespace, name, ref["port"])
+
+
+def _service(seen: Seen, namespace: str, name: str, port: int | None = None) -> Split:
+    service = seen.get(SERVICES, namespace, name)
+    if service is None:
+        return _nowhere(f'Service "{name}" not found')
+    if port is not None and port not in [each["port"] for each in service["ports"]]:
+        return _nowhere(f'Service "{name}" has no port {port}')
+    slices = (entry for _, entry in seen.list(ENDPOINT_SLICES, namespace) if entry["service"] == name)
+    return _evenly((uid for entry in slices for uid in entry["uids"]), f'no ready endpoint of Service "{name}"')
+
+
+def _pool(seen: Seen, namespace: str, name: str) -> Split:
+    pool = seen.get(INFERENCE_POOLS, namespace, name)
+    if pool is None:
+        return _nowhere(f'InferencePool "{name}" not found')
+    wanted = pool["labels"].items()
+    pods = (pod for _, pod in seen.list(PODS, namespace) if pod["ready"] and wanted <= pod["labels"].items())
+    return _evenly((pod["uid"] for pod in pods), f'no ready pod of InferencePool "{name}"')

@@ -1,0 +1,329 @@
+"""Lags, kept connections, failures and streams, on objects that a test writes by hand; no cluster runs here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rollout_lws.objects.resources import (
+    ENDPOINT_SLICES,
+    HTTP_ROUTES,
+    LWS_GROUP_INDEX,
+    LWS_NAME,
+    LWS_WORKER_INDEX,
+    PODS,
+    SERVICES,
+    Resource,
+)
+from rollout_lws.sandbox.apiserver import ApiServer
+from rollout_lws.sandbox.meter import NOWHERE, Client, TrafficMeter
+from rollout_lws.sandbox.meter.data_plane import DataPlane
+from tests.sandbox.conftest import Clock
+
+USERS, INSIDE = Client("users", route="llama"), Client("inside", service="old")
+READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+
+
+def meta(name: str, **more: Any) -> dict[str, Any]:
+    return {"name": name, "namespace": "default", **more}
+
+
+def pod(server: ApiServer, lws: str, group: int = 0, worker: int = 0, size: int = 1) -> str:
+    name = f"{lws}-{group}" + (f"-{worker}" if worker else "")
+    labels = {LWS_NAME: lws, LWS_GROUP_INDEX: str(group), LWS_WORKER_INDEX: str(worker)}
+    annotations = {"leaderworkerset.sigs.k8s.io/size": str(size)}
+    body = {"metadata": meta(name, labels=labels, annotations=annotations), "spec": {"containers": [{"name": "m"}]}}
+    uid = server.create(PODS, body)["metadata"]["uid"]
+    server.patch(PODS, "default", name, {"status": READY}, subresource="status")
+    return str(uid)
+
+
+def service(server: ApiServer, name: str, *uids: str) -> None:
+    """The Service and its slice, as the control plane would have written it for these pods."""
+    if not server.list(SERVICES, "default", field_selector=f"metadata.name={name}"):
+        server.create(SERVICES, {"metadata": meta(name), "spec": {"ports": [{"port": 80}]}})
+        labels = {"kubernetes.io/service-name": name}
+        server.create(ENDPOINT_SLICES, {"metadata": meta(name, labels=labels), "addressType": "IPv4", "endpoints": []})
+    endpoints = [{"addresses": ["10.0.0.1"], "conditions": {"ready": True}, "targetRef": {"uid": uid}} for uid in uids]
+    server.patch(ENDPOINT_SLICES, "default", name, {"endpoints": endpoints})
+
+
+def route(server: ApiServer, old: int, new: int, *, accepted: bool = True) -> None:
+    refs = [{"name": "old", "port": 80, "weight": old}, {"name": "new", "port": 80, "weight": new}]
+    spec = {"parentRefs": [{"name": "front"}], "rules": [{"backendRefs": refs}]}
+    if server.list(HTTP_ROUTES, "default"):
+        server.patch(HTTP_ROUTES, "default", "llama", {"spec": spec})
+    else:
+        server.create(HTTP_ROUTES, {"metadata": meta("llama"), "spec": spec})
+    if accepted:
+        accept(server)
+
+
+def accept(server: ApiServer, status: str = "True") -> None:
+    generation = server.get(HTTP_ROUTES, "default", "llama")["metadata"]["generation"]
+    condition = {"type": "Accepted", "status": status, "reason": "Accepted", "message": "", "lastTransitionTime": TIME}
+    parent = {"parentRef": {"name": "front"}, "controllerName": "a.b/c"}
+    parents = [{**parent, "conditions": [{**condition, "observedGeneration": generation}]}]
+    server.patch(HTTP_ROUTES, "default", "llama", {"status": {"parents": parents}}, subresource="status")
+
+
+TIME = "2026-01-01T00:00:00Z"
+
+
+@pytest.fixture
+def uids(server: ApiServer) -> dict[str, str]:
+    """Two versions of one group each, behind a route that sends everything to the old one."""
+    uids = {name: pod(server, name) for name in ("old", "new")}
+    for name, uid in uids.items():
+        service(server, name, uid)
+    route(server, 1, 0)
+    return uids
+
+
+def metered(server: ApiServer, *clients: Client, **options: Any) -> TrafficMeter:
+    meter = TrafficMeter(server, clients or (USERS,), **options)
+    meter.start()
+    return meter
+
+
+def remove(server: ApiServer, name: str) -> None:
+    server.delete(PODS, "default", name, grace_seconds=0)
+
+
+@pytest.mark.usefixtures("uids")
+def test_what_was_there_at_the_start_is_known_at_once(server: ApiServer) -> None:
+    assert metered(server).now("users") == {"old": 1.0}
+
+
+@pytest.mark.usefixtures("uids")
+def test_shares_are_exact(server: ApiServer, clock: Clock) -> None:
+    meter = metered(server)
+    route(server, 90, 10)
+    clock.now += 2
+    assert meter.now("users") == {"new": 0.1, "old": 0.9}
+    begun = clock.now
+    clock.now += 0.7
+    assert meter.shares("users", begun) == {"new": 0.1, "old": 0.9}
+    route(server, 0, 1)
+    clock.now += 2
+    assert meter.now("users", by="pod") == {"new-0": 1.0}
+
+
+@pytest.mark.usefixtures("uids")
+@pytest.mark.parametrize("seed", range(8))
+def test_a_change_arrives_within_the_lag_and_not_at_once(server: ApiServer, clock: Clock, seed: int) -> None:
+    meter = metered(server, seed=seed)
+    begun = clock.now
+    route(server, 0, 1)
+    assert meter.now("users") == {"old": 1.0}
+    clock.now += 10
+    later = 10 * meter.shares("users", begun)["old"]
+    assert 0 < later < 2
+    assert meter.failures == []
+
+
+def test_the_same_seed_gives_the_same_lags_whatever_else_changes() -> None:
+    def lags(seed: str, others: int) -> list[float | None]:
+        plane = DataPlane(seed, 2.0)
+        for number in range(others):
+            plane.learn((SERVICES, "default", f"other-{number}"), {"n": 1}, 0.0)
+            plane.see(9.0)
+        found = []
+        for number in range(5):
+            plane.learn((SERVICES, "default", "llama"), {"n": number}, 10.0 * number)
+            found.append(plane.due)
+            plane.see(10.0 * number + 2)
+        return found
+
+    assert lags("1", 0) == lags("1", 3) != lags("2", 0)
+
+
+def test_changes_of_one_object_are_seen_in_order() -> None:
+    plane, key = DataPlane("1", 2.0), (SERVICES, "default", "llama")
+    for number in range(50):
+        plane.learn(key, {"n": number}, number / 100)
+    seen = []
+    while plane.due is not None:
+        plane.see(plane.due)
+        found = plane.seen.get(*key)
+        assert found is not None
+        seen.append(found["n"])
+    assert seen == sorted(seen)
+    assert seen[-1] == 49
+
+
+@pytest.mark.usefixtures("uids")
+def test_a_route_takes_effect_when_it_is_accepted_and_one_that_is_refused_keeps_the_last(
+    server: ApiServer, clock: Clock
+) -> None:
+    meter = metered(server)
+    route(server, 0, 1, accepted=False)
+    clock.now += 60
+    assert meter.now("users") == {"old": 1.0}
+    accept(server, "False")
+    clock.now += 60
+    assert meter.now("users") == {"old": 1.0}
+    accept(server)
+    clock.now += 2
+    assert meter.now("users") == {"new": 1.0}
+
+
+@pytest.mark.usefixtures("uids")
+def test_a_backend_without_endpoints_fails_its_share_for_as_long_as_it_has_none(
+    server: ApiServer, clock: Clock, uids: dict[str, str]
+) -> None:
+    meter = metered(server, lag=0.0)
+    route(server, 3, 1)
+    clock.now += 10
+    service(server, "new")
+    emptied = clock.now
+    clock.now += 7
+    assert meter.now("users") == {NOWHERE: 0.25, "old": 0.75}
+    service(server, "new", uids["new"])
+    clock.now += 5
+    assert meter.now("users") == {"new": 0.25, "old": 0.75}
+    (failure,) = meter.failures
+    assert (failure.start, failure.end, failure.share) == (emptied, emptied + 7, 0.25)
+    assert (failure.client, failure.reason) == ("users", 'no ready endpoint of Service "new"')
+    assert failure.cause is None
+
+
+def test_a_pod_that_goes_while_it_is_listed_fails_requests_until_the_data_plane_knows(
+    server: ApiServer, clock: Clock, uids: dict[str, str]
+) -> None:
+    second = pod(server, "old", 1)
+    service(server, "old", uids["old"], second)
+    meter = metered(server)
+    clock.now += 10
+    remove(server, "old-1")
+    gone = clock.now
+    service(server, "old", uids["old"])
+    clock.now += 10
+    assert meter.now("users", by="pod") == {"old-0": 1.0}
+    (failure,) = meter.failures
+    assert (failure.start, failure.share, failure.pod, failure.reason) == (gone, 0.5, "old-1", "the pod is gone")
+    assert 0 < failure.end - gone < 2
+    assert (failure.lws, failure.group) == ("old", "1")
+
+
+def test_a_kept_connection_to_a_pod_that_goes_fails_once(server: ApiServer, clock: Clock, uids: dict[str, str]) -> None:
+    second = pod(server, "old", 1)
+    service(server, "old", uids["old"], second)
+    meter = metered(server, INSIDE)
+    service(server, "old", uids["old"])
+    clock.now += 32
+    held = meter.now("inside", by="pod")["old-1"]
+    assert 0.2 < held < 0.3
+    assert meter.failures == []
+    remove(server, "old-1")
+    clock.now += 60
+    (failure,) = meter.failures
+    assert (failure.start, failure.end) == (clock.now - 60, clock.now - 60)
+    assert (failure.share, failure.pod) == (held, "old-1")
+    assert failure.reason == "a kept connection led to a pod that is gone"
+    assert meter.now("inside", by="pod") == {"old-0": 1.0}
+
+
+def test_connections_have_all_moved_after_one_lifetime(server: ApiServer, clock: Clock, uids: dict[str, str]) -> None:
+    meter = metered(server, INSIDE, Client("brief", service="old", keep_alive=0.0), lag=0.0)
+    clock.now += 100
+    service(server, "old", uids["new"])
+    assert meter.now("brief") == {"new": 1.0}
+    assert meter.now("inside") == {"old": 1.0}
+    clock.now += 30
+    assert meter.now("inside") == {"new": 0.5, "old": 0.5}
+    clock.now += 30
+    assert meter.now("inside") == {"new": 1.0}
+    remove(server, "old-0")
+    clock.now += 10
+    assert meter.failures == []
+
+
+def test_connections_that_fail_are_opened_again_as_soon_as_there_is_an_endpoint(
+    server: ApiServer, clock: Clock, uids: dict[str, str]
+) -> None:
+    meter = metered(server, INSIDE, lag=0.0)
+    remove(server, "old-0")
+    service(server, "old")
+    clock.now += 5
+    assert meter.now("inside") == {NOWHERE: 1.0}
+    service(server, "old", uids["new"])
+    clock.now += 0.1
+    assert meter.now("inside") == {"new": 1.0}
+
+
+@pytest.mark.parametrize("drained", [0.0, 10.0, 29.0, 30.0])
+@pytest.mark.usefixtures("uids")
+def test_streams_that_are_still_open_are_cut_when_their_pod_goes(
+    server: ApiServer, clock: Clock, drained: float
+) -> None:
+    meter = metered(server, lag=0.0, drain=30.0)
+    clock.now += 100
+    route(server, 0, 1)
+    clock.now += drained
+    remove(server, "old-0")
+    service(server, "old")
+    clock.now += 100
+    left = (30.0 - drained) / 30.0
+    assert [(cut.pod, cut.time) for cut in meter.cuts] == ([("old-0", clock.now - 100)] if left else [])
+    assert sum(cut.share for cut in meter.cuts) == pytest.approx(left)
+    assert meter.failures == []
+
+
+@pytest.mark.usefixtures("uids")
+def test_a_group_that_loses_a_worker_loses_its_streams_and_fails_when_the_lag_is_over(
+    server: ApiServer, clock: Clock
+) -> None:
+    leader = pod(server, "big", size=2)
+    pod(server, "big", worker=1, size=2)
+    service(server, "old", leader)
+    meter = metered(server)
+    clock.now += 100
+    server.delete(PODS, "default", "big-0-1", grace_seconds=0)
+    broken = clock.now
+    clock.now += 10
+    (cut,) = meter.cuts
+    assert (cut.time, cut.pod, cut.share, cut.lws) == (broken, "big-0", 1.0, "big")
+    (failure,) = meter.failures
+    assert (failure.start, failure.end) == (broken + 2, broken + 10)
+    assert failure.reason == "its group is not ready"
+
+
+@pytest.mark.parametrize(("seconds", "failed"), [(1.9, 0), (2.5, 1)])
+@pytest.mark.usefixtures("uids")
+def test_a_pod_that_is_not_ready_for_less_than_the_lag_fails_nothing(
+    server: ApiServer, clock: Clock, seconds: float, failed: int
+) -> None:
+    meter = metered(server)
+    unready = {"conditions": [{"type": "Ready", "status": "False"}]}
+    server.patch(PODS, "default", "old-0", {"status": unready}, subresource="status")
+    clock.now += seconds
+    server.patch(PODS, "default", "old-0", {"status": READY}, subresource="status")
+    clock.now += 10
+    assert [failure.reason for failure in meter.failures] == ["the pod is not ready"] * failed
+    assert meter.cuts == []
+
+
+@pytest.mark.usefixtures("uids")
+def test_nothing_is_counted_after_the_end(server: ApiServer, clock: Clock) -> None:
+    meter = metered(server)
+    begun = clock.now
+    clock.now += 10
+    meter.stop()
+    remove(server, "old-0")
+    service(server, "old")
+    clock.now += 100
+    assert (meter.failures, meter.cuts, meter.now("users")) == ([], [], {"old": 1.0})
+    assert meter.shares("users", begun) == {"old": 1.0}
+
+
+@pytest.mark.parametrize("resource", [SERVICES, HTTP_ROUTES])
+@pytest.mark.usefixtures("uids")
+def test_a_route_or_service_that_goes_takes_its_traffic_with_it(
+    server: ApiServer, clock: Clock, resource: Resource
+) -> None:
+    meter = metered(server, lag=0.0)
+    server.delete(resource, "default", "llama" if resource == HTTP_ROUTES else "old")
+    clock.now += 1
+    assert meter.now("users") == {NOWHERE: 1.0}

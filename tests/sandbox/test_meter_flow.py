@@ -6,69 +6,14 @@ from typing import Any
 
 import pytest
 
-from rollout_lws.objects.resources import (
-    ENDPOINT_SLICES,
-    HTTP_ROUTES,
-    LWS_GROUP_INDEX,
-    LWS_NAME,
-    LWS_WORKER_INDEX,
-    PODS,
-    SERVICES,
-    Resource,
-)
+from rollout_lws.objects.resources import HTTP_ROUTES, INGRESSES, PODS, SERVICES, Resource
 from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.meter import NOWHERE, Client, TrafficMeter
 from rollout_lws.sandbox.meter.data_plane import DataPlane
+from tests.sandbox.by_hand import READY, accept, meta, pod, remove, route, service
 from tests.sandbox.conftest import Clock
 
 USERS, INSIDE = Client("users", route="llama"), Client("inside", service="old")
-READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
-
-
-def meta(name: str, **more: Any) -> dict[str, Any]:
-    return {"name": name, "namespace": "default", **more}
-
-
-def pod(server: ApiServer, lws: str, group: int = 0, worker: int = 0, size: int = 1) -> str:
-    name = f"{lws}-{group}" + (f"-{worker}" if worker else "")
-    labels = {LWS_NAME: lws, LWS_GROUP_INDEX: str(group), LWS_WORKER_INDEX: str(worker)}
-    annotations = {"leaderworkerset.sigs.k8s.io/size": str(size)}
-    body = {"metadata": meta(name, labels=labels, annotations=annotations), "spec": {"containers": [{"name": "m"}]}}
-    uid = server.create(PODS, body)["metadata"]["uid"]
-    server.patch(PODS, "default", name, {"status": READY}, subresource="status")
-    return str(uid)
-
-
-def service(server: ApiServer, name: str, *uids: str) -> None:
-    """The Service and its slice, as the control plane would have written it for these pods."""
-    if not server.list(SERVICES, "default", field_selector=f"metadata.name={name}"):
-        server.create(SERVICES, {"metadata": meta(name), "spec": {"ports": [{"port": 80}]}})
-        labels = {"kubernetes.io/service-name": name}
-        server.create(ENDPOINT_SLICES, {"metadata": meta(name, labels=labels), "addressType": "IPv4", "endpoints": []})
-    endpoints = [{"addresses": ["10.0.0.1"], "conditions": {"ready": True}, "targetRef": {"uid": uid}} for uid in uids]
-    server.patch(ENDPOINT_SLICES, "default", name, {"endpoints": endpoints})
-
-
-def route(server: ApiServer, old: int, new: int, *, accepted: bool = True) -> None:
-    refs = [{"name": "old", "port": 80, "weight": old}, {"name": "new", "port": 80, "weight": new}]
-    spec = {"parentRefs": [{"name": "front"}], "rules": [{"backendRefs": refs}]}
-    if server.list(HTTP_ROUTES, "default"):
-        server.patch(HTTP_ROUTES, "default", "llama", {"spec": spec})
-    else:
-        server.create(HTTP_ROUTES, {"metadata": meta("llama"), "spec": spec})
-    if accepted:
-        accept(server)
-
-
-def accept(server: ApiServer, status: str = "True") -> None:
-    generation = server.get(HTTP_ROUTES, "default", "llama")["metadata"]["generation"]
-    condition = {"type": "Accepted", "status": status, "reason": "Accepted", "message": "", "lastTransitionTime": TIME}
-    parent = {"parentRef": {"name": "front"}, "controllerName": "a.b/c"}
-    parents = [{**parent, "conditions": [{**condition, "observedGeneration": generation}]}]
-    server.patch(HTTP_ROUTES, "default", "llama", {"status": {"parents": parents}}, subresource="status")
-
-
-TIME = "2026-01-01T00:00:00Z"
 
 
 @pytest.fixture
@@ -85,10 +30,6 @@ def metered(server: ApiServer, *clients: Client, **options: Any) -> TrafficMeter
     meter = TrafficMeter(server, clients or (USERS,), **options)
     meter.start()
     return meter
-
-
-def remove(server: ApiServer, name: str) -> None:
-    server.delete(PODS, "default", name, grace_seconds=0)
 
 
 @pytest.mark.usefixtures("uids")
@@ -327,3 +268,23 @@ def test_a_route_or_service_that_goes_takes_its_traffic_with_it(
     server.delete(resource, "default", "llama" if resource == HTTP_ROUTES else "old")
     clock.now += 1
     assert meter.now("users") == {NOWHERE: 1.0}
+
+
+@pytest.mark.usefixtures("uids")
+def test_an_ingress_takes_effect_without_anybody_accepting_it(server: ApiServer, clock: Clock) -> None:
+    def ingress(name: str, **annotations: str) -> dict[str, Any]:
+        backend = {"service": {"name": name, "port": {"number": 80}}}
+        rules = [{"http": {"paths": [{"path": "/", "pathType": "Prefix", "backend": backend}]}}]
+        options = {f"nginx.ingress.kubernetes.io/{key}": value for key, value in annotations.items()}
+        return {"metadata": meta(name, annotations=options), "spec": {"rules": rules}}
+
+    server.create(INGRESSES, ingress("old"))
+    meter = metered(server, Client("users", ingress="old"))
+    server.create(INGRESSES, ingress("new", canary="true", **{"canary-weight": "25"}))
+    clock.now += 2
+    assert meter.now("users") == {"new": 0.25, "old": 0.75}
+    weight = {"nginx.ingress.kubernetes.io/canary-weight": "0"}
+    server.patch(INGRESSES, "default", "new", {"metadata": {"annotations": weight}})
+    clock.now += 2
+    assert meter.now("users") == {"old": 1.0}
+    assert meter.failures == []

@@ -187,6 +187,9 @@ def ingress(name: str, service: str, path: str = "/", host: str = "", kind: str 
     [
         ({"canary": "true", "canary_weight": "10"}, {}, "1/10"),
         ({"canary": "true"}, {}, "0"),
+        ({"canary": "true", "canary_weight": "ten"}, {}, "0"),
+        ({"canary": "true", "canary_weight": "200"}, {}, "1"),
+        ({"canary": "true", "canary_by_header": "x", "canary_by_header_pattern": "["}, {"headers": {"x": "["}}, "0"),
         ({"canary": "false", "canary_weight": "10"}, {}, "0"),
         ({"canary": "true", "canary_weight": "100"}, {}, "1"),
         ({"canary": "true", "canary_weight": "10", "canary_weight_total": "1000"}, {}, "1/100"),

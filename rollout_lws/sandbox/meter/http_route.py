@@ -7,7 +7,7 @@ PathPrefix. Hostnames are not looked at.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from rollout_lws.sandbox.meter.client import Client
@@ -35,6 +35,14 @@ def under(prefix: str, path: str) -> bool:
     return path == whole or path.startswith(f"{whole}/")
 
 
+def holds(find: Callable[[str, str], object], pattern: str, text: str) -> bool:
+    """Whether ``find`` (re.search, re.fullmatch) finds the pattern; one that cannot be read is never found."""
+    try:
+        return find(pattern, text) is not None
+    except re.error:
+        return False
+
+
 def _rank(match: Mapping[str, Any], client: Client) -> tuple[int, ...] | None:
     """How specific a match that fits is, to be compared with others; None when it does not fit."""
     path, method = match["path"], match.get("method")
@@ -55,7 +63,7 @@ def _path_fits(path: Mapping[str, str], wanted: str) -> bool:
         return path["value"] == wanted
     if path["type"] == "PathPrefix":
         return under(path["value"], wanted)
-    return re.fullmatch(path["value"], wanted) is not None
+    return holds(re.fullmatch, path["value"], wanted)
 
 
 def _fits(wanted: Mapping[str, str], value: str | None) -> bool:
@@ -63,4 +71,4 @@ def _fits(wanted: Mapping[str, str], value: str | None) -> bool:
         return False
     if wanted["type"] == "Exact":
         return value == wanted["value"]
-    return re.fullmatch(wanted["value"], value) is not None
+    return holds(re.fullmatch, wanted["value"], value)

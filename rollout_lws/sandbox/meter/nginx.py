@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from rollout_lws.objects.resources import INGRESSES
 from rollout_lws.sandbox.meter.client import Client
-from rollout_lws.sandbox.meter.http_route import under
+from rollout_lws.sandbox.meter.http_route import holds, under
 from rollout_lws.sandbox.meter.seen import Object, Seen
 
 _PREFIX = "nginx.ingress.kubernetes.io/"
@@ -54,7 +54,7 @@ def _canary_share(ingress: Object, client: Client) -> Fraction:
         exact, pattern = _option(ingress, "canary-by-header-value"), _option(ingress, "canary-by-header-pattern")
         if value is not None and exact and value == exact:
             return Fraction(1)
-        if value is not None and pattern and not exact and re.search(pattern, value):
+        if value is not None and pattern and not exact and holds(re.search, pattern, value):
             return Fraction(1)
         if not exact and not pattern and value in ("always", "never"):
             return Fraction(value == "always")
@@ -62,8 +62,14 @@ def _canary_share(ingress: Object, client: Client) -> Fraction:
         value = client.cookies.get(cookie)
         if value in ("always", "never"):
             return Fraction(value == "always")
-    total = int(_option(ingress, "canary-weight-total") or 100)
-    return Fraction(min(int(_option(ingress, "canary-weight") or 0), total), total)
+    total = _number(ingress, "canary-weight-total") or 100
+    return Fraction(min(_number(ingress, "canary-weight"), total), total)
+
+
+def _number(ingress: Object, name: str) -> int:
+    """An option's number; 0 for what is none, which ingress-nginx ignores too."""
+    text = _option(ingress, name)
+    return int(text) if text.isdecimal() else 0
 
 
 def _best(ingress: Object, client: Client) -> tuple[_Place, str] | None:

@@ -53,6 +53,11 @@ def accepting(live: Object, required: Iterable[str]) -> tuple[Parent, ...]:
     return tuple(sorted(found, key=str))
 
 
+def reporting(live: Object) -> set[Parent]:
+    """Parents that say anything of the object."""
+    return {at for at, _ in _statuses(live)}
+
+
 def complaint(live: Object, at: Parent, required: Iterable[str]) -> str:
     """Why this parent does not accept the live generation: "" when it does. ``required`` conditions must be there."""
     generation = int(live["metadata"].get("generation") or 0)
@@ -82,6 +87,6 @@ def _complaint(status: Mapping[str, Any], required: tuple[str, ...], generation:
         if condition.get("status") != wanted:
             reason = ": ".join(filter(None, (condition.get("reason"), condition.get("message"))))
             return f"{kind} is {condition.get('status')}" + (f" ({reason})" if reason else "")
-        if kind in required and observed < generation:
+        if kind != "PartiallyInvalid" and observed < generation:
             return f"{kind} is reported for generation {observed}, not yet for {generation}"
     return ""

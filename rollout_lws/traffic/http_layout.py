@@ -71,7 +71,7 @@ def taken_apart(live: Object, marks: Mapping[str, RouteMark]) -> Layout:
         ours = appended(rules, mark, namespace)
         added[uid] = tuple(rules[index] for index in ours)
         rules = [rule for index, rule in enumerate(rules) if index not in ours]
-    notes = {uid: paired(mark.rules, rules, namespace) for uid, mark in marks.items()}
+    notes = {uid: paired(mark, rules, namespace) for uid, mark in marks.items()}
     return Layout(
         tuple(
             _users(rule, marks, {uid: found[index] for uid, found in notes.items() if index in found}, namespace)
@@ -116,15 +116,21 @@ def rules_of(live: Object) -> list[Object]:
 
 def _users(rule: Object, marks: Mapping[str, RouteMark], notes: Mapping[str, RuleMark], namespace: str) -> UsersRule:
     live = references(rule)
-    theirs: dict[str, list[Object]] = {}
-    refs = live
-    for uid, mark in marks.items():
-        if uid in notes or any(refers(ref, mark.stable, namespace) for ref in live):
-            theirs[uid] = [ref for ref in refs if refers(ref, mark.canary, namespace)]
-            refs = [ref for ref in refs if not refers(ref, mark.canary, namespace)]
+    refs: list[Object] = []
+    theirs: dict[str, list[tuple[int, Object]]] = {
+        uid: []
+        for uid, mark in marks.items()
+        if uid in notes or any(refers(ref, mark.stable, namespace) for ref in live)
+    }
+    for ref in live:
+        uid = next((uid for uid in theirs if refers(ref, marks[uid].canary, namespace)), None)
+        if uid is None:
+            refs.append(ref)
+        else:
+            theirs[uid].append((len(refs) - 1, ref))
     if live and not refs:
         # Somebody deleted the stable reference and left ours: without either, requests would find nobody.
-        refs = [_renamed(ref, marks[uid].stable) for uid, found in theirs.items() for ref in found]
+        refs = [_renamed(ref, marks[uid].stable) for uid, found in theirs.items() for _, ref in found]
         theirs = {}
     twins = {uid: _beside(refs, found, marks[uid].stable, namespace) for uid, found in theirs.items()}
     return UsersRule(
@@ -136,15 +142,14 @@ def _users(rule: Object, marks: Mapping[str, RouteMark], notes: Mapping[str, Rul
     )
 
 
-def _beside(refs: Sequence[Object], twins: Sequence[Object], stable: Backend, namespace: str) -> Twins:
-    left = list(twins)
+def _beside(refs: Sequence[Object], twins: Iterable[tuple[int, Object]], stable: Backend, namespace: str) -> Twins:
+    """By index of the stable reference: the twin behind it, or else, moved by somebody, one of the same port."""
+    alone = [index for index, ref in enumerate(refs) if refers(ref, stable, namespace)]
     found: dict[int, Object] = {}
-    for index, ref in enumerate(refs):
-        if refers(ref, stable, namespace):
-            twin = next((each for each in left if each.get("port") == ref.get("port")), None)
-            if twin is not None:
-                found[index] = twin
-                left.remove(twin)
+    for before, twin in sorted(twins, key=lambda each: each[0] not in alone):
+        fitting = [at for at in alone if at not in found and refs[at].get("port") == twin.get("port")]
+        if fitting:
+            found[before if before in fitting else fitting[0]] = twin
     return found
 
 

@@ -15,11 +15,28 @@ from rollout_lws.api.rollout_spec import RequestHeaderModifier
 from rollout_lws.traffic import acceptance, marks
 from rollout_lws.traffic.acceptance import Parent
 from rollout_lws.traffic.http_layout import Layout, UsersRule, namespace_of, put_together, rules_of, taken_apart
-from rollout_lws.traffic.http_rules import matches_digest, rule_to, with_modifier
-from rollout_lws.traffic.route_marks import RouteMark, appended, names, paired, weights
+from rollout_lws.traffic.http_rules import matches_digest, matches_of, replaces_prefix, rule_to, with_modifier
+from rollout_lws.traffic.route_marks import (
+    RouteMark,
+    appended,
+    backend_text,
+    names,
+    paired,
+    references,
+    refers,
+    texts,
+    weight_of,
+    weights,
+)
 from rollout_lws.traffic.split import Backend, Backends, Object, Split
 
 _CONDITIONS = ("Accepted", "ResolvedRefs")
+
+#: Limits of the Gateway API's schema.
+_MOST_RULES = 16
+_MOST_MATCHES_A_RULE = 64
+_MOST_MATCHES = 128
+_MOST_CONDITIONS = 16
 
 
 def routed(live: Object, by: str, keys: Keys, backends: Backends, split: Split) -> Object:
@@ -36,7 +53,7 @@ def routed(live: Object, by: str, keys: Keys, backends: Backends, split: Split) 
     for rule in layout.rules:
         parts = {uid: found for uid, found in rule.twins.items() if uid != by}
         taken = {index for found in parts.values() for index in found}
-        ours = [at for at in rule.stable(backends.stable, namespace) if rule.weight(at) > 0 and at not in taken]
+        ours = [at for at in _sharing(rule, backends.stable, namespace) if at not in taken]
         if split.weight and ours:
             parts[by] = {at: _twin(rule.refs[at], backends.canary, split.header_modifier) for at in ours}
         twins.append(parts)
@@ -80,12 +97,9 @@ def drifted(live: Object, by: str, keys: Keys) -> tuple[str, ...]:
     ours = appended(rules, mark, namespace)
     users = [rule for index, rule in enumerate(rules) if index not in ours]
     found = []
-    for index, note in sorted(paired(mark.rules, users, namespace).items()):
+    for index, note in sorted(paired(mark, users, namespace).items()):
         now = weights(users[index], namespace)
         ways = {key: weight for key, weight in note.written.items() if _is_of(key, mark)}
-        if not any(key in now for key in ways):
-            # The user took the stable version out of this rule: nothing of ours belongs there any more.
-            continue
         where = f"rule {users[index].get('name') or index + 1}"
         found += [f"{where}: {key} is gone" for key in ways if key not in now]
         found += [
@@ -119,6 +133,28 @@ def unaccepted(live: Object, parents: Iterable[Parent]) -> str:
     attached = _attached(live)
     said = (acceptance.complaint(live, each, _CONDITIONS) for each in parents if each in attached)
     return next((f"HTTPRoute {live['metadata']['name']}: {why}" for why in said if why), "")
+
+
+def route_problem(live: Object, backends: Backends, splits: Iterable[Split] = ()) -> str:
+    """Why this route cannot share requests between these backends, as a sentence that says what to do; "" when it can.
+
+    ``live`` is the user's own route (see ``own``); ``splits`` are those that the steps will want.
+    """
+    name, namespace, rules = f"HTTPRoute {live['metadata']['name']}", namespace_of(live), rules_of(live)
+    stable, canary = backend_text(backends.stable), backend_text(backends.canary)
+    every = [ref for rule in rules for ref in references(rule)]
+    if any(refers(ref, backends.canary, namespace) for ref in every):
+        return f"{name} already refers to {canary}, which a release adds by itself; remove it from the rules"
+    ours = [ref for ref in every if refers(ref, backends.stable, namespace)]
+    if not ours:
+        there = ", ".join(sorted({text for rule in rules for text in texts(references(rule), namespace)}))
+        return (
+            f"{name} has no rule with a backendRef to {stable} (it refers to {there or 'nothing'});"
+            " add one, or name the backend that the rules refer to in trafficRoutings"
+        )
+    if not any(map(weight_of, ours)):
+        return f"{name} gives {stable} no requests: its weight is 0 in every rule; give it one of 1 or more"
+    return next(filter(None, (_split_problem(live, name, backends, split) for split in splits)), "")
 
 
 def _attached(live: Object) -> set[Parent]:
@@ -157,3 +193,46 @@ def _matched(rule: UsersRule, ours: list[int], canary: Backend, split: Split) ->
         made = rule_to(backends, rule.live, match, split.header_modifier)
         if made is not None:
             yield made
+
+
+def _sharing(rule: UsersRule, stable: Backend, namespace: str) -> list[int]:
+    return [at for at in rule.stable(stable, namespace) if rule.weight(at) > 0]
+
+
+def _split_problem(live: Object, name: str, backends: Backends, split: Split) -> str:
+    namespace = namespace_of(live)
+    rules = [(rule, _sharing(rule, backends.stable, namespace)) for rule in taken_apart(live, {}).rules]
+    for number, match in enumerate(split.matches, 1):
+        one = Split(matches=(match,))
+        if not any(True for rule, ours in rules for _ in _matched(rule, ours, backends.canary, one)):
+            return (
+                f"match {number} of a step contradicts every rule of {name} that refers to"
+                f" {backend_text(backends.stable)}: those want another value of the same header or query parameter;"
+                " match another one"
+            )
+        if (
+            match.path
+            and match.path.type != "PathPrefix"
+            and any(ours and replaces_prefix(r.live) for r, ours in rules)
+        ):
+            return (
+                f"match {number} of a step matches a path by {match.path.type}, and a rule of {name} replaces"
+                " the prefix of paths, which goes with PathPrefix only; match a PathPrefix or a header"
+            )
+    added = {
+        matches_digest(each): each for rule, ours in rules for each in _matched(rule, ours, backends.canary, split)
+    }
+    matches = [matches_of(rule) for rule in (*rules_of(live), *added.values())]
+    conditions = [len(each.get(kind) or ()) for some in matches for each in some for kind in ("headers", "queryParams")]
+    for count, most, what in (
+        (len(matches), _MOST_RULES, "rules"),
+        (max(map(len, matches)), _MOST_MATCHES_A_RULE, "matches in one rule"),
+        (sum(map(len, matches)), _MOST_MATCHES, "matches"),
+        (max(conditions), _MOST_CONDITIONS, "headers or query parameters in one match"),
+    ):
+        if count > most:
+            return (
+                f"the matches of a step would give {name} {count} {what}, more than the {most} that the Gateway API"
+                " allows; use fewer matches, or a route with fewer rules"
+            )
+    return ""

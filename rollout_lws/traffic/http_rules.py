@@ -90,6 +90,12 @@ def with_modifier(filters: Iterable[Object], modifier: RequestHeaderModifier | N
     return kept
 
 
+def replaces_prefix(rule: Object) -> bool:
+    """Whether a filter of the rule replaces the prefix that it matches; then it may match nothing but a prefix."""
+    changes = (each.get(kind) or {} for each in rule.get("filters") or () for kind in ("urlRewrite", "requestRedirect"))
+    return any((change.get("path") or {}).get("type") == "ReplacePrefixMatch" for change in changes)
+
+
 def _full(match: Object) -> Object:
     full = {member: value for member, value in match.items() if member not in ("headers", "queryParams")}
     full["path"] = {"type": "PathPrefix", "value": "/"} | (match.get("path") or {})

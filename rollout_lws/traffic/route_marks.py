@@ -108,7 +108,7 @@ def appended(rules: Sequence[Object], mark: RouteMark, namespace: str) -> list[i
             del candidates[index]
     edited = [at for at in candidates if all(refers(each, mark.canary, namespace) for each in references(rules[at]))]
     # A rule of the user's in which a stable backend was deleted by hand is not one that was appended.
-    known = paired(mark.rules, rules, namespace)
+    known = paired(mark, rules, namespace)
     return sorted(found + [at for at in edited if at not in known][:missing])
 
 
@@ -128,21 +128,22 @@ def _as_written(mark: RuleMark, _: Object, live: Mapping[str, int]) -> bool:
 _WAYS = ((_named,), (_matching, _as_written), (_as_written,), (_matching,))
 
 
-def paired(marks: Sequence[RuleMark], rules: Sequence[Object], namespace: str) -> dict[int, RuleMark]:
-    """Which of the rules each of the marks is about, by the rule's index. Of several alike, the one that has most of
-    what was written, then the first.
+def paired(mark: RouteMark, rules: Sequence[Object], namespace: str) -> dict[int, RuleMark]:
+    """Which of the rules each of the mark's notes is about, by the rule's index. Of several alike, the one that has
+    most of what was written, then the first; never one that refers to neither version.
     """
     live = [weights(rule, namespace) for rule in rules]
+    known = [
+        at
+        for at, rule in enumerate(rules)
+        if any(refers(ref, each, namespace) for ref in references(rule) for each in (mark.stable, mark.canary))
+    ]
     found: dict[int, RuleMark] = {}
-    left = list(marks)
+    left = list(mark.rules)
     for ways in _WAYS:
-        for mark in tuple(left):
-            free = [
-                at
-                for at, rule in enumerate(rules)
-                if at not in found and all(way(mark, rule, live[at]) for way in ways)
-            ]
+        for note in tuple(left):
+            free = [at for at in known if at not in found and all(way(note, rules[at], live[at]) for way in ways)]
             if free:
-                found[max(free, key=lambda at: (len(mark.written.items() & live[at].items()), -at))] = mark
-                left.remove(mark)
+                found[max(free, key=lambda at: (len(note.written.items() & live[at].items()), -at))] = note
+                left.remove(note)
     return found

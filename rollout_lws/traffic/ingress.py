@@ -1,0 +1,139 @@
+"""Ingresses of ingress-nginx: a second Ingress beside the user's takes the new version's requests.
+
+The user's Ingress is never changed: ingress-nginx merges the second one into it by annotations, and forgets it when it
+is deleted. The project is retired, so nothing is offered here that the Gateway API does better.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from rollout_lws.api.resources import Keys
+from rollout_lws.objects.resources import INGRESSES
+from rollout_lws.traffic.split import Object, Split
+from rollout_lws.workload.copies import copied_marks, copy_name
+
+#: Longest name of an Ingress.
+NAME_BUDGET = 253
+_NGINX = "nginx"
+_PREFIX = "nginx.ingress.kubernetes.io/"
+_CLASS = "kubernetes.io/ingress.class"
+#: A match on a header of this name is one on the cookie that its value names, as in OpenKruise Rollouts.
+_COOKIE = "canary-by-cookie"
+#: Annotations that make others take out certificates or names for the copy, and a share that is not ours.
+_NOT_COPIED = re.compile(
+    rf"^({re.escape(_PREFIX)}canary|(acme\.)?cert-manager\.io/|external-dns\.alpha\.kubernetes\.io/)"
+)
+
+
+def canary_ingress_name(ingress: str) -> str:
+    """``<ingress>-canary``, shortened with a hash where that is too long for an Ingress."""
+    return copy_name(ingress, NAME_BUDGET)
+
+
+def canary_ingress(
+    main: Object,
+    keys: Keys,
+    *,
+    name: str,
+    service: str,
+    canary_service: str,
+    split: Split,
+    owner: Mapping[str, Any],
+) -> Object | None:
+    """The manifest of the Ingress that sends the split's requests for ``service`` to ``canary_service``: the user's
+    paths to that Service alone, with class, TLS and annotations. None when the split reaches nobody.
+    """
+    if not split.reaches_new:
+        return None
+    metadata, spec = main["metadata"], main["spec"]
+    annotations = copied_marks(metadata.get("annotations") or {}, keys)
+    made: dict[str, Any] = {member: spec[member] for member in ("ingressClassName", "tls") if spec.get(member)}
+    made["rules"] = [
+        {
+            **rule,
+            "http": {**rule["http"], "paths": [_to(path, canary_service) for path in _paths(rule, service)]},
+        }
+        for rule in spec.get("rules") or ()
+        if _paths(rule, service)
+    ]
+    return {
+        "apiVersion": INGRESSES.api_version,
+        "kind": INGRESSES.kind,
+        "metadata": {
+            "name": name,
+            "namespace": metadata.get("namespace", ""),
+            "labels": copied_marks(metadata.get("labels") or {}, keys),
+            "annotations": {key: value for key, value in annotations.items() if not _NOT_COPIED.match(key)}
+            | _canary_annotations(split),
+            "ownerReferences": [dict(owner)],
+        },
+        "spec": made,
+    }
+
+
+def ingress_problem(main: Object, service: str, class_type: str, split: Split) -> str:
+    """Why this Ingress cannot split requests for ``service`` this way, as a sentence that says what to do; "" when it
+    can.
+
+    ``class_type`` is trafficRoutings' classType: "nginx" vouches for a class of another name, "" takes the class from
+    the Ingress, where none means nginx.
+    """
+    what = f"Ingress {main['metadata']['name']}"
+    annotations = main["metadata"].get("annotations") or {}
+    named = str((main.get("spec") or {}).get("ingressClassName") or annotations.get(_CLASS) or "")
+    if class_type not in ("", _NGINX):
+        return f"classType {class_type} is not supported, only nginx is; use the Gateway API (gateway.httpRouteName)"
+    if not class_type and named not in ("", _NGINX):
+        return (
+            f"{what} is of class {named}, and only ingress-nginx is supported; set classType: nginx if that serves the"
+            " class, else use the Gateway API (gateway.httpRouteName)"
+        )
+    if annotations.get(f"{_PREFIX}canary") == "true":
+        return f"{what} is itself a canary of another Ingress; name that one in trafficRoutings"
+    if not any(_paths(rule, service) for rule in (main.get("spec") or {}).get("rules") or ()):
+        return f"{what} has no path with the backend Service {service}; add one, or name the Service that it refers to"
+    why = _inexpressible(split)
+    return f"ingress-nginx cannot express this step: {why}" if why else ""
+
+
+def _inexpressible(split: Split) -> str:
+    modifier = split.header_modifier
+    if modifier is not None and (modifier.set or modifier.add or modifier.remove):
+        return "it changes no headers of requests to one version; remove requestHeaderModifier, or use the Gateway API"
+    if len(split.matches) > 1:
+        return "it takes one match, not several; keep one, or use the Gateway API"
+    for match in split.matches:
+        if match.path is not None or match.query_params:
+            return "it matches one header or cookie, no path or query parameter; match a header, or use the Gateway API"
+        if len(match.headers) != 1:
+            return "it matches exactly one header or cookie; name one, or use the Gateway API"
+        header = match.headers[0]
+        if header.name == _COOKIE and header.type != "Exact":
+            return f"the value of {_COOKIE} is the name of a cookie and no regular expression; use type Exact"
+    return ""
+
+
+def _canary_annotations(split: Split) -> dict[str, str]:
+    said = {"canary": "true", "canary-weight": str(split.weight)}
+    for match in split.matches:
+        for header in match.headers:
+            if header.name == _COOKIE:
+                said[_COOKIE] = header.value
+            else:
+                said["canary-by-header"] = header.name
+                how = "pattern" if header.type == "RegularExpression" else "value"
+                said[f"canary-by-header-{how}"] = header.value
+    return {_PREFIX + key: value for key, value in said.items()}
+
+
+def _paths(rule: Object, service: str) -> list[Object]:
+    paths = (rule.get("http") or {}).get("paths") or ()
+    return [path for path in paths if ((path.get("backend") or {}).get("service") or {}).get("name") == service]
+
+
+def _to(path: Object, service: str) -> Object:
+    backend = path["backend"]
+    return {**path, "backend": {**backend, "service": {**backend["service"], "name": service}}}

@@ -1,0 +1,86 @@
+"""InferencePools of the two versions: pinned by their selectors as Services are, accepted by gateways as routes are.
+
+An endpoint picker serves one pool only, so the new version's pool is the user's own as well; neither is made here.
+Field facts: inference.networking.k8s.io/v1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from rollout_lws.api.resources import Keys
+from rollout_lws.traffic import acceptance, marks, selectors
+from rollout_lws.traffic.acceptance import Parent
+from rollout_lws.traffic.selectors import Changes, Pin, matched
+from rollout_lws.traffic.split import Object
+
+_SELECTOR = ("spec", "selector", "matchLabels")
+#: What every gateway reports; ResolvedRefs is about the endpoint picker and need not be there.
+_CONDITIONS = ("Accepted",)
+
+
+def pin(live: Object, by: str, keys: Keys, changes: Changes) -> Object:
+    """The pool with these keys of its selector set (None: removed), the user's own remembered under our mark."""
+    return selectors.pin(live, _SELECTOR, by, keys, changes, accepting_parents(live))
+
+
+def unpinned(live: Object, by: str, keys: Keys) -> Object:
+    """The user's own pool: our keys as they were, unless somebody has changed them since; without our mark."""
+    return selectors.unpinned(live, _SELECTOR, by, keys)
+
+
+def drifted(live: Object, by: str, keys: Keys) -> tuple[str, ...]:
+    """Selector keys that somebody changed over ours."""
+    return selectors.drifted(live, _SELECTOR, by, keys)
+
+
+def selects(pool: Object, labels: Mapping[str, str]) -> bool:
+    """Whether the pool selects a pod with these labels."""
+    return matched(selectors.selector(pool, _SELECTOR), labels)
+
+
+def parents(live: Object, by: str, keys: Keys) -> tuple[Parent, ...]:
+    """The parents that accepted the pool before this Rollout's first write; () without its mark."""
+    mark = marks.read_as(Pin, live, by, keys)
+    return mark.parents if mark else ()
+
+
+def accepting_parents(live: Object) -> tuple[Parent, ...]:
+    """The parents that accept the pool, or accepted a generation of it that has just been replaced."""
+    return acceptance.accepting(live, _CONDITIONS)
+
+
+def accepted(pool: Object, parents: Iterable[Parent]) -> bool:
+    """Whether the live generation of the pool is in use by each of these parents that still refers to it."""
+    return not unaccepted(pool, parents)
+
+
+def unaccepted(pool: Object, parents: Iterable[Parent]) -> str:
+    """Why the live generation is not in use yet: the first parent that has not accepted it, with its condition and
+    message; "" when all have. A parent that is gone from status refers to the pool no more.
+    """
+    there = acceptance.reporting(pool)
+    said = (acceptance.complaint(pool, each, _CONDITIONS) for each in parents if each in there)
+    return next((f"InferencePool {pool['metadata']['name']}: {why}" for why in said if why), "")
+
+
+def pool_problem(
+    pool: Object,
+    by: str,
+    keys: Keys,
+    *,
+    workload: str,
+    canary: str,
+    leaders: Mapping[str, Sequence[Mapping[str, str]]],
+) -> str:
+    """Why no release of the LeaderWorkerSet ``workload`` can use this pool, as a sentence that says what to do; "" when
+    it can. ``canary`` is the name of its canary; ``leaders`` are label sets of leader pods by their LeaderWorkerSet.
+    """
+    return selectors.selector_problem(
+        selectors.selector(unpinned(pool, by, keys), _SELECTOR),
+        what=f"InferencePool {pool['metadata']['name']}",
+        workload=workload,
+        canary=canary,
+        leaders=leaders,
+        borrowers=marks.others(pool, by, keys),
+    )

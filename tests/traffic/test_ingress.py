@@ -1,0 +1,182 @@
+"""Ingresses of ingress-nginx: the second Ingress beside the user's, and what is refused."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from rollout_lws.api.rollout_spec import HeaderMatch, HeaderValue, HttpMatch, PathMatch, RequestHeaderModifier
+from rollout_lws.traffic.ingress import canary_ingress, canary_ingress_name, ingress_problem
+from rollout_lws.traffic.split import ALL_STABLE, Split
+from tests.traffic.build import KEYS, OWNER
+
+PREFIX = "nginx.ingress.kubernetes.io/"
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+def path(service: str, at: str = "/") -> dict[str, Any]:
+    return {"path": at, "pathType": "Prefix", "backend": {"service": {"name": service, "port": {"number": 8000}}}}
+
+
+def ingress(*rules: Any, annotations: Any = None, **spec: Any) -> dict[str, Any]:
+    return {
+        "metadata": {
+            "name": "llama",
+            "namespace": "prod",
+            "uid": "u",
+            "labels": {"team": "ml"},
+            "annotations": annotations or {},
+        },
+        "spec": {"rules": list(rules) or [{"host": "llama.example.com", "http": {"paths": [path("llama-api")]}}]}
+        | spec,
+        "status": {"loadBalancer": {}},
+    }
+
+
+def header(name: str, value: str, how: Any = "Exact") -> HttpMatch:
+    return HttpMatch(headers=(HeaderMatch(type=how, name=name, value=value),))
+
+
+def made(main: Any, split: Split) -> Any:
+    before = copy.deepcopy(main)
+    copied = canary_ingress(
+        main,
+        KEYS,
+        name="llama-canary",
+        service="llama-api",
+        canary_service="llama-api-canary",
+        split=split,
+        owner=OWNER,
+    )
+    assert main == before
+    return copied
+
+
+def nginx(split: Split) -> dict[str, str]:
+    return {key.removeprefix(PREFIX): value for key, value in made(ingress(), split)["metadata"]["annotations"].items()}
+
+
+def test_only_the_paths_to_the_stable_service_are_taken_over() -> None:
+    main = ingress(
+        {"host": "a", "http": {"paths": [path("llama-api", "/v1"), path("other", "/x")]}},
+        {"host": "b", "http": {"paths": [path("other")]}},
+        {"http": {"paths": [path("llama-api")]}},
+        ingressClassName="nginx",
+        tls=[{"hosts": ["a"], "secretName": "a"}],
+        defaultBackend={"service": {"name": "llama-api", "port": {"number": 8000}}},
+    )
+    assert made(main, Split(20)) == {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "Ingress",
+        "metadata": {
+            "name": "llama-canary",
+            "namespace": "prod",
+            "labels": {"team": "ml"},
+            "annotations": {f"{PREFIX}canary": "true", f"{PREFIX}canary-weight": "20"},
+            "ownerReferences": [OWNER],
+        },
+        "spec": {
+            "ingressClassName": "nginx",
+            "tls": [{"hosts": ["a"], "secretName": "a"}],
+            "rules": [
+                {"host": "a", "http": {"paths": [path("llama-api-canary", "/v1")]}},
+                {"http": {"paths": [path("llama-api-canary")]}},
+            ],
+        },
+    }
+
+
+def test_annotations_are_copied_but_for_marks_shares_and_claims_of_others() -> None:
+    main = ingress(
+        annotations={
+            f"{PREFIX}proxy-read-timeout": "600",
+            f"{PREFIX}canary-weight": "7",
+            "kubernetes.io/ingress.class": "nginx",
+            "cert-manager.io/cluster-issuer": "x",
+            "argocd.argoproj.io/tracking-id": "x",
+            LAST_APPLIED: "{}",
+            KEYS.original: "{}",
+        }
+    )
+    assert made(main, Split(5))["metadata"]["annotations"] == {
+        f"{PREFIX}proxy-read-timeout": "600",
+        "kubernetes.io/ingress.class": "nginx",
+        f"{PREFIX}canary": "true",
+        f"{PREFIX}canary-weight": "5",
+    }
+
+
+def test_a_split_that_reaches_nobody_has_no_second_ingress() -> None:
+    assert made(ingress(), ALL_STABLE) is None
+
+
+@pytest.mark.parametrize(
+    ("split", "expected"),
+    [
+        (Split(100), {"canary-weight": "100"}),
+        (
+            Split(0, (header("x-canary", "always"),)),
+            {"canary-weight": "0", "canary-by-header": "x-canary", "canary-by-header-value": "always"},
+        ),
+        (
+            Split(10, (header("x-user", "^a.*", "RegularExpression"),)),
+            {"canary-weight": "10", "canary-by-header": "x-user", "canary-by-header-pattern": "^a.*"},
+        ),
+        (Split(10, (header("canary-by-cookie", "beta"),)), {"canary-weight": "10", "canary-by-cookie": "beta"}),
+    ],
+)
+def test_a_split_is_said_in_annotations(split: Split, expected: dict[str, str]) -> None:
+    assert ingress_problem(ingress(), "llama-api", "", split) == ""
+    assert nginx(split) == {"canary": "true"} | expected
+
+
+def test_kruise_flaw_rules_without_http_and_backends_that_are_no_services_break_nothing() -> None:
+    resource = {"path": "/s", "pathType": "Prefix", "backend": {"resource": {"kind": "Bucket", "name": "llama-api"}}}
+    odd = [{"host": "a"}, {"host": "b", "http": {"paths": [resource]}}, {"host": "c", "http": {}}]
+    main = ingress(*odd, {"host": "d", "http": {"paths": [resource, path("llama-api")]}})
+    assert ingress_problem(main, "llama-api", "nginx", Split(1)) == ""
+    assert made(main, Split(1))["spec"]["rules"] == [{"host": "d", "http": {"paths": [path("llama-api-canary")]}}]
+    assert "no path with the backend Service llama-api" in ingress_problem(ingress(*odd), "llama-api", "", Split(1))
+
+
+TWO = HttpMatch(headers=(HeaderMatch(name="a", value="1"), HeaderMatch(name="b", value="2")))
+
+
+@pytest.mark.parametrize(
+    ("main", "class_type", "split", "words"),
+    [
+        (ingress(), "higress", Split(), "classType higress is not supported, only nginx is"),
+        (ingress(ingressClassName="traefik"), "", Split(), "of class traefik, and only ingress-nginx is supported"),
+        (ingress(annotations={"kubernetes.io/ingress.class": "alb"}), "", Split(), "of class alb"),
+        (ingress(annotations={f"{PREFIX}canary": "true"}), "", Split(), "is itself a canary"),
+        (ingress({"http": {"paths": [path("x")]}}), "", Split(), "no path with the backend Service llama-api"),
+        (ingress(), "", Split(0, (TWO,)), "exactly one header or cookie"),
+        (ingress(), "", Split(0, (HttpMatch(),)), "exactly one header or cookie"),
+        (ingress(), "", Split(0, (header("a", "1"), header("b", "2"))), "one match, not several"),
+        (ingress(), "", Split(0, (HttpMatch(path=PathMatch(value="/x")),)), "no path or query parameter"),
+        (ingress(), "", Split(0, (HttpMatch(query_params=TWO.headers[:1]),)), "no path or query parameter"),
+        (ingress(), "", Split(0, (header("canary-by-cookie", "x", "RegularExpression"),)), "use type Exact"),
+        (
+            ingress(),
+            "",
+            Split(1, header_modifier=RequestHeaderModifier(set=(HeaderValue(name="a", value="b"),))),
+            "remove requestHeaderModifier",
+        ),
+    ],
+)
+def test_kruise_flaw_what_nginx_cannot_express_is_refused_and_not_left_out(
+    main: Any, class_type: str, split: Split, words: str
+) -> None:
+    assert words in ingress_problem(main, "llama-api", class_type, split)
+
+
+def test_a_class_of_another_name_is_taken_on_the_users_word() -> None:
+    assert ingress_problem(ingress(ingressClassName="public"), "llama-api", "nginx", Split(1)) == ""
+    assert ingress_problem(ingress(ingressClassName="nginx"), "llama-api", "", Split(1)) == ""
+
+
+def test_the_second_ingress_is_called_after_the_first() -> None:
+    assert canary_ingress_name("llama") == "llama-canary"
+    assert len(canary_ingress_name("x" * 253)) == 253

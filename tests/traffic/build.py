@@ -7,9 +7,14 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from hypothesis import settings
+
 from rollout_lws.api.resources import keys
 from rollout_lws.objects.resources import LWS_NAME, LWS_WORKER_INDEX
 from rollout_lws.traffic.split import Object
+
+#: The same examples every time, however slow the machine is.
+property_test = settings(max_examples=200, deadline=None, derandomize=True)
 
 KEYS = keys()
 A, B = "uid-a", "uid-b"
@@ -45,10 +50,6 @@ def condition(kind: str, status: str = "True", generation: int = 1, **more: str)
 
 def parent_status(reference: Mapping[str, Any], *conditions: Mapping[str, Any]) -> dict[str, Any]:
     return {"parentRef": dict(reference), "controllerName": "example.com/gateway", "conditions": list(conditions)}
-
-
-def meta_of(live: Object) -> dict[str, Any]:
-    return dict(live["metadata"])
 
 
 def stable_ref(name: str = "llama-api", **more: Any) -> dict[str, Any]:

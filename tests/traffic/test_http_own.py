@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -15,7 +14,8 @@ from rollout_lws.api.rollout_spec import HeaderMatch, HeaderValue, HttpMatch, Pa
 from rollout_lws.traffic import marks
 from rollout_lws.traffic.http_route import drifted, own, routed
 from rollout_lws.traffic.split import ALL_STABLE, Backend, Backends, Split
-from tests.traffic.build import KEYS, A, B, canonical, defaulted, http_route, rule, stable_ref
+from tests.traffic.build import KEYS, A, B, canonical, defaulted, http_route, property_test, rule, stable_ref
+from tests.traffic.edits import EDITS, Edit, edited
 
 OURS = Backends(Backend("a"), Backend("a-canary"))
 THEIRS = Backends(Backend("b"), Backend("b-canary"))
@@ -75,6 +75,7 @@ def effective(route: Any) -> str:
     return canonical(defaulted(route))
 
 
+@property_test
 @given(routes(), splits, splits)
 def test_whatever_was_written_the_users_own_route_comes_back_exactly(
     route: dict[str, Any], first: Split, second: Split
@@ -88,6 +89,7 @@ def test_whatever_was_written_the_users_own_route_comes_back_exactly(
     assert route == kept
 
 
+@property_test
 @given(routes(), splits)
 def test_the_same_holds_when_an_api_server_adds_its_defaults(route: dict[str, Any], split: Split) -> None:
     once = defaulted(routed(route, A, KEYS, OURS, split))
@@ -96,6 +98,7 @@ def test_the_same_holds_when_an_api_server_adds_its_defaults(route: dict[str, An
     assert effective(own(once, A, KEYS)) == effective(route)
 
 
+@property_test
 @given(routes(), st.lists(st.tuples(st.booleans(), st.none() | splits), max_size=6), st.booleans())
 def test_two_rollouts_on_one_route_do_not_disturb_each_other(
     route: dict[str, Any], turns: list[tuple[bool, Split | None]], ours_first: bool
@@ -118,6 +121,7 @@ def test_two_rollouts_on_one_route_do_not_disturb_each_other(
     assert canonical(live) == canonical(route)
 
 
+@property_test
 @given(routes(), splits, splits)
 def test_the_real_share_of_requests_is_the_one_asked_for(route: dict[str, Any], ours: Split, theirs: Split) -> None:
     made = routed(routed(route, A, KEYS, OURS, ours), B, KEYS, THEIRS, theirs)
@@ -139,60 +143,12 @@ def shares(each: Any) -> dict[str, Fraction]:
     return found
 
 
-#: Edits that a person makes to rules by hand, the same before a release as in the middle of it.
-Edit = Callable[[list[Any]], None]
-
-
-def add_first(live: list[Any]) -> None:
-    live.insert(0, rule(stable_ref("new"), path="/new"))
-
-
-def add_last(live: list[Any]) -> None:
-    live.append(rule(stable_ref("new"), path="/new"))
-
-
-def remove_first(live: list[Any]) -> None:
-    del live[0]
-
-
-def reorder(live: list[Any]) -> None:
-    live[0], live[1] = live[1], live[0]
-
-
-def rename(live: list[Any]) -> None:
-    live[0]["name"] = "renamed"
-
-
-def time_out(live: list[Any]) -> None:
-    live[1]["timeouts"] = {"request": "1s"}
-
-
-def match_otherwise(live: list[Any]) -> None:
-    live[1]["matches"] = [{"path": {"type": "PathPrefix", "value": "/otherwise"}}]
-
-
-def filtered(live: list[Any]) -> None:
-    live[0]["filters"] = [{"type": "RequestMirror", "requestMirror": {"backendRef": {"name": "s", "port": 1}}}]
-
-
-EDITS = [add_first, add_last, remove_first, reorder, rename, time_out, match_otherwise, filtered]
-edits = st.lists(st.sampled_from(EDITS), max_size=4)
-
-
 def three_rules() -> dict[str, Any]:
     return http_route(
         rule(stable_ref("a"), stable_ref("c", weight=3), name="first"),
         rule(stable_ref("a", weight=2), stable_ref("b")),
         rule(stable_ref("a"), stable_ref("c", weight=3)),
     )
-
-
-def edited(route: Any, by_hand: list[Edit]) -> dict[str, Any]:
-    made = copy.deepcopy(dict(route))
-    for edit in by_hand:
-        if len(made["spec"]["rules"]) > 1:
-            edit(made["spec"]["rules"])
-    return made
 
 
 def in_order(route: Any) -> Any:
@@ -211,6 +167,7 @@ def test_an_edit_in_the_middle_of_a_release_is_kept_and_all_else_restored(edit: 
     assert canonical(own(again, A, KEYS)) == canonical(edited(before, [edit]))
 
 
+@property_test
 @given(st.lists(st.tuples(st.booleans(), splits, st.sampled_from(EDITS)), max_size=4))
 def test_edits_between_the_writes_of_two_rollouts_are_all_kept(turns: list[tuple[bool, Split, Edit]]) -> None:
     live: Any = three_rules()
@@ -224,98 +181,6 @@ def test_edits_between_the_writes_of_two_rollouts_are_all_kept(turns: list[tuple
     assert canonical(in_order(restored)) == canonical(in_order(users))
 
 
-def ref_of(live: Any, name: str, at: int = 0) -> dict[str, Any]:
-    found: dict[str, Any] = next(ref for ref in live["spec"]["rules"][at]["backendRefs"] if ref["name"] == name)
-    return found
-
-
-class TestForeignWeights:
-    def written(self, *refs_: Any) -> dict[str, Any]:
-        return copy.deepcopy(dict(routed(http_route(rule(*refs_)), A, KEYS, OURS, Split(20))))
-
-    def test_a_weight_that_others_set_beside_ours_is_kept_in_the_scale_they_saw(self) -> None:
-        live = self.written(stable_ref("a"), stable_ref("c"))
-        ref_of(live, "c")["weight"] = 300
-        back = own(live, A, KEYS)
-        assert (ref_of(back, "a")["weight"], ref_of(back, "c")["weight"]) == (100, 300)
-        again = routed(live, A, KEYS, OURS, Split(20))
-        assert again["spec"] == live["spec"]
-
-    def test_a_weight_that_others_set_keeps_the_originals_where_the_scale_is_the_users(self) -> None:
-        live = self.written(stable_ref("a", weight=100), stable_ref("c", weight=50))
-        ref_of(live, "c")["weight"] = 70
-        back = own(live, A, KEYS)
-        assert (ref_of(back, "a")["weight"], ref_of(back, "c")["weight"]) == (100, 70)
-
-    def test_a_backend_that_others_added_keeps_its_share(self) -> None:
-        live = self.written(stable_ref("a", weight=1))
-        live["spec"]["rules"][0]["backendRefs"].append(stable_ref("d", weight=100))
-        back = own(live, A, KEYS)
-        assert (ref_of(back, "a")["weight"], ref_of(back, "d")["weight"]) == (100, 100)
-
-    def test_a_list_that_was_applied_anew_is_the_users_whatever_its_weights(self) -> None:
-        live = self.written(stable_ref("a"), stable_ref("c"))
-        live["spec"]["rules"] = [rule(stable_ref("a", weight=80), stable_ref("c", weight=20))]
-        back = own(live, A, KEYS)
-        assert back["spec"]["rules"] == live["spec"]["rules"]
-
-    def test_our_stable_reference_deleted_by_hand_is_put_back_rather_than_no_backend(self) -> None:
-        live = self.written(stable_ref("a"))
-        del live["spec"]["rules"][0]["backendRefs"][0]
-        (back,) = own(live, A, KEYS)["spec"]["rules"]
-        assert back == rule({"group": "", "kind": "Service"} | stable_ref("a"))
-
-
-class TestDrift:
-    def live(self) -> dict[str, Any]:
-        route = http_route(rule(stable_ref("a"), stable_ref("c"), name="api"), rule(stable_ref("c"), path="/x"))
-        return copy.deepcopy(dict(routed(route, A, KEYS, OURS, Split(20, (TESTER,)))))
-
-    def test_a_weight_of_ours_that_others_set_is_told_and_mended(self) -> None:
-        live = self.live()
-        ref_of(live, "a-canary")["weight"] = 50
-        assert drifted(live, A, KEYS) == ("rule api: Service/a-canary:8000 has weight 50, not 20",)
-        assert routed(live, A, KEYS, OURS, Split(20, (TESTER,))) == self.live()
-
-    def test_an_apply_of_the_users_manifest_is_told_and_mended(self) -> None:
-        live = self.live()
-        live["spec"]["rules"] = [rule(stable_ref("a"), stable_ref("c"), name="api"), rule(stable_ref("c"), path="/x")]
-        assert drifted(live, A, KEYS) == (
-            "rule api: Service/a-canary:8000 is gone",
-            "rule api: Service/a:8000 has weight 1, not 80",
-            "appended rule 1 is changed or gone",
-        )
-        assert routed(live, A, KEYS, OURS, Split(20, (TESTER,))) == self.live()
-
-    def test_an_appended_rule_that_was_edited_is_told_and_does_not_outlive_the_release(self) -> None:
-        live = self.live()
-        live["spec"]["rules"][-1]["matches"] = [{"path": {"type": "Exact", "value": "/me"}}]
-        assert drifted(live, A, KEYS) == ("appended rule 1 is changed or gone",)
-        assert len(own(live, A, KEYS)["spec"]["rules"]) == 2
-        assert routed(live, A, KEYS, OURS, Split(20, (TESTER,))) == self.live()
-
-    def test_a_rule_that_the_user_sends_to_the_new_version_is_the_users(self) -> None:
-        live = self.live()
-        mine = rule(stable_ref("a-canary"), path="/mine")
-        live["spec"]["rules"].insert(0, mine)
-        assert drifted(live, A, KEYS) == ()
-        assert own(live, A, KEYS)["spec"]["rules"][0] == mine
-
-    @pytest.mark.parametrize("edit", [add_first, reorder, rename, time_out], ids=lambda edit: str(edit.__name__))
-    def test_what_the_user_does_with_other_parts_is_no_drift(self, edit: Edit) -> None:
-        assert drifted(edited(self.live(), [edit]), A, KEYS) == ()
-
-    def test_a_rule_that_the_user_sends_elsewhere_is_no_drift(self) -> None:
-        live = self.live()
-        live["spec"]["rules"][0]["backendRefs"] = [stable_ref("c")]
-        assert drifted(live, A, KEYS) == ()
-
-    def test_a_rule_that_the_user_took_away_is_no_drift(self) -> None:
-        live = self.live()
-        del live["spec"]["rules"][0]
-        assert drifted(live, A, KEYS) == ()
-
-
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers(-5, 5) | st.sampled_from(["a", "weight", "rules"]),
     lambda inner: (
@@ -326,6 +191,7 @@ json_values = st.recursive(
 )
 
 
+@property_test
 @given(routes(), json_values)
 def test_a_mark_that_nobody_can_read_breaks_nothing(route: dict[str, Any], value: Any) -> None:
     live = marks.put(route, A, KEYS, value)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rollout_lws.traffic import marks
-from tests.traffic.build import KEYS, A, B, canonical, service
+from tests.traffic.build import KEYS, A, B, canonical, property_test, service
 
 MARK = {"written": {"b": "2", "a": "1"}, "original": {"a": None}}
 
@@ -45,6 +45,7 @@ def test_an_object_without_marks_is_left_alone() -> None:
     assert marks.without(before, A, KEYS) is before
 
 
+@property_test
 @given(st.text() | st.recursive(st.none() | st.integers() | st.text(), lambda inner: st.lists(inner)).map(repr))
 def test_an_annotation_that_nobody_can_read_is_no_mark_and_is_replaced(text: str) -> None:
     before = service()

@@ -22,7 +22,7 @@ from rollout_lws.traffic.services import (
     service_problem,
     unpinned,
 )
-from tests.traffic.build import KEYS, OWNER, A, B, canonical, leader, service
+from tests.traffic.build import KEYS, OWNER, A, B, canonical, leader, property_test, service
 
 TARGETS = ["AsSelected", "Leaders", "AllPods"]
 STABLE = selector_changes("llama", "AsSelected")
@@ -39,6 +39,7 @@ def test_as_selected_pins_only_to_the_lws() -> None:
     assert selector_changes("llama", "AllPods") == {LWS_NAME: "llama", LWS_WORKER_INDEX: None}
 
 
+@property_test
 @given(selectors, changes, changes)
 def test_a_service_pinned_twice_is_pinned_once_and_comes_back_exactly(
     selector: dict[str, str], first: dict[str, str | None], second: dict[str, str | None]
@@ -56,6 +57,7 @@ def test_a_service_pinned_twice_is_pinned_once_and_comes_back_exactly(
     assert before == kept
 
 
+@property_test
 @given(selectors, changes, selectors)
 def test_what_others_changed_is_told_and_kept(
     selector: dict[str, str], ours: dict[str, str | None], theirs: dict[str, str]

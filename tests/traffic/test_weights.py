@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rollout_lws.traffic.weights import MOST, shared
+from tests.traffic.build import property_test
 
 ordinary = st.lists(st.integers(0, MOST // 100), min_size=1, max_size=16).filter(any)
 any_weights = st.lists(st.integers(0, MOST), min_size=1, max_size=16).filter(any)
@@ -33,6 +34,7 @@ def test_a_share_is_given_away(weights: list[int], percents: dict[int, int], exp
     assert shared(weights, percents) == expected
 
 
+@property_test
 @given(ordinary, st.dictionaries(st.integers(0, 15), st.integers(0, 100)))
 def test_the_real_share_of_every_side_is_exact_for_ordinary_weights(
     weights: list[int], percents: dict[int, int]
@@ -46,6 +48,7 @@ def test_the_real_share_of_every_side_is_exact_for_ordinary_weights(
         assert Fraction(given_away, total) == part * percents.get(index, 0) / 100
 
 
+@property_test
 @given(any_weights, st.integers(1, 99), st.data())
 def test_whatever_the_weights_they_stay_in_range_and_no_side_is_lost_by_rounding(
     weights: list[int], percent: int, data: st.DataObject

@@ -145,6 +145,16 @@ async def test_groups_that_lws_renews_are_told_from_those_that_somebody_deletes(
         assert (last.pod, last.cause, last.revision) == ("llm-2", "deleted", revision)
 
 
+async def test_a_held_group_that_goes_was_not_renewed_by_lws() -> None:
+    rolling = {"type": "RollingUpdate", "rollingUpdateConfiguration": {"partition": 1_000_000}}
+    async with serving(rolloutStrategy=rolling) as (server, meter):
+        patch_lws(server, {"leaderWorkerTemplate": {"workerTemplate": template("model:B")}})
+        await asyncio.sleep(60)
+        server.delete(PODS, NAMESPACE, "llm-2")
+        await asyncio.sleep(60)
+        assert causes(meter) == {"llm-2": "deleted"}
+
+
 @pytest.mark.parametrize(("told", "cause"), [(True, "deleted"), (False, "renewed")])
 async def test_what_the_controller_deletes_in_an_open_window_is_its_own_doing_if_it_says_so(
     told: bool, cause: str

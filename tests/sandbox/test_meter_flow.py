@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from rollout_lws.objects.resources import HTTP_ROUTES, INGRESSES, PODS, SERVICES, Resource
+from rollout_lws.objects.resources import ENDPOINT_SLICES, HTTP_ROUTES, INGRESSES, PODS, SERVICES, Resource
 from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.meter import NOWHERE, Client, TrafficMeter
-from rollout_lws.sandbox.meter.data_plane import DataPlane
 from tests.sandbox.by_hand import READY, accept, meta, pod, remove, route, service
 from tests.sandbox.conftest import Clock
 
@@ -64,36 +63,6 @@ def test_a_change_arrives_within_the_lag_and_not_at_once(server: ApiServer, cloc
     assert meter.failures == []
 
 
-def test_the_same_seed_gives_the_same_lags_whatever_else_changes() -> None:
-    def lags(seed: str, others: int) -> list[float | None]:
-        plane = DataPlane(seed, 2.0)
-        for number in range(others):
-            plane.learn((SERVICES, "default", f"other-{number}"), {"n": 1}, 0.0)
-            plane.see(9.0)
-        found = []
-        for number in range(5):
-            plane.learn((SERVICES, "default", "llama"), {"n": number}, 10.0 * number)
-            found.append(plane.due)
-            plane.see(10.0 * number + 2)
-        return found
-
-    assert lags("1", 0) == lags("1", 3) != lags("2", 0)
-
-
-def test_changes_of_one_object_are_seen_in_order() -> None:
-    plane, key = DataPlane("1", 2.0), (SERVICES, "default", "llama")
-    for number in range(50):
-        plane.learn(key, {"n": number}, number / 100)
-    seen = []
-    while plane.due is not None:
-        plane.see(plane.due)
-        found = plane.seen.get(*key)
-        assert found is not None
-        seen.append(found["n"])
-    assert seen == sorted(seen)
-    assert seen[-1] == 49
-
-
 @pytest.mark.usefixtures("uids")
 def test_a_route_takes_effect_when_it_is_accepted_and_one_that_is_refused_keeps_the_last(
     server: ApiServer, clock: Clock
@@ -119,8 +88,11 @@ def test_a_backend_without_endpoints_fails_its_share_for_as_long_as_it_has_none(
     clock.now += 10
     service(server, "new")
     emptied = clock.now
-    clock.now += 7
-    assert meter.now("users") == {NOWHERE: 0.25, "old": 0.75}
+    clock.now += 3
+    service(server, "old", uids["old"], uids["new"])
+    clock.now += 4
+    assert meter.now("users") == {NOWHERE: 0.25, "new": 0.375, "old": 0.375}
+    service(server, "old", uids["old"])
     service(server, "new", uids["new"])
     clock.now += 5
     assert meter.now("users") == {"new": 0.25, "old": 0.75}
@@ -128,6 +100,19 @@ def test_a_backend_without_endpoints_fails_its_share_for_as_long_as_it_has_none(
     assert (failure.start, failure.end, failure.share) == (emptied, emptied + 7, 0.25)
     assert (failure.client, failure.reason) == ("users", 'no ready endpoint of Service "new"')
     assert failure.cause is None
+
+
+@pytest.mark.parametrize(
+    ("conditions", "receives"),
+    [({"ready": True}, True), ({}, True), ({"ready": False}, False), ({"ready": False, "serving": True}, False)],
+)
+def test_an_endpoint_receives_unless_it_is_not_ready(
+    server: ApiServer, uids: dict[str, str], conditions: dict[str, bool], receives: bool
+) -> None:
+    endpoint = {"addresses": ["10.0.0.1"], "conditions": conditions, "targetRef": {"uid": uids["new"]}}
+    known = server.get(ENDPOINT_SLICES, "default", "old")["endpoints"]
+    server.patch(ENDPOINT_SLICES, "default", "old", {"endpoints": [*known, endpoint]})
+    assert metered(server).now("users") == ({"new": 0.5, "old": 0.5} if receives else {"old": 1.0})
 
 
 def test_a_pod_that_goes_while_it_is_listed_fails_requests_until_the_data_plane_knows(

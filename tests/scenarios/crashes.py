@@ -1,0 +1,66 @@
+"""Crash points: a story told as often as its release has writes, with the controller killed after another one each
+time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import looptime
+
+from tests.scenarios.world import World
+
+#: Into how many tests the writes of a story are dealt.
+PARTS = 4
+
+_Begun = TypeVar("_Begun")
+Begin = Callable[[World], Awaitable[_Begun]]
+Tell = Callable[[World, _Begun], Awaitable[None]]
+
+
+async def killed_after(begin: Begin[_Begun], tell: Tell[_Begun], writes: int) -> bool:
+    """Tell the story with one kill; False when the release needed fewer writes than that."""
+    world = World()
+    begun = await begin(world)
+    world.budget, restarted = writes, False
+
+    async def restart() -> None:
+        nonlocal restarted
+        await world.until(lambda: not world.running, seconds=10_000)
+        await asyncio.sleep(0.7)
+        restarted = True
+        world.start_controller()
+
+    task = asyncio.create_task(restart())
+    try:
+        await tell(world, begun)
+    finally:
+        task.cancel()
+        world.close()
+    return restarted
+
+
+def in_virtual_time(work: Awaitable[bool]) -> bool:
+    loop = looptime.patch_event_loop(asyncio.new_event_loop())
+    loop.setup_looptime()
+    try:
+        return bool(loop.run_until_complete(work))
+    finally:
+        loop.close()
+
+
+def kill_after_every_write(begin: Begin[_Begun], tell: Tell[_Begun], part: int) -> None:
+    """Every write is tried: each part takes its share of them, so that several cores can work."""
+    tried = 0
+    for writes in itertools.count(part, PARTS):
+        try:
+            restarted = in_virtual_time(killed_after(begin, tell, writes))
+        except AssertionError as error:
+            raise AssertionError(f"killed after write {writes}: {error}") from error
+        if not restarted:
+            break
+        tried += 1
+    assert tried >= 4, f"only {tried} writes were tried"

@@ -150,12 +150,21 @@ def update_status(
             "canary_status": canary,
         }
     )
-    if significant(after) == significant(before):
+    if significant(after) == significant(before) or _only_began(before, after):
         return ()
     resource = batch_releases(keys.group)
     body = {"status": merge_patch(before.to_json_dict(), after.to_json_dict())}
     meta = record.metadata
     return (Patch(resource, meta.namespace, meta.name, body, "how far capacity is", None, "status"),)
+
+
+def _only_began(before: BatchReleaseStatus, after: BatchReleaseStatus) -> bool:
+    """Whether all there is to tell is that the next batch has begun, which the plan says already: it is told when the
+    batch is ready, and observedGeneration says until then that the status is of the one before.
+    """
+    canary, told = after.canary_status, before.observed_generation
+    ready = canary is None or canary.batch_state == BatchState.READY
+    return not ready and before.phase == after.phase and told is not None and told != after.observed_generation
 
 
 def significant(status: BatchReleaseStatus) -> dict[str, Any]:

@@ -175,6 +175,14 @@ class TrafficRecord(Model):
     """Share of the new version that was accepted."""
     message: str | None = None
     """Why they differ."""
+    step: int | None = None
+    """Step whose share is desired; absent or 0: everything goes to the stable version."""
+    since: MicroTime | None = None
+    """When the applied share was accepted; grace and drain run from here."""
+    service: str | None = None
+    """The Service that is pinned for this release."""
+    route: str | None = None
+    """The HTTPRoute that is written in this release."""
 
 
 class Summary(Model):

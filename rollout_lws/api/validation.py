@@ -44,19 +44,35 @@ def _all(spec: RolloutSpec) -> Iterator[Problem]:
 def _canary(canary: CanaryStrategy) -> Iterator[Problem]:
     if not 1 <= len(canary.steps) <= 50:
         yield Problem(f"{_CANARY}.steps", f"{len(canary.steps)} steps: give 1 to 50")
-    yield from _steps(canary.steps)
+    yield from _steps(canary.steps, routed=bool(canary.traffic_routings))
     yield from _capacity(canary)
     if canary.failure_threshold is not None:
         yield from _number(f"{_CANARY}.failureThreshold", canary.failure_threshold, least=0)
-    if canary.traffic_routings:
-        yield Problem(
-            f"{_CANARY}.trafficRoutings",
-            "traffic routing is not built yet: remove it; requests then reach the new version through your own"
-            " Service, in"
-            " proportion to its groups",
-        )
+    yield from _routings(canary)
     if canary.disable_generate_canary_service:
         yield Problem(f"{_CANARY}.disableGenerateCanaryService", "the single-Service mode is not built yet: remove it")
+
+
+def _routings(canary: CanaryStrategy) -> Iterator[Problem]:
+    for routing in canary.traffic_routings:
+        path, gateway = f"{_CANARY}.trafficRoutings[0]", routing.gateway
+        if routing.ingress is not None:
+            yield Problem(f"{path}.ingress", "Ingresses are not built yet: use gateway.httpRouteName")
+        if routing.custom_network_refs:
+            yield Problem(
+                f"{path}.customNetworkRefs", "other routing objects are not built yet: use gateway.httpRouteName"
+            )
+        if gateway is not None and gateway.inference_pool is not None:
+            yield Problem(
+                f"{path}.gateway.inferencePool",
+                "inference pools are not built yet: refer to Services in the route, and remove it",
+            )
+        if (
+            routing.ingress is None
+            and not routing.custom_network_refs
+            and (gateway is None or not gateway.http_route_name)
+        ):
+            yield Problem(f"{path}.gateway.httpRouteName", "name the HTTPRoute that shares the requests")
 
 
 def _capacity(canary: CanaryStrategy) -> Iterator[Problem]:
@@ -77,7 +93,7 @@ def _capacity(canary: CanaryStrategy) -> Iterator[Problem]:
         )
 
 
-def _steps(steps: tuple[Step, ...]) -> Iterator[Problem]:
+def _steps(steps: tuple[Step, ...], *, routed: bool) -> Iterator[Problem]:
     for index, step in enumerate(steps):
         path = f"{_CANARY}.steps[{index}]"
         yield from _number(f"{path}.replicas", step.replicas, least=1)
@@ -86,16 +102,21 @@ def _steps(steps: tuple[Step, ...]) -> Iterator[Problem]:
             yield Problem(
                 f"{path}.replicas", f"{step.replicas} is less than the step before ({before}): steps must not decrease"
             )
-        if step.traffic is not None or step.matches:
-            name = "traffic" if step.traffic is not None else "matches"
+        for name in () if routed else _routed_members(step):
             yield Problem(
                 f"{path}.{name}",
-                "traffic routing is not built yet: remove it; requests then reach the new version through your own"
-                " Service,"
-                " in proportion to its groups",
+                "nothing is named that could route it: give the strategy trafficRoutings, or remove it; requests then"
+                " reach the new version through your own Service, in proportion to its groups",
             )
-        if step.request_header_modifier is not None:
-            yield Problem(f"{path}.requestHeaderModifier", "traffic routing is not built yet: remove it")
+
+
+def _routed_members(step: Step) -> Iterator[str]:
+    if step.traffic is not None:
+        yield "traffic"
+    if step.matches:
+        yield "matches"
+    if step.request_header_modifier is not None:
+        yield "requestHeaderModifier"
 
 
 def _number(path: str, value: int | str, *, least: int) -> Iterator[Problem]:

@@ -13,19 +13,22 @@ from rollout_lws.api.resources import keys
 from rollout_lws.controller.capabilities import CRD_NAME, Definition, definition
 from rollout_lws.controller.clock import Clock
 from rollout_lws.controller.events import Events
-from rollout_lws.controller.informers import Informers, pods_of
-from rollout_lws.controller.pods import PodWatches
+from rollout_lws.controller.informers import Informers, pods_of, routes_in, slices_of
 from rollout_lws.controller.reconciler import Key, Reconciler
+from rollout_lws.controller.stored import StoredObject
 from rollout_lws.controller.tasks import end
+from rollout_lws.controller.watches import Watches
 from rollout_lws.controller.world import CachedWorld
 from rollout_lws.kube.client import Client
 from rollout_lws.kube.events import EventRecorder
 from rollout_lws.kube.informer import Informer
 from rollout_lws.kube.queue import KeyedQueue
 from rollout_lws.metrics import Metrics
-from rollout_lws.objects.resources import CUSTOM_RESOURCE_DEFINITIONS, PODS, Resource
+from rollout_lws.objects.endpoints import EndpointSlice
+from rollout_lws.objects.resources import CUSTOM_RESOURCE_DEFINITIONS, HTTP_ROUTES, PODS, Resource
 from rollout_lws.objects.workloads import Pod
 from rollout_lws.rollout.decide import decide
+from rollout_lws.rollout.decision import Wanted
 from rollout_lws.rollout.observation import Capabilities
 from rollout_lws.settings import Settings
 
@@ -48,7 +51,9 @@ class Controller:
                     partial(_restarts, each)
                 )
         self._tasks = asyncio.TaskGroup()
-        self._pods = PodWatches(self._pod_informer, self._start)
+        self._pods = Watches("pods", self._pod_informer, self._start, self._queue.add)
+        self._slices = Watches("endpoints", self._slice_informer, self._start, self._queue.add)
+        self._routes = Watches("routes", self._route_informer, self._start, self._queue.add)
         self._definitions: Informer[Definition] = Informer(
             client, CUSTOM_RESOURCE_DEFINITIONS, definition, field_selector=f"metadata.name={CRD_NAME}"
         )
@@ -64,7 +69,7 @@ class Controller:
             absorb=self._absorb,
             decide=decide,
             record=self._events.record,
-            want_pods=self._pods.want,
+            want=self._want,
             metrics=metrics,
         )
         self.ready = False
@@ -107,6 +112,8 @@ class Controller:
                 self.ready = False
                 await end(workers)
                 await self._pods.close()
+                await self._slices.close()
+                await self._routes.close()
                 await self._events.close()
                 await end(watches)
 
@@ -114,7 +121,14 @@ class Controller:
         return self._tasks.create_task(work, name=name)
 
     def _world(self, namespace: str) -> CachedWorld:
-        return CachedWorld(namespace, self._scope(namespace), self._pods, self._capabilities())
+        return CachedWorld(
+            namespace, self._scope(namespace), self._pods, self._slices, self._routes, self._capabilities()
+        )
+
+    async def _want(self, key: Key, wanted: Wanted) -> None:
+        await self._pods.want(key, wanted.pods)
+        await self._slices.want(key, wanted.endpoints)
+        await self._routes.want(key, ("",) if wanted.routes else ())
 
     def _scope(self, namespace: str) -> Informers:
         return self._scopes.get(namespace) or self._scopes[""]
@@ -128,10 +142,22 @@ class Controller:
             scope.absorb(resource, answer)
         if resource == PODS:
             self._pods.absorb(answer)
+        if resource == HTTP_ROUTES:
+            self._routes.absorb(answer)
 
     def _pod_informer(self, namespace: str, lws: str) -> Informer[Pod]:
         informer = pods_of(self._client, namespace, lws)
         informer.on_change(self._scope(namespace).belonging_changed)
+        return informer
+
+    def _slice_informer(self, namespace: str, service: str) -> Informer[EndpointSlice]:
+        informer = slices_of(self._client, namespace, service)
+        informer.on_change(self._scope(namespace).routing_changed)
+        return informer
+
+    def _route_informer(self, namespace: str, _: str) -> Informer[StoredObject]:
+        informer = routes_in(self._client, namespace)
+        informer.on_change(self._scope(namespace).routing_changed)
         return informer
 
     def _all_again(self, _before: Definition | None, _after: Definition | None) -> None:

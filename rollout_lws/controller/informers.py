@@ -14,19 +14,20 @@ import msgspec
 from rollout_lws.api import resources
 from rollout_lws.api.resources import Keys
 from rollout_lws.controller.stored import (
-    StoredMeta,
     StoredObject,
     StoredRollout,
-    stored_meta,
     stored_object,
     stored_revision,
     stored_rollout,
 )
 from rollout_lws.kube.client import Client
 from rollout_lws.kube.informer import Informer
+from rollout_lws.objects.endpoints import SERVICE_NAME, EndpointSlice
 from rollout_lws.objects.meta import Meta
 from rollout_lws.objects.resources import (
     CONTROLLER_REVISIONS,
+    ENDPOINT_SLICES,
+    HTTP_ROUTES,
     LEADER_WORKER_SETS,
     LWS_NAME,
     LWS_WORKER_INDEX,
@@ -42,8 +43,8 @@ from rollout_lws.workload.canary import canary_name
 Wake = Callable[[tuple[str, str]], None]
 
 #: Indexes: of what belongs to an LWS, by that LWS; of LWSs, by the place of their canary and by the stable LWS they are
-#: marked with; of what is owned, by its owner's UID.
-OF_LWS, BY_CANARY, BY_STABLE, BY_OWNER = "lws", "canary", "stable", "owner"
+#: marked with; of what is owned, by its owner's UID; of Rollouts that route requests, by namespace.
+OF_LWS, BY_CANARY, BY_STABLE, BY_OWNER, ROUTING = "lws", "canary", "stable", "owner", "routing"
 
 
 class _Object(Protocol):
@@ -73,8 +74,23 @@ def pods_of(client: Client, namespace: str, lws: str) -> Informer[Pod]:
         msgspec.json.Decoder(Pod).decode,
         namespace=namespace,
         label_selector=f"{LWS_NAME}={lws}",
-        indexes={OF_LWS: _labelled},
     )
+
+
+def slices_of(client: Client, namespace: str, service: str) -> Informer[EndpointSlice]:
+    """The EndpointSlices of one Service, for as long as a release sends requests to it."""
+    return Informer(
+        client,
+        ENDPOINT_SLICES,
+        msgspec.json.Decoder(EndpointSlice).decode,
+        namespace=namespace,
+        label_selector=f"{SERVICE_NAME}={service}",
+    )
+
+
+def routes_in(client: Client, namespace: str) -> Informer[StoredObject]:
+    """The HTTPRoutes of a namespace, for as long as a release there shares requests by one."""
+    return Informer(client, HTTP_ROUTES, stored_object, namespace=namespace)
 
 
 class Informers:
@@ -92,7 +108,9 @@ class Informers:
         ) -> Informer[_T]:
             return Informer(client, resource, decode, namespace=namespace, label_selector=selector, indexes=indexes)
 
-        self.rollouts: Informer[StoredRollout] = informer(resources.rollouts(keys.group), stored_rollout, lws=_named)
+        self.rollouts: Informer[StoredRollout] = informer(
+            resources.rollouts(keys.group), stored_rollout, lws=_named, routing=_routing
+        )
         self.batch_releases: Informer[StoredObject] = informer(resources.batch_releases(keys.group), stored_object)
         self.workloads: Informer[LeaderWorkerSet] = informer(
             LEADER_WORKER_SETS,
@@ -112,13 +130,15 @@ class Informers:
         self.history: Informer[ControllerRevision] = informer(
             CONTROLLER_REVISIONS, stored_revision, keys.history, owner=_owners
         )
-        self.services: Informer[StoredMeta] = informer(SERVICES, stored_meta, LWS_NAME, lws=_labelled)
+        # All of them: what selects a new version's leaders must be known, and a selector cannot be selected by.
+        self.services: Informer[StoredObject] = informer(SERVICES, stored_object, lws=_labelled)
         self.rollouts.on_change(self._rollout_changed)
         self.batch_releases.on_change(self._same_name)
         self.history.on_change(self._owned_by_rollout)
         self.workloads.on_change(self._workload_changed)
         for belonging in (self.leaders, self.stateful_sets, self.revisions, self.services):
             belonging.on_change(self.belonging_changed)
+        self.services.on_change(self.routing_changed)
 
     @property
     def all(self) -> tuple[Informer[Any], ...]:
@@ -144,6 +164,13 @@ class Informers:
         for each in (before, after):
             if each is not None and (lws := each.metadata.labels.get(LWS_NAME)):
                 self._wake_rollouts_around(each.metadata.namespace, lws)
+
+    def routing_changed(self, before: _Object | None, after: _Object | None) -> None:
+        """Wake the Rollouts of the namespace that share requests."""
+        each = after or before
+        assert each is not None
+        for rollout in self.rollouts.by_index(ROUTING, each.metadata.namespace):
+            self._wake((rollout.metadata.namespace, rollout.metadata.name))
 
     def _marked(self, lws: LeaderWorkerSet) -> Iterable[str]:
         stable = lws.metadata.labels.get(self._keys.canary_leader_worker_set)
@@ -188,6 +215,10 @@ class Informers:
 
 def _named(rollout: StoredRollout) -> Iterable[str]:
     return (place(rollout.metadata.namespace, rollout.workload),)
+
+
+def _routing(rollout: StoredRollout) -> Iterable[str]:
+    return (rollout.metadata.namespace,) if rollout.routes else ()
 
 
 def _place_of_canary(lws: LeaderWorkerSet) -> Iterable[str]:

@@ -6,14 +6,18 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Protocol, TypeVar
 
+import msgspec
 from pydantic import ValidationError
 
 from rollout_lws.api import BatchRelease, Rollout, rollouts
 from rollout_lws.api.resources import Keys
-from rollout_lws.controller.stored import StoredMeta, StoredObject, StoredRollout
+from rollout_lws.controller.stored import StoredObject, StoredRollout
 from rollout_lws.errors import Unreadable
 from rollout_lws.objects.workloads import ControllerRevision, LeaderWorkerSet, Pod, StatefulSet
 from rollout_lws.rollout.observation import Capabilities, Observation, RefusedWrite
+from rollout_lws.traffic.facts import RoutingFacts
+from rollout_lws.traffic.services import canary_service_name
+from rollout_lws.traffic.split import Object
 from rollout_lws.workload.canary import canary_name
 from rollout_lws.workload.facts import Facts, NamedObject
 
@@ -32,8 +36,19 @@ class World(Protocol):
     def pods(self, workload: str) -> Iterable[Pod]: ...
     def stateful_sets(self, workload: str) -> Iterable[StatefulSet]: ...
     def revisions(self, workload: str) -> Iterable[ControllerRevision]: ...
-    def services(self, workload: str) -> Iterable[StoredMeta]: ...
+    def services(self, workload: str) -> Iterable[StoredObject]: ...
     def history(self, owner_uid: str) -> Iterable[ControllerRevision]: ...
+    def every_leader(self) -> Iterable[Pod]: ...
+    def service(self, name: str) -> StoredObject | None: ...
+    def every_service(self) -> Iterable[StoredObject]: ...
+    def route(self, name: str) -> StoredObject | None: ...
+    def endpoints(self, service: str) -> frozenset[str]:
+        """Names of the pods that a Service's EndpointSlices list as ready."""
+        ...
+
+    def unknown_routes(self) -> str | None:
+        """Why HTTPRoutes are not known yet: "" while their first list is on its way, None once they are."""
+        ...
 
 
 def observe(
@@ -71,7 +86,54 @@ def observe(
         batch_release=None if batch is None else _read(BatchRelease, batch),
         history=tuple(_by_name(world.history(stored.metadata.uid))),
         refused=refused,
+        routing=_routing(world, rollout, stable, canary),
     )
+
+
+def _routing(
+    world: World, rollout: Rollout, stable: LeaderWorkerSet | None, canary: LeaderWorkerSet | None
+) -> RoutingFacts | None:
+    """What the spec names, or in a release that has begun what that one has borrowed."""
+    style = rollout.spec.strategy.canary
+    asked = style.traffic_routings[0] if style and style.traffic_routings else None
+    record = rollout.status.traffic if rollout.status else None
+    name = (record.service if record else None) or (asked.service if asked else None)
+    if name is None:
+        return None
+    route = (record.route if record else None) or (asked.gateway.http_route_name if asked and asked.gateway else None)
+    twin = canary_service_name(name)
+    unknown = world.unknown_routes() if route else None
+    return RoutingFacts(
+        service_name=name,
+        canary_service_name=twin,
+        route_name=route or "",
+        service=_plain(world.service(name)),
+        canary_service=_plain(world.service(twin)),
+        route=_plain(world.route(route)) if route else None,
+        endpoints={each: world.endpoints(each) for each in (name, twin)},
+        services=tuple(_plain_all(world.every_service())),
+        other_leaders=_other_leaders(world, stable, canary),
+        synced=unknown is None,
+        trouble=unknown or "",
+    )
+
+
+def _other_leaders(world: World, *own: LeaderWorkerSet | None) -> dict[str, tuple[dict[str, str], ...]]:
+    names = {each.metadata.name for each in own if each is not None}
+    found: dict[str, tuple[dict[str, str], ...]] = {}
+    for leader in world.every_leader():
+        if leader.workload not in names:
+            found[leader.workload] = (*found.get(leader.workload, ()), leader.metadata.labels)
+    return found
+
+
+def _plain(stored: StoredObject | None) -> Object | None:
+    found: Object | None = None if stored is None else msgspec.json.decode(stored.body)
+    return found
+
+
+def _plain_all(stored: Iterable[StoredObject]) -> Iterable[Object]:
+    return (msgspec.json.decode(each.body) for each in sorted(stored, key=lambda each: each.metadata.name))
 
 
 def _read(model: type[_Own], stored: StoredRollout | StoredObject) -> _Own:
@@ -127,12 +189,12 @@ def _remains(world: World, place: str) -> tuple[NamedObject, ...]:
     return tuple(found)
 
 
-def _named(kind: str, each: LeaderWorkerSet | StatefulSet | Pod | ControllerRevision | StoredMeta) -> NamedObject:
+def _named(kind: str, each: LeaderWorkerSet | StatefulSet | Pod | ControllerRevision | StoredObject) -> NamedObject:
     return NamedObject(kind, each.metadata.name, each.metadata.terminating)
 
 
 _Own = TypeVar("_Own", Rollout, BatchRelease)
-_Kind = TypeVar("_Kind", LeaderWorkerSet, StatefulSet, Pod, ControllerRevision, StoredMeta, StoredRollout)
+_Kind = TypeVar("_Kind", LeaderWorkerSet, StatefulSet, Pod, ControllerRevision, StoredObject, StoredRollout)
 
 
 def _by_name(objects: Iterable[_Kind]) -> list[_Kind]:

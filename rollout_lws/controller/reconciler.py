@@ -20,7 +20,7 @@ from rollout_lws.controller.observe import World, observe
 from rollout_lws.errors import Unreadable
 from rollout_lws.metrics import Metrics
 from rollout_lws.objects.writes import Write
-from rollout_lws.rollout.decision import Decision, Notice
+from rollout_lws.rollout.decision import Decision, Notice, Wanted
 from rollout_lws.rollout.observation import Observation
 
 log = logging.getLogger(__name__)
@@ -30,8 +30,8 @@ Key: TypeAlias = tuple[str, str]
 Decide: TypeAlias = Callable[[Observation], Decision]
 #: Records a notice about what was observed; it must not fail.
 Record: TypeAlias = Callable[[Notice, Observation], None]
-#: The pods of these LWSs are wanted for a key, and of no others any longer.
-WantPods: TypeAlias = Callable[[Key, tuple[str, ...]], Awaitable[None]]
+#: What a decision wants watched for a key, and nothing else any longer.
+Want: TypeAlias = Callable[[Key, Wanted], Awaitable[None]]
 
 
 class Queue(Protocol):
@@ -63,7 +63,7 @@ class Reconciler:
     absorb: apply.Absorb
     decide: Decide
     record: Record
-    want_pods: WantPods
+    want: Want
     metrics: Metrics
     failing: Failing[Key] = field(default_factory=Failing)
 
@@ -111,7 +111,7 @@ class Reconciler:
         self._measure_hold(key, seen)
         if decision.wake_at is not None:
             self.queue.add_at(key, self.clock.loop_time(decision.wake_at))
-        await self.want_pods(key, decision.watch_pods)
+        await self.want(key, decision.wanted)
         self.metrics.reconciles.labels("ok").inc()
 
     def _count(self, write: Write) -> None:
@@ -133,7 +133,7 @@ class Reconciler:
         self.queue.forget(key)
         self.failing.forget(key)
         self._forget_hold(key)
-        await self.want_pods(key, ())
+        await self.want(key, Wanted())
 
     def _failed(self, key: Key, failure: apply.Failure) -> None:
         """A stale picture is looked at again at once (the first back-off is some milliseconds), the rest later."""

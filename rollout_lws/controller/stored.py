@@ -24,26 +24,32 @@ class StoredObject:
 
 @dataclass(frozen=True, slots=True)
 class StoredRollout:
-    """A Rollout's JSON with what wakes its key: ``workload`` is the name of the LWS that it refers to."""
+    """A Rollout's JSON with what wakes its key: ``workload`` is the name of the LWS that it refers to, ``routes`` says
+    whether it names a Service.
+    """
 
     metadata: Meta
     workload: str
     body: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class StoredMeta:
-    """An object of which nothing but the metadata is of interest."""
-
-    metadata: Meta
+    routes: bool = False
 
 
 class _WorkloadRef(Struct, frozen=True):
     name: str = ""
 
 
+class _Style(Struct, frozen=True):
+    traffic_routings: tuple[msgspec.Raw, ...] | None = ()
+
+
+class _Strategy(Struct, frozen=True):
+    canary: _Style | None = None
+    blue_green: _Style | None = None
+
+
 class _RolloutSpec(Struct, frozen=True):
     workload_ref: _WorkloadRef = _WorkloadRef()
+    strategy: _Strategy = _Strategy()
 
 
 class _Rollout(Struct, frozen=True):
@@ -75,12 +81,10 @@ _objects = msgspec.json.Decoder(_Object)
 
 def stored_rollout(body: bytes) -> StoredRollout:
     head = _rollouts.decode(body)
-    return StoredRollout(head.metadata, head.spec.workload_ref.name, bytes(body))
+    styles = head.spec.strategy.canary, head.spec.strategy.blue_green
+    routes = any(style is not None and style.traffic_routings for style in styles)
+    return StoredRollout(head.metadata, head.spec.workload_ref.name, bytes(body), routes)
 
 
 def stored_object(body: bytes) -> StoredObject:
     return StoredObject(_objects.decode(body).metadata, bytes(body))
-
-
-def stored_meta(body: bytes) -> StoredMeta:
-    return StoredMeta(_objects.decode(body).metadata)

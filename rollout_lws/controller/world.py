@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rollout_lws.controller.informers import BY_OWNER, BY_STABLE, OF_LWS, Informers, place
-from rollout_lws.controller.pods import PodWatches
-from rollout_lws.controller.stored import StoredMeta, StoredObject, StoredRollout
+from rollout_lws.controller.stored import StoredObject, StoredRollout
+from rollout_lws.controller.watches import Watches
+from rollout_lws.objects.endpoints import EndpointSlice
 from rollout_lws.objects.workloads import ControllerRevision, LeaderWorkerSet, Pod, StatefulSet
 from rollout_lws.rollout.observation import Capabilities
 
@@ -18,7 +19,9 @@ class CachedWorld:
 
     namespace: str
     informers: Informers
-    watches: PodWatches
+    watched_pods: Watches[Pod]
+    watched_slices: Watches[EndpointSlice]
+    watched_routes: Watches[StoredObject]
     capabilities: Capabilities
 
     def rollout(self, name: str) -> StoredRollout | None:
@@ -40,7 +43,7 @@ class CachedWorld:
         return self.informers.leaders.by_index(OF_LWS, self._place(workload))
 
     def pods(self, workload: str) -> Iterable[Pod]:
-        return self.watches.pods(self.namespace, workload)
+        return self.watched_pods.known(self.namespace, workload)
 
     def stateful_sets(self, workload: str) -> Iterable[StatefulSet]:
         return self.informers.stateful_sets.by_index(OF_LWS, self._place(workload))
@@ -48,11 +51,31 @@ class CachedWorld:
     def revisions(self, workload: str) -> Iterable[ControllerRevision]:
         return self.informers.revisions.by_index(OF_LWS, self._place(workload))
 
-    def services(self, workload: str) -> Iterable[StoredMeta]:
+    def services(self, workload: str) -> Iterable[StoredObject]:
         return self.informers.services.by_index(OF_LWS, self._place(workload))
 
     def history(self, owner_uid: str) -> Iterable[ControllerRevision]:
         return self.informers.history.by_index(BY_OWNER, owner_uid)
+
+    def every_leader(self) -> Iterable[Pod]:
+        return self.informers.leaders.all(self.namespace)
+
+    def service(self, name: str) -> StoredObject | None:
+        return self.informers.services.get(self.namespace, name)
+
+    def every_service(self) -> Iterable[StoredObject]:
+        return self.informers.services.all(self.namespace)
+
+    def route(self, name: str) -> StoredObject | None:
+        routes = self.watched_routes.known(self.namespace, "")
+        return next((each for each in routes if each.metadata.name == name), None)
+
+    def endpoints(self, service: str) -> frozenset[str]:
+        slices = self.watched_slices.known(self.namespace, service)
+        return frozenset().union(*(each.ready_pods for each in slices))
+
+    def unknown_routes(self) -> str | None:
+        return self.watched_routes.unknown(self.namespace, "")
 
     def _place(self, name: str) -> str:
         return place(self.namespace, name)

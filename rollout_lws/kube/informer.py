@@ -84,6 +84,7 @@ class Informer(Generic[T]):
         }
         self._store: Store[T] = Store(indexes or {})
         self._handlers: list[Callable[[T | None, T | None], None]] = []
+        self._news: list[Callable[[], None]] = []
         self._synced = asyncio.Event()
         self._version = ""
         self._chance = chance or random.Random()
@@ -112,6 +113,10 @@ class Informer(Generic[T]):
     def on_change(self, handler: Callable[[T | None, T | None], None]) -> None:
         """Have ``handler(old, new)`` called for each change; None stands for "did not exist" and "is gone"."""
         self._handlers.append(handler)
+
+    def on_news(self, handler: Callable[[], None]) -> None:
+        """Have ``handler()`` called when the first list is in, and for each failure before it."""
+        self._news.append(handler)
 
     def absorb(self, body: bytes) -> None:
         """Take in what the server answered to a write of our own, before its watch event comes.
@@ -171,6 +176,8 @@ class Informer(Generic[T]):
             self._version = ""
             return
         self.trouble = f"{error}{_advice(self.resource, error)}"
+        if not self.is_synced:
+            self._announce()
         log.warning("watch failed", extra={"fields": {"resource": str(self.resource), "error": self.trouble}})
 
     async def _list(self) -> None:
@@ -192,7 +199,10 @@ class Informer(Generic[T]):
             self._tell(change)
         self._version = version
         self.trouble = ""
+        first = not self.is_synced
         self._synced.set()
+        if first:
+            self._announce()
 
     def _decode_page(self, body: bytes, into: list[T]) -> _ListMeta:
         # Two thirds of the time of making objects in bulk would be the garbage collector's, in vain.
@@ -232,6 +242,10 @@ class Informer(Generic[T]):
         obj = self._decode(bytes(event.object))
         self._tell(self._store.remove(obj) if event.type == "DELETED" else self._store.put(obj))
         self._version = obj.metadata.resource_version
+
+    def _announce(self) -> None:
+        for handler in self._news:
+            handler()
 
     def _tell(self, change: Change[Any] | None) -> None:
         if change is None:

@@ -19,6 +19,17 @@ class Notice:
 
 
 @dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the next observation shall know besides: the pods of these LWSs, the endpoints of these Services, and the
+    HTTPRoutes of the namespace.
+    """
+
+    pods: tuple[str, ...] = ()
+    endpoints: tuple[str, ...] = ()
+    routes: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Decision:
     """Writes in the order in which they must be carried out; the first that fails ends the reconcile, which is tried
     again.
@@ -27,7 +38,7 @@ class Decision:
     resourceVersion that was observed. ``labels`` are writes of leader pod labels: of no consequence for the release, so
     that a failure of one (the pod is gone) is no failure of the reconcile. ``notices`` are recorded only after all
     writes were carried out. ``wake_at`` is the moment to look again if nothing changes before; None: only a change
-    matters. ``watch_pods`` says whether the pods of the named LWSs are wanted in the next observation. ``only_tells``
+    matters. ``wanted`` says what is to be watched besides what always is. ``only_tells``
     marks a decision that does no more than put a refused write into the status: the write itself is still to be tried.
     """
 
@@ -35,5 +46,5 @@ class Decision:
     labels: tuple[Write, ...] = ()
     notices: tuple[Notice, ...] = ()
     wake_at: datetime | None = None
-    watch_pods: tuple[str, ...] = ()
+    wanted: Wanted = Wanted()
     only_tells: bool = False

@@ -21,7 +21,7 @@ from rollout_lws.release.batches import batch, wanted_groups
 from rollout_lws.release.canary import remove
 from rollout_lws.release.promotion import Renewal
 from rollout_lws.release.record import dismiss
-from rollout_lws.rollout import actions, start
+from rollout_lws.rollout import actions, routing, start
 from rollout_lws.rollout.adoption import store_version, waits_for_empty
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.health import deadline_passed
@@ -125,11 +125,13 @@ def _promote(d: Draft) -> bool:
     actions.refuse_abort(d, actions.PROMOTED_ALREADY)
     d.set_sub(finalising_step=FinalisingStep.RESUME_WORKLOAD)
     _follow_canary(d)
+    routed = routing.keep(d)
     overtaken = d.version.template_hash != d.status.observed_template_hash
     if overtaken and all_went_over(d):
         return False
     # No window may be opened to a version that is not released: what went over to it comes back.
-    turn = renewal.go_back(revision) if overtaken else renewal.promote(revision, may_open=not d.paused and not _worn(d))
+    may_open = not d.paused and not _worn(d) and routed.done
+    turn = renewal.go_back(revision) if overtaken else renewal.promote(revision, may_open=may_open)
     d.take(turn)
     d.opening = turn.opened
     if turn.opened:
@@ -146,9 +148,10 @@ def _promote(d: Draft) -> bool:
         )
     if d.paused:
         return d.reconciling(Reason.PAUSED, SummaryState.PAUSED, f"paused in mid-promotion: {turn.message}")
-    if _late(d, renewal, revision, "promotion", turn.message):
+    doing = turn.message if routed.done or turn.writes else routed.message
+    if _late(d, renewal, revision, "promotion", doing):
         return True
-    return d.reconciling(Reason.PROMOTING, SummaryState.PROMOTING, turn.message)
+    return d.reconciling(Reason.PROMOTING, SummaryState.PROMOTING, doing)
 
 
 def _frozen(d: Draft, renewal: Renewal) -> bool:
@@ -244,6 +247,7 @@ def _go_back(d: Draft, ending: Ending) -> bool:
         )
         return False
     d.set_sub(finalising_step=FinalisingStep.RESUME_WORKLOAD)
+    routing.keep(d)
     if _late(d, renewal, stable.revision if stable else "", "going back", turn.message):
         return True
     return d.reconciling(Reason.GOING_BACK, SummaryState.GOING_BACK, turn.message)
@@ -255,17 +259,23 @@ def _clean_up(d: Draft, ending: Ending) -> bool:
     state = SummaryState.PROMOTING if ending is Ending.SUCCESS else SummaryState.GOING_BACK
     waiting = keeps_canary(d)
     if waiting:
+        routing.keep(d)
         late = deadline_passed(d, None)
         if late is not None:
             return d.stalled(late[0], f"clean-up: {late[1].rstrip('.')}; {waiting}")
         return d.reconciling(Reason.WAITING_FOR_STABLE, state, waiting)
+    emptied = routing.withdraw(d)
+    if not emptied.done:
+        d.set_sub(finalising_step=FinalisingStep.ROUTE_TRAFFIC_TO_STABLE)
+        return d.reconciling(Reason.ROUTING, state, emptied.message)
     turn = d.take(remove(d.o.canary, d.keys))
     record = d.o.batch_release
+    restored = turn.done and routing.restore(d)
     if turn.done and record is not None:
         d.write(dismiss(record, d.keys))
     # The next release makes a record of the same name, so this one must be gone.
-    if not turn.done or record is not None:
-        return d.reconciling(Reason.CLEANING_UP, state, turn.message or "removing the BatchRelease")
+    if not restored or record is not None:
+        return d.reconciling(Reason.CLEANING_UP, state, turn.message or "removing what was made for the release")
     return _end(d, ending)
 
 
@@ -292,7 +302,16 @@ def keeps_canary(d: Draft) -> str:
 def _end(d: Draft, ending: Ending) -> bool:
     stable = d.status.stable
     revision = stable.revision if stable else ""
-    d.set(finalising=None, step=None, restarts=(), not_ready_groups=(), phase=Phase.HEALTHY, paused=None)
+    d.set(
+        finalising=None,
+        traffic=None,
+        flaps=None,
+        step=None,
+        restarts=(),
+        not_ready_groups=(),
+        phase=Phase.HEALTHY,
+        paused=None,
+    )
     before = d.sub
     d.set(
         canary_status=CanaryStatus(

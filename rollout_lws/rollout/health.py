@@ -19,6 +19,7 @@ CHURN_WINDOW_SECONDS = 600
 _COUNTED = frozenset(
     {
         Reason.LOADING,
+        Reason.ROUTING,
         Reason.PROMOTING,
         Reason.GOING_BACK,
         Reason.WAITING_FOR_STABLE,

@@ -9,6 +9,7 @@ from rollout_lws.api import BatchRelease, Rollout
 from rollout_lws.api.resources import Keys
 from rollout_lws.objects.meta import Meta
 from rollout_lws.objects.workloads import ControllerRevision
+from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.workload.facts import Facts, NamedObject
 
 
@@ -44,7 +45,7 @@ class Observation:
     when absent. ``remains`` are the objects that stand where a new canary would: StatefulSets, Services, Pods and LWS
     ControllerRevisions with the canary's name or its name label, and an LWS of that name which is not ours. ``history``
     are the ControllerRevisions this Rollout keeps itself. ``refused`` is what stopped the last decision, None when it
-    was carried out.
+    was carried out. ``routing`` are the objects that share requests, None for a Rollout that names none.
     """
 
     now: datetime
@@ -58,3 +59,4 @@ class Observation:
     batch_release: BatchRelease | None = None
     history: tuple[ControllerRevision, ...] = ()
     refused: RefusedWrite | None = None
+    routing: RoutingFacts | None = None

@@ -7,25 +7,20 @@ release now" keeps the hold, so that the version waits until the obstacle is gon
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from rollout_lws.api.validation import problems
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import Reason
+from rollout_lws.rollout.refusal import Refusal
+from rollout_lws.rollout.routable import cannot_route
 from rollout_lws.workload.canary import canary_name
 from rollout_lws.workload.revisions import lws_revision, recorded_version
 from rollout_lws.workload.template import Version
 
 #: Longest value of a label.
 NAME_LIMIT = 63
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    reason: Reason
-    message: str
 
 
 def wrong_kind(d: Draft) -> Refusal | None:
@@ -183,7 +178,7 @@ _SPEC: tuple[Callable[[Draft], Refusal | None], ...] = (invalid_spec, claims_cha
 
 
 def cannot_release(d: Draft) -> Refusal | None:
-    return refused_by_spec(d) or name_taken(d)
+    return refused_by_spec(d) or name_taken(d) or cannot_route(d)
 
 
 def refused_by_spec(d: Draft) -> Refusal | None:

@@ -19,8 +19,8 @@ from rollout_lws.objects.resources import PODS
 from rollout_lws.objects.writes import Patch, Write
 from rollout_lws.release import record as batch_release
 from rollout_lws.release.batches import wanted_groups
-from rollout_lws.rollout import significance
-from rollout_lws.rollout.decision import Decision
+from rollout_lws.rollout import routing, significance
+from rollout_lws.rollout.decision import Decision, Wanted
 from rollout_lws.rollout.draft import Draft, Verdict
 from rollout_lws.rollout.finalising import record_phase
 from rollout_lws.rollout.health import name_troubles
@@ -51,7 +51,7 @@ def finish(d: Draft) -> Decision:
         labels=tuple(d.labels),
         notices=tuple(d.notices),
         wake_at=d.wake_at,
-        watch_pods=_watched(d),
+        wanted=Wanted(_troubled(d), *routing.watched(d)),
     )
 
 
@@ -94,7 +94,7 @@ def _outdated(d: Draft, before: RolloutStatus, after: RolloutStatus) -> bool:
     return before.message != after.message and d.wake_in(told, significance.OUTDATED_SECONDS)
 
 
-def _watched(d: Draft) -> tuple[str, ...]:
+def _troubled(d: Draft) -> tuple[str, ...]:
     """Pods tell why a group is not ready; they are wanted for the LWS that has such a group, or takes part in a
     release.
     """
@@ -297,7 +297,7 @@ def _summary(d: Draft, verdict: Verdict) -> None:
     summary = Summary(
         state=verdict.state.value,
         step=step,
-        traffic=None,
+        traffic=d.status.traffic.applied if releasing and d.status.traffic is not None else None,
         new=_ratio(d, new) if releasing else None,
         stable=_ratio(d, old) if stable is not None else None,
         accelerators=str(accelerators) if accelerators else None,

@@ -47,6 +47,8 @@ def of_rollout(status: RolloutStatus) -> dict[str, Any]:
     serving = summary.stable if summary and status.finalising is None else None
     kept["summary"] = (summary.state, summary.step, summary.traffic, serving) if summary else None
     kept["restarts"] = [record.uid for record in status.restarts]
+    if kept.get("traffic"):
+        kept["traffic"].pop("message", None)
     if sub is not None:
         kept["canary_status"] = sub.model_dump(
             exclude={

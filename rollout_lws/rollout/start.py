@@ -9,7 +9,8 @@ from rollout_lws.rollout.adoption import store_version, waits_for_empty
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.plan import plan_hash
 from rollout_lws.rollout.reasons import EventReason, Reason
-from rollout_lws.rollout.refusals import Refusal, cannot_release, invalid_spec, refused_by_spec
+from rollout_lws.rollout.refusal import Refusal
+from rollout_lws.rollout.refusals import cannot_release, invalid_spec, refused_by_spec
 from rollout_lws.workload.revisions import is_empty, observed, surplus_history, target_revision
 
 
@@ -55,6 +56,9 @@ def settle(d: Draft) -> bool:
     refusal = cannot_release(d)
     if refusal:
         return refuse(d, refusal)
+    if d.o.routing is not None and not d.o.routing.synced:
+        waited = d.o.routing.trouble or "the first list of HTTPRoutes is on its way"
+        return d.reconciling(Reason.PREPARING, SummaryState.ROUTING, waited)
     _start(d)
     return False
 

@@ -13,7 +13,7 @@ from rollout_lws.release.batches import Batch, batch, is_last_full, wanted_group
 from rollout_lws.release.canary import remove, scale
 from rollout_lws.release.record import dismiss, owner_reference
 from rollout_lws.release.turn import Turn
-from rollout_lws.rollout import actions, finalising
+from rollout_lws.rollout import actions, finalising, routing
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.health import churning, deadline_passed, in_churn_window, waits_for_capacity
 from rollout_lws.rollout.plan import next_index, plan_hash, resumed_index
@@ -37,14 +37,23 @@ def run(d: Draft) -> bool:
     if version.template_hash != d.status.observed_template_hash:
         finalising.begin_going_back(d, Ending.CONTINUOUS, "another version was applied")
         return finalising.run(d)
+    if d.replicas == 0 and routing.carries(d):
+        routing.keep(d)
+        return d.stalled(
+            Reason.SCALED_TO_ZERO,
+            f"LeaderWorkerSet {d.stable.lws.metadata.name} has 0 groups, and its canary carries requests: it keeps"
+            " serving until there are groups again: scale up",
+        )
     if d.replicas == 0:
         return finalising.at_zero(d) or finalising.run(d)
     _follow_release(d)
     refusal = cannot_release(d)
     if refusal:
+        routing.keep(d)
         return d.stalled(refusal.reason, refusal.message)
     if d.paused:
         _judge(d)
+        routing.keep(d)
         return d.reconciling(Reason.PAUSED, SummaryState.PAUSED, _why_paused(d))
     if _contested_record(d):
         return d.reconciling(
@@ -138,14 +147,24 @@ def _judge(d: Draft) -> Batch:
 def _advance(d: Draft) -> bool:
     steps = d.strategy.steps
     _remember_leaders(d)
+    routing.prepare(d)
     while True:
         index = d.sub.current_step_index
         step, judged = steps[index - 1], _judge(d)
+        if d.o.canary is not None and d.o.canary.lws.spec.replicas > judged.wanted:
+            # Groups that go must not be sent requests any more, and be done with those they have.
+            emptied = routing.withdraw(d)
+            if not emptied.done:
+                return _routing(d, emptied)
         turn = _scale(d, judged.wanted)
         _best_ready(d, judged)
         if not (judged.enough and turn.done):
             d.take(turn)
+            routing.keep(d)
             return _loading(d, judged, turn)
+        routed = routing.route(d, index)
+        if not routed.done:
+            return _routing(d, routed)
         approved = (
             d.sub.current_step_state == StepState.STEP_READY
             and d.status.step is not None
@@ -168,6 +187,16 @@ def _advance(d: Draft) -> bool:
             return finalising.run(d)
         d.notice(EventReason.STEP_LEFT, f"step {index} done, step {index + 1} begins")
         _enter(d, index + 1)
+
+
+def _routing(d: Draft, routed: routing.Routed) -> bool:
+    """The last word while routers have not accepted what is asked of them."""
+    if d.sub.current_step_state != StepState.STEP_READY or d.status.step is None or d.status.step.paused_at is None:
+        d.set_sub(current_step_state=StepState.STEP_TRAFFIC_ROUTING)
+    late = deadline_passed(d, None)
+    if late is not None:
+        return failed(d, late[0], f"traffic was not routed in time: {routed.message}", "it goes on when it is")
+    return d.reconciling(Reason.ROUTING, SummaryState.ROUTING, routed.message)
 
 
 def _scale(d: Draft, wanted: int) -> Turn:

@@ -18,8 +18,8 @@ REF = {"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", "
 STEPS = [{"replicas": 1}]
 AT = "spec.strategy.canary"
 NO_ROUTING = (
-    "traffic routing is not built yet: remove it; requests then reach the new version through your own Service, in"
-    " proportion to its groups"
+    "nothing is named that could route it: give the strategy trafficRoutings, or remove it; requests then reach the new"
+    " version through your own Service, in proportion to its groups"
 )
 
 
@@ -94,9 +94,45 @@ _CASES: dict[str, tuple[RolloutSpec, list[tuple[str, str]]]] = {
     "matches": (steps(1, matches=[{"path": {}}]), [(f"{AT}.steps[0].matches", NO_ROUTING)]),
     "headers": (
         steps(1, requestHeaderModifier={"remove": ["x"]}),
-        [(f"{AT}.steps[0].requestHeaderModifier", "traffic routing is not built yet: remove it")],
+        [(f"{AT}.steps[0].requestHeaderModifier", NO_ROUTING)],
     ),
-    "routings": (canary(trafficRoutings=[{"service": "llama"}]), [(f"{AT}.trafficRoutings", NO_ROUTING)]),
+    "no route": (
+        canary(trafficRoutings=[{"service": "llama"}]),
+        [(f"{AT}.trafficRoutings[0].gateway.httpRouteName", "name the HTTPRoute that shares the requests")],
+    ),
+    "an Ingress": (
+        canary(trafficRoutings=[{"service": "llama", "ingress": {"name": "llama"}}]),
+        [(f"{AT}.trafficRoutings[0].ingress", "Ingresses are not built yet: use gateway.httpRouteName")],
+    ),
+    "other routers": (
+        canary(
+            trafficRoutings=[
+                {"service": "llama", "customNetworkRefs": [{"apiVersion": "v1", "kind": "R", "name": "r"}]}
+            ]
+        ),
+        [
+            (
+                f"{AT}.trafficRoutings[0].customNetworkRefs",
+                "other routing objects are not built yet: use gateway.httpRouteName",
+            )
+        ],
+    ),
+    "pools": (
+        canary(
+            trafficRoutings=[
+                {
+                    "service": "llama",
+                    "gateway": {"httpRouteName": "r", "inferencePool": {"stable": "a", "canary": "b"}},
+                }
+            ]
+        ),
+        [
+            (
+                f"{AT}.trafficRoutings[0].gateway.inferencePool",
+                "inference pools are not built yet: refer to Services in the route, and remove it",
+            )
+        ],
+    ),
     "one Service": (
         canary(disableGenerateCanaryService=True),
         [(f"{AT}.disableGenerateCanaryService", "the single-Service mode is not built yet: remove it")],
@@ -164,6 +200,10 @@ def test_each_problem_is_told_with_its_place_and_the_way_out(refused: RolloutSpe
         canary(patchPodTemplateMetadata={"labels": {"a": "b"}}),
         canary(disableGenerateCanaryService=False),
         canary(trafficRoutings=[]),
+        canary(
+            trafficRoutings=[{"service": "llama", "gateway": {"httpRouteName": "llama"}}],
+            steps=[{"replicas": 1, "traffic": "auto"}, {"replicas": 2, "matches": [{"path": {}}]}],
+        ),
         steps(1, pause={"duration": 0}),
     ],
 )

@@ -12,7 +12,7 @@ import pytest
 
 from rollout_lws.api.resources import keys
 from rollout_lws.controller.observe import observe
-from rollout_lws.controller.stored import StoredMeta, StoredObject, StoredRollout, stored_object, stored_rollout
+from rollout_lws.controller.stored import StoredObject, StoredRollout, stored_object, stored_rollout
 from rollout_lws.errors import Unreadable
 from rollout_lws.objects.meta import Meta, OwnerReference
 from rollout_lws.objects.resources import LWS_NAME
@@ -58,7 +58,8 @@ class Namespace:
     all_pods: list[Pod] = field(default_factory=list)
     sets: list[StatefulSet] = field(default_factory=list)
     all_revisions: list[ControllerRevision] = field(default_factory=list)
-    all_services: list[StoredMeta] = field(default_factory=list)
+    all_services: list[StoredObject] = field(default_factory=list)
+    routes: list[StoredObject] | None = None
     records: list[ControllerRevision] = field(default_factory=list)
     batches: list[StoredObject] = field(default_factory=list)
     capabilities: Capabilities = field(default_factory=Capabilities)
@@ -90,11 +91,29 @@ class Namespace:
     def revisions(self, workload: str) -> Iterable[ControllerRevision]:
         return [each for each in self.all_revisions if each.metadata.labels.get(LWS_NAME) == workload]
 
-    def services(self, workload: str) -> Iterable[StoredMeta]:
+    def services(self, workload: str) -> Iterable[StoredObject]:
         return [each for each in self.all_services if each.metadata.labels.get(LWS_NAME) == workload]
 
     def history(self, owner_uid: str) -> Iterable[ControllerRevision]:
         return [each for each in self.records if each.metadata.controlled_by(owner_uid)]
+
+    def every_leader(self) -> Iterable[Pod]:
+        return self.all_leaders
+
+    def service(self, name: str) -> StoredObject | None:
+        return next((each for each in self.all_services if each.metadata.name == name), None)
+
+    def every_service(self) -> Iterable[StoredObject]:
+        return self.all_services
+
+    def route(self, name: str) -> StoredObject | None:
+        return next((each for each in self.routes or () if each.metadata.name == name), None)
+
+    def endpoints(self, service: str) -> frozenset[str]:
+        return frozenset({f"{service}-0"})
+
+    def unknown_routes(self) -> str | None:
+        return "" if self.routes is None else None
 
 
 def seen(world: Namespace, name: str = "llama") -> Observation:
@@ -182,7 +201,7 @@ def test_everything_in_a_new_canarys_place_is_named_once() -> None:
         sets=[StatefulSet(metadata=meta(PLACE, PLACE))],
         all_leaders=[leader],
         all_pods=[leader, Pod(metadata=meta(f"{PLACE}-0-1", PLACE))],
-        all_services=[StoredMeta(meta(PLACE, PLACE)), StoredMeta(meta("llama", "llama"))],
+        all_services=[StoredObject(meta(PLACE, PLACE), b"{}"), StoredObject(meta("llama", "llama"), b"{}")],
         all_revisions=[ControllerRevision(metadata=meta("r1", PLACE))],
     )
     assert seen(world).remains == (

@@ -19,9 +19,10 @@ from rollout_lws.controller.controller import Controller
 from rollout_lws.errors import ApiError
 from rollout_lws.kube.client import Client
 from rollout_lws.metrics import Metrics
-from rollout_lws.objects.resources import LEADER_WORKER_SETS
+from rollout_lws.objects.resources import HTTP_ROUTES, LEADER_WORKER_SETS, LWS_NAME, SERVICES
 from rollout_lws.sandbox import wire
 from rollout_lws.sandbox.apiserver import ApiServer
+from rollout_lws.sandbox.catalogue import GATEWAYS
 from rollout_lws.sandbox.transport import Answer, DirectTransport
 from rollout_lws.settings import Settings
 from tests.controller.test_controller import ORIGIN, cluster, create
@@ -104,6 +105,22 @@ def tell(server: ApiServer, status: dict[str, Any]) -> None:
     server.patch(rollouts(), "default", "llama", {"status": status}, subresource="status")
 
 
+def route(server: ApiServer) -> None:
+    """A Service for the leaders, an HTTPRoute to it, and a Rollout that shares its requests."""
+    namespace = {"namespace": "default"}
+    service = {"selector": {LWS_NAME: "llama"}, "ports": [{"port": 80}]}
+    server.create(SERVICES, {"metadata": {**namespace, "name": "api"}, "spec": service})
+    gateway = {"gatewayClassName": "any", "listeners": [{"name": "http", "port": 80, "protocol": "HTTP"}]}
+    server.create(GATEWAYS, {"metadata": {**namespace, "name": "gw"}, "spec": gateway})
+    rules = [{"backendRefs": [{"name": "api", "port": 80}]}]
+    spec = {"parentRefs": [{"name": "gw"}], "rules": rules}
+    server.create(HTTP_ROUTES, {"metadata": {**namespace, "name": "llama"}, "spec": spec})
+    routing = [{"service": "api", "gateway": {"httpRouteName": "llama"}}]
+    steps = [{"replicas": 1, "traffic": "20%"}, {"replicas": "100%"}]
+    strategy = {"canary": {"steps": steps, "trafficRoutings": routing}}
+    server.patch(rollouts(), "default", "llama", {"spec": {"strategy": strategy}})
+
+
 async def until(server: ApiServer, holds: Callable[[Any], bool]) -> None:
     """Virtual time goes on until the Rollout's status is so."""
     for _ in range(600):
@@ -120,6 +137,7 @@ def state(word: str) -> Callable[[Any], bool]:
 async def every_duty(server: ApiServer) -> None:
     """A release, a way back in mid-promotion, more versions than the history keeps, one of them again, and the end."""
     create(server, "default")
+    route(server)
     await asyncio.sleep(30)
     set_image(server, "v1")
     await until(server, state("AwaitingApproval"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rollout_lws.objects.resources import LEADER_WORKER_SETS
+from rollout_lws.objects.resources import HTTP_ROUTES, LEADER_WORKER_SETS
 from tests.scenarios.world import NAME, NAMESPACE, World
 
 Check = Callable[[World], None]
@@ -51,3 +51,23 @@ def always_serving(world: World) -> None:
     """Invariant 2: some group of some version is ready."""
     listed = [world.groups(obj["metadata"]["name"]) for obj in world.server.list(LEADER_WORKER_SETS, NAMESPACE)]
     assert any("!" not in told for groups in listed for told in groups.values()), f"nobody serves: {listed}"
+
+
+def share_only_for_who_serves() -> Check:
+    """Invariant 1: whoever gets a share, or more of one, has a ready group; nobody ever sees all weights at 0."""
+    given: dict[str, int] = {}
+
+    def check(seen: World) -> None:
+        route = seen.get(HTTP_ROUTES, NAME)
+        for rule in route["spec"]["rules"] if route else ():
+            weights = {ref["name"]: ref.get("weight", 1) for ref in rule["backendRefs"]}
+            assert sum(weights.values()) > 0, weights
+            for name, weight in weights.items():
+                new = name.endswith("-canary")
+                told = seen.groups(f"{NAME}-canary" if new else NAME).values()
+                ready = any(not each.endswith("!") for each in told)
+                assert not new or ready or weight <= given.get(name, 0), f"{weights} without a ready group"
+            given.clear()
+            given.update(weights)
+
+    return check

@@ -18,8 +18,8 @@ from tests.scenarios.world import NAME, NAMESPACE, World
 pytestmark = pytest.mark.looptime
 
 TRAFFIC = (
-    "traffic routing is not built yet: remove it; requests then reach the new version through your own Service, in"
-    " proportion to its groups"
+    "nothing is named that could route it: give the strategy trafficRoutings, or remove it; requests then reach the new"
+    " version through your own Service, in proportion to its groups"
 )
 
 
@@ -231,12 +231,12 @@ UNSUPPORTED: tuple[tuple[str, dict[str, Any], str], ...] = (
     (
         "header modifier",
         {"steps": [{"replicas": 1, "requestHeaderModifier": {"remove": ["x-a"]}}]},
-        "spec.strategy.canary.steps[0].requestHeaderModifier: traffic routing is not built yet: remove it",
+        f"spec.strategy.canary.steps[0].requestHeaderModifier: {TRAFFIC}",
     ),
     (
-        "a route",
-        {"trafficRoutings": [{"service": "llama", "gateway": {"httpRouteName": "llama"}}]},
-        f"spec.strategy.canary.trafficRoutings: {TRAFFIC}",
+        "an Ingress",
+        {"trafficRoutings": [{"service": "llama", "ingress": {"name": "llama"}}]},
+        "spec.strategy.canary.trafficRoutings[0].ingress: Ingresses are not built yet: use gateway.httpRouteName",
     ),
     (
         "custom routers",
@@ -245,7 +245,8 @@ UNSUPPORTED: tuple[tuple[str, dict[str, Any], str], ...] = (
                 {"service": "llama", "customNetworkRefs": [{"apiVersion": "v1", "kind": "R", "name": "r"}]}
             ]
         },
-        f"spec.strategy.canary.trafficRoutings: {TRAFFIC}",
+        "spec.strategy.canary.trafficRoutings[0].customNetworkRefs: other routing objects are not built yet: use"
+        " gateway.httpRouteName",
     ),
     (
         "single Service",

@@ -21,6 +21,7 @@ from rollout_lws.controller.observe import observe
 from rollout_lws.controller.stored import StoredObject, StoredRollout, stored_object, stored_rollout
 from rollout_lws.errors import ApiError
 from rollout_lws.objects import resources as kinds
+from rollout_lws.objects.endpoints import EndpointSlice
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, LWS_NAME, LWS_WORKER_INDEX, Resource
 from rollout_lws.objects.workloads import ControllerRevision, LeaderWorkerSet, Pod, StatefulSet
 from rollout_lws.objects.writes import Confirm, Write
@@ -103,6 +104,27 @@ class StoreWorld:
             for body in self._labelled(kinds.CONTROLLER_REVISIONS, KEYS.history)
         ]
         return [each for each in found if each.metadata.controlled_by(owner_uid)]
+
+    def every_leader(self) -> Iterable[Pod]:
+        return [msgspec.json.decode(body, type=Pod) for body in self._labelled(kinds.PODS, f"{LWS_WORKER_INDEX}=0")]
+
+    def service(self, name: str) -> StoredObject | None:
+        body = self._get(kinds.SERVICES, name)
+        return stored_object(body) if body else None
+
+    def every_service(self) -> Iterable[StoredObject]:
+        return [stored_object(body) for body in self._labelled(kinds.SERVICES, "")]
+
+    def route(self, name: str) -> StoredObject | None:
+        body = self._get(kinds.HTTP_ROUTES, name)
+        return stored_object(body) if body else None
+
+    def endpoints(self, service: str) -> frozenset[str]:
+        found = self._labelled(kinds.ENDPOINT_SLICES, f"kubernetes.io/service-name={service}")
+        return frozenset().union(*(msgspec.json.decode(body, type=EndpointSlice).ready_pods for body in found))
+
+    def unknown_routes(self) -> str | None:
+        return None
 
 
 #: A controller that decides more often in one second has nothing that it could have learnt in between.

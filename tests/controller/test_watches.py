@@ -1,4 +1,4 @@
-"""Pod watches on demand: begun when the first key wants them, ended with the last, whoever is cancelled meanwhile."""
+"""Watches on demand: begun when the first key wants them, ended with the last, whoever is cancelled meanwhile."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from rollout_lws.controller.informers import pods_of
-from rollout_lws.controller.pods import PodWatches
+from rollout_lws.controller.watches import Watches
+from rollout_lws.errors import ApiError
 from rollout_lws.kube.client import Client
 from rollout_lws.kube.informer import Informer
 from rollout_lws.objects.workloads import Pod
@@ -19,15 +20,17 @@ pytestmark = pytest.mark.looptime
 A, B = ("ns", "a"), ("ns", "b")
 
 
-class Watches:
+class Watched:
     """Pod watches over a scripted server; a watch that is cancelled needs a second to close its connection."""
 
-    def __init__(self) -> None:
+    def __init__(self, *answers: Any) -> None:
         self.tasks: list[asyncio.Task[None]] = []
-        self.pods = PodWatches(self._make, self._start)
+        self.woken: list[tuple[str, str]] = []
+        self.answers = answers or (page("1"),)
+        self.pods = Watches("pods", self._make, self._start, self.woken.append)
 
     def _make(self, namespace: str, lws: str) -> Informer[Pod]:
-        return pods_of(Client(FakeTransport(page("1"))), namespace, lws)
+        return pods_of(Client(FakeTransport(*self.answers)), namespace, lws)
 
     def _start(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
         async def slow_to_close() -> None:
@@ -41,7 +44,7 @@ class Watches:
 
 
 async def test_a_watch_lives_as_long_as_one_key_wants_it() -> None:
-    watches = Watches()
+    watches = Watched()
     await watches.pods.want(A, ("llama",))
     await watches.pods.want(B, ("llama",))
     await watches.pods.want(A, ())
@@ -52,7 +55,7 @@ async def test_a_watch_lives_as_long_as_one_key_wants_it() -> None:
 
 
 async def test_who_is_cancelled_while_a_watch_ends_does_not_go_on() -> None:
-    watches = Watches()
+    watches = Watched()
     await watches.pods.want(A, ("llama",))
     await asyncio.sleep(5)
     worker = asyncio.create_task(watches.pods.want(A, ()))
@@ -62,3 +65,22 @@ async def test_who_is_cancelled_while_a_watch_ends_does_not_go_on() -> None:
         await worker
     await asyncio.sleep(1)
     assert watches.tasks[0].done()
+
+
+async def test_who_wants_a_watch_is_woken_when_its_first_list_is_in_even_if_that_is_empty() -> None:
+    watches = Watched()
+    assert watches.pods.unknown("ns", "llama") == ""
+    await watches.pods.want(A, ("llama",))
+    await watches.pods.want(B, ("llama",))
+    await asyncio.sleep(0.01)
+    assert (sorted(watches.woken), watches.pods.unknown("ns", "llama")) == ([A, B], None)
+    await watches.pods.close()
+
+
+async def test_who_wants_a_watch_that_cannot_be_had_is_told_why() -> None:
+    watches = Watched(ApiError(404, "NotFound", "the server could not find the requested resource"))
+    await watches.pods.want(A, ("llama",))
+    await asyncio.sleep(0.01)
+    assert watches.woken == [A]
+    assert "install its CustomResourceDefinition" in (watches.pods.unknown("ns", "llama") or "")
+    await watches.pods.close()

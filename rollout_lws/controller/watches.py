@@ -1,0 +1,95 @@
+"""Watches on demand: of what most Rollouts never need, only what some key wants now is watched.
+
+Worker pods outnumber leaders, so they are watched only where a group is in trouble; EndpointSlices and routes decide
+nothing while no release is on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeAlias
+
+from rollout_lws.controller.tasks import end
+from rollout_lws.kube.informer import Informer
+from rollout_lws.kube.store import T
+
+Key: TypeAlias = tuple[str, str]
+#: Namespace, and the name of what the watch belongs to: an LWS, a Service, or "" for the namespace as a whole.
+Place: TypeAlias = tuple[str, str]
+#: Starts a task of this name.
+Start: TypeAlias = Callable[[Coroutine[Any, Any, None], str], asyncio.Task[None]]
+
+
+@dataclass(slots=True)
+class _Watch(Generic[T]):
+    informer: Informer[T]
+    task: asyncio.Task[None]
+    wanted_by: set[Key] = field(default_factory=set)
+
+
+class Watches(Generic[T]):
+    """One watch for each place that some key wants; ``make`` builds its informer, which ``start`` runs under a name
+    that begins with ``what``. ``wake`` is called for each key that wants it when the first list is in, or cannot be
+    had.
+    """
+
+    def __init__(
+        self, what: str, make: Callable[[str, str], Informer[T]], start: Start, wake: Callable[[Key], None]
+    ) -> None:
+        self._what = what
+        self._make = make
+        self._start = start
+        self._wake = wake
+        self._watches: dict[Place, _Watch[T]] = {}
+        self._wanted: dict[Key, frozenset[Place]] = {}
+
+    def known(self, namespace: str, name: str) -> Iterable[T]:
+        """What is known now; empty while nobody watches, or the first list is on its way."""
+        watch = self._watches.get((namespace, name))
+        return () if watch is None else watch.informer.all(namespace)
+
+    def unknown(self, namespace: str, name: str) -> str | None:
+        """None once the first list is in; before, what stops it from being had, "" when nothing does."""
+        watch = self._watches.get((namespace, name))
+        if watch is None:
+            return ""
+        return None if watch.informer.is_synced else watch.informer.trouble
+
+    async def want(self, key: Key, names: tuple[str, ...]) -> None:
+        """From now on ``key`` wants these places of its namespace watched, and no others."""
+        wanted = frozenset((key[0], name) for name in names)
+        before = self._wanted.pop(key, frozenset())
+        if wanted:
+            self._wanted[key] = wanted
+        for place in wanted - before:
+            if place not in self._watches:
+                self._begin(place)
+            self._watches[place].wanted_by.add(key)
+        for place in before - wanted:
+            self._watches[place].wanted_by.discard(key)
+            if not self._watches[place].wanted_by:
+                await end([self._watches.pop(place).task])
+
+    def _begin(self, place: Place) -> None:
+        informer = self._make(*place)
+        task = self._start(informer.run(), f"{self._what} of {place[0]}/{place[1]}")
+        watch = self._watches[place] = _Watch(informer, task)
+
+        def tell() -> None:
+            for key in watch.wanted_by:
+                self._wake(key)
+
+        informer.on_news(tell)
+
+    def absorb(self, answer: bytes) -> None:
+        """What the server answered to a write; a watch that does not select the object leaves it alone."""
+        for watch in self._watches.values():
+            watch.informer.absorb(answer)
+
+    async def close(self) -> None:
+        """End every watch."""
+        watches, self._watches = [*self._watches.values()], {}
+        self._wanted.clear()
+        await end([watch.task for watch in watches])

@@ -1,4 +1,4 @@
-"""Ending a release: promotion through windows, the way back, and the removal of what was only there for the release.
+"""Ending a release: promotion through windows, or the way back; what was only there for the release goes afterwards.
 
 Each task can be repeated without harm; ``status.finalising`` says where we are. ``status.stable`` changes in one write
 only, when every group of the stable LWS is new and ready under the hold.
@@ -9,25 +9,18 @@ from __future__ import annotations
 from rollout_lws.api import (
     AbortedRecord,
     BatchReleasePhase,
-    CanaryStatus,
     FinalisingStep,
-    Phase,
-    StepState,
     SummaryState,
 )
-from rollout_lws.objects.resources import LEADER_WORKER_SETS
-from rollout_lws.objects.writes import Patch
 from rollout_lws.release.batches import batch, wanted_groups
-from rollout_lws.release.canary import remove
 from rollout_lws.release.promotion import Renewal
-from rollout_lws.release.record import dismiss
-from rollout_lws.rollout import actions, routing, start
+from rollout_lws.rollout import actions, routing
 from rollout_lws.rollout.adoption import store_version, waits_for_empty
+from rollout_lws.rollout.cleaning import clean_up
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.health import deadline_passed
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason, Task
 from rollout_lws.rollout.refusals import unsafe_pending
-from rollout_lws.workload.groups import groups
 from rollout_lws.workload.hold import is_held
 from rollout_lws.workload.revisions import current_revision, is_empty, observed, target_revision
 
@@ -73,7 +66,7 @@ def run(d: Draft) -> bool:
             if _go_back(d, ending):
                 return True
         else:
-            return _clean_up(d, ending)
+            return clean_up(d, ending)
 
 
 def at_zero(d: Draft) -> bool:
@@ -125,7 +118,7 @@ def _promote(d: Draft) -> bool:
     actions.refuse_abort(d, actions.PROMOTED_ALREADY)
     d.set_sub(finalising_step=FinalisingStep.RESUME_WORKLOAD)
     _follow_canary(d)
-    routed = routing.keep(d)
+    routed = routing.hand_over(d)
     overtaken = d.version.template_hash != d.status.observed_template_hash
     if overtaken and all_went_over(d):
         return False
@@ -247,112 +240,10 @@ def _go_back(d: Draft, ending: Ending) -> bool:
         )
         return False
     d.set_sub(finalising_step=FinalisingStep.RESUME_WORKLOAD)
-    routing.keep(d)
+    routing.hand_over(d)
     if _late(d, renewal, stable.revision if stable else "", "going back", turn.message):
         return True
     return d.reconciling(Reason.GOING_BACK, SummaryState.GOING_BACK, turn.message)
-
-
-def _clean_up(d: Draft, ending: Ending) -> bool:
-    """Remove canary and record; the last pass says how the release ended."""
-    d.set_sub(finalising_step=FinalisingStep.RELEASE_WORKLOAD_CONTROL)
-    state = SummaryState.PROMOTING if ending is Ending.SUCCESS else SummaryState.GOING_BACK
-    waiting = keeps_canary(d)
-    if waiting:
-        routing.keep(d)
-        late = deadline_passed(d, None)
-        if late is not None:
-            return d.stalled(late[0], f"clean-up: {late[1].rstrip('.')}; {waiting}")
-        return d.reconciling(Reason.WAITING_FOR_STABLE, state, waiting)
-    emptied = routing.withdraw(d)
-    if not emptied.done:
-        d.set_sub(finalising_step=FinalisingStep.ROUTE_TRAFFIC_TO_STABLE)
-        return d.reconciling(Reason.ROUTING, state, emptied.message)
-    turn = d.take(remove(d.o.canary, d.keys))
-    record = d.o.batch_release
-    restored = turn.done and routing.restore(d)
-    if turn.done and record is not None:
-        d.write(dismiss(record, d.keys))
-    # The next release makes a record of the same name, so this one must be gone.
-    if not restored or record is not None:
-        return d.reconciling(Reason.CLEANING_UP, state, turn.message or "removing what was made for the release")
-    return _end(d, ending)
-
-
-def keeps_canary(d: Draft) -> str:
-    """Why the canary may not go yet, "" when it may: the last version that serves is never taken away.
-
-    A canary that somebody deletes by hand goes: whoever did it has seen this message, or means it.
-    """
-    canary, stable = d.o.canary, d.o.stable
-    if canary is None or stable is None or canary.lws.metadata.terminating or stable.lws.metadata.terminating:
-        return ""
-    if d.replicas == 0 or any(group.ready(d.now) for group in groups(stable)):
-        return ""
-    serving = sum(group.ready(d.now) for group in groups(canary))
-    if not serving:
-        return ""
-    name, meta = stable.lws.metadata.name, canary.lws.metadata
-    return (
-        f"no group of {name} is ready, so {serving} of canary {meta.name} keep serving until one is. To do without"
-        f" them now: kubectl delete leaderworkerset {meta.name} -n {meta.namespace}"
-    )
-
-
-def _end(d: Draft, ending: Ending) -> bool:
-    stable = d.status.stable
-    revision = stable.revision if stable else ""
-    d.set(
-        finalising=None,
-        traffic=None,
-        flaps=None,
-        step=None,
-        restarts=(),
-        not_ready_groups=(),
-        phase=Phase.HEALTHY,
-        paused=None,
-    )
-    before = d.sub
-    d.set(
-        canary_status=CanaryStatus(
-            observed_workload_generation=before.observed_workload_generation,
-            observed_rollout_id=before.observed_rollout_id,
-            rollout_hash=before.rollout_hash,
-            stable_revision=revision,
-            canary_revision=revision if ending is Ending.SUCCESS else before.canary_revision,
-            pod_template_hash=before.pod_template_hash,
-            current_step_index=before.current_step_index,
-            next_step_index=-1,
-            current_step_state=StepState.COMPLETED,
-            finalising_step=FinalisingStep.END,
-            last_update_time=d.now.replace(microsecond=0),
-        )
-    )
-    release = d.status.observed_rollout_id
-    if ending in (Ending.SUCCESS, Ending.ROLLED_NATIVELY):
-        d.set(aborted=None)
-        d.notice(EventReason.COMPLETED, f"release {release} is complete: revision {revision}")
-        _mark_aborted(d, None)
-        return d.ready(Reason.HEALTHY, SummaryState.HEALTHY)
-    if ending is Ending.ABORTED:
-        d.set(phase=Phase.ABORTED)
-        _mark_aborted(d, d.status.aborted)
-        d.notice(EventReason.ABORTED, f"release {release} is aborted; revision {revision} serves", warning=True)
-        return start.stays_aborted(d)
-    if ending is Ending.ROLLBACK:
-        d.notice(EventReason.ROLLED_BACK, f"release {release} was taken back; revision {revision} serves")
-        return d.ready(Reason.HEALTHY, SummaryState.HEALTHY)
-    return d.reconciling(Reason.CLEANING_UP, SummaryState.GOING_BACK, "the release has ended")
-
-
-def _mark_aborted(d: Draft, record: AbortedRecord | None) -> None:
-    """Note the aborted version on the LWS too, for a Rollout that is made anew."""
-    meta = d.stable.lws.metadata
-    text = record.model_dump_json(by_alias=True, exclude_none=True) if record else None
-    if meta.annotations.get(d.keys.aborted) == text:
-        return
-    body = {"metadata": {"annotations": {d.keys.aborted: text}}}
-    d.write((Patch(LEADER_WORKER_SETS, meta.namespace, meta.name, body, "which version was aborted"),))
 
 
 def record_phase(d: Draft) -> BatchReleasePhase:

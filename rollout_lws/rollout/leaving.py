@@ -13,6 +13,7 @@ from rollout_lws.objects.writes import Patch
 from rollout_lws.release.canary import remove
 from rollout_lws.release.record import dismiss
 from rollout_lws.rollout import finalising, routing
+from rollout_lws.rollout.cleaning import keeps_canary
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason, Task
 from rollout_lws.workload.hold import borrowed, give_back
@@ -36,7 +37,7 @@ def leave(d: Draft, ending: Ending) -> bool:
         if d.status.finalising is not None:
             return _leaving(d, ending, d.verdict.message if d.verdict else "")
     elif d.o.canary is not None or d.o.batch_release is not None:
-        waiting = finalising.keeps_canary(d)
+        waiting = keeps_canary(d)
         if waiting:
             return _leaving(d, ending, waiting)
         emptied = routing.withdraw(d)

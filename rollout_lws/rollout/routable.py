@@ -14,7 +14,7 @@ from rollout_lws.release.batches import wanted_groups
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import Reason
 from rollout_lws.rollout.refusal import Refusal
-from rollout_lws.rollout.routing import settings, share_of_step
+from rollout_lws.rollout.shares import settings, share_of_step
 from rollout_lws.traffic import http_route, services
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.split import Backend, Backends, Object

@@ -19,6 +19,7 @@ from rollout_lws.rollout.health import churning, deadline_passed, in_churn_windo
 from rollout_lws.rollout.plan import next_index, plan_hash, resumed_index
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason, Task
 from rollout_lws.rollout.refusals import cannot_release
+from rollout_lws.rollout.shares import carries
 from rollout_lws.workload.revisions import observed, target_revision
 
 #: Leaders on file at most, of all groups together; what is beyond is not watched for being rebuilt.
@@ -37,7 +38,7 @@ def run(d: Draft) -> bool:
     if version.template_hash != d.status.observed_template_hash:
         finalising.begin_going_back(d, Ending.CONTINUOUS, "another version was applied")
         return finalising.run(d)
-    if d.replicas == 0 and routing.carries(d):
+    if d.replicas == 0 and carries(d):
         routing.keep(d)
         return d.stalled(
             Reason.SCALED_TO_ZERO,

@@ -1,0 +1,116 @@
+"""The end of every release: requests back to stable, the canary gone, what was borrowed given back, and the verdict."""
+
+from __future__ import annotations
+
+from rollout_lws.api import AbortedRecord, CanaryStatus, FinalisingStep, Phase, StepState, SummaryState
+from rollout_lws.objects.resources import LEADER_WORKER_SETS
+from rollout_lws.objects.writes import Patch
+from rollout_lws.release.canary import remove
+from rollout_lws.release.record import dismiss
+from rollout_lws.rollout import routing, start
+from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.health import deadline_passed
+from rollout_lws.rollout.reasons import Ending, EventReason, Reason
+from rollout_lws.workload.groups import groups
+
+
+def clean_up(d: Draft, ending: Ending) -> bool:
+    """Remove canary and record; the last pass says how the release ended."""
+    d.set_sub(finalising_step=FinalisingStep.RELEASE_WORKLOAD_CONTROL)
+    state = SummaryState.PROMOTING if ending is Ending.SUCCESS else SummaryState.GOING_BACK
+    waiting = keeps_canary(d)
+    if waiting:
+        routing.keep(d)
+        late = deadline_passed(d, None)
+        if late is not None:
+            return d.stalled(late[0], f"clean-up: {late[1].rstrip('.')}; {waiting}")
+        return d.reconciling(Reason.WAITING_FOR_STABLE, state, waiting)
+    emptied = routing.withdraw(d)
+    if not emptied.done:
+        d.set_sub(finalising_step=FinalisingStep.ROUTE_TRAFFIC_TO_STABLE)
+        return d.reconciling(Reason.ROUTING, state, emptied.message)
+    turn = d.take(remove(d.o.canary, d.keys))
+    record = d.o.batch_release
+    restored = turn.done and routing.restore(d)
+    if turn.done and record is not None:
+        d.write(dismiss(record, d.keys))
+    # The next release makes a record of the same name, so this one must be gone.
+    if not restored or record is not None:
+        return d.reconciling(Reason.CLEANING_UP, state, turn.message or "removing what was made for the release")
+    return _end(d, ending)
+
+
+def keeps_canary(d: Draft) -> str:
+    """Why the canary may not go yet, "" when it may: the last version that serves is never taken away.
+
+    A canary that somebody deletes by hand goes: whoever did it has seen this message, or means it.
+    """
+    canary, stable = d.o.canary, d.o.stable
+    if canary is None or stable is None or canary.lws.metadata.terminating or stable.lws.metadata.terminating:
+        return ""
+    if d.replicas == 0 or any(group.ready(d.now) for group in groups(stable)):
+        return ""
+    serving = sum(group.ready(d.now) for group in groups(canary))
+    if not serving:
+        return ""
+    name, meta = stable.lws.metadata.name, canary.lws.metadata
+    return (
+        f"no group of {name} is ready, so {serving} of canary {meta.name} keep serving until one is. To do without"
+        f" them now: kubectl delete leaderworkerset {meta.name} -n {meta.namespace}"
+    )
+
+
+def _end(d: Draft, ending: Ending) -> bool:
+    stable = d.status.stable
+    revision = stable.revision if stable else ""
+    d.set(
+        finalising=None,
+        traffic=None,
+        flaps=None,
+        step=None,
+        restarts=(),
+        not_ready_groups=(),
+        phase=Phase.HEALTHY,
+        paused=None,
+    )
+    before = d.sub
+    d.set(
+        canary_status=CanaryStatus(
+            observed_workload_generation=before.observed_workload_generation,
+            observed_rollout_id=before.observed_rollout_id,
+            rollout_hash=before.rollout_hash,
+            stable_revision=revision,
+            canary_revision=revision if ending is Ending.SUCCESS else before.canary_revision,
+            pod_template_hash=before.pod_template_hash,
+            current_step_index=before.current_step_index,
+            next_step_index=-1,
+            current_step_state=StepState.COMPLETED,
+            finalising_step=FinalisingStep.END,
+            last_update_time=d.now.replace(microsecond=0),
+        )
+    )
+    release = d.status.observed_rollout_id
+    if ending in (Ending.SUCCESS, Ending.ROLLED_NATIVELY):
+        d.set(aborted=None)
+        d.notice(EventReason.COMPLETED, f"release {release} is complete: revision {revision}")
+        _mark_aborted(d, None)
+        return d.ready(Reason.HEALTHY, SummaryState.HEALTHY)
+    if ending is Ending.ABORTED:
+        d.set(phase=Phase.ABORTED)
+        _mark_aborted(d, d.status.aborted)
+        d.notice(EventReason.ABORTED, f"release {release} is aborted; revision {revision} serves", warning=True)
+        return start.stays_aborted(d)
+    if ending is Ending.ROLLBACK:
+        d.notice(EventReason.ROLLED_BACK, f"release {release} was taken back; revision {revision} serves")
+        return d.ready(Reason.HEALTHY, SummaryState.HEALTHY)
+    return d.reconciling(Reason.CLEANING_UP, SummaryState.GOING_BACK, "the release has ended")
+
+
+def _mark_aborted(d: Draft, record: AbortedRecord | None) -> None:
+    """Note the aborted version on the LWS too, for a Rollout that is made anew."""
+    meta = d.stable.lws.metadata
+    text = record.model_dump_json(by_alias=True, exclude_none=True) if record else None
+    if meta.annotations.get(d.keys.aborted) == text:
+        return
+    body = {"metadata": {"annotations": {d.keys.aborted: text}}}
+    d.write((Patch(LEADER_WORKER_SETS, meta.namespace, meta.name, body, "which version was aborted"),))

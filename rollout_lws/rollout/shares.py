@@ -1,0 +1,150 @@
+"""Which share of requests each version shall have now, and which it can carry: a matter of readiness alone.
+
+What is wanted comes from the step, or in a promotion from how many groups of either version stay up; what is safe from
+whether a side has ready groups that routers can reach.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from rollout_lws.api import TrafficRecord, TrafficRouting, scaling
+from rollout_lws.release.batches import makes_no_groups, wanted_groups
+from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.reasons import Task
+from rollout_lws.traffic.facts import RoutingFacts
+from rollout_lws.traffic.split import ALL_STABLE, Split
+from rollout_lws.workload.facts import Facts
+from rollout_lws.workload.groups import groups
+from rollout_lws.workload.hold import resolved_unavailable, users_strategy
+
+#: A side that stopped serving gets its share back after so many seconds, twice as many each time, at most the second.
+SHORTEST_BAN_SECONDS, LONGEST_BAN_SECONDS = 10, 300
+
+
+def settings(d: Draft) -> TrafficRouting | None:
+    """The Rollout's own words on traffic, None when it leaves traffic alone."""
+    canary = d.o.rollout.spec.strategy.canary
+    return canary.traffic_routings[0] if canary and canary.traffic_routings else None
+
+
+def share_of_step(d: Draft, index: int) -> Split:
+    """What step ``index`` (1-based) says; one with neither traffic nor matches takes the new version's share away."""
+    steps = d.strategy.steps
+    index = max(1, min(index, len(steps)))
+    if makes_no_groups(steps, index):
+        # The promotion itself: what serves meanwhile is what the step before has made.
+        index -= 1
+    step = steps[index - 1]
+    if step.traffic == "auto":
+        new = wanted_groups(steps, index, d.replicas)
+        weight = max(1, round(100 * new / (d.replicas + new)))
+    else:
+        weight = scaling.scaled(step.traffic, 100) if step.traffic else 0
+    return Split(weight, step.matches, step.request_header_modifier)
+
+
+def takes_over(d: Draft) -> bool:
+    """Whether the canary has ready groups enough to carry all requests while stable groups are renewed."""
+    return 0 < d.replicas <= d.canary_ready
+
+
+def _share_in_promotion(d: Draft, split: Split) -> Split:
+    """Stable groups go down in windows, so the canary carries at least what it is of all that stay up."""
+    if takes_over(d):
+        return replace(split, weight=100)
+    new = len(d.canary_groups)
+    allowed = resolved_unavailable(users_strategy(d.stable.lws, d.keys), d.replicas)
+    staying = new + d.replicas - max(1, min(allowed, new, d.replicas - 1))
+    return replace(split, weight=max(split.weight, -(-100 * new // staying) if staying else 0))
+
+
+def wanted_share(d: Draft) -> Split:
+    record = d.status.traffic
+    if record is None or not record.step or settings(d) is None:
+        return ALL_STABLE
+    split, ending = share_of_step(d, record.step), d.status.finalising
+    if ending is not None and ending.task in (Task.PROMOTE, Task.GO_BACK):
+        return _share_in_promotion(d, split)
+    return split
+
+
+def told(split: Split) -> str:
+    matched = f" and {len(split.matches)} matches" if split.matches else ""
+    return f"{split.weight}%{matched}"
+
+
+# Which side serves
+
+
+def stable_serves(d: Draft, facts: RoutingFacts) -> bool:
+    return _serves(d, d.o.stable, facts.endpoints.get(facts.service_name, frozenset()))
+
+
+def canary_serves(d: Draft, facts: RoutingFacts) -> bool:
+    return _serves(d, d.o.canary, facts.endpoints.get(facts.canary_service_name, frozenset()))
+
+
+def _serves(d: Draft, side: Facts | None, endpoints: frozenset[str]) -> bool:
+    """A side serves when it has a ready group and a ready endpoint among its own pods."""
+    if side is None or not any(group.ready(d.now) for group in groups(side)):
+        return False
+    return any(pod.metadata.name in endpoints for pod in (*side.leaders, *side.pods))
+
+
+def _banned(d: Draft) -> datetime | None:
+    """Until when a new side that stopped serving stays without its share, None when it may have it."""
+    flaps = d.status.flaps or 0
+    if not flaps or d.o.canary is None:
+        return None
+    ready = [group.ready_since for group in groups(d.o.canary) if group.ready_since is not None]
+    seconds = min(max(d.minimum, SHORTEST_BAN_SECONDS) * 2 ** (flaps - 1), LONGEST_BAN_SECONDS)
+    moment = min(ready) + timedelta(seconds=seconds) if ready else None
+    return moment if moment is not None and moment > d.now else None
+
+
+def safe(d: Draft, facts: RoutingFacts, split: Split) -> tuple[Split, str]:
+    """``split`` as far as both sides can carry it, and why it is not more."""
+    record = d.status.traffic or TrafficRecord()
+    new, stable = canary_serves(d, facts), stable_serves(d, facts)
+    if split.reaches_new and not new:
+        if not stable:
+            return _standing(split, record), "neither version has a ready endpoint: shares stay as they are"
+        return ALL_STABLE, f"Service {facts.canary_service_name} has no ready endpoint: its share waits"
+    banned = _banned(d)
+    if split.reaches_new and banned is not None and stable:
+        d.wake(banned)
+        return ALL_STABLE, f"the new version stopped serving before: its share comes back at {banned:%H:%M:%S} UTC"
+    if (
+        split.weight < 100
+        and new
+        and not stable
+        and d.o.stable is not None
+        and record.applied not in (None, told(ALL_STABLE))
+    ):
+        why = f"Service {facts.service_name} has no ready endpoint: all requests go to the new version"
+        return replace(split, weight=100), why
+    if split.weight == 100 and stable:
+        threshold = d.strategy.failure_threshold
+        needed = d.replicas - (scaling.scaled(threshold, d.replicas) if threshold else 0)
+        if d.canary_ready < needed:
+            return _standing(split, record), f"100% needs {needed} ready groups of the new version"
+    return split, ""
+
+
+def _standing(split: Split, record: TrafficRecord) -> Split:
+    """``split`` with the weight that was accepted last."""
+    return replace(split, weight=weight_of(record.applied))
+
+
+def weight_of(told: str | None) -> int:
+    text = (told or "0%").partition("%")[0]
+    return int(text) if text.isdigit() else 0
+
+
+def carries(d: Draft) -> bool:
+    """Whether requests go to the new version now, as far as routers have been told."""
+    record = d.status.traffic
+    nothing = (None, told(ALL_STABLE))
+    return record is not None and not (record.desired in nothing and record.applied in nothing)

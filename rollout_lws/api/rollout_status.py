@@ -179,6 +179,8 @@ class TrafficRecord(Model):
     """Step whose share is desired; absent or 0: everything goes to the stable version."""
     since: MicroTime | None = None
     """When the applied share was accepted; grace and drain run from here."""
+    fights: tuple[HoldFight, ...] = ()
+    """Foreign writes over ours, newest last."""
     emptied: MicroTime | None = None
     """Since when all requests go to the canary while stable groups are renewed."""
     service: str | None = None

@@ -141,6 +141,8 @@ def _promote(d: Draft) -> bool:
         )
     if d.paused:
         return d.reconciling(Reason.PAUSED, SummaryState.PAUSED, f"paused in mid-promotion: {turn.message}")
+    if routed.contested and not turn.writes:
+        return d.stalled(Reason.ROUTE_CONTESTED, routed.message)
     doing = turn.message if routed.done or turn.writes else routed.message
     if _late(d, renewal, revision, "promotion", doing):
         return True

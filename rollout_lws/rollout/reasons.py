@@ -42,6 +42,7 @@ class Reason(StrEnum):
     NAME_TAKEN = "CanaryNameTaken"
     SERVICE_PROBLEM = "ServiceNotUsable"
     ROUTE_PROBLEM = "RouteNotUsable"
+    ROUTE_CONTESTED = "RouteContested"
     PARTITION_IN_USE = "PartitionInUse"
     REVISION_MISSING = "StableRevisionMissing"
     HOLD_CONTESTED = "HoldContested"
@@ -58,6 +59,7 @@ class EventReason(StrEnum):
 
     ADOPTED = "Adopted"
     HOLD_RESET = "HoldReset"
+    ROUTE_RESET = "RouteReset"
     HOLD_CONTESTED = "HoldContested"
     HOLD_RELEASED = "HoldReleased"
     VERSION_WAITS = "VersionWaits"

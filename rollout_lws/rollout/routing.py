@@ -16,18 +16,18 @@ from rollout_lws.objects.merge import merge_patch
 from rollout_lws.objects.resources import HTTP_ROUTES, SERVICES, Resource
 from rollout_lws.objects.writes import Create, Delete, Patch
 from rollout_lws.release.record import owner_reference
+from rollout_lws.rollout import quarrel
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.shares import (
     canary_serves,
     safe,
     settings,
-    stable_serves,
     takes_over,
     told,
     wanted_share,
     weight_of,
 )
-from rollout_lws.traffic import http_route, services
+from rollout_lws.traffic import http_route, marks, services
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.split import ALL_STABLE, Backend, Backends, Object, Split
 from rollout_lws.workload.canary import canary_name
@@ -39,6 +39,8 @@ class Routed:
 
     done: bool
     message: str = ""
+    contested: bool = False
+    """Somebody else writes over what we have written, and a person has to stop that."""
 
 
 DONE = Routed(True)
@@ -57,15 +59,15 @@ def watched(d: Draft) -> tuple[tuple[str, ...], bool]:
 # Writing
 
 
-def prepare(d: Draft) -> None:
+def prepare(d: Draft) -> Routed:
     """Pin the stable Service and make the canary's, before any pod exists that the first would select."""
     facts = d.o.routing
     if settings(d) is None or facts is None or facts.service is None:
-        return
+        return DONE
     record = d.status.traffic or TrafficRecord()
     if record.service != facts.service_name or record.route != (facts.route_name or None):
         d.set(traffic=record.model_copy(update={"service": facts.service_name, "route": facts.route_name or None}))
-    point(d, facts, d.stable.lws.metadata.name)
+    pinned = point(d, facts, d.stable.lws.metadata.name)
     if facts.canary_service is None:
         body = services.canary_service(
             facts.service,
@@ -76,6 +78,7 @@ def prepare(d: Draft) -> None:
             owner=_owner(d),
         )
         d.write((Create(SERVICES, body, "the new version's groups"),))
+    return pinned
 
 
 def target(d: Draft) -> str:
@@ -84,13 +87,20 @@ def target(d: Draft) -> str:
     return asked.target if asked else "AsSelected"
 
 
-def point(d: Draft, facts: RoutingFacts, lws: str) -> bool:
-    """Have the stable Service select the groups of ``lws``; True when it does."""
+def point(d: Draft, facts: RoutingFacts, lws: str) -> Routed:
+    """Have the stable Service select the groups of ``lws``."""
     if facts.service is None:
-        return True
+        return DONE
+    what, record = f"Service {facts.service_name}", d.status.traffic
+    if record is not None and record.step and services.drifted(facts.service, d.uid, d.keys):
+        waits = quarrel.answer(d, facts.service, what, _LEAVE_SERVICE)
+        if waits:
+            return Routed(False, waits, contested=True)
     pinned = services.pin(facts.service, d.uid, d.keys, services.selector_changes(lws, target(d)))
-    _write(d, SERVICES, facts.service, pinned, f"only groups of {lws} behind Service {facts.service_name}")
-    return pinned == facts.service
+    if pinned == facts.service:
+        return DONE
+    _write(d, SERVICES, facts.service, pinned, f"only groups of {lws} behind {what}")
+    return Routed(False, f"{what} is pinned to groups of {lws}")
 
 
 def route(d: Draft, index: int) -> Routed:
@@ -125,6 +135,12 @@ def _apply(d: Draft, facts: RoutingFacts, wanted: Split) -> Routed:
     split, why = safe(d, facts, wanted)
     backends = Backends(Backend(facts.service_name), Backend(facts.canary_service_name))
     written = http_route.routed(facts.route, d.uid, d.keys, backends, split)
+    if wanted.reaches_new and _written_over(d, facts.route):
+        waits = quarrel.answer(d, facts.route, f"HTTPRoute {facts.route_name}", _LEAVE_ROUTE)
+        record = d.status.traffic or record
+        if waits:
+            _record(d, message=waits)
+            return Routed(False, waits, contested=True)
     if written != facts.route:
         if wanted.reaches_new and not split.reaches_new and record.applied not in (None, told(ALL_STABLE)):
             d.set(flaps=(d.status.flaps or 0) + 1)
@@ -139,6 +155,19 @@ def _apply(d: Draft, facts: RoutingFacts, wanted: Split) -> Routed:
         _record(d, since=d.now)
     _record(d, desired=told(wanted), applied=told(split), message=why or None)
     return DONE if split == wanted or not why else Routed(False, why)
+
+
+#: What to do about somebody who writes over us.
+_LEAVE_ROUTE = "let it ignore the rules of the route"
+_LEAVE_SERVICE = "let it ignore the selector of the Service"
+
+
+def _written_over(d: Draft, live: Object) -> bool:
+    """Whether what we wrote into the route, or our note of it, is not as we left it."""
+    record = d.status.traffic
+    marked = marks.read(live, d.uid, d.keys) is not None
+    routed_before = record is not None and record.applied is not None
+    return bool(http_route.drifted(live, d.uid, d.keys)) or (routed_before and not marked)
 
 
 def _record(d: Draft, **changes: Any) -> None:
@@ -170,16 +199,12 @@ def withdraw(d: Draft) -> Routed:
         return DONE
     if record.applied is None and record.desired is None:
         return DONE
-    if d.o.stable is not None and facts.service is not None:
-        name = d.stable.lws.metadata.name
-        if not point(d, facts, name) or not (stable_serves(d, facts) or d.replicas == 0):
-            keep(d)
-            return Routed(False, f"waiting until Service {facts.service_name} sends requests to groups of {name} again")
     if record.step:
         _record(d, step=0)
+    pinned = point(d, facts, d.stable.lws.metadata.name) if d.o.stable is not None else DONE
     routed = _apply(d, facts, ALL_STABLE)
-    if not routed.done:
-        return routed
+    if not (routed.done and pinned.done):
+        return routed if pinned.done else pinned
     if not canary_serves(d, facts):
         return DONE
     return _drained(d, (d.status.traffic or record).since or d.now, "the new version")
@@ -205,13 +230,17 @@ def hand_over(d: Draft) -> Routed:
     name = d.stable.lws.metadata.name
     if not takes_over(d):
         _record(d, emptied=None)
-        return routed if point(d, facts, name) or not routed.done else Routed(False, f"Service goes back to {name}")
+        pinned = point(d, facts, name)
+        return pinned if routed.done else routed
     if not routed.done:
         return routed
     canary = canary_name(d.stable.lws)
     own = {leader.metadata.name for leader in d.stable.leaders}
     listed = facts.endpoints.get(facts.service_name, frozenset())
-    if not point(d, facts, canary) or own & listed or not listed:
+    pinned = point(d, facts, canary)
+    if pinned.contested:
+        return pinned
+    if not pinned.done or own & listed or not listed:
         return Routed(False, f"waiting until Service {facts.service_name} sends requests to groups of {canary} only")
     if record.emptied is None:
         _record(d, emptied=d.now)

@@ -148,7 +148,7 @@ def _judge(d: Draft) -> Batch:
 def _advance(d: Draft) -> bool:
     steps = d.strategy.steps
     _remember_leaders(d)
-    routing.prepare(d)
+    pinned = routing.prepare(d)
     while True:
         index = d.sub.current_step_index
         step, judged = steps[index - 1], _judge(d)
@@ -164,8 +164,8 @@ def _advance(d: Draft) -> bool:
             routing.keep(d)
             return _loading(d, judged, turn)
         routed = routing.route(d, index)
-        if not routed.done:
-            return _routing(d, routed)
+        if not (routed.done and pinned.done):
+            return _routing(d, pinned if routed.done else routed)
         approved = (
             d.sub.current_step_state == StepState.STEP_READY
             and d.status.step is not None
@@ -194,6 +194,8 @@ def _routing(d: Draft, routed: routing.Routed) -> bool:
     """The last word while routers have not accepted what is asked of them."""
     if d.sub.current_step_state != StepState.STEP_READY or d.status.step is None or d.status.step.paused_at is None:
         d.set_sub(current_step_state=StepState.STEP_TRAFFIC_ROUTING)
+    if routed.contested:
+        return d.stalled(Reason.ROUTE_CONTESTED, routed.message)
     late = deadline_passed(d, None)
     if late is not None:
         return failed(d, late[0], f"traffic was not routed in time: {routed.message}", "it goes on when it is")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from rollout_lws.objects.resources import HTTP_ROUTES, LEADER_WORKER_SETS, LWS_NAME, PODS, SERVICES
+from rollout_lws.objects.resources import HTTP_ROUTES, LEADER_WORKER_SETS, LWS_NAME, PODS, SERVICES, Resource
 from rollout_lws.objects.writes import Confirm
-from rollout_lws.rollout.reasons import Reason
+from rollout_lws.rollout.reasons import EventReason, Reason
 from rollout_lws.sandbox.behaviours.cluster import Options
 from rollout_lws.sandbox.behaviours.faults import Timing
 from rollout_lws.sandbox.meter import Client, TrafficMeter
@@ -266,3 +268,62 @@ async def test_no_request_is_lost_in_a_promotion_be_it_by_the_route_or_by_the_se
     assert meter.failures == []
     assert_given_back(world, before)
     world.close()
+
+
+def revert(world: World, resource: Resource, name: str, spec: dict[str, Any]) -> None:
+    """What a GitOps tool does: apply what it knows over what is there."""
+    live = world.get(resource, name)
+    assert live is not None
+    world.server.replace(resource, {**live, "spec": spec}, field_manager="argocd-controller")
+
+
+@pytest.mark.parametrize(
+    ("resource", "name", "who", "what", "advice"),
+    [
+        (HTTP_ROUTES, ROUTE, "argocd-controller", "HTTPRoute llama", "let it ignore the rules of the route"),
+        # Who only removes something owns nothing afterwards, and managedFields do not know him.
+        (SERVICES, SERVICE, "somebody", "Service llama-api", "let it ignore the selector of the Service"),
+    ],
+)
+async def test_who_reverts_a_release_is_answered_once_and_then_named(
+    world: World, resource: Resource, name: str, who: str, what: str, advice: str
+) -> None:
+    before = await routed_at_rest(world)
+    theirs = before[name][0]
+    await waiting_for_approval(world)
+    ours = world.get(resource, name)["spec"]  # type: ignore[index]
+    revert(world, resource, name, theirs)
+    await world.until(lambda: world.get(resource, name)["spec"] == ours)  # type: ignore[index]
+    notes = [notice.note for notice in world.notices if notice.reason == "RouteReset"]
+    assert notes == [f"{who} wrote over {what}; it was put back: {advice}"]
+    revert(world, resource, name, theirs)
+    await world.until_state("Stalled")
+    stalled = world.condition("Stalled")
+    assert stalled["reason"] == "RouteContested"
+    assert stalled["message"].startswith(f"{who} keeps writing over {what}: {advice}; it is put back at ")
+    world.approve()
+    await world.sleep(10)
+    assert (world.status["currentStepIndex"], world.get(resource, name)["spec"]) == (1, theirs)  # type: ignore[index]
+    await world.until(lambda: world.status["currentStepIndex"] == 2, seconds=120)
+    await world.until_state("AwaitingApproval")
+    world.request("Abort")
+    await world.until_state("Aborted")
+    await world.rest()
+    assert_given_back(world, before)
+
+
+LEAVE_IT = "let it ignore the rules of the route"
+NAMED = f"argocd-controller keeps writing over HTTPRoute llama: {LEAVE_IT}; it is put back at 00:01:05 UTC"
+
+
+@tells(
+    {Reason.ROUTE_CONTESTED: NAMED},
+    {EventReason.ROUTE_RESET: f"argocd-controller wrote over HTTPRoute llama; it was put back: {LEAVE_IT}"},
+)
+async def test_a_quarrel_about_a_route_is_told_with_the_moment_of_the_next_answer(world: World) -> None:
+    before = await routed_at_rest(world)
+    await waiting_for_approval(world)
+    for _ in range(2):
+        revert(world, HTTP_ROUTES, ROUTE, before[ROUTE][0])
+        await world.rest()
+    assert world.state == "Stalled"

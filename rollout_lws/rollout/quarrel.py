@@ -1,0 +1,54 @@
+"""Somebody writes over what a release has written in a Service or route: put back once, then told with a name.
+
+A GitOps tool that knows nothing of the release reverts it again and again; answering each time at once would be a race
+that nobody wins and every router pays for. So each further answer waits longer, and nothing goes forward meanwhile.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from rollout_lws.api import HoldFight, TrafficRecord
+from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.reasons import EventReason
+from rollout_lws.traffic.split import Object
+
+#: After so many seconds without a foreign write the next one is the first again.
+PEACE_SECONDS = 600
+#: The second answer waits this many seconds, each further one twice as long, at most PEACE_SECONDS.
+FIRST_WAIT_SECONDS = 60
+#: What of ours somebody can write over, by what managedFields calls it.
+_MEMBERS = ("f:rules", "f:selector")
+OURS = "rollout-lws"
+
+
+def answer(d: Draft, live: Object, what: str, advice: str) -> str:
+    """Note that ``what`` was written over; "" when it is to be put back now, else why that waits."""
+    record = d.status.traffic or TrafficRecord()
+    since = d.now - timedelta(seconds=PEACE_SECONDS)
+    recent = tuple(each for each in record.fights if each.at is not None and each.at > since)
+    manager = _writer(live)
+    if recent:
+        last = max(each.at for each in recent if each.at is not None)
+        wait = min(FIRST_WAIT_SECONDS * 2 ** (len(recent) - 1), PEACE_SECONDS)
+        if not d.wake_in(last, wait):
+            until: datetime = last + timedelta(seconds=wait)
+            return f"{manager} keeps writing over {what}: {advice}; it is put back at {until:%H:%M:%S} UTC"
+    else:
+        d.notice(EventReason.ROUTE_RESET, f"{manager} wrote over {what}; it was put back: {advice}", warning=True)
+    d.set(traffic=record.model_copy(update={"fights": (*recent, HoldFight(at=d.now, manager=manager))[-10:]}))
+    return ""
+
+
+def _writer(live: Object) -> str:
+    """The manager that wrote it last besides us, as metadata.managedFields tells, best one that owns a part of what we
+    write; "somebody" when it does not tell, as after a write that has only removed something.
+    """
+    entries = [
+        each
+        for each in live["metadata"].get("managedFields") or ()
+        if not (str(each.get("manager", "")).startswith(OURS) or each.get("subresource"))
+    ]
+    near = [each for each in entries if any(own in (each.get("fieldsV1") or {}).get("f:spec", {}) for own in _MEMBERS)]
+    latest = max(near or entries, key=lambda each: str(each.get("time", "")), default=None)
+    return str(latest["manager"]) if latest and latest.get("manager") else "somebody"

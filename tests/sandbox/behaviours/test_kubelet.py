@@ -60,6 +60,19 @@ async def test_speed_shortens_every_time() -> None:
 
 
 @pytest.mark.looptime
+async def test_a_leader_loads_longer_where_it_waits_for_its_workers() -> None:
+    async with cluster(Options(timing=Timing(ready_after=10, leader_longer=5))) as server:
+        server.create(LEADER_WORKER_SETS, lws(replicas=1, size=2))
+        await asyncio.sleep(10.01)
+        assert {each["metadata"]["name"]: world.ready(each) for each in server.list(PODS, NAMESPACE)} == {
+            "llm-0": False,
+            "llm-0-1": True,
+        }
+        await asyncio.sleep(5)
+        assert all(world.ready(each) for each in server.list(PODS, NAMESPACE))
+
+
+@pytest.mark.looptime
 async def test_a_bad_image_never_becomes_ready() -> None:
     async with cluster() as server:
         create(server, image="registry:5000/team/model:bad-2")

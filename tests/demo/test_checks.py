@@ -31,7 +31,7 @@ def listing(phase: str, image: str, uids: str) -> Listing:
     for group in range(manifests.GROUPS):
         pods.append(pod(f"llama-{group}", f"{uids}{group}", image, "0"))
         pods.append(pod(f"llama-{group}-1", f"{uids}{group}w", image, "1"))
-    return Listing({"metadata": {}, "status": {"phase": phase}}, (lws,), (), tuple(pods), (), ())
+    return Listing({"metadata": {}, "status": {"phase": phase}}, (lws,), (), tuple(pods), (), (), ())
 
 
 BEFORE = listing("Healthy", manifests.OLD, "a")

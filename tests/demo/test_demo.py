@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,19 +11,45 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from rollout_lws.cli.demo import manifests
+from rollout_lws.cli.demo import command, manifests
 from rollout_lws.cli.main import program
 
 
 @pytest.mark.parametrize(
-    ("what", "told"), [("canary", "stable was not touched before its promotion"), ("abort", "every pod from before")]
+    ("what", "told", "shares"),
+    [
+        ("canary", "stable was not touched before its promotion", ["20", "40", "0"]),
+        ("abort", "every pod from before", []),
+    ],
 )
-def test_a_release_is_told_and_its_end_state_proven(what: str, told: str) -> None:
+def test_a_release_is_told_and_its_end_state_proven(what: str, told: str, shares: list[str]) -> None:
     result = CliRunner().invoke(program, ["demo", what, "--fast"], catch_exceptions=False)
     assert result.exit_code == 0, result.output
     assert f"ok    {told}" in result.stdout
     assert "FAIL" not in result.stdout
     assert "\x1b" not in result.stdout
+    assert re.findall(r"traffic +(\d+)% of requests to the canary", result.stdout) == shares
+    assert "ok    Service and route are as before: llama-api, llama\n" in result.stdout
+    found = re.search(r"ok    no request was lost: over \d+ s: old version (\d+)%, new version (\d+)%", result.stdout)
+    assert found is not None, result.stdout
+    assert (int(found[2]) > 10) is bool(shares)
+
+
+def test_a_demo_in_which_requests_are_lost_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pods that end at once lose what data planes still send them."""
+    monkeypatch.setattr(command, "_FAST", (0.05, 0.05, 0.001))
+    result = CliRunner().invoke(program, ["demo", "--fast"], catch_exceptions=False)
+    assert result.exit_code == 1
+    assert re.findall("FAIL  (.+?):", result.stdout) == ["no request was lost"]
+
+
+def test_without_a_route_there_is_nothing_to_measure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command, "_FAST", (0.05, 0.05, 0.02))
+    monkeypatch.setattr(manifests, "SHORT_WAIT", 0)
+    (tmp_path / "lws.yaml").write_text(yaml.safe_dump(manifests.workload()))
+    result = CliRunner().invoke(program, ["demo", "--fast", "-f", str(tmp_path)], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    assert "request" not in result.stdout
 
 
 def test_a_manifest_that_the_cluster_refuses_is_one_line(tmp_path: Path) -> None:

@@ -57,8 +57,33 @@ def test_long_pauses_are_cut_and_approvals_stay() -> None:
     given["spec"]["strategy"]["canary"]["steps"] = [{"replicas": 1, "pause": {"duration": 600}}, {"replicas": 2}, odd]
     plan = plan_of(False, [manifests.workload(), given], True, API_VERSION)
     assert plan.rollout["spec"]["strategy"]["canary"]["steps"] == [
-        {"replicas": 1, "pause": {"duration": manifests.SHORT_PAUSE}},
+        {"replicas": 1, "pause": {"duration": manifests.SHORT_WAIT}},
         {"replicas": 2},
         odd,
     ]
     assert given["spec"]["strategy"]["canary"]["steps"][0]["pause"] == {"duration": 600}
+
+
+@pytest.mark.parametrize("given", [{}, {"drainSeconds": 600, "gracePeriodSeconds": 60}])
+def test_long_drains_are_cut_and_short_ones_stay(given: dict[str, int]) -> None:
+    rollout = manifests.rollout(API_VERSION, manifests.workload()["metadata"], routed=True)
+    routing = rollout["spec"]["strategy"]["canary"]["trafficRoutings"][0]
+    del routing["drainSeconds"], routing["gracePeriodSeconds"]
+    routing.update(given)
+    plan = plan_of(False, [manifests.workload(), rollout], True, API_VERSION)
+    cut = plan.rollout["spec"]["strategy"]["canary"]["trafficRoutings"][0]
+    assert (cut["drainSeconds"], cut["gracePeriodSeconds"]) == (manifests.SHORT_WAIT, manifests.SHORT_GRACE)
+    routing.update({"drainSeconds": 0, "gracePeriodSeconds": 0})
+    plan = plan_of(False, [manifests.workload(), rollout], True, API_VERSION)
+    assert plan.rollout["spec"]["strategy"]["canary"]["trafficRoutings"][0]["drainSeconds"] == 0
+
+
+def test_only_the_demo_of_our_own_manifests_adds_a_route() -> None:
+    assert {each["kind"] for each in plan_of(False, [], True, API_VERSION).others} == {
+        "Service",
+        "Gateway",
+        "HTTPRoute",
+    }
+    plan = plan_of(False, [manifests.workload()], True, API_VERSION)
+    assert plan.others == ()
+    assert "trafficRoutings" not in plan.rollout["spec"]["strategy"]["canary"]

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import pytest
 from click.testing import CliRunner
 
-from rollout_lws.cli.demo import command, manifests, story
+from rollout_lws.cli.demo import command, manifests, requests
 from rollout_lws.cli.main import program
-from rollout_lws.sandbox.behaviours.faults import Timing
 from tests.examples.examples import FOLDER, NAMES
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_demo_of_an_example_proves_its_end_state(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(manifests, "SHORT_PAUSE", 0)
-    monkeypatch.setattr(command, "_FAST", (0.05, 0.05))
-    monkeypatch.setattr(story, "Timing", partial(Timing, terminate_after=0.02))
+    monkeypatch.setattr(manifests, "SHORT_WAIT", 0)
+    monkeypatch.setattr(command, "_FAST", (0.05, 0.05, 0.1))
+    monkeypatch.setattr(requests, "LAG", 0.02)
     assert f"`rollout-lws demo -f examples/{name}`" in (FOLDER / name / "README.md").read_text()
     result = CliRunner().invoke(program, ["demo", "--fast", "-f", str(FOLDER / name)], catch_exceptions=False)
     assert result.exit_code == 0, result.output

@@ -23,6 +23,7 @@ class Listing:
     pods: tuple[Object, ...]
     services: tuple[Object, ...]
     batch_releases: tuple[Object, ...]
+    routes: tuple[Object, ...]
 
     def leaders(self, workload: str) -> dict[str, Object]:
         """Leader pods of an LWS by name."""

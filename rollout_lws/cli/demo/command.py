@@ -18,8 +18,8 @@ from rollout_lws.errors import UsageError
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.settings import DEFAULT_API_GROUP, Settings
 
-#: Seconds that a pod loads and that the person thinks: at leisure, and with --fast.
-_LEISURE, _FAST = (3.0, 2.0), (0.3, 0.2)
+#: Seconds that a pod loads, that the person thinks, and that a deleted pod serves on: at leisure, and with --fast.
+_LEISURE, _FAST = (3.0, 2.0, 0.5), (0.3, 0.2, 0.25)
 
 
 @click.command()
@@ -30,13 +30,15 @@ _LEISURE, _FAST = (3.0, 2.0), (0.3, 0.2)
     multiple=True,
     metavar="FILE|DIR",
     help="Your own LeaderWorkerSet, Rollout, and what goes with them. A second document of the same LeaderWorkerSet is"
-    " its new version; without one a harmless annotation on its templates is. Pauses are cut to"
-    f" {manifests.SHORT_PAUSE} s.",
+    " its new version; without one a harmless annotation on its templates is. Pauses and"
+    f" drains are cut to {manifests.SHORT_WAIT} s.",
 )
 @click.option("--fast", is_flag=True, help="Groups load in a moment.")
 @click.option("--api-group", default=DEFAULT_API_GROUP, show_default=True, help="API group of our kinds.")
 def demo(what: str, files: tuple[str, ...], fast: bool, api_group: str) -> None:
     """Watch a release on an embedded cluster: a canary that is promoted, or one that is aborted.
+
+    A Gateway shares the requests, and a meter says where they went; with -f as your own Rollout says.
 
     Exit code 0 only if the end state was checked and found right.
     """
@@ -54,7 +56,7 @@ def demo(what: str, files: tuple[str, ...], fast: bool, api_group: str) -> None:
 
 def plan_of(aborts: bool, given: list[Object], fast: bool, api_version: str) -> Plan:
     """The demo of the user's manifests, or of our own; UsageError when the given ones do not fit together."""
-    load, hesitation = _FAST if fast else _LEISURE
+    load, hesitation, ending = _FAST if fast else _LEISURE
     workloads = [each for each in given if each["kind"] == LEADER_WORKER_SETS.kind]
     releases = [each for each in given if each["kind"] == "Rollout"]
     others = tuple(each for each in given if each not in workloads and each not in releases)
@@ -65,14 +67,16 @@ def plan_of(aborts: bool, given: list[Object], fast: bool, api_version: str) -> 
     if len(releases) > 1 or len({each["metadata"]["name"] for each in workloads}) > 1 or len(workloads) > 2:
         raise UsageError("-f takes one LeaderWorkerSet (twice for its new version) and one Rollout")
     old = workloads[0] if workloads else manifests.workload()
-    rollout = releases[0] if releases else manifests.rollout(api_version, old["metadata"])
+    rollout = releases[0] if releases else manifests.rollout(api_version, old["metadata"], routed=not given)
     target = rollout["spec"]["workloadRef"].get("name")
     if target != old["metadata"]["name"]:
         raise UsageError(
             f"the Rollout's workloadRef names {target!r}, the LeaderWorkerSet is {old['metadata']['name']!r}"
         )
     template, change = _version(old, workloads[1:], aborts)
-    return Plan(old, manifests.with_short_pauses(rollout), others, template, change, aborts, load, hesitation)
+    others = others if given else manifests.traffic()
+    short = manifests.with_short_waits(rollout)
+    return Plan(old, short, others, template, change, aborts, load, hesitation, ending)
 
 
 def _demand(manifest: Object, member: str) -> None:

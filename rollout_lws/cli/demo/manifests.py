@@ -1,4 +1,5 @@
-"""What the demo releases: a model server of four groups of two pods with accelerators, and a canary in three steps.
+"""What the demo releases: a model server of four groups of two pods with accelerators behind a Gateway, and a canary
+in three steps.
 
 The images are never pulled and the sandbox's kubelet runs nothing: a group only "loads" for some seconds.
 """
@@ -8,7 +9,8 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from rollout_lws.objects.resources import LEADER_WORKER_SETS
+from rollout_lws.objects.resources import HTTP_ROUTES, LEADER_WORKER_SETS
+from rollout_lws.sandbox.catalogue import GATEWAYS
 
 Object = dict[str, Any]
 
@@ -17,8 +19,9 @@ NAME = "llama"
 GROUPS = 4
 IMAGE = "vllm/vllm-openai"
 OLD, NEW, BAD = f"{IMAGE}:v0.18.1", f"{IMAGE}:v0.19.0", f"{IMAGE}:bad-v0.19.0"
-#: Seconds that a step without approval pauses.
-SHORT_PAUSE = 2
+SERVICE, GATEWAY, ROUTE = f"{NAME}-api", "inference", NAME
+#: Seconds that a step without approval pauses, and that running requests get; and those that routers get.
+SHORT_WAIT, SHORT_GRACE = 2, 1
 
 
 def workload() -> Object:
@@ -49,9 +52,54 @@ def _template(container: str, labels: dict[str, str]) -> Object:
     }
 
 
-def rollout(api_version: str, workload_metadata: Object) -> Object:
-    """One group with a short pause, two groups until somebody approves, then all of them by promotion."""
+def traffic() -> tuple[Object, ...]:
+    """A Service for the leaders, and a route that leads a Gateway's requests to it."""
+    return (
+        _object("v1", "Service", SERVICE, {"selector": {"app": NAME, "role": "leader"}, "ports": [{"port": 80}]}),
+        _object(
+            GATEWAYS.api_version,
+            GATEWAYS.kind,
+            GATEWAY,
+            {"gatewayClassName": "sandbox", "listeners": [{"name": "http", "port": 80, "protocol": "HTTP"}]},
+        ),
+        _object(
+            HTTP_ROUTES.api_version,
+            HTTP_ROUTES.kind,
+            ROUTE,
+            {
+                "parentRefs": [{"name": GATEWAY}],
+                "rules": [
+                    {
+                        "matches": [{"path": {"type": "PathPrefix", "value": "/v1"}}],
+                        "backendRefs": [{"name": SERVICE, "port": 80}],
+                    }
+                ],
+            },
+        ),
+    )
+
+
+def _object(api_version: str, kind: str, name: str, spec: Object) -> Object:
+    metadata = {"name": name, "namespace": NAMESPACE}
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec}
+
+
+def rollout(api_version: str, workload_metadata: Object, *, routed: bool = False) -> Object:
+    """One group with a short pause, two groups until somebody approves, then all of them by promotion.
+
+    ``routed``: each step has its share of the requests of ``traffic()``.
+    """
     name = workload_metadata["name"]
+    steps: list[Object] = [
+        {"replicas": 1, "pause": {"duration": SHORT_WAIT}},
+        {"replicas": 2, "pause": {}},
+        {"replicas": "100%"},
+    ]
+    canary: Object = {"steps": steps}
+    if routed:
+        steps[0]["traffic"], steps[1]["traffic"] = "20%", "40%"
+        waits = {"gracePeriodSeconds": SHORT_GRACE, "drainSeconds": SHORT_WAIT}
+        canary["trafficRoutings"] = [{"service": SERVICE, "gateway": {"httpRouteName": ROUTE}, **waits}]
     return {
         "apiVersion": api_version,
         "kind": "Rollout",
@@ -62,26 +110,23 @@ def rollout(api_version: str, workload_metadata: Object) -> Object:
                 "kind": LEADER_WORKER_SETS.kind,
                 "name": name,
             },
-            "strategy": {
-                "canary": {
-                    "steps": [
-                        {"replicas": 1, "pause": {"duration": SHORT_PAUSE}},
-                        {"replicas": 2, "pause": {}},
-                        {"replicas": "100%"},
-                    ]
-                }
-            },
+            "strategy": {"canary": canary},
         },
     }
 
 
-def with_short_pauses(rollout: Object) -> Object:
-    """The Rollout with no pause longer than SHORT_PAUSE seconds: nobody watches a demo for ten minutes."""
+def with_short_waits(rollout: Object) -> Object:
+    """The Rollout with no pause or drain longer than SHORT_WAIT seconds: nobody watches a demo for ten minutes."""
     short = copy.deepcopy(rollout)
-    for step in ((short["spec"].get("strategy") or {}).get("canary") or {}).get("steps") or ():
+    canary = (short["spec"].get("strategy") or {}).get("canary") or {}
+    for routing in canary.get("trafficRoutings") or ():
+        for member, standard, most in (("drainSeconds", 30, SHORT_WAIT), ("gracePeriodSeconds", 3, SHORT_GRACE)):
+            if isinstance(routing, dict) and isinstance(routing.get(member, standard), int):
+                routing[member] = min(routing.get(member, standard), most)
+    for step in canary.get("steps") or ():
         pause = step.get("pause")
         if isinstance(pause, dict) and isinstance(pause.get("duration"), int):
-            pause["duration"] = min(pause["duration"], SHORT_PAUSE)
+            pause["duration"] = min(pause["duration"], SHORT_WAIT)
     return short
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import TypeVar
 from rollout_lws.cli.actions import approve, go_back
 from rollout_lws.cli.demo import checks, manifests
 from rollout_lws.cli.demo.checks import Check, Object
+from rollout_lws.cli.demo.requests import Requests, client_of, given_back, requests_checks, routing_of
 from rollout_lws.cli.demo.tellers import Teller
 from rollout_lws.cli.demo.witness import Witness
 from rollout_lws.cli.options import Target
@@ -31,11 +32,15 @@ from rollout_lws.settings import Settings
 _Answer = TypeVar("_Answer")
 #: Seconds after which a demo gives up waiting for one thing, above what loading its groups takes.
 _PATIENCE = 45.0
+#: Times ``ending`` that a leader loads longer: its workers only come when those of its predecessor have ended.
+_LEADER_LONGER = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """One demo. ``load`` and ``hesitation`` are seconds: how long a pod loads, how long the person thinks."""
+    """One demo. ``load``, ``hesitation`` and ``ending`` are seconds: how long a pod loads, how long the person thinks,
+    how long a deleted pod serves on, as servers do that finish what they began. Data planes lag by less.
+    """
 
     workload: Object
     rollout: Object
@@ -48,6 +53,7 @@ class Plan:
     aborts: bool
     load: float
     hesitation: float
+    ending: float
 
     @property
     def namespace(self) -> str:
@@ -65,7 +71,8 @@ class Plan:
 async def play(plan: Plan, settings: Settings, teller: Teller) -> bool:
     """The whole demo; whether every check of the end state passed."""
     async with AsyncExitStack() as stack:
-        options = Options(timing=Timing(ready_after=plan.load))
+        timing = Timing(plan.load, terminate_after=plan.ending, leader_longer=_LEADER_LONGER * plan.ending)
+        options = Options(timing=timing)
         cluster = await stack.enter_async_context(playground(options, settings.api_group))
         directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="rollout-lws-"))
         kubeconfig = Path(directory) / "kubeconfig"
@@ -86,6 +93,7 @@ class _Story:
         self._cluster = cluster
         self._group = settings.api_group
         self._rollouts = rollouts_of(settings.api_group)
+        self._routing = routing_of(plan.rollout)
         self._person = Transport.to(Target(namespace=plan.namespace, kubeconfig=str(kubeconfig)))
 
     async def tell(self) -> bool:
@@ -96,12 +104,13 @@ class _Story:
         showing = asyncio.create_task(self._show(witness))
         try:
             before = await self._settle(witness)
+            requests = self._measure(before)
             await self._act(plan.change, self._patch_template)
             if plan.aborts:
                 await self._abort(witness)
             else:
                 await self._promote(witness)
-            judged = await self._judge(witness, before)
+            judged = await self._judge(witness, before, requests)
         finally:
             showing.cancel()
             with suppress(asyncio.CancelledError):
@@ -126,8 +135,26 @@ class _Story:
             lambda: witness.status().get("phase") == "Healthy" and _all_ready(witness, workload),
             _PATIENCE + self._plan.load,
         )
+        if self._routing is not None:
+            route = self._routing.route
+            what = f"a Gateway accepts HTTPRoute {route}"
+            await witness.until(what, lambda: _accepted(witness.listing().routes, route), _PATIENCE)
         witness.watch_stable()
         return witness.listing()
+
+    def _measure(self, before: checks.Listing) -> Requests | None:
+        """Begin to follow the requests, where the Rollout shares any and the route says what they are like."""
+        routing, plan = self._routing, self._plan
+        if routing is None:
+            return None
+        route = next(each for each in before.routes if checks.name_of(each) == routing.route)
+        client = client_of(route, routing.service)
+        if client is None:
+            self._teller.say(
+                "traffic", f"not measured: no plain match of HTTPRoute {routing.route} leads to the Service"
+            )
+            return None
+        return Requests(self._cluster.server, client, routing.drain, before, plan.workload_name)
 
     def _patch_template(self) -> str:
         path = LEADER_WORKER_SETS.path(self._plan.namespace, self._plan.workload_name)
@@ -158,7 +185,7 @@ class _Story:
         await self._act("abort", lambda: go_back(self._person, self._rollouts, self._plan.name, reason))
         await witness.until("the release is aborted", lambda: witness.status().get("phase") == "Aborted", _PATIENCE)
 
-    async def _judge(self, witness: Witness, before: checks.Listing) -> list[Check]:
+    async def _judge(self, witness: Witness, before: checks.Listing, requests: Requests | None) -> list[Check]:
         """Once what was deleted has really gone, judge by what the API server lists."""
         known = {checks.name_of(pod) for pod in before.pods}
         await witness.until(
@@ -169,8 +196,15 @@ class _Story:
         after, plan = witness.listing(), self._plan
         if plan.aborts:
             old = plan.workload["spec"]["leaderWorkerTemplate"]
-            return checks.after_abort(before, after, witness.record, plan.workload_name, old, self._group)
-        return checks.after_promotion(before, after, witness.record, plan.workload_name, plan.template, self._group)
+            judged = checks.after_abort(before, after, witness.record, plan.workload_name, old, self._group)
+        else:
+            new = plan.template
+            judged = checks.after_promotion(before, after, witness.record, plan.workload_name, new, self._group)
+        if self._routing is not None:
+            judged.append(given_back(before, after, self._routing))
+        if requests is not None:
+            judged += requests_checks(requests.stop(), expected="old" if plan.aborts else "new")
+        return judged
 
     async def _act(self, what: str, act: Callable[[], _Answer]) -> None:
         """A person's deed, over HTTP and in a thread, so that the cluster goes on while it waits for the answer."""
@@ -194,3 +228,13 @@ def _over(witness: Witness, generation: int) -> bool:
     status = witness.status()
     seen = int(status.get("observedWorkloadGeneration") or 0) >= generation
     return seen and status.get("phase") in ("Healthy", "Aborted")
+
+
+def _accepted(routes: Iterable[Object], name: str) -> bool:
+    parents = [parent for each in routes if checks.name_of(each) == name for parent in _parents(each)]
+    conditions = [each for parent in parents for each in parent.get("conditions") or ()]
+    return any(each["type"] == "Accepted" and each["status"] == "True" for each in conditions)
+
+
+def _parents(route: Object) -> Iterable[Object]:
+    return (route.get("status") or {}).get("parents") or ()

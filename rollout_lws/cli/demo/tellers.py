@@ -133,6 +133,8 @@ def changes(release: Release) -> list[tuple[str, str]]:
         text = said["state"] + (f" step {said['step']}" if said["step"] else "")
         note = message(release.rollout)
         told.append(("rollout", f"{text}: {note}" if note else text))
+    if said["traffic"]:
+        told.append(("traffic", f"{said['traffic']} of requests to the canary"))
     now = datetime.now(UTC)
     for facts in (release.stable, release.canary):
         if facts is not None:
@@ -153,6 +155,8 @@ def _tree(release: Release) -> Tree:
     root = Tree(
         Text.assemble((release.rollout["metadata"]["name"], "bold"), f"  {said['state']}  step {said['step'] or '-'}")
     )
+    if said["traffic"]:
+        root.add(f"{said['traffic']} of requests to the canary")
     if message(release.rollout):
         root.add(Text(message(release.rollout), style="dim"))
     now = datetime.now(UTC)

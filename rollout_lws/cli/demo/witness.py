@@ -10,6 +10,7 @@ from rollout_lws.cli.playground import Playground
 from rollout_lws.cli.releases import Release, assemble
 from rollout_lws.errors import RolloutLwsError
 from rollout_lws.objects.resources import (
+    HTTP_ROUTES,
     LEADER_WORKER_SETS,
     LWS_NAME,
     LWS_WORKER_INDEX,
@@ -68,6 +69,7 @@ class Witness:
             self._all(PODS),
             self._all(SERVICES),
             self._all(self._batches),
+            self._all(HTTP_ROUTES),
         )
 
     def _all(self, resource: Resource) -> tuple[Object, ...]:

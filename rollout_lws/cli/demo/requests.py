@@ -1,0 +1,160 @@
+"""What users of the released server would have seen: where their requests went, and which were lost.
+
+Nothing is sent. The sandbox's meter works the shares out from route, Services and endpoints as data planes would, so
+that a request lost for a moment is seen too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rollout_lws.cli.demo.checks import Check, Listing, Object, label, name_of
+from rollout_lws.objects.resources import LWS_REVISION
+from rollout_lws.sandbox.apiserver import ApiServer
+from rollout_lws.sandbox.meter import NOWHERE, Client, Cut, Failure, TrafficMeter
+
+#: Seconds that data planes hear of a change late, at most; pods of a demo serve on for longer when they are deleted.
+LAG = 0.1
+_CLIENT = "users"
+
+
+@dataclass(frozen=True, slots=True)
+class Routing:
+    """What a Rollout names for its traffic; ``drain`` is seconds."""
+
+    service: str
+    route: str
+    drain: float
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Shares of requests over ``seconds`` and at their end, by version: "old", "new" and "lost" (to no pod)."""
+
+    seconds: float
+    over: Mapping[str, float]
+    end: Mapping[str, float]
+    failures: tuple[Failure, ...]
+    cuts: tuple[Cut, ...]
+
+
+def routing_of(rollout: Object) -> Routing | None:
+    """None for a Rollout that leaves traffic alone, or whose words on it the API server is to refuse."""
+    canary = (rollout["spec"].get("strategy") or {}).get("canary") or {}
+    for each in canary.get("trafficRoutings") or ():
+        route = (each.get("gateway") or {}).get("httpRouteName")
+        if route and each.get("service"):
+            return Routing(each["service"], route, float(each.get("drainSeconds", 30)))
+    return None
+
+
+def client_of(route: Object, service: str) -> Client | None:
+    """Somebody whose requests fit the first rule that leads to ``service``; None where no request can be told from it:
+    there is no such rule, or it matches by regular expressions.
+    """
+    for rule in route["spec"].get("rules") or ():
+        if all(ref["name"] != service for ref in rule.get("backendRefs") or ()):
+            continue
+        match: Mapping[str, Any] = next(iter(rule.get("matches") or ()), {})
+        path, headers, query = match.get("path") or {}, match.get("headers") or (), match.get("queryParams") or ()
+        if any(each.get("type") == "RegularExpression" for each in (path, *headers, *query)):
+            return None
+        return Client(
+            _CLIENT,
+            route=name_of(route),
+            namespace=route["metadata"]["namespace"],
+            path=path.get("value", "/"),
+            method=match.get("method", "POST"),
+            headers={each["name"]: each["value"] for each in headers},
+            query={each["name"]: each["value"] for each in query},
+        )
+    return None
+
+
+class Requests:
+    """Measures one client from now on; whoever runs a revision of ``before`` is the old version."""
+
+    def __init__(self, server: ApiServer, client: Client, drain: float, before: Listing, workload: str) -> None:
+        self._server = server
+        self._old = {label(pod, LWS_REVISION) for pod in before.leaders(workload).values()}
+        self._meter = TrafficMeter(server, [client], drain=drain, lag=LAG)
+        self._since = server.clock()
+        self._meter.start()
+
+    def stop(self) -> Measured:
+        self._meter.stop()
+        end = self._server.clock()
+        return Measured(
+            end - self._since,
+            self._versions(self._meter.shares(_CLIENT, self._since, end, by="revision")),
+            self._versions(self._meter.now(_CLIENT, by="revision")),
+            tuple(self._meter.failures),
+            tuple(self._meter.cuts),
+        )
+
+    def _versions(self, shares: Mapping[str, float]) -> dict[str, float]:
+        found = {"old": 0.0, "new": 0.0, "lost": 0.0}
+        for revision, share in shares.items():
+            found["lost" if revision == NOWHERE else "old" if revision in self._old else "new"] += share
+        return found
+
+
+def requests_checks(measured: Measured, *, expected: str) -> list[Check]:
+    """``expected`` is the version that all requests shall go to in the end: "old" or "new"."""
+    over = ", ".join(f"{version} version {measured.over[version]:.0%}" for version in ("old", "new"))
+    cut = [each for each in measured.cuts if each.cause != "renewed"]
+    return [
+        Check(
+            not measured.failures,
+            "no request was lost",
+            f"over {measured.seconds:.0f} s: {over}" if not measured.failures else _lost(measured.failures),
+        ),
+        Check(
+            measured.end[expected] > 0.999,
+            f"all requests go to the {expected} version",
+            f"{measured.end[expected]:.0%} of them",
+        ),
+        Check(
+            not cut,
+            "the new version's streams could end",
+            "none was cut"
+            if not cut
+            else ", ".join(sorted({f"{each.pod} cut {each.share:.0%}: {each.cause}" for each in cut})),
+        ),
+    ]
+
+
+def _lost(failures: Iterable[Failure]) -> str:
+    """The worst, and how many more there are."""
+    found = sorted(failures, key=lambda each: each.share * (each.end - each.start), reverse=True)
+    worst = found[0]
+    more = f", and {len(found) - 1} more" if len(found) > 1 else ""
+    what = f"{worst.pod}: {worst.reason}" if worst.pod else worst.reason
+    return f"{worst.share:.0%} of them for {worst.end - worst.start:.2f} s ({what}){more}"
+
+
+def given_back(before: Listing, after: Listing, routing: Routing) -> Check:
+    """Service and route as people wrote them: what they say, and how they are marked."""
+    changed = [
+        f"{kind} {name}"
+        for kind, name, was, now in (
+            ("Service", routing.service, before.services, after.services),
+            ("HTTPRoute", routing.route, before.routes, after.routes),
+        )
+        if _written(was, name) != _written(now, name)
+    ]
+    return Check(
+        not changed,
+        "Service and route are as before",
+        f"{routing.service}, {routing.route}" if not changed else f"changed: {', '.join(changed)}",
+    )
+
+
+def _written(objects: Iterable[Object], name: str) -> tuple[Any, ...]:
+    for each in objects:
+        if name_of(each) == name:
+            metadata = each["metadata"]
+            return each.get("spec"), metadata.get("labels") or {}, metadata.get("annotations") or {}
+    return ()

@@ -1,0 +1,160 @@
+"""Releases whose requests are measured: what users get at every moment, by the route and past it.
+
+The LWS here is one that can be released without errors at all. Its pods take longer to end than data planes take to
+hear of it, as pods with a preStop pause do; and its leaders become ready after their workers, as those of a model
+server do. Otherwise each group that ends would fail requests, whatever the release does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from rollout_lws.objects.writes import Delete
+from rollout_lws.sandbox.behaviours.cluster import Options
+from rollout_lws.sandbox.behaviours.faults import PREFIX, Timing
+from rollout_lws.sandbox.catalogue import GATEWAYS
+from rollout_lws.sandbox.meter import Client, Cut, TrafficMeter
+from tests.scenarios.routed import GATEWAY, ROUTE, SERVICE, assert_given_back, routed_at_rest
+from tests.scenarios.stories import CANARY, waiting_for_approval
+from tests.scenarios.world import NAME, World
+
+#: How late data planes hear of a change, and how long streams last, in seconds.
+LAG, STREAM = 2.0, 30.0
+#: Seconds over which shares are measured.
+PERIOD = 10.0
+#: In seconds: pods end, workers and leaders are ready.
+END, WORKER_READY, LEADER_READY = 5.0, 5.0, 12.0
+CLIENTS = (
+    Client("users", route=ROUTE, keep_alive=0),
+    Client("tagged", route=ROUTE, keep_alive=0, headers={"x-canary": "yes"}),
+    Client("direct", service=SERVICE, keep_alive=0),
+)
+STABLE_ONLY, NEW_ONLY = {NAME: 1.0}, {CANARY: 1.0}
+
+
+def shared(new: float) -> dict[str, float]:
+    """Requests by LWS when the canary gets ``new`` of them."""
+    return {NAME: round(1 - new, 6), CANARY: new}
+
+
+class LeadersLast(World):
+    """A world whose leaders have a template of their own, which is ready after the workers' is."""
+
+    def create_workload(
+        self, *, replicas: int = 4, size: int = 2, tag: str = "v1", name: str = NAME, **spec: Any
+    ) -> None:
+        labels, annotations = {"app": "llama"}, {PREFIX + "ready-after": f"{LEADER_READY:g}s"}
+        containers = {"spec": {"containers": [{"name": "vllm", "image": f"vllm:{tag}"}]}}
+        template = {
+            "size": size,
+            "leaderTemplate": {"metadata": {"labels": labels, "annotations": annotations}, **containers},
+            "workerTemplate": {"metadata": {"labels": labels}, **containers},
+        }
+        super().create_workload(replicas=replicas, name=name, leaderWorkerTemplate=template, **spec)
+
+    def set_image(self, tag: str) -> None:
+        template = {"spec": {"containers": [{"name": "vllm", "image": f"vllm:{tag}"}]}}
+        self.patch_lws({"leaderWorkerTemplate": {"leaderTemplate": template, "workerTemplate": template}})
+
+
+@dataclass(slots=True)
+class Metered:
+    """A world with a meter in it, and what Service and route were before any release."""
+
+    world: World
+    meter: TrafficMeter
+    before: Mapping[str, Any]
+
+    async def shares(self, client: str = "users") -> dict[str, float]:
+        """Where requests go over ten seconds, once data planes have heard of the last change."""
+        return (await self.all_shares())[client]
+
+    async def all_shares(self) -> dict[str, dict[str, float]]:
+        await self.world.sleep(LAG)
+        begun = self.world.server.clock()
+        await self.world.sleep(PERIOD)
+        found = {client.name: self.meter.shares(client.name, begun) for client in CLIENTS}
+        # Ten seconds are a sum of stretches; a share is rounded as whoever compares it would write it.
+        return {name: {side: round(share, 6) for side, share in each.items()} for name, each in found.items()}
+
+    async def finish(self) -> None:
+        """Approve what asks for it until the release is over, and see that everything is as it was."""
+        while self.world.state != "Healthy":
+            if self.world.state == "AwaitingApproval":
+                self.world.approve()
+            at = self.world.status["currentStepIndex"]
+            await self.world.until(
+                lambda at=at: (
+                    self.world.state == "Healthy"  # type: ignore[misc]
+                    or (self.world.state == "AwaitingApproval" and self.world.status["currentStepIndex"] != at)
+                ),
+                "the next approval or the end",
+                1200,
+            )
+        await self.settled()
+
+    async def abort(self) -> None:
+        """Abort, and see that everything is as it was."""
+        self.world.request("Abort")
+        await self.world.until_state("Aborted", 1200)
+        await self.settled()
+
+    async def settled(self) -> None:
+        await self.world.rest()
+        assert await self.all_shares() == dict.fromkeys([each.name for each in CLIENTS], STABLE_ONLY)
+        assert_given_back(self.world, dict(self.before))
+
+    async def step(self, index: int) -> None:
+        """Wait until step ``index`` asks for an approval."""
+        world = self.world
+        await world.until(
+            lambda: world.status.get("currentStepIndex") == index and world.state == "AwaitingApproval",
+            f"step {index} awaiting approval",
+        )
+
+    async def release(self, to_step: int = 1, tag: str = "v2") -> None:
+        """Apply a version and approve until step ``to_step`` asks for an approval."""
+        await waiting_for_approval(self.world, tag)
+        for index in range(1, to_step):
+            await self.step(index)
+            self.world.approve()
+        await self.step(to_step)
+
+    def refuse_routes(self, why: str | None) -> None:
+        """Have the Gateway refuse its routes with this message; None ends it."""
+        self.world.patch(GATEWAYS, GATEWAY, {"metadata": {"annotations": {PREFIX + "refuse-routes": why}}})
+
+    @property
+    def cuts(self) -> list[Cut]:
+        """Streams cut by the release's own deeds; LWS's renewal of a group, which no LWS does without, is apart."""
+        return [cut for cut in self.meter.cuts if cut.cause != "renewed"]
+
+    def assert_unharmed(self) -> None:
+        """No request has failed, and no stream was cut by what the release removed."""
+        told = "\n".join(map(str, [*self.meter.failures, *self.cuts]))
+        assert not told, told
+
+
+@asynccontextmanager
+async def metered(
+    *steps: dict[str, Any], replicas: int = 5, min_ready: int = 3, **routing: Any
+) -> AsyncIterator[Metered]:
+    """An LWS at rest whose requests are measured from now on; ``routing`` is added to the Rollout's trafficRoutings.
+
+    ``min_ready`` seconds after it became ready a group counts, and all data planes know it by then.
+    """
+    world = LeadersLast(Options(timing=Timing(ready_after=WORKER_READY, terminate_after=END)))
+    try:
+        before = await routed_at_rest(world, *steps, replicas=replicas, **routing)
+        world.patch_rollout({"strategy": {"minReadySeconds": min_ready}})
+        await world.rest()
+        deleted = lambda uid: any(isinstance(write, Delete) and write.uid == uid for write in world.writes)  # noqa: E731
+        meter = TrafficMeter(world.server, CLIENTS, drain=STREAM, lag=LAG, ours=deleted)
+        meter.start()
+        yield Metered(world, meter, before)
+        meter.stop()
+    finally:
+        world.close()

@@ -50,6 +50,10 @@ class World(Protocol):
         """Why HTTPRoutes are not known yet: "" while their first list is on its way, None once they are."""
         ...
 
+    def unknown_endpoints(self, service: str) -> str | None:
+        """The like for a Service's EndpointSlices: none listed yet must not be taken for none ready."""
+        ...
+
 
 def observe(
     world: World, keys: Keys, name: str, now: datetime, refused: RefusedWrite | None = None
@@ -102,7 +106,8 @@ def _routing(
         return None
     route = (record.route if record else None) or (asked.gateway.http_route_name if asked and asked.gateway else None)
     twin = canary_service_name(name)
-    unknown = world.unknown_routes() if route else None
+    unknowns = [world.unknown_routes() if route else None, *(world.unknown_endpoints(each) for each in (name, twin))]
+    unknown = max((each for each in unknowns if each is not None), key=bool, default=None)
     return RoutingFacts(
         service_name=name,
         canary_service_name=twin,

@@ -77,5 +77,8 @@ class CachedWorld:
     def unknown_routes(self) -> str | None:
         return self.watched_routes.unknown(self.namespace, "")
 
+    def unknown_endpoints(self, service: str) -> str | None:
+        return self.watched_slices.unknown(self.namespace, service)
+
     def _place(self, name: str) -> str:
         return place(self.namespace, name)

@@ -115,6 +115,9 @@ class Namespace:
     def unknown_routes(self) -> str | None:
         return "" if self.routes is None else None
 
+    def unknown_endpoints(self, service: str) -> str | None:
+        return None
+
 
 def seen(world: Namespace, name: str = "llama") -> Observation:
     found = observe(world, KEYS, name, NOW)

@@ -126,6 +126,9 @@ class StoreWorld:
     def unknown_routes(self) -> str | None:
         return None
 
+    def unknown_endpoints(self, service: str) -> str | None:
+        return None
+
 
 #: A controller that decides more often in one second has nothing that it could have learnt in between.
 MOST_DECISIONS_A_SECOND = 5000

@@ -30,12 +30,13 @@ from rollout_lws.settings import DEFAULT_API_GROUP, Settings
 ROOT = Path(__file__).parents[1]
 #: Seconds that one script may take.
 PATIENCE = 25
+_WAIT = re.compile(r"\b(duration|drainSeconds|gracePeriodSeconds): \d+")
 
 
 class Reader:
     """Somebody at a terminal: a copy of the examples, a cluster in the kubeconfig, and our program on the PATH.
 
-    The pauses of the examples' Rollouts are cut to nothing; all else is as it stands.
+    The pauses and drains of the examples' Rollouts are cut to nothing; all else is as it stands.
     """
 
     def __init__(self, cluster: Playground, home: Path) -> None:
@@ -47,7 +48,7 @@ class Reader:
         for folder in ("examples", "crds"):
             shutil.copytree(ROOT / folder, home / folder)
         for rollout in home.glob("examples/*/rollout.yaml"):
-            rollout.write_text(re.sub(r"\bduration: \d+", "duration: 0", rollout.read_text()))
+            rollout.write_text(_WAIT.sub(r"\1: 0", rollout.read_text()))
 
     async def run(self, script: str) -> str:
         """What the commands print; each must end well."""

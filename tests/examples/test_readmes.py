@@ -7,11 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.examples.examples import FOLDER, NAMES
+from tests.examples.examples import FOLDER, NAMES, manifests
 from tests.reader import Reader, reading
 
-OLD = {"quickstart": "1.27", "vllm": "v0.27.1", "sglang": "v0.5.17"}
-NEW = {"quickstart": ("1.28", "1.29"), "vllm": ("v0.28.0", "v0.28.0"), "sglang": ("v0.5.18", "v0.5.18")}
+OLD = {"quickstart": "1.27", "gateway": "1.27", "vllm": "v0.27.1", "sglang": "v0.5.17"}
+NEW = {
+    "quickstart": ("1.28", "1.29"),
+    "gateway": ("1.28", "1.28"),
+    "vllm": ("v0.28.0", "v0.28.0"),
+    "sglang": ("v0.5.18", "v0.5.18"),
+}
 
 
 @pytest.fixture
@@ -39,20 +44,20 @@ def sections(name: str) -> dict[str, str]:
 @pytest.mark.kubectl
 @pytest.mark.parametrize("name", NAMES)
 async def test_the_commands_of_a_readme_do_what_it_says(reader: Reader, name: str) -> None:
-    scripts = sections(name)
+    scripts, workload = sections(name), manifests(name)["LeaderWorkerSet"]["metadata"]["name"]
     assert list(scripts) == ["Start", "Release a new version", "Approve", "Abort", "Clean up"]
     await reader.run(scripts["Start"])
-    before = reader.leaders(name)
-    assert set(reader.tags(name)) == {OLD[name]}
+    before = reader.leaders(workload)
+    assert set(reader.tags(workload)) == {OLD[name]}
     await reader.run(scripts["Release a new version"])
     first, last = NEW[name]
-    assert reader.leaders(name) == before
-    assert reader.tags(f"{name}-canary") == [first]
+    assert reader.leaders(workload) == before
+    assert reader.tags(f"{workload}-canary") == [first]
     await reader.run(scripts["Approve"])
-    after = reader.leaders(name)
-    assert reader.tags(name) == [last] * len(before)
-    assert reader.tags(f"{name}-canary") == []
+    after = reader.leaders(workload)
+    assert reader.tags(workload) == [last] * len(before)
+    assert reader.tags(f"{workload}-canary") == []
     await reader.run(scripts["Abort"])
-    assert reader.leaders(name) == after
+    assert reader.leaders(workload) == after
     await reader.run(scripts["Clean up"])
     await reader.nothing_left()

@@ -8,9 +8,17 @@ from typing import Any
 
 import pytest
 
-from rollout_lws.objects.resources import ENDPOINT_SLICES, LEADER_WORKER_SETS, LWS_WORKER_INDEX, PODS, SERVICES
+from rollout_lws.objects.resources import (
+    ENDPOINT_SLICES,
+    HTTP_ROUTES,
+    LEADER_WORKER_SETS,
+    LWS_WORKER_INDEX,
+    PODS,
+    SERVICES,
+)
 from rollout_lws.sandbox.behaviours.cluster import Options
 from rollout_lws.sandbox.behaviours.faults import Timing
+from rollout_lws.sandbox.catalogue import GATEWAYS
 from tests.examples.examples import NAMES, Object, manifests
 from tests.scenarios.invariants import always_serving, at_most_down, never_two_canaries
 from tests.scenarios.invariants import stable_untouched_before_promotion as stable_untouched
@@ -20,7 +28,7 @@ from tests.scenarios.world import NAME, NAMESPACE, ROLLOUTS, World
 pytestmark = pytest.mark.looptime
 #: Seconds that a group loads.
 LOAD = 1200.0
-OLD = {"quickstart": "1.27", "vllm": "v0.27.1", "sglang": "v0.5.17"}
+OLD = {"quickstart": "1.27", "gateway": "1.27", "vllm": "v0.27.1", "sglang": "v0.5.17"}
 
 
 @pytest.fixture
@@ -44,8 +52,9 @@ def in_the_worlds_name(name: str) -> dict[str, Object]:
 async def at_rest(world: World, name: str) -> dict[str, Object]:
     """The example applied, all its groups ready; invariants are watched from here on."""
     found = in_the_worlds_name(name)
-    if "Service" in found:
-        world.server.create(SERVICES, found["Service"])
+    for resource in (SERVICES, GATEWAYS, HTTP_ROUTES):
+        if resource.kind in found:
+            world.server.create(resource, found[resource.kind])
     world.server.create(LEADER_WORKER_SETS, found["LeaderWorkerSet"])
     world.server.create(ROLLOUTS, found["Rollout"])
     world.start_controller()
@@ -81,11 +90,18 @@ def endpoints(world: World, service: str) -> set[str]:
     return {each["targetRef"]["name"] for each in found if each["conditions"]["ready"]}
 
 
+def weights(world: World) -> dict[str, int]:
+    """Weight by backend in the example's only rule."""
+    (route,) = world.server.list(HTTP_ROUTES, NAMESPACE)
+    (rule,) = route["spec"]["rules"]
+    return {ref["name"]: ref["weight"] for ref in rule["backendRefs"]}
+
+
 def group_count(world: World) -> int:
     return len(world.server.list(PODS, NAMESPACE, label_selector=f"{LWS_WORKER_INDEX}=0"))
 
 
-@pytest.mark.parametrize(("name", "extra"), [("quickstart", 2), ("vllm", 2), ("sglang", 1)])
+@pytest.mark.parametrize(("name", "extra"), [("quickstart", 2), ("gateway", 2), ("vllm", 2), ("sglang", 1)])
 async def test_a_release_with_loads_of_twenty_minutes_goes_through(world: World, name: str, extra: int) -> None:
     await at_rest(world, name)
     counts: set[int] = set()
@@ -101,7 +117,7 @@ async def test_a_release_with_loads_of_twenty_minutes_goes_through(world: World,
     assert max(counts) == world.lws["spec"]["replicas"] + extra
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if "Service" in manifests(name)])
+@pytest.mark.parametrize("name", [name for name in NAMES if "Service" in manifests(name) and name != "gateway"])
 async def test_the_service_takes_the_leaders_of_both_versions_and_no_worker(world: World, name: str) -> None:
     service = (await at_rest(world, name))["Service"]["metadata"]["name"]
     stable = set(world.leader_uids())
@@ -110,6 +126,25 @@ async def test_the_service_takes_the_leaders_of_both_versions_and_no_worker(worl
     await world.until_state("AwaitingApproval", 2 * LOAD)
     await world.rest()
     assert endpoints(world, service) == {*stable, f"{CANARY}-0"}
+
+
+async def test_the_gateways_services_take_the_leaders_of_one_version_each_and_are_given_back(world: World) -> None:
+    manifest = await at_rest(world, "gateway")
+    service = manifest["Service"]["metadata"]["name"]
+    stable = set(world.leader_uids())
+    release(world, "new")
+    await world.until_state("AwaitingApproval", 2 * LOAD)
+    await world.rest()
+    assert endpoints(world, service) == stable
+    assert endpoints(world, f"{service}-canary") == {f"{CANARY}-0"}
+    assert weights(world) == {service: 90, f"{service}-canary": 10}
+    world.approve()
+    await world.until_state("Pausing", 2 * LOAD)
+    assert weights(world) == {service: 70, f"{service}-canary": 30}
+    await world.until_state("Healthy", 20 * LOAD)
+    await world.rest()
+    assert weights(world) == {service: 1}
+    assert world.get(SERVICES, service)["spec"]["selector"] == manifest["Service"]["spec"]["selector"]  # type: ignore[index]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -25,8 +25,7 @@ from tests.scenarios.world import NAME, World
 LAG, STREAM = 2.0, 30.0
 #: Seconds over which shares are measured.
 PERIOD = 10.0
-#: In seconds: pods end, workers and leaders are ready.
-END, WORKER_READY, LEADER_READY = 5.0, 5.0, 12.0
+PODS_TAKE = Timing(ready_after=5.0, leader_longer=7.0, terminate_after=5.0)
 CLIENTS = (
     Client("users", route=ROUTE, keep_alive=0),
     Client("tagged", route=ROUTE, keep_alive=0, headers={"x-canary": "yes"}),
@@ -38,26 +37,6 @@ STABLE_ONLY, NEW_ONLY = {NAME: 1.0}, {CANARY: 1.0}
 def shared(new: float) -> dict[str, float]:
     """Requests by LWS when the canary gets ``new`` of them."""
     return {NAME: round(1 - new, 6), CANARY: new}
-
-
-class LeadersLast(World):
-    """A world whose leaders have a template of their own, which is ready after the workers' is."""
-
-    def create_workload(
-        self, *, replicas: int = 4, size: int = 2, tag: str = "v1", name: str = NAME, **spec: Any
-    ) -> None:
-        labels, annotations = {"app": "llama"}, {PREFIX + "ready-after": f"{LEADER_READY:g}s"}
-        containers = {"spec": {"containers": [{"name": "vllm", "image": f"vllm:{tag}"}]}}
-        template = {
-            "size": size,
-            "leaderTemplate": {"metadata": {"labels": labels, "annotations": annotations}, **containers},
-            "workerTemplate": {"metadata": {"labels": labels}, **containers},
-        }
-        super().create_workload(replicas=replicas, name=name, leaderWorkerTemplate=template, **spec)
-
-    def set_image(self, tag: str) -> None:
-        template = {"spec": {"containers": [{"name": "vllm", "image": f"vllm:{tag}"}]}}
-        self.patch_lws({"leaderWorkerTemplate": {"leaderTemplate": template, "workerTemplate": template}})
 
 
 @dataclass(slots=True)
@@ -146,7 +125,7 @@ async def metered(
 
     ``min_ready`` seconds after it became ready a group counts, and all data planes know it by then.
     """
-    world = LeadersLast(Options(timing=Timing(ready_after=WORKER_READY, terminate_after=END)))
+    world = World(Options(timing=PODS_TAKE))
     try:
         before = await routed_at_rest(world, *steps, replicas=replicas, **routing)
         world.patch_rollout({"strategy": {"minReadySeconds": min_ready}})

@@ -1,0 +1,120 @@
+"""What users get when somebody edits in mid-release: shares stay exact, and nothing is removed under requests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rollout_lws.objects.resources import HTTP_ROUTES, SERVICES
+from rollout_lws.sandbox.meter import NOWHERE
+from tests.scenarios.metered import metered, shared
+from tests.scenarios.routed import ROUTE, SERVICE, routing
+from tests.scenarios.stories import CANARY
+from tests.scenarios.world import NAME, NAMESPACE, World
+
+pytestmark = pytest.mark.looptime
+
+TWO: tuple[dict[str, Any], ...] = (
+    {"replicas": 1, "traffic": "20%", "pause": {}},
+    {"replicas": "50%", "traffic": "50%", "pause": {}},
+)
+
+
+@pytest.mark.parametrize("replicas", [2, 8])
+async def test_scaling_in_mid_step_ends_at_the_same_share_and_drains_the_canarys_groups(replicas: int) -> None:
+    async with metered(*TWO, replicas=4) as m:
+        world = m.world
+        await m.release(2)
+        assert await m.shares() == shared(0.5)
+        world.patch_lws({"replicas": replicas})
+        await world.until(
+            lambda: (
+                world.groups(CANARY) == dict.fromkeys(range(replicas // 2), "v2") and world.state == "AwaitingApproval"
+            ),
+            "the canary follows",
+        )
+        await world.until(lambda: len(world.groups()) == replicas, "scaled")
+        await world.rest()
+        assert await m.shares() == shared(0.5)
+        await m.finish()
+        assert m.meter.failures == []
+        # Groups that the user scaled away are the user's.
+        assert {cut.cause for cut in m.cuts if cut.lws == NAME} <= {"scaled down"}
+        assert [cut for cut in m.cuts if cut.lws == CANARY] == []
+
+
+@pytest.mark.parametrize("step", [1, 2])
+async def test_a_third_template_takes_the_second_ones_requests_back_before_it_starts(step: int) -> None:
+    async with metered(*TWO, replicas=4) as m:
+        await m.release(step)
+        m.world.set_image("v3")
+        await m.world.until(lambda: m.world.groups(CANARY) == {0: "v3"}, "the third version's canary", 1200)
+        await m.step(1)
+        assert await m.shares() == shared(0.2)
+        await m.finish()
+        assert set(m.world.groups().values()) == {"v3"}
+        m.assert_unharmed()
+
+
+async def test_a_third_template_in_mid_promotion_fails_no_request() -> None:
+    async with metered(*TWO, replicas=4) as m:
+        await m.release(2)
+        m.world.approve()
+        await m.world.until(lambda: "v2" in m.world.groups().values(), "a renewed group")
+        m.world.set_image("v3")
+        await m.world.until(lambda: m.world.groups(CANARY) == {0: "v3"}, "the third version's canary", 1200)
+        await m.step(1)
+        await m.finish()
+        assert set(m.world.groups().values()) == {"v3"}
+        assert m.meter.failures == []
+
+
+async def test_restoring_stables_template_loses_no_request() -> None:
+    async with metered(*TWO, replicas=4) as m:
+        await m.release(2)
+        m.world.set_image("v1")
+        await m.world.until_state("Healthy", 1200)
+        await m.settled()
+        m.assert_unharmed()
+
+
+async def add_backend(world: World) -> None:
+    """Another Service behind the same rule with a quarter of its weight; nobody answers for it here."""
+    spec = {"selector": {"app": "other"}, "ports": [{"port": 80}]}
+    world.server.create(SERVICES, {"metadata": {"name": "other", "namespace": NAMESPACE}, "spec": spec})
+    refs = [{"name": SERVICE, "port": 80, "weight": 30}, {"name": "other", "port": 80, "weight": 10}]
+    world.patch(HTTP_ROUTES, ROUTE, {"spec": {"rules": [{"backendRefs": refs}]}})
+    await world.rest()
+
+
+async def test_a_backend_of_somebody_else_keeps_its_part_of_all_requests() -> None:
+    async with metered(*TWO, replicas=4) as m:
+        await add_backend(m.world)
+        await m.release()
+        assert await m.shares() == {NOWHERE: 0.25, NAME: 0.6, CANARY: 0.15}
+        m.world.approve()
+        await m.step(2)
+        assert await m.shares() == {NOWHERE: 0.25, NAME: 0.375, CANARY: 0.375}
+        m.world.request("Abort")
+        await m.world.until_state("Aborted")
+        await m.world.rest()
+        assert await m.shares() == {NOWHERE: 0.25, NAME: 0.75}
+        assert {failure.reason for failure in m.meter.failures} == {'no ready endpoint of Service "other"'}
+        assert m.meter.cuts == []
+
+
+async def test_a_drain_of_zero_given_in_mid_release_is_followed_and_still_fails_no_request() -> None:
+    async with metered(*TWO, replicas=4) as m:
+        world = m.world
+        await m.release(2)
+        world.patch_rollout({"strategy": {"canary": {"trafficRoutings": routing(drainSeconds=0)}}})
+        await world.rest()
+        assert world.state == "AwaitingApproval"
+        world.request("Abort")
+        asked = world.now
+        await world.until_state("Aborted")
+        assert (world.now - asked).total_seconds() < 15
+        await m.settled()
+        assert m.meter.failures == []
+        assert {cut.lws for cut in m.meter.cuts} == {CANARY}, "streams that may last no second are cut"

@@ -1,4 +1,5 @@
-"""What the API server itself saw, with the moment: requests of the controller, and batches whose last pod became ready.
+"""What the API server itself saw, with the moment: requests of the controller, batches whose last pod became ready, and
+routes that were accepted.
 
 Latencies are told from the server's side only. A controller that measured itself would leave out what it waits for.
 """
@@ -8,12 +9,12 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
 from rollout_lws.errors import ApiError
-from rollout_lws.objects.resources import EVENTS, LEADER_WORKER_SETS, LWS_NAME, PODS
+from rollout_lws.objects.resources import EVENTS, HTTP_ROUTES, LEADER_WORKER_SETS, LWS_NAME, PODS
 from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.faults import WRITES
 from rollout_lws.sandbox.gate import Gate
@@ -67,22 +68,37 @@ class Ready:
     lws: str
 
 
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """The moment at which the Gateway's word on an HTTPRoute as it stands now was stored."""
+
+    at: float
+    namespace: str
+    route: str
+
+
+Entry: TypeAlias = Write | Ready | Accepted
+
+
 @dataclass(slots=True)
 class Journal:
     """Entries in the order in which they happened, by namespace: each release of the benchmark has one of its own."""
 
     server: ApiServer
-    entries: dict[str, list[Write | Ready]] = field(default_factory=dict)
+    entries: dict[str, list[Entry]] = field(default_factory=dict)
     _ready: dict[tuple[str, str], set[str]] = field(default_factory=dict)
+    _accepted: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def follow(self) -> None:
         self.server.store.subscribe(self._stored)
 
-    def add(self, entry: Write | Ready) -> None:
+    def add(self, entry: Entry) -> None:
         self.entries.setdefault(entry.namespace, []).append(entry)
 
     def _stored(self, event: Event) -> None:
         meta = event.object["metadata"]
+        if event.resource == HTTP_ROUTES:
+            self._route_stored(event.object)
         lws = (meta.get("labels") or {}).get(LWS_NAME)
         if event.resource != PODS or not lws:
             return
@@ -93,6 +109,13 @@ class Journal:
             ready.add(meta["name"])
             if len(ready) == self._wanted(meta["namespace"], lws):
                 self.add(Ready(time.time(), meta["namespace"], lws))
+
+    def _route_stored(self, route: Mapping[str, Any]) -> None:
+        meta, generation = route["metadata"], int(route["metadata"]["generation"])
+        key = (meta["namespace"], meta["name"])
+        if _is_accepted(route) and self._accepted.get(key) != generation:
+            self._accepted[key] = generation
+            self.add(Accepted(time.time(), *key))
 
     def _wanted(self, namespace: str, lws: str) -> int:
         try:
@@ -105,6 +128,13 @@ class Journal:
 def _is_ready(pod: Mapping[str, Any]) -> bool:
     conditions = (pod.get("status") or {}).get("conditions") or ()
     return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+
+
+def _is_accepted(route: Mapping[str, Any]) -> bool:
+    generation = route["metadata"]["generation"]
+    parents = (route.get("status") or {}).get("parents") or ()
+    told = [each for parent in parents for each in parent["conditions"]]
+    return bool(told) and all(each["status"] == "True" and each["observedGeneration"] == generation for each in told)
 
 
 class RecordingGate(Gate):

@@ -9,8 +9,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from rollout_lws.api.resources import rollouts
-from rollout_lws.objects.resources import LEADER_WORKER_SETS
+from rollout_lws.objects.resources import HTTP_ROUTES, LEADER_WORKER_SETS, LWS_WORKER_INDEX, SERVICES, Resource
 from rollout_lws.sandbox.behaviours.faults import PREFIX
+from rollout_lws.sandbox.catalogue import GATEWAYS
 from rollout_lws.settings import DEFAULT_API_GROUP
 
 Object = dict[str, Any]
@@ -91,9 +92,31 @@ def _nodes(instance_type: str) -> Object:
     return {"nodeSelectorTerms": [{"matchExpressions": [term]}]}
 
 
+#: Seconds that requests get to end on a version that goes; the defaults would only make the benchmark longer.
+GRACE, DRAIN = 1, 1
+
+
+def traffic(namespace: str) -> Iterable[tuple[Resource, Object]]:
+    """A Service for the leaders, and a Gateway with an HTTPRoute to it."""
+    selector = {"app.kubernetes.io/name": NAME, LWS_WORKER_INDEX: "0"}
+    gateway = {"gatewayClassName": "any", "listeners": [{"name": "http", "port": 80, "protocol": "HTTP"}]}
+    route = {"parentRefs": [{"name": "inference"}], "rules": [{"backendRefs": [{"name": "api", "port": 80}]}]}
+    for resource, name, spec in (
+        (SERVICES, "api", {"selector": selector, "ports": [{"port": 80, "targetPort": 8080}]}),
+        (GATEWAYS, "inference", gateway),
+        (HTTP_ROUTES, NAME, route),
+    ):
+        yield resource, {"metadata": {"name": name, "namespace": namespace}, "spec": spec}
+
+
 def rollout(namespace: str, steps: Iterable[Object]) -> Object:
+    """Steps of which any has ``traffic`` share the requests of what ``traffic`` gives."""
+    steps = list(steps)
+    gateway = {"httpRouteName": NAME}
+    routing = [{"service": "api", "gateway": gateway, "gracePeriodSeconds": GRACE, "drainSeconds": DRAIN}]
+    canary = {"steps": steps} | ({"trafficRoutings": routing} if any("traffic" in step for step in steps) else {})
     reference = {"apiVersion": LEADER_WORKER_SETS.api_version, "kind": LEADER_WORKER_SETS.kind, "name": NAME}
     return {
         "metadata": {"name": NAME, "namespace": namespace},
-        "spec": {"workloadRef": reference, "strategy": {"canary": {"steps": list(steps)}}},
+        "spec": {"workloadRef": reference, "strategy": {"canary": canary}},
     }

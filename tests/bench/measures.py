@@ -122,6 +122,13 @@ def of_releases(found: dict[str, Any]) -> Sequence[Figure]:
         figures.append(
             Figure(f"writes of a canary of {steps} steps, R = {groups}, the larger", max(counted.values()), budget)
         )
+    routed = found["routed"]
+    accepted = [1000 * each for each in routed["accepted"]]
+    weighted = f"{routed['steps']} weighted steps, R = {routed['replicas']}"
+    figures += [
+        Figure(f"writes of a canary of {weighted}", routed["purposes"]["release"], _BUDGETS[5]),
+        Figure(f"route accepted → next write, longest of {len(accepted)}", max(accepted), 100, "ms"),
+    ]
     waiting = f"writes while {found['silence']:g} s of waiting for approval pass"
     return [
         *figures,
@@ -160,13 +167,13 @@ async def _decided(controller: Child, url: str, count: int) -> None:
 
 
 def details(found: dict[str, Any]) -> str:
-    """Each counted release by purpose, then by verb and kind: what the sums in the table consist of."""
+    """Each counted release by purpose, then by verb and object: what the sums in the table consist of."""
     lines = []
-    for each in found["releases"]:
+    for each in (*found["releases"], found["routed"]):
         purposes = each["purposes"]
         refused = sum(each["refused"].values())
         lines.append(
-            f"{each['steps']} steps, R = {each['replicas']}: {purposes['release']} writes;"
+            f"{each['name']}: {each['steps']} steps, R = {each['replicas']}: {purposes['release']} writes;"
             f" apart: {purposes['window']} of promotion windows, {purposes['label']} leader labels,"
             f" {purposes['event']} Events; refused with a conflict and made again: {refused}"
         )

@@ -23,7 +23,7 @@ from rollout_lws.sandbox.behaviours.cluster import Options
 from rollout_lws.sandbox.store import Event, Object
 from rollout_lws.settings import DEFAULT_API_GROUP
 from tests.bench import account, manifests
-from tests.bench.journal import EVENT, LABEL, Journal, Ready, RecordingGate, Write
+from tests.bench.journal import EVENT, LABEL, Accepted, Entry, Journal, RecordingGate, Write
 from tests.bench.lines import tell
 from tests.bench.manifests import NAME, ROLLOUTS
 
@@ -51,6 +51,11 @@ FIVE_STEPS: tuple[Object, ...] = (
     *({"replicas": f"{share}%", "pause": {"duration": PAUSE}} for share in (20, 40, 60, 80)),
     ALL,
 )
+#: Five groups, of which each step adds one and a tenth of the requests.
+ROUTED = "routed-5"
+ROUTED_STEPS: tuple[Object, ...] = tuple(
+    {"replicas": groups, "traffic": f"{10 * groups}%", "pause": {"duration": PAUSE}} for groups in range(1, 6)
+)
 
 
 class Person:
@@ -71,6 +76,11 @@ class Person:
         lws = manifests.workload(namespace, replicas=replicas, size=size, load=load)
         self._server.create(LEADER_WORKER_SETS, lws)
         self._server.create(ROLLOUTS, manifests.rollout(namespace, steps))
+
+    def route(self, namespace: str) -> None:
+        """Have a Gateway send requests to the LWS by a route."""
+        for resource, body in manifests.traffic(namespace):
+            self._server.create(resource, body)
 
     async def release(self, namespace: str) -> None:
         """Set the templates of another version; returns as soon as the release is under way."""
@@ -168,7 +178,24 @@ async def _approved_late(person: Person, journal: Journal, name: str) -> int:
     return sum(each.purpose not in (EVENT, LABEL) or each.at - since > _QUIET for each in written)
 
 
-def _counted(entries: list[Write | Ready]) -> dict[str, Any]:
+async def routed_release(person: Person, journal: Journal) -> dict[str, Any]:
+    """A release of five weighted steps; each waits for its route to be accepted, and in the end all is given back."""
+    replicas = len(ROUTED_STEPS)
+    person.create(ROUTED, ROUTED_STEPS, replicas=replicas, size=4, load=0.3)
+    person.route(ROUTED)
+    await person.until(ROUTED, "Healthy")
+    await person.quiet()
+    tell(progress=f"traffic: a release of {replicas} weighted steps, pauses of {PAUSE} s")
+    await person.release(ROUTED)
+    await person.until(ROUTED, "Healthy")
+    await person.quiet()
+    entries = journal.entries[ROUTED]
+    # Later acceptances are the promotion's and the end's, which wait for groups and drains besides.
+    steps = account.waits(entries, Accepted)[:replicas]
+    return {"name": ROUTED, "steps": replicas, "replicas": replicas, "accepted": steps, **_counted(entries)}
+
+
+def _counted(entries: list[Entry]) -> dict[str, Any]:
     return {
         "purposes": account.purposes(entries),
         "writes": dict(account.writes(entries)),
@@ -202,12 +229,13 @@ async def main(kubeconfig: Path, template: Path) -> None:
         person = Person(cluster, journal)
         waits = await small_releases(person, journal)
         counts = await counted_releases(person, journal)
+        routed = await routed_release(person, journal)
         objects = [
             {"resource": str(resource), "object": cluster.server.lookup(resource).shown(obj)}
             for resource, obj in cluster.server.store.contents(FLEET_TEMPLATE)
         ]
         _write(template, objects)
-        tell(result={"waits": waits, **counts})
+        tell(result={"waits": waits, "routed": routed, **counts})
 
 
 if __name__ == "__main__":

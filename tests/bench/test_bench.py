@@ -9,7 +9,7 @@ import pytest
 
 from tests.bench import account, fleet
 from tests.bench.figures import Figure, percentile, table
-from tests.bench.journal import Ready, Write
+from tests.bench.journal import Accepted, Entry, Ready, Write
 from tests.bench.measures import memory_goal, of_releases
 
 PAUSED_AT = "1970-01-01T00:00:10.500000Z"
@@ -69,7 +69,7 @@ def test_the_table_names_value_goal_and_their_ratio() -> None:
 
 
 def test_a_wait_ends_with_the_first_accepted_write_that_takes_the_release_further() -> None:
-    entries: list[Write | Ready] = [
+    entries: list[Entry] = [
         write(1.0),
         Ready(2.0, "default", "llama"),
         Ready(2.5, "default", "llama"),
@@ -82,8 +82,20 @@ def test_a_wait_ends_with_the_first_accepted_write_that_takes_the_release_furthe
     assert account.waits(entries) == [pytest.approx(0.3)]
 
 
-def test_writes_are_counted_by_verb_and_kind_and_the_rest_apart() -> None:
-    entries: list[Write | Ready] = [
+def test_a_route_that_is_accepted_is_waited_for_apart_from_groups() -> None:
+    entries: list[Entry] = [
+        Ready(1.0, "default", "llama"),
+        write(1.1, "patch httproutes"),
+        Accepted(1.3, "default", "llama"),
+        write(1.4, code=409),
+        write(1.5),
+    ]
+    assert account.waits(entries) == [pytest.approx(0.1)]
+    assert account.waits(entries, Accepted) == [pytest.approx(0.2)]
+
+
+def test_writes_are_counted_by_verb_and_object_and_the_rest_apart() -> None:
+    entries: list[Entry] = [
         Ready(0, "default", "llama"),
         write(1),
         write(2),
@@ -94,7 +106,11 @@ def test_writes_are_counted_by_verb_and_kind_and_the_rest_apart() -> None:
         write(7, "patch pods"),
         write(8, "delete pods"),
     ]
-    assert account.writes(entries) == {"patch rollouts/status": 2, "patch leaderworkersets": 1, "delete pods": 1}
+    assert account.writes(entries) == {
+        "patch rollouts/status llama": 2,
+        "patch leaderworkersets llama": 1,
+        "delete pods llama": 1,
+    }
     assert account.purposes(entries) == {"release": 4, "window": 1, "label": 1, "event": 1}
     assert account.refused(entries) == {"409 patch leaderworkersets": 1}
 
@@ -118,19 +134,26 @@ def test_a_pause_lasts_from_its_record_until_the_next_steps_first_write(after: W
 
 def found(**changes: Any) -> dict[str, Any]:
     releases = [{"steps": steps, "replicas": 4, "purposes": {"release": 20}} for steps in (3, 5)]
-    quiet = {"silence": 10.0, "writes while waiting": 0, "pauses": [0.004, 0.02], "waits": [0.005] * 100}
+    routed = {"steps": 5, "replicas": 5, "purposes": {"release": 60}, "accepted": [0.01, 0.02]}
+    quiet = {
+        "routed": routed,
+        "silence": 10.0,
+        "writes while waiting": 0,
+        "pauses": [0.004, 0.02],
+        "waits": [0.005] * 100,
+    }
     return {**quiet, "releases": releases, **changes}
 
 
 def test_what_the_server_saw_becomes_figures_in_the_units_of_their_goals() -> None:
     values = [figure.value for figure in of_releases(found())]
-    assert values == [pytest.approx(5), pytest.approx(5), 20, 20, 0, pytest.approx(20), 0]
+    assert values == [pytest.approx(5), pytest.approx(5), 20, 20, 60, pytest.approx(20), 0, pytest.approx(20), 0]
 
 
 def test_a_pause_that_ends_early_and_a_write_while_waiting_fail_the_run() -> None:
-    assert [figure.failed for figure in of_releases(found())] == [False] * 7
+    assert [figure.failed for figure in of_releases(found())] == [False] * 9
     late = of_releases(found(**{"pauses": [0.004, -0.8], "writes while waiting": 1}))
-    assert [figure.failed for figure in late] == [False, False, False, False, True, False, True]
+    assert [figure.failed for figure in late] == [False, False, False, False, False, False, True, False, True]
 
 
 def test_the_memory_goal_is_the_straight_line_to_400_mb_for_5000_rollouts() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from rollout_lws.api.resources import rollouts
+from rollout_lws.cli.demo import manifests
 from rollout_lws.controller.clock import LoopClock
 from rollout_lws.controller.controller import Controller
 from rollout_lws.errors import ApiError
@@ -273,3 +274,20 @@ async def test_a_rollout_deleted_at_rest_goes_without_looking_at_routes() -> Non
         await asyncio.sleep(A_WHILE)
         assert routed.server.list(rollouts(), "default") == []
         assert routed.borrowed() == before
+
+
+async def test_a_service_that_selects_another_lws_is_no_obstacle_any_more_once_those_groups_are_gone() -> None:
+    async with at_rest() as routed:
+        other = manifests.workload()
+        other["metadata"]["name"] = "other"
+        routed.server.create(LEADER_WORKER_SETS, other)
+        routed.server.patch(SERVICES, "default", "api", {"spec": {"selector": {LWS_NAME: None, "app": "llama"}}})
+        await asyncio.sleep(A_WHILE)
+        set_image(routed.server, "v1")
+        await routed.until(state("Stalled"))
+        assert "other" in routed.status["message"]
+        await asyncio.sleep(A_WHILE)
+        assert routed.status["summary"]["state"] == "Stalled"
+        routed.server.patch(LEADER_WORKER_SETS, "default", "other", {"spec": {"replicas": 0}})
+        await routed.until(state("AwaitingApproval"))
+        assert routed.share == 20

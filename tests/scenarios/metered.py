@@ -23,6 +23,8 @@ from tests.scenarios.world import NAME, World
 
 #: How late data planes hear of a change, and how long streams last, in seconds.
 LAG, STREAM = 2.0, 30.0
+#: The most seconds that our write to a route and its Gateway's answer take.
+ACCEPTED = 0.5
 #: Seconds over which shares are measured.
 PERIOD = 10.0
 PODS_TAKE = Timing(ready_after=5.0, leader_longer=7.0, terminate_after=5.0)
@@ -52,7 +54,7 @@ class Metered:
         return (await self.all_shares())[client]
 
     async def all_shares(self) -> dict[str, dict[str, float]]:
-        await self.world.sleep(LAG)
+        await self.world.sleep(LAG + ACCEPTED)
         begun = self.world.server.clock()
         await self.world.sleep(PERIOD)
         found = {client.name: self.meter.shares(client.name, begun) for client in CLIENTS}

@@ -8,7 +8,7 @@ import pytest
 
 from rollout_lws.objects.resources import HTTP_ROUTES, SERVICES
 from rollout_lws.sandbox.meter import NOWHERE
-from tests.scenarios.metered import metered, shared
+from tests.scenarios.metered import ACCEPTED, LAG, metered, shared
 from tests.scenarios.routed import ROUTE, SERVICE, routing
 from tests.scenarios.stories import CANARY
 from tests.scenarios.world import NAME, NAMESPACE, World
@@ -83,9 +83,10 @@ async def add_backend(world: World) -> None:
     """Another Service behind the same rule with a quarter of its weight; nobody answers for it here."""
     spec = {"selector": {"app": "other"}, "ports": [{"port": 80}]}
     world.server.create(SERVICES, {"metadata": {"name": "other", "namespace": NAMESPACE}, "spec": spec})
+    await world.sleep(LAG)
     refs = [{"name": SERVICE, "port": 80, "weight": 30}, {"name": "other", "port": 80, "weight": 10}]
     world.patch(HTTP_ROUTES, ROUTE, {"spec": {"rules": [{"backendRefs": refs}]}})
-    await world.rest()
+    await world.sleep(LAG + ACCEPTED)
 
 
 async def test_a_backend_of_somebody_else_keeps_its_part_of_all_requests() -> None:

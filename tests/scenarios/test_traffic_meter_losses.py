@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rollout_lws.objects.resources import HTTP_ROUTES, PODS
-from tests.scenarios.metered import LAG, STABLE_ONLY, Metered, metered, shared
+from tests.scenarios.metered import ACCEPTED, LAG, STABLE_ONLY, Metered, metered, shared
 from tests.scenarios.routed import ROUTE
 from tests.scenarios.stories import CANARY
 from tests.scenarios.world import NAME, World
@@ -13,8 +13,6 @@ from tests.scenarios.world import NAME, World
 pytestmark = pytest.mark.looptime
 
 QUARTER = {"replicas": 1, "traffic": "25%", "pause": {}}
-#: The most seconds that our write and a Gateway's answer to it take.
-GATEWAY = 0.5
 TWO = {"replicas": 1, "traffic": "20%", "pause": {}}, {"replicas": 2, "traffic": "50%", "pause": {}}
 REFUSAL = "too many routes"
 
@@ -31,7 +29,7 @@ def assert_failed_no_longer_than_the_lag(m: Metered, share: float, since: float)
         assert failure.client != "direct"
         assert failure.lws in (CANARY, "")
         assert failure.share == pytest.approx(share)
-        assert since <= failure.start < failure.end <= since + LAG + GATEWAY
+        assert since <= failure.start < failure.end <= since + LAG + ACCEPTED
 
 
 @pytest.mark.parametrize("paused", [False, True])

@@ -93,6 +93,7 @@ class InPlace:
         self._lines: list[Text] = []
         self._checks: list[Text] = []
         self._release: Release | None = None
+        self._share = ""
         self._live = Live(console=console, get_renderable=self._picture, refresh_per_second=8, transient=False)
 
     def __enter__(self) -> InPlace:
@@ -110,6 +111,10 @@ class InPlace:
         self._live.refresh()
 
     def show(self, release: Release) -> None:
+        share = _share(release)
+        if share and share != self._share:
+            self._share = share
+            self.say("traffic", share)
         self._release = release
         self._live.refresh()
 
@@ -133,13 +138,19 @@ def changes(release: Release) -> list[tuple[str, str]]:
         text = said["state"] + (f" step {said['step']}" if said["step"] else "")
         note = message(release.rollout)
         told.append(("rollout", f"{text}: {note}" if note else text))
-    if said["traffic"]:
-        told.append(("traffic", f"{said['traffic']} of requests to the canary"))
+    if _share(release):
+        told.append(("traffic", _share(release)))
     now = datetime.now(UTC)
     for facts in (release.stable, release.canary):
         if facts is not None:
             told += [(facts.lws.metadata.name, _counts(facts, now))]
     return told
+
+
+def _share(release: Release) -> str:
+    """What routers have accepted; "" while nothing is routed."""
+    share = summary(release.rollout)["traffic"]
+    return f"{share} of requests to the canary" if share else ""
 
 
 def _counts(facts: Facts, now: datetime) -> str:
@@ -155,8 +166,8 @@ def _tree(release: Release) -> Tree:
     root = Tree(
         Text.assemble((release.rollout["metadata"]["name"], "bold"), f"  {said['state']}  step {said['step'] or '-'}")
     )
-    if said["traffic"]:
-        root.add(f"{said['traffic']} of requests to the canary")
+    if _share(release):
+        root.add(_share(release))
     if message(release.rollout):
         root.add(Text(message(release.rollout), style="dim"))
     now = datetime.now(UTC)

@@ -46,7 +46,7 @@ async def test_aborting_a_header_step_sends_tagged_requests_back() -> None:
         m.assert_unharmed()
 
 
-@pytest.mark.parametrize("step", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("step", [1, *(pytest.param(step, marks=pytest.mark.long) for step in (2, 3, 4)), 5])
 async def test_an_abort_at_any_step_loses_no_request_and_cuts_no_stream(step: int) -> None:
     async with metered() as m:
         await m.release(step)
@@ -56,8 +56,10 @@ async def test_an_abort_at_any_step_loses_no_request_and_cuts_no_stream(step: in
         assert m.meter.cuts == []
 
 
-@pytest.mark.parametrize("renewed", [1, 3])
-@pytest.mark.parametrize("groups", [2, 4])
+@pytest.mark.parametrize(
+    ("groups", "renewed"),
+    [(2, 1), pytest.param(2, 3, marks=pytest.mark.long), pytest.param(4, 1, marks=pytest.mark.long), (4, 3)],
+)
 async def test_an_abort_in_mid_promotion_fails_no_request_and_a_full_canary_takes_all_streams_before(
     groups: int, renewed: int
 ) -> None:

@@ -44,7 +44,7 @@ async def test_scaling_in_mid_step_ends_at_the_same_share_and_drains_the_canarys
         assert [cut for cut in m.cuts if cut.lws == CANARY] == []
 
 
-@pytest.mark.parametrize("step", [1, 2])
+@pytest.mark.parametrize("step", [pytest.param(1, marks=pytest.mark.long), 2])
 async def test_a_third_template_takes_the_second_ones_requests_back_before_it_starts(step: int) -> None:
     async with metered(*TWO, replicas=4) as m:
         await m.release(step)

@@ -85,7 +85,7 @@ async def test_a_gateway_that_refuses_a_step_keeps_the_share_of_the_step_before(
         m.assert_unharmed()
 
 
-@pytest.mark.parametrize("groups", [2, 4])
+@pytest.mark.parametrize("groups", [pytest.param(2, marks=pytest.mark.long), 4])
 async def test_a_gateway_that_refuses_a_promotion_renews_no_group_until_it_accepts(groups: int) -> None:
     async with metered({"replicas": groups, "traffic": "20%", "pause": {}}, replicas=4) as m:
         await m.release()

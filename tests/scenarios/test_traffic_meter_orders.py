@@ -22,7 +22,7 @@ TWO: tuple[dict[str, Any], ...] = (
 FULL: dict[str, Any] = {"replicas": 4, "traffic": "50%", "pause": {}}
 
 
-@pytest.mark.parametrize("groups", [2, 4])
+@pytest.mark.parametrize("groups", [pytest.param(2, marks=pytest.mark.long), 4])
 async def test_a_header_step_may_be_the_last(groups: int) -> None:
     async with metered({"replicas": groups, "matches": [HEADER], "pause": {}}, replicas=4) as m:
         await m.release()

@@ -24,6 +24,7 @@ from rollout_lws.objects.resources import CONTROLLER_REVISIONS, LEADER_WORKER_SE
 from rollout_lws.objects.writes import Create, Patch
 from rollout_lws.release.canary import remove
 from rollout_lws.release.record import dismiss, owner_reference
+from rollout_lws.rollout import routing
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import EventReason, Reason
 from rollout_lws.rollout.refusals import invalid_spec
@@ -127,16 +128,23 @@ def waits_for_empty(d: Draft, state: SummaryState) -> bool:
 
 def _replaced(d: Draft) -> bool:
     """An earlier LWS's canary keeps serving until the new LWS does; then it goes, before the new one is adopted."""
-    if d.o.canary is None and d.o.batch_release is None:
+    if d.o.canary is None and d.o.batch_release is None and d.status.traffic is None:
         return False
     serving = any(group.ready(d.now) for group in groups(d.stable))
     if not serving and d.canary_ready and d.replicas:
         name = d.stable.lws.metadata.name
         message = f"LeaderWorkerSet {name} was made anew; the canary goes as soon as a group of it is ready"
         return d.reconciling(Reason.ADOPTING, SummaryState.ADOPTING, message)
+    emptied = routing.withdraw(d)
+    if not emptied.done:
+        return d.reconciling(Reason.ADOPTING, SummaryState.ADOPTING, emptied.message)
     turn = d.take(remove(d.o.canary, d.keys))
+    restored = turn.done and routing.restore(d)
     if turn.done and d.o.batch_release is not None:
         d.write(dismiss(d.o.batch_release, d.keys))
+    if restored and d.o.batch_release is None:
+        d.set(traffic=None, flaps=None)
+        return False
     return d.reconciling(Reason.CLEANING_UP, SummaryState.ADOPTING, "removing the canary of an earlier LeaderWorkerSet")
 
 

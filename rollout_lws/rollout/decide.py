@@ -7,7 +7,7 @@ is leaving, what has to be adopted, what has to be held, and only then what is r
 from __future__ import annotations
 
 from rollout_lws.api import Phase, SummaryState
-from rollout_lws.rollout import actions, adoption, finalising, guard, leaving, report, start, steps
+from rollout_lws.rollout import actions, adoption, finalising, guard, leaving, report, routing, start, steps
 from rollout_lws.rollout.decision import Decision
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.observation import Observation
@@ -79,6 +79,7 @@ def _workload_missing(d: Draft) -> bool:
     ref = d.o.rollout.spec.workload_ref
     if d.status.phase != Phase.PROGRESSING:
         d.set(phase=Phase.INITIAL)
+    routing.carry_all(d)
     kept = ", its canary keeps serving" if d.canary_ready else ""
     return d.stalled(
         Reason.WORKLOAD_NOT_FOUND,

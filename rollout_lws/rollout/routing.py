@@ -125,6 +125,13 @@ def keep(d: Draft) -> Routed:
     return _apply(d, facts, wanted)
 
 
+def carry_all(d: Draft) -> None:
+    """Without a stable LWS the canary has all the requests, provided that it had some of them before."""
+    facts, record = d.o.routing, d.status.traffic
+    if facts is not None and record is not None and record.step and canary_serves(d, facts):
+        _apply(d, facts, Split(100))
+
+
 def _apply(d: Draft, facts: RoutingFacts, wanted: Split) -> Routed:
     record = d.status.traffic or TrafficRecord()
     if not facts.synced:

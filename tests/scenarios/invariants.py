@@ -59,6 +59,8 @@ def share_only_for_who_serves() -> Check:
 
     def check(seen: World) -> None:
         route = seen.get(HTTP_ROUTES, NAME)
+        if seen.get(LEADER_WORKER_SETS, NAME) is None:
+            return
         for rule in route["spec"]["rules"] if route else ():
             weights = {ref["name"]: ref.get("weight", 1) for ref in rule["backendRefs"]}
             assert sum(weights.values()) > 0, weights

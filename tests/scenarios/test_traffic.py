@@ -327,3 +327,17 @@ async def test_a_quarrel_about_a_route_is_told_with_the_moment_of_the_next_answe
         revert(world, HTTP_ROUTES, ROUTE, before[ROUTE][0])
         await world.rest()
     assert world.state == "Stalled"
+
+
+async def test_an_lws_made_anew_in_mid_release_finds_its_route_given_back(world: World) -> None:
+    before = await routed_at_rest(world)
+    await waiting_for_approval(world)
+    world.checks.clear()
+    world.delete(LEADER_WORKER_SETS, NAME)
+    await world.until(lambda: world.get(LEADER_WORKER_SETS, NAME) is None)
+    await world.until(lambda: share(world) == 1)
+    world.create_workload(replicas=5)
+    await world.until_state("Healthy", 1200)
+    await world.rest()
+    assert world.groups() == dict.fromkeys(range(5), "v1")
+    assert_given_back(world, before)

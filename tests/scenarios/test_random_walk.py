@@ -10,7 +10,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import looptime
@@ -130,16 +130,18 @@ async def shell(plan: Plan, done: list[Act], seen: Counter[str]) -> None:
         seen.update(f"told:{notice.reason}" for notice in world.notices)
 
 
-Lane: TypeAlias = tuple[Callable[[Plan, list[Act], Counter[str]], Coroutine[Any, Any, None]], tuple[Kind, ...]]
-CORE: Lane = core, (*DRIVING * 6, *DISTURBING, *BACK * 2)
-SHELL: Lane = shell, (*DRIVING * 6, *DISTURBING, *BACK * 2, *BETWEEN * 2)
+Tell: TypeAlias = Callable[[Plan, list[Act], Counter[str]], Coroutine[Any, Any, None]]
+Lane: TypeAlias = tuple[Tell, tuple[Kind, ...], st.SearchStrategy[Plan]]
+CORE: Lane = core, (*DRIVING * 6, *DISTURBING, *BACK * 2), plans
+ROUTED: Lane = *CORE[:2], plans.map(lambda plan: replace(plan, routed=True))
+SHELL: Lane = shell, (*DRIVING * 6, *DISTURBING, *BACK * 2, *BETWEEN * 2), plans
 
 
 def wander(lane: Lane, walks: int, acts: int, number: int | None = None) -> Counter[str]:
     """So many walks of at most so many ``acts``, drawn from ``number``, or always the same without one. Counts what is
     seen.
     """
-    tell, kinds = lane
+    tell, kinds, begun = lane
     seen: Counter[str] = Counter()
 
     @settings(
@@ -151,7 +153,7 @@ def wander(lane: Lane, walks: int, acts: int, number: int | None = None) -> Coun
         suppress_health_check=list(HealthCheck),
         phases=(Phase.generate, Phase.shrink),
     )
-    @given(plan=plans, acts=st.lists(st.sampled_from(kinds).flatmap(Kind.acts), min_size=4, max_size=acts))
+    @given(plan=begun, acts=st.lists(st.sampled_from(kinds).flatmap(Kind.acts), min_size=4, max_size=acts))
     def anything(plan: Plan, acts: list[Act]) -> None:
         in_virtual_time(tell(plan, acts, seen))
 
@@ -209,6 +211,13 @@ def test_many_walks_of_the_whole_controller_come_to_legal_ends(part: int, number
     seen = ramble(SHELL, 2, number + 1000 * part)
     happened = [kind for kind in kinds_of(SHELL) if seen[f"act:{kind}"]]
     assert len(happened) > 0.7 * len(kinds_of(SHELL)), seen
+    assert {end for end in ("Completed", "Aborted", "Superseded") if not seen[f"told:{end}"]} == set(), seen
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_many_walks_give_the_route_back_that_they_shared_requests_by(number: int) -> None:
+    seen = ramble(ROUTED, 6, number + 2)
     assert {end for end in ("Completed", "Aborted", "Superseded") if not seen[f"told:{end}"]} == set(), seen
 
 

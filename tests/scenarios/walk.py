@@ -25,7 +25,9 @@ from rollout_lws.objects.writes import Write
 from rollout_lws.sandbox.behaviours import nodes
 from rollout_lws.sandbox.behaviours.runner import carry_out
 from rollout_lws.sandbox.store import Event
+from tests.scenarios.invariants import share_only_for_who_serves
 from tests.scenarios.judge import CANARY, HOLD, Judge
+from tests.scenarios.routed import SERVICE, borrowed, create_route, routing
 from tests.scenarios.walk_plans import PLANS, Act, Plan, template
 from tests.scenarios.world import KEYS, NAME, NAMESPACE, ROLLOUTS, World
 
@@ -45,6 +47,8 @@ class Walk:
     refusals: list[Callable[[Write], ApiError]] = field(default_factory=list)
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
     where: tuple[str, str, str] = ("", "", "")
+    #: What a route and its Service were before.
+    lent: dict[str, Any] = field(default_factory=dict)
     #: Seconds at the end in which nothing may be written.
     quiet: float = 24 * 3600
 
@@ -70,6 +74,11 @@ class Walk:
         return self.refusals.pop(0)(write) if self.refusals else None
 
     async def begin(self) -> None:
+        if self.plan.routed:
+            create_route(self.world)
+            self.world.checks.append(share_only_for_who_serves())
+            await self.world.sleep(1)
+            self.lent = borrowed(self.world)
         self.create_lws()
         self.create_rollout()
         self.world.start_controller()
@@ -111,8 +120,17 @@ class Walk:
         limits: dict[str, Any] = {"progressDeadlineSeconds": plan.deadline, "onFailure": plan.on_failure}
         if plan.min_ready:
             limits["minReadySeconds"] = plan.min_ready
-        canary = {} if plan.threshold is None else {"failureThreshold": plan.threshold}
-        self.world.create_rollout(*PLANS[plan.steps], canary=canary, **limits)
+        canary: dict[str, Any] = {} if plan.threshold is None else {"failureThreshold": plan.threshold}
+        if plan.routed:
+            canary["trafficRoutings"] = routing(gracePeriodSeconds=1, drainSeconds=5)
+        self.world.create_rollout(*self.steps_of(plan.steps), canary=canary, **limits)
+
+    def steps_of(self, plan: str) -> list[dict[str, Any]]:
+        """The plan's steps; with traffic each sends some requests to the new version."""
+        steps = PLANS[plan]
+        if not self.plan.routed:
+            return steps
+        return [{**step, "traffic": f"{10 * number}%"} for number, step in enumerate(steps, 1)]
 
     def apply(self, version: str) -> None:
         self.world.patch_lws({"leaderWorkerTemplate": {"workerTemplate": template(version)}})
@@ -146,7 +164,7 @@ class Walk:
         self.world.request("Jump", toStep=step)
 
     def steps(self, plan: str) -> None:
-        self.world.patch_rollout({"strategy": {"canary": {"steps": PLANS[plan]}}})
+        self.world.patch_rollout({"strategy": {"canary": {"steps": self.steps_of(plan)}}})
 
     def paused(self, on: bool) -> None:
         self.world.patch_rollout({"strategy": {"paused": on}})
@@ -370,6 +388,8 @@ class Walk:
         marks = {key for key in world.lws["metadata"].get("annotations", {}) if KEYS.owns(key)}
         assert marks <= {KEYS.original, KEYS.aborted}, told
         assert "finalising" not in world.status and "requestedAction" not in world.status, told
+        if self.plan.routed:
+            assert (borrowed(world), names["services"]) == (self.lent, sorted([NAME, SERVICE])), told
 
 
 #: Reasons of a stalled step or an aborted version after which a person tries again.

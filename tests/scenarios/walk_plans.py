@@ -38,6 +38,7 @@ class Plan:
     on_failure: str = "Pause"
     min_ready: int = 0
     threshold: int | None = None
+    routed: bool = False
     ending: str = "finish"
 
 

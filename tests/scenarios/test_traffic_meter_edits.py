@@ -13,7 +13,8 @@ from tests.scenarios.routed import ROUTE, SERVICE, routing
 from tests.scenarios.stories import CANARY
 from tests.scenarios.world import NAME, NAMESPACE, World
 
-pytestmark = pytest.mark.looptime
+#: What differs from the first measured stories by a single act; the default run has enough with those.
+pytestmark = [pytest.mark.looptime, pytest.mark.long]
 
 TWO: tuple[dict[str, Any], ...] = (
     {"replicas": 1, "traffic": "20%", "pause": {}},
@@ -44,7 +45,7 @@ async def test_scaling_in_mid_step_ends_at_the_same_share_and_drains_the_canarys
         assert [cut for cut in m.cuts if cut.lws == CANARY] == []
 
 
-@pytest.mark.parametrize("step", [pytest.param(1, marks=pytest.mark.long), 2])
+@pytest.mark.parametrize("step", [1, 2])
 async def test_a_third_template_takes_the_second_ones_requests_back_before_it_starts(step: int) -> None:
     async with metered(*TWO, replicas=4) as m:
         await m.release(step)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from rollout_lws.api import Phase, TrafficRouting, scaling
+from rollout_lws.api import Phase, TrafficRouting
 from rollout_lws.objects.resources import LWS_NAME, LWS_WORKER_INDEX
 from rollout_lws.release.batches import wanted_groups
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import Reason
 from rollout_lws.rollout.refusal import Refusal
-from rollout_lws.rollout.shares import settings, share_of_step
+from rollout_lws.rollout.routing import is_ours
+from rollout_lws.rollout.shares import groups_for_all, settings, share_of_step
 from rollout_lws.traffic import http_route, services
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.split import Backend, Backends, Object
@@ -65,8 +66,7 @@ def _service(d: Draft, _: TrafficRouting, facts: RoutingFacts) -> Refusal | None
 
 
 def _canary_service(d: Draft, _: TrafficRouting, facts: RoutingFacts) -> Refusal | None:
-    found = facts.canary_service
-    if found is None or any(each.get("uid") == d.uid for each in found["metadata"].get("ownerReferences") or ()):
+    if facts.canary_service is None or is_ours(d, facts.canary_service):
         return None
     return Refusal(
         Reason.SERVICE_PROBLEM,
@@ -98,8 +98,7 @@ def _route(d: Draft, _: TrafficRouting, facts: RoutingFacts) -> Refusal | None:
 
 def _full(d: Draft, _: TrafficRouting, __: RoutingFacts) -> Refusal | None:
     """All requests at too few groups: the share would never be given, and the step never be left."""
-    steps, threshold = d.strategy.steps, d.strategy.failure_threshold
-    needed = d.replicas - (scaling.scaled(threshold, d.replicas) if threshold else 0)
+    steps, needed = d.strategy.steps, groups_for_all(d)
     for index, step in enumerate(steps, 1):
         groups = wanted_groups(steps, index, d.replicas)
         if step.traffic == "100%" and groups < needed:

@@ -135,7 +135,7 @@ def carry_all(d: Draft) -> None:
 def _apply(d: Draft, facts: RoutingFacts, wanted: Split) -> Routed:
     record = d.status.traffic or TrafficRecord()
     if not facts.synced:
-        return Routed(False, facts.trouble or "HTTPRoutes are being listed")
+        return Routed(False, facts.trouble or "routes and endpoints are being listed")
     if facts.route is None:
         missing = f"HTTPRoute {facts.route_name} does not exist: make it anew"
         return DONE if not wanted.reaches_new else Routed(False, missing)
@@ -148,7 +148,9 @@ def _apply(d: Draft, facts: RoutingFacts, wanted: Split) -> Routed:
         if waits:
             _record(d, message=waits)
             return Routed(False, waits, contested=True)
-    if written != facts.route:
+    given = split.reaches_new or marks.read(facts.route, d.uid, d.keys) is not None
+    # What was never given need not be taken away.
+    if written != facts.route and given:
         if wanted.reaches_new and not split.reaches_new and record.applied not in (None, told(ALL_STABLE)):
             d.set(flaps=(d.status.flaps or 0) + 1)
         _write(d, HTTP_ROUTES, facts.route, written, f"{told(split)} of requests to the new version")
@@ -158,9 +160,9 @@ def _apply(d: Draft, facts: RoutingFacts, wanted: Split) -> Routed:
     if refused:
         _record(d, desired=told(wanted), message=refused)
         return Routed(False, refused)
-    if record.applied != told(split):
-        _record(d, since=d.now)
-    _record(d, desired=told(wanted), applied=told(split), message=why or None)
+    if given and record.applied != told(split):
+        _record(d, since=d.now, applied=told(split))
+    _record(d, desired=told(wanted), message=why or None)
     return DONE if split == wanted or not why else Routed(False, why)
 
 
@@ -173,7 +175,7 @@ def _written_over(d: Draft, live: Object) -> bool:
     """Whether what we wrote into the route, or our note of it, is not as we left it."""
     record = d.status.traffic
     marked = marks.read(live, d.uid, d.keys) is not None
-    routed_before = record is not None and record.applied is not None
+    routed_before = record is not None and record.applied not in (None, told(ALL_STABLE))
     return bool(http_route.drifted(live, d.uid, d.keys)) or (routed_before and not marked)
 
 
@@ -204,17 +206,16 @@ def withdraw(d: Draft) -> Routed:
     record, facts = d.status.traffic, d.o.routing
     if record is None or record.step is None or facts is None or d.o.canary is None:
         return DONE
-    if record.applied is None and record.desired is None:
-        return DONE
     if record.step:
         _record(d, step=0)
     pinned = point(d, facts, d.stable.lws.metadata.name) if d.o.stable is not None else DONE
     routed = _apply(d, facts, ALL_STABLE)
     if not (routed.done and pinned.done):
         return routed if pinned.done else pinned
-    if not canary_serves(d, facts):
+    given_at = (d.status.traffic or record).since
+    if given_at is None or not canary_serves(d, facts):
         return DONE
-    return _drained(d, (d.status.traffic or record).since or d.now, "the new version")
+    return _drained(d, given_at, "the new version")
 
 
 def _drained(d: Draft, since: datetime, where: str) -> Routed:
@@ -266,12 +267,13 @@ def restore(d: Draft) -> bool:
         _write(d, HTTP_ROUTES, facts.route, http_route.own(facts.route, d.uid, d.keys), "the release is over")
     if facts.service is not None:
         _write(d, SERVICES, facts.service, services.unpinned(facts.service, d.uid, d.keys), "the release is over")
-    if facts.canary_service is not None and _is_ours(d, facts.canary_service):
+    if facts.canary_service is not None and is_ours(d, facts.canary_service):
         meta = facts.canary_service["metadata"]
         d.write((Delete(SERVICES, meta["namespace"], meta["name"], meta["uid"], "the release is over"),))
     return len(d.writes) == before
 
 
-def _is_ours(d: Draft, service: Object) -> bool:
+def is_ours(d: Draft, service: Object) -> bool:
+    """Whether this Rollout has made the Service."""
     owners = service["metadata"].get("ownerReferences") or ()
     return any(each.get("uid") == d.uid for each in owners)

@@ -7,12 +7,13 @@ whether a side has ready groups that routers can reach.
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from rollout_lws.api import TrafficRecord, TrafficRouting, scaling
 from rollout_lws.release.batches import makes_no_groups, wanted_groups
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import Task
+from rollout_lws.traffic import http_route
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.split import ALL_STABLE, Split
 from rollout_lws.workload.facts import Facts
@@ -93,15 +94,34 @@ def _serves(d: Draft, side: Facts | None, endpoints: frozenset[str]) -> bool:
     return any(pod.metadata.name in endpoints for pod in (*side.leaders, *side.pods))
 
 
-def _banned(d: Draft) -> datetime | None:
-    """Until when a new side that stopped serving stays without its share, None when it may have it."""
-    flaps = d.status.flaps or 0
-    if not flaps or d.o.canary is None:
-        return None
+def _not_yet(d: Draft) -> str:
+    """Why a new side that has no share stays without it, "" when it may have one.
+
+    Routers hear of its first endpoint and of its share by different ways, so they get their grace in between; one that
+    stopped serving before has to show for longer that it serves. Groups on their way out are still known to routers.
+    """
+    asked, flaps = settings(d), d.status.flaps or 0
+    if asked is None or d.o.canary is None:
+        return ""
+    name, kept = d.o.canary.lws.metadata.name, d.o.canary.lws.spec.replicas
+    going = [group.index for group in groups(d.o.canary) if group.ordinal >= kept]
+    if going:
+        return f"the new version gets its share when group {', '.join(going)} of {name} is gone"
+    seconds = float(asked.grace_period_seconds)
+    if flaps:
+        ban = min(max(d.minimum, SHORTEST_BAN_SECONDS) * 2 ** (flaps - 1), LONGEST_BAN_SECONDS)
+        seconds = max(seconds, ban)
     ready = [group.ready_since for group in groups(d.o.canary) if group.ready_since is not None]
-    seconds = min(max(d.minimum, SHORTEST_BAN_SECONDS) * 2 ** (flaps - 1), LONGEST_BAN_SECONDS)
-    moment = min(ready) + timedelta(seconds=seconds) if ready else None
-    return moment if moment is not None and moment > d.now else None
+    if not ready or d.wake_in(min(ready), seconds):
+        return ""
+    again = " again, as it stopped serving before" if flaps else ""
+    return f"the new version gets its share{again} at {min(ready) + timedelta(seconds=seconds):%H:%M:%S} UTC"
+
+
+def groups_for_all(d: Draft) -> int:
+    """Ready groups of the new version without which it never gets all requests: R, less the tolerated ones."""
+    threshold = d.strategy.failure_threshold
+    return d.replicas - (scaling.scaled(threshold, d.replicas) if threshold else 0)
 
 
 def safe(d: Draft, facts: RoutingFacts, split: Split) -> tuple[Split, str]:
@@ -112,10 +132,10 @@ def safe(d: Draft, facts: RoutingFacts, split: Split) -> tuple[Split, str]:
         if not stable:
             return _standing(split, record), "neither version has a ready endpoint: shares stay as they are"
         return ALL_STABLE, f"Service {facts.canary_service_name} has no ready endpoint: its share waits"
-    banned = _banned(d)
-    if split.reaches_new and banned is not None and stable:
-        d.wake(banned)
-        return ALL_STABLE, f"the new version stopped serving before: its share comes back at {banned:%H:%M:%S} UTC"
+    if split.reaches_new and stable and not _reaches_new(d, facts):
+        waits = _not_yet(d)
+        if waits:
+            return ALL_STABLE, waits
     if (
         split.weight < 100
         and new
@@ -126,11 +146,14 @@ def safe(d: Draft, facts: RoutingFacts, split: Split) -> tuple[Split, str]:
         why = f"Service {facts.service_name} has no ready endpoint: all requests go to the new version"
         return replace(split, weight=100), why
     if split.weight == 100 and stable:
-        threshold = d.strategy.failure_threshold
-        needed = d.replicas - (scaling.scaled(threshold, d.replicas) if threshold else 0)
+        needed = groups_for_all(d)
         if d.canary_ready < needed:
             return _standing(split, record), f"100% needs {needed} ready groups of the new version"
     return split, ""
+
+
+def _reaches_new(d: Draft, facts: RoutingFacts) -> bool:
+    return facts.route is not None and http_route.reaches_new(facts.route, d.uid, d.keys)
 
 
 def _standing(split: Split, record: TrafficRecord) -> Split:

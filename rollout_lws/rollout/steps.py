@@ -90,6 +90,8 @@ def _contested_record(d: Draft) -> bool:
     record = d.o.batch_release
     if record is None or record.metadata.deletion_timestamp is None:
         return False
+    if not routing.withdraw(d).done:
+        return True
     turn = d.take(remove(d.o.canary, d.keys))
     if turn.done:
         d.write(dismiss(record, d.keys))
@@ -152,8 +154,8 @@ def _advance(d: Draft) -> bool:
     while True:
         index = d.sub.current_step_index
         step, judged = steps[index - 1], _judge(d)
-        if d.o.canary is not None and d.o.canary.lws.spec.replicas > judged.wanted:
-            # Groups that go must not be sent requests any more, and be done with those they have.
+        if _groups_go(d, judged.wanted):
+            # They must not be sent requests any more, and be done with those they have.
             emptied = routing.withdraw(d)
             if not emptied.done:
                 return _routing(d, emptied)
@@ -188,6 +190,12 @@ def _advance(d: Draft) -> bool:
             return finalising.run(d)
         d.notice(EventReason.STEP_LEFT, f"step {index} done, step {index + 1} begins")
         _enter(d, index + 1)
+
+
+def _groups_go(d: Draft, wanted: int) -> bool:
+    """Whether groups of the canary are about to go: there are fewer to be, or somebody has deleted it."""
+    canary = d.o.canary.lws if d.o.canary is not None else None
+    return canary is not None and (canary.metadata.terminating or canary.spec.replicas > wanted)
 
 
 def _routing(d: Draft, routed: routing.Routed) -> bool:

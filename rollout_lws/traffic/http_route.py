@@ -120,6 +120,12 @@ def parents(live: Object, by: str, keys: Keys) -> tuple[Parent, ...]:
     return mark.parents if mark else ()
 
 
+def reaches_new(live: Object, by: str, keys: Keys) -> bool:
+    """Whether the route, as this Rollout has written it, sends any request to the new version."""
+    mark = _marks(live, keys).get(by)
+    return mark is not None and bool(mark.weight or mark.added)
+
+
 def accepting_parents(live: Object) -> tuple[Parent, ...]:
     """Those of spec.parentRefs that accept the route, or accepted a generation of it that has just been replaced."""
     attached = _attached(live)

@@ -313,7 +313,7 @@ async def test_who_reverts_a_release_is_answered_once_and_then_named(
 
 
 LEAVE_IT = "let it ignore the rules of the route"
-NAMED = f"argocd-controller keeps writing over HTTPRoute llama: {LEAVE_IT}; it is put back at 00:01:05 UTC"
+NAMED = f"argocd-controller keeps writing over HTTPRoute llama: {LEAVE_IT}; it is put back at 00:01:08 UTC"
 
 
 @tells(

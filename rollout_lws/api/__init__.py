@@ -35,6 +35,7 @@ from rollout_lws.api.rollout_spec import (
 from rollout_lws.api.rollout_status import (
     AbortedRecord,
     BlueGreenStatus,
+    Borrowed,
     CanaryStatus,
     Condition,
     FinalisingRecord,
@@ -77,6 +78,7 @@ __all__ = [
     "BatchState",
     "BlueGreenStatus",
     "BlueGreenStrategy",
+    "Borrowed",
     "CanaryStatus",
     "CanaryStrategy",
     "Capacity",

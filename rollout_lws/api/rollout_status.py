@@ -166,6 +166,21 @@ class HoldFight(Model):
     """Field manager that wrote it."""
 
 
+class Borrowed(Model):
+    """The objects by which a release shares requests, by name; they are given back at its end."""
+
+    service: str
+    """The Service of the stable version."""
+    http_route: str | None = None
+    """The HTTPRoute that is written."""
+    ingress: str | None = None
+    """The Ingress beside which the new version gets its own."""
+    stable_pool: str | None = None
+    """The InferencePool of the stable version."""
+    canary_pool: str | None = None
+    """The InferencePool of the new version."""
+
+
 class TrafficRecord(Model):
     """What routers were asked for, and what they accepted."""
 
@@ -183,10 +198,10 @@ class TrafficRecord(Model):
     """Foreign writes over ours, newest last."""
     emptied: MicroTime | None = None
     """Since when all requests go to the canary while stable groups are renewed."""
-    service: str | None = None
-    """The Service that is pinned for this release."""
-    route: str | None = None
-    """The HTTPRoute that is written in this release."""
+    borrowed: Borrowed | None = None
+    """What this release shares requests by."""
+    unlisted: tuple[str, ...] = ()
+    """Services and pools besides that send requests to groups of the stable version; they were told of in events."""
 
 
 class Summary(Model):

@@ -56,23 +56,25 @@ def _canary(canary: CanaryStrategy) -> Iterator[Problem]:
 def _routings(canary: CanaryStrategy) -> Iterator[Problem]:
     for routing in canary.traffic_routings:
         path, gateway = f"{_CANARY}.trafficRoutings[0]", routing.gateway
-        if routing.ingress is not None:
-            yield Problem(f"{path}.ingress", "Ingresses are not built yet: use gateway.httpRouteName")
         if routing.custom_network_refs:
             yield Problem(
-                f"{path}.customNetworkRefs", "other routing objects are not built yet: use gateway.httpRouteName"
+                f"{path}.customNetworkRefs",
+                "other routing objects are not built yet: use gateway.httpRouteName or ingress",
             )
-        if gateway is not None and gateway.inference_pool is not None:
+        unnamed = gateway is None or not gateway.http_route_name
+        if gateway is not None and gateway.inference_pool is not None and unnamed:
             yield Problem(
-                f"{path}.gateway.inferencePool",
-                "inference pools are not built yet: refer to Services in the route, and remove it",
+                f"{path}.gateway.httpRouteName", "name the HTTPRoute that refers to the inference pools as well"
             )
-        if (
-            routing.ingress is None
-            and not routing.custom_network_refs
-            and (gateway is None or not gateway.http_route_name)
-        ):
-            yield Problem(f"{path}.gateway.httpRouteName", "name the HTTPRoute that shares the requests")
+        elif gateway is not None and gateway.inference_pool is not None and routing.ingress is not None:
+            yield Problem(
+                f"{path}.ingress",
+                "an Ingress cannot refer to inference pools: remove it, or refer to Services in the route",
+            )
+        elif routing.ingress is None and not routing.custom_network_refs and unnamed:
+            yield Problem(
+                f"{path}.gateway.httpRouteName", "name the HTTPRoute that shares the requests, or set ingress"
+            )
 
 
 def _capacity(canary: CanaryStrategy) -> Iterator[Problem]:

@@ -13,9 +13,9 @@ from rollout_lws.api.resources import keys
 from rollout_lws.controller.capabilities import CRD_NAME, Definition, definition
 from rollout_lws.controller.clock import Clock
 from rollout_lws.controller.events import Events
-from rollout_lws.controller.informers import Informers, pods_of, routes_in, slices_of
+from rollout_lws.controller.informers import Informers, pods_of, slices_of
 from rollout_lws.controller.reconciler import Key, Reconciler
-from rollout_lws.controller.stored import StoredObject
+from rollout_lws.controller.stored import StoredObject, stored_object
 from rollout_lws.controller.tasks import end
 from rollout_lws.controller.watches import Watches
 from rollout_lws.controller.world import CachedWorld
@@ -25,7 +25,15 @@ from rollout_lws.kube.informer import Informer
 from rollout_lws.kube.queue import KeyedQueue
 from rollout_lws.metrics import Metrics
 from rollout_lws.objects.endpoints import EndpointSlice
-from rollout_lws.objects.resources import CUSTOM_RESOURCE_DEFINITIONS, HTTP_ROUTES, PODS, Resource
+from rollout_lws.objects.resources import (
+    CUSTOM_RESOURCE_DEFINITIONS,
+    HTTP_ROUTES,
+    INFERENCE_POOLS,
+    INGRESSES,
+    POD_DISRUPTION_BUDGETS,
+    PODS,
+    Resource,
+)
 from rollout_lws.objects.workloads import Pod
 from rollout_lws.rollout.decide import decide
 from rollout_lws.rollout.decision import Wanted
@@ -53,7 +61,10 @@ class Controller:
         self._tasks = asyncio.TaskGroup()
         self._pods = Watches("pods", self._pod_informer, self._start, self._queue.add)
         self._slices = Watches("endpoints", self._slice_informer, self._start, self._queue.add)
-        self._routes = Watches("routes", self._route_informer, self._start, self._queue.add)
+        self._kinds = {
+            resource: Watches(resource.plural, partial(self._kind_informer, resource), self._start, self._queue.add)
+            for resource in (HTTP_ROUTES, INGRESSES, INFERENCE_POOLS, POD_DISRUPTION_BUDGETS)
+        }
         self._definitions: Informer[Definition] = Informer(
             client, CUSTOM_RESOURCE_DEFINITIONS, definition, field_selector=f"metadata.name={CRD_NAME}"
         )
@@ -113,7 +124,8 @@ class Controller:
                 await end(workers)
                 await self._pods.close()
                 await self._slices.close()
-                await self._routes.close()
+                for kind in self._kinds.values():
+                    await kind.close()
                 await self._events.close()
                 await end(watches)
 
@@ -122,13 +134,14 @@ class Controller:
 
     def _world(self, namespace: str) -> CachedWorld:
         return CachedWorld(
-            namespace, self._scope(namespace), self._pods, self._slices, self._routes, self._capabilities()
+            namespace, self._scope(namespace), self._pods, self._slices, self._kinds, self._capabilities()
         )
 
     async def _want(self, key: Key, wanted: Wanted) -> None:
         await self._pods.want(key, wanted.pods)
         await self._slices.want(key, wanted.endpoints)
-        await self._routes.want(key, ("",) if wanted.routes else ())
+        for resource, watches in self._kinds.items():
+            await watches.want(key, ("",) if resource in wanted.kinds else ())
 
     def _scope(self, namespace: str) -> Informers:
         return self._scopes.get(namespace) or self._scopes[""]
@@ -142,8 +155,8 @@ class Controller:
             scope.absorb(resource, answer)
         if resource == PODS:
             self._pods.absorb(answer)
-        if resource == HTTP_ROUTES:
-            self._routes.absorb(answer)
+        if resource in self._kinds:
+            self._kinds[resource].absorb(answer)
 
     def _pod_informer(self, namespace: str, lws: str) -> Informer[Pod]:
         informer = pods_of(self._client, namespace, lws)
@@ -155,8 +168,8 @@ class Controller:
         informer.on_change(self._scope(namespace).routing_changed)
         return informer
 
-    def _route_informer(self, namespace: str, _: str) -> Informer[StoredObject]:
-        informer = routes_in(self._client, namespace)
+    def _kind_informer(self, resource: Resource, namespace: str, _: str) -> Informer[StoredObject]:
+        informer = Informer(self._client, resource, stored_object, namespace=namespace)
         informer.on_change(self._scope(namespace).routing_changed)
         return informer
 

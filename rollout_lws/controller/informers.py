@@ -27,7 +27,6 @@ from rollout_lws.objects.meta import Meta
 from rollout_lws.objects.resources import (
     CONTROLLER_REVISIONS,
     ENDPOINT_SLICES,
-    HTTP_ROUTES,
     LEADER_WORKER_SETS,
     LWS_NAME,
     LWS_WORKER_INDEX,
@@ -86,11 +85,6 @@ def slices_of(client: Client, namespace: str, service: str) -> Informer[Endpoint
         namespace=namespace,
         label_selector=f"{SERVICE_NAME}={service}",
     )
-
-
-def routes_in(client: Client, namespace: str) -> Informer[StoredObject]:
-    """The HTTPRoutes of a namespace, for as long as a release there shares requests by one."""
-    return Informer(client, HTTP_ROUTES, stored_object, namespace=namespace)
 
 
 class Informers:

@@ -13,9 +13,11 @@ from rollout_lws.api import BatchRelease, Rollout, rollouts
 from rollout_lws.api.resources import Keys
 from rollout_lws.controller.stored import StoredObject, StoredRollout
 from rollout_lws.errors import Unreadable
+from rollout_lws.objects.resources import SERVICES, Resource
 from rollout_lws.objects.workloads import ControllerRevision, LeaderWorkerSet, Pod, StatefulSet
+from rollout_lws.release.record import owner_reference
 from rollout_lws.rollout.observation import Capabilities, Observation, RefusedWrite
-from rollout_lws.traffic.facts import RoutingFacts
+from rollout_lws.traffic.facts import RoutingFacts, looked_at_kinds, named, needed_kinds
 from rollout_lws.traffic.services import canary_service_name
 from rollout_lws.traffic.split import Object
 from rollout_lws.workload.canary import canary_name
@@ -39,15 +41,24 @@ class World(Protocol):
     def services(self, workload: str) -> Iterable[StoredObject]: ...
     def history(self, owner_uid: str) -> Iterable[ControllerRevision]: ...
     def every_leader(self) -> Iterable[Pod]: ...
-    def service(self, name: str) -> StoredObject | None: ...
     def every_service(self) -> Iterable[StoredObject]: ...
-    def route(self, name: str) -> StoredObject | None: ...
     def endpoints(self, service: str) -> frozenset[str]:
         """Names of the pods that a Service's EndpointSlices list as ready."""
         ...
 
-    def unknown_routes(self) -> str | None:
-        """Why HTTPRoutes are not known yet: "" while their first list is on its way, None once they are."""
+    def every(self, resource: Resource) -> Iterable[StoredObject]:
+        """All objects of a kind that is watched on demand."""
+        ...
+
+    def every_rollout(self) -> Iterable[StoredRollout]: ...
+    def unserved(self, resource: Resource) -> bool:
+        """Whether the cluster does not serve a kind that is watched on demand."""
+        ...
+
+    def unknown(self, resource: Resource) -> str | None:
+        """Why objects of a kind that is watched on demand are not known yet: "" while their first list is on its way,
+        None once they are, or it is clear that there are none.
+        """
         ...
 
     def unknown_endpoints(self, service: str) -> str | None:
@@ -90,36 +101,46 @@ def observe(
         batch_release=None if batch is None else _read(BatchRelease, batch),
         history=tuple(_by_name(world.history(stored.metadata.uid))),
         refused=refused,
-        routing=_routing(world, rollout, stable, canary),
+        routing=_routing(world, keys, rollout, stable, canary),
     )
 
 
 def _routing(
-    world: World, rollout: Rollout, stable: LeaderWorkerSet | None, canary: LeaderWorkerSet | None
+    world: World, keys: Keys, rollout: Rollout, stable: LeaderWorkerSet | None, canary: LeaderWorkerSet | None
 ) -> RoutingFacts | None:
     """What the spec names, or in a release that has begun what that one has borrowed."""
     style = rollout.spec.strategy.canary
-    asked = style.traffic_routings[0] if style and style.traffic_routings else None
     record = rollout.status.traffic if rollout.status else None
-    name = (record.service if record else None) or (asked.service if asked else None)
-    if name is None:
+    names = (record.borrowed if record else None) or named(
+        style.traffic_routings[0] if style and style.traffic_routings else None
+    )
+    if names is None:
         return None
-    route = (record.route if record else None) or (asked.gateway.http_route_name if asked and asked.gateway else None)
-    twin = canary_service_name(name)
-    unknowns = [world.unknown_routes() if route else None, *(world.unknown_endpoints(each) for each in (name, twin))]
-    unknown = max((each for each in unknowns if each is not None), key=bool, default=None)
+    own = rollouts(keys.group)
+    kinds, needed = looked_at_kinds(names), needed_kinds(names)
+    both = (names.service, canary_service_name(names.service))
+    unknowns = [world.unknown_endpoints(each) for each in both]
+    for resource in kinds:
+        unknown = world.unknown(resource)
+        # What is only looked at must not hold anything up when it cannot be listed.
+        unknowns.append(None if unknown and resource not in needed else unknown)
+    waits = max((each for each in unknowns if each is not None), key=bool, default=None)
     return RoutingFacts(
-        service_name=name,
-        canary_service_name=twin,
-        route_name=route or "",
-        service=_plain(world.service(name)),
-        canary_service=_plain(world.service(twin)),
-        route=_plain(world.route(route)) if route else None,
-        endpoints={each: world.endpoints(each) for each in (name, twin)},
-        services=tuple(_plain_all(world.every_service())),
+        names=names,
+        namespace=rollout.metadata.namespace,
+        by=rollout.metadata.uid,
+        keys=keys,
+        owner=owner_reference(rollout, own.kind, own.api_version),
+        objects={
+            SERVICES: _plain_all(world.every_service()),
+            **{resource: _plain_all(world.every(resource)) for resource in kinds},
+        },
+        endpoints={each: world.endpoints(each) for each in both},
         other_leaders=_other_leaders(world, stable, canary),
-        synced=unknown is None,
-        trouble=unknown or "",
+        living=frozenset(each.metadata.uid for each in world.every_rollout()),
+        absent=frozenset(resource for resource in kinds if world.unserved(resource)),
+        synced=waits is None,
+        trouble=waits or "",
     )
 
 
@@ -132,13 +153,8 @@ def _other_leaders(world: World, *own: LeaderWorkerSet | None) -> dict[str, tupl
     return found
 
 
-def _plain(stored: StoredObject | None) -> Object | None:
-    found: Object | None = None if stored is None else msgspec.json.decode(stored.body)
-    return found
-
-
-def _plain_all(stored: Iterable[StoredObject]) -> Iterable[Object]:
-    return (msgspec.json.decode(each.body) for each in sorted(stored, key=lambda each: each.metadata.name))
+def _plain_all(stored: Iterable[StoredObject]) -> dict[str, Object]:
+    return {each.metadata.name: msgspec.json.decode(each.body) for each in stored}
 
 
 def _read(model: type[_Own], stored: StoredRollout | StoredObject) -> _Own:

@@ -51,11 +51,18 @@ class Watches(Generic[T]):
         return () if watch is None else watch.informer.all(namespace)
 
     def unknown(self, namespace: str, name: str) -> str | None:
-        """None once the first list is in; before, what stops it from being had, "" when nothing does."""
+        """None once the first list is in, or there is no such kind; before, what stops it from being had, "" when
+        nothing does.
+        """
         watch = self._watches.get((namespace, name))
         if watch is None:
             return ""
-        return None if watch.informer.is_synced else watch.informer.trouble
+        return None if watch.informer.is_synced or watch.informer.unserved else watch.informer.trouble
+
+    def unserved(self, namespace: str, name: str) -> bool:
+        """Whether the server has said that it does not serve the kind."""
+        watch = self._watches.get((namespace, name))
+        return watch is not None and watch.informer.unserved
 
     async def want(self, key: Key, names: tuple[str, ...]) -> None:
         """From now on ``key`` wants these places of its namespace watched, and no others."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from rollout_lws.controller.informers import BY_OWNER, BY_STABLE, OF_LWS, Informers, place
 from rollout_lws.controller.stored import StoredObject, StoredRollout
 from rollout_lws.controller.watches import Watches
 from rollout_lws.objects.endpoints import EndpointSlice
+from rollout_lws.objects.resources import Resource
 from rollout_lws.objects.workloads import ControllerRevision, LeaderWorkerSet, Pod, StatefulSet
 from rollout_lws.rollout.observation import Capabilities
 
@@ -21,7 +22,7 @@ class CachedWorld:
     informers: Informers
     watched_pods: Watches[Pod]
     watched_slices: Watches[EndpointSlice]
-    watched_routes: Watches[StoredObject]
+    watched_kinds: Mapping[Resource, Watches[StoredObject]]
     capabilities: Capabilities
 
     def rollout(self, name: str) -> StoredRollout | None:
@@ -60,22 +61,24 @@ class CachedWorld:
     def every_leader(self) -> Iterable[Pod]:
         return self.informers.leaders.all(self.namespace)
 
-    def service(self, name: str) -> StoredObject | None:
-        return self.informers.services.get(self.namespace, name)
-
     def every_service(self) -> Iterable[StoredObject]:
         return self.informers.services.all(self.namespace)
 
-    def route(self, name: str) -> StoredObject | None:
-        routes = self.watched_routes.known(self.namespace, "")
-        return next((each for each in routes if each.metadata.name == name), None)
+    def every(self, resource: Resource) -> Iterable[StoredObject]:
+        return self.watched_kinds[resource].known(self.namespace, "")
+
+    def every_rollout(self) -> Iterable[StoredRollout]:
+        return self.informers.rollouts.all(self.namespace)
 
     def endpoints(self, service: str) -> frozenset[str]:
         slices = self.watched_slices.known(self.namespace, service)
         return frozenset().union(*(each.ready_pods for each in slices))
 
-    def unknown_routes(self) -> str | None:
-        return self.watched_routes.unknown(self.namespace, "")
+    def unserved(self, resource: Resource) -> bool:
+        return self.watched_kinds[resource].unserved(self.namespace, "")
+
+    def unknown(self, resource: Resource) -> str | None:
+        return self.watched_kinds[resource].unknown(self.namespace, "")
 
     def unknown_endpoints(self, service: str) -> str | None:
         return self.watched_slices.unknown(self.namespace, service)

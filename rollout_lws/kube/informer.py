@@ -57,7 +57,8 @@ class Informer(Generic[T]):
 
     Label selectors are ``key`` (exists) or ``key=value``, joined by commas. ``decode`` makes the partial object from
     one object's JSON; ``indexes`` give the values under which ``by_index`` finds it. ``trouble`` says why nothing comes
-    at present and what to do, "" while all is well.
+    at present and what to do, "" while all is well; ``unserved`` is True when that is because there is no such kind,
+    and so no such object.
     """
 
     def __init__(
@@ -76,6 +77,7 @@ class Informer(Generic[T]):
         self.last_traffic = 0.0
         self.restarts = 0
         self.trouble = ""
+        self.unserved = False
         self._client = client
         self._decode = decode
         self._namespace = namespace
@@ -176,7 +178,12 @@ class Informer(Generic[T]):
             self._version = ""
             return
         self.trouble = f"{error}{_advice(self.resource, error)}"
-        if not self.is_synced:
+        if isinstance(error, ApiError) and error.code == 404:
+            # The kind is gone, or was never there: a server that is still starting says 503.
+            self.unserved, self._version = True, ""
+            for change in self._store.replace([], ""):
+                self._tell(change)
+        if not self.is_synced or self.unserved:
             self._announce()
         log.warning("watch failed", extra={"fields": {"resource": str(self.resource), "error": self.trouble}})
 
@@ -199,7 +206,8 @@ class Informer(Generic[T]):
             self._tell(change)
         self._version = version
         self.trouble = ""
-        first = not self.is_synced
+        first = not self.is_synced or self.unserved
+        self.unserved = False
         self._synced.set()
         if first:
             self._announce()

@@ -18,16 +18,19 @@ from rollout_lws.api import (
     StableRecord,
     StepState,
     SummaryState,
+    TrafficRecord,
     rollouts,
 )
 from rollout_lws.objects.resources import CONTROLLER_REVISIONS, LEADER_WORKER_SETS
 from rollout_lws.objects.writes import Create, Patch
 from rollout_lws.release.canary import remove
 from rollout_lws.release.record import dismiss, owner_reference
-from rollout_lws.rollout import routing
+from rollout_lws.rollout import borrowing, routing
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import EventReason, Reason
 from rollout_lws.rollout.refusals import invalid_spec
+from rollout_lws.rollout.shares import told
+from rollout_lws.traffic.split import ALL_STABLE
 from rollout_lws.workload.groups import groups
 from rollout_lws.workload.hold import HOLD, borrowed, hold
 from rollout_lws.workload.revisions import (
@@ -135,11 +138,19 @@ def _replaced(d: Draft) -> bool:
         name = d.stable.lws.metadata.name
         message = f"LeaderWorkerSet {name} was made anew; the canary goes as soon as a group of it is ready"
         return d.reconciling(Reason.ADOPTING, SummaryState.ADOPTING, message)
+    if d.o.routing is not None and not d.o.routing.synced:
+        waits = d.o.routing.trouble or "routes and endpoints are being listed"
+        return d.reconciling(Reason.ADOPTING, SummaryState.ADOPTING, waits)
+    if borrowing.take_back(d):
+        # Its canary has had a share until now, so requests run there.
+        d.set(traffic=TrafficRecord(step=0, applied=told(ALL_STABLE), since=d.now))
+        waits = "giving back what a Rollout that is gone had borrowed"
+        return d.reconciling(Reason.CLEANING_UP, SummaryState.ADOPTING, waits)
     emptied = routing.withdraw(d)
     if not emptied.done:
         return d.reconciling(Reason.ADOPTING, SummaryState.ADOPTING, emptied.message)
     turn = d.take(remove(d.o.canary, d.keys))
-    restored = turn.done and routing.restore(d)
+    restored = turn.done and borrowing.restore(d)
     if turn.done and d.o.batch_release is not None:
         d.write(dismiss(d.o.batch_release, d.keys))
     if restored and d.o.batch_release is None:

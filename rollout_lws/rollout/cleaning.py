@@ -7,7 +7,7 @@ from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.objects.writes import Patch
 from rollout_lws.release.canary import remove
 from rollout_lws.release.record import dismiss
-from rollout_lws.rollout import routing, start
+from rollout_lws.rollout import borrowing, routing, start
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.health import deadline_passed
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason
@@ -31,7 +31,7 @@ def clean_up(d: Draft, ending: Ending) -> bool:
         return d.reconciling(Reason.ROUTING, state, emptied.message)
     turn = d.take(remove(d.o.canary, d.keys))
     record = d.o.batch_release
-    restored = turn.done and routing.restore(d)
+    restored = turn.done and borrowing.restore(d)
     if turn.done and record is not None:
         d.write(dismiss(record, d.keys))
     # The next release makes a record of the same name, so this one must be gone.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from rollout_lws.objects.resources import Resource
 from rollout_lws.objects.writes import Write
 
 
@@ -20,13 +21,13 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What the next observation shall know besides: the pods of these LWSs, the endpoints of these Services, and the
-    HTTPRoutes of the namespace.
+    """What the next observation shall know besides: the pods of these LWSs, the endpoints of these Services, and all
+    objects of these kinds in the namespace.
     """
 
     pods: tuple[str, ...] = ()
     endpoints: tuple[str, ...] = ()
-    routes: bool = False
+    kinds: tuple[Resource, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

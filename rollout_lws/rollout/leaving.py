@@ -12,7 +12,7 @@ from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.objects.writes import Patch
 from rollout_lws.release.canary import remove
 from rollout_lws.release.record import dismiss
-from rollout_lws.rollout import finalising, routing
+from rollout_lws.rollout import borrowing, finalising, routing
 from rollout_lws.rollout.cleaning import keeps_canary
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason, Task
@@ -47,7 +47,7 @@ def leave(d: Draft, ending: Ending) -> bool:
         if turn.done and d.o.batch_release is not None:
             d.write(dismiss(d.o.batch_release, d.keys))
         return _leaving(d, ending, turn.message or "removing the BatchRelease")
-    if d.status.traffic is not None and not routing.restore(d):
+    if d.status.traffic is not None and not borrowing.restore(d):
         return _leaving(d, ending, "giving Services and routes back")
     d.set(traffic=None, flaps=None)
     if d.o.stable is not None:

@@ -22,12 +22,14 @@ _MEMBERS = ("f:rules", "f:selector")
 OURS = "rollout-lws"
 
 
-def answer(d: Draft, live: Object, what: str, advice: str) -> str:
-    """Note that ``what`` was written over; "" when it is to be put back now, else why that waits."""
+def answer(d: Draft, live: Object | None, what: str, advice: str) -> str:
+    """Note that ``what`` was written over, or deleted (``live`` is None then); "" when it is to be put back now, else
+    why that waits.
+    """
     record = d.status.traffic or TrafficRecord()
     since = d.now - timedelta(seconds=PEACE_SECONDS)
     recent = tuple(each for each in record.fights if each.at is not None and each.at > since)
-    manager = _writer(live)
+    manager = _writer(live) if live is not None else "somebody"
     if recent:
         last = max(each.at for each in recent if each.at is not None)
         wait = min(FIRST_WAIT_SECONDS * 2 ** (len(recent) - 1), PEACE_SECONDS)

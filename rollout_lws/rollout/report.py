@@ -19,7 +19,7 @@ from rollout_lws.objects.resources import PODS
 from rollout_lws.objects.writes import Patch, Write
 from rollout_lws.release import record as batch_release
 from rollout_lws.release.batches import wanted_groups
-from rollout_lws.rollout import routing, significance
+from rollout_lws.rollout import borrowing, significance
 from rollout_lws.rollout.decision import Decision, Wanted
 from rollout_lws.rollout.draft import Draft, Verdict
 from rollout_lws.rollout.finalising import record_phase
@@ -51,7 +51,7 @@ def finish(d: Draft) -> Decision:
         labels=tuple(d.labels),
         notices=tuple(d.notices),
         wake_at=d.wake_at,
-        wanted=Wanted(_troubled(d), *routing.watched(d)),
+        wanted=Wanted(_troubled(d), *borrowing.watched(d)),
     )
 
 

@@ -6,20 +6,25 @@ change of what is named stops it: objects that vanish are waited for where they 
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from rollout_lws.api import Phase, TrafficRouting
-from rollout_lws.objects.resources import LWS_NAME, LWS_WORKER_INDEX
+from rollout_lws.objects.resources import INFERENCE_POOLS, LWS_NAME, LWS_PREFIX
 from rollout_lws.release.batches import wanted_groups
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import Reason
 from rollout_lws.rollout.refusal import Refusal
-from rollout_lws.rollout.routing import is_ours
 from rollout_lws.rollout.shares import groups_for_all, settings, share_of_step
-from rollout_lws.traffic import http_route, services
-from rollout_lws.traffic.facts import RoutingFacts
-from rollout_lws.traffic.split import Backend, Backends, Object
+from rollout_lws.rollout.unlisted import labels_of_canary, unlisted
+from rollout_lws.traffic import pools, services
+from rollout_lws.traffic.facts import RoutingFacts, named
+from rollout_lws.traffic.routers import routers
+from rollout_lws.traffic.selectors import Selecting
+from rollout_lws.traffic.split import Object
 from rollout_lws.workload.canary import canary_name
+
+#: Labels that controllers give to pods; no template tells them.
+_NOT_OF_TEMPLATES = (LWS_PREFIX, "statefulset.kubernetes.io/", "apps.kubernetes.io/")
 
 
 def cannot_route(d: Draft) -> Refusal | None:
@@ -29,7 +34,7 @@ def cannot_route(d: Draft) -> Refusal | None:
         return _renamed(d, asked)
     if asked is None or facts is None:
         return None
-    for check in (_service, _canary_service, _route, _full, _unlisted):
+    for check in (_service, _pools, _canary_service, _routers, _full, _unlisted):
         found = check(d, asked, facts)
         if found is not None:
             return found
@@ -38,35 +43,95 @@ def cannot_route(d: Draft) -> Refusal | None:
 
 def _renamed(d: Draft, asked: TrafficRouting | None) -> Refusal | None:
     record = d.status.traffic
-    if record is None or record.service is None:
+    if record is None or record.borrowed is None or named(asked) == record.borrowed:
         return None
-    now = (asked.service, (asked.gateway.http_route_name if asked.gateway else None)) if asked else (None, None)
-    if now == (record.service, record.route):
-        return None
+    said = record.borrowed
+    pairs = (
+        ("Service", said.service),
+        ("HTTPRoute", said.http_route),
+        ("Ingress", said.ingress),
+        ("InferencePool", said.stable_pool),
+        ("InferencePool", said.canary_pool),
+    )
+    there = ", ".join(f"{kind} {name}" for kind, name in pairs if name)
     return Refusal(
         Reason.ROUTE_PROBLEM,
-        f"this release shares the requests of Service {record.service} by HTTPRoute {record.route}: name them in"
-        " trafficRoutings again until it is over, or go back",
+        f"this release shares requests by {there}: name the same in trafficRoutings again until it is over, or go back",
     )
 
 
 def _service(d: Draft, _: TrafficRouting, facts: RoutingFacts) -> Refusal | None:
-    lws = d.stable.lws.metadata
+    lws, name = d.stable.lws.metadata, facts.names.service
     if facts.service is None:
         return Refusal(
             Reason.SERVICE_PROBLEM,
-            f"Service {facts.service_name} does not exist in namespace {lws.namespace}: create it, or name another one"
+            f"Service {name} does not exist in namespace {lws.namespace}: create it, or name another one"
             " in trafficRoutings",
         )
-    labels = {lws.name: [leader.metadata.labels for leader in d.stable.leaders], **facts.other_leaders}
     problem = services.service_problem(
-        facts.service, d.uid, d.keys, workload=lws.name, canary=canary_name(d.stable.lws), leaders=labels
+        facts.service, d.uid, d.keys, workload=lws.name, canary=canary_name(d.stable.lws), leaders=_leaders(d, facts)
     )
+    problem = problem or _selects_nothing_new(d, services.SELECTING, facts.service)
     return Refusal(Reason.SERVICE_PROBLEM, problem) if problem else None
 
 
-def _canary_service(d: Draft, _: TrafficRouting, facts: RoutingFacts) -> Refusal | None:
-    if facts.canary_service is None or is_ours(d, facts.canary_service):
+def _leaders(d: Draft, facts: RoutingFacts) -> dict[str, Sequence[Mapping[str, str]]]:
+    return {d.stable.lws.metadata.name: [leader.metadata.labels for leader in d.stable.leaders], **facts.other_leaders}
+
+
+def _selects_nothing_new(d: Draft, selecting: Selecting, live: Object) -> str:
+    """Why the new version's groups would never be reached: the pending template may have other labels."""
+    own = selecting.selector(selecting.unpinned(live, d.uid, d.keys))
+    labels = labels_of_canary(d)
+    lacking = {
+        key: value for key, value in own.items() if labels.get(key) != value and not key.startswith(_NOT_OF_TEMPLATES)
+    }
+    if not lacking:
+        return ""
+    wanted = ", ".join(f"{key}: {value}" for key, value in sorted(lacking.items()))
+    return (
+        f"{selecting.resource.kind} {live['metadata']['name']} would select no group of the new version, whose leaders"
+        f" have no label {wanted}: add it to the template, or remove it from the selector"
+    )
+
+
+def _pools(d: Draft, _: TrafficRouting, facts: RoutingFacts) -> Refusal | None:
+    stable, new = facts.names.stable_pool, facts.names.canary_pool
+    if not stable or not new or not facts.synced:
+        return None
+    workload, canary = d.stable.lws.metadata.name, canary_name(d.stable.lws)
+    if INFERENCE_POOLS in facts.absent:
+        return Refusal(
+            Reason.POOL_PROBLEM,
+            f"this cluster does not serve {INFERENCE_POOLS}: install the Gateway API inference extension (v1), or refer"
+            " to Services in the route",
+        )
+    if stable == new:
+        return Refusal(
+            Reason.POOL_PROBLEM,
+            f"inferencePool names {stable} for both versions: make a second pool with an endpoint picker of its own",
+        )
+    for name in (stable, new):
+        pool = facts.find(INFERENCE_POOLS, name)
+        if pool is None:
+            return Refusal(
+                Reason.POOL_PROBLEM,
+                f"InferencePool {name} does not exist in namespace {facts.namespace}: create it, or name another one in"
+                " trafficRoutings",
+            )
+        # Whether the new version's pool selects anything shows only in the release.
+        leaders = _leaders(d, facts) if name == stable else {**facts.other_leaders}
+        problem = pools.pool_problem(pool, d.uid, d.keys, workload=workload, canary=canary, leaders=leaders)
+        if name == new:
+            problem = problem or _selects_nothing_new(d, pools.SELECTING, pool)
+        if problem:
+            return Refusal(Reason.POOL_PROBLEM, problem)
+    return None
+
+
+def _canary_service(_: Draft, __: TrafficRouting, facts: RoutingFacts) -> Refusal | None:
+    found = facts.canary_service
+    if found is None or facts.is_ours(found):
         return None
     return Refusal(
         Reason.SERVICE_PROBLEM,
@@ -75,24 +140,12 @@ def _canary_service(d: Draft, _: TrafficRouting, facts: RoutingFacts) -> Refusal
     )
 
 
-def _route(d: Draft, _: TrafficRouting, facts: RoutingFacts) -> Refusal | None:
-    if not facts.route_name or not facts.synced:
+def _routers(d: Draft, asked: TrafficRouting, facts: RoutingFacts) -> Refusal | None:
+    if not facts.synced:
         return None
-    namespace = d.stable.lws.metadata.namespace
-    if facts.route is None:
-        return Refusal(
-            Reason.ROUTE_PROBLEM,
-            f"HTTPRoute {facts.route_name} does not exist in namespace {namespace}: create it, or name another one in"
-            " trafficRoutings",
-        )
-    backends = Backends(Backend(facts.service_name), Backend(facts.canary_service_name))
     splits = [share_of_step(d, index) for index in range(1, len(d.strategy.steps) + 1)]
-    problem = http_route.route_problem(http_route.own(facts.route, d.uid, d.keys), backends, splits)
-    if not problem and not http_route.accepting_parents(facts.route):
-        problem = (
-            f"no Gateway accepts HTTPRoute {facts.route_name} as it is: correct what its status.parents says, or name"
-            " another one in trafficRoutings"
-        )
+    class_type = asked.ingress.class_type if asked.ingress else ""
+    problem = next(filter(None, (each.problem(splits) for each in routers(facts, class_type))), "")
     return Refusal(Reason.ROUTE_PROBLEM, problem) if problem else None
 
 
@@ -111,35 +164,12 @@ def _full(d: Draft, _: TrafficRouting, __: RoutingFacts) -> Refusal | None:
 
 
 def _unlisted(d: Draft, asked: TrafficRouting, facts: RoutingFacts) -> Refusal | None:
-    """Another Service that selects the new version's leaders would send it requests whatever the route says."""
-    if asked.allow_unlisted_services:
+    """What else selects the new version's leaders would send them requests whatever the route says."""
+    what = None if asked.allow_unlisted_services else next(unlisted(facts, [labels_of_canary(d)]), None)
+    if what is None:
         return None
-    labels = _labels_of_canary(d)
-    for service in facts.services:
-        name = service["metadata"]["name"]
-        listed = name in (facts.service_name, facts.canary_service_name)
-        if not listed and not _headless_of_lws(service) and services.selects(service, labels):
-            return Refusal(
-                Reason.SERVICE_PROBLEM,
-                f"Service {name} would select groups of the new version too, whatever share they have: add"
-                f" {LWS_NAME}: {d.stable.lws.metadata.name} to its selector, or set allowUnlistedServices",
-            )
-    return None
-
-
-def _headless_of_lws(service: Object) -> bool:
-    """Whether LWS made it, for the pods of a group to find each other."""
-    owners = service["metadata"].get("ownerReferences") or ()
-    return any(each.get("controller") and each.get("kind") in ("LeaderWorkerSet", "Pod") for each in owners)
-
-
-def _labels_of_canary(d: Draft) -> dict[str, str]:
-    template = d.version.members["leaderWorkerTemplate"]
-    leader: dict[str, Any] = template.get("leaderTemplate") or template.get("workerTemplate") or {}
-    patch = d.strategy.patch_pod_template_metadata
-    return {
-        **((leader.get("metadata") or {}).get("labels") or {}),
-        **(patch.labels if patch else {}),
-        LWS_NAME: canary_name(d.stable.lws),
-        LWS_WORKER_INDEX: "0",
-    }
+    return Refusal(
+        Reason.SERVICE_PROBLEM,
+        f"{what} would select groups of the new version too, whatever share they have: add"
+        f" {LWS_NAME}: {d.stable.lws.metadata.name} to its selector, or set allowUnlistedServices",
+    )

@@ -1,23 +1,20 @@
-"""Traffic in a release: which share the new version gets now, whether routers accept it, and giving everything back.
+"""Traffic in a release: which share the new version gets now, and whether routers accept it.
 
 Level-triggered like the rest: each pass computes the share that shall be routed from the status, corrects it for a side
-that does not serve, and compares the routing object with it. At most one write an object a pass.
+that does not serve, and compares the routing objects with it. At most one write an object a pass.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from rollout_lws.api import Phase, TrafficRecord, rollouts
-from rollout_lws.objects.merge import merge_patch
-from rollout_lws.objects.resources import HTTP_ROUTES, SERVICES, Resource
-from rollout_lws.objects.writes import Create, Delete, Patch
-from rollout_lws.release.record import owner_reference
+from rollout_lws.api import TrafficRecord
 from rollout_lws.rollout import quarrel
+from rollout_lws.rollout.borrowing import point
 from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.routed import DONE, Routed
 from rollout_lws.rollout.shares import (
     canary_serves,
     safe,
@@ -27,80 +24,11 @@ from rollout_lws.rollout.shares import (
     wanted_share,
     weight_of,
 )
-from rollout_lws.traffic import http_route, marks, services
+from rollout_lws.traffic import backends
 from rollout_lws.traffic.facts import RoutingFacts
-from rollout_lws.traffic.split import ALL_STABLE, Backend, Backends, Object, Split
+from rollout_lws.traffic.routers import Router, routers
+from rollout_lws.traffic.split import ALL_STABLE, Split
 from rollout_lws.workload.canary import canary_name
-
-
-@dataclass(frozen=True, slots=True)
-class Routed:
-    """Whether routers have accepted what is wanted; ``message`` says what is waited for, "" when nothing is."""
-
-    done: bool
-    message: str = ""
-    contested: bool = False
-    """Somebody else writes over what we have written, and a person has to stop that."""
-
-
-DONE = Routed(True)
-
-
-def watched(d: Draft) -> tuple[tuple[str, ...], bool]:
-    """Services of which the endpoints are wanted, and whether routes are: while something is, or may be, routed."""
-    facts = d.o.routing
-    stable = d.status.stable
-    waits = d.o.stable is not None and stable is not None and d.version.template_hash != stable.template_hash
-    if facts is None or not (d.status.phase == Phase.PROGRESSING or waits or d.status.traffic is not None):
-        return (), False
-    return (facts.service_name, facts.canary_service_name), bool(facts.route_name)
-
-
-# Writing
-
-
-def prepare(d: Draft) -> Routed:
-    """Pin the stable Service and make the canary's, before any pod exists that the first would select."""
-    facts = d.o.routing
-    if settings(d) is None or facts is None or facts.service is None:
-        return DONE
-    record = d.status.traffic or TrafficRecord()
-    if record.service != facts.service_name or record.route != (facts.route_name or None):
-        d.set(traffic=record.model_copy(update={"service": facts.service_name, "route": facts.route_name or None}))
-    pinned = point(d, facts, d.stable.lws.metadata.name)
-    if facts.canary_service is None:
-        body = services.canary_service(
-            facts.service,
-            d.uid,
-            d.keys,
-            name=facts.canary_service_name,
-            changes=services.selector_changes(canary_name(d.stable.lws), target(d)),
-            owner=_owner(d),
-        )
-        d.write((Create(SERVICES, body, "the new version's groups"),))
-    return pinned
-
-
-def target(d: Draft) -> str:
-    """Which pods of a group receive requests."""
-    asked = settings(d)
-    return asked.target if asked else "AsSelected"
-
-
-def point(d: Draft, facts: RoutingFacts, lws: str) -> Routed:
-    """Have the stable Service select the groups of ``lws``."""
-    if facts.service is None:
-        return DONE
-    what, record = f"Service {facts.service_name}", d.status.traffic
-    if record is not None and record.step and services.drifted(facts.service, d.uid, d.keys):
-        waits = quarrel.answer(d, facts.service, what, _LEAVE_SERVICE)
-        if waits:
-            return Routed(False, waits, contested=True)
-    pinned = services.pin(facts.service, d.uid, d.keys, services.selector_changes(lws, target(d)))
-    if pinned == facts.service:
-        return DONE
-    _write(d, SERVICES, facts.service, pinned, f"only groups of {lws} behind {what}")
-    return Routed(False, f"{what} is pinned to groups of {lws}")
 
 
 def route(d: Draft, index: int) -> Routed:
@@ -133,30 +61,27 @@ def carry_all(d: Draft) -> None:
 
 
 def _apply(d: Draft, facts: RoutingFacts, wanted: Split) -> Routed:
-    record = d.status.traffic or TrafficRecord()
     if not facts.synced:
         return Routed(False, facts.trouble or "routes and endpoints are being listed")
-    if facts.route is None:
-        missing = f"HTTPRoute {facts.route_name} does not exist: make it anew"
-        return DONE if not wanted.reaches_new else Routed(False, missing)
+    every = routers(facts)
+    missing = next((each for each in every if each.missing), None)
     split, why = safe(d, facts, wanted)
-    backends = Backends(Backend(facts.service_name), Backend(facts.canary_service_name))
-    written = http_route.routed(facts.route, d.uid, d.keys, backends, split)
-    if wanted.reaches_new and _written_over(d, facts.route):
-        waits = quarrel.answer(d, facts.route, f"HTTPRoute {facts.route_name}", _LEAVE_ROUTE)
-        record = d.status.traffic or record
+    if missing is not None and split.reaches_new:
+        return Routed(False, f"{missing.what} does not exist: make it anew")
+    if wanted.reaches_new:
+        waits = _quarrelled(d, every)
         if waits:
             _record(d, message=waits)
             return Routed(False, waits, contested=True)
-    given = split.reaches_new or marks.read(facts.route, d.uid, d.keys) is not None
-    # What was never given need not be taken away.
-    if written != facts.route and given:
+    record = d.status.traffic or TrafficRecord()
+    given = split.reaches_new or any(each.given for each in every) or record.applied is not None
+    writing = _write(d, every, split)
+    if writing:
         if wanted.reaches_new and not split.reaches_new and record.applied not in (None, told(ALL_STABLE)):
             d.set(flaps=(d.status.flaps or 0) + 1)
-        _write(d, HTTP_ROUTES, facts.route, written, f"{told(split)} of requests to the new version")
         _record(d, desired=told(wanted), message=why or None)
-        return Routed(False, why or f"HTTPRoute {facts.route_name} is being written")
-    refused = http_route.unaccepted(facts.route, http_route.parents(facts.route, d.uid, d.keys))
+        return Routed(False, why or f"{writing} is being written")
+    refused = next(filter(None, (each.unaccepted for each in every)), "")
     if refused:
         _record(d, desired=told(wanted), message=refused)
         return Routed(False, refused)
@@ -166,33 +91,31 @@ def _apply(d: Draft, facts: RoutingFacts, wanted: Split) -> Routed:
     return DONE if split == wanted or not why else Routed(False, why)
 
 
-#: What to do about somebody who writes over us.
-_LEAVE_ROUTE = "let it ignore the rules of the route"
-_LEAVE_SERVICE = "let it ignore the selector of the Service"
+def _write(d: Draft, every: tuple[Router, ...], split: Split) -> str:
+    """Write what is not as the split wants it; gives the names of that, "" when all is."""
+    writing = []
+    for each in every:
+        writes = each.writes(split, f"{told(split)} of requests to the new version")
+        d.write(writes)
+        writing += [each.what] if writes else []
+    return ", ".join(writing)
 
 
-def _written_over(d: Draft, live: Object) -> bool:
-    """Whether what we wrote into the route, or our note of it, is not as we left it."""
+def _quarrelled(d: Draft, every: tuple[Router, ...]) -> str:
+    """Why what others wrote over is not put back yet, "" when it is to be, or nothing was written over."""
     record = d.status.traffic
-    marked = marks.read(live, d.uid, d.keys) is not None
     routed_before = record is not None and record.applied not in (None, told(ALL_STABLE))
-    return bool(http_route.drifted(live, d.uid, d.keys)) or (routed_before and not marked)
+    for each in every:
+        # Our note may have gone together with what we wrote.
+        if not each.missing and (each.written_over or (routed_before and not each.given)):
+            waits = quarrel.answer(d, each.live, each.what, each.ignore)
+            if waits:
+                return waits
+    return ""
 
 
 def _record(d: Draft, **changes: Any) -> None:
     d.set(traffic=(d.status.traffic or TrafficRecord()).model_copy(update=changes))
-
-
-def _write(d: Draft, resource: Resource, live: Object, after: Object, reason: str) -> None:
-    changes = merge_patch(live, after)
-    if changes:
-        meta = live["metadata"]
-        d.write((Patch(resource, meta["namespace"], meta["name"], changes, reason, meta["resourceVersion"]),))
-
-
-def _owner(d: Draft) -> Mapping[str, Any]:
-    resource = rollouts(d.keys.group)
-    return owner_reference(d.o.rollout, resource.kind, resource.api_version)
 
 
 # The end
@@ -208,7 +131,8 @@ def withdraw(d: Draft) -> Routed:
         return DONE
     if record.step:
         _record(d, step=0)
-    pinned = point(d, facts, d.stable.lws.metadata.name) if d.o.stable is not None else DONE
+    stable = d.stable.lws.metadata.name if d.o.stable is not None else None
+    pinned = point(d, backends.of_stable(facts), stable) if stable else DONE
     routed = _apply(d, facts, ALL_STABLE)
     if not (routed.done and pinned.done):
         return routed if pinned.done else pinned
@@ -238,42 +162,19 @@ def hand_over(d: Draft) -> Routed:
     name = d.stable.lws.metadata.name
     if not takes_over(d):
         _record(d, emptied=None)
-        pinned = point(d, facts, name)
+        pinned = point(d, backends.of_stable(facts), name)
         return pinned if routed.done else routed
     if not routed.done:
         return routed
     canary = canary_name(d.stable.lws)
     own = {leader.metadata.name for leader in d.stable.leaders}
-    listed = facts.endpoints.get(facts.service_name, frozenset())
-    pinned = point(d, facts, canary)
-    if pinned.contested:
+    service = facts.names.service
+    listed = facts.endpoints.get(service, frozenset())
+    pinned = point(d, backends.of_stable(facts), canary)
+    if not pinned.done:
         return pinned
-    if not pinned.done or own & listed or not listed:
-        return Routed(False, f"waiting until Service {facts.service_name} sends requests to groups of {canary} only")
+    if own & listed or not listed:
+        return Routed(False, f"waiting until Service {service} sends requests to groups of {canary} only")
     if record.emptied is None:
         _record(d, emptied=d.now)
     return _drained(d, (d.status.traffic or record).emptied or d.now, f"groups of {name}")
-
-
-def restore(d: Draft) -> bool:
-    """Give Service and route back and remove the canary's Service; True when nothing is left to do."""
-    facts = d.o.routing
-    if facts is None:
-        return True
-    if not facts.synced:
-        return False
-    before = len(d.writes)
-    if facts.route is not None:
-        _write(d, HTTP_ROUTES, facts.route, http_route.own(facts.route, d.uid, d.keys), "the release is over")
-    if facts.service is not None:
-        _write(d, SERVICES, facts.service, services.unpinned(facts.service, d.uid, d.keys), "the release is over")
-    if facts.canary_service is not None and is_ours(d, facts.canary_service):
-        meta = facts.canary_service["metadata"]
-        d.write((Delete(SERVICES, meta["namespace"], meta["name"], meta["uid"], "the release is over"),))
-    return len(d.writes) == before
-
-
-def is_ours(d: Draft, service: Object) -> bool:
-    """Whether this Rollout has made the Service."""
-    owners = service["metadata"].get("ownerReferences") or ()
-    return any(each.get("uid") == d.uid for each in owners)

@@ -10,11 +10,13 @@ from dataclasses import replace
 from datetime import timedelta
 
 from rollout_lws.api import TrafficRecord, TrafficRouting, scaling
+from rollout_lws.objects.resources import INFERENCE_POOLS
 from rollout_lws.release.batches import makes_no_groups, wanted_groups
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import Task
-from rollout_lws.traffic import http_route
+from rollout_lws.traffic import pools
 from rollout_lws.traffic.facts import RoutingFacts
+from rollout_lws.traffic.routers import routers
 from rollout_lws.traffic.split import ALL_STABLE, Split
 from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.groups import groups
@@ -80,11 +82,25 @@ def told(split: Split) -> str:
 
 
 def stable_serves(d: Draft, facts: RoutingFacts) -> bool:
-    return _serves(d, d.o.stable, facts.endpoints.get(facts.service_name, frozenset()))
+    return _serves(d, d.o.stable, _reached(d.o.stable, facts, facts.names.service, facts.names.stable_pool))
 
 
 def canary_serves(d: Draft, facts: RoutingFacts) -> bool:
-    return _serves(d, d.o.canary, facts.endpoints.get(facts.canary_service_name, frozenset()))
+    return _serves(d, d.o.canary, _reached(d.o.canary, facts, facts.canary_service_name, facts.names.canary_pool))
+
+
+def _reached(side: Facts | None, facts: RoutingFacts, service: str, pool: str | None) -> frozenset[str]:
+    """Names of the pods that routers can send requests to: a pool's picker goes by the pods themselves."""
+    if not pool:
+        return facts.endpoints.get(service, frozenset())
+    live = facts.find(INFERENCE_POOLS, pool)
+    if live is None or side is None:
+        return frozenset()
+    return frozenset(
+        leader.metadata.name
+        for leader in side.leaders
+        if leader.ready_since and not leader.metadata.terminating and pools.selects(live, leader.metadata.labels)
+    )
 
 
 def _serves(d: Draft, side: Facts | None, endpoints: frozenset[str]) -> bool:
@@ -131,8 +147,8 @@ def safe(d: Draft, facts: RoutingFacts, split: Split) -> tuple[Split, str]:
     if split.reaches_new and not new:
         if not stable:
             return _standing(split, record), "neither version has a ready endpoint: shares stay as they are"
-        return ALL_STABLE, f"Service {facts.canary_service_name} has no ready endpoint: its share waits"
-    if split.reaches_new and stable and not _reaches_new(d, facts):
+        return ALL_STABLE, f"{_new_side(facts)} has no ready endpoint: its share waits"
+    if split.reaches_new and stable and not any(each.reaches_new for each in routers(facts)):
         waits = _not_yet(d)
         if waits:
             return ALL_STABLE, waits
@@ -143,7 +159,7 @@ def safe(d: Draft, facts: RoutingFacts, split: Split) -> tuple[Split, str]:
         and d.o.stable is not None
         and record.applied not in (None, told(ALL_STABLE))
     ):
-        why = f"Service {facts.service_name} has no ready endpoint: all requests go to the new version"
+        why = f"{_stable_side(facts)} has no ready endpoint: all requests go to the new version"
         return replace(split, weight=100), why
     if split.weight == 100 and stable:
         needed = groups_for_all(d)
@@ -152,8 +168,14 @@ def safe(d: Draft, facts: RoutingFacts, split: Split) -> tuple[Split, str]:
     return split, ""
 
 
-def _reaches_new(d: Draft, facts: RoutingFacts) -> bool:
-    return facts.route is not None and http_route.reaches_new(facts.route, d.uid, d.keys)
+def _stable_side(facts: RoutingFacts) -> str:
+    pool = facts.names.stable_pool
+    return f"InferencePool {pool}" if pool else f"Service {facts.names.service}"
+
+
+def _new_side(facts: RoutingFacts) -> str:
+    pool = facts.names.canary_pool
+    return f"InferencePool {pool}" if pool else f"Service {facts.canary_service_name}"
 
 
 def _standing(split: Split, record: TrafficRecord) -> Split:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rollout_lws.api import AbortedRecord, CanaryStatus, Phase, StableRecord, StepRecord, StepState, SummaryState
 from rollout_lws.objects.resources import CONTROLLER_REVISIONS
 from rollout_lws.objects.writes import Delete
+from rollout_lws.rollout import borrowing
 from rollout_lws.rollout.adoption import store_version, waits_for_empty
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.plan import plan_hash
@@ -25,6 +26,10 @@ def settle(d: Draft) -> bool:
     stable = d.status.stable
     if stable is None:
         raise LookupError("an LWS at rest has been adopted")
+    if borrowing.take_back(d):
+        return d.reconciling(
+            Reason.CLEANING_UP, SummaryState.HEALTHY, "giving back what a Rollout that is gone had borrowed"
+        )
     refusal = invalid_spec(d)
     if refusal and not pending(d):
         return d.stalled(refusal.reason, refusal.message)
@@ -57,7 +62,7 @@ def settle(d: Draft) -> bool:
     if refusal:
         return refuse(d, refusal)
     if d.o.routing is not None and not d.o.routing.synced:
-        waited = d.o.routing.trouble or "the first list of HTTPRoutes is on its way"
+        waited = d.o.routing.trouble or "routes and endpoints are being listed"
         return d.reconciling(Reason.PREPARING, SummaryState.ROUTING, waited)
     _start(d)
     return False

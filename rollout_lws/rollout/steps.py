@@ -13,13 +13,15 @@ from rollout_lws.release.batches import Batch, batch, is_last_full, wanted_group
 from rollout_lws.release.canary import remove, scale
 from rollout_lws.release.record import dismiss, owner_reference
 from rollout_lws.release.turn import Turn
-from rollout_lws.rollout import actions, finalising, routing
+from rollout_lws.rollout import actions, borrowing, finalising, routing
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.health import churning, deadline_passed, in_churn_window, waits_for_capacity
 from rollout_lws.rollout.plan import next_index, plan_hash, resumed_index
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason, Task
 from rollout_lws.rollout.refusals import cannot_release
+from rollout_lws.rollout.routed import Routed
 from rollout_lws.rollout.shares import carries
+from rollout_lws.rollout.unlisted import tell_unlisted
 from rollout_lws.workload.revisions import observed, target_revision
 
 #: Leaders on file at most, of all groups together; what is beyond is not watched for being rebuilt.
@@ -150,7 +152,8 @@ def _judge(d: Draft) -> Batch:
 def _advance(d: Draft) -> bool:
     steps = d.strategy.steps
     _remember_leaders(d)
-    pinned = routing.prepare(d)
+    pinned = borrowing.prepare(d)
+    tell_unlisted(d)
     while True:
         index = d.sub.current_step_index
         step, judged = steps[index - 1], _judge(d)
@@ -198,7 +201,7 @@ def _groups_go(d: Draft, wanted: int) -> bool:
     return canary is not None and (canary.metadata.terminating or canary.spec.replicas > wanted)
 
 
-def _routing(d: Draft, routed: routing.Routed) -> bool:
+def _routing(d: Draft, routed: Routed) -> bool:
     """The last word while routers have not accepted what is asked of them."""
     if d.sub.current_step_state != StepState.STEP_READY or d.status.step is None or d.status.step.paused_at is None:
         d.set_sub(current_step_state=StepState.STEP_TRAFFIC_ROUTING)

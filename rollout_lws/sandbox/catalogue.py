@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rollout_lws.objects import resources as known
-from rollout_lws.objects.resources import INGRESSES, Resource
+from rollout_lws.objects.resources import INGRESSES, POD_DISRUPTION_BUDGETS, Resource
 
 if TYPE_CHECKING:
     from rollout_lws.sandbox.schema import Schema
@@ -20,7 +20,6 @@ ENDPOINTS = Resource("", "v1", "Endpoints", "endpoints")
 DEPLOYMENTS = Resource("apps", "v1", "Deployment", "deployments")
 REPLICA_SETS = Resource("apps", "v1", "ReplicaSet", "replicasets")
 HORIZONTAL_POD_AUTOSCALERS = Resource("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers")
-POD_DISRUPTION_BUDGETS = Resource("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets")
 #: Kept for the manifests that bring them; nothing here is forbidden to anybody.
 RBAC = tuple(
     Resource("rbac.authorization.k8s.io", "v1", kind, f"{kind.lower()}s", namespaced=not kind.startswith("Cluster"))

@@ -4,28 +4,91 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
+from rollout_lws.api import Borrowed, TrafficRouting
+from rollout_lws.api.resources import Keys
+from rollout_lws.objects.resources import (
+    HTTP_ROUTES,
+    INFERENCE_POOLS,
+    INGRESSES,
+    POD_DISRUPTION_BUDGETS,
+    SERVICES,
+    Resource,
+)
+from rollout_lws.traffic.services import canary_service_name
 from rollout_lws.traffic.split import Object
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RoutingFacts:
-    """What the names in ``trafficRoutings`` stand for; an object that does not exist is None.
+    """What the names in ``trafficRoutings`` stand for, and what else sends requests to pods of the namespace.
 
-    ``endpoints`` are the names of the pods that the EndpointSlices of a Service list as ready, by Service.
-    ``services`` are all Services of the namespace, those two among them; ``other_leaders`` the labels of the leaders of
-    all other LWSs, by LWS. ``synced`` is False while the routing objects
-    of the namespace are not known yet; ``trouble`` then says what stops them from being listed, "" when nothing does.
+    ``by`` is the UID of the Rollout whose view this is, ``owner`` the owner reference to it that its own objects carry.
+    ``objects`` are by kind and name: all Services, InferencePools, Ingresses and PodDisruptionBudgets of the namespace
+    as far as they are known, and the HTTPRoute that is named. ``endpoints`` are the names of the pods that the
+    EndpointSlices of a Service list as ready, by Service. ``other_leaders`` are the labels of the leaders of all other
+    LWSs, by LWS; ``living`` the UIDs of all Rollouts of the namespace. ``absent`` are kinds that the cluster does not
+    serve. ``synced`` is False while not all that is needed is known yet; ``trouble`` then says what stops it from being
+    listed, "" when nothing does.
     """
 
-    service_name: str
-    canary_service_name: str
-    route_name: str = ""
-    service: Object | None = None
-    canary_service: Object | None = None
-    route: Object | None = None
+    names: Borrowed
+    namespace: str
+    by: str
+    keys: Keys
+    owner: Mapping[str, Any] = field(default_factory=dict)
+    objects: Mapping[Resource, Mapping[str, Object]] = field(default_factory=dict)
     endpoints: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    services: tuple[Object, ...] = ()
     other_leaders: Mapping[str, tuple[Mapping[str, str], ...]] = field(default_factory=dict)
+    living: frozenset[str] = frozenset()
+    absent: frozenset[Resource] = frozenset()
     synced: bool = True
     trouble: str = ""
+
+    def find(self, resource: Resource, name: str | None) -> Object | None:
+        """The object of this name, None when there is none."""
+        return self.objects.get(resource, {}).get(name) if name else None
+
+    @property
+    def canary_service_name(self) -> str:
+        return canary_service_name(self.names.service)
+
+    @property
+    def service(self) -> Object | None:
+        return self.find(SERVICES, self.names.service)
+
+    @property
+    def canary_service(self) -> Object | None:
+        return self.find(SERVICES, self.canary_service_name)
+
+    def is_ours(self, live: Object) -> bool:
+        """Whether this Rollout has made the object."""
+        owners = live["metadata"].get("ownerReferences") or ()
+        return any(each.get("uid") == self.by for each in owners)
+
+
+def named(asked: TrafficRouting | None) -> Borrowed | None:
+    """What a Rollout's own words name; None when they leave traffic alone."""
+    if asked is None:
+        return None
+    gateway = asked.gateway
+    pools = gateway.inference_pool if gateway else None
+    return Borrowed(
+        service=asked.service,
+        http_route=gateway.http_route_name if gateway else None,
+        ingress=asked.ingress.name if asked.ingress else None,
+        stable_pool=pools.stable if pools else None,
+        canary_pool=pools.canary if pools else None,
+    )
+
+
+def needed_kinds(names: Borrowed) -> tuple[Resource, ...]:
+    """Kinds without which nothing can be decided, Services apart."""
+    pairs = ((HTTP_ROUTES, names.http_route), (INGRESSES, names.ingress), (INFERENCE_POOLS, names.stable_pool))
+    return tuple(resource for resource, name in pairs if name)
+
+
+def looked_at_kinds(names: Borrowed) -> tuple[Resource, ...]:
+    """Those, and kinds in which something may be that a release has to know of."""
+    return tuple(dict.fromkeys((*needed_kinds(names), INFERENCE_POOLS, POD_DISRUPTION_BUDGETS)))

@@ -1,24 +1,30 @@
 """Ingresses of ingress-nginx: a second Ingress beside the user's takes the new version's requests.
 
 The user's Ingress is never changed: ingress-nginx merges the second one into it by annotations, and forgets it when it
-is deleted. The project is retired, so nothing is offered here that the Gateway API does better.
+is deleted. The second one carries a digest of what was written, so that an edit by others is told from one of the
+user's Ingress, which it follows. The project is retired, so nothing is offered here that the Gateway API does better.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
+
+import msgspec
 
 from rollout_lws.api.resources import Keys
 from rollout_lws.objects.resources import INGRESSES
+from rollout_lws.traffic import marks
 from rollout_lws.traffic.split import Object, Split
 from rollout_lws.workload.copies import copied_marks, copy_name
+from rollout_lws.workload.template import short_hash
 
 #: Longest name of an Ingress.
 NAME_BUDGET = 253
 _NGINX = "nginx"
 _PREFIX = "nginx.ingress.kubernetes.io/"
+_CANARY = f"{_PREFIX}canary"
 _CLASS = "kubernetes.io/ingress.class"
 #: A match on a header of this name is one on the cookie that its value names, as in OpenKruise Rollouts.
 _COOKIE = "canary-by-cookie"
@@ -71,6 +77,73 @@ def canary_ingress(
             "ownerReferences": [dict(owner)],
         },
         "spec": made,
+    }
+
+
+def noted(made: Object, by: str, keys: Keys) -> Object:
+    """The manifest with our note of what it says about requests."""
+    return marks.put(made, by, keys, {"written": _digest(made)})
+
+
+def updated(live: Object, made: Object) -> Object:
+    """The live second Ingress as ``made`` wants it; whatever else stands in its metadata stays."""
+    metadata, wanted = live["metadata"], made["metadata"]
+    kept = {key: value for key, value in _annotations(live).items() if not key.startswith(_CANARY)}
+    return {
+        **live,
+        "metadata": {**metadata, "annotations": kept | _annotations(made), "labels": _labels(live) | wanted["labels"]},
+        "spec": {**live["spec"], **made["spec"]},
+    }
+
+
+def drifted(live: Object, by: str, keys: Keys) -> bool:
+    """Whether somebody has changed what the second Ingress says about requests."""
+    mark = marks.read(live, by, keys)
+    return mark is None or mark.get("written") != _digest(live)
+
+
+def reaches_new(live: Object) -> bool:
+    """Whether the second Ingress takes any request."""
+    said = _annotations(live)
+    return said.get(f"{_CANARY}-weight", "0") != "0" or any(
+        f"{_CANARY}-by-{how}" in said for how in ("header", "cookie")
+    )
+
+
+def _digest(ingress: Object) -> str:
+    """Of paths and shares alone: classes and labels may be defaulted or added by others without harm."""
+    said = {key: value for key, value in _annotations(ingress).items() if key.startswith(_CANARY)}
+    return short_hash(msgspec.json.encode((said, ingress["spec"].get("rules")), order="sorted").decode(), 12)
+
+
+def _annotations(ingress: Object) -> dict[str, str]:
+    return ingress["metadata"].get("annotations") or {}
+
+
+def _labels(ingress: Object) -> dict[str, str]:
+    return ingress["metadata"].get("labels") or {}
+
+
+def rival_problem(main: Object, service: str, others: Iterable[Object]) -> str:
+    """Why another Ingress of the namespace stands in the way: ingress-nginx heeds one canary a path; "" when none
+    does.
+    """
+    ours = _places(main, service)
+    for other in others:
+        if _annotations(other).get(_CANARY) == "true" and ours & _places(other):
+            return (
+                f"Ingress {other['metadata']['name']} is a canary for a path of Ingress {main['metadata']['name']}"
+                " already, and ingress-nginx heeds only one: delete it for the time of releases"
+            )
+    return ""
+
+
+def _places(ingress: Object, service: str = "") -> set[tuple[str, str]]:
+    rules = (ingress.get("spec") or {}).get("rules") or ()
+    return {
+        (rule.get("host") or "", path.get("path") or "/")
+        for rule in rules
+        for path in (_paths(rule, service) if service else (rule.get("http") or {}).get("paths") or ())
     }
 
 

@@ -9,34 +9,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from rollout_lws.api.resources import Keys
+from rollout_lws.objects.resources import INFERENCE_POOLS
 from rollout_lws.traffic import acceptance, marks, selectors
 from rollout_lws.traffic.acceptance import Parent
-from rollout_lws.traffic.selectors import Changes, Pin, matched
+from rollout_lws.traffic.selectors import Changes, Pin, Selecting
 from rollout_lws.traffic.split import Object
 
-_SELECTOR = ("spec", "selector", "matchLabels")
 #: What every gateway reports; ResolvedRefs is about the endpoint picker and need not be there.
 _CONDITIONS = ("Accepted",)
 
 
+SELECTING = Selecting(INFERENCE_POOLS, ("spec", "selector", "matchLabels"))
+unpinned, drifted, selects = SELECTING.unpinned, SELECTING.drifted, SELECTING.selects
+
+
 def pin(live: Object, by: str, keys: Keys, changes: Changes) -> Object:
-    """The pool with these keys of its selector set (None: removed), the user's own remembered under our mark."""
-    return selectors.pin(live, _SELECTOR, by, keys, changes, accepting_parents(live))
-
-
-def unpinned(live: Object, by: str, keys: Keys) -> Object:
-    """The user's own pool: our keys as they were, unless somebody has changed them since; without our mark."""
-    return selectors.unpinned(live, _SELECTOR, by, keys)
-
-
-def drifted(live: Object, by: str, keys: Keys) -> tuple[str, ...]:
-    """Selector keys that somebody changed over ours."""
-    return selectors.drifted(live, _SELECTOR, by, keys)
-
-
-def selects(pool: Object, labels: Mapping[str, str]) -> bool:
-    """Whether the pool selects a pod with these labels."""
-    return matched(selectors.selector(pool, _SELECTOR), labels)
+    """The pool with these keys of its selector set (None: removed), the user's own and the parents that accept it
+    remembered under our mark.
+    """
+    return SELECTING.pin(live, by, keys, changes, accepting_parents(live))
 
 
 def parents(live: Object, by: str, keys: Keys) -> tuple[Parent, ...]:
@@ -77,7 +68,7 @@ def pool_problem(
     it can. ``canary`` is the name of its canary; ``leaders`` are label sets of leader pods by their LeaderWorkerSet.
     """
     return selectors.selector_problem(
-        selectors.selector(unpinned(pool, by, keys), _SELECTOR),
+        SELECTING.selector(unpinned(pool, by, keys)),
         what=f"InferencePool {pool['metadata']['name']}",
         workload=workload,
         canary=canary,

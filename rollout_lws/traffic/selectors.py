@@ -7,11 +7,12 @@ are compared and restored one by one, so whatever else people do to the selector
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from rollout_lws.api.resources import Keys
 from rollout_lws.objects.meta import Struct
-from rollout_lws.objects.resources import LWS_NAME, LWS_WORKER_INDEX
+from rollout_lws.objects.resources import LWS_NAME, LWS_WORKER_INDEX, Resource
 from rollout_lws.traffic import marks
 from rollout_lws.traffic.acceptance import Parent
 from rollout_lws.traffic.split import Object
@@ -57,36 +58,52 @@ def matched(selected: Mapping[str, str], labels: Mapping[str, str]) -> bool:
     return bool(selected) and all(labels.get(key) == value for key, value in selected.items())
 
 
-def pin(live: Object, path: Path, by: str, keys: Keys, changes: Changes, parents: tuple[Parent, ...] = ()) -> Object:
-    """The object with these changes to the user's own selector. Repeated, also with other changes, it forgets none of
-    the user's values; ``parents`` are kept from the first time.
-    """
-    mark = marks.read_as(Pin, live, by, keys)
-    own = unpinned(live, path, by, keys)
-    users = selector(own, path)
-    new = Pin(
-        original={key: users.get(key) for key in changes},
-        written=dict(changes),
-        parents=mark.parents if mark else parents,
-    )
-    return marks.put(_changed(own, path, changes), by, keys, new)
+@dataclass(frozen=True, slots=True)
+class Selecting:
+    """A kind of objects that select pods; ``path`` leads to the selector."""
 
+    resource: Resource
+    path: Path
 
-def unpinned(live: Object, path: Path, by: str, keys: Keys) -> Object:
-    """The object without what this Rollout wrote: each key goes back where it still is as written."""
-    mark = marks.read_as(Pin, live, by, keys)
-    if mark is None:
-        return marks.without(live, by, keys)
-    foreign = drifted(live, path, by, keys)
-    back = {key: mark.original.get(key) for key in mark.written if key not in foreign}
-    return marks.without(_changed(live, path, back), by, keys)
+    def selector(self, live: Object) -> Mapping[str, str]:
+        """The selector as it stands; {} without one."""
+        return selector(live, self.path)
 
+    def selects(self, live: Object, labels: Mapping[str, str]) -> bool:
+        """Whether it selects a pod with these labels."""
+        return matched(self.selector(live), labels)
 
-def drifted(live: Object, path: Path, by: str, keys: Keys) -> tuple[str, ...]:
-    """Keys that somebody changed after this Rollout had written them, sorted."""
-    mark = marks.read_as(Pin, live, by, keys)
-    now = selector(live, path)
-    return tuple(sorted(key for key, written in mark.written.items() if now.get(key) != written)) if mark else ()
+    def pin(self, live: Object, by: str, keys: Keys, changes: Changes, parents: tuple[Parent, ...] = ()) -> Object:
+        """The object with these changes to the user's own selector (None: the key is removed), which is remembered
+        under our mark. Repeated, also with other changes, it forgets none of the user's values; ``parents`` are kept
+        from the first time.
+        """
+        mark = marks.read_as(Pin, live, by, keys)
+        own = self.unpinned(live, by, keys)
+        users = self.selector(own)
+        new = Pin(
+            original={key: users.get(key) for key in changes},
+            written=dict(changes),
+            parents=mark.parents if mark else parents,
+        )
+        return marks.put(_changed(own, self.path, changes), by, keys, new)
+
+    def unpinned(self, live: Object, by: str, keys: Keys) -> Object:
+        """The user's own object: each key that this Rollout wrote goes back where it still is as written; without our
+        mark.
+        """
+        mark = marks.read_as(Pin, live, by, keys)
+        if mark is None:
+            return marks.without(live, by, keys)
+        foreign = self.drifted(live, by, keys)
+        back = {key: mark.original.get(key) for key in mark.written if key not in foreign}
+        return marks.without(_changed(live, self.path, back), by, keys)
+
+    def drifted(self, live: Object, by: str, keys: Keys) -> tuple[str, ...]:
+        """Keys that somebody changed after this Rollout had written them, sorted."""
+        mark = marks.read_as(Pin, live, by, keys)
+        now = self.selector(live)
+        return tuple(sorted(key for key, written in mark.written.items() if now.get(key) != written)) if mark else ()
 
 
 def selector_problem(

@@ -13,14 +13,13 @@ from typing import Any
 from rollout_lws.api.resources import Keys
 from rollout_lws.objects.resources import SERVICES
 from rollout_lws.traffic import marks, selectors
-from rollout_lws.traffic.selectors import Changes, matched
+from rollout_lws.traffic.selectors import Changes, Selecting
 from rollout_lws.traffic.selectors import selector_changes as selector_changes
 from rollout_lws.traffic.split import Object
 from rollout_lws.workload.copies import copied_marks, copy_name
 
 #: Longest name of a Service.
 NAME_BUDGET = 63
-_SELECTOR = ("spec", "selector")
 
 #: Members of spec that are an address, or make sense only with one that is reached from outside the cluster.
 _NOT_COPIED = frozenset(
@@ -42,24 +41,8 @@ _NOT_COPIED = frozenset(
 _ANNOTATIONS_NOT_COPIED = re.compile(r"^(external-dns\.alpha\.kubernetes\.io/|cloud\.google\.com/neg-status$)")
 
 
-def pin(live: Object, by: str, keys: Keys, changes: Changes) -> Object:
-    """The Service with these selector keys set (None: removed), the user's own remembered under our mark."""
-    return selectors.pin(live, _SELECTOR, by, keys, changes)
-
-
-def unpinned(live: Object, by: str, keys: Keys) -> Object:
-    """The user's own Service: our keys as they were, unless somebody has changed them since; without our mark."""
-    return selectors.unpinned(live, _SELECTOR, by, keys)
-
-
-def drifted(live: Object, by: str, keys: Keys) -> tuple[str, ...]:
-    """Selector keys that somebody changed over ours."""
-    return selectors.drifted(live, _SELECTOR, by, keys)
-
-
-def selects(service: Object, labels: Mapping[str, str]) -> bool:
-    """Whether the Service selects a pod with these labels."""
-    return matched(selectors.selector(service, _SELECTOR), labels)
+SELECTING = Selecting(SERVICES, ("spec", "selector"))
+pin, unpinned, drifted, selects = SELECTING.pin, SELECTING.unpinned, SELECTING.drifted, SELECTING.selects
 
 
 def canary_service_name(service: str) -> str:
@@ -85,7 +68,7 @@ def canary_service(
         {member: value for member, value in port.items() if member != "nodePort"} for port in spec.get("ports") or ()
     ]
     annotations = copied_marks(metadata.get("annotations") or {}, keys)
-    selected = {**selectors.selector(users, _SELECTOR), **changes}
+    selected = {**SELECTING.selector(users), **changes}
     copy["selector"] = {key: value for key, value in selected.items() if value is not None}
     return {
         "apiVersion": SERVICES.api_version,
@@ -125,7 +108,7 @@ def service_problem(
     if (service.get("spec") or {}).get("type") == "ExternalName":
         return f"{what} is of type ExternalName and selects no pods; name one of type ClusterIP in trafficRoutings"
     return selectors.selector_problem(
-        selectors.selector(unpinned(service, by, keys), _SELECTOR),
+        SELECTING.selector(unpinned(service, by, keys)),
         what=what,
         workload=workload,
         canary=canary,

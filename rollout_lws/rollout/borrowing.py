@@ -1,0 +1,147 @@
+"""Services, pools and routes of the user's, borrowed for a release: pinned before it, given back after it.
+
+What a Rollout that is gone has left behind is given back as well, by the notes that it left on the very objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from rollout_lws.api import Phase, TrafficRecord
+from rollout_lws.objects.resources import SERVICES, Resource
+from rollout_lws.objects.writes import Create, Delete
+from rollout_lws.rollout import quarrel
+from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.reasons import EventReason
+from rollout_lws.rollout.routed import DONE, Routed
+from rollout_lws.rollout.shares import settings
+from rollout_lws.traffic import backends, marks, services
+from rollout_lws.traffic.backends import Selector
+from rollout_lws.traffic.facts import RoutingFacts, looked_at_kinds
+from rollout_lws.traffic.routers import Router, routers
+from rollout_lws.workload.canary import canary_name
+
+_OVER = "the release is over"
+
+
+def watched(d: Draft) -> tuple[tuple[str, ...], tuple[Resource, ...]]:
+    """Services of which the endpoints are wanted, and kinds of which all objects of the namespace are: while something
+    is, or may be, routed.
+    """
+    facts = d.o.routing
+    if facts is None:
+        return (), ()
+    stable = d.status.stable
+    waits = d.o.stable is not None and stable is not None and d.version.template_hash != stable.template_hash
+    routes = d.status.phase == Phase.PROGRESSING or d.status.traffic is not None
+    if not (waits or routes or d.o.canary is not None or any(True for _ in _left_behind(facts))):
+        return (), ()
+    return (facts.names.service, facts.canary_service_name), looked_at_kinds(facts.names)
+
+
+def prepare(d: Draft) -> Routed:
+    """Pin what selects groups and make the canary's Service, before any pod exists that the first would select."""
+    facts = d.o.routing
+    if settings(d) is None or facts is None or facts.service is None:
+        return DONE
+    record = d.status.traffic or TrafficRecord()
+    if record.borrowed != facts.names:
+        d.set(traffic=record.model_copy(update={"borrowed": facts.names}))
+    stable, new = d.stable.lws.metadata.name, canary_name(d.stable.lws)
+    pinned = point(d, backends.of_stable(facts), stable)
+    pinned_new = point(d, backends.of_new(facts), new)
+    if facts.canary_service is None:
+        body = services.canary_service(
+            facts.service,
+            d.uid,
+            d.keys,
+            name=facts.canary_service_name,
+            changes=services.selector_changes(new, target(d)),
+            owner=facts.owner,
+        )
+        d.write((Create(SERVICES, body, "the new version's groups"),))
+    return pinned if not pinned.done else pinned_new
+
+
+def target(d: Draft) -> str:
+    """Which pods of a group receive requests."""
+    asked = settings(d)
+    return asked.target if asked else "AsSelected"
+
+
+def point(d: Draft, selectors: Iterable[Selector], lws: str) -> Routed:
+    """Have these select the groups of ``lws``; done when all do and no router says that it cannot use one as it is."""
+    found = DONE
+    for each in selectors:
+        record, live = d.status.traffic, each.live
+        if live is not None and record is not None and record.step and each.drifted:
+            waits = quarrel.answer(d, live, each.what, each.ignore)
+            if waits:
+                found = Routed(False, waits, contested=True)
+                continue
+        writes = each.pin(lws, target(d))
+        d.write(writes)
+        said = f"{each.what} is pinned to groups of {lws}" if writes else each.unaccepted
+        if said and found.done:
+            found = Routed(False, said)
+    return found
+
+
+def restore(d: Draft) -> bool:
+    """Give everything back and remove the canary's Service; True when nothing is left to do. A user's object that is
+    gone counts as given back.
+    """
+    facts = d.o.routing
+    if facts is None:
+        return True
+    if not facts.synced:
+        return False
+    before = len(d.writes)
+    for each in _borrowed(facts):
+        d.write(each.give_back(_OVER))
+    made = facts.canary_service
+    if made is not None and facts.is_ours(made):
+        meta = made["metadata"]
+        d.write((Delete(SERVICES, meta["namespace"], meta["name"], meta["uid"], _OVER),))
+    return len(d.writes) == before
+
+
+def _borrowed(facts: RoutingFacts) -> tuple[Selector | Router, ...]:
+    return (*routers(facts), *backends.of_stable(facts), *backends.of_new(facts))
+
+
+# Left behind
+
+
+def _left_behind(facts: RoutingFacts) -> Iterator[tuple[Selector | Router, str]]:
+    """What carries notes of Rollouts that are gone (deleted while this controller was, or with their finalizer taken
+    off by hand), with their UIDs.
+    """
+    for each in _borrowed(facts):
+        live = each.live
+        for uid in marks.others(live, facts.by, facts.keys) if live is not None else ():
+            if uid not in facts.living:
+                yield each, uid
+
+
+def take_back(d: Draft) -> bool:
+    """Give back what Rollouts that are gone have borrowed; True while there is something."""
+    facts = d.o.routing
+    if facts is None:
+        return False
+    ghost = next((uid for _, uid in _left_behind(facts)), None)
+    if ghost is None:
+        return False
+    told = []
+    for each in _borrowed(replace(facts, by=ghost)):
+        writes = each.give_back("the Rollout that wrote it is gone")
+        told += [each.what] if writes else []
+        d.write(writes)
+    if told:
+        d.notice(
+            EventReason.GIVEN_BACK,
+            f"{', '.join(told)} carried what a Rollout that is gone (UID {ghost}) had written; it is given back",
+            warning=True,
+        )
+    return True

@@ -1,0 +1,18 @@
+"""The answer of every rule on traffic: whether routers have what is asked of them, and what is waited for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Routed:
+    """Whether routers have accepted what is wanted; ``message`` says what is waited for, "" when nothing is."""
+
+    done: bool
+    message: str = ""
+    contested: bool = False
+    """Somebody else writes over what we have written, and a person has to stop that."""
+
+
+DONE = Routed(True)

@@ -1,0 +1,89 @@
+"""Who else sends requests to the groups of an LWS, or limits what may be done to them: told, or refused.
+
+What a Rollout does not name it does not pin, so clients of it reach groups whatever share a step says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from rollout_lws.objects.resources import LWS_NAME, LWS_WORKER_INDEX, POD_DISRUPTION_BUDGETS
+from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.reasons import EventReason
+from rollout_lws.traffic import pools, services
+from rollout_lws.traffic.facts import RoutingFacts
+from rollout_lws.traffic.split import Object
+from rollout_lws.workload.canary import canary_name
+
+
+def labels_of_canary(d: Draft) -> dict[str, str]:
+    """The labels that leaders of the new version will have."""
+    template = d.version.members["leaderWorkerTemplate"]
+    leader: dict[str, Any] = template.get("leaderTemplate") or template.get("workerTemplate") or {}
+    patch = d.strategy.patch_pod_template_metadata
+    return {
+        **((leader.get("metadata") or {}).get("labels") or {}),
+        **(patch.labels if patch else {}),
+        LWS_NAME: canary_name(d.stable.lws),
+        LWS_WORKER_INDEX: "0",
+    }
+
+
+def unlisted(facts: RoutingFacts, labels: Iterable[Mapping[str, str]]) -> Iterator[str]:
+    """Kind and name of each Service and pool that the Rollout does not name and that selects a pod with any of these
+    labels; those that LWS makes for the pods of a group to find each other apart.
+    """
+    sets = tuple(labels)
+    names = facts.names
+    listed = {
+        services.SELECTING: (names.service, facts.canary_service_name),
+        pools.SELECTING: (names.stable_pool, names.canary_pool),
+    }
+    for selecting, known in listed.items():
+        for name, live in sorted(facts.objects.get(selecting.resource, {}).items()):
+            if name not in known and not _made_by_lws(live) and any(selecting.selects(live, each) for each in sets):
+                yield f"{selecting.resource.kind} {name}"
+
+
+def tell_unlisted(d: Draft) -> None:
+    """Once for each: clients of a Service or pool that is not named reach stable groups whatever is decided here, and
+    budgets limit evictions, which a release does not make.
+    """
+    facts, record = d.o.routing, d.status.traffic
+    if facts is None or record is None:
+        return
+    name = d.stable.lws.metadata.name
+    leaders = [leader.metadata.labels for leader in d.stable.leaders]
+    found = set(unlisted(facts, leaders))
+    for what in sorted(found - {*record.unlisted}):
+        d.notice(
+            EventReason.UNLISTED_BACKEND,
+            f"{what} sends requests to groups of LeaderWorkerSet {name} too, whatever share a step says: its clients"
+            " get the old version until the promotion renews the groups; use the one in trafficRoutings",
+        )
+    budgets = {
+        f"PodDisruptionBudget {budget}"
+        for budget, live in facts.objects.get(POD_DISRUPTION_BUDGETS, {}).items()
+        if any(_covers(live, each) for each in leaders)
+    }
+    for what in sorted(budgets - {*record.unlisted}):
+        d.notice(
+            EventReason.UNLISTED_BACKEND,
+            f"{what} covers groups of LeaderWorkerSet {name}: it limits evictions, and a release makes none; how many"
+            " groups are renewed at a time is up to maxUnavailable",
+        )
+    known = tuple(sorted({*record.unlisted, *found, *budgets}))
+    if known != record.unlisted:
+        d.set(traffic=record.model_copy(update={"unlisted": known}))
+
+
+def _covers(budget: Object, labels: Mapping[str, str]) -> bool:
+    """Whether a budget's selector matches; one with expressions is taken to match by its labels alone."""
+    wanted = ((budget.get("spec") or {}).get("selector") or {}).get("matchLabels") or {}
+    return bool(wanted) and wanted.items() <= labels.items()
+
+
+def _made_by_lws(live: Object) -> bool:
+    owners = live["metadata"].get("ownerReferences") or ()
+    return any(each.get("controller") and each.get("kind") in ("LeaderWorkerSet", "Pod") for each in owners)

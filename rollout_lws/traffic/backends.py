@@ -1,0 +1,81 @@
+"""What requests are sent to: Services and InferencePools of the user's, whose selectors decide which version serves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rollout_lws.objects.resources import INFERENCE_POOLS
+from rollout_lws.objects.writes import Write
+from rollout_lws.traffic import pools, services
+from rollout_lws.traffic.facts import RoutingFacts
+from rollout_lws.traffic.routers import patched
+from rollout_lws.traffic.selectors import Selecting, selector_changes
+from rollout_lws.traffic.split import Object
+
+
+@dataclass(frozen=True, slots=True)
+class Selector:
+    """One of them, as it stands; ``selecting`` says of which kind it is."""
+
+    facts: RoutingFacts
+    selecting: Selecting
+    name: str
+
+    @property
+    def what(self) -> str:
+        """Kind and name, as people say them."""
+        return f"{self.selecting.resource.kind} {self.name}"
+
+    @property
+    def ignore(self) -> str:
+        """What a GitOps tool that writes over it is to be told."""
+        return f"let it ignore the selector of the {self.selecting.resource.kind}"
+
+    @property
+    def live(self) -> Object | None:
+        return self.facts.find(self.selecting.resource, self.name)
+
+    @property
+    def drifted(self) -> bool:
+        """Whether somebody has changed what a release wrote into the selector."""
+        live = self.live
+        return live is not None and bool(self.selecting.drifted(live, self.facts.by, self.facts.keys))
+
+    @property
+    def unaccepted(self) -> str:
+        """Why routers do not use it as it stands, as far as it tells; "" when they do."""
+        live = self.live
+        if live is None or self.selecting.resource != INFERENCE_POOLS:
+            return ""
+        return pools.unaccepted(live, pools.parents(live, self.facts.by, self.facts.keys))
+
+    def pin(self, lws: str, target: str) -> tuple[Write, ...]:
+        """What makes it select groups of ``lws`` only, ``target`` says which of their pods; () when it does."""
+        live = self.live
+        if live is None:
+            return ()
+        changes = selector_changes(lws, target)
+        pin = pools.pin if self.selecting.resource == INFERENCE_POOLS else services.pin
+        after = pin(live, self.facts.by, self.facts.keys, changes)
+        return patched(self.selecting.resource, live, after, f"only groups of {lws} behind {self.what}")
+
+    def give_back(self, reason: str) -> tuple[Write, ...]:
+        """What makes it the user's own again; () when it is."""
+        live = self.live
+        if live is None:
+            return ()
+        after = self.selecting.unpinned(live, self.facts.by, self.facts.keys)
+        return patched(self.selecting.resource, live, after, reason)
+
+
+def of_stable(facts: RoutingFacts) -> tuple[Selector, ...]:
+    """What selects groups of the stable version, before and after a release those of whatever version."""
+    service = Selector(facts, services.SELECTING, facts.names.service)
+    pool = facts.names.stable_pool
+    return (service, Selector(facts, pools.SELECTING, pool)) if pool else (service,)
+
+
+def of_new(facts: RoutingFacts) -> tuple[Selector, ...]:
+    """What the user has made for groups of the new version; its Service is made by the release."""
+    pool = facts.names.canary_pool
+    return (Selector(facts, pools.SELECTING, pool),) if pool else ()

@@ -14,16 +14,15 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from rollout_lws.api import crd
 from rollout_lws.cli.demo import manifests
 from rollout_lws.cli.main import program
 from rollout_lws.cli.releases import rollouts_of
 from rollout_lws.errors import RolloutLwsError
 from rollout_lws.objects.resources import CUSTOM_RESOURCE_DEFINITIONS, LEADER_WORKER_SETS
-from rollout_lws.sandbox import lws_crd
 from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.http import Server
 from rollout_lws.settings import DEFAULT_API_GROUP
+from tests.definitions import definitions
 
 Object = dict[str, Any]
 _T = TypeVar("_T")
@@ -37,7 +36,7 @@ class World:
     def __init__(self, directory: Path, group: str = DEFAULT_API_GROUP) -> None:
         self.rollouts = rollouts_of(group)
         self.server = ApiServer(time.time)
-        for definition in (lws_crd.manifest(), *crd.render(group)):
+        for definition in definitions(group):
             self.server.create(CUSTOM_RESOURCE_DEFINITIONS, definition)
         self.http = Server(self.server)
         self._stop = asyncio.Event()

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from rollout_lws.api import crd
 from rollout_lws.api.resources import rollouts
 from rollout_lws.cli.demo import manifests
 from rollout_lws.controller.clock import LoopClock
@@ -18,11 +17,11 @@ from rollout_lws.controller.controller import Controller
 from rollout_lws.kube.client import Client
 from rollout_lws.metrics import Metrics
 from rollout_lws.objects.resources import CUSTOM_RESOURCE_DEFINITIONS, LEADER_WORKER_SETS, NAMESPACES
-from rollout_lws.sandbox import lws_crd
 from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.behaviours.cluster import Cluster, Options
 from rollout_lws.sandbox.transport import DirectTransport
 from rollout_lws.settings import Settings
+from tests.definitions import definitions
 
 pytestmark = pytest.mark.looptime
 ORIGIN = datetime(2026, 3, 1, tzinfo=UTC)
@@ -32,7 +31,7 @@ ORIGIN = datetime(2026, 3, 1, tzinfo=UTC)
 async def cluster() -> AsyncIterator[ApiServer]:
     """An API server with all behaviours, by the loop's clock."""
     server = ApiServer(lambda: LoopClock(ORIGIN).now().timestamp(), seed=1)
-    for definition in (lws_crd.manifest(), *crd.render()):
+    for definition in definitions():
         server.create(CUSTOM_RESOURCE_DEFINITIONS, definition)
     running = Cluster(server, Options())
     running.start()

@@ -7,128 +7,32 @@ and a story can stop the loop after any single write. The real shell has stories
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import msgspec
 
-from rollout_lws.api import crd, keys, rollouts
 from rollout_lws.api.resources import batch_releases
 from rollout_lws.controller.apply import Next, classify
 from rollout_lws.controller.failing import Failing
 from rollout_lws.controller.observe import observe
-from rollout_lws.controller.stored import StoredObject, StoredRollout, stored_object, stored_rollout
 from rollout_lws.errors import ApiError
-from rollout_lws.objects import resources as kinds
-from rollout_lws.objects.endpoints import EndpointSlice
-from rollout_lws.objects.resources import LEADER_WORKER_SETS, LWS_NAME, LWS_WORKER_INDEX, Resource
-from rollout_lws.objects.workloads import ControllerRevision, LeaderWorkerSet, Pod, StatefulSet
+from rollout_lws.objects.resources import CUSTOM_RESOURCE_DEFINITIONS, LEADER_WORKER_SETS
 from rollout_lws.objects.writes import Confirm, Write
 from rollout_lws.rollout.decide import decide
 from rollout_lws.rollout.decision import Decision, Notice
-from rollout_lws.rollout.observation import Capabilities
-from rollout_lws.sandbox import lws_crd
 from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.behaviours.cluster import Cluster, Options
 from rollout_lws.sandbox.behaviours.runner import carry_out
 from rollout_lws.sandbox.store import Event
+from tests.definitions import definitions
+from tests.scenarios.names import KEYS, NAME, NAMESPACE, ORIGIN, ROLLOUTS
+from tests.scenarios.sight import Sight
+from tests.scenarios.store_world import StoreWorld
+from tests.scenarios.user import User
 
-NAMESPACE, NAME = "default", "llama"
-ORIGIN = datetime(2026, 1, 1, tzinfo=UTC)
-KEYS = keys()
-ROLLOUTS = rollouts()
-
-
-class StoreWorld:
-    """What ``observe`` asks for, read straight from the store."""
-
-    capabilities = Capabilities()
-
-    def __init__(self, server: ApiServer) -> None:
-        self.server = server
-
-    def _get(self, resource: Resource, name: str) -> bytes | None:
-        try:
-            return msgspec.json.encode(self.server.get(resource, NAMESPACE, name))
-        except ApiError:
-            return None
-
-    def _labelled(self, resource: Resource, selector: str) -> Iterator[bytes]:
-        yield from (msgspec.json.encode(obj) for obj in self.server.list(resource, NAMESPACE, label_selector=selector))
-
-    def rollout(self, name: str) -> StoredRollout | None:
-        body = self._get(ROLLOUTS, name)
-        return stored_rollout(body) if body else None
-
-    def rollouts_of(self, workload: str) -> Iterable[StoredRollout]:
-        found = (stored_rollout(msgspec.json.encode(obj)) for obj in self.server.list(ROLLOUTS, NAMESPACE))
-        return [each for each in found if each.workload == workload]
-
-    def batch_release(self, name: str) -> StoredObject | None:
-        body = self._get(batch_releases(), name)
-        return stored_object(body) if body else None
-
-    def workload(self, name: str) -> LeaderWorkerSet | None:
-        body = self._get(LEADER_WORKER_SETS, name)
-        return msgspec.json.decode(body, type=LeaderWorkerSet) if body else None
-
-    def canaries_of(self, workload: str) -> Iterable[LeaderWorkerSet]:
-        selector = f"{KEYS.canary_leader_worker_set}={workload}"
-        return [
-            msgspec.json.decode(body, type=LeaderWorkerSet) for body in self._labelled(LEADER_WORKER_SETS, selector)
-        ]
-
-    def leaders(self, workload: str) -> Iterable[Pod]:
-        selector = f"{LWS_NAME}={workload},{LWS_WORKER_INDEX}=0"
-        return [msgspec.json.decode(body, type=Pod) for body in self._labelled(kinds.PODS, selector)]
-
-    def pods(self, workload: str) -> Iterable[Pod]:
-        return [msgspec.json.decode(body, type=Pod) for body in self._labelled(kinds.PODS, f"{LWS_NAME}={workload}")]
-
-    def stateful_sets(self, workload: str) -> Iterable[StatefulSet]:
-        selector = f"{LWS_NAME}={workload}"
-        return [msgspec.json.decode(body, type=StatefulSet) for body in self._labelled(kinds.STATEFUL_SETS, selector)]
-
-    def revisions(self, workload: str) -> Iterable[ControllerRevision]:
-        selector = f"{LWS_NAME}={workload}"
-        found = self._labelled(kinds.CONTROLLER_REVISIONS, selector)
-        return [msgspec.json.decode(body, type=ControllerRevision) for body in found]
-
-    def services(self, workload: str) -> Iterable[StoredObject]:
-        return [stored_object(body) for body in self._labelled(kinds.SERVICES, f"{LWS_NAME}={workload}")]
-
-    def history(self, owner_uid: str) -> Iterable[ControllerRevision]:
-        found = [
-            msgspec.json.decode(body, type=ControllerRevision)
-            for body in self._labelled(kinds.CONTROLLER_REVISIONS, KEYS.history)
-        ]
-        return [each for each in found if each.metadata.controlled_by(owner_uid)]
-
-    def every_leader(self) -> Iterable[Pod]:
-        return [msgspec.json.decode(body, type=Pod) for body in self._labelled(kinds.PODS, f"{LWS_WORKER_INDEX}=0")]
-
-    def service(self, name: str) -> StoredObject | None:
-        body = self._get(kinds.SERVICES, name)
-        return stored_object(body) if body else None
-
-    def every_service(self) -> Iterable[StoredObject]:
-        return [stored_object(body) for body in self._labelled(kinds.SERVICES, "")]
-
-    def route(self, name: str) -> StoredObject | None:
-        body = self._get(kinds.HTTP_ROUTES, name)
-        return stored_object(body) if body else None
-
-    def endpoints(self, service: str) -> frozenset[str]:
-        found = self._labelled(kinds.ENDPOINT_SLICES, f"kubernetes.io/service-name={service}")
-        return frozenset().union(*(msgspec.json.decode(body, type=EndpointSlice).ready_pods for body in found))
-
-    def unknown_routes(self) -> str | None:
-        return None
-
-    def unknown_endpoints(self, service: str) -> str | None:
-        return None
-
+#: Stories take their world and its names from here.
+__all__ = ["KEYS", "NAME", "NAMESPACE", "ORIGIN", "ROLLOUTS", "World"]
 
 #: A controller that decides more often in one second has nothing that it could have learnt in between.
 MOST_DECISIONS_A_SECOND = 5000
@@ -138,7 +42,7 @@ class Stopped(Exception):
     """The controller was killed."""
 
 
-class World:
+class World(User, Sight):
     """One cluster, one LWS ``llama``, one Rollout ``llama`` (or ``name``), and the decision loop."""
 
     LWS, ROLLOUT, RECORD = LEADER_WORKER_SETS, ROLLOUTS, batch_releases()
@@ -147,8 +51,8 @@ class World:
         self.name = name
         loop = asyncio.get_running_loop()
         self.server = ApiServer(clock=lambda: ORIGIN.timestamp() + loop.time(), seed=7)
-        for manifest in (lws_crd.manifest(), *crd.render()):
-            self.server.create(kinds.CUSTOM_RESOURCE_DEFINITIONS, manifest)
+        for manifest in definitions():
+            self.server.create(CUSTOM_RESOURCE_DEFINITIONS, manifest)
         self.cluster = Cluster(self.server, options)
         self.cluster.start()
         self.view = StoreWorld(self.server)
@@ -295,138 +199,12 @@ class World:
         carry_out(self.server, write)
         self.writes.append(write)
 
-    # The user
-
-    def create_workload(
-        self, *, replicas: int = 4, size: int = 2, tag: str = "v1", name: str = NAME, **spec: Any
-    ) -> None:
-        template = {
-            "metadata": {"labels": {"app": "llama"}},
-            "spec": {"containers": [{"name": "vllm", "image": f"vllm:{tag}"}]},
-        }
-        body: dict[str, Any] = {
-            "apiVersion": LEADER_WORKER_SETS.api_version,
-            "kind": LEADER_WORKER_SETS.kind,
-            "metadata": {"name": name, "namespace": NAMESPACE},
-            "spec": {"replicas": replicas, "leaderWorkerTemplate": {"size": size, "workerTemplate": template}, **spec},
-        }
-        self.server.create(LEADER_WORKER_SETS, body)
-
-    def create_rollout(self, *steps: dict[str, Any], name: str = NAME, **strategy: Any) -> None:
-        canary = {"steps": list(steps), **strategy.pop("canary", {})}
-        body = {
-            "apiVersion": ROLLOUTS.api_version,
-            "kind": ROLLOUTS.kind,
-            "metadata": {"name": name, "namespace": NAMESPACE},
-            "spec": {
-                "workloadRef": {
-                    "apiVersion": LEADER_WORKER_SETS.api_version,
-                    "kind": LEADER_WORKER_SETS.kind,
-                    "name": NAME,
-                },
-                "strategy": {"canary": canary, **strategy},
-            },
-        }
-        self.server.create(ROLLOUTS, body)
-
-    def patch(self, resource: Resource, name: str, body: dict[str, Any], subresource: str = "") -> None:
-        self.server.patch(resource, NAMESPACE, name, body, "application/merge-patch+json", subresource=subresource)
-
-    def patch_lws(self, spec: dict[str, Any], name: str = NAME) -> None:
-        self.patch(LEADER_WORKER_SETS, name, {"spec": spec})
-
-    def set_image(self, tag: str) -> None:
-        containers = [{"name": "vllm", "image": f"vllm:{tag}"}]
-        self.patch_lws({"leaderWorkerTemplate": {"workerTemplate": {"spec": {"containers": containers}}}})
-
-    def patch_rollout(self, spec: dict[str, Any]) -> None:
-        self.patch(ROLLOUTS, NAME, {"spec": spec})
-
-    def approve(self) -> None:
-        self.patch(ROLLOUTS, NAME, {"status": {"canaryStatus": {"currentStepState": "StepReady"}}}, "status")
-
-    def request(self, kind: str, **fields: Any) -> None:
-        action = {"type": kind, "id": f"{kind}-{self.server.clock()}", **fields}
-        self.patch(ROLLOUTS, NAME, {"status": {"requestedAction": action}}, "status")
-
-    def delete(self, resource: Resource, name: str, propagation: str = "Background") -> None:
-        self.server.delete(resource, NAMESPACE, name, propagation=propagation)
-
-    # The world
-
-    @property
-    def true_conditions(self) -> dict[str, dict[str, Any]]:
-        """Conditions of status True, by type."""
-        return {each["type"]: each for each in self.status.get("conditions", ()) if each["status"] == "True"}
-
-    def status_of(self, name: str) -> dict[str, Any]:
-        found = self.get(ROLLOUTS, name) or {}
-        return dict(found.get("status") or {})
-
-    def get(self, resource: Resource, name: str) -> dict[str, Any] | None:
-        try:
-            return self.server.get(resource, NAMESPACE, name)
-        except ApiError:
-            return None
-
-    @property
-    def lws(self) -> dict[str, Any]:
-        found = self.get(LEADER_WORKER_SETS, NAME)
-        assert found is not None
-        return found
-
-    @property
-    def rollout(self) -> dict[str, Any]:
-        found = self.get(ROLLOUTS, self.name)
-        assert found is not None
-        return found
-
-    @property
-    def status(self) -> dict[str, Any]:
-        return dict(self.rollout.get("status") or {})
-
-    @property
-    def state(self) -> str:
-        return str((self.status.get("summary") or {}).get("state", ""))
-
-    def condition(self, kind: str) -> dict[str, Any]:
-        return next((each for each in self.status.get("conditions", ()) if each["type"] == kind), {})
-
-    def groups(self, name: str = NAME) -> dict[int, str]:
-        """Image tag by ordinal, with "!" when a pod of the group is not ready."""
-        size = (self.get(LEADER_WORKER_SETS, name) or self.lws)["spec"]["leaderWorkerTemplate"].get("size", 1)
-        found: dict[int, list[tuple[str, bool]]] = {}
-        for pod in self.server.list(kinds.PODS, NAMESPACE, label_selector=f"{LWS_NAME}={name}"):
-            conditions = {each["type"]: each["status"] for each in pod.get("status", {}).get("conditions", ())}
-            ready = conditions.get("Ready") == "True" and "deletionTimestamp" not in pod["metadata"]
-            tag = pod["spec"]["containers"][0]["image"].rpartition(":")[2]
-            found.setdefault(int(pod["metadata"]["labels"][kinds.LWS_GROUP_INDEX]), []).append((tag, ready))
-        return {
-            index: members[0][0]
-            + ("" if len(members) == size and all(ready and tag == members[0][0] for tag, ready in members) else "!")
-            for index, members in sorted(found.items())
-        }
-
-    def leader_uids(self, name: str = NAME) -> dict[str, str]:
-        selector = f"{LWS_NAME}={name},{LWS_WORKER_INDEX}=0"
-        pods = self.server.list(kinds.PODS, NAMESPACE, label_selector=selector)
-        return {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in pods}
-
-    def get_canary_replicas(self) -> int | None:
-        canary = self.get(LEADER_WORKER_SETS, f"{NAME}-canary")
-        return canary["spec"]["replicas"] if canary else None
+    # Time
 
     async def sleep(self, seconds: float) -> None:
         """Let virtual time pass."""
         await asyncio.sleep(seconds)
         self.raise_errors()
-
-    def names(self) -> dict[str, list[str]]:
-        """Everything that exists, by resource, pods of groups and events apart."""
-        listed = {}
-        for resource in (LEADER_WORKER_SETS, kinds.STATEFUL_SETS, batch_releases(), kinds.SERVICES):
-            listed[resource.plural] = sorted(obj["metadata"]["name"] for obj in self.server.list(resource, NAMESPACE))
-        return listed
 
     async def until(self, holds: Callable[[], bool], what: str = "", seconds: float = 600) -> None:
         """Wait, in virtual time, until something is so."""

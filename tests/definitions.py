@@ -1,0 +1,16 @@
+"""The CustomResourceDefinitions that most tests install first: rendered once in a process, as nobody changes them."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from rollout_lws.api import crd
+from rollout_lws.api.resources import DEFAULT_GROUP
+from rollout_lws.sandbox import lws_crd
+
+
+@cache
+def definitions(group: str = DEFAULT_GROUP) -> tuple[dict[str, Any], ...]:
+    """Those of LeaderWorkerSet, Rollout and BatchRelease, in this order."""
+    return (lws_crd.manifest(), *crd.render(group))

@@ -1,0 +1,115 @@
+"""The controller's view of a world without watches: its caches, filled straight from the store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from rollout_lws.api.resources import batch_releases
+from rollout_lws.controller.stored import StoredObject, StoredRollout, stored_object, stored_rollout
+from rollout_lws.errors import ApiError
+from rollout_lws.objects import resources as kinds
+from rollout_lws.objects.endpoints import SERVICE_NAME, EndpointSlice
+from rollout_lws.objects.resources import LEADER_WORKER_SETS, LWS_NAME, LWS_WORKER_INDEX, Resource
+from rollout_lws.objects.workloads import ControllerRevision, LeaderWorkerSet, Pod, StatefulSet
+from rollout_lws.rollout.observation import Capabilities
+from rollout_lws.sandbox.apiserver import ApiServer
+from rollout_lws.sandbox.store import Object
+from tests.scenarios.names import KEYS, NAMESPACE, ROLLOUTS
+
+_DECODERS: Mapping[Resource, Callable[[bytes], Any]] = {
+    ROLLOUTS: stored_rollout,
+    batch_releases(): stored_object,
+    LEADER_WORKER_SETS: msgspec.json.Decoder(LeaderWorkerSet).decode,
+    kinds.PODS: msgspec.json.Decoder(Pod).decode,
+    kinds.STATEFUL_SETS: msgspec.json.Decoder(StatefulSet).decode,
+    kinds.CONTROLLER_REVISIONS: msgspec.json.Decoder(ControllerRevision).decode,
+    kinds.SERVICES: stored_object,
+    kinds.HTTP_ROUTES: stored_object,
+    kinds.ENDPOINT_SLICES: msgspec.json.Decoder(EndpointSlice).decode,
+}
+
+
+class StoreWorld:
+    """What ``observe`` asks for. Each version of an object is decoded once, as by a watch."""
+
+    capabilities = Capabilities()
+
+    def __init__(self, server: ApiServer) -> None:
+        self.server = server
+        self._decoded: dict[tuple[Resource, str], tuple[Object, Any]] = {}
+
+    def _decode(self, resource: Resource, obj: Object) -> Any:
+        place = resource, obj["metadata"]["name"]
+        known = self._decoded.get(place)
+        # Nobody changes a stored object in place, so that another version is another dict.
+        if known is None or known[0] is not obj:
+            known = self._decoded[place] = obj, _DECODERS[resource](msgspec.json.encode(obj))
+        return known[1]
+
+    def _get(self, resource: Resource, name: str) -> Any | None:
+        try:
+            return self._decode(resource, self.server.get(resource, NAMESPACE, name))
+        except ApiError:
+            return None
+
+    def _list(self, resource: Resource, selector: str = "") -> list[Any]:
+        return [self._decode(resource, obj) for obj in self.server.list(resource, NAMESPACE, label_selector=selector)]
+
+    def rollout(self, name: str) -> StoredRollout | None:
+        return self._get(ROLLOUTS, name)
+
+    def rollouts_of(self, workload: str) -> Iterable[StoredRollout]:
+        return [each for each in self._list(ROLLOUTS) if each.workload == workload]
+
+    def batch_release(self, name: str) -> StoredObject | None:
+        return self._get(batch_releases(), name)
+
+    def workload(self, name: str) -> LeaderWorkerSet | None:
+        return self._get(LEADER_WORKER_SETS, name)
+
+    def canaries_of(self, workload: str) -> Iterable[LeaderWorkerSet]:
+        return self._list(LEADER_WORKER_SETS, f"{KEYS.canary_leader_worker_set}={workload}")
+
+    def leaders(self, workload: str) -> Iterable[Pod]:
+        return self._list(kinds.PODS, f"{LWS_NAME}={workload},{LWS_WORKER_INDEX}=0")
+
+    def pods(self, workload: str) -> Iterable[Pod]:
+        return self._list(kinds.PODS, f"{LWS_NAME}={workload}")
+
+    def stateful_sets(self, workload: str) -> Iterable[StatefulSet]:
+        return self._list(kinds.STATEFUL_SETS, f"{LWS_NAME}={workload}")
+
+    def revisions(self, workload: str) -> Iterable[ControllerRevision]:
+        return self._list(kinds.CONTROLLER_REVISIONS, f"{LWS_NAME}={workload}")
+
+    def services(self, workload: str) -> Iterable[StoredObject]:
+        return self._list(kinds.SERVICES, f"{LWS_NAME}={workload}")
+
+    def history(self, owner_uid: str) -> Iterable[ControllerRevision]:
+        found = self._list(kinds.CONTROLLER_REVISIONS, KEYS.history)
+        return [each for each in found if each.metadata.controlled_by(owner_uid)]
+
+    def every_leader(self) -> Iterable[Pod]:
+        return self._list(kinds.PODS, f"{LWS_WORKER_INDEX}=0")
+
+    def service(self, name: str) -> StoredObject | None:
+        return self._get(kinds.SERVICES, name)
+
+    def every_service(self) -> Iterable[StoredObject]:
+        return self._list(kinds.SERVICES)
+
+    def route(self, name: str) -> StoredObject | None:
+        return self._get(kinds.HTTP_ROUTES, name)
+
+    def endpoints(self, service: str) -> frozenset[str]:
+        found = self._list(kinds.ENDPOINT_SLICES, f"{SERVICE_NAME}={service}")
+        return frozenset().union(*(each.ready_pods for each in found))
+
+    def unknown_routes(self) -> str | None:
+        return None
+
+    def unknown_endpoints(self, service: str) -> str | None:
+        return None

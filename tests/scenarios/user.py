@@ -1,0 +1,70 @@
+"""What a user of a story does: makes an LWS and a Rollout, edits them, approves, asks, deletes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rollout_lws.objects.resources import LEADER_WORKER_SETS, Resource
+from rollout_lws.sandbox.apiserver import ApiServer
+from tests.scenarios.names import NAME, NAMESPACE, ROLLOUTS
+
+
+class User:
+    """Writes straight to ``server``, in the words of manifests."""
+
+    server: ApiServer
+
+    def create_workload(
+        self, *, replicas: int = 4, size: int = 2, tag: str = "v1", name: str = NAME, **spec: Any
+    ) -> None:
+        template = {
+            "metadata": {"labels": {"app": "llama"}},
+            "spec": {"containers": [{"name": "vllm", "image": f"vllm:{tag}"}]},
+        }
+        body: dict[str, Any] = {
+            "apiVersion": LEADER_WORKER_SETS.api_version,
+            "kind": LEADER_WORKER_SETS.kind,
+            "metadata": {"name": name, "namespace": NAMESPACE},
+            "spec": {"replicas": replicas, "leaderWorkerTemplate": {"size": size, "workerTemplate": template}, **spec},
+        }
+        self.server.create(LEADER_WORKER_SETS, body)
+
+    def create_rollout(self, *steps: dict[str, Any], name: str = NAME, **strategy: Any) -> None:
+        canary = {"steps": list(steps), **strategy.pop("canary", {})}
+        body = {
+            "apiVersion": ROLLOUTS.api_version,
+            "kind": ROLLOUTS.kind,
+            "metadata": {"name": name, "namespace": NAMESPACE},
+            "spec": {
+                "workloadRef": {
+                    "apiVersion": LEADER_WORKER_SETS.api_version,
+                    "kind": LEADER_WORKER_SETS.kind,
+                    "name": NAME,
+                },
+                "strategy": {"canary": canary, **strategy},
+            },
+        }
+        self.server.create(ROLLOUTS, body)
+
+    def patch(self, resource: Resource, name: str, body: dict[str, Any], subresource: str = "") -> None:
+        self.server.patch(resource, NAMESPACE, name, body, "application/merge-patch+json", subresource=subresource)
+
+    def patch_lws(self, spec: dict[str, Any], name: str = NAME) -> None:
+        self.patch(LEADER_WORKER_SETS, name, {"spec": spec})
+
+    def set_image(self, tag: str) -> None:
+        containers = [{"name": "vllm", "image": f"vllm:{tag}"}]
+        self.patch_lws({"leaderWorkerTemplate": {"workerTemplate": {"spec": {"containers": containers}}}})
+
+    def patch_rollout(self, spec: dict[str, Any]) -> None:
+        self.patch(ROLLOUTS, NAME, {"spec": spec})
+
+    def approve(self) -> None:
+        self.patch(ROLLOUTS, NAME, {"status": {"canaryStatus": {"currentStepState": "StepReady"}}}, "status")
+
+    def request(self, kind: str, **fields: Any) -> None:
+        action = {"type": kind, "id": f"{kind}-{self.server.clock()}", **fields}
+        self.patch(ROLLOUTS, NAME, {"status": {"requestedAction": action}}, "status")
+
+    def delete(self, resource: Resource, name: str, propagation: str = "Background") -> None:
+        self.server.delete(resource, NAMESPACE, name, propagation=propagation)

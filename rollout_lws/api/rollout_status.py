@@ -198,6 +198,8 @@ class TrafficRecord(Model):
     """Foreign writes over ours, newest last."""
     emptied: MicroTime | None = None
     """Since when all requests go to the canary while stable groups are renewed."""
+    gone: MicroTime | None = None
+    """Since when the canary is gone, while its last pods still end; pickers of pools get their grace from here."""
     borrowed: Borrowed | None = None
     """What this release shares requests by."""
     unlisted: tuple[str, ...] = ()

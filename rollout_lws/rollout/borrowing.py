@@ -9,13 +9,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from rollout_lws.api import Phase, TrafficRecord
-from rollout_lws.objects.resources import SERVICES, Resource
+from rollout_lws.objects.resources import PODS, SERVICES, Resource
 from rollout_lws.objects.writes import Create, Delete
 from rollout_lws.rollout import quarrel
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import EventReason
 from rollout_lws.rollout.routed import DONE, Routed
-from rollout_lws.rollout.shares import settings
+from rollout_lws.rollout.shares import DEFAULT_GRACE_SECONDS, settings
 from rollout_lws.traffic import backends, marks, services
 from rollout_lws.traffic.backends import Selector
 from rollout_lws.traffic.facts import RoutingFacts, looked_at_kinds
@@ -95,7 +95,7 @@ def restore(d: Draft) -> bool:
     facts = d.o.routing
     if facts is None:
         return True
-    if not facts.synced:
+    if not facts.synced or not _pickers_know(d, facts):
         return False
     before = len(d.writes)
     for each in _borrowed(facts):
@@ -105,6 +105,20 @@ def restore(d: Draft) -> bool:
         meta = made["metadata"]
         d.write((Delete(SERVICES, meta["namespace"], meta["name"], meta["uid"], _OVER),))
     return len(d.writes) == before
+
+
+def _pickers_know(d: Draft, facts: RoutingFacts) -> bool:
+    """Whether endpoint pickers have had the time to hear that the canary's pods end: a pool without its pin selects
+    these as well, and unlike an EndpointSlice nothing takes them out of it.
+    """
+    record = d.status.traffic
+    if record is None or not facts.names.stable_pool or not any(each.kind == PODS.kind for each in d.o.remains):
+        return True
+    if record.gone is None:
+        record = record.model_copy(update={"gone": d.now})
+        d.set(traffic=record)
+    asked = settings(d)
+    return d.wake_in(record.gone or d.now, asked.grace_period_seconds if asked else DEFAULT_GRACE_SECONDS)
 
 
 def _borrowed(facts: RoutingFacts) -> tuple[Selector | Router, ...]:

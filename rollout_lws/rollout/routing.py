@@ -16,6 +16,8 @@ from rollout_lws.rollout.borrowing import point
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.routed import DONE, Routed
 from rollout_lws.rollout.shares import (
+    DEFAULT_DRAIN_SECONDS,
+    DEFAULT_GRACE_SECONDS,
     canary_serves,
     safe,
     settings,
@@ -145,7 +147,9 @@ def withdraw(d: Draft) -> Routed:
 def _drained(d: Draft, since: datetime, where: str) -> Routed:
     """Whether routers have had their grace, and requests the time to end."""
     asked = settings(d)
-    grace, drain = (asked.grace_period_seconds, asked.drain_seconds) if asked else (3, 30)
+    grace, drain = (
+        (asked.grace_period_seconds, asked.drain_seconds) if asked else (DEFAULT_GRACE_SECONDS, DEFAULT_DRAIN_SECONDS)
+    )
     if d.wake_in(since, grace + drain):
         return DONE
     until = since + timedelta(seconds=grace + drain)

@@ -24,6 +24,10 @@ from rollout_lws.workload.hold import resolved_unavailable, users_strategy
 
 #: A side that stopped serving gets its share back after so many seconds, twice as many each time, at most the second.
 SHORTEST_BAN_SECONDS, LONGEST_BAN_SECONDS = 10, 300
+#: What routers and running requests get where the Rollout says nothing any more.
+DEFAULT_GRACE_SECONDS, DEFAULT_DRAIN_SECONDS = (
+    TrafficRouting.model_fields[name].default for name in ("grace_period_seconds", "drain_seconds")
+)
 
 
 def settings(d: Draft) -> TrafficRouting | None:

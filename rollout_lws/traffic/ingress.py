@@ -87,11 +87,13 @@ def noted(made: Object, by: str, keys: Keys) -> Object:
 
 def updated(live: Object, made: Object) -> Object:
     """The live second Ingress as ``made`` wants it; whatever else stands in its metadata stays."""
-    metadata, wanted = live["metadata"], made["metadata"]
+    labels = _labels(live) | _labels(made)
     kept = {key: value for key, value in _annotations(live).items() if not key.startswith(_CANARY)}
     return {
         **live,
-        "metadata": {**metadata, "annotations": kept | _annotations(made), "labels": _labels(live) | wanted["labels"]},
+        # The API server keeps no empty maps.
+        "metadata": {**live["metadata"], "annotations": kept | _annotations(made)}
+        | ({"labels": labels} if labels else {}),
         "spec": {**live["spec"], **made["spec"]},
     }
 

@@ -98,11 +98,12 @@ _CASES: dict[str, tuple[RolloutSpec, list[tuple[str, str]]]] = {
     ),
     "no route": (
         canary(trafficRoutings=[{"service": "llama"}]),
-        [(f"{AT}.trafficRoutings[0].gateway.httpRouteName", "name the HTTPRoute that shares the requests")],
-    ),
-    "an Ingress": (
-        canary(trafficRoutings=[{"service": "llama", "ingress": {"name": "llama"}}]),
-        [(f"{AT}.trafficRoutings[0].ingress", "Ingresses are not built yet: use gateway.httpRouteName")],
+        [
+            (
+                f"{AT}.trafficRoutings[0].gateway.httpRouteName",
+                "name the HTTPRoute that shares the requests, or set ingress",
+            )
+        ],
     ),
     "other routers": (
         canary(
@@ -113,23 +114,35 @@ _CASES: dict[str, tuple[RolloutSpec, list[tuple[str, str]]]] = {
         [
             (
                 f"{AT}.trafficRoutings[0].customNetworkRefs",
-                "other routing objects are not built yet: use gateway.httpRouteName",
+                "other routing objects are not built yet: use gateway.httpRouteName or ingress",
             )
         ],
     ),
-    "pools": (
+    "pools without a route": (
+        canary(
+            trafficRoutings=[{"service": "llama", "gateway": {"inferencePool": {"stable": "a", "canary": "b"}}}],
+        ),
+        [
+            (
+                f"{AT}.trafficRoutings[0].gateway.httpRouteName",
+                "name the HTTPRoute that refers to the inference pools as well",
+            )
+        ],
+    ),
+    "pools and an Ingress": (
         canary(
             trafficRoutings=[
                 {
                     "service": "llama",
                     "gateway": {"httpRouteName": "r", "inferencePool": {"stable": "a", "canary": "b"}},
+                    "ingress": {"name": "i"},
                 }
             ]
         ),
         [
             (
-                f"{AT}.trafficRoutings[0].gateway.inferencePool",
-                "inference pools are not built yet: refer to Services in the route, and remove it",
+                f"{AT}.trafficRoutings[0].ingress",
+                "an Ingress cannot refer to inference pools: remove it, or refer to Services in the route",
             )
         ],
     ),

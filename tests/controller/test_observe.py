@@ -15,7 +15,7 @@ from rollout_lws.controller.observe import observe
 from rollout_lws.controller.stored import StoredObject, StoredRollout, stored_object, stored_rollout
 from rollout_lws.errors import Unreadable
 from rollout_lws.objects.meta import Meta, OwnerReference
-from rollout_lws.objects.resources import LWS_NAME
+from rollout_lws.objects.resources import LWS_NAME, Resource
 from rollout_lws.objects.workloads import ControllerRevision, LeaderWorkerSet, Pod, StatefulSet
 from rollout_lws.rollout.observation import Capabilities, Observation
 from rollout_lws.workload.canary import canary_name
@@ -59,7 +59,9 @@ class Namespace:
     sets: list[StatefulSet] = field(default_factory=list)
     all_revisions: list[ControllerRevision] = field(default_factory=list)
     all_services: list[StoredObject] = field(default_factory=list)
-    routes: list[StoredObject] | None = None
+    kinds: dict[Resource, list[StoredObject]] = field(default_factory=dict)
+    not_served: frozenset[Resource] = frozenset()
+    unlisted: dict[Resource, str] = field(default_factory=dict)
     records: list[ControllerRevision] = field(default_factory=list)
     batches: list[StoredObject] = field(default_factory=list)
     capabilities: Capabilities = field(default_factory=Capabilities)
@@ -100,20 +102,23 @@ class Namespace:
     def every_leader(self) -> Iterable[Pod]:
         return self.all_leaders
 
-    def service(self, name: str) -> StoredObject | None:
-        return next((each for each in self.all_services if each.metadata.name == name), None)
-
     def every_service(self) -> Iterable[StoredObject]:
         return self.all_services
 
-    def route(self, name: str) -> StoredObject | None:
-        return next((each for each in self.routes or () if each.metadata.name == name), None)
+    def every(self, resource: Resource) -> Iterable[StoredObject]:
+        return self.kinds.get(resource, [])
+
+    def every_rollout(self) -> Iterable[StoredRollout]:
+        return self.all_rollouts
+
+    def unserved(self, resource: Resource) -> bool:
+        return resource in self.not_served
 
     def endpoints(self, service: str) -> frozenset[str]:
         return frozenset({f"{service}-0"})
 
-    def unknown_routes(self) -> str | None:
-        return "" if self.routes is None else None
+    def unknown(self, resource: Resource) -> str | None:
+        return self.unlisted.get(resource)
 
     def unknown_endpoints(self, service: str) -> str | None:
         return None

@@ -19,7 +19,14 @@ from rollout_lws.controller.controller import Controller
 from rollout_lws.errors import ApiError
 from rollout_lws.kube.client import Client
 from rollout_lws.metrics import Metrics
-from rollout_lws.objects.resources import HTTP_ROUTES, LEADER_WORKER_SETS, LWS_NAME, SERVICES
+from rollout_lws.objects.resources import (
+    HTTP_ROUTES,
+    INFERENCE_POOLS,
+    INGRESSES,
+    LEADER_WORKER_SETS,
+    LWS_NAME,
+    SERVICES,
+)
 from rollout_lws.sandbox import wire
 from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.catalogue import GATEWAYS
@@ -115,10 +122,36 @@ def route(server: ApiServer) -> None:
     rules = [{"backendRefs": [{"name": "api", "port": 80}]}]
     spec = {"parentRefs": [{"name": "gw"}], "rules": rules}
     server.create(HTTP_ROUTES, {"metadata": {**namespace, "name": "llama"}, "spec": spec})
-    routing = [{"service": "api", "gateway": {"httpRouteName": "llama"}}]
+    backend = {"service": {"name": "api", "port": {"number": 80}}}
+    rules = [{"http": {"paths": [{"path": "/", "pathType": "Prefix", "backend": backend}]}}]
+    server.create(INGRESSES, {"metadata": {**namespace, "name": "llama"}, "spec": {"rules": rules}})
+    share(server, {"gateway": {"httpRouteName": "llama"}, "ingress": {"name": "llama"}})
+
+
+def route_to_pools(server: ApiServer) -> None:
+    """The same requests through a pool a version."""
+    namespace, group = {"namespace": "default"}, INFERENCE_POOLS.group
+    for pool in ("stable", "new"):
+        picker = {"name": f"{pool}-epp", "port": {"number": 9002}}
+        service = {"selector": {"app": picker["name"]}, "ports": [{"port": 9002}]}
+        server.create(SERVICES, {"metadata": {**namespace, "name": picker["name"]}, "spec": service})
+        selector = {"matchLabels": {LWS_NAME: "llama"}}
+        spec = {"selector": selector, "targetPorts": [{"number": 80}], "endpointPickerRef": picker}
+        server.create(INFERENCE_POOLS, {"metadata": {**namespace, "name": pool}, "spec": spec})
+    rules = [{"backendRefs": [{"group": group, "kind": INFERENCE_POOLS.kind, "name": "stable"}]}]
+    server.patch(HTTP_ROUTES, "default", "llama", {"spec": {"rules": rules}})
+    pools = {"stable": "stable", "canary": "new"}
+    share(server, {"gateway": {"httpRouteName": "llama", "inferencePool": pools}, "ingress": None})
+
+
+def share(server: ApiServer, by: dict[str, Any]) -> None:
     steps = [{"replicas": 1, "traffic": "20%"}, {"replicas": "100%"}]
-    strategy = {"canary": {"steps": steps, "trafficRoutings": routing}}
+    strategy = {"canary": {"steps": steps, "trafficRoutings": [{"service": "api", **by}]}}
     server.patch(rollouts(), "default", "llama", {"spec": {"strategy": strategy}})
+
+
+def approve(server: ApiServer) -> None:
+    tell(server, {"canaryStatus": {"currentStepState": "StepReady"}})
 
 
 async def until(server: ApiServer, holds: Callable[[Any], bool]) -> None:
@@ -141,11 +174,13 @@ async def every_duty(server: ApiServer) -> None:
     await asyncio.sleep(30)
     set_image(server, "v1")
     await until(server, state("AwaitingApproval"))
-    tell(server, {"canaryStatus": {"currentStepState": "StepReady"}})
+    approve(server)
     await until(server, state("Healthy"))
+    route_to_pools(server)
+    await asyncio.sleep(30)
     set_image(server, "v2")
     await until(server, state("AwaitingApproval"))
-    tell(server, {"canaryStatus": {"currentStepState": "StepReady"}})
+    approve(server)
     await until(server, lambda status: status["summary"]["state"] == "Promoting" and status["summary"]["new"] > "2/2")
     tell(server, {"requestedAction": {"type": "Abort", "id": "1"}})
     await until(server, state("Aborted"))

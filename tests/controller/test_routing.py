@@ -60,7 +60,11 @@ class Counted(DirectTransport):
     @property
     def of_traffic(self) -> set[str]:
         """Open watches of what only releases with traffic need."""
-        return {name for name in +self.open if name.startswith(("httproutes", "endpointslices"))}
+        return {
+            name
+            for name in +self.open
+            if name.startswith(("httproutes", "endpointslices", "ingresses", "inferencepools", "poddisruptionbudgets"))
+        }
 
 
 @dataclass
@@ -168,7 +172,8 @@ async def test_routes_and_endpoints_are_watched_only_while_a_release_needs_them(
         assert routed.transport.of_traffic == set()
         await routed.waiting()
         service = "endpointslices kubernetes.io/service-name"
-        assert routed.transport.of_traffic == {"httproutes", f"{service}=api", f"{service}=api-canary"}
+        kinds = {"httproutes", "ingresses", "inferencepools", "poddisruptionbudgets"}
+        assert routed.transport.of_traffic == {*kinds, f"{service}=api", f"{service}=api-canary"}
         await routed.finish()
         assert routed.transport.of_traffic == set()
 
@@ -179,9 +184,9 @@ async def test_a_version_waits_until_the_cluster_serves_routes_and_is_told_what_
         routed.faults.add(Effect(refusal=missing), "list", "httproutes", count=None)
         set_image(routed.server, "v1")
         await asyncio.sleep(600)
-        reconciling = next(each for each in routed.status["conditions"] if each["type"] == "Reconciling")
-        assert "httproutes.gateway.networking.k8s.io is not served by this cluster" in reconciling["message"]
-        assert "install its CustomResourceDefinition" in reconciling["message"]
+        stalled = next(each for each in routed.status["conditions"] if each["type"] == "Stalled")
+        assert "this cluster does not serve httproutes.gateway.networking.k8s.io" in stalled["message"]
+        assert "install its CustomResourceDefinition" in stalled["message"]
         assert CANARY not in {each["metadata"]["name"] for each in routed.server.list(LEADER_WORKER_SETS, "default")}
         assert "v1" not in routed.images()
         told = routed.server.store.version

@@ -77,10 +77,20 @@ async def test_who_wants_a_watch_is_woken_when_its_first_list_is_in_even_if_that
     await watches.pods.close()
 
 
-async def test_who_wants_a_watch_that_cannot_be_had_is_told_why() -> None:
+async def test_who_wants_a_watch_of_what_is_not_served_is_told_that_there_is_none() -> None:
     watches = Watched(ApiError(404, "NotFound", "the server could not find the requested resource"))
     await watches.pods.want(A, ("llama",))
     await asyncio.sleep(0.01)
     assert watches.woken == [A]
-    assert "install its CustomResourceDefinition" in (watches.pods.unknown("ns", "llama") or "")
+    assert (watches.pods.unknown("ns", "llama"), watches.pods.unserved("ns", "llama")) == (None, True)
+    await watches.pods.close()
+
+
+async def test_who_wants_a_watch_that_cannot_be_had_is_told_why() -> None:
+    watches = Watched(ApiError(403, "Forbidden", "pods is forbidden"))
+    await watches.pods.want(A, ("llama",))
+    await asyncio.sleep(0.01)
+    assert watches.woken == [A]
+    assert "allow the controller's account" in (watches.pods.unknown("ns", "llama") or "")
+    assert not watches.pods.unserved("ns", "llama")
     await watches.pods.close()

@@ -17,7 +17,7 @@ from rollout_lws.sandbox.behaviours.cluster import Options
 from rollout_lws.sandbox.behaviours.faults import PREFIX, Timing
 from rollout_lws.sandbox.catalogue import GATEWAYS
 from rollout_lws.sandbox.meter import Client, Cut, TrafficMeter
-from tests.scenarios.routed import GATEWAY, ROUTE, SERVICE, assert_given_back, routed_at_rest
+from tests.scenarios.routed import BY_ROUTE, GATEWAY, SERVICE, Provider, assert_given_back, routed_at_rest
 from tests.scenarios.stories import CANARY, waiting_for_approval
 from tests.scenarios.world import NAME, World
 
@@ -28,11 +28,18 @@ ACCEPTED = 0.5
 #: Seconds over which shares are measured.
 PERIOD = 10.0
 PODS_TAKE = Timing(ready_after=5.0, leader_longer=7.0, terminate_after=5.0)
-CLIENTS = (
-    Client("users", route=ROUTE, keep_alive=0),
-    Client("tagged", route=ROUTE, keep_alive=0, headers={"x-canary": "yes"}),
-    Client("direct", service=SERVICE, keep_alive=0),
-)
+#: Who is measured, in whatever way they enter.
+WHO = ("users", "tagged", "direct")
+
+
+def clients(by: Provider) -> tuple[Client, ...]:
+    return (
+        Client("users", keep_alive=0, **by.entry),
+        Client("tagged", keep_alive=0, headers={"x-canary": "yes"}, **by.entry),
+        Client("direct", service=SERVICE, keep_alive=0),
+    )
+
+
 STABLE_ONLY, NEW_ONLY = {NAME: 1.0}, {CANARY: 1.0}
 
 
@@ -48,6 +55,7 @@ class Metered:
     world: World
     meter: TrafficMeter
     before: Mapping[str, Any]
+    by: Provider
 
     async def shares(self, client: str = "users") -> dict[str, float]:
         """Where requests go over ten seconds, once data planes have heard of the last change."""
@@ -57,7 +65,7 @@ class Metered:
         await self.world.sleep(LAG + ACCEPTED)
         begun = self.world.server.clock()
         await self.world.sleep(PERIOD)
-        found = {client.name: self.meter.shares(client.name, begun) for client in CLIENTS}
+        found = {client: self.meter.shares(client, begun) for client in WHO}
         # Ten seconds are a sum of stretches; a share is rounded as whoever compares it would write it.
         return {name: {side: round(share, 6) for side, share in each.items()} for name, each in found.items()}
 
@@ -85,8 +93,8 @@ class Metered:
 
     async def settled(self) -> None:
         await self.world.rest()
-        assert await self.all_shares() == dict.fromkeys([each.name for each in CLIENTS], STABLE_ONLY)
-        assert_given_back(self.world, dict(self.before))
+        assert await self.all_shares() == dict.fromkeys(WHO, STABLE_ONLY)
+        assert_given_back(self.world, dict(self.before), self.by)
 
     async def step(self, index: int) -> None:
         """Wait until step ``index`` asks for an approval."""
@@ -121,7 +129,7 @@ class Metered:
 
 @asynccontextmanager
 async def metered(
-    *steps: dict[str, Any], replicas: int = 5, min_ready: int = 3, **routing: Any
+    *steps: dict[str, Any], replicas: int = 5, min_ready: int = 3, by: Provider = BY_ROUTE, **routing: Any
 ) -> AsyncIterator[Metered]:
     """An LWS at rest whose requests are measured from now on; ``routing`` is added to the Rollout's trafficRoutings.
 
@@ -129,13 +137,13 @@ async def metered(
     """
     world = World(Options(timing=PODS_TAKE))
     try:
-        before = await routed_at_rest(world, *steps, replicas=replicas, **routing)
+        before = await routed_at_rest(world, *steps, replicas=replicas, by=by, **routing)
         world.patch_rollout({"strategy": {"minReadySeconds": min_ready}})
         await world.rest()
         deleted = lambda uid: any(isinstance(write, Delete) and write.uid == uid for write in world.writes)  # noqa: E731
-        meter = TrafficMeter(world.server, CLIENTS, drain=STREAM, lag=LAG, ours=deleted)
+        meter = TrafficMeter(world.server, clients(by), drain=STREAM, lag=LAG, ours=deleted)
         meter.start()
-        yield Metered(world, meter, before)
+        yield Metered(world, meter, before, by)
         meter.stop()
     finally:
         world.close()

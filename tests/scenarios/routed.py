@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
-from rollout_lws.objects.resources import HTTP_ROUTES, LWS_WORKER_INDEX, SERVICES
+from rollout_lws.objects.resources import (
+    HTTP_ROUTES,
+    INFERENCE_POOLS,
+    INGRESSES,
+    LWS_WORKER_INDEX,
+    SERVICES,
+    Resource,
+)
 from rollout_lws.sandbox.catalogue import GATEWAYS
 from tests.scenarios.stories import at_rest
-from tests.scenarios.world import NAME, NAMESPACE, World
+from tests.scenarios.world import NAMESPACE, World
 
 SERVICE, ROUTE, GATEWAY = "llama-api", "llama", "inference"
 #: Weighted steps for an LWS of five groups.
@@ -16,26 +25,86 @@ FIVE: tuple[dict[str, Any], ...] = tuple(
 )
 
 
-def routing(**more: Any) -> list[dict[str, Any]]:
+POOL, CANARY_POOL, INGRESS = "llama-pool", "llama-pool-canary", "llama"
+
+
+@dataclass(frozen=True)
+class Provider:
+    """What a release shares requests by: ``words`` of the Rollout on it, what is borrowed besides the Service, and by
+    what a measured client enters.
+    """
+
+    name: str
+    words: Mapping[str, Any]
+    borrowed: tuple[tuple[Resource, str], ...]
+    entry: Mapping[str, Any] = field(default_factory=lambda: {"route": ROUTE})
+
+    def __str__(self) -> str:
+        return self.name
+
+
+BY_ROUTE = Provider("HTTPRoute", {"gateway": {"httpRouteName": ROUTE}}, ((HTTP_ROUTES, ROUTE),))
+BY_POOLS = Provider(
+    "InferencePool",
+    {"gateway": {"httpRouteName": ROUTE, "inferencePool": {"stable": POOL, "canary": CANARY_POOL}}},
+    ((HTTP_ROUTES, ROUTE), (INFERENCE_POOLS, POOL), (INFERENCE_POOLS, CANARY_POOL)),
+)
+BY_INGRESS = Provider("Ingress", {"ingress": {"name": INGRESS}}, ((INGRESSES, INGRESS),), {"ingress": INGRESS})
+PROVIDERS = (BY_ROUTE, BY_POOLS, BY_INGRESS)
+
+
+def routing(provider: Provider = BY_ROUTE, **more: Any) -> list[dict[str, Any]]:
     """The Rollout's words on traffic."""
-    return [{"service": SERVICE, "gateway": {"httpRouteName": ROUTE}, **more}]
+    return [{"service": SERVICE, **provider.words, **more}]
 
 
-def create_route(world: World, name: str = ROUTE, service: str = SERVICE, **backend: Any) -> None:
-    """A Gateway, a Service for the leaders, and a route to it."""
-    meta = {"namespace": NAMESPACE}
+def make(world: World, resource: Resource, name: str, **body: Any) -> None:
+    head = {"apiVersion": resource.api_version, "kind": resource.kind}
+    world.server.create(resource, {**head, "metadata": {"namespace": NAMESPACE, "name": name}, **body})
+
+
+def create_pools(world: World) -> None:
+    """A pool for each version, each with an endpoint picker of its own."""
+    selector = {"matchLabels": {"app": "llama", LWS_WORKER_INDEX: "0"}}
+    for pool in (POOL, CANARY_POOL):
+        ports = [{"port": 9002}]
+        make(world, SERVICES, f"{pool}-epp", spec={"selector": {"app": f"{pool}-epp"}, "ports": ports})
+        picker = {"name": f"{pool}-epp", "port": {"number": 9002}}
+        spec = {"selector": selector, "targetPorts": [{"number": 8000}], "endpointPickerRef": picker}
+        make(world, INFERENCE_POOLS, pool, spec=spec)
+
+
+def create_ingress(world: World, service: str = SERVICE) -> None:
+    """An Ingress of ingress-nginx."""
+    backend = {"service": {"name": service, "port": {"number": 80}}}
+    path = {"path": "/", "pathType": "Prefix", "backend": backend}
+    rules = [{"http": {"paths": [path]}}]
+    make(world, INGRESSES, INGRESS, spec={"ingressClassName": "nginx", "rules": rules})
+
+
+def create_provider(world: World, provider: Provider) -> None:
+    """All that requests need to reach the LWS, whichever way the provider takes."""
+    if provider is BY_POOLS:
+        create_pools(world)
+        group, kind = INFERENCE_POOLS.group, INFERENCE_POOLS.kind
+        create_route(world, backend={"group": group, "kind": kind, "name": POOL})
+    else:
+        create_route(world)
+    if provider is BY_INGRESS:
+        create_ingress(world)
+
+
+def create_route(
+    world: World, name: str = ROUTE, service: str = SERVICE, backend: Mapping[str, Any] | None = None, **more: Any
+) -> None:
+    """A Gateway, a Service for the leaders, and a route to it, or to another ``backend``."""
+    listeners = [{"name": "http", "port": 80, "protocol": "HTTP"}]
     selector = {"app": "llama", LWS_WORKER_INDEX: "0"}
-    ports = [{"port": 80, "targetPort": 8000}]
-    gateway = {"gatewayClassName": "any", "listeners": [{"name": "http", "port": 80, "protocol": "HTTP"}]}
-    rule = {"backendRefs": [{"name": service, "port": 80, **backend}]}
-    spec = {"parentRefs": [{"name": GATEWAY}], "rules": [rule]}
-    for resource, named, body in (
-        (GATEWAYS, GATEWAY, {"spec": gateway}),
-        (SERVICES, service, {"spec": {"selector": selector, "ports": ports}}),
-        (HTTP_ROUTES, name, {"spec": spec}),
-    ):
-        head = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": {**meta, "name": named}}
-        world.server.create(resource, {**head, **body})
+    reference = dict(backend or {"name": service, "port": 80}) | more
+    make(world, GATEWAYS, GATEWAY, spec={"gatewayClassName": "any", "listeners": listeners})
+    make(world, SERVICES, service, spec={"selector": selector, "ports": [{"port": 80, "targetPort": 8000}]})
+    spec = {"parentRefs": [{"name": GATEWAY}], "rules": [{"backendRefs": [reference]}]}
+    make(world, HTTP_ROUTES, name, spec=spec)
 
 
 def routes_of(world: World, name: str = ROUTE) -> list[dict[str, int]]:
@@ -52,25 +121,31 @@ def share(world: World, name: str = ROUTE) -> float:
     return weights.get(f"{SERVICE}-canary", 0) / sum(weights.values())
 
 
-def borrowed(world: World) -> dict[str, Any]:
-    """What has to come back: spec, labels and annotations of Service and route."""
+def borrowed(world: World, provider: Provider = BY_ROUTE) -> dict[str, Any]:
+    """What has to come back: spec, labels and annotations of Service, routes and pools."""
     kept = {}
-    for resource, name in ((SERVICES, SERVICE), (HTTP_ROUTES, ROUTE)):
+    for resource, name in ((SERVICES, SERVICE), *provider.borrowed):
         found = world.get(resource, name)
         assert found is not None
         meta = found["metadata"]
-        kept[name] = (found["spec"], meta.get("labels") or {}, meta.get("annotations") or {})
+        kept[f"{resource.kind} {name}"] = (found["spec"], meta.get("labels") or {}, meta.get("annotations") or {})
     return kept
 
 
-async def routed_at_rest(world: World, *steps: dict[str, Any], replicas: int = 5, **more: Any) -> dict[str, Any]:
+async def routed_at_rest(
+    world: World, *steps: dict[str, Any], replicas: int = 5, by: Provider = BY_ROUTE, **more: Any
+) -> dict[str, Any]:
     """An LWS at rest with traffic; gives what was there before any release."""
-    create_route(world)
-    await at_rest(world, *(steps or FIVE), replicas=replicas, canary={"trafficRoutings": routing(**more)})
-    return borrowed(world)
+    create_provider(world, by)
+    await at_rest(world, *(steps or FIVE), replicas=replicas, canary={"trafficRoutings": routing(by, **more)})
+    return borrowed(world, by)
 
 
-def assert_given_back(world: World, before: dict[str, Any]) -> None:
-    assert borrowed(world) == before
-    assert world.names()["services"] == sorted([NAME, SERVICE])
+def assert_given_back(world: World, before: dict[str, Any], by: Provider = BY_ROUTE) -> None:
+    """Everything is as before any release, and nothing that was made for one is left."""
+    assert borrowed(world, by) == before
+    assert f"{SERVICE}-canary" not in world.names()["services"]
+    assert [each["metadata"]["name"] for each in world.server.list(INGRESSES, NAMESPACE)] == (
+        [INGRESS] if by is BY_INGRESS else []
+    )
     assert "traffic" not in world.status

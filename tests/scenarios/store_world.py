@@ -28,6 +28,9 @@ _DECODERS: Mapping[Resource, Callable[[bytes], Any]] = {
     kinds.CONTROLLER_REVISIONS: msgspec.json.Decoder(ControllerRevision).decode,
     kinds.SERVICES: stored_object,
     kinds.HTTP_ROUTES: stored_object,
+    kinds.INGRESSES: stored_object,
+    kinds.INFERENCE_POOLS: stored_object,
+    kinds.POD_DISRUPTION_BUDGETS: stored_object,
     kinds.ENDPOINT_SLICES: msgspec.json.Decoder(EndpointSlice).decode,
 }
 
@@ -95,20 +98,27 @@ class StoreWorld:
     def every_leader(self) -> Iterable[Pod]:
         return self._list(kinds.PODS, f"{LWS_WORKER_INDEX}=0")
 
-    def service(self, name: str) -> StoredObject | None:
-        return self._get(kinds.SERVICES, name)
-
     def every_service(self) -> Iterable[StoredObject]:
         return self._list(kinds.SERVICES)
 
-    def route(self, name: str) -> StoredObject | None:
-        return self._get(kinds.HTTP_ROUTES, name)
+    def every_rollout(self) -> Iterable[StoredRollout]:
+        return self._list(ROLLOUTS)
+
+    def every(self, resource: Resource) -> Iterable[StoredObject]:
+        return [] if self.unserved(resource) else self._list(resource)
+
+    def unserved(self, resource: Resource) -> bool:
+        try:
+            self.server.list(resource, NAMESPACE)
+        except ApiError as error:
+            return error.code == 404
+        return False
 
     def endpoints(self, service: str) -> frozenset[str]:
         found = self._list(kinds.ENDPOINT_SLICES, f"{SERVICE_NAME}={service}")
         return frozenset().union(*(each.ready_pods for each in found))
 
-    def unknown_routes(self) -> str | None:
+    def unknown(self, resource: Resource) -> str | None:
         return None
 
     def unknown_endpoints(self, service: str) -> str | None:

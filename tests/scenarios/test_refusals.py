@@ -234,9 +234,14 @@ UNSUPPORTED: tuple[tuple[str, dict[str, Any], str], ...] = (
         f"spec.strategy.canary.steps[0].requestHeaderModifier: {TRAFFIC}",
     ),
     (
-        "an Ingress",
-        {"trafficRoutings": [{"service": "llama", "ingress": {"name": "llama"}}]},
-        "spec.strategy.canary.trafficRoutings[0].ingress: Ingresses are not built yet: use gateway.httpRouteName",
+        "another router",
+        {
+            "trafficRoutings": [
+                {"service": "llama", "customNetworkRefs": [{"apiVersion": "a/v1", "kind": "B", "name": "c"}]}
+            ]
+        },
+        "spec.strategy.canary.trafficRoutings[0].customNetworkRefs: other routing objects are not built yet: use"
+        " gateway.httpRouteName or ingress",
     ),
     (
         "custom routers",

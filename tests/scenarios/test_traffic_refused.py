@@ -143,7 +143,7 @@ async def test_a_service_that_is_not_there_is_told(world: World) -> None:
 
 
 RENAMED = (
-    "this release shares the requests of Service llama-api by HTTPRoute llama: name them in trafficRoutings again until"
+    "this release shares requests by Service llama-api, HTTPRoute llama: name the same in trafficRoutings again until"
     " it is over, or go back"
 )
 

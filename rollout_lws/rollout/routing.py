@@ -126,7 +126,7 @@ def _record(d: Draft, **changes: Any) -> None:
 def withdraw(d: Draft) -> Routed:
     """Take the share away and let what runs end; done when the new side's groups may go.
 
-    A side that does not serve goes without waiting, and so does one that never had a share.
+    A side without a ready group goes without waiting, and so does one that never had a share.
     """
     record, facts = d.status.traffic, d.o.routing
     if record is None or record.step is None or facts is None or d.o.canary is None:
@@ -139,7 +139,8 @@ def withdraw(d: Draft) -> Routed:
     if not (routed.done and pinned.done):
         return routed if pinned.done else pinned
     given_at = (d.status.traffic or record).since
-    if given_at is None or not canary_serves(d, facts):
+    # Requests run on in ready groups even where nothing sends them new ones, their Service being gone.
+    if given_at is None or not d.canary_ready:
         return DONE
     return _drained(d, given_at, "the new version")
 

@@ -234,16 +234,6 @@ UNSUPPORTED: tuple[tuple[str, dict[str, Any], str], ...] = (
         f"spec.strategy.canary.steps[0].requestHeaderModifier: {TRAFFIC}",
     ),
     (
-        "another router",
-        {
-            "trafficRoutings": [
-                {"service": "llama", "customNetworkRefs": [{"apiVersion": "a/v1", "kind": "B", "name": "c"}]}
-            ]
-        },
-        "spec.strategy.canary.trafficRoutings[0].customNetworkRefs: other routing objects are not built yet: use"
-        " gateway.httpRouteName or ingress",
-    ),
-    (
         "custom routers",
         {
             "trafficRoutings": [
@@ -251,7 +241,7 @@ UNSUPPORTED: tuple[tuple[str, dict[str, Any], str], ...] = (
             ]
         },
         "spec.strategy.canary.trafficRoutings[0].customNetworkRefs: other routing objects are not built yet: use"
-        " gateway.httpRouteName",
+        " gateway.httpRouteName or ingress",
     ),
     (
         "single Service",

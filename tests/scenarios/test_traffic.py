@@ -289,7 +289,7 @@ async def test_who_reverts_a_release_is_answered_once_and_then_named(
     world: World, resource: Resource, name: str, who: str, what: str, advice: str
 ) -> None:
     before = await routed_at_rest(world)
-    theirs = before[name][0]
+    theirs = before[f"{resource.kind} {name}"][0]
     await waiting_for_approval(world)
     ours = world.get(resource, name)["spec"]  # type: ignore[index]
     revert(world, resource, name, theirs)
@@ -324,7 +324,7 @@ async def test_a_quarrel_about_a_route_is_told_with_the_moment_of_the_next_answe
     before = await routed_at_rest(world)
     await waiting_for_approval(world)
     for _ in range(2):
-        revert(world, HTTP_ROUTES, ROUTE, before[ROUTE][0])
+        revert(world, HTTP_ROUTES, ROUTE, before[f"HTTPRoute {ROUTE}"][0])
         await world.rest()
     assert world.state == "Stalled"
 

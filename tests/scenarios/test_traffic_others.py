@@ -1,0 +1,147 @@
+"""Others that requests of a release meet: Services that nobody named, budgets, and Rollouts that are gone."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from rollout_lws.objects.resources import (
+    INFERENCE_POOLS,
+    LEADER_WORKER_SETS,
+    LWS_NAME,
+    LWS_WORKER_INDEX,
+    POD_DISRUPTION_BUDGETS,
+    SERVICES,
+)
+from rollout_lws.rollout.reasons import EventReason, Reason
+from tests.scenarios.metered import ACCEPTED, LAG, metered
+from tests.scenarios.routed import (
+    BY_POOLS,
+    BY_ROUTE,
+    FIVE,
+    POOL,
+    ROUTE,
+    SERVICE,
+    Provider,
+    borrowed,
+    make,
+    routed_at_rest,
+    routing,
+)
+from tests.scenarios.stories import CANARY, waiting_for_approval
+from tests.scenarios.told import tells
+from tests.scenarios.world import KEYS, NAME, ROLLOUTS, World
+
+pytestmark = pytest.mark.looptime
+
+ONLY_OLD = {"app": "llama", LWS_WORKER_INDEX: "0", LWS_NAME: NAME}
+UNLISTED = (
+    "Service llama-internal sends requests to groups of LeaderWorkerSet llama too, whatever share a step says: its"
+    " clients get the old version until the promotion renews the groups; use the one in trafficRoutings"
+)
+
+
+@tells(events={EventReason.UNLISTED_BACKEND: UNLISTED})
+async def test_a_service_of_stable_groups_that_nobody_named_is_told_once_also_when_it_comes_later(world: World) -> None:
+    await routed_at_rest(world)
+    ports = [{"port": 80}]
+    make(world, SERVICES, "llama-internal", spec={"selector": ONLY_OLD, "ports": ports})
+    await waiting_for_approval(world)
+    make(
+        world,
+        INFERENCE_POOLS,
+        "later",
+        spec={
+            "selector": {"matchLabels": ONLY_OLD},
+            "targetPorts": [{"number": 8000}],
+            "endpointPickerRef": {"name": SERVICE, "port": {"number": 80}},
+        },
+    )
+    await world.rest()
+    world.approve()
+    await world.rest()
+    told = [each.note.split(" sends")[0] for each in world.notices if each.reason == EventReason.UNLISTED_BACKEND]
+    assert told == ["Service llama-internal", "InferencePool later"]
+
+
+async def test_a_budget_over_the_groups_is_told_not_to_limit_the_release(world: World) -> None:
+    await routed_at_rest(world)
+    covers = {"selector": {"matchLabels": {"app": "llama"}}, "maxUnavailable": 1}
+    make(world, POD_DISRUPTION_BUDGETS, "llama", spec=covers)
+    make(world, POD_DISRUPTION_BUDGETS, "other", spec={**covers, "selector": {"matchLabels": {"app": "other"}}})
+    await waiting_for_approval(world)
+    told = [each.note for each in world.notices if each.reason == EventReason.UNLISTED_BACKEND]
+    assert told == [
+        "PodDisruptionBudget llama covers groups of LeaderWorkerSet llama: it limits evictions, and a release makes"
+        " none; how many groups are renewed at a time is up to maxUnavailable"
+    ]
+
+
+def vanish(world: World) -> None:
+    """Delete the Rollout while no controller runs, its finalizer taken off by hand; the garbage collector follows."""
+    world.stop_controller()
+    world.patch(ROLLOUTS, NAME, {"metadata": {"finalizers": None}})
+    world.delete(ROLLOUTS, NAME)
+
+
+def again(world: World, *steps: dict[str, Any], by: Provider = BY_ROUTE) -> None:
+    world.create_rollout(*steps, canary={"trafficRoutings": routing(by)})
+    world.start_controller()
+
+
+LEFT = "carried what a Rollout that is gone (UID {uid}) had written; it is given back"
+
+
+@pytest.mark.parametrize("by", [BY_ROUTE, pytest.param(BY_POOLS, marks=pytest.mark.long)], ids=str)
+async def test_what_a_rollout_that_is_gone_had_borrowed_is_given_back_before_its_canary_goes(by: Provider) -> None:
+    async with metered(*FIVE, by=by) as m:
+        world = m.world
+        await m.release(2)
+        uid = world.rollout["metadata"]["uid"]
+        vanish(world)
+        await world.sleep(5)
+        begun = world.server.clock()
+        again(world, *FIVE, by=by)
+        await world.until(lambda: world.get(LEADER_WORKER_SETS, CANARY) is None, "the canary to go", 600)
+        # The Service of the canary went with the Rollout; that its share fails ends as soon as there is a new one.
+        assert {each.start < begun and each.end <= begun + LAG + ACCEPTED for each in m.meter.failures} <= {True}
+        assert m.cuts == []
+        failed = len(m.meter.failures)
+        [note] = [each.note for each in world.notices if each.reason == EventReason.GIVEN_BACK]
+        assert note.endswith(LEFT.format(uid=uid))
+        assert f"HTTPRoute {ROUTE}" in note
+        # The new Rollout finds the version that the old one had begun, and releases it from the start.
+        await m.step(1)
+        await m.finish()
+        assert (len(m.meter.failures), m.cuts) == (failed, [])
+
+
+@tells(
+    events={
+        EventReason.GIVEN_BACK: "Service llama-api carried what a Rollout that is gone (UID an-old-one) had written; it"
+        " is given back"
+    }
+)
+async def test_a_service_that_was_left_pinned_is_freed_at_rest(world: World) -> None:
+    before = await routed_at_rest(world)
+    note = {"an-old-one": {"original": {LWS_NAME: None}, "written": {LWS_NAME: CANARY}}}
+    marked = {"metadata": {"annotations": {KEYS.original: json.dumps(note)}}, "spec": {"selector": {LWS_NAME: CANARY}}}
+    world.patch(SERVICES, SERVICE, marked)
+    await world.rest()
+    assert borrowed(world) == before
+
+
+ONE_POOL = "inferencePool names llama-pool for both versions: make a second pool with an endpoint picker of its own"
+
+
+@tells({Reason.POOL_PROBLEM: ONE_POOL})
+async def test_one_pool_for_both_versions_is_refused(world: World) -> None:
+    await routed_at_rest(world, by=BY_POOLS)
+    before = borrowed(world, BY_POOLS)
+    words = routing(BY_POOLS, gateway={"httpRouteName": ROUTE, "inferencePool": {"stable": POOL, "canary": POOL}})
+    world.patch_rollout({"strategy": {"canary": {"trafficRoutings": words}}})
+    world.set_image("v2")
+    await world.until_state("Stalled")
+    assert borrowed(world, BY_POOLS) == before

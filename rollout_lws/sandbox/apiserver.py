@@ -102,7 +102,7 @@ class ApiServer:
         objects: Iterable[Object] = ()
         if label_selector:
             labels = selectors.parse_labels(label_selector)
-            indexed = [entry for entry in labels.equalities().items() if entry[0] in INDEXED_LABELS]
+            indexed = [entry for entry in labels.equal.items() if entry[0] in INDEXED_LABELS]
             if indexed:
                 objects = self.store.labelled(served.storage, namespace, *indexed[0])
             else:

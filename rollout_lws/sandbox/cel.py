@@ -3,6 +3,9 @@
 What it cannot evaluate: Kubernetes' own libraries (quantity, url, ip, cidr, format, semver), optional types and cost
 limits. A rule that does not compile, or fails while it runs, refuses the write and
 says so: nothing passes unseen.
+
+A rule is asked once about the same members: the rules of a root stand above every status write, and most of them look
+at a name that never changes.
 """
 
 from __future__ import annotations
@@ -10,27 +13,29 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
+
+import msgspec
 
 _USES_OLD = re.compile(r"\boldSelf\b")
+#: A value and the members of it that are named after it; a last one with a parenthesis is a function's name, and one
+#: inside has() is not looked into.
+_READ = re.compile(r"((?<![\w.])has\s*\(\s*)?\b(self|oldSelf)\b((?:\s*\.\s*\w+)*)(\s*\()?")
+
+#: Members that are read, each with those of its own; None is the whole value.
+_Members: TypeAlias = "dict[str, _Members] | None"
 
 
 def violations(rules: Sequence[Mapping[str, Any]], value: Any, old: Any, path: str) -> Iterator[str]:
     """What ``rules`` refuse about ``value``; rules about ``oldSelf`` are asked only when there is an old value."""
     import celpy
 
-    bindings: dict[str, Any] = {}
     for rule in rules:
-        transition = _USES_OLD.search(rule["rule"]) is not None
-        if transition and old is None:
+        if old is None and _USES_OLD.search(rule["rule"]) is not None:
             continue
-        if not bindings:
-            bindings["self"] = celpy.json_to_cel(value)
-        if transition and "oldSelf" not in bindings:
-            bindings["oldSelf"] = celpy.json_to_cel(old)
         try:
-            passed = bool(_program(rule["rule"]).evaluate(bindings))
-            why = _message(rule, bindings)
+            passed = bool(_ask(rule["rule"], value, old))
+            why = "" if passed else _message(rule, value, old)
         except (celpy.CELEvalError, celpy.CELParseError) as failure:
             passed, why = False, f"rule {rule['rule']} cannot be evaluated: {failure.args[0] if failure.args else ''}"
         if not passed:
@@ -44,6 +49,47 @@ def violations(rules: Sequence[Mapping[str, Any]], value: Any, old: Any, path: s
             yield f"{where or '<nil>'}: {text}".lstrip(".")
 
 
+def _ask(source: str, value: Any, old: Any) -> Any:
+    values = {"self": value, "oldSelf": old}
+    return _answer(source, *((name, _part(values[name], members)) for name, members in _read(source).items()))
+
+
+def _part(value: Any, members: _Members) -> bytes:
+    return msgspec.json.encode(_only(value, members))
+
+
+def _only(value: Any, members: _Members) -> Any:
+    if members is None or not isinstance(value, dict):
+        return value
+    return {name: _only(member, members[name]) for name, member in value.items() if name in members}
+
+
+@lru_cache(maxsize=4096)
+def _answer(source: str, *values: tuple[str, bytes]) -> Any:
+    import celpy
+
+    bindings = {name: celpy.json_to_cel(msgspec.json.decode(value)) for name, value in values}
+    return _program(source).evaluate(bindings)
+
+
+@lru_cache(maxsize=1024)
+def _read(source: str) -> dict[str, _Members]:
+    """What a rule reads at most, as its text tells."""
+    found: dict[str, _Members] = {}
+    for asked_for, name, rest, called in _READ.findall(source):
+        path = [name, *(part.strip() for part in rest.split(".")[1:])]
+        if called and len(path) > 1:
+            path.pop()
+        here: _Members = found
+        for part in path[:-1]:
+            here = None if here is None else here.setdefault(part, {})
+        if here is not None and asked_for:
+            here.setdefault(path[-1], {})
+        elif here is not None:
+            here[path[-1]] = None
+    return found
+
+
 @lru_cache(maxsize=1024)
 def _program(source: str) -> Any:
     import celpy
@@ -52,9 +98,9 @@ def _program(source: str) -> Any:
     return environment.program(environment.compile(source))
 
 
-def _message(rule: Mapping[str, Any], bindings: Mapping[str, Any]) -> str:
+def _message(rule: Mapping[str, Any], value: Any, old: Any) -> str:
     if rule.get("messageExpression"):
-        return str(_program(rule["messageExpression"]).evaluate(dict(bindings)))
+        return str(_ask(rule["messageExpression"], value, old))
     return str(rule.get("message") or f"failed rule: {rule['rule']}")
 
 

@@ -34,15 +34,15 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class LabelSelector:
-    requirements: tuple[Requirement, ...]
+    """``equal`` are labels that must have just one value: what an index can answer, and cheap to compare."""
+
+    equal: Mapping[str, str]
+    others: tuple[Requirement, ...]
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        return all(requirement.matches(labels) for requirement in self.requirements)
-
-    def equalities(self) -> dict[str, str]:
-        """Labels that must have just one value: what an index can answer."""
-        terms = self.requirements
-        return {term.key: next(iter(term.values)) for term in terms if term.operator == "in" and len(term.values) == 1}
+        if not self.equal.items() <= labels.items():
+            return False
+        return not self.others or all(requirement.matches(labels) for requirement in self.others)
 
 
 @lru_cache(maxsize=1024)
@@ -62,7 +62,13 @@ def parse_labels(text: str) -> LabelSelector:
         else:
             raise ApiError(400, "BadRequest", f'unable to parse requirement: cannot read "{rest}"')
         rest = rest[found.end() :].strip()
-    return LabelSelector(tuple(requirements))
+    equal: dict[str, str] = {}
+    others: list[Requirement] = []
+    for each in requirements:
+        only = next(iter(each.values)) if each.operator == "in" and len(each.values) == 1 else None
+        if only is None or equal.setdefault(each.key, only) != only:
+            others.append(each)
+    return LabelSelector(equal, tuple(others))
 
 
 def format_labels(selector: Mapping[str, Any] | None) -> str:

@@ -38,6 +38,7 @@ def test_a_release_is_told_and_its_end_state_proven(what: str, told: str, shares
 def test_a_demo_in_which_requests_are_lost_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pods that end at once lose what data planes still send them."""
     monkeypatch.setattr(command, "_FAST", (0.05, 0.05, 0.001))
+    monkeypatch.setattr(manifests, "SHORT_WAIT", 0)
     result = CliRunner().invoke(program, ["demo", "--fast"], catch_exceptions=False)
     assert result.exit_code == 1
     assert re.findall("FAIL  (.+?):", result.stdout) == ["no request was lost"]

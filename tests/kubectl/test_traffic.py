@@ -48,8 +48,8 @@ ROUTED = f"""\
 {ROLLOUT.partition("      steps:")[0]}\
       trafficRoutings:
         - service: llama-api
-          gracePeriodSeconds: 1
-          drainSeconds: 1
+          gracePeriodSeconds: 0
+          drainSeconds: 0
           gateway: {{httpRouteName: llama}}
       steps:
         - replicas: 1

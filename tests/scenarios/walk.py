@@ -1,35 +1,26 @@
-"""A walk: what people, machines and a dying controller do to a release in any order, and how it has to end.
+"""A walk: any acts in any order, and how it has to end.
 
 The judge looks on; the last word has one person who ends what is left and then looks for traces of it.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from rollout_lws.errors import ApiError
-from rollout_lws.objects.resources import (
-    LEADER_WORKER_SETS,
-    LWS_GROUP_INDEX,
-    LWS_NAME,
-    LWS_WORKER_INDEX,
-    NODES,
-    PODS,
-)
+from rollout_lws.objects.resources import LEADER_WORKER_SETS, NODES
 from rollout_lws.objects.writes import Write
 from rollout_lws.sandbox.behaviours import nodes
-from rollout_lws.sandbox.behaviours.runner import carry_out
 from rollout_lws.sandbox.store import Event
 from tests.scenarios.invariants import share_only_for_who_serves
-from tests.scenarios.judge import CANARY, HOLD, Judge
-from tests.scenarios.routed import SERVICE, borrowed, create_route, routing
-from tests.scenarios.walk_plans import PLANS, Act, Plan, template
-from tests.scenarios.world import KEYS, NAME, NAMESPACE, ROLLOUTS, World
+from tests.scenarios.judge import HOLD
+from tests.scenarios.routed import SERVICE, borrowed, create_route
+from tests.scenarios.walk_acts import Acts
+from tests.scenarios.walk_plans import Act
+from tests.scenarios.world import KEYS, NAME, ROLLOUTS
 
 #: The errors a person shrugs off: what was to be deleted is gone, what was to be made is there, or LWS's own webhook
 #: has something against it.
@@ -37,15 +28,9 @@ SHRUGGED = (404, 409, 422, 403)
 
 
 @dataclass
-class Walk:
+class Walk(Acts):
     """One walk through ``world``; ``seen`` counts acts, notices and states."""
 
-    world: World
-    plan: Plan
-    seen: Counter[str]
-    judge: Judge
-    refusals: list[Callable[[Write], ApiError]] = field(default_factory=list)
-    tasks: set[asyncio.Task[None]] = field(default_factory=set)
     where: tuple[str, str, str] = ("", "", "")
     #: What a route and its Service were before.
     lent: dict[str, Any] = field(default_factory=dict)
@@ -99,161 +84,6 @@ class Walk:
             if error.code not in SHRUGGED:
                 raise
         await self.world.sleep(act.then)
-
-    # People
-
-    def create_lws(self, version: str = "v1") -> None:
-        plan = self.plan
-        annotated = template(version)
-        annotations = annotated["metadata"]["annotations"]
-        annotated["metadata"]["annotations"] = {key: value for key, value in annotations.items() if value is not None}
-        self.world.create_workload(
-            replicas=plan.replicas,
-            leaderWorkerTemplate={"size": plan.size, "workerTemplate": annotated},
-            rolloutStrategy={
-                "rollingUpdateConfiguration": {"maxUnavailable": plan.unavailable, "maxSurge": plan.surge}
-            },
-        )
-
-    def create_rollout(self) -> None:
-        plan = self.plan
-        limits: dict[str, Any] = {"progressDeadlineSeconds": plan.deadline, "onFailure": plan.on_failure}
-        if plan.min_ready:
-            limits["minReadySeconds"] = plan.min_ready
-        canary: dict[str, Any] = {} if plan.threshold is None else {"failureThreshold": plan.threshold}
-        if plan.routed:
-            canary["trafficRoutings"] = routing(gracePeriodSeconds=1, drainSeconds=5)
-        self.world.create_rollout(*self.steps_of(plan.steps), canary=canary, **limits)
-
-    def steps_of(self, plan: str) -> list[dict[str, Any]]:
-        """The plan's steps; with traffic each sends some requests to the new version."""
-        steps = PLANS[plan]
-        if not self.plan.routed:
-            return steps
-        return [{**step, "traffic": f"{10 * number}%"} for number, step in enumerate(steps, 1)]
-
-    def apply(self, version: str) -> None:
-        self.world.patch_lws({"leaderWorkerTemplate": {"workerTemplate": template(version)}})
-
-    def replicas(self, count: int) -> None:
-        self.world.patch_lws({"replicas": count})
-
-    def label(self, text: str) -> None:
-        self.world.patch(LEADER_WORKER_SETS, NAME, {"metadata": {"labels": {KEYS.rollout_id: text}}})
-
-    def partition(self, value: int) -> None:
-        self.world.patch_lws({"rolloutStrategy": {"rollingUpdateConfiguration": {"partition": value}}})
-
-    def forget_original(self) -> None:
-        self.world.patch(LEADER_WORKER_SETS, NAME, {"metadata": {"annotations": {KEYS.original: None}}})
-
-    def break_glass(self, on: bool) -> None:
-        value = "true" if on else None
-        self.world.patch(LEADER_WORKER_SETS, NAME, {"metadata": {"annotations": {KEYS.release_hold: value}}})
-
-    def approve(self) -> None:
-        self.world.approve()
-
-    def jump(self, step: int) -> None:
-        self.world.patch(self.world.ROLLOUT, NAME, {"status": {"canaryStatus": {"nextStepIndex": step}}}, "status")
-
-    def ask(self, kind: str) -> None:
-        self.world.request(kind)
-
-    def ask_jump(self, step: int) -> None:
-        self.world.request("Jump", toStep=step)
-
-    def steps(self, plan: str) -> None:
-        self.world.patch_rollout({"strategy": {"canary": {"steps": self.steps_of(plan)}}})
-
-    def paused(self, on: bool) -> None:
-        self.world.patch_rollout({"strategy": {"paused": on}})
-
-    def disabled(self, on: bool) -> None:
-        self.world.patch_rollout({"disabled": on})
-
-    def delete_rollout(self, propagation: str) -> None:
-        self.world.delete(self.world.ROLLOUT, NAME, propagation)
-
-    def delete_record(self) -> None:
-        self.world.delete(self.world.RECORD, NAME)
-
-    def delete_canary(self, propagation: str) -> None:
-        self.world.delete(LEADER_WORKER_SETS, CANARY, propagation)
-
-    def delete_lws(self, propagation: str) -> None:
-        self.world.delete(LEADER_WORKER_SETS, NAME, propagation)
-
-    async def push(self, task: str) -> None:
-        """Approve whatever asks for it until the release has come as far as ``task``, two minutes at most."""
-        world, deadline = self.world, self.world.now.timestamp() + 120
-
-        def there() -> bool:
-            status = world.status_of(NAME)
-            return (status.get("finalising") or {}).get("task", "") == task or status.get("phase") != "Progressing"
-
-        while world.now.timestamp() < deadline and not there():
-            status = world.status_of(NAME)
-            if (status.get("summary") or {}).get("state") == "AwaitingApproval":
-                with self.judge.user():
-                    world.approve()
-            await world._change(1.0)
-
-    # Machines
-
-    def fail_leader(self, chosen: tuple[str, int]) -> None:
-        self._fail_pod(chosen, leader=True)
-
-    def fail_worker(self, chosen: tuple[str, int]) -> None:
-        self._fail_pod(chosen, leader=False)
-
-    def _fail_pod(self, chosen: tuple[str, int], *, leader: bool) -> None:
-        name, ordinal = chosen
-        pods = self.world.server.list(PODS, NAMESPACE, label_selector=f"{LWS_NAME}={name},{LWS_GROUP_INDEX}={ordinal}")
-        found = [pod for pod in pods if (pod["metadata"]["labels"].get(LWS_WORKER_INDEX) == "0") == leader]
-        if found:
-            self.world.delete(PODS, found[0]["metadata"]["name"])
-
-    def lose_node(self, number: int) -> None:
-        """A machine burns down with all its pods; another one takes its place only at the end of the walk."""
-        name = f"node-{number}"
-        self.world.server.delete(NODES, "", name)
-        for pod in self.world.server.list(PODS, NAMESPACE):
-            if pod["spec"].get("nodeName") == name:
-                self.world.server.delete(PODS, NAMESPACE, pod["metadata"]["name"], grace_seconds=0)
-
-    # The API server, and the controller's own process
-
-    def refuse(self, told: tuple[int, int]) -> None:
-        code, count = told
-        self.refusals += [lambda _: ApiError(code, "Injected", "refused by the walk")] * count
-
-    def lose_answer(self, count: int) -> None:
-        def lost(write: Write) -> ApiError:
-            carry_out(self.world.server, write)
-            return ApiError(500, "Injected", "the answer was lost")
-
-        self.refusals += [lost] * count
-
-    def kill(self, told: tuple[int, float]) -> None:
-        """The controller dies after so many more writes and is away for so many seconds."""
-        writes, away = told
-        if self.tasks:
-            return
-        self.world.kill_after(writes)
-        task = asyncio.create_task(self._restart(away))
-        self.tasks.add(task)
-        task.add_done_callback(self.tasks.discard)
-
-    async def _restart(self, away: float) -> None:
-        while self.world.running:
-            await self.world._change(3600)
-        await asyncio.sleep(away)
-        self.world.start_controller()
-
-    def heal(self) -> None:
-        """No fault is left."""
-        self.refusals.clear()
 
     # The end
 

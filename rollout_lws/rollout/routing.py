@@ -91,8 +91,9 @@ def point(d: Draft, facts: RoutingFacts, lws: str) -> Routed:
     """Have the stable Service select the groups of ``lws``."""
     if facts.service is None:
         return DONE
-    what, record = f"Service {facts.service_name}", d.status.traffic
-    if record is not None and record.step and services.drifted(facts.service, d.uid, d.keys):
+    what = f"Service {facts.service_name}"
+    marked = marks.read(facts.service, d.uid, d.keys) is not None
+    if _pinned_before(d) and (services.drifted(facts.service, d.uid, d.keys) or not marked):
         waits = quarrel.answer(d, facts.service, what, _LEAVE_SERVICE)
         if waits:
             return Routed(False, waits, contested=True)
@@ -101,6 +102,12 @@ def point(d: Draft, facts: RoutingFacts, lws: str) -> Routed:
         return DONE
     _write(d, SERVICES, facts.service, pinned, f"only groups of {lws} behind {what}")
     return Routed(False, f"{what} is pinned to groups of {lws}")
+
+
+def _pinned_before(d: Draft) -> bool:
+    """Whether an earlier decision of this release has pinned the stable Service."""
+    before = d.o.rollout.status
+    return before is not None and before.traffic is not None and before.traffic.service is not None
 
 
 def route(d: Draft, index: int) -> Routed:
@@ -142,7 +149,7 @@ def _apply(d: Draft, facts: RoutingFacts, wanted: Split) -> Routed:
     split, why = safe(d, facts, wanted)
     backends = Backends(Backend(facts.service_name), Backend(facts.canary_service_name))
     written = http_route.routed(facts.route, d.uid, d.keys, backends, split)
-    if wanted.reaches_new and _written_over(d, facts.route):
+    if wanted.reaches_new and _written_over(d, facts.route, split):
         waits = quarrel.answer(d, facts.route, f"HTTPRoute {facts.route_name}", _LEAVE_ROUTE)
         record = d.status.traffic or record
         if waits:
@@ -155,6 +162,9 @@ def _apply(d: Draft, facts: RoutingFacts, wanted: Split) -> Routed:
             d.set(flaps=(d.status.flaps or 0) + 1)
         _write(d, HTTP_ROUTES, facts.route, written, f"{told(split)} of requests to the new version")
         _record(d, desired=told(wanted), message=why or None)
+        if split.reaches_new or http_route.reaches_new(facts.route, d.uid, d.keys):
+            # Routers may act on it long before they say so.
+            _record(d, since=d.now)
         return Routed(False, why or f"HTTPRoute {facts.route_name} is being written")
     refused = http_route.unaccepted(facts.route, http_route.parents(facts.route, d.uid, d.keys))
     if refused:
@@ -171,12 +181,12 @@ _LEAVE_ROUTE = "let it ignore the rules of the route"
 _LEAVE_SERVICE = "let it ignore the selector of the Service"
 
 
-def _written_over(d: Draft, live: Object) -> bool:
-    """Whether what we wrote into the route, or our note of it, is not as we left it."""
+def _written_over(d: Draft, live: Object, split: Split) -> bool:
+    """Whether what we wrote into the route is not as we left it, or ``split`` is to be written where it was before."""
     record = d.status.traffic
     marked = marks.read(live, d.uid, d.keys) is not None
-    routed_before = record is not None and record.applied not in (None, told(ALL_STABLE))
-    return bool(http_route.drifted(live, d.uid, d.keys)) or (routed_before and not marked)
+    written_before = record is not None and record.since is not None
+    return bool(http_route.drifted(live, d.uid, d.keys)) or (written_before and not marked and split.reaches_new)
 
 
 def _record(d: Draft, **changes: Any) -> None:
@@ -210,8 +220,10 @@ def withdraw(d: Draft) -> Routed:
         _record(d, step=0)
     pinned = point(d, facts, d.stable.lws.metadata.name) if d.o.stable is not None else DONE
     routed = _apply(d, facts, ALL_STABLE)
-    if not (routed.done and pinned.done):
-        return routed if pinned.done else pinned
+    if not routed.done:
+        return routed
+    if not (pinned.done or pinned.contested):
+        return pinned
     given_at = (d.status.traffic or record).since
     if given_at is None or not canary_serves(d, facts):
         return DONE

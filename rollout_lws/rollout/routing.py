@@ -163,8 +163,9 @@ def _apply(d: Draft, facts: RoutingFacts, wanted: Split) -> Routed:
         _write(d, HTTP_ROUTES, facts.route, written, f"{told(split)} of requests to the new version")
         _record(d, desired=told(wanted), message=why or None)
         if split.reaches_new or http_route.reaches_new(facts.route, d.uid, d.keys):
-            # Routers may act on it long before they say so.
-            _record(d, since=d.now)
+            # Routers may act on it long before they say so; and that nothing is given has to be accepted once more.
+            stands = split.reaches_new or record.applied != told(split)
+            _record(d, since=d.now, applied=record.applied if stands else None)
         return Routed(False, why or f"HTTPRoute {facts.route_name} is being written")
     refused = http_route.unaccepted(facts.route, http_route.parents(facts.route, d.uid, d.keys))
     if refused:

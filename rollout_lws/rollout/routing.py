@@ -147,6 +147,12 @@ def _apply(d: Draft, facts: RoutingFacts, wanted: Split) -> Routed:
         missing = f"HTTPRoute {facts.route_name} does not exist: make it anew"
         return DONE if not wanted.reaches_new else Routed(False, missing)
     split, why = safe(d, facts, wanted)
+    marked = marks.read(facts.route, d.uid, d.keys) is not None
+    if split.reaches_new and not marked and not http_route.accepting_parents(facts.route):
+        # Those that accept it before our first write are asked from then on: nobody would be.
+        refused = f"no Gateway accepts HTTPRoute {facts.route_name} as it is: correct what its status.parents says"
+        _record(d, desired=told(wanted), message=refused)
+        return Routed(False, refused)
     backends = Backends(Backend(facts.service_name), Backend(facts.canary_service_name))
     written = http_route.routed(facts.route, d.uid, d.keys, backends, split)
     if wanted.reaches_new and _written_over(d, facts.route, split):
@@ -155,7 +161,7 @@ def _apply(d: Draft, facts: RoutingFacts, wanted: Split) -> Routed:
         if waits:
             _record(d, message=waits)
             return Routed(False, waits, contested=True)
-    given = split.reaches_new or marks.read(facts.route, d.uid, d.keys) is not None
+    given = split.reaches_new or marked
     # What was never given need not be taken away.
     if written != facts.route and given:
         if wanted.reaches_new and not split.reaches_new and record.applied not in (None, told(ALL_STABLE)):

@@ -148,9 +148,9 @@ def _apply(d: Draft, facts: RoutingFacts, wanted: Split) -> Routed:
         return DONE if not wanted.reaches_new else Routed(False, missing)
     split, why = safe(d, facts, wanted)
     marked = marks.read(facts.route, d.uid, d.keys) is not None
-    if split.reaches_new and not marked and not http_route.accepting_parents(facts.route):
+    refused = _nobody_accepts(facts.route) if split.reaches_new else ""
+    if refused and not marked:
         # Those that accept it before our first write are asked from then on: nobody would be.
-        refused = f"no Gateway accepts HTTPRoute {facts.route_name} as it is: correct what its status.parents says"
         _record(d, desired=told(wanted), message=refused)
         return Routed(False, refused)
     backends = Backends(Backend(facts.service_name), Backend(facts.canary_service_name))
@@ -173,7 +173,7 @@ def _apply(d: Draft, facts: RoutingFacts, wanted: Split) -> Routed:
             stands = split.reaches_new or record.applied != told(split)
             _record(d, since=d.now, applied=record.applied if stands else None)
         return Routed(False, why or f"HTTPRoute {facts.route_name} is being written")
-    refused = http_route.unaccepted(facts.route, http_route.parents(facts.route, d.uid, d.keys))
+    refused = http_route.unaccepted(facts.route, http_route.parents(facts.route, d.uid, d.keys)) or refused
     if refused:
         _record(d, desired=told(wanted), message=refused)
         return Routed(False, refused)
@@ -181,6 +181,13 @@ def _apply(d: Draft, facts: RoutingFacts, wanted: Split) -> Routed:
         _record(d, since=d.now, applied=told(split))
     _record(d, desired=told(wanted), message=why or None)
     return DONE if split == wanted or not why else Routed(False, why)
+
+
+def _nobody_accepts(live: Object) -> str:
+    """Why no share counts as routed, whatever has been written; "" when some Gateway accepts the route."""
+    if http_route.accepting_parents(live):
+        return ""
+    return f"no Gateway accepts HTTPRoute {live['metadata']['name']} as it is: correct what its status.parents says"
 
 
 #: What to do about somebody who writes over us.

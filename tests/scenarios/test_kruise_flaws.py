@@ -19,7 +19,6 @@ from tests.scenarios.routed import (
     SERVICE,
     assert_given_back,
     borrowed,
-    create_route,
     routed_at_rest,
     routes_of,
     share,
@@ -222,3 +221,23 @@ async def test_kruise_flaw_a_step_whose_route_is_refused_never_counts_as_routed(
     following = (step + 1 if pause else step, "AwaitingApproval")
     await world.until(lambda: (world.status["currentStepIndex"], world.state) == following)
     assert (world.now - accepted).total_seconds() >= pause.get("duration", 0)
+
+
+async def test_kruise_flaw_a_route_attached_to_another_gateway_in_mid_release_is_not_taken_for_routed(
+    world: World,
+) -> None:
+    before = await routed_at_rest(world)
+    await waiting_for_approval(world)
+    world.patch(HTTP_ROUTES, ROUTE, {"spec": {"parentRefs": [{"name": "missing"}]}})
+    world.approve()
+    await world.until_state("Routing")
+    await world.sleep(600)
+    assert (world.status["currentStepIndex"], world.condition("Reconciling")["message"]) == (1, NOBODY)
+    world.patch(HTTP_ROUTES, ROUTE, {"spec": {"parentRefs": [{"name": GATEWAY}]}})
+    await world.until(lambda: world.status["currentStepIndex"] == 2 and world.state == "AwaitingApproval")
+    world.patch(HTTP_ROUTES, ROUTE, {"spec": {"parentRefs": [{"name": "missing"}]}})
+    world.request("Abort")
+    await world.until_state("Aborted", 120)
+    world.patch(HTTP_ROUTES, ROUTE, {"spec": {"parentRefs": [{"name": GATEWAY}]}})
+    await world.rest()
+    assert_given_back(world, before)

@@ -214,6 +214,7 @@ async def test_kruise_flaw_a_step_whose_route_is_refused_never_counts_as_routed(
         await world.sleep(200)
         assert (world.status["currentStepIndex"], world.state) == (step, "Routing")
         assert world.condition("Reconciling")["message"] == message
+        assert share(world) == pytest.approx(0 if step == 1 else 0.2)
     assert "routedAt" not in world.status["step"]
     assert (world.status["summary"].get("traffic") or "0%") == f"{10 * (step - 1)}%"
     refuse(world, None)

@@ -57,26 +57,30 @@ async def test_who_replaces_what_is_borrowed_and_our_mark_with_it_is_answered_on
     assert (spec_of(world, resource, name), share(world)) == (ours, pytest.approx(0.1))
 
 
+def race(world: World, resource: Resource, name: str, before: dict[str, Any]) -> list[Event]:
+    """Have each write of ours replaced at once; gives those writes."""
+    writes: list[Event] = []
+
+    def answer(event: Event) -> None:
+        meta = event.object["metadata"]
+        if (event.resource, meta["name"]) == (resource, name) and KEYS.original in (meta.get("annotations") or {}):
+            writes.append(event)
+            replace(world, resource, name, before)
+
+    world.server.store.subscribe(answer)
+    return writes
+
+
 @pytest.mark.parametrize(("resource", "name", "advice"), BORROWED, ids=["route", "service"])
 async def test_who_replaces_it_at_each_write_of_ours_is_not_raced(
     world: World, resource: Resource, name: str, advice: str
 ) -> None:
     before = await routed_at_rest(world)
-    written = 0
-
-    def answer(event: Event) -> None:
-        nonlocal written
-        if (event.resource, event.object["metadata"]["name"]) == (resource, name) and KEYS.original in (
-            event.object["metadata"].get("annotations") or {}
-        ):
-            written += 1
-            replace(world, resource, name, before)
-
-    world.server.store.subscribe(answer)
+    writes = race(world, resource, name, before)
     world.set_image("v2")
     await world.until_state("Stalled")
     await world.sleep(600)
-    assert written <= 7
+    assert len(writes) <= 7
     assert f"keeps writing over {advice}; " in world.condition("Stalled")["message"]
     assert spec_of(world, resource, name) == before[name][0]
     world.request("Abort")
@@ -88,3 +92,20 @@ async def test_who_replaces_it_at_each_write_of_ours_is_not_raced(
 def with_label(before: dict[str, Any], name: str) -> dict[str, Any]:
     spec, labels, annotations = before[name]
     return {**before, name: (spec, {**labels, "operator": "yes"}, annotations)}
+
+
+@pytest.mark.parametrize(("resource", "name", "advice"), BORROWED, ids=["route", "service"])
+async def test_an_abort_waits_for_nobody_who_keeps_writing_over_a_share_that_was_given(
+    world: World, resource: Resource, name: str, advice: str
+) -> None:
+    before = await routed_at_rest(world)
+    await waiting_for_approval(world)
+    writes = race(world, resource, name, before)
+    replace(world, resource, name, before)
+    await world.until_state("Stalled")
+    assert f"keeps writing over {advice}; " in world.condition("Stalled")["message"]
+    world.request("Abort")
+    await world.until_state("Aborted", 120)
+    await world.rest()
+    assert_given_back(world, with_label(before, name))
+    assert len(writes) <= 7

@@ -74,8 +74,8 @@ def point(d: Draft, selectors: Iterable[Selector], lws: str) -> Routed:
     """Have these select the groups of ``lws``; done when all do and no router says that it cannot use one as it is."""
     found = DONE
     for each in selectors:
-        record, live = d.status.traffic, each.live
-        if live is not None and record is not None and record.step and each.drifted:
+        live = each.live
+        if live is not None and _pinned_before(d) and (each.drifted or not each.given):
             waits = quarrel.answer(d, live, each.what, each.ignore)
             if waits:
                 found = Routed(False, waits, contested=True)
@@ -86,6 +86,12 @@ def point(d: Draft, selectors: Iterable[Selector], lws: str) -> Routed:
         if said and found.done:
             found = Routed(False, said)
     return found
+
+
+def _pinned_before(d: Draft) -> bool:
+    """Whether an earlier decision of this release has pinned what it names."""
+    before = d.o.rollout.status
+    return before is not None and before.traffic is not None and before.traffic.borrowed is not None
 
 
 def restore(d: Draft) -> bool:

@@ -70,20 +70,30 @@ def _apply(d: Draft, facts: RoutingFacts, wanted: Split) -> Routed:
     split, why = safe(d, facts, wanted)
     if missing is not None and split.reaches_new:
         return Routed(False, f"{missing.what} does not exist: make it anew")
+    nobody = next(filter(None, (each.nobody_accepts for each in every)), "") if split.reaches_new else ""
+    if nobody and not any(each.given for each in every):
+        # Those that accept it before our first write are asked from then on: nobody would be.
+        _record(d, desired=told(wanted), message=nobody)
+        return Routed(False, nobody)
     if wanted.reaches_new:
-        waits = _quarrelled(d, every)
+        waits = _quarrelled(d, every, split)
         if waits:
             _record(d, message=waits)
             return Routed(False, waits, contested=True)
     record = d.status.traffic or TrafficRecord()
-    given = split.reaches_new or any(each.given for each in every) or record.applied is not None
+    given = split.reaches_new or any(each.given for each in every) or record.since is not None
+    reached_new = any(each.reaches_new for each in every)
     writing = _write(d, every, split)
     if writing:
         if wanted.reaches_new and not split.reaches_new and record.applied not in (None, told(ALL_STABLE)):
             d.set(flaps=(d.status.flaps or 0) + 1)
         _record(d, desired=told(wanted), message=why or None)
+        if split.reaches_new or reached_new:
+            # Routers may act on it long before they say so; and that nothing is given has to be accepted once more.
+            stands = split.reaches_new or record.applied != told(split)
+            _record(d, since=d.now, applied=record.applied if stands else None)
         return Routed(False, why or f"{writing} is being written")
-    refused = next(filter(None, (each.unaccepted for each in every)), "")
+    refused = next(filter(None, (each.unaccepted for each in every)), "") or nobody
     if refused:
         _record(d, desired=told(wanted), message=refused)
         return Routed(False, refused)
@@ -103,13 +113,13 @@ def _write(d: Draft, every: tuple[Router, ...], split: Split) -> str:
     return ", ".join(writing)
 
 
-def _quarrelled(d: Draft, every: tuple[Router, ...]) -> str:
+def _quarrelled(d: Draft, every: tuple[Router, ...], split: Split) -> str:
     """Why what others wrote over is not put back yet, "" when it is to be, or nothing was written over."""
     record = d.status.traffic
-    routed_before = record is not None and record.applied not in (None, told(ALL_STABLE))
+    written_before = record is not None and record.since is not None and split.reaches_new
     for each in every:
         # Our note may have gone together with what we wrote.
-        if not each.missing and (each.written_over or (routed_before and not each.given)):
+        if not each.missing and (each.written_over or (written_before and not each.given)):
             waits = quarrel.answer(d, each.live, each.what, each.ignore)
             if waits:
                 return waits
@@ -136,8 +146,10 @@ def withdraw(d: Draft) -> Routed:
     stable = d.stable.lws.metadata.name if d.o.stable is not None else None
     pinned = point(d, backends.of_stable(facts), stable) if stable else DONE
     routed = _apply(d, facts, ALL_STABLE)
-    if not (routed.done and pinned.done):
-        return routed if pinned.done else pinned
+    if not routed.done:
+        return routed
+    if not (pinned.done or pinned.contested):
+        return pinned
     given_at = (d.status.traffic or record).since
     # Requests run on in ready groups even where nothing sends them new ones, their Service being gone.
     if given_at is None or not d.canary_ready:

@@ -168,9 +168,13 @@ def _advance(d: Draft) -> bool:
             d.take(turn)
             routing.keep(d)
             return _loading(d, judged, turn)
+        if not pinned.done:
+            # Until then the stable version's requests reach the new one too, and the share would be another.
+            routing.keep(d)
+            return _routing(d, pinned)
         routed = routing.route(d, index)
-        if not (routed.done and pinned.done):
-            return _routing(d, pinned if routed.done else routed)
+        if not routed.done:
+            return _routing(d, routed)
         approved = (
             d.sub.current_step_state == StepState.STEP_READY
             and d.status.step is not None

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from rollout_lws.objects.resources import INFERENCE_POOLS
 from rollout_lws.objects.writes import Write
-from rollout_lws.traffic import pools, services
+from rollout_lws.traffic import marks, pools, services
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.routers import patched
 from rollout_lws.traffic.selectors import Selecting, selector_changes
@@ -34,6 +34,12 @@ class Selector:
     @property
     def live(self) -> Object | None:
         return self.facts.find(self.selecting.resource, self.name)
+
+    @property
+    def given(self) -> bool:
+        """Whether a release has written anything that is still there."""
+        live = self.live
+        return live is not None and marks.read(live, self.facts.by, self.facts.keys) is not None
 
     @property
     def drifted(self) -> bool:

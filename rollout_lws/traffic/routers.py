@@ -60,6 +60,11 @@ class Router(Protocol):
         """Why it is not in use as it stands, "" when it is."""
         ...
 
+    @property
+    def nobody_accepts(self) -> str:
+        """Why no share counts as routed, whatever is written; "" when something uses the object."""
+        ...
+
     def writes(self, split: Split, reason: str) -> tuple[Write, ...]:
         """What makes it share requests like this; () when it does, and where nothing was given that could be taken."""
         ...
@@ -148,6 +153,13 @@ class _HttpRoute:
             return ""
         return http_route.unaccepted(live, http_route.parents(live, self.facts.by, self.facts.keys))
 
+    @property
+    def nobody_accepts(self) -> str:
+        live = self.live
+        if live is None or http_route.accepting_parents(live):
+            return ""
+        return f"no Gateway accepts {self.what} as it is: correct what its status.parents says"
+
     def writes(self, split: Split, reason: str) -> tuple[Write, ...]:
         live = self.live
         if live is None or not (split.reaches_new or self.given):
@@ -167,11 +179,8 @@ class _HttpRoute:
             return _does_not_exist(self.facts, HTTP_ROUTES, self.what)
         own = http_route.own(live, self.facts.by, self.facts.keys)
         found = http_route.route_problem(own, backends(self.facts), splits)
-        if not found and not http_route.accepting_parents(live):
-            found = (
-                f"no Gateway accepts {self.what} as it is: correct what its status.parents says, or name another one in"
-                " trafficRoutings"
-            )
+        if not found and self.nobody_accepts:
+            found = f"{self.nobody_accepts}, or name another one in trafficRoutings"
         return found
 
 
@@ -225,6 +234,10 @@ class _Ingress:
     @property
     def unaccepted(self) -> str:
         """Nothing says when ingress-nginx has taken up a change: the grace period has to do."""
+        return ""
+
+    @property
+    def nobody_accepts(self) -> str:
         return ""
 
     def writes(self, split: Split, reason: str) -> tuple[Write, ...]:

@@ -206,6 +206,20 @@ def test_groups_that_only_load_are_no_reason_to_write() -> None:
     assert status_after(record, wanted(replicas=5), judged(0, 1), LATER) is not None
 
 
+def test_a_batch_that_has_only_begun_is_told_no_sooner_than_when_it_is_ready() -> None:
+    record = made(rollout())
+    first = status_after(record, wanted(), judged(2, 2))
+    assert first is not None
+    # The next batch is an edit of the plan, and so another generation.
+    begun = stored(record.to_json_dict(), first, generation=3)
+    assert status_after(begun, wanted(1), judged(2, 2, asked=4), LATER) is None
+    assert status_after(begun, wanted(1), judged(3, 4, asked=4), LATER) is None
+    ready = status_after(begun, wanted(1), judged(4, 4, asked=4), LATER)
+    assert ready is not None and (ready["observedGeneration"], ready["canaryStatus"]["currentBatch"]) == (3, 1)
+    ending = status_after(begun, wanted(1, phase=BatchReleasePhase.FINALIZING), judged(2, 2, asked=4), LATER)
+    assert ending is not None and ending["observedGeneration"] == 3
+
+
 def test_the_hash_is_of_the_plan_and_not_of_how_far_it_is() -> None:
     def digest(asked: Wanted, **canary: Any) -> Any:
         source = rollout(**canary)

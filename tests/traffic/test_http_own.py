@@ -151,6 +151,22 @@ def three_rules() -> dict[str, Any]:
     )
 
 
+REDIRECT = {
+    "matches": [{"path": {"type": "PathPrefix", "value": "/old"}}],
+    "filters": [{"type": "RequestRedirect", "requestRedirect": {"path": {"type": "ReplaceFullPath", "value": "/new"}}}],
+}
+
+
+@pytest.mark.parametrize("split", [Split(20), Split(33, (TESTER,))], ids=["weight", "matches"])
+@pytest.mark.parametrize("at", [0, 1, 3])
+def test_kruise_flaw_rules_without_backends_are_not_dropped_with_ours(split: Split, at: int) -> None:
+    before = three_rules()
+    before["spec"]["rules"].insert(at, REDIRECT)
+    live = routed(before, A, KEYS, OURS, split)
+    assert live["spec"]["rules"][at] == REDIRECT
+    assert canonical(own(live, A, KEYS)) == canonical(before)
+
+
 def in_order(route: Any) -> Any:
     """Rules that were appended by hand behind ours end up behind the user's own."""
     return {**route, "spec": {**route["spec"], "rules": sorted(route["spec"]["rules"], key=canonical)}}

@@ -140,6 +140,11 @@ class TestMatches:
             [{"path": v2, "headers": [ALWAYS]}],
         ]
 
+    def test_rules_for_matches_of_pools_refer_to_pools(self) -> None:
+        ref = {"group": GROUP, "kind": "InferencePool", "name": "llama"}
+        _, made = written(http_route(rule(ref)), Split(0, (TESTER,)), POOLS)
+        assert made["backendRefs"] == [ref | {"name": "llama-canary", "weight": 1}]
+
     def test_kruise_flaw_match_rules_of_an_earlier_step_do_not_survive(self) -> None:
         route = http_route(rule(stable_ref()))
         first = routed(route, A, KEYS, BACKENDS, Split(0, (TESTER,)))

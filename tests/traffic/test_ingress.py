@@ -172,6 +172,18 @@ def test_kruise_flaw_what_nginx_cannot_express_is_refused_and_not_left_out(
     assert words in ingress_problem(main, "llama-api", class_type, split)
 
 
+def test_kruise_flaw_matches_alone_give_no_weight_to_requests_that_match_nothing() -> None:
+    matched = header("x-canary", "always")
+    assert nginx(Split(0, (matched,)))["canary-weight"] == "0"
+    both = nginx(Split(30, (matched,)))
+    assert (both["canary-weight"], both["canary-by-header"]) == ("30", "x-canary")
+
+
+@pytest.mark.parametrize("matches", [(TWO,), (header("a", "1"), header("b", "2"))], ids=["headers", "matches"])
+def test_kruise_flaw_of_several_headers_or_matches_none_is_dropped_in_silence(matches: tuple[HttpMatch, ...]) -> None:
+    assert ingress_problem(ingress(), "llama-api", "", Split(0, matches)).startswith("ingress-nginx cannot express")
+
+
 def test_a_class_of_another_name_is_taken_on_the_users_word() -> None:
     assert ingress_problem(ingress(ingressClassName="public"), "llama-api", "nginx", Split(1)) == ""
     assert ingress_problem(ingress(ingressClassName="nginx"), "llama-api", "", Split(1)) == ""

@@ -34,6 +34,14 @@ def test_a_share_is_given_away(weights: list[int], percents: dict[int, int], exp
     assert shared(weights, percents) == expected
 
 
+@pytest.mark.parametrize("weights", [[1], [3], [1, 1, 1], [33, 33, 34], [7, 3]], ids=str)
+def test_kruise_flaw_no_share_is_lost_by_rounding_down(weights: list[int]) -> None:
+    for percent in range(101):
+        pairs = shared(weights, dict.fromkeys(range(len(weights)), percent))
+        total = sum(kept + given_away for kept, given_away in pairs)
+        assert Fraction(sum(given_away for _, given_away in pairs), total) == Fraction(percent, 100)
+
+
 @property_test
 @given(ordinary, st.dictionaries(st.integers(0, 15), st.integers(0, 100)))
 def test_the_real_share_of_every_side_is_exact_for_ordinary_weights(

@@ -1,0 +1,111 @@
+"""Whoever writes his own manifest over what is borrowed is answered once, then named; also one who wipes our marks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rollout_lws.objects.resources import HTTP_ROUTES, SERVICES, Resource
+from rollout_lws.sandbox.store import Event
+from tests.scenarios.routed import ROUTE, SERVICE, assert_given_back, routed_at_rest, share
+from tests.scenarios.stories import waiting_for_approval
+from tests.scenarios.world import KEYS, World
+
+pytestmark = pytest.mark.looptime
+
+BORROWED = [
+    (HTTP_ROUTES, ROUTE, "HTTPRoute llama: let it ignore the rules of the route"),
+    (SERVICES, SERVICE, "Service llama-api: let it ignore the selector of the Service"),
+]
+
+
+def replace(world: World, resource: Resource, name: str, before: dict[str, Any]) -> None:
+    """What an operator does that owns the object: its own manifest, and of what is there nothing."""
+    spec, labels, annotations = before[name]
+    live = world.get(resource, name)
+    assert live is not None
+    meta = {**live["metadata"], "labels": {**labels, "operator": "yes"}, "annotations": annotations}
+    world.server.replace(resource, {**live, "metadata": meta, "spec": spec}, field_manager="operator")
+
+
+def spec_of(world: World, resource: Resource, name: str) -> dict[str, Any]:
+    found = world.get(resource, name)
+    assert found is not None
+    return dict(found["spec"])
+
+
+@pytest.mark.parametrize(("resource", "name", "advice"), BORROWED, ids=["route", "service"])
+async def test_who_replaces_what_is_borrowed_and_our_mark_with_it_is_answered_once_and_then_named(
+    world: World, resource: Resource, name: str, advice: str
+) -> None:
+    before = await routed_at_rest(world)
+    await waiting_for_approval(world)
+    ours, theirs = spec_of(world, resource, name), before[name][0]
+    replace(world, resource, name, before)
+    await world.until(lambda: spec_of(world, resource, name) == ours)
+    (told,) = [notice.note for notice in world.notices if notice.reason == "RouteReset"]
+    assert told.endswith(f" wrote over {advice.replace(':', '; it was put back:')}")
+    await world.rest()
+    replace(world, resource, name, before)
+    await world.until_state("Stalled")
+    assert world.condition("Stalled")["reason"] == "RouteContested"
+    assert f"keeps writing over {advice}; " in world.condition("Stalled")["message"]
+    await world.sleep(50)
+    assert spec_of(world, resource, name) == theirs
+    await world.until_state("AwaitingApproval")
+    assert (spec_of(world, resource, name), share(world)) == (ours, pytest.approx(0.1))
+
+
+def race(world: World, resource: Resource, name: str, before: dict[str, Any]) -> list[Event]:
+    """Have each write of ours replaced at once; gives those writes."""
+    writes: list[Event] = []
+
+    def answer(event: Event) -> None:
+        meta = event.object["metadata"]
+        if (event.resource, meta["name"]) == (resource, name) and KEYS.original in (meta.get("annotations") or {}):
+            writes.append(event)
+            replace(world, resource, name, before)
+
+    world.server.store.subscribe(answer)
+    return writes
+
+
+@pytest.mark.parametrize(("resource", "name", "advice"), BORROWED, ids=["route", "service"])
+async def test_who_replaces_it_at_each_write_of_ours_is_not_raced(
+    world: World, resource: Resource, name: str, advice: str
+) -> None:
+    before = await routed_at_rest(world)
+    writes = race(world, resource, name, before)
+    world.set_image("v2")
+    await world.until_state("Stalled")
+    await world.sleep(600)
+    assert len(writes) <= 7
+    assert f"keeps writing over {advice}; " in world.condition("Stalled")["message"]
+    assert spec_of(world, resource, name) == before[name][0]
+    world.request("Abort")
+    await world.until_state("Aborted", 120)
+    await world.rest()
+    assert_given_back(world, with_label(before, name))
+
+
+def with_label(before: dict[str, Any], name: str) -> dict[str, Any]:
+    spec, labels, annotations = before[name]
+    return {**before, name: (spec, {**labels, "operator": "yes"}, annotations)}
+
+
+@pytest.mark.parametrize(("resource", "name", "advice"), BORROWED, ids=["route", "service"])
+async def test_an_abort_waits_for_nobody_who_keeps_writing_over_a_share_that_was_given(
+    world: World, resource: Resource, name: str, advice: str
+) -> None:
+    before = await routed_at_rest(world)
+    await waiting_for_approval(world)
+    writes = race(world, resource, name, before)
+    replace(world, resource, name, before)
+    await world.until_state("Stalled")
+    assert f"keeps writing over {advice}; " in world.condition("Stalled")["message"]
+    world.request("Abort")
+    await world.until_state("Aborted", 120)
+    await world.rest()
+    assert_given_back(world, with_label(before, name))
+    assert len(writes) <= 7

@@ -22,7 +22,7 @@ BORROWED = [
 
 def replace(world: World, resource: Resource, name: str, before: dict[str, Any]) -> None:
     """What an operator does that owns the object: its own manifest, and of what is there nothing."""
-    spec, labels, annotations = before[name]
+    spec, labels, annotations = before[f"{resource.kind} {name}"]
     live = world.get(resource, name)
     assert live is not None
     meta = {**live["metadata"], "labels": {**labels, "operator": "yes"}, "annotations": annotations}
@@ -41,7 +41,7 @@ async def test_who_replaces_what_is_borrowed_and_our_mark_with_it_is_answered_on
 ) -> None:
     before = await routed_at_rest(world)
     await waiting_for_approval(world)
-    ours, theirs = spec_of(world, resource, name), before[name][0]
+    ours, theirs = spec_of(world, resource, name), before[f"{resource.kind} {name}"][0]
     replace(world, resource, name, before)
     await world.until(lambda: spec_of(world, resource, name) == ours)
     (told,) = [notice.note for notice in world.notices if notice.reason == "RouteReset"]
@@ -82,16 +82,16 @@ async def test_who_replaces_it_at_each_write_of_ours_is_not_raced(
     await world.sleep(600)
     assert len(writes) <= 7
     assert f"keeps writing over {advice}; " in world.condition("Stalled")["message"]
-    assert spec_of(world, resource, name) == before[name][0]
+    assert spec_of(world, resource, name) == before[f"{resource.kind} {name}"][0]
     world.request("Abort")
     await world.until_state("Aborted", 120)
     await world.rest()
-    assert_given_back(world, with_label(before, name))
+    assert_given_back(world, with_label(before, f"{resource.kind} {name}"))
 
 
-def with_label(before: dict[str, Any], name: str) -> dict[str, Any]:
-    spec, labels, annotations = before[name]
-    return {**before, name: (spec, {**labels, "operator": "yes"}, annotations)}
+def with_label(before: dict[str, Any], what: str) -> dict[str, Any]:
+    spec, labels, annotations = before[what]
+    return {**before, what: (spec, {**labels, "operator": "yes"}, annotations)}
 
 
 @pytest.mark.parametrize(("resource", "name", "advice"), BORROWED, ids=["route", "service"])
@@ -107,5 +107,5 @@ async def test_an_abort_waits_for_nobody_who_keeps_writing_over_a_share_that_was
     world.request("Abort")
     await world.until_state("Aborted", 120)
     await world.rest()
-    assert_given_back(world, with_label(before, name))
+    assert_given_back(world, with_label(before, f"{resource.kind} {name}"))
     assert len(writes) <= 7

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests import kubectl_tool
+from tests import kubectl_tool, virtual_time
 
 _LANE = "tests with kubectl"
 
@@ -17,6 +17,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     why = kubectl_tool.missing() if wanting else ""
     for item in wanting if why else ():
         item.add_marker(pytest.mark.skip(reason=f"{_LANE}: {why}"))
+    for item in items:
+        if item.get_closest_marker("looptime"):
+            item.add_marker(pytest.mark.looptime(**virtual_time.OPTIONS))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

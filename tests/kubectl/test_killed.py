@@ -127,11 +127,12 @@ async def story(programs: Programs, home: Path, shape: tuple[int, int], seed: in
 SHAPES = {"four groups one by one": (4, 1), "four groups in pairs": (4, 2), "a single group": (1, 1)}
 
 
-@pytest.mark.parametrize(("seed", "shape"), list(enumerate(SHAPES.values())), ids=SHAPES)
+@pytest.mark.parametrize(("seed", "name"), [(0, "four groups one by one"), (2, "a single group")])
 async def test_a_controller_killed_at_any_moment_breaks_no_promise(
-    programs: Programs, tmp_path: Path, shape: tuple[int, int], seed: int
+    programs: Programs, tmp_path: Path, name: str, seed: int
 ) -> None:
-    await story(programs, tmp_path, shape, seed, releases=2, kills=3)
+    """Pairs are for the longer lane: walks judge windows of two at every write."""
+    await story(programs, tmp_path, SHAPES[name], seed, releases=2, kills=3)
 
 
 @pytest.mark.long

@@ -209,6 +209,7 @@ def test_a_dry_run_leaves_no_trace(server: ApiServer) -> None:
         ("app notin (a)", ["three"]),
         ("!tier", ["one", "three"]),
         ("app=a,tier==x", ["two"]),
+        ("app=a,app=b", []),
         (f"{LWS_NAME}=m", ["two"]),
     ],
 )

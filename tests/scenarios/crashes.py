@@ -9,8 +9,7 @@ import itertools
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-import looptime
-
+from tests import virtual_time
 from tests.scenarios.world import World
 
 #: Into how many tests the writes of a story are dealt.
@@ -43,21 +42,12 @@ async def killed_after(begin: Begin[_Begun], tell: Tell[_Begun], writes: int) ->
     return restarted
 
 
-def in_virtual_time(work: Awaitable[bool]) -> bool:
-    loop = looptime.patch_event_loop(asyncio.new_event_loop())
-    loop.setup_looptime()
-    try:
-        return bool(loop.run_until_complete(work))
-    finally:
-        loop.close()
-
-
 def kill_after_every_write(begin: Begin[_Begun], tell: Tell[_Begun], part: int) -> None:
     """Every write is tried: each part takes its share of them, so that several cores can work."""
     tried = 0
     for writes in itertools.count(part, PARTS):
         try:
-            restarted = in_virtual_time(killed_after(begin, tell, writes))
+            restarted = virtual_time.run(killed_after(begin, tell, writes))
         except AssertionError as error:
             raise AssertionError(f"killed after write {writes}: {error}") from error
         if not restarted:

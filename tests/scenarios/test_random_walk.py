@@ -5,7 +5,6 @@ A failure prints the plan and the acts, shortened to what is needed, and how to 
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
 from collections import Counter
@@ -13,12 +12,12 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
-import looptime
 import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from rollout_lws.sandbox.behaviours.cluster import Options
+from tests import virtual_time
 from tests.scenarios.judge import CANARY, Judge
 from tests.scenarios.shell import ShellWalk, ShellWorld
 from tests.scenarios.walk import Walk, walk
@@ -106,12 +105,9 @@ plans = st.builds(
 def in_virtual_time(work: Coroutine[Any, Any, None]) -> None:
     # The library that evaluates CEL raises the limit as it goes, and hypothesis wants back what it gave.
     limit = sys.getrecursionlimit()
-    loop = looptime.patch_event_loop(asyncio.new_event_loop())
-    loop.setup_looptime()
     try:
-        loop.run_until_complete(work)
+        virtual_time.run(work)
     finally:
-        loop.close()
         sys.setrecursionlimit(limit)
 
 

@@ -25,7 +25,8 @@ from rollout_lws.workload.revisions import current_revision, lws_revision, obser
 class Renewal:
     """The stable LWS's regular groups seen against the version they are to carry.
 
-    ``canary_ready`` groups of a second LWS serve beside them; ``minimum`` is minReadySeconds.
+    ``canary_ready`` groups of a second LWS serve beside them; ``minimum`` is minReadySeconds. ``emptied`` says that
+    these have all the requests, so that the stable LWS's own groups may be renewed all at once.
     """
 
     facts: Facts
@@ -34,6 +35,7 @@ class Renewal:
     now: datetime
     canary_ready: int
     minimum: float = 0
+    emptied: bool = False
 
     @property
     def replicas(self) -> int:
@@ -49,10 +51,10 @@ class Renewal:
 
     @property
     def at_once(self) -> int:
-        """Groups that may be down at once: the user's maxUnavailable, at most the ready canary groups and R - 1, at
-        least 1.
+        """Groups that may be down at once: all where no request reaches them, else the user's maxUnavailable, at most
+        the ready canary groups and R - 1, at least 1.
         """
-        return max(1, min(self._allowed, self.canary_ready, self.replicas - 1))
+        return self.replicas if self.emptied else max(1, min(self._allowed, self.canary_ready, self.replicas - 1))
 
     @property
     def _allowed(self) -> int:
@@ -197,7 +199,7 @@ class Renewal:
         serving = self.ready(regular) + self.canary_ready
         if len(other) == 1 and standing and self.ready(other) and serving == 1:
             return Turn(stuck="PointOfNoReturn")
-        budget = max(1, self._allowed) - (self.replicas - self.ready(regular))
+        budget = (self.replicas if self.emptied else max(1, self._allowed)) - (self.replicas - self.ready(regular))
         chosen = [group for group in standing if not group.ready(self.now)]
         for group in (each for each in standing if each.ready(self.now)):
             if budget > 0 and serving > 1:

@@ -84,8 +84,8 @@ def at_zero(d: Draft) -> bool:
     return False
 
 
-def _renewal(d: Draft) -> Renewal:
-    return Renewal(d.stable, d.keys, d.uid, d.now, d.canary_ready, d.minimum)
+def _renewal(d: Draft, *, emptied: bool = False) -> Renewal:
+    return Renewal(d.stable, d.keys, d.uid, d.now, d.canary_ready, d.minimum, emptied)
 
 
 def _turned(d: Draft) -> tuple[Ending, str] | None:
@@ -119,6 +119,7 @@ def _promote(d: Draft) -> bool:
     d.set_sub(finalising_step=FinalisingStep.RESUME_WORKLOAD)
     _follow_canary(d)
     routed = routing.hand_over(d)
+    renewal = _renewal(d, emptied=routed.emptied)
     overtaken = d.version.template_hash != d.status.observed_template_hash
     if overtaken and all_went_over(d):
         return False
@@ -231,6 +232,7 @@ def _go_back(d: Draft, ending: Ending) -> bool:
         return False
     if _frozen(d, renewal):
         return True
+    turn = _renewal(d, emptied=routing.hand_over(d).emptied).go_back(stable.revision if stable else "")
     d.take(turn)
     if turn.stuck:
         d.set_task(Task.PROMOTE, Ending.SUCCESS)
@@ -242,7 +244,6 @@ def _go_back(d: Draft, ending: Ending) -> bool:
         )
         return False
     d.set_sub(finalising_step=FinalisingStep.RESUME_WORKLOAD)
-    routing.hand_over(d)
     if _late(d, renewal, stable.revision if stable else "", "going back", turn.message):
         return True
     return d.reconciling(Reason.GOING_BACK, SummaryState.GOING_BACK, turn.message)

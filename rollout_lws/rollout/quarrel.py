@@ -20,6 +20,8 @@ FIRST_WAIT_SECONDS = 60
 #: What of ours somebody can write over, by what managedFields calls it.
 _MEMBERS = ("f:rules", "f:selector")
 OURS = "rollout-lws"
+#: Times in managedFields are whole seconds.
+LATELY_SECONDS = 2
 
 
 def answer(d: Draft, live: Object | None, what: str, advice: str) -> str:
@@ -40,6 +42,17 @@ def answer(d: Draft, live: Object | None, what: str, advice: str) -> str:
         d.notice(EventReason.ROUTE_RESET, f"{manager} wrote over {what}; it was put back: {advice}", warning=True)
     d.set(traffic=record.model_copy(update={"fights": (*recent, HoldFight(at=d.now, manager=manager))[-10:]}))
     return ""
+
+
+def written_lately(d: Draft, live: Object | None) -> bool:
+    """Whether we have written the object ourselves within the last moments, by the API server's clock."""
+    entries = live["metadata"].get("managedFields") or () if live is not None else ()
+    ours = [str(each.get("time", "")) for each in entries if str(each.get("manager", "")).startswith(OURS)]
+    try:
+        written = datetime.fromisoformat(max(ours, default=""))
+    except ValueError:
+        return False
+    return written <= d.now and not d.wake_in(written, LATELY_SECONDS)
 
 
 def _writer(live: Object) -> str:

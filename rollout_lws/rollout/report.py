@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from datetime import timedelta
 
 from rollout_lws.api import (
     Condition,
@@ -29,6 +30,9 @@ from rollout_lws.workload.groups import Group, groups, moment_ready
 from rollout_lws.workload.hold import is_held
 from rollout_lws.workload.revisions import target_revision
 
+#: What is over in less than a second is not told.
+BRIEF_SECONDS = 1
+
 _LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 
 
@@ -45,7 +49,7 @@ def finish(d: Draft) -> Decision:
     if d.verdict is not None and not d.skip_status:
         _conditions(d, d.verdict)
         _summary(d, d.verdict)
-    status = () if d.skip_status else _status_write(d)
+    status = () if d.skip_status or _can_wait(d) else _status_write(d)
     return Decision(
         writes=(*d.confirms, *status, *d.writes) if d.status_first else (*d.confirms, *d.writes, *status),
         labels=tuple(d.labels),
@@ -53,6 +57,20 @@ def finish(d: Draft) -> Decision:
         wake_at=d.wake_at,
         wanted=Wanted(_troubled(d), *borrowing.watched(d)),
     )
+
+
+def _can_wait(d: Draft) -> bool:
+    """Whether the status says the same in a moment: routers mostly accept a share before anybody could read that it is
+    being written. What was decided for good in this pass is told at once.
+    """
+    before = d.o.rollout.status
+    if not d.is_brief or before is None or before.requested_action is not None:
+        return False
+    decided = ("phase", "current_step_index", "finalising", "stable", "paused")
+    if any(getattr(before, each) != getattr(d.status, each) for each in decided):
+        return False
+    d.wake(d.now + timedelta(seconds=BRIEF_SECONDS))
+    return True
 
 
 def tell_refusal(d: Draft) -> Decision | None:
@@ -89,9 +107,10 @@ def _status_write(d: Draft) -> Iterable[Write]:
 
 
 def _outdated(d: Draft, before: RolloutStatus, after: RolloutStatus) -> bool:
-    """Whether what is waited for is told wrongly for so long that the sentence alone is worth a write."""
+    """Whether what is waited for, or who was seen, is told wrongly for so long that it alone is worth a write."""
     told = max((each.last_update_time for each in before.conditions if each.last_update_time), default=d.now)
-    return before.message != after.message and d.wake_in(told, significance.OUTDATED_SECONDS)
+    wrong = (before.message, before.restarts) != (after.message, after.restarts)
+    return wrong and d.wake_in(told, significance.OUTDATED_SECONDS)
 
 
 def _troubled(d: Draft) -> tuple[str, ...]:

@@ -26,6 +26,7 @@ from rollout_lws.rollout.shares import (
     wanted_share,
     weight_of,
 )
+from rollout_lws.rollout.unlisted import unlisted
 from rollout_lws.traffic import backends
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.routers import Router, routers
@@ -91,16 +92,24 @@ def _apply(d: Draft, facts: RoutingFacts, wanted: Split) -> Routed:
         if split.reaches_new or reached_new:
             # Routers may act on it long before they say so; and that nothing is given has to be accepted once more.
             stands = split.reaches_new or record.applied != told(split)
+            d.is_brief = stands and not why and _is_recorded(d)
             _record(d, since=d.now, applied=record.applied if stands else None)
         return Routed(False, why or f"{writing} is being written")
     refused = next(filter(None, (each.unaccepted for each in every)), "") or nobody
     if refused:
+        d.is_brief = _is_recorded(d) and not nobody and any(quarrel.written_lately(d, each.live) for each in every)
         _record(d, desired=told(wanted), message=refused)
         return Routed(False, refused)
     if given and record.applied != told(split):
         _record(d, since=d.now, applied=told(split))
     _record(d, desired=told(wanted), message=why or None)
     return DONE if split == wanted or not why else Routed(False, why)
+
+
+def _is_recorded(d: Draft) -> bool:
+    """Whether it is on record that this release has written a share: who takes it out again is known by that."""
+    before = d.o.rollout.status
+    return before is not None and before.traffic is not None and before.traffic.since is not None
 
 
 def _write(d: Draft, every: tuple[Router, ...], split: Split) -> str:
@@ -194,4 +203,6 @@ def hand_over(d: Draft) -> Routed:
         return Routed(False, f"waiting until Service {service} sends requests to groups of {canary} only")
     if record.emptied is None:
         _record(d, emptied=d.now)
-    return _drained(d, (d.status.traffic or record).emptied or d.now, f"groups of {name}")
+    drained = _drained(d, (d.status.traffic or record).emptied or d.now, f"groups of {name}")
+    others = any(True for _ in unlisted(facts, [leader.metadata.labels for leader in d.stable.leaders]))
+    return replace(drained, emptied=drained.done and not others)

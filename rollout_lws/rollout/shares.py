@@ -53,7 +53,13 @@ def share_of_step(d: Draft, index: int) -> Split:
 
 
 def takes_over(d: Draft) -> bool:
-    """Whether the canary has ready groups enough to carry all requests while stable groups are renewed."""
+    """Whether the canary has ready groups enough to carry all requests while stable groups are renewed; one that has
+    them already keeps them for as long as it is not the smaller side.
+    """
+    record = d.status.traffic
+    if record is not None and record.emptied is not None:
+        ready = sum(group.ready(d.now) for group in groups(d.stable) if 0 <= group.ordinal < d.replicas)
+        return d.canary_ready > 0 and ready <= d.canary_ready
     return 0 < d.replicas <= d.canary_ready
 
 

@@ -2,7 +2,8 @@
 
 A projection drops what is incidental. A status is written when its projection changes, and then as a whole, so that
 what was left out catches up with every step, every group that becomes ready or stops being so, and every verdict. The
-sentence that says what is waited for is corrected after a while even when nothing else changes.
+sentence that says what is waited for, and the file of leaders seen, are corrected after a while even when nothing else
+changes.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from rollout_lws.rollout.reasons import Task
 #: Reasons of groups that are simply on their way.
 ON_THE_WAY = frozenset({"NotReady", "WorkersNotReady", "WarmingUp", "Terminating", "NotObserved"})
 
-#: A sentence about now that is no longer true is corrected after this many seconds at the latest.
+#: What is told of now and is no longer true is corrected after this many seconds at the latest.
 OUTDATED_SECONDS = 30
 
 
@@ -46,7 +47,7 @@ def of_rollout(status: RolloutStatus) -> dict[str, Any]:
     # What serves is told even while nothing else goes on; a promotion, which renews it, tells it window by window.
     serving = summary.stable if summary and status.finalising is None else None
     kept["summary"] = (summary.state, summary.step, summary.traffic, serving) if summary else None
-    kept["restarts"] = [record.uid for record in status.restarts]
+    kept["restarts"] = _rebuilt(status)
     if kept.get("traffic"):
         kept["traffic"].pop("message", None)
     if sub is not None:
@@ -60,7 +61,13 @@ def of_rollout(status: RolloutStatus) -> dict[str, Any]:
                 "replicas",
                 "updated_replicas",
                 *({"ready_replicas"} if releasing else ()),
-                *({"updated_ready_replicas"} if cleaning else ()),
+                *({"updated_ready_replicas", "finalising_step"} if cleaning else ()),
             }
         )
     return kept
+
+
+def _rebuilt(status: RolloutStatus) -> list[str]:
+    """Leaders that took another one's place; that a group has its first one is told by what it makes ready."""
+    first = {(record.workload, record.group): record.uid for record in reversed(status.restarts)}
+    return [record.uid for record in status.restarts if first[record.workload, record.group] != record.uid]

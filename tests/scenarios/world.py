@@ -17,10 +17,18 @@ from rollout_lws.controller.apply import Next, classify
 from rollout_lws.controller.failing import Failing
 from rollout_lws.controller.observe import observe
 from rollout_lws.errors import ApiError
-from rollout_lws.objects.resources import CUSTOM_RESOURCE_DEFINITIONS, LEADER_WORKER_SETS
+from rollout_lws.objects.resources import (
+    CUSTOM_RESOURCE_DEFINITIONS,
+    HTTP_ROUTES,
+    INFERENCE_POOLS,
+    INGRESSES,
+    LEADER_WORKER_SETS,
+    SERVICES,
+)
 from rollout_lws.objects.writes import Confirm, Write
 from rollout_lws.rollout.decide import decide
 from rollout_lws.rollout.decision import Decision, Notice
+from rollout_lws.rollout.quarrel import OURS
 from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.behaviours.cluster import Cluster, Options
 from rollout_lws.sandbox.behaviours.runner import carry_out
@@ -34,6 +42,8 @@ from tests.scenarios.user import User
 #: Stories take their world and its names from here.
 __all__ = ["KEYS", "NAME", "NAMESPACE", "ORIGIN", "ROLLOUTS", "World"]
 
+#: What a release shares with others who write it.
+ROUTING = frozenset({HTTP_ROUTES, INFERENCE_POOLS, INGRESSES, SERVICES})
 #: A controller that decides more often in one second has nothing that it could have learnt in between.
 MOST_DECISIONS_A_SECOND = 5000
 
@@ -198,7 +208,8 @@ class World(User, Sight):
         self._asked_for = self.refuse(write)
         if self._asked_for is not None:
             raise self._asked_for
-        carry_out(self.server, write)
+        # Who wrote matters only where others write as well, and is costly to keep.
+        carry_out(self.server, write, OURS if write.resource in ROUTING else "")
         self.writes.append(write)
 
     # Time

@@ -156,17 +156,19 @@ class Runner:
         self._enqueue(item)
 
 
-def carry_out(server: ApiServer, write: Write) -> None:
-    """Do one write; ApiError when the server refuses it."""
+def carry_out(server: ApiServer, write: Write, manager: str = "") -> None:
+    """Do one write; ApiError when the server refuses it. Without a ``manager`` it leaves no managedFields."""
     if isinstance(write, Create):
-        server.create(write.resource, write.body)
+        server.create(write.resource, write.body, field_manager=manager)
     elif isinstance(write, Patch):
         body = dict(write.body)
         if write.resource_version is not None:
             body["metadata"] = {**body.get("metadata", {}), "resourceVersion": write.resource_version}
-        server.patch(write.resource, write.namespace, write.name, body, subresource=write.subresource)
+        server.patch(
+            write.resource, write.namespace, write.name, body, subresource=write.subresource, field_manager=manager
+        )
     elif isinstance(write, Replace):
-        server.replace(write.resource, write.body, subresource=write.subresource)
+        server.replace(write.resource, write.body, subresource=write.subresource, field_manager=manager)
     elif isinstance(write, Delete):
         server.delete(
             write.resource,

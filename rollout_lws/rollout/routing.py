@@ -89,11 +89,11 @@ def _apply(d: Draft, facts: RoutingFacts, wanted: Split) -> Routed:
         if wanted.reaches_new and not split.reaches_new and record.applied not in (None, told(ALL_STABLE)):
             d.set(flaps=(d.status.flaps or 0) + 1)
         _record(d, desired=told(wanted), message=why or None)
-        if split.reaches_new or reached_new:
-            # Routers may act on it long before they say so; and that nothing is given has to be accepted once more.
-            stands = split.reaches_new or record.applied != told(split)
-            d.is_brief = stands and not why and _is_recorded(d)
-            _record(d, since=d.now, applied=record.applied if stands else None)
+        # Routers may act on it long before they say so; and that nothing is given has to be accepted once more.
+        again = reached_new and not split.reaches_new and record.applied == told(split)
+        if record.since is None or again:
+            _record(d, since=d.now, applied=None)
+        d.is_brief = _is_recorded(d) and not (why or again)
         return Routed(False, why or f"{writing} is being written")
     refused = next(filter(None, (each.unaccepted for each in every)), "") or nobody
     if refused:

@@ -37,7 +37,9 @@ def track(old: Object | None, new: Object, manager: str, subresource: str, now: 
         mine = _Entry(name, "Update", subresource, new["apiVersion"], now, frozenset())
         entries.append(mine)
     made = [
-        entry.owning((entry.paths | changed if entry is mine else entry.paths - changed) - gone, now)
+        entry.owning((entry.paths | changed) - gone, now if changed else entry.time)
+        if entry is mine
+        else entry.owning(entry.paths - changed - gone)
         for entry in entries
     ]
     return _recorded(new, made)
@@ -76,9 +78,9 @@ def apply(
         merged = fieldpaths.without(merged, path)
     merged["metadata"] = {**(live.get("metadata") or {}), **merged["metadata"]}
     made = [
-        entry.owning(wanted, now)
+        entry.owning(wanted, now if differing or wanted != entry.paths else entry.time)
         if entry is mine
-        else entry.owning(entry.paths - contested.get(entry, frozenset()), now)
+        else entry.owning(entry.paths - contested.get(entry, frozenset()))
         for entry in entries
     ]
     return _recorded(merged, made)
@@ -123,11 +125,11 @@ class _Entry:
         wanted = (manager, operation, subresource)
         return next((entry for entry in entries if (entry.manager, entry.operation, entry.subresource) == wanted), None)
 
-    def owning(self, paths: Paths, now: str) -> _Entry:
-        """This record with other fields; its time moves only when they differ."""
-        if paths == self.paths:
-            return self
-        return _Entry(self.manager, self.operation, self.subresource, self.api_version, now, paths)
+    def owning(self, paths: Paths, time: str = "") -> _Entry:
+        """This record with other fields. Its time is that of its manager's last change, and does not move when others
+        take fields away.
+        """
+        return _Entry(self.manager, self.operation, self.subresource, self.api_version, time or self.time, paths)
 
     def encoded(self) -> Object:
         record = {

@@ -168,10 +168,10 @@ def _apply(d: Draft, facts: RoutingFacts, wanted: Split) -> Routed:
             d.set(flaps=(d.status.flaps or 0) + 1)
         _write(d, HTTP_ROUTES, facts.route, written, f"{told(split)} of requests to the new version")
         _record(d, desired=told(wanted), message=why or None)
-        if split.reaches_new or http_route.reaches_new(facts.route, d.uid, d.keys):
-            # Routers may act on it long before they say so; and that nothing is given has to be accepted once more.
-            stands = split.reaches_new or record.applied != told(split)
-            _record(d, since=d.now, applied=record.applied if stands else None)
+        # Routers may act on it long before they say so; and that nothing is given has to be accepted once more.
+        again = not split.reaches_new and http_route.reaches_new(facts.route, d.uid, d.keys)
+        if record.since is None or (again and record.applied == told(split)):
+            _record(d, since=d.now, applied=None)
         return Routed(False, why or f"HTTPRoute {facts.route_name} is being written")
     refused = http_route.unaccepted(facts.route, http_route.parents(facts.route, d.uid, d.keys)) or refused
     if refused:

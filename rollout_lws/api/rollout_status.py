@@ -193,7 +193,7 @@ class TrafficRecord(Model):
     step: int | None = None
     """Step whose share is desired; absent or 0: everything goes to the stable version."""
     since: MicroTime | None = None
-    """When the share was written last, or then accepted; grace and drain run from here."""
+    """When the applied share was accepted, or the first one written; grace and drain run from here."""
     fights: tuple[HoldFight, ...] = ()
     """Foreign writes over ours, newest last."""
     emptied: MicroTime | None = None

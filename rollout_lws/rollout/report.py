@@ -66,8 +66,10 @@ def _can_wait(d: Draft) -> bool:
     before = d.o.rollout.status
     if not d.is_brief or before is None or before.requested_action is not None:
         return False
-    decided = ("phase", "current_step_index", "finalising", "stable", "paused")
+    decided = ("phase", "current_step_index", "finalising", "stable", "paused", "flaps")
     if any(getattr(before, each) != getattr(d.status, each) for each in decided):
+        return False
+    if before.traffic is None or d.status.traffic is None or before.traffic.fights != d.status.traffic.fights:
         return False
     d.wake(d.now + timedelta(seconds=BRIEF_SECONDS))
     return True

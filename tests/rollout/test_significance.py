@@ -10,6 +10,7 @@ from rollout_lws.api import CanaryStatus, Condition, NotReadyGroup, Phase, Resta
 from rollout_lws.rollout.significance import of_rollout
 from tests.workload.build import NOW
 
+FIRST = RestartRecord(workload="llama", group="0", uid="u1")
 LOADING = NotReadyGroup(workload="llama", group="0", reason="NotReady", message="pod llama-0 is Pending")
 PULLING = NotReadyGroup(workload="llama", group="0", reason="ImagePullBackOff", message="pod llama-0: no such image")
 STALLED = Condition(type="Stalled", status="True", reason="InvalidSpec", message="steps decrease")
@@ -30,8 +31,9 @@ def status(**members: Any) -> RolloutStatus:
         ({}, {"longest_load_seconds": 7}),
         ({}, {"canary_status": CanaryStatus(replicas=3, canary_replicas=1, ready_replicas=2)}),
         ({"summary": Summary(state="Loading")}, {"summary": Summary(state="Loading", new="0/1", accelerators="8")}),
+        ({"restarts": (FIRST,)}, {"restarts": (FIRST, FIRST.model_copy(update={"group": "1", "uid": "u2"}))}),
     ],
-    ids=["message", "loading group", "progress", "time", "load time", "counts", "ratios"],
+    ids=["message", "loading group", "progress", "time", "load time", "counts", "ratios", "first leader"],
 )
 def test_what_is_on_its_way_can_wait(before: dict[str, Any], after: dict[str, Any]) -> None:
     assert of_rollout(status(**before)) == of_rollout(status(**after))
@@ -46,7 +48,7 @@ def test_what_is_on_its_way_can_wait(before: dict[str, Any], after: dict[str, An
         ({"conditions": (WAITING,)}, {"conditions": (WAITING.model_copy(update={"reason": "Paused"}),)}),
         ({}, {"canary_status": CanaryStatus(updated_ready_replicas=1)}),
         ({"summary": Summary(state="Loading")}, {"summary": Summary(state="Pausing")}),
-        ({}, {"restarts": (RestartRecord(workload="llama", group="0", uid="u1"),)}),
+        ({"restarts": (FIRST,)}, {"restarts": (FIRST, FIRST.model_copy(update={"uid": "u2"}))}),
         ({}, {"observed_rollout_id": "build-7"}),
         ({}, {"canary_status": CanaryStatus(current_step_index=2)}),
     ],

@@ -18,6 +18,8 @@ ON_THE_WAY = frozenset({"NotReady", "WorkersNotReady", "WarmingUp", "Terminating
 
 #: What is told of now and is no longer true is corrected after this many seconds at the latest.
 OUTDATED_SECONDS = 30
+#: A group that was never there before is told of after this many seconds; a small one is ready by then.
+UNSEEN_SECONDS = 3
 
 
 def of_rollout(status: RolloutStatus) -> dict[str, Any]:

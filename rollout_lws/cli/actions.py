@@ -31,11 +31,17 @@ def promote(name: str, target: Target) -> None:
 @click.command()
 @click.argument("name")
 @click.option("--reason", metavar="TEXT", help="Why; kept in the Rollout's status and in the event.")
+@click.option(
+    "--force",
+    is_flag=True,
+    help="Remove the new version after grace and drain even if no router has taken its share away; requests may fail.",
+)
 @with_target
-def abort(name: str, reason: str | None, target: Target) -> None:
+def abort(name: str, reason: str | None, force: bool, target: Target) -> None:
     """Abort the release of Rollout NAME and go back to the stable version."""
     transport = click.get_current_context().with_resource(Transport.to(target))
-    click.echo(go_back(transport, find_rollouts(transport, target.api_group), release_name(name), reason))
+    rollouts = find_rollouts(transport, target.api_group)
+    click.echo(go_back(transport, rollouts, release_name(name), reason, force=force))
 
 
 def approve(transport: Transport, rollouts: Resource, name: str) -> str:
@@ -46,14 +52,19 @@ def approve(transport: Transport, rollouts: Resource, name: str) -> str:
     return f"rollout/{name} step {_step(rollout)} approved"
 
 
-def go_back(transport: Transport, rollouts: Resource, name: str, reason: str | None = None) -> str:
-    """Ask for the abort of the release that is on, and say so; UsageError when none is."""
+def go_back(
+    transport: Transport, rollouts: Resource, name: str, reason: str | None = None, *, force: bool = False
+) -> str:
+    """Ask for the abort of the release that is on, and say so; UsageError when none is. With ``force`` it does not wait
+    for routers.
+    """
     rollout = fetch_rollout(transport, rollouts, name)
     if phase_of(rollout) == "Aborted":
         return f"rollout/{name} is aborted already"
     _refuse_abort(rollout)
-    _request(transport, rollouts, rollout, "Abort", reason)
-    return f"rollout/{name} aborted at step {_step(rollout)}; going back to stable"
+    _request(transport, rollouts, rollout, "Abort", reason, force=force)
+    waits = ", without waiting for routers" if force else ""
+    return f"rollout/{name} aborted at step {_step(rollout)}; going back to stable{waits}"
 
 
 def _step(rollout: Object) -> str:
@@ -107,7 +118,9 @@ def _refuse_busy(rollout: Object) -> None:
         )
 
 
-def _request(transport: Transport, rollouts: Resource, seen: Object, kind: str, reason: str | None) -> None:
+def _request(
+    transport: Transport, rollouts: Resource, seen: Object, kind: str, reason: str | None, *, force: bool = False
+) -> None:
     """Ask for an action on the release and step of ``seen``; UsageError when the release has moved on meanwhile."""
     rollout = seen
     for _ in range(_ATTEMPTS):
@@ -116,7 +129,7 @@ def _request(transport: Transport, rollouts: Resource, seen: Object, kind: str, 
                 rollouts.path(rollout["metadata"]["namespace"], rollout["metadata"]["name"], "status"),
                 {
                     "metadata": {"resourceVersion": rollout["metadata"]["resourceVersion"]},
-                    "status": {"requestedAction": _action(seen, kind, reason)},
+                    "status": {"requestedAction": _action(seen, kind, reason) | ({"force": True} if force else {})},
                 },
             )
             return

@@ -7,6 +7,7 @@ it is refused when they no longer hold, so that a late click cannot promote anot
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 
 from rollout_lws.api import ActionType, LastAction, Phase, RequestedAction, StepState
 from rollout_lws.rollout.draft import Draft
@@ -30,6 +31,15 @@ def act(d: Draft) -> None:
     if refusal is _LATER:
         return
     _file(d, request, refusal)
+
+
+def forced_since(d: Draft) -> datetime | None:
+    """Since when the abort that is under way does not wait for routers; None while it does."""
+    last, ending = d.status.last_action, d.status.finalising
+    if last is None or ending is None or ending.reason != Ending.ABORTED.value or ending.since is None:
+        return None
+    forced = last.type is ActionType.ABORT and last.force and last.outcome == DONE and last.finished_at is not None
+    return last.finished_at if forced and last.finished_at and last.finished_at >= ending.since else None
 
 
 def promoted_in_full(d: Draft) -> None:
@@ -112,8 +122,12 @@ def _abort(d: Draft, request: RequestedAction) -> str:
             "the release is going back already, because another version was applied: restore the stable template, or"
             " abort again once the release of that version has begun"
         )
+    if ending is not None and ending.reason == Ending.ABORTED.value:
+        # That it is forced now has to be on file before anything is tried that has failed all the time.
+        d.status_first = True
+        return ""
     if ending is not None and ending.reason not in (Ending.SUCCESS.value, Ending.CONTINUOUS.value):
-        return "" if ending.reason == Ending.ABORTED.value else "the release is going back already"
+        return "the release is going back already"
     if d.replicas == 0:
         return f"the LeaderWorkerSet has 0 groups, so the new version needs no release; {PROMOTED_ALREADY}"
     if d.contested:

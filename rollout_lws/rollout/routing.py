@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from rollout_lws.api import TrafficRecord
-from rollout_lws.rollout import quarrel
+from rollout_lws.rollout import actions, quarrel
 from rollout_lws.rollout.borrowing import point
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.routed import DONE, Routed
@@ -145,10 +145,15 @@ def _record(d: Draft, **changes: Any) -> None:
 def withdraw(d: Draft) -> Routed:
     """Take the share away and let what runs end; done when the new side's groups may go.
 
-    A side without a ready group goes without waiting, and so does one that never had a share.
+    A side without a ready group goes without waiting, and so does one that never had a share; in an abort that was
+    forced it goes after grace and drain, whatever routers say.
     """
     record, facts = d.status.traffic, d.o.routing
     if record is None or record.step is None or facts is None or d.o.canary is None:
+        return DONE
+    forced = actions.forced_since(d)
+    if forced is not None and _drained(d, forced, "the new version").done:
+        # Whoever forced it knows that requests may be lost: no router is asked any more, and none can hold it up.
         return DONE
     if record.step:
         _record(d, step=0)

@@ -144,6 +144,17 @@ def _not_yet(d: Draft) -> str:
     return f"the new version gets its share{again} at {min(ready) + timedelta(seconds=seconds):%H:%M:%S} UTC"
 
 
+def _not_back_yet(d: Draft, record: TrafficRecord) -> str:
+    """Why a stable side that stopped serving stays without its share for now, "" when it may have it."""
+    lost = weight_of(record.applied) == 100 and weight_of(record.desired) < 100
+    ready = [group.ready_since for group in groups(d.o.stable) if group.ready_since] if lost and d.o.stable else []
+    seconds = max(d.minimum, SHORTEST_BAN_SECONDS)
+    if not ready or d.wake_in(min(ready), seconds):
+        return ""
+    back = min(ready) + timedelta(seconds=seconds)
+    return f"the stable version gets its share back at {back:%H:%M:%S} UTC, as it stopped serving before"
+
+
 def groups_for_all(d: Draft) -> int:
     """Ready groups of the new version without which it never gets all requests: R, less the tolerated ones."""
     threshold = d.strategy.failure_threshold
@@ -171,6 +182,10 @@ def safe(d: Draft, facts: RoutingFacts, split: Split) -> tuple[Split, str]:
     ):
         why = f"{_stable_side(facts)} has no ready endpoint: all requests go to the new version"
         return replace(split, weight=100), why
+    if split.weight < 100 and new and stable:
+        waits = _not_back_yet(d, record)
+        if waits:
+            return replace(split, weight=100), waits
     if split.weight == 100 and stable:
         needed = groups_for_all(d)
         if d.canary_ready < needed:

@@ -122,6 +122,13 @@ def test_abort_carries_its_reason(world: World) -> None:
     assert (asked["type"], asked["reason"]) == ("Abort", "too slow")
 
 
+def test_an_abort_that_is_forced_says_what_it_does_not_wait_for(world: World) -> None:
+    world.release(**LOADING)
+    result = world.run("abort", "llama", "--force")
+    assert result.stdout.endswith("going back to stable, without waiting for routers\n")
+    assert world.status()["requestedAction"]["force"] is True
+
+
 def test_abort_of_a_release_that_is_promoted_already_is_refused(world: World) -> None:
     world.release(**LOADING, finalising={"reason": "Success", "task": "CleanUp"})
     assert "already promoted: apply the old template" in str(world.run("abort", "llama").exception)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from rollout_lws.objects.resources import HTTP_ROUTES, PODS
+from rollout_lws.errors import ApiError
+from rollout_lws.objects.resources import HTTP_ROUTES, LEADER_WORKER_SETS, PODS
+from rollout_lws.objects.writes import Write
 from tests.scenarios.metered import ACCEPTED, LAG, STABLE_ONLY, Metered, metered, shared
-from tests.scenarios.routed import ROUTE
+from tests.scenarios.routed import ROUTE, share
 from tests.scenarios.stories import CANARY
 from tests.scenarios.world import NAME, World
 
@@ -63,6 +65,7 @@ async def refused(m: Metered, where: str) -> None:
     await world.until(
         lambda: REFUSAL in str((world.status.get("traffic") or {}).get("message", "")), f"{where} refused"
     )
+    await world.until(lambda: "!" not in "".join(world.groups(CANARY).values()), "the canary's groups ready")
     standing = world.groups(), world.groups(CANARY)
     before = await m.all_shares()
     await world.sleep(280)
@@ -120,3 +123,50 @@ async def test_a_rollout_deleted_after_its_route_goes_and_leaves_stable_serving(
         assert world.names()["leaderworkersets"] == [NAME]
         assert (await m.all_shares())["direct"] == STABLE_ONLY
         assert [failure for failure in m.meter.failures if failure.client == "direct"] == []
+
+
+def unwritable(m: Metered) -> None:
+    """From now on the API server answers 500 to whoever writes the route."""
+
+    def refuse(write: Write) -> ApiError | None:
+        return ApiError(500, "InternalError", "etcd is away") if write.resource == HTTP_ROUTES else None
+
+    m.world.refuse = refuse
+
+
+@pytest.mark.parametrize("broken", [pytest.param(True, marks=pytest.mark.long), False], ids=["unwritable", "refusing"])
+async def test_only_an_abort_that_is_forced_takes_the_canary_away_under_a_router_that_does_not_act(
+    broken: bool,
+) -> None:
+    async with metered(*TWO, replicas=4) as m:
+        world = m.world
+        await m.release()
+        if broken:
+            unwritable(m)
+        else:
+            m.refuse_routes(REFUSAL)
+        world.request("Abort")
+        await world.sleep(300)
+        assert "!" not in "".join(world.groups(CANARY).values())
+        asked = world.server.clock()
+        world.request("Abort", force=True)
+        await world.until(lambda: world.get(LEADER_WORKER_SETS, CANARY) is None, "the canary to go", 120)
+        assert world.server.clock() - asked >= 33, "grace and drain are kept all the same"
+        world.refuse = lambda _: None
+        m.refuse_routes(None)
+        await world.until_state("Aborted", 600)
+        await m.settled()
+
+
+async def test_a_stable_side_that_was_lost_gets_its_share_back_when_it_has_served_for_a_while() -> None:
+    async with metered(*TWO, replicas=2, min_ready=0) as m:
+        await m.release()
+        m.world.checks.clear()
+        for group in range(2):
+            m.world.delete(PODS, f"{NAME}-{group}")
+        await m.world.until(lambda: share(m.world) == 1.0, "all requests at the canary")
+        await m.world.until(lambda: "!" not in m.world.groups()[0], "a stable group")
+        ready = m.world.server.clock()
+        await m.world.until(lambda: share(m.world) == 0.2, "the share of the step")
+        assert m.world.server.clock() - ready >= 9
+        await m.abort()

@@ -116,7 +116,9 @@ def _write(d: Draft, every: tuple[Router, ...], split: Split) -> str:
 def _quarrelled(d: Draft, every: tuple[Router, ...], split: Split) -> str:
     """Why what others wrote over is not put back yet, "" when it is to be, or nothing was written over."""
     record = d.status.traffic
-    written_before = record is not None and record.since is not None and split.reaches_new
+    # What was taken away by ourselves, be it with the whole object, nobody has written over.
+    stands = record is not None and record.since is not None and record.applied != told(ALL_STABLE)
+    written_before = stands and split.reaches_new
     for each in every:
         # Our note may have gone together with what we wrote.
         if not each.missing and (each.written_over or (written_before and not each.given)):

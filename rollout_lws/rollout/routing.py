@@ -67,10 +67,13 @@ def _apply(d: Draft, facts: RoutingFacts, wanted: Split) -> Routed:
     if not facts.synced:
         return Routed(False, facts.trouble or "routes and endpoints are being listed")
     every = routers(facts)
-    missing = next((each for each in every if each.missing), None)
+    missing = next(filter(None, (each.missing for each in every)), "")
     split, why = safe(d, facts, wanted)
-    if missing is not None and split.reaches_new:
-        return Routed(False, f"{missing.what} does not exist: make it anew")
+    if missing and split.reaches_new:
+        return Routed(False, f"{missing} does not exist: make it anew")
+    cut_off = next(filter(None, (each.cut_off for each in every)), "")
+    if cut_off and split.reaches_new:
+        split, why = ALL_STABLE, cut_off
     nobody = next(filter(None, (each.nobody_accepts for each in every)), "") if split.reaches_new else ""
     if nobody and not any(each.given for each in every):
         # Those that accept it before our first write are asked from then on: nobody would be.
@@ -86,7 +89,8 @@ def _apply(d: Draft, facts: RoutingFacts, wanted: Split) -> Routed:
     reached_new = any(each.reaches_new for each in every)
     writing = _write(d, every, split)
     if writing:
-        if wanted.reaches_new and not split.reaches_new and record.applied not in (None, told(ALL_STABLE)):
+        withdrawn = wanted.reaches_new and not split.reaches_new and not cut_off
+        if withdrawn and record.applied not in (None, told(ALL_STABLE)):
             d.set(flaps=(d.status.flaps or 0) + 1)
         _record(d, desired=told(wanted), message=why or None)
         # Routers may act on it long before they say so; and that nothing is given has to be accepted once more.
@@ -125,7 +129,9 @@ def _write(d: Draft, every: tuple[Router, ...], split: Split) -> str:
 def _quarrelled(d: Draft, every: tuple[Router, ...], split: Split) -> str:
     """Why what others wrote over is not put back yet, "" when it is to be, or nothing was written over."""
     record = d.status.traffic
-    written_before = record is not None and record.since is not None and split.reaches_new
+    # What was taken away by ourselves, be it with the whole object, nobody has written over.
+    stands = record is not None and record.since is not None and record.applied != told(ALL_STABLE)
+    written_before = stands and split.reaches_new
     for each in every:
         # Our note may have gone together with what we wrote.
         if not each.missing and (each.written_over or (written_before and not each.given)):

@@ -50,9 +50,10 @@ def canary_ingress(
     owner: Mapping[str, Any],
 ) -> Object | None:
     """The manifest of the Ingress that sends the split's requests for ``service`` to ``canary_service``: the user's
-    paths to that Service alone, with class, TLS and annotations. None when the split reaches nobody.
+    paths to that Service alone, with class, TLS and annotations. None when the split reaches nobody, or no path leads
+    to the Service.
     """
-    if not split.reaches_new:
+    if not split.reaches_new or no_path(main, service):
         return None
     metadata, spec = main["metadata"], main["spec"]
     annotations = copied_marks(metadata.get("annotations") or {}, keys)
@@ -94,7 +95,8 @@ def updated(live: Object, made: Object) -> Object:
         # The API server keeps no empty maps.
         "metadata": {**live["metadata"], "annotations": kept | _annotations(made)}
         | ({"labels": labels} if labels else {}),
-        "spec": {**live["spec"], **made["spec"]},
+        # A class may be given by admission; secrets that the user names no more are not kept.
+        "spec": {**{member: value for member, value in live["spec"].items() if member != "tls"}, **made["spec"]},
     }
 
 
@@ -168,10 +170,18 @@ def ingress_problem(main: Object, service: str, class_type: str, split: Split) -
         )
     if annotations.get(f"{_PREFIX}canary") == "true":
         return f"{what} is itself a canary of another Ingress; name that one in trafficRoutings"
-    if not any(_paths(rule, service) for rule in (main.get("spec") or {}).get("rules") or ()):
-        return f"{what} has no path with the backend Service {service}; add one, or name the Service that it refers to"
     why = _inexpressible(split)
-    return f"ingress-nginx cannot express this step: {why}" if why else ""
+    return no_path(main, service) or (f"ingress-nginx cannot express this step: {why}" if why else "")
+
+
+def no_path(main: Object, service: str) -> str:
+    """Why no request for ``service`` comes by this Ingress, as a sentence that says what to do; "" when some do."""
+    if any(_paths(rule, service) for rule in (main.get("spec") or {}).get("rules") or ()):
+        return ""
+    return (
+        f"Ingress {main['metadata']['name']} has no path with the backend Service {service}; add one, or name the"
+        " Service that it refers to"
+    )
 
 
 def _inexpressible(split: Split) -> str:

@@ -36,8 +36,15 @@ class Router(Protocol):
         ...
 
     @property
-    def missing(self) -> bool:
-        """Whether the user's object does not exist."""
+    def missing(self) -> str:
+        """Kind and name of the user's object when it does not exist, "" when it does."""
+        ...
+
+    @property
+    def cut_off(self) -> str:
+        """Why the user's object sends the stable version no request that could be shared, as a sentence that says what
+        to do; "" when it does, and where a share harms nobody then.
+        """
         ...
 
     @property
@@ -128,8 +135,13 @@ class _HttpRoute:
         return self.facts.find(HTTP_ROUTES, self.name)
 
     @property
-    def missing(self) -> bool:
-        return self.live is None
+    def missing(self) -> str:
+        return "" if self.live else self.what
+
+    @property
+    def cut_off(self) -> str:
+        """A share stands in the very rules that send requests to the stable version, and goes with these."""
+        return ""
 
     @property
     def given(self) -> bool:
@@ -214,8 +226,14 @@ class _Ingress:
         return found if found is not None and self.facts.is_ours(found) else None
 
     @property
-    def missing(self) -> bool:
-        return self.main is None
+    def missing(self) -> str:
+        return "" if self.main else f"Ingress {self.name}"
+
+    @property
+    def cut_off(self) -> str:
+        """The second Ingress would go on taking its part of a path that now leads to another Service."""
+        main = self.main
+        return ingress.no_path(main, self.facts.names.service) if main else ""
 
     @property
     def given(self) -> bool:
@@ -268,7 +286,7 @@ class _Ingress:
     def problem(self, splits: Iterable[Split]) -> str:
         main = self.main
         if main is None:
-            return _does_not_exist(self.facts, INGRESSES, f"Ingress {self.name}")
+            return _does_not_exist(self.facts, INGRESSES, self.missing)
         every = self.facts.objects.get(INGRESSES, {})
         if self.canary_name in every and not self.given:
             return (

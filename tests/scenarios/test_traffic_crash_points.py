@@ -2,56 +2,82 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import itertools
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import pytest
 
+from rollout_lws.objects.resources import INGRESSES
+from rollout_lws.traffic.ingress import canary_ingress_name
 from tests.scenarios.crashes import PARTS, kill_after_every_write
 from tests.scenarios.invariants import always_serving, at_most_down, share_only_for_who_serves
-from tests.scenarios.routed import assert_given_back, routed_at_rest
-from tests.scenarios.stories import waiting_for_approval
+from tests.scenarios.routed import BY_ROUTE, INGRESS, PROVIDERS, Provider, assert_given_back, routed_at_rest
+from tests.scenarios.stories import CANARY, waiting_for_approval
 from tests.scenarios.world import World
 
 STEPS = {"replicas": 1, "traffic": "20%", "pause": {}}, {"replicas": 2, "traffic": "50%", "pause": {"duration": 1}}
 
-
-async def at_rest(world: World) -> dict[str, Any]:
-    before = await routed_at_rest(world, *STEPS, replicas=4, gracePeriodSeconds=1, drainSeconds=2)
-    world.checks += [at_most_down(1), always_serving, share_only_for_who_serves()]
-    return before
+#: What the requests are shared by, and what was there before any release.
+Begun = tuple[Provider, dict[str, Any]]
 
 
-async def finished(world: World, before: dict[str, Any]) -> None:
+def no_ingress_to_nobody(world: World) -> None:
+    """Whatever a canary Ingress takes somebody of the new version answers."""
+    if world.get(INGRESSES, canary_ingress_name(INGRESS)) is not None:
+        assert any(not told.endswith("!") for told in world.groups(CANARY).values()), world.groups(CANARY)
+
+
+def at_rest(by: Provider) -> Callable[[World], Awaitable[Begun]]:
+    async def begin(world: World) -> Begun:
+        before = await routed_at_rest(world, *STEPS, replicas=4, by=by, gracePeriodSeconds=1, drainSeconds=2)
+        world.checks += [at_most_down(1), always_serving, share_only_for_who_serves(), no_ingress_to_nobody]
+        return by, before
+
+    return begin
+
+
+async def settled(world: World, begun: Begun) -> None:
+    by, before = begun
+    await world.rest()
+    assert_given_back(world, before, by)
+
+
+async def finished(world: World, begun: Begun) -> None:
     await waiting_for_approval(world)
     world.approve()
     await world.until(lambda: world.state == "Healthy" and set(world.groups().values()) == {"v2"})
-    await world.rest()
-    assert_given_back(world, before)
+    await settled(world, begun)
 
 
-async def aborted(world: World, before: dict[str, Any]) -> None:
+async def aborted(world: World, begun: Begun) -> None:
     await waiting_for_approval(world)
     world.request("Abort")
     await world.until_state("Aborted")
-    await world.rest()
-    assert_given_back(world, before)
+    await settled(world, begun)
 
 
-async def aborted_in_mid_promotion(world: World, before: dict[str, Any]) -> None:
+async def aborted_in_mid_promotion(world: World, begun: Begun) -> None:
     await waiting_for_approval(world)
     world.approve()
     await world.until(lambda: any(told.startswith("v2") for told in world.groups().values()), "a renewed group")
     world.request("Abort")
     await world.until(lambda: world.state in ("Aborted", "Healthy"))
-    await world.rest()
-    assert_given_back(world, before)
+    await settled(world, begun)
 
 
-Story = Callable[[World, dict[str, Any]], Awaitable[None]]
+Story = Callable[[World, Begun], Awaitable[None]]
 
 
-@pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.long) for part in range(1, PARTS))])
-@pytest.mark.parametrize("story", [finished, aborted, aborted_in_mid_promotion], ids=lambda each: each.__name__)
-def test_a_controller_killed_after_any_write_gives_everything_back(story: Story, part: int) -> None:
-    kill_after_every_write(at_rest, story, part)
+def dealt() -> Iterator[Any]:
+    """Every story by every provider; what differs only by the provider has its shortest one in the default run."""
+    for by, story, part in itertools.product(PROVIDERS, (finished, aborted, aborted_in_mid_promotion), range(PARTS)):
+        late = part > 0 or (by is not BY_ROUTE and story is not aborted)
+        yield pytest.param(
+            by, story, part, marks=[pytest.mark.long] * late, id=f"{story.__name__}-by-{by}-{part + 1}-of-{PARTS}"
+        )
+
+
+@pytest.mark.parametrize(("by", "story", "part"), [*dealt()])
+def test_a_controller_killed_after_any_write_gives_everything_back(by: Provider, story: Story, part: int) -> None:
+    kill_after_every_write(at_rest(by), story, part)

@@ -1,0 +1,147 @@
+"""Pools and Ingresses in releases in which somebody gives orders: shares stay exact, and no request is lost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rollout_lws.objects.resources import INGRESSES, LEADER_WORKER_SETS, SERVICES
+from tests.scenarios.metered import STABLE_ONLY, metered, shared
+from tests.scenarios.routed import BY_INGRESS, BY_POOLS, INGRESS, SERVICE, Provider, borrowed
+from tests.scenarios.stories import CANARY
+from tests.scenarios.world import NAME, ROLLOUTS
+
+pytestmark = [
+    pytest.mark.looptime,
+    # What differs from the first measured stories by a single act.
+    pytest.mark.long,
+    pytest.mark.parametrize("by", [BY_POOLS, BY_INGRESS], ids=str),
+]
+
+TWO: tuple[dict[str, Any], ...] = (
+    {"replicas": 1, "traffic": "20%", "pause": {}},
+    {"replicas": "50%", "traffic": "50%", "pause": {}},
+)
+
+
+@pytest.mark.parametrize("replicas", [2, 8])
+async def test_scaling_in_mid_step_ends_at_the_same_share(by: Provider, replicas: int) -> None:
+    async with metered(*TWO, replicas=4, by=by) as m:
+        world = m.world
+        await m.release(2)
+        assert await m.shares() == shared(0.5)
+        world.patch_lws({"replicas": replicas})
+        await world.until(
+            lambda: (
+                world.groups(CANARY) == dict.fromkeys(range(replicas // 2), "v2") and world.state == "AwaitingApproval"
+            ),
+            "the canary follows",
+        )
+        await world.until(lambda: len(world.groups()) == replicas, "scaled")
+        await world.rest()
+        assert await m.shares() == shared(0.5)
+        await m.finish()
+        assert m.meter.failures == []
+        # Groups that the user scaled away are the user's.
+        assert {cut.cause for cut in m.cuts if cut.lws == NAME} <= {"scaled down"}
+        assert [cut for cut in m.cuts if cut.lws == CANARY] == []
+
+
+async def test_a_jump_back_drains_the_groups_that_go_and_gives_the_share_when_they_are_gone(by: Provider) -> None:
+    steps = [{"replicas": n, "traffic": f"{share}%", "pause": {}} for n, share in ((1, 20), (2, 50), (4, 80))]
+    async with metered(*steps, replicas=4, by=by) as m:
+        world = m.world
+        await m.release(3)
+        await world.sleep(40)
+        world.patch(ROLLOUTS, NAME, {"status": {"canaryStatus": {"nextStepIndex": 1}}}, "status")
+        await world.until(lambda: world.groups(CANARY) == {0: "v2"})
+        await world.until_state("AwaitingApproval")
+        assert await m.shares() == shared(0.2)
+        assert [notice.note for notice in world.notices if notice.reason == "RouteReset"] == []
+        await m.finish()
+        m.assert_unharmed()
+
+
+async def test_a_step_without_traffic_takes_the_share_away_and_the_next_one_gives_it_back(by: Provider) -> None:
+    steps = TWO[0], {"replicas": 2, "pause": {}}, {"replicas": 2, "traffic": "40%", "pause": {}}
+    async with metered(*steps, replicas=4, by=by) as m:
+        await m.release(2)
+        assert await m.shares() == STABLE_ONLY
+        m.world.approve()
+        await m.step(3)
+        assert await m.shares() == shared(0.4)
+        assert [notice.note for notice in m.world.notices if notice.reason == "RouteReset"] == []
+        await m.finish()
+        m.assert_unharmed()
+
+
+async def test_restoring_stables_template_loses_no_request(by: Provider) -> None:
+    async with metered(*TWO, replicas=4, by=by) as m:
+        await m.release(2)
+        m.world.set_image("v1")
+        await m.world.until_state("Healthy", 1200)
+        await m.settled()
+        m.assert_unharmed()
+        assert m.meter.cuts == []
+
+
+async def test_restoring_stables_template_in_mid_promotion_fails_no_request(by: Provider) -> None:
+    async with metered(*TWO, replicas=4, by=by) as m:
+        await m.release(2)
+        m.world.approve()
+        await m.world.until(lambda: "v2" in m.world.groups().values(), "a renewed group")
+        m.world.set_image("v1")
+        await m.world.until_state("Healthy", 1200)
+        await m.settled()
+        assert set(m.world.groups().values()) == {"v1"}
+        assert m.meter.failures == []
+
+
+@pytest.mark.parametrize("step", [1, 2])
+async def test_a_third_template_takes_the_second_ones_requests_back_before_it_starts(by: Provider, step: int) -> None:
+    async with metered(*TWO, replicas=4, by=by) as m:
+        await m.release(step)
+        m.world.set_image("v3")
+        await m.world.until(lambda: m.world.groups(CANARY) == {0: "v3"}, "the third version's canary", 1200)
+        await m.step(1)
+        assert await m.shares() == shared(0.2)
+        await m.finish()
+        assert set(m.world.groups().values()) == {"v3"}
+        m.assert_unharmed()
+
+
+async def test_promoting_at_once_loses_no_request(by: Provider) -> None:
+    async with metered(*TWO, replicas=4, by=by) as m:
+        await m.release()
+        m.world.request("PromoteFull")
+        await m.world.sleep(60)
+        await m.finish()
+        m.assert_unharmed()
+
+
+async def test_a_rollout_that_is_deleted_gives_everything_back_and_loses_no_request(by: Provider) -> None:
+    async with metered(*TWO, replicas=4, by=by) as m:
+        world = m.world
+        await m.release(2)
+        world.delete(ROLLOUTS, NAME)
+        await world.until(lambda: world.get(ROLLOUTS, NAME) is None, "the Rollout gone")
+        await world.rest()
+        assert (await m.all_shares()) == dict.fromkeys(("users", "tagged", "direct"), STABLE_ONLY)
+        m.assert_unharmed()
+        assert borrowed(world, by) == m.before
+        assert world.get(SERVICES, f"{SERVICE}-canary") is None
+        assert world.get(INGRESSES, f"{INGRESS}-canary") is None
+
+
+async def test_a_canary_deleted_by_hand_goes_when_its_requests_have_ended(by: Provider) -> None:
+    async with metered(*TWO, replicas=4, by=by) as m:
+        world = m.world
+        await m.release(2)
+        await world.sleep(40)
+        world.delete(LEADER_WORKER_SETS, CANARY)
+        await world.until(lambda: world.get(LEADER_WORKER_SETS, CANARY) is None)
+        await world.until_state("AwaitingApproval")
+        assert await m.shares() == shared(0.5)
+        assert [notice.note for notice in world.notices if notice.reason == "RouteReset"] == []
+        m.assert_unharmed()

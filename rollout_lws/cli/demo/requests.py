@@ -22,7 +22,7 @@ _CLIENT = "users"
 
 @dataclass(frozen=True, slots=True)
 class Routing:
-    """What a Rollout names for its traffic; ``drain`` is seconds. ``pools`` are those of the old and the new version."""
+    """What a Rollout names for its traffic; ``drain`` is seconds, ``pools`` those of the old and the new version."""
 
     service: str
     route: str

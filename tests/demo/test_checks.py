@@ -96,7 +96,7 @@ def test_a_hold_that_is_gone_or_not_ours_is_found(partition: int, annotations: d
     assert promoted(with_lws(PROMOTED, partition, annotations)) == ["the hold is in place"]
 
 
-@pytest.mark.parametrize("kind", ["stateful_sets", "services", "batch_releases"])
+@pytest.mark.parametrize("kind", ["stateful_sets", "services", "ingresses", "batch_releases"])
 def test_anything_left_over_is_found(kind: str) -> None:
     assert promoted(changed(PROMOTED, **{kind: ({"metadata": {"name": "llama-canary"}},)})) == ["nothing is left over"]
 

@@ -62,11 +62,39 @@ def test_streams_that_we_cut_are_found_and_those_of_groups_that_lws_renews_are_n
     assert failed(replace(WELL, cuts=(replace(CUT, cause="renewed"),))) == []
 
 
-def with_rule(match: Object | None, service: str = manifests.SERVICE) -> Object:
+INGRESS: Object = {
+    "metadata": {"name": "llama", "namespace": "default"},
+    "spec": {
+        "rules": [
+            {"host": "other.example.com"},
+            {
+                "host": "llama.example.com",
+                "http": {
+                    "paths": [
+                        {"path": "/static", "pathType": "Prefix", "backend": {"resource": {"kind": "Bucket"}}},
+                        {"path": "/v1", "pathType": "Prefix", "backend": {"service": {"name": manifests.SERVICE}}},
+                    ]
+                },
+            },
+        ]
+    },
+}
+POOLS: tuple[Object, ...] = tuple(
+    {"metadata": {"name": name}, "spec": {"selector": {"matchLabels": {"app": "llama"}}}} for name in ("old", "new")
+)
+
+
+def with_rule(match: Object | None, **backend: Any) -> Object:
     route = copy.deepcopy(ROUTE)
-    rule = {"backendRefs": [{"name": service, "port": 80}]}
+    rule = {"backendRefs": [{"name": manifests.SERVICE, "port": 80, **backend}]}
     route["spec"]["rules"] = [rule if match is None else {**rule, "matches": [match]}]
     return route
+
+
+def listing(
+    service: Object = SERVICE, route: Object = ROUTE, ingress: Object = INGRESS, pools: tuple[Object, ...] = POOLS
+) -> Listing:
+    return Listing({}, (), (), (), (service,), (), (route,), (ingress,), pools)
 
 
 def test_a_client_sends_what_the_rule_matches() -> None:
@@ -76,7 +104,7 @@ def test_a_client_sends_what_the_rule_matches() -> None:
         "headers": [{"name": "x-model", "value": "llama"}],
         "queryParams": [{"name": "a", "value": "b"}],
     }
-    assert client_of(with_rule(match), manifests.SERVICE) == Client(
+    assert client_of(listing(route=with_rule(match)), ROUTING) == Client(
         "users",
         route=manifests.ROUTE,
         path="/v1/chat",
@@ -84,33 +112,62 @@ def test_a_client_sends_what_the_rule_matches() -> None:
         headers={"x-model": "llama"},
         query={"a": "b"},
     )
-    assert client_of(with_rule(None), manifests.SERVICE) == Client("users", route=manifests.ROUTE)
+    assert client_of(listing(route=with_rule(None)), ROUTING) == Client("users", route=manifests.ROUTE)
+
+
+def test_a_client_of_pools_looks_for_the_rule_to_the_pool_and_not_to_a_service_of_that_name() -> None:
+    pooled = replace(ROUTING, pools=("old", "new"))
+    to_pool = with_rule(None, name="old", kind="InferencePool")
+    assert client_of(listing(route=to_pool), pooled) == Client("users", route=manifests.ROUTE)
+    assert client_of(listing(route=with_rule(None, name="old")), pooled) is None
+    assert client_of(listing(route=to_pool), replace(ROUTING, service="old")) is None
+
+
+def test_a_client_of_an_ingress_takes_the_path_to_the_service() -> None:
+    by_ingress = replace(ROUTING, route="", ingress="llama")
+    assert client_of(listing(), by_ingress) == Client("users", ingress="llama", host="llama.example.com", path="/v1")
+    assert client_of(listing(), replace(by_ingress, service="other")) is None
 
 
 def test_a_rule_of_patterns_or_to_others_gives_no_client() -> None:
     pattern = {"path": {"type": "RegularExpression", "value": "/v[12]/.*"}}
-    assert client_of(with_rule(pattern), manifests.SERVICE) is None
-    assert client_of(with_rule(None, "other"), manifests.SERVICE) is None
+    assert client_of(listing(route=with_rule(pattern)), ROUTING) is None
+    assert client_of(listing(route=with_rule(None, name="other")), ROUTING) is None
 
 
-def test_a_rollout_that_names_no_route_is_not_routed() -> None:
+def test_a_rollout_that_names_neither_route_nor_ingress_is_not_routed() -> None:
     routed = manifests.rollout("v1", manifests.workload()["metadata"], routed=True)
     assert routing_of(routed) == ROUTING
-    del routed["spec"]["strategy"]["canary"]["trafficRoutings"][0]["gateway"]
+    words = routed["spec"]["strategy"]["canary"]["trafficRoutings"][0]
+    words["gateway"]["inferencePool"] = {"stable": "old", "canary": "new"}
+    assert routing_of(routed) == replace(ROUTING, pools=("old", "new"))
+    del words["gateway"]
     assert routing_of(routed) is None
+    words["ingress"] = {"name": "llama"}
+    assert routing_of(routed) == replace(ROUTING, route="", ingress="llama")
     assert routing_of(manifests.rollout("v1", manifests.workload()["metadata"])) is None
 
 
-def listing(service: Object, route: Object) -> Listing:
-    return Listing({}, (), (), (), (service,), (), (route,))
+EVERY = replace(ROUTING, ingress="llama", pools=("old", "new"))
 
 
 @pytest.mark.parametrize("member", [("spec", {}), ("metadata", {"annotations": {"rollouts.kruise.io/original": "{}"}})])
-def test_a_service_or_route_that_is_not_given_back_is_found(member: tuple[str, Object]) -> None:
+def test_what_is_not_given_back_is_found(member: tuple[str, Object]) -> None:
     name, change = member
-    service, route = ({**each, name: {**each[name], **change} if change else {}} for each in (SERVICE, ROUTE))
-    before = listing(SERVICE, ROUTE)
-    assert given_back(before, before, ROUTING).passed
-    assert given_back(before, listing(service, ROUTE), ROUTING).detail == f"changed: Service {manifests.SERVICE}"
-    assert given_back(before, listing(SERVICE, route), ROUTING).detail == f"changed: HTTPRoute {manifests.ROUTE}"
+    service, route, ingress, pool = (
+        {**each, name: {**each[name], **change} if change else {}} for each in (SERVICE, ROUTE, INGRESS, POOLS[1])
+    )
+    before = listing()
+    unchanged = given_back(before, before, EVERY)
+    assert (unchanged.passed, unchanged.detail) == (
+        True,
+        "Service llama-api, HTTPRoute llama, Ingress llama, InferencePool old, InferencePool new",
+    )
+    for after, what in (
+        (listing(service=service), "Service llama-api"),
+        (listing(route=route), "HTTPRoute llama"),
+        (listing(ingress=ingress), "Ingress llama"),
+        (listing(pools=(POOLS[0], pool)), "InferencePool new"),
+    ):
+        assert given_back(before, after, EVERY).detail == f"changed: {what}"
     assert not given_back(before, Listing({}, (), (), (), (), (), ()), ROUTING).passed

@@ -10,14 +10,21 @@ from rollout_lws.cli.playground import read_manifests
 Object = dict[str, Any]
 FOLDER = Path(__file__).parents[2] / "examples"
 NAMES = tuple(sorted(each.name for each in FOLDER.iterdir() if each.is_dir()))
+#: Those in which the release says which share of the requests each version gets.
+ROUTED = ("gateway", "inference-pool", "ingress")
+
+
+def objects(name: str) -> list[Object]:
+    """The objects of one example in the order in which kubectl applies them."""
+    return read_manifests([str(FOLDER / name)])
 
 
 def manifests(name: str) -> dict[str, Object]:
-    """The objects of one example by kind, of each of which it has one."""
-    found = read_manifests([str(FOLDER / name)])
-    by_kind = {each["kind"]: each for each in found}
-    assert len(by_kind) == len(found), name
-    return by_kind
+    """The objects of one example by kind; the first where it has several of a kind."""
+    found: dict[str, Object] = {}
+    for each in objects(name):
+        found.setdefault(each["kind"], each)
+    return found
 
 
 def pod_templates(lws: Object) -> dict[str, Object]:

@@ -9,9 +9,9 @@ from rollout_lws.api import Rollout
 from rollout_lws.api.validation import problems
 from rollout_lws.objects.workloads import LeaderWorkerSetSpec
 from rollout_lws.workload.template import version_of
-from tests.examples.examples import NAMES, manifests, pod_templates
+from tests.examples.examples import NAMES, ROUTED, manifests, pod_templates
 
-SERVERS = tuple(name for name in NAMES if name not in ("quickstart", "gateway"))
+SERVERS = tuple(name for name in NAMES if name not in ("quickstart", *ROUTED))
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -10,10 +10,19 @@ import pytest
 from tests.examples.examples import FOLDER, NAMES, manifests
 from tests.reader import Reader, reading
 
-OLD = {"quickstart": "1.27", "gateway": "1.27", "vllm": "v0.27.1", "sglang": "v0.5.17"}
+OLD = {
+    "quickstart": "1.27",
+    "gateway": "1.27",
+    "inference-pool": "1.27",
+    "ingress": "1.27",
+    "vllm": "v0.27.1",
+    "sglang": "v0.5.17",
+}
 NEW = {
     "quickstart": ("1.28", "1.29"),
     "gateway": ("1.28", "1.28"),
+    "inference-pool": ("1.28", "1.28"),
+    "ingress": ("1.28", "1.28"),
     "vllm": ("v0.28.0", "v0.28.0"),
     "sglang": ("v0.5.18", "v0.5.18"),
 }

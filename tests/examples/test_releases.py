@@ -11,7 +11,10 @@ import pytest
 from rollout_lws.objects.resources import (
     ENDPOINT_SLICES,
     HTTP_ROUTES,
+    INFERENCE_POOLS,
+    INGRESSES,
     LEADER_WORKER_SETS,
+    LWS_NAME,
     LWS_WORKER_INDEX,
     PODS,
     SERVICES,
@@ -19,7 +22,8 @@ from rollout_lws.objects.resources import (
 from rollout_lws.sandbox.behaviours.cluster import Options
 from rollout_lws.sandbox.behaviours.faults import Timing
 from rollout_lws.sandbox.catalogue import GATEWAYS
-from tests.examples.examples import NAMES, Object, manifests
+from rollout_lws.sandbox.meter import Client, TrafficMeter
+from tests.examples.examples import NAMES, ROUTED, Object, manifests, objects
 from tests.scenarios.invariants import always_serving, at_most_down, never_two_canaries
 from tests.scenarios.invariants import stable_untouched_before_promotion as stable_untouched
 from tests.scenarios.stories import CANARY
@@ -28,7 +32,9 @@ from tests.scenarios.world import NAME, NAMESPACE, ROLLOUTS, World
 pytestmark = pytest.mark.looptime
 #: Seconds that a group loads.
 LOAD = 1200.0
-OLD = {"quickstart": "1.27", "gateway": "1.27", "vllm": "v0.27.1", "sglang": "v0.5.17"}
+OLD = {**dict.fromkeys(("quickstart", *ROUTED), "1.27"), "vllm": "v0.27.1", "sglang": "v0.5.17"}
+#: What requests go by, in an order in which each finds what it names.
+REACHED_BY = (SERVICES, GATEWAYS, INFERENCE_POOLS, HTTP_ROUTES, INGRESSES)
 
 
 @pytest.fixture
@@ -38,30 +44,29 @@ async def world() -> AsyncIterator[World]:
     made.close()
 
 
-def in_the_worlds_name(name: str) -> dict[str, Object]:
+def in_the_worlds_name(name: str) -> list[Object]:
     """An example whose LWS and Rollout are called as stories call theirs; nothing else of it changes."""
-    found = copy.deepcopy(manifests(name))
-    for each in found.values():
+    found = copy.deepcopy(objects(name))
+    for each in found:
         each["metadata"]["namespace"] = NAMESPACE
-    for kind in ("LeaderWorkerSet", "Rollout"):
-        found[kind]["metadata"]["name"] = NAME
-    found["Rollout"]["spec"]["workloadRef"]["name"] = NAME
+        if each["kind"] in ("LeaderWorkerSet", "Rollout"):
+            each["metadata"]["name"] = NAME
+        if each["kind"] == "Rollout":
+            each["spec"]["workloadRef"]["name"] = NAME
     return found
 
 
-async def at_rest(world: World, name: str) -> dict[str, Object]:
+async def at_rest(world: World, name: str) -> None:
     """The example applied, all its groups ready; invariants are watched from here on."""
     found = in_the_worlds_name(name)
-    for resource in (SERVICES, GATEWAYS, HTTP_ROUTES):
-        if resource.kind in found:
-            world.server.create(resource, found[resource.kind])
-    world.server.create(LEADER_WORKER_SETS, found["LeaderWorkerSet"])
-    world.server.create(ROLLOUTS, found["Rollout"])
+    for resource in (*REACHED_BY, LEADER_WORKER_SETS, ROLLOUTS):
+        for each in found:
+            if each["kind"] == resource.kind:
+                world.server.create(resource, each)
     world.start_controller()
     await world.until(lambda: world.groups() == standing(world, OLD[name]), "all groups ready", 2 * LOAD)
     await world.rest()
     world.checks += [always_serving, at_most_down(1), never_two_canaries, stable_untouched(world)]
-    return found
 
 
 def standing(world: World, tag: str) -> dict[int, str]:
@@ -90,20 +95,38 @@ def endpoints(world: World, service: str) -> set[str]:
     return {each["targetRef"]["name"] for each in found if each["conditions"]["ready"]}
 
 
-def weights(world: World) -> dict[str, int]:
-    """Weight by backend in the example's only rule."""
-    (route,) = world.server.list(HTTP_ROUTES, NAMESPACE)
-    (rule,) = route["spec"]["rules"]
-    return {ref["name"]: ref["weight"] for ref in rule["backendRefs"]}
+def reached_by(world: World) -> dict[str, tuple[Object, Object]]:
+    """What requests go by, LWS's own Services apart: spec and annotations of each object."""
+    return {
+        f"{resource.kind} {each['metadata']['name']}": (each["spec"], each["metadata"].get("annotations") or {})
+        for resource in REACHED_BY
+        for each in world.server.list(resource, NAMESPACE)
+        if not each["metadata"]["name"].startswith(NAME)
+    }
+
+
+def selected(world: World) -> dict[str, str]:
+    """Which LWS each Service and pool of the example is pinned to."""
+    found = {}
+    for what, (spec, _) in reached_by(world).items():
+        selector = spec.get("selector") or {}
+        pin = selector.get("matchLabels", selector).get(LWS_NAME)
+        if pin:
+            found[what] = pin
+    return found
 
 
 def group_count(world: World) -> int:
     return len(world.server.list(PODS, NAMESPACE, label_selector=f"{LWS_WORKER_INDEX}=0"))
 
 
-@pytest.mark.parametrize(("name", "extra"), [("quickstart", 2), ("gateway", 2), ("vllm", 2), ("sglang", 1)])
-async def test_a_release_with_loads_of_twenty_minutes_goes_through(world: World, name: str, extra: int) -> None:
+@pytest.mark.parametrize("name", NAMES)
+async def test_a_release_with_loads_of_twenty_minutes_goes_through_with_as_few_groups_as_its_steps_say(
+    world: World, name: str
+) -> None:
     await at_rest(world, name)
+    # Half of the groups are the most that a step asks for before the last one, which adds none.
+    extra = world.lws["spec"]["replicas"] // 2
     counts: set[int] = set()
     world.checks.append(lambda seen: counts.add(group_count(seen)))
     release(world, "new")
@@ -117,9 +140,10 @@ async def test_a_release_with_loads_of_twenty_minutes_goes_through(world: World,
     assert max(counts) == world.lws["spec"]["replicas"] + extra
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if "Service" in manifests(name) and name != "gateway"])
+@pytest.mark.parametrize("name", [name for name in NAMES if "Service" in manifests(name) and name not in ROUTED])
 async def test_the_service_takes_the_leaders_of_both_versions_and_no_worker(world: World, name: str) -> None:
-    service = (await at_rest(world, name))["Service"]["metadata"]["name"]
+    await at_rest(world, name)
+    service = manifests(name)["Service"]["metadata"]["name"]
     stable = set(world.leader_uids())
     assert endpoints(world, service) == stable
     release(world, "new")
@@ -128,23 +152,42 @@ async def test_the_service_takes_the_leaders_of_both_versions_and_no_worker(worl
     assert endpoints(world, service) == {*stable, f"{CANARY}-0"}
 
 
-async def test_the_gateways_services_take_the_leaders_of_one_version_each_and_are_given_back(world: World) -> None:
-    manifest = await at_rest(world, "gateway")
-    service = manifest["Service"]["metadata"]["name"]
-    stable = set(world.leader_uids())
+#: How requests enter each example, and what a release pins to which LWS besides the Service and its copy.
+ENTRIES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
+    "gateway": ({"route": "chat", "path": "/v1/chat/completions"}, {}),
+    "inference-pool": (
+        {"route": "coder", "path": "/v1/completions"},
+        {"InferencePool coder": NAME, "InferencePool coder-next": CANARY},
+    ),
+    "ingress": ({"ingress": "faq", "host": "faq.example.com", "path": "/v1/chat/completions"}, {}),
+}
+
+
+@pytest.mark.parametrize("name", ROUTED)
+async def test_requests_are_shared_as_the_readme_says_and_everything_is_given_back(world: World, name: str) -> None:
+    await at_rest(world, name)
+    before = reached_by(world)
+    entry, pools = ENTRIES[name]
+    asking = Client("asking", headers={"x-canary": "yes"}, namespace=NAMESPACE, **entry)
+    meter = TrafficMeter(world.server, [Client("users", namespace=NAMESPACE, **entry), asking], lag=0)
+    meter.start()
+    assert meter.now("users") == {NAME: 1.0}
     release(world, "new")
     await world.until_state("AwaitingApproval", 2 * LOAD)
     await world.rest()
-    assert endpoints(world, service) == stable
-    assert endpoints(world, f"{service}-canary") == {f"{CANARY}-0"}
-    assert weights(world) == {service: 90, f"{service}-canary": 10}
+    assert meter.now("users") == {NAME: 0.9, CANARY: 0.1}
+    assert meter.now("asking") == ({NAME: 0.9, CANARY: 0.1} if name == "gateway" else {CANARY: 1.0})
+    service = next(each["metadata"]["name"] for each in objects(name) if each["metadata"]["name"].endswith("-api"))
+    assert selected(world) == {f"Service {service}": NAME, f"Service {service}-canary": CANARY, **pools}
     world.approve()
     await world.until_state("Pausing", 2 * LOAD)
-    assert weights(world) == {service: 70, f"{service}-canary": 30}
+    await world.rest()
+    assert meter.now("users") == meter.now("asking") == {NAME: 0.7, CANARY: 0.3}
     await world.until_state("Healthy", 20 * LOAD)
     await world.rest()
-    assert weights(world) == {service: 1}
-    assert world.get(SERVICES, service)["spec"]["selector"] == manifest["Service"]["spec"]["selector"]  # type: ignore[index]
+    assert meter.now("users") == {NAME: 1.0}
+    assert reached_by(world) == before
+    meter.stop()
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -24,6 +24,8 @@ class Listing:
     services: tuple[Object, ...]
     batch_releases: tuple[Object, ...]
     routes: tuple[Object, ...]
+    ingresses: tuple[Object, ...] = ()
+    pools: tuple[Object, ...] = ()
 
     def leaders(self, workload: str) -> dict[str, Object]:
         """Leader pods of an LWS by name."""
@@ -173,7 +175,7 @@ def _at_rest(before: Listing, after: Listing, workload: str, group: str) -> list
         Check(
             not extra,
             "nothing is left over",
-            "no other StatefulSet, pod, Service, BatchRelease" if not extra else ", ".join(extra),
+            "no other StatefulSet, pod, Service, Ingress, BatchRelease" if not extra else ", ".join(extra),
         ),
     ]
 
@@ -183,6 +185,7 @@ def _objects(listing: Listing) -> Iterable[tuple[str, Object]]:
         "StatefulSet": listing.stateful_sets,
         "Pod": listing.pods,
         "Service": listing.services,
+        "Ingress": listing.ingresses,
         "BatchRelease": listing.batch_releases,
     }
     for kind, objects in kinds.items():

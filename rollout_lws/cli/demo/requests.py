@@ -22,11 +22,18 @@ _CLIENT = "users"
 
 @dataclass(frozen=True, slots=True)
 class Routing:
-    """What a Rollout names for its traffic; ``drain`` is seconds."""
+    """What a Rollout names for its traffic; ``drain`` is seconds, ``pools`` those of the old and the new version."""
 
     service: str
     route: str
     drain: float
+    ingress: str = ""
+    pools: tuple[str, ...] = ()
+
+    @property
+    def what(self) -> str:
+        """The object that requests are measured by; by the route where there is an Ingress as well."""
+        return f"HTTPRoute {self.route}" if self.route else f"Ingress {self.ingress}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,18 +51,32 @@ def routing_of(rollout: Object) -> Routing | None:
     """None for a Rollout that leaves traffic alone, or whose words on it the API server is to refuse."""
     canary = (rollout["spec"].get("strategy") or {}).get("canary") or {}
     for each in canary.get("trafficRoutings") or ():
-        route = (each.get("gateway") or {}).get("httpRouteName")
-        if route and each.get("service"):
-            return Routing(each["service"], route, float(each.get("drainSeconds", 30)))
+        gateway = each.get("gateway") or {}
+        route, ingress = gateway.get("httpRouteName") or "", (each.get("ingress") or {}).get("name") or ""
+        pools = gateway.get("inferencePool") or {}
+        if each.get("service") and (route or ingress):
+            named = tuple(pools[which] for which in ("stable", "canary") if pools.get(which))
+            return Routing(each["service"], route, float(each.get("drainSeconds", 30)), ingress, named)
     return None
 
 
-def client_of(route: Object, service: str) -> Client | None:
-    """Somebody whose requests fit the first rule that leads to ``service``; None where no request can be told from it:
-    there is no such rule, or it matches by regular expressions.
+def client_of(listing: Listing, routing: Routing) -> Client | None:
+    """Somebody whose requests come by what the Rollout names; None where no request can be told from it: no rule leads
+    to the old version, or one that does matches by regular expressions.
     """
+    if routing.route:
+        backend = ("InferencePool", routing.pools[0]) if routing.pools else ("Service", routing.service)
+        return _client_of_route(_named(listing.routes, routing.route), *backend)
+    return _client_of_ingress(_named(listing.ingresses, routing.ingress), routing.service)
+
+
+def _named(objects: Iterable[Object], name: str) -> Object:
+    return next(each for each in objects if name_of(each) == name)
+
+
+def _client_of_route(route: Object, kind: str, name: str) -> Client | None:
     for rule in route["spec"].get("rules") or ():
-        if all(ref["name"] != service for ref in rule.get("backendRefs") or ()):
+        if all((ref.get("kind", "Service"), ref["name"]) != (kind, name) for ref in rule.get("backendRefs") or ()):
             continue
         match: Mapping[str, Any] = next(iter(rule.get("matches") or ()), {})
         path, headers, query = match.get("path") or {}, match.get("headers") or (), match.get("queryParams") or ()
@@ -70,6 +91,20 @@ def client_of(route: Object, service: str) -> Client | None:
             headers={each["name"]: each["value"] for each in headers},
             query={each["name"]: each["value"] for each in query},
         )
+    return None
+
+
+def _client_of_ingress(ingress: Object, service: str) -> Client | None:
+    for rule in ingress["spec"].get("rules") or ():
+        for path in (rule.get("http") or {}).get("paths") or ():
+            if (path["backend"].get("service") or {}).get("name") == service:
+                return Client(
+                    _CLIENT,
+                    ingress=name_of(ingress),
+                    namespace=ingress["metadata"]["namespace"],
+                    host=rule.get("host") or "",
+                    path=path.get("path") or "/",
+                )
     return None
 
 
@@ -136,19 +171,22 @@ def _lost(failures: Iterable[Failure]) -> str:
 
 
 def given_back(before: Listing, after: Listing, routing: Routing) -> Check:
-    """Service and route as people wrote them: what they say, and how they are marked."""
-    changed = [
-        f"{kind} {name}"
-        for kind, name, was, now in (
-            ("Service", routing.service, before.services, after.services),
-            ("HTTPRoute", routing.route, before.routes, after.routes),
+    """Service, route, Ingress and pools as people wrote them: what they say, and how they are marked."""
+    named = [
+        (kind, name, was, now)
+        for kind, names, was, now in (
+            ("Service", (routing.service,), before.services, after.services),
+            ("HTTPRoute", (routing.route,), before.routes, after.routes),
+            ("Ingress", (routing.ingress,), before.ingresses, after.ingresses),
+            ("InferencePool", routing.pools, before.pools, after.pools),
         )
-        if _written(was, name) != _written(now, name)
+        for name in names
+        if name
     ]
+    changed = [f"{kind} {name}" for kind, name, was, now in named if _written(was, name) != _written(now, name)]
+    every = ", ".join(f"{kind} {name}" for kind, name, _, _ in named)
     return Check(
-        not changed,
-        "Service and route are as before",
-        f"{routing.service}, {routing.route}" if not changed else f"changed: {', '.join(changed)}",
+        not changed, "what was borrowed is as before", every if not changed else f"changed: {', '.join(changed)}"
     )
 
 

@@ -135,7 +135,7 @@ class _Story:
             lambda: witness.status().get("phase") == "Healthy" and _all_ready(witness, workload),
             _PATIENCE + self._plan.load,
         )
-        if self._routing is not None:
+        if self._routing is not None and self._routing.route:
             route = self._routing.route
             what = f"a Gateway accepts HTTPRoute {route}"
             await witness.until(what, lambda: _accepted(witness.listing().routes, route), _PATIENCE)
@@ -143,16 +143,13 @@ class _Story:
         return witness.listing()
 
     def _measure(self, before: checks.Listing) -> Requests | None:
-        """Begin to follow the requests, where the Rollout shares any and the route says what they are like."""
+        """Begin to follow the requests, where the Rollout shares any and what it names says what they are like."""
         routing, plan = self._routing, self._plan
         if routing is None:
             return None
-        route = next(each for each in before.routes if checks.name_of(each) == routing.route)
-        client = client_of(route, routing.service)
+        client = client_of(before, routing)
         if client is None:
-            self._teller.say(
-                "traffic", f"not measured: no plain match of HTTPRoute {routing.route} leads to the Service"
-            )
+            self._teller.say("traffic", f"not measured: no plain match of {routing.what} leads to the old version")
             return None
         return Requests(self._cluster.server, client, routing.drain, before, plan.workload_name)
 

@@ -11,6 +11,8 @@ from rollout_lws.cli.releases import Release, assemble
 from rollout_lws.errors import RolloutLwsError
 from rollout_lws.objects.resources import (
     HTTP_ROUTES,
+    INFERENCE_POOLS,
+    INGRESSES,
     LEADER_WORKER_SETS,
     LWS_NAME,
     LWS_WORKER_INDEX,
@@ -70,6 +72,8 @@ class Witness:
             self._all(SERVICES),
             self._all(self._batches),
             self._all(HTTP_ROUTES),
+            self._all(INGRESSES),
+            self._all(INFERENCE_POOLS),
         )
 
     def _all(self, resource: Resource) -> tuple[Object, ...]:

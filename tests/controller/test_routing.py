@@ -296,3 +296,19 @@ async def test_a_service_that_selects_another_lws_is_no_obstacle_any_more_once_t
         routed.server.patch(LEADER_WORKER_SETS, "default", "other", {"spec": {"replicas": 0}})
         await routed.until(state("AwaitingApproval"))
         assert routed.share == 20
+
+
+async def test_a_rollout_leaves_though_the_cluster_has_lost_the_kind_of_its_route() -> None:
+    async with at_rest() as routed:
+        await routed.waiting()
+        missing = ApiError(404, "NotFound", "the server could not find the requested resource")
+        for verb in ("list", "watch"):
+            routed.faults.add(Effect(refusal=missing), verb, "httproutes", count=None)
+        routed.faults.cut_watches()
+        await asyncio.sleep(A_WHILE)
+        routed.server.delete(rollouts(), "default", "llama")
+        await asyncio.sleep(2 * A_WHILE)
+        with pytest.raises(ApiError, match="not found"):
+            routed.server.get(rollouts(), "default", "llama")
+        assert {each["metadata"]["name"] for each in routed.server.list(LEADER_WORKER_SETS, "default")} == {"llama"}
+        assert LWS_NAME in routed.server.get(SERVICES, "default", "api")["spec"]["selector"]

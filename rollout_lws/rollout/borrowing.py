@@ -15,7 +15,7 @@ from rollout_lws.rollout import quarrel
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import EventReason
 from rollout_lws.rollout.routed import DONE, Routed
-from rollout_lws.rollout.shares import DEFAULT_GRACE_SECONDS, settings
+from rollout_lws.rollout.shares import DEFAULT_GRACE_SECONDS, answers_for_stable, settings
 from rollout_lws.traffic import backends, marks, services
 from rollout_lws.traffic.backends import Selector
 from rollout_lws.traffic.facts import RoutingFacts, looked_at_kinds
@@ -48,8 +48,8 @@ def prepare(d: Draft) -> Routed:
     record = d.status.traffic or TrafficRecord()
     if record.borrowed != facts.names:
         d.set(traffic=record.model_copy(update={"borrowed": facts.names}))
-    stable, new = d.stable.lws.metadata.name, canary_name(d.stable.lws)
-    pinned = point(d, backends.of_stable(facts), stable)
+    new = canary_name(d.stable.lws)
+    pinned = answer(d, facts)
     pinned_new = point(d, backends.of_new(facts), new)
     if facts.canary_service is None:
         body = services.canary_service(
@@ -64,6 +64,13 @@ def prepare(d: Draft) -> Routed:
     return pinned if not pinned.done else pinned_new
 
 
+def answer(d: Draft, facts: RoutingFacts) -> Routed:
+    """Have the stable version's Service and pool select whoever can answer: the canary while no stable group can."""
+    stands_in = answers_for_stable(d, facts) and d.o.canary is not None
+    side = d.o.canary if stands_in else d.o.stable
+    return point(d, backends.of_stable(facts), side.lws.metadata.name) if side is not None else DONE
+
+
 def target(d: Draft) -> str:
     """Which pods of a group receive requests."""
     asked = settings(d)
@@ -75,6 +82,10 @@ def point(d: Draft, selectors: Iterable[Selector], lws: str) -> Routed:
     found = DONE
     for each in selectors:
         live = each.live
+        if any((write.resource, write.name) == (each.selecting.resource, each.name) for write in d.writes):
+            # One rule of this decision has pointed it already.
+            found = Routed(False, f"{each.what} is pinned to groups of {lws}") if found.done else found
+            continue
         if live is not None and _pinned_before(d) and (each.drifted or not each.given):
             waits = quarrel.answer(d, live, each.what, each.ignore)
             if waits:

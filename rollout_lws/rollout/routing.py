@@ -12,8 +12,9 @@ from typing import Any
 
 from rollout_lws.api import TrafficRecord
 from rollout_lws.rollout import actions, quarrel
-from rollout_lws.rollout.borrowing import point
+from rollout_lws.rollout.borrowing import answer, point
 from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.reasons import Task
 from rollout_lws.rollout.routed import DONE, Routed
 from rollout_lws.rollout.shares import (
     DEFAULT_DRAIN_SECONDS,
@@ -32,6 +33,7 @@ from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.routers import Router, routers
 from rollout_lws.traffic.split import ALL_STABLE, Split
 from rollout_lws.workload.canary import canary_name
+from rollout_lws.workload.groups import groups
 
 
 def route(d: Draft, index: int) -> Routed:
@@ -49,6 +51,10 @@ def keep(d: Draft) -> Routed:
     facts = d.o.routing
     if facts is None or d.status.traffic is None or d.status.traffic.step is None:
         return DONE
+    ending = d.status.finalising
+    if ending is None or ending.task == Task.CLEAN_UP:
+        # In a promotion they are handed over.
+        answer(d, facts)
     wanted = wanted_share(d)
     if d.paused:
         # Only what protects is written: less, but no more than there is.
@@ -60,6 +66,7 @@ def carry_all(d: Draft) -> None:
     """Without a stable LWS the canary has all the requests, provided that it had some of them before."""
     facts, record = d.o.routing, d.status.traffic
     if facts is not None and record is not None and record.step and canary_serves(d, facts):
+        answer(d, facts)
         _apply(d, facts, Split(100))
 
 
@@ -163,8 +170,7 @@ def withdraw(d: Draft) -> Routed:
         return DONE
     if record.step:
         _record(d, step=0)
-    stable = d.stable.lws.metadata.name if d.o.stable is not None else None
-    pinned = point(d, backends.of_stable(facts), stable) if stable else DONE
+    pinned = answer(d, facts)
     routed = _apply(d, facts, ALL_STABLE)
     if not routed.done:
         return routed
@@ -198,6 +204,8 @@ def hand_over(d: Draft) -> Routed:
         return routed
     name = d.stable.lws.metadata.name
     if not takes_over(d):
+        if not any(group.ready(d.now) for group in groups(d.stable)):
+            return Routed(False, routed.message or f"no group of {name} is ready: its requests stay where they are")
         _record(d, emptied=None)
         pinned = point(d, backends.of_stable(facts), name)
         return pinned if routed.done else routed

@@ -10,11 +10,11 @@ from dataclasses import replace
 from datetime import timedelta
 
 from rollout_lws.api import TrafficRecord, TrafficRouting, scaling
-from rollout_lws.objects.resources import INFERENCE_POOLS
+from rollout_lws.objects.resources import INFERENCE_POOLS, LWS_NAME
 from rollout_lws.release.batches import makes_no_groups, wanted_groups
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import Task
-from rollout_lws.traffic import pools
+from rollout_lws.traffic import pools, services
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.routers import routers
 from rollout_lws.traffic.split import ALL_STABLE, Split
@@ -142,6 +142,22 @@ def _not_yet(d: Draft) -> str:
         return ""
     again = " again, as it stopped serving before" if flaps else ""
     return f"the new version gets its share{again} at {min(ready) + timedelta(seconds=seconds):%H:%M:%S} UTC"
+
+
+def answers_for_stable(d: Draft, facts: RoutingFacts) -> bool:
+    """Whether the canary answers those as well who use the stable version's Service, past every router: from when no
+    group of stable is ready until one has been for a while, provided that the canary has carried requests before.
+    """
+    record = d.status.traffic or TrafficRecord()
+    if d.o.canary is None or not d.canary_ready or record.applied in (None, told(ALL_STABLE)):
+        return False
+    ready = [group.ready_since for group in groups(d.o.stable) if group.ready_since] if d.o.stable else []
+    if not ready or record.emptied is not None:
+        # After a promotion nothing has failed, so nothing has to prove itself.
+        return not ready
+    live = facts.service
+    answers = live is not None and services.SELECTING.selector(live).get(LWS_NAME) == d.o.canary.lws.metadata.name
+    return answers and not d.wake_in(min(ready), max(d.minimum, SHORTEST_BAN_SECONDS))
 
 
 def _not_back_yet(d: Draft, record: TrafficRecord) -> str:

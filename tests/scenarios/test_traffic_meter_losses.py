@@ -7,7 +7,7 @@ import pytest
 from rollout_lws.errors import ApiError
 from rollout_lws.objects.resources import HTTP_ROUTES, LEADER_WORKER_SETS, PODS
 from rollout_lws.objects.writes import Write
-from tests.scenarios.metered import ACCEPTED, LAG, STABLE_ONLY, Metered, metered, shared
+from tests.scenarios.metered import ACCEPTED, LAG, NEW_ONLY, STABLE_ONLY, Metered, metered, shared
 from tests.scenarios.routed import ROUTE, share
 from tests.scenarios.stories import CANARY
 from tests.scenarios.world import NAME, World
@@ -158,15 +158,51 @@ async def test_only_an_abort_that_is_forced_takes_the_canary_away_under_a_router
         await m.settled()
 
 
+def lose_stable(m: Metered) -> float:
+    """Every group of the stable LWS at once; gives the moment."""
+    m.world.checks.clear()
+    for group in m.world.groups():
+        gone_with_a_node(m.world, f"{NAME}-{group}")
+    return m.world.server.clock()
+
+
 async def test_a_stable_side_that_was_lost_gets_its_share_back_when_it_has_served_for_a_while() -> None:
     async with metered(*TWO, replicas=2, min_ready=0) as m:
         await m.release()
-        m.world.checks.clear()
-        for group in range(2):
-            m.world.delete(PODS, f"{NAME}-{group}")
+        await m.world.sleep(40)
+        lost = lose_stable(m)
         await m.world.until(lambda: share(m.world) == 1.0, "all requests at the canary")
         await m.world.until(lambda: "!" not in m.world.groups()[0], "a stable group")
         ready = m.world.server.clock()
         await m.world.until(lambda: share(m.world) == 0.2, "the share of the step")
         assert m.world.server.clock() - ready >= 9
+        assert await m.all_shares() == {"users": shared(0.2), "tagged": shared(0.2), "direct": STABLE_ONLY}
+        assert {each.client for each in m.meter.failures} == {"users", "tagged", "direct"}
+        assert all(each.end <= lost + LAG + ACCEPTED for each in m.meter.failures), m.meter.failures
         await m.abort()
+
+
+async def test_a_jump_back_waits_for_a_stable_side_that_was_lost_and_who_uses_its_service_is_answered() -> None:
+    async with metered(*TWO, replicas=2, min_ready=0) as m:
+        await m.release(2)
+        await m.world.sleep(40)
+        lost = lose_stable(m)
+        await m.world.until(lambda: share(m.world) == 1.0, "all requests at the canary")
+        m.world.patch(m.world.ROLLOUT, NAME, {"status": {"canaryStatus": {"nextStepIndex": 1}}}, "status")
+        await m.world.until(lambda: m.world.groups(CANARY) == {0: "v2"}, "the canary to shrink", 300)
+        assert all(each.end <= lost + LAG + ACCEPTED for each in m.meter.failures), m.meter.failures
+        await m.abort()
+
+
+async def test_without_its_lws_who_uses_the_service_is_answered_by_the_canary() -> None:
+    async with metered(*TWO, replicas=2) as m:
+        world = m.world
+        await m.release()
+        await world.sleep(40)
+        world.checks.clear()
+        world.delete(LEADER_WORKER_SETS, NAME)
+        await world.until_state("Stalled")
+        await world.sleep(30)
+        lost = world.server.clock()
+        assert await m.all_shares() == dict.fromkeys(("users", "tagged", "direct"), NEW_ONLY)
+        assert [each for each in m.meter.failures if each.end > lost] == []

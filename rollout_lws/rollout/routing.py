@@ -73,6 +73,11 @@ def _apply(d: Draft, facts: RoutingFacts, wanted: Split) -> Routed:
     cut_off = next(filter(None, (each.cut_off for each in every)), "")
     if cut_off and split.reaches_new:
         split, why = ALL_STABLE, cut_off
+    unsaid = next(filter(None, (each.inexpressible(split) for each in every)), "")
+    if unsaid:
+        # A plan that was edited meanwhile: what stands is shared until it is put right.
+        _record(d, message=unsaid)
+        return Routed(False, unsaid)
     nobody = next(filter(None, (each.nobody_accepts for each in every)), "") if split.reaches_new else ""
     if nobody and not any(each.given for each in every):
         # Those that accept it before our first write are asked from then on: nobody would be.

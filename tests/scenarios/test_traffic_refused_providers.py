@@ -35,14 +35,17 @@ from tests.scenarios.routed import (
     CANARY_POOL,
     INGRESS,
     POOL,
+    ROUTE,
     SERVICE,
     Provider,
     assert_given_back,
+    borrowed,
     routed_at_rest,
 )
+from tests.scenarios.stories import waiting_for_approval
 from tests.scenarios.test_traffic_meter import HEADER
 from tests.scenarios.told import assert_stalled
-from tests.scenarios.world import NAME, World
+from tests.scenarios.world import NAME, NAMESPACE, World
 
 pytestmark = pytest.mark.looptime
 
@@ -59,7 +62,8 @@ OBSTACLES: dict[str, tuple[Provider, Act, Reason, str]] = {
         BY_POOLS,
         delete(INFERENCE_POOLS, POOL),
         Reason.POOL_PROBLEM,
-        "InferencePool llama-pool does not exist in namespace default: create it, or name another one in trafficRoutings",
+        "InferencePool llama-pool does not exist in namespace default: create it, or name another one in"
+        " trafficRoutings",
     ),
     "no canary pool": (
         BY_POOLS,
@@ -257,3 +261,61 @@ async def test_it_goes_on_by_itself_when_the_obstacle_is_gone(world: World, obst
     await world.until_state("Aborted")
     await world.rest()
     assert_given_back(world, before, by)
+
+
+CONTRADICTS = (
+    "match 1 of a step contradicts every rule of HTTPRoute llama that refers to Service/llama-api: those want another"
+    " value of the same header or query parameter; match another one"
+)
+
+
+async def tenants_only(world: World) -> None:
+    """The route's only rule is for one value of a header."""
+    route = world.get(HTTP_ROUTES, ROUTE)
+    assert route is not None
+    [rule] = route["spec"]["rules"]
+    matches = [{"headers": [header("tenant")]}]
+    world.patch(HTTP_ROUTES, ROUTE, {"spec": {"rules": [{**rule, "matches": matches}]}})
+    await world.rest()
+
+
+@pytest.mark.parametrize(
+    ("by", "matches", "message"),
+    [
+        (BY_INGRESS, [{"headers": [header("a")]}, {"headers": [header("b")]}], OBSTACLES["two matches"][3]),
+        (BY_ROUTE, [{"headers": [{**header("tenant"), "value": "no"}]}], CONTRADICTS),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("at", ["this step", "the next step"])
+async def test_steps_edited_in_mid_release_to_what_routers_cannot_say_stop_it_and_leave_the_share(
+    world: World, by: Provider, matches: Any, message: str, at: str
+) -> None:
+    before = await routed_at_rest(world, by=by)
+    if by is BY_ROUTE:
+        await tenants_only(world)
+        before = borrowed(world, by)
+    await waiting_for_approval(world)
+    standing = world.server.get(*SHARED_IN[by.name])["metadata"]["resourceVersion"]
+    said, weighted = {"replicas": 1, "matches": matches, "pause": {}}, {"replicas": 1, "traffic": "10%", "pause": {}}
+    steps = [said] if at == "this step" else [weighted, said]
+    world.patch_rollout({"strategy": {"canary": {"steps": steps}}})
+    await world.until_state("Stalled")
+    assert_stalled(world, Reason.ROUTE_PROBLEM, message, phase="Progressing")
+    world.approve()
+    await world.sleep(60)
+    assert world.status["currentStepIndex"] == 1
+    assert world.server.get(*SHARED_IN[by.name])["metadata"]["resourceVersion"] == standing
+    world.patch_rollout({"strategy": {"canary": {"steps": [weighted, weighted]}}})
+    await world.until(lambda: world.state != "Stalled")
+    world.request("Abort")
+    await world.until_state("Aborted")
+    await world.rest()
+    assert_given_back(world, before, by)
+
+
+#: What the share stands in.
+SHARED_IN = {
+    str(BY_INGRESS): (INGRESSES, NAMESPACE, f"{INGRESS}-canary"),
+    str(BY_ROUTE): (HTTP_ROUTES, NAMESPACE, ROUTE),
+}

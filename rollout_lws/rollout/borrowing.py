@@ -64,6 +64,12 @@ def prepare(d: Draft) -> Routed:
     return pinned if not pinned.done else pinned_new
 
 
+def keep_pinned(d: Draft) -> None:
+    """Nothing new is prepared while a release is paused, but what others take out of a selector is put back."""
+    if _pinned_before(d):
+        prepare(d)
+
+
 def target(d: Draft) -> str:
     """Which pods of a group receive requests."""
     asked = settings(d)

@@ -187,14 +187,15 @@ def hand_over(d: Draft) -> Routed:
     routed, facts, record = keep(d), d.o.routing, d.status.traffic
     if facts is None or record is None or record.step is None or facts.service is None:
         return routed
-    name = d.stable.lws.metadata.name
+    name, canary = d.stable.lws.metadata.name, canary_name(d.stable.lws)
+    pinned_new = point(d, backends.of_new(facts), canary)
+    routed = routed if not routed.done else pinned_new
     if not takes_over(d):
         _record(d, emptied=None)
         pinned = point(d, backends.of_stable(facts), name)
         return pinned if routed.done else routed
     if not routed.done:
         return routed
-    canary = canary_name(d.stable.lws)
     own = {leader.metadata.name for leader in d.stable.leaders}
     service = facts.names.service
     listed = facts.endpoints.get(service, frozenset())

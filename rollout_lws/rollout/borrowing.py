@@ -71,6 +71,12 @@ def answer(d: Draft, facts: RoutingFacts) -> Routed:
     return point(d, backends.of_stable(facts), side.lws.metadata.name) if side is not None else DONE
 
 
+def keep_pinned(d: Draft) -> None:
+    """Nothing new is prepared while a release is paused, but what others take out of a selector is put back."""
+    if _pinned_before(d):
+        prepare(d)
+
+
 def target(d: Draft) -> str:
     """Which pods of a group receive requests."""
     asked = settings(d)

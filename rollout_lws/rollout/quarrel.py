@@ -6,7 +6,9 @@ that nobody wins and every router pays for. So each further answer waits longer,
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
+from typing import Any
 
 from rollout_lws.api import HoldFight, TrafficRecord
 from rollout_lws.rollout.draft import Draft
@@ -17,8 +19,9 @@ from rollout_lws.traffic.split import Object
 PEACE_SECONDS = 600
 #: The second answer waits this many seconds, each further one twice as long, at most PEACE_SECONDS.
 FIRST_WAIT_SECONDS = 60
-#: What of ours somebody can write over, by what managedFields calls it.
+#: What of ours somebody can write over, by what managedFields calls it: members of spec, and annotations that begin so.
 _MEMBERS = ("f:rules", "f:selector")
+_ANNOTATIONS = "f:nginx.ingress.kubernetes.io/canary"
 OURS = "rollout-lws"
 #: Times in managedFields are whole seconds.
 LATELY_SECONDS = 2
@@ -64,6 +67,13 @@ def _writer(live: Object) -> str:
         for each in live["metadata"].get("managedFields") or ()
         if not (str(each.get("manager", "")).startswith(OURS) or each.get("subresource"))
     ]
-    near = [each for each in entries if any(own in (each.get("fieldsV1") or {}).get("f:spec", {}) for own in _MEMBERS)]
+    near = [each for each in entries if _near(each.get("fieldsV1") or {})]
     latest = max(near or entries, key=lambda each: str(each.get("time", "")), default=None)
     return str(latest["manager"]) if latest and latest.get("manager") else "somebody"
+
+
+def _near(owned: Mapping[str, Any]) -> bool:
+    annotations = owned.get("f:metadata", {}).get("f:annotations", {})
+    return any(each in owned.get("f:spec", {}) for each in _MEMBERS) or any(
+        each.startswith(_ANNOTATIONS) for each in annotations
+    )

@@ -1,7 +1,8 @@
 """Whether the requests of an LWS can be shared at all: what its Rollout names, and what else selects its groups.
 
-Everything here keeps a version waiting under the hold; the message says what to do. In a release that is on, only a
-change of what is named stops it: objects that vanish are waited for where they are needed.
+Everything here keeps a version waiting under the hold; the message says what to do. In a release that is on, only an
+edit of what is named, or of steps to what routers cannot express, stops it: objects that vanish are waited for where
+they are needed.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def cannot_route(d: Draft) -> Refusal | None:
     """The first obstacle, None when requests can be shared or nobody asks for it."""
     asked, facts = settings(d), d.o.routing
     if d.status.phase == Phase.PROGRESSING:
-        return _renamed(d, asked)
+        return _renamed(d, asked) or _unsaid(d, facts)
     if asked is None or facts is None:
         return None
     for check in (_service, _pools, _canary_service, _routers, _full, _unlisted):
@@ -58,6 +59,16 @@ def _renamed(d: Draft, asked: TrafficRouting | None) -> Refusal | None:
         Reason.ROUTE_PROBLEM,
         f"this release shares requests by {there}: name the same in trafficRoutings again until it is over, or go back",
     )
+
+
+def _unsaid(d: Draft, facts: RoutingFacts | None) -> Refusal | None:
+    """A plan that was edited to something that routers cannot say would be shared in another way than it reads."""
+    if facts is None or not facts.synced:
+        return None
+    steps = range(d.sub.current_step_index, len(d.strategy.steps) + 1)
+    said = (each.inexpressible(share_of_step(d, index)) for index in steps for each in routers(facts))
+    problem = next(filter(None, said), "")
+    return Refusal(Reason.ROUTE_PROBLEM, problem) if problem else None
 
 
 def _service(d: Draft, _: TrafficRouting, facts: RoutingFacts) -> Refusal | None:

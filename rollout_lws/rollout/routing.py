@@ -81,6 +81,11 @@ def _apply(d: Draft, facts: RoutingFacts, wanted: Split) -> Routed:
     cut_off = next(filter(None, (each.cut_off for each in every)), "")
     if cut_off and split.reaches_new:
         split, why = ALL_STABLE, cut_off
+    unsaid = next(filter(None, (each.inexpressible(split) for each in every)), "")
+    if unsaid:
+        # A plan that was edited meanwhile: what stands is shared until it is put right.
+        _record(d, message=unsaid)
+        return Routed(False, unsaid)
     nobody = next(filter(None, (each.nobody_accepts for each in every)), "") if split.reaches_new else ""
     if nobody and not any(each.given for each in every):
         # Those that accept it before our first write are asked from then on: nobody would be.
@@ -202,7 +207,9 @@ def hand_over(d: Draft) -> Routed:
     routed, facts, record = keep(d), d.o.routing, d.status.traffic
     if facts is None or record is None or record.step is None or facts.service is None:
         return routed
-    name = d.stable.lws.metadata.name
+    name, canary = d.stable.lws.metadata.name, canary_name(d.stable.lws)
+    pinned_new = point(d, backends.of_new(facts), canary)
+    routed = routed if not routed.done else pinned_new
     if not takes_over(d):
         if not any(group.ready(d.now) for group in groups(d.stable)):
             return Routed(False, routed.message or f"no group of {name} is ready: its requests stay where they are")
@@ -211,7 +218,6 @@ def hand_over(d: Draft) -> Routed:
         return pinned if routed.done else routed
     if not routed.done:
         return routed
-    canary = canary_name(d.stable.lws)
     own = {leader.metadata.name for leader in d.stable.leaders}
     service = facts.names.service
     listed = facts.endpoints.get(service, frozenset())

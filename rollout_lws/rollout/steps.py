@@ -56,6 +56,7 @@ def run(d: Draft) -> bool:
         return d.stalled(refusal.reason, refusal.message)
     if d.paused:
         _judge(d)
+        borrowing.keep_pinned(d)
         routing.keep(d)
         return d.reconciling(Reason.PAUSED, SummaryState.PAUSED, _why_paused(d))
     if _contested_record(d):

@@ -160,7 +160,7 @@ def route_problem(live: Object, backends: Backends, splits: Iterable[Split] = ()
         )
     if not any(map(weight_of, ours)):
         return f"{name} gives {stable} no requests: its weight is 0 in every rule; give it one of 1 or more"
-    return next(filter(None, (_split_problem(live, name, backends, split) for split in splits)), "")
+    return next(filter(None, (split_problem(live, backends, split) for split in splits)), "")
 
 
 def _attached(live: Object) -> set[Parent]:
@@ -205,8 +205,9 @@ def _sharing(rule: UsersRule, stable: Backend, namespace: str) -> list[int]:
     return [at for at in rule.stable(stable, namespace) if rule.weight(at) > 0]
 
 
-def _split_problem(live: Object, name: str, backends: Backends, split: Split) -> str:
-    namespace = namespace_of(live)
+def split_problem(live: Object, backends: Backends, split: Split) -> str:
+    """Why the user's own route cannot express this split, as a sentence that says what to do; "" when it can."""
+    name, namespace = f"HTTPRoute {live['metadata']['name']}", namespace_of(live)
     rules = [(rule, _sharing(rule, backends.stable, namespace)) for rule in taken_apart(live, {}).rules]
     for number, match in enumerate(split.matches, 1):
         one = Split(matches=(match,))

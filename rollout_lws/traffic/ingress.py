@@ -170,8 +170,7 @@ def ingress_problem(main: Object, service: str, class_type: str, split: Split) -
         )
     if annotations.get(f"{_PREFIX}canary") == "true":
         return f"{what} is itself a canary of another Ingress; name that one in trafficRoutings"
-    why = _inexpressible(split)
-    return no_path(main, service) or (f"ingress-nginx cannot express this step: {why}" if why else "")
+    return no_path(main, service) or split_problem(split)
 
 
 def no_path(main: Object, service: str) -> str:
@@ -182,6 +181,12 @@ def no_path(main: Object, service: str) -> str:
         f"Ingress {main['metadata']['name']} has no path with the backend Service {service}; add one, or name the"
         " Service that it refers to"
     )
+
+
+def split_problem(split: Split) -> str:
+    """Why ingress-nginx cannot express this split, as a sentence that says what to do; "" when it can."""
+    why = _inexpressible(split)
+    return f"ingress-nginx cannot express this step: {why}" if why else ""
 
 
 def _inexpressible(split: Split) -> str:

@@ -80,6 +80,10 @@ class Router(Protocol):
         """What makes it the user's own again; () when it is."""
         ...
 
+    def inexpressible(self, split: Split) -> str:
+        """Why it would not share requests as the split says, as a sentence that says what to do; "" when it would."""
+        ...
+
     def problem(self, splits: Iterable[Split]) -> str:
         """Why no release can share requests by it, as a sentence that says what to do; "" when it can. ``splits`` are
         those that the steps will want.
@@ -185,6 +189,14 @@ class _HttpRoute:
             return ()
         return patched(HTTP_ROUTES, live, http_route.own(live, self.facts.by, self.facts.keys), reason)
 
+    def inexpressible(self, split: Split) -> str:
+        live = self.live
+        if live is None or not split.matches:
+            # Weights alone fit every route.
+            return ""
+        own = http_route.own(live, self.facts.by, self.facts.keys)
+        return http_route.split_problem(own, backends(self.facts), split)
+
     def problem(self, splits: Iterable[Split]) -> str:
         live = self.live
         if live is None:
@@ -282,6 +294,9 @@ class _Ingress:
             return ()
         meta: Any = live["metadata"]
         return (Delete(INGRESSES, meta["namespace"], meta["name"], meta["uid"], reason),)
+
+    def inexpressible(self, split: Split) -> str:
+        return ingress.split_problem(split)
 
     def problem(self, splits: Iterable[Split]) -> str:
         main = self.main

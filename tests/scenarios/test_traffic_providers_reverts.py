@@ -38,6 +38,7 @@ TWO: tuple[dict[str, Any], ...] = (
     {"replicas": 1, "traffic": "20%", "pause": {}},
     {"replicas": 2, "traffic": "50%", "pause": {}},
 )
+MERGE = "application/merge-patch+json"
 Said = tuple[Any, dict[str, str]]
 
 
@@ -320,3 +321,17 @@ async def test_an_ingress_that_vanishes_is_waited_for() -> None:
         await m.step(2)
         assert await m.shares() == shared(0.5)
         await m.finish()
+
+
+async def test_who_changed_the_share_is_named_and_not_who_added_a_label_since(world: World) -> None:
+    await routed_at_rest(world, by=BY_INGRESS)
+    await waiting_for_approval(world)
+    world.stop_controller()
+    another_weight(world, {})
+    await world.sleep(3)
+    label = {"metadata": {"labels": {"team": "a"}}}
+    world.server.patch(INGRESSES, NAMESPACE, CANARY_INGRESS, label, MERGE, field_manager="labeller")
+    world.start_controller()
+    await world.rest()
+    [note] = [each.note for each in world.notices if each.reason == EventReason.ROUTE_RESET]
+    assert note.startswith(f"argocd-controller wrote over Ingress {CANARY_INGRESS}; ")

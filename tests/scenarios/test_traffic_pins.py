@@ -1,0 +1,94 @@
+"""Selectors that a release has pinned stay so from its first group to its last, whoever writes over them, and when."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rollout_lws.objects.resources import INFERENCE_POOLS, LWS_NAME, SERVICES, Resource
+from rollout_lws.rollout.reasons import EventReason, Reason
+from tests.scenarios.metered import metered
+from tests.scenarios.routed import (
+    BY_POOLS,
+    BY_ROUTE,
+    CANARY_POOL,
+    POOL,
+    SERVICE,
+    Provider,
+    assert_given_back,
+    routed_at_rest,
+)
+from tests.scenarios.stories import CANARY, waiting_for_approval
+from tests.scenarios.world import NAME, World
+
+pytestmark = pytest.mark.looptime
+
+
+def pin(world: World, resource: Resource, name: str) -> str | None:
+    """The LWS that it is pinned to."""
+    found = world.get(resource, name)
+    assert found is not None
+    selector: dict[str, Any] = found["spec"]["selector"]
+    return (selector if resource == SERVICES else selector["matchLabels"]).get(LWS_NAME)
+
+
+def unpin(world: World, resource: Resource, name: str) -> None:
+    selector = {LWS_NAME: None}
+    world.patch(resource, name, {"spec": {"selector": selector if resource == SERVICES else {"matchLabels": selector}}})
+
+
+@pytest.mark.parametrize(
+    ("by", "resource", "name", "to"),
+    [
+        (BY_ROUTE, SERVICES, SERVICE, NAME),
+        (BY_POOLS, INFERENCE_POOLS, POOL, NAME),
+        (BY_POOLS, INFERENCE_POOLS, CANARY_POOL, CANARY),
+    ],
+    ids=["Service", "stable pool", "canary pool"],
+)
+async def test_a_paused_release_keeps_its_pins(
+    world: World, by: Provider, resource: Resource, name: str, to: str
+) -> None:
+    before = await routed_at_rest(world, by=by)
+    await waiting_for_approval(world)
+    world.patch_rollout({"strategy": {"paused": True}})
+    await world.until_state("Paused")
+    unpin(world, resource, name)
+    await world.until(lambda: pin(world, resource, name) == to, "pinned again")
+    assert world.state == "Paused"
+    [note] = [each.note for each in world.notices if each.reason == EventReason.ROUTE_RESET]
+    assert note.startswith(f"somebody wrote over {resource.kind} {name}; it was put back: ")
+    unpin(world, resource, name)
+    await world.sleep(30)
+    assert (pin(world, resource, name), world.state) == (None, "Paused"), "who does it again is not raced"
+    world.patch_rollout({"strategy": {"paused": False}})
+    await world.until_state("Stalled")
+    assert world.condition("Stalled")["reason"] == Reason.ROUTE_CONTESTED
+    world.request("Abort")
+    await world.until_state("Aborted")
+    await world.rest()
+    assert_given_back(world, before, by)
+
+
+async def test_a_release_that_is_paused_before_it_begins_pins_nothing(world: World) -> None:
+    before = await routed_at_rest(world, by=BY_POOLS)
+    world.patch_rollout({"strategy": {"paused": True}})
+    world.set_image("v2")
+    await world.until_state("Paused")
+    await world.rest()
+    assert_given_back(world, before, BY_POOLS)
+
+
+@pytest.mark.parametrize("groups", [2, 4])
+async def test_a_canary_pool_stays_pinned_while_stable_groups_are_renewed(groups: int) -> None:
+    async with metered({"replicas": groups, "traffic": "50%", "pause": {}}, replicas=4, by=BY_POOLS) as m:
+        world = m.world
+        await m.release()
+        await world.sleep(30)
+        world.approve()
+        await world.until(lambda: "v2" in world.groups().values(), "a renewed group")
+        unpin(world, INFERENCE_POOLS, CANARY_POOL)
+        await world.until(lambda: pin(world, INFERENCE_POOLS, CANARY_POOL) == CANARY, "pinned again", 10)
+        await m.finish()
+        m.assert_unharmed()

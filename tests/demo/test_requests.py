@@ -13,11 +13,14 @@ from rollout_lws.cli.demo.checks import Listing
 from rollout_lws.cli.demo.requests import (
     Measured,
     Routing,
+    answered,
     client_of,
     given_back,
     requests_checks,
     routing_of,
 )
+from rollout_lws.objects.resources import ENDPOINT_SLICES, PODS, SERVICES
+from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.meter import Client, Cut, Failure
 
 Object = dict[str, Any]
@@ -148,6 +151,19 @@ def test_a_rollout_that_names_neither_route_nor_ingress_is_not_routed() -> None:
     assert routing_of(manifests.rollout("v1", manifests.workload()["metadata"])) is None
 
 
+POD: Object = {
+    "metadata": {"name": "a", "namespace": "default"},
+    "spec": {"containers": [{"name": "server", "image": "a"}]},
+    "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
+}
+SLICE: Object = {
+    "metadata": {
+        "name": "a",
+        "namespace": "default",
+        "labels": {"kubernetes.io/service-name": manifests.SERVICE},
+    },
+    "addressType": "IPv4",
+}
 EVERY = replace(ROUTING, ingress="llama", pools=("old", "new"))
 
 
@@ -171,3 +187,17 @@ def test_what_is_not_given_back_is_found(member: tuple[str, Object]) -> None:
     ):
         assert given_back(before, after, EVERY).detail == f"changed: {what}"
     assert not given_back(before, Listing({}, (), (), (), (), (), ()), ROUTING).passed
+
+
+def test_requests_are_answered_once_an_endpoint_slice_lists_a_pod() -> None:
+    server = ApiServer(lambda: 0.0)
+    client = Client("users", service=manifests.SERVICE)
+    server.create(SERVICES, manifests.traffic()[0])
+    assert not answered(server, client)
+    pod = server.create(PODS, POD)
+    server.create(ENDPOINT_SLICES, {**SLICE, "endpoints": []})
+    assert not answered(server, client)
+    ready = {"targetRef": {"kind": "Pod", "name": "a", "uid": pod["metadata"]["uid"]}, "conditions": {"ready": True}}
+    change = {"endpoints": [{"addresses": ["10.0.0.1"], **ready}]}
+    server.patch(ENDPOINT_SLICES, "default", SLICE["metadata"]["name"], change)
+    assert answered(server, client)

@@ -6,8 +6,11 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 
-from rollout_lws.api import ConditionType, SummaryState
+from rollout_lws.api import ConditionType, Rollout, SummaryState
+from rollout_lws.api.validation import problems
+from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.rollout.reasons import EventReason, Reason
 from tests.docs.pages import ROOT, anchors, blocks, links, pages
 from tests.reader import reading
@@ -33,6 +36,16 @@ def verbs(page: Path) -> set[str]:
 async def test_the_commands_of_a_page_run_in_their_order(page: Path, tmp_path: Path) -> None:
     async with reading(tmp_path) as reader:
         await reader.run("\n".join(commands(page)))
+
+
+@pytest.mark.parametrize("page", pages(), ids=str)
+def test_a_strategy_that_a_page_shows_can_be_released(page: Path) -> None:
+    for block in blocks(page, "yaml"):
+        shown = yaml.safe_load(block)
+        if "strategy" in shown:
+            workload = {"apiVersion": LEADER_WORKER_SETS.api_version, "kind": LEADER_WORKER_SETS.kind, "name": "chat"}
+            spec = Rollout.model_validate({"spec": {"workloadRef": workload, **shown}}).spec
+            assert problems(spec) == ()
 
 
 def test_the_verbs_that_pages_name_are_in_the_makefile() -> None:

@@ -108,6 +108,15 @@ def _client_of_ingress(ingress: Object, service: str) -> Client | None:
     return None
 
 
+def answered(server: ApiServer, client: Client) -> bool:
+    """Whether every request of the client is sent to a pod, as things stand."""
+    meter = TrafficMeter(server, [client], lag=0)
+    meter.start()
+    shares = meter.now(client.name)
+    meter.stop()
+    return NOWHERE not in shares
+
+
 class Requests:
     """Measures one client from now on; whoever runs a revision of ``before`` is the old version."""
 

@@ -16,7 +16,7 @@ from typing import TypeVar
 from rollout_lws.cli.actions import approve, go_back
 from rollout_lws.cli.demo import checks, manifests
 from rollout_lws.cli.demo.checks import Check, Object
-from rollout_lws.cli.demo.requests import Requests, client_of, given_back, requests_checks, routing_of
+from rollout_lws.cli.demo.requests import Requests, answered, client_of, given_back, requests_checks, routing_of
 from rollout_lws.cli.demo.tellers import Teller
 from rollout_lws.cli.demo.witness import Witness
 from rollout_lws.cli.options import Target
@@ -104,7 +104,7 @@ class _Story:
         showing = asyncio.create_task(self._show(witness))
         try:
             before = await self._settle(witness)
-            requests = self._measure(before)
+            requests = await self._measure(witness, before)
             await self._act(plan.change, self._patch_template)
             if plan.aborts:
                 await self._abort(witness)
@@ -142,7 +142,7 @@ class _Story:
         witness.watch_stable()
         return witness.listing()
 
-    def _measure(self, before: checks.Listing) -> Requests | None:
+    async def _measure(self, witness: Witness, before: checks.Listing) -> Requests | None:
         """Begin to follow the requests, where the Rollout shares any and what it names says what they are like."""
         routing, plan = self._routing, self._plan
         if routing is None:
@@ -151,7 +151,10 @@ class _Story:
         if client is None:
             self._teller.say("traffic", f"not measured: no plain match of {routing.what} leads to the old version")
             return None
-        return Requests(self._cluster.server, client, routing.drain, before, plan.workload_name)
+        server = self._cluster.server
+        # EndpointSlices list a pod a moment after it is ready.
+        await witness.until("requests reach the first version", lambda: answered(server, client), _PATIENCE)
+        return Requests(server, client, routing.drain, before, plan.workload_name)
 
     def _patch_template(self) -> str:
         path = LEADER_WORKER_SETS.path(self._plan.namespace, self._plan.workload_name)

@@ -153,7 +153,7 @@ async def test_the_service_takes_the_leaders_of_both_versions_and_no_worker(worl
 
 
 #: How requests enter each example, and what a release pins to which LWS besides the Service and its copy.
-ENTRIES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
+ENTRIES: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
     "gateway": ({"route": "chat", "path": "/v1/chat/completions"}, {}),
     "inference-pool": (
         {"route": "coder", "path": "/v1/completions"},

@@ -109,7 +109,7 @@ def selected(world: World) -> dict[str, str]:
     """Which LWS each Service and pool of the example is pinned to."""
     found = {}
     for what, (spec, _) in reached_by(world).items():
-        selector = spec.get("selector") or {}
+        selector: Object = spec.get("selector") or {}
         pin = selector.get("matchLabels", selector).get(LWS_NAME)
         if pin:
             found[what] = pin

@@ -109,7 +109,7 @@ def selected(world: World) -> dict[str, str]:
     """Which LWS each Service and pool of the example is pinned to."""
     found = {}
     for what, (spec, _) in reached_by(world).items():
-        selector = spec.get("selector") or {}
+        selector: Object = spec.get("selector") or {}
         pin = selector.get("matchLabels", selector).get(LWS_NAME)
         if pin:
             found[what] = pin
@@ -153,7 +153,7 @@ async def test_the_service_takes_the_leaders_of_both_versions_and_no_worker(worl
 
 
 #: How requests enter each example, and what a release pins to which LWS besides the Service and its copy.
-ENTRIES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
+ENTRIES: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
     "gateway": ({"route": "chat", "path": "/v1/chat/completions"}, {}),
     "inference-pool": (
         {"route": "coder", "path": "/v1/completions"},

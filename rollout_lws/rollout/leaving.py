@@ -49,7 +49,6 @@ def leave(d: Draft, ending: Ending) -> bool:
         return _leaving(d, ending, turn.message or "removing the BatchRelease")
     if d.status.traffic is not None and not borrowing.restore(d):
         return _leaving(d, ending, "giving Services and routes back")
-    d.set(traffic=None, flaps=None)
     if d.o.stable is not None:
         _give_back(d)
     return _gone(d, ending)
@@ -109,7 +108,16 @@ def _gone(d: Draft, ending: Ending) -> bool:
         d.skip_status = True
         _let_go(d)
         return d.reconciling(Reason.TERMINATING, SummaryState.TERMINATING)
-    d.set(phase=Phase.DISABLED, stable=None, finalising=None, step=None, not_ready_groups=(), restarts=())
+    d.set(
+        phase=Phase.DISABLED,
+        stable=None,
+        finalising=None,
+        step=None,
+        traffic=None,
+        flaps=None,
+        not_ready_groups=(),
+        restarts=(),
+    )
     if _let_go(d):
         return True
     lws = d.o.stable.lws if d.o.stable is not None else None

@@ -80,7 +80,7 @@ async def test_a_release_that_is_paused_before_it_begins_pins_nothing(world: Wor
     assert_given_back(world, before, BY_POOLS)
 
 
-@pytest.mark.parametrize("groups", [2, 4])
+@pytest.mark.parametrize("groups", [pytest.param(2, marks=pytest.mark.long), 4])
 async def test_a_canary_pool_stays_pinned_while_stable_groups_are_renewed(groups: int) -> None:
     async with metered({"replicas": groups, "traffic": "50%", "pause": {}}, replicas=4, by=BY_POOLS) as m:
         world = m.world

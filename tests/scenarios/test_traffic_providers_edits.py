@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from rollout_lws.objects.resources import INGRESSES, LEADER_WORKER_SETS, SERVICES
-from tests.scenarios.metered import STABLE_ONLY, metered, shared
+from tests.scenarios.metered import NEW_ONLY, STABLE_ONLY, metered, shared
 from tests.scenarios.routed import BY_INGRESS, BY_POOLS, INGRESS, SERVICE, Provider, borrowed
 from tests.scenarios.stories import CANARY
+from tests.scenarios.test_traffic_meter import HEADER
 from tests.scenarios.world import NAME, ROLLOUTS
 
 pytestmark = [
@@ -144,4 +145,76 @@ async def test_a_canary_deleted_by_hand_goes_when_its_requests_have_ended(by: Pr
         await world.until_state("AwaitingApproval")
         assert await m.shares() == shared(0.5)
         assert [notice.note for notice in world.notices if notice.reason == "RouteReset"] == []
+        m.assert_unharmed()
+
+
+@pytest.mark.parametrize("groups", [2, 4])
+async def test_a_header_step_may_be_the_last(by: Provider, groups: int) -> None:
+    async with metered({**HEADER, "replicas": groups}, replicas=4, by=by) as m:
+        await m.release()
+        await m.world.sleep(30)
+        await m.finish()
+        m.assert_unharmed()
+        assert groups < 4 or m.meter.cuts == []
+
+
+async def test_all_requests_go_to_a_full_canary_and_come_back(by: Provider) -> None:
+    async with metered(TWO[0], {"replicas": 4, "traffic": "100%", "pause": {}}, replicas=4, by=by) as m:
+        await m.release(2)
+        assert await m.shares() == NEW_ONLY
+        assert await m.shares("direct") == STABLE_ONLY
+        await m.world.sleep(30)
+        await m.abort()
+        m.world.request("Retry")
+        await m.step(1)
+        assert await m.shares() == shared(0.2)
+        await m.finish()
+        m.assert_unharmed()
+        assert m.meter.cuts == []
+
+
+@pytest.mark.parametrize("groups", [2, 4])
+async def test_a_paused_promotion_loses_no_request(by: Provider, groups: int) -> None:
+    async with metered({"replicas": groups, "traffic": "50%", "pause": {}}, replicas=4, by=by) as m:
+        world = m.world
+        await m.release()
+        await world.sleep(40)
+        world.approve()
+        await world.until(lambda: "v2" in world.groups().values(), "a renewed group")
+        world.patch_rollout({"strategy": {"paused": True}})
+        await world.sleep(300)
+        assert await m.shares() == (NEW_ONLY if groups == 4 else shared(0.5))
+        world.patch_rollout({"strategy": {"paused": False}})
+        await m.finish()
+        m.assert_unharmed()
+
+
+async def test_a_release_after_a_release_shares_as_the_first_did(by: Provider) -> None:
+    async with metered(*TWO, replicas=4, by=by) as m:
+        await m.release(2)
+        await m.finish()
+        await m.release(2, "v3")
+        assert await m.shares() == shared(0.5)
+        await m.finish()
+        m.assert_unharmed()
+
+
+async def test_a_rollout_that_is_disabled_gives_everything_back_and_begins_anew_when_enabled(by: Provider) -> None:
+    async with metered(*TWO, replicas=4, by=by) as m:
+        await m.release(2)
+        m.world.patch_rollout({"disabled": True})
+        await m.world.until_state("Disabled", 1200)
+        await m.settled()
+        m.world.patch_rollout({"disabled": False})
+        await m.step(1)
+        assert await m.shares() == shared(0.2)
+        assert [notice.note for notice in m.world.notices if notice.reason == "RouteReset"] == []
+        await m.finish()
+        m.assert_unharmed()
+
+
+async def test_the_first_share_comes_when_routers_have_heard_of_the_first_group(by: Provider) -> None:
+    async with metered(*TWO, replicas=4, min_ready=0, by=by) as m:
+        await m.release()
+        assert await m.shares() == shared(0.2)
         m.assert_unharmed()

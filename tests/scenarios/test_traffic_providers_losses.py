@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import pytest
 
-from rollout_lws.objects.resources import LEADER_WORKER_SETS, PODS
+from rollout_lws.objects.resources import INFERENCE_POOLS, LEADER_WORKER_SETS, PODS
 from tests.scenarios.metered import ACCEPTED, LAG, NEW_ONLY, STABLE_ONLY, Metered, metered, shared
-from tests.scenarios.routed import BY_INGRESS, BY_POOLS, Provider, assert_given_back
+from tests.scenarios.routed import BY_INGRESS, BY_POOLS, CANARY_POOL, POOL, Provider, assert_given_back, make
 from tests.scenarios.stories import CANARY
+from tests.scenarios.test_traffic_others import again, vanish
 from tests.scenarios.world import NAME, NAMESPACE, World
 
 pytestmark = [pytest.mark.looptime, pytest.mark.parametrize("by", [BY_POOLS, BY_INGRESS], ids=str)]
@@ -114,3 +115,89 @@ async def test_an_lws_scaled_to_zero_leaves_all_requests_with_the_canary(by: Pro
             await world.sleep(30)
         await world.rest()
         assert_given_back(world, dict(m.before), by)
+
+
+@pytest.mark.long
+async def test_a_full_canary_that_loses_a_group_in_a_promotion_gives_requests_back_until_it_is_full_again(
+    by: Provider,
+) -> None:
+    async with metered({"replicas": 4, "traffic": "50%", "pause": {}}, replicas=4, by=by) as m:
+        world = m.world
+        await m.release()
+        await world.sleep(40)
+        world.approve()
+        await world.until(lambda: "v2" in world.groups().values(), "a renewed group")
+        lost = world.server.clock()
+        gone_with_a_node(world, f"{CANARY}-1")
+        await m.finish()
+        assert {failure.lws for failure in m.meter.failures} == {CANARY}
+        assert max(failure.end for failure in m.meter.failures) <= lost + LAG + ACCEPTED
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("order", ["promotion", "abort"])
+async def test_routers_that_accept_nothing_renew_and_remove_no_group(by: Provider, order: str) -> None:
+    if by is BY_INGRESS:
+        pytest.skip("nothing says whether ingress-nginx has taken up a change")
+    async with metered({"replicas": 2, "traffic": "20%", "pause": {}}, replicas=4, by=by) as m:
+        world = m.world
+        await m.release()
+        m.refuse_routes("too many routes")
+        if order == "abort":
+            world.request("Abort")
+        else:
+            world.approve()
+        await world.until(lambda: world.state in ("Promoting", "GoingBack", "Routing"), "the order is taken")
+        await world.sleep(20)
+        standing = world.groups(), world.groups(CANARY), await m.all_shares()
+        await world.sleep(300)
+        assert (world.groups(), world.groups(CANARY), await m.all_shares()) == standing
+        m.refuse_routes(None)
+        if order == "abort":
+            await world.until_state("Aborted")
+            await m.settled()
+        else:
+            await m.finish()
+        m.assert_unharmed()
+
+
+@pytest.mark.long
+async def test_what_a_rollout_that_is_gone_had_given_is_taken_back_by_the_next_one(by: Provider) -> None:
+    async with metered(*TWO, replicas=4, by=by) as m:
+        world = m.world
+        await m.release(2)
+        vanish(world)
+        await world.sleep(5)
+        begun = world.server.clock()
+        again(world, *TWO, by=by)
+        await world.until(lambda: world.get(LEADER_WORKER_SETS, CANARY) is None, "the canary to go", 600)
+        # The Service of the canary went with the Rollout; that its share fails ends as soon as there is a new one.
+        assert {each.start < begun and each.end <= begun + LAG + ACCEPTED for each in m.meter.failures} <= {True}
+        failed = len(m.meter.failures)
+        await m.step(1)
+        assert await m.shares() == shared(0.2)
+        await m.finish()
+        assert (len(m.meter.failures), m.cuts) == (failed, [])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("pool", [POOL, CANARY_POOL])
+async def test_requests_go_by_the_other_pool_while_one_is_gone(by: Provider, pool: str) -> None:
+    if by is BY_INGRESS:
+        pytest.skip("an Ingress leads to no pools")
+    async with metered(*TWO, replicas=4, by=by) as m:
+        world = m.world
+        await m.release(2)
+        assert await m.shares() == shared(0.5)
+        world.delete(INFERENCE_POOLS, pool)
+        gone = world.server.clock()
+        assert await m.shares() == (NEW_ONLY if pool == POOL else STABLE_ONLY)
+        spec, *_ = m.before[f"InferencePool {pool}"]
+        make(world, INFERENCE_POOLS, pool, spec=spec)
+        back = world.server.clock()
+        await world.until_state("AwaitingApproval")
+        assert await m.shares() == shared(0.5)
+        await m.finish()
+        for failure in m.meter.failures:
+            assert any(at <= failure.start < failure.end <= at + LAG + ACCEPTED for at in (gone, back)), failure
+        assert m.cuts == []

@@ -236,26 +236,27 @@ async def test_a_pool_that_selects_several_lwss_is_refused(world: World) -> None
     await world.until_state("AwaitingApproval")
 
 
+GONE: dict[str, Act] = {
+    "canary pool of nobody": select(INFERENCE_POOLS, CANARY_POOL, version=None),
+    "a rival": delete(INGRESSES, "mine"),
+    "no path": ingress_spec(rules=rules_to(SERVICE)),
+    "no kind of pools": served,
+    "another pool": delete(INFERENCE_POOLS, "llama-internal"),
+    "taken name": delete(INGRESSES, f"{INGRESS}-canary"),
+    "two matches": one_step(matches=HEADER["matches"]),
+}
+
+
 @pytest.mark.parametrize(
-    ("obstacle", "remove"),
-    [
-        ("no kind of pools", served),
-        ("canary pool of nobody", select(INFERENCE_POOLS, CANARY_POOL, version=None)),
-        ("another pool", delete(INFERENCE_POOLS, "llama-internal")),
-        ("a rival", delete(INGRESSES, "mine")),
-        ("taken name", delete(INGRESSES, f"{INGRESS}-canary")),
-        ("no path", ingress_spec(rules=rules_to(SERVICE))),
-        ("two matches", one_step(matches=HEADER["matches"])),
-    ],
-    ids=lambda each: each if isinstance(each, str) else "",
+    "obstacle", [*list(GONE)[:3], *(pytest.param(each, marks=pytest.mark.long) for each in list(GONE)[3:])]
 )
-async def test_it_goes_on_by_itself_when_the_obstacle_is_gone(world: World, obstacle: str, remove: Act) -> None:
+async def test_it_goes_on_by_itself_when_the_obstacle_is_gone(world: World, obstacle: str) -> None:
     by, act, *_ = OBSTACLES[obstacle]
     before = await routed_at_rest(world, by=by)
     act(world)
     world.set_image("v2")
     await world.until_state("Stalled")
-    remove(world)
+    GONE[obstacle](world)
     await world.until_state("AwaitingApproval")
     world.request("Abort")
     await world.until_state("Aborted")
@@ -285,9 +286,9 @@ async def tenants_only(world: World) -> None:
         (BY_INGRESS, [{"headers": [header("a")]}, {"headers": [header("b")]}], OBSTACLES["two matches"][3]),
         (BY_ROUTE, [{"headers": [{**header("tenant"), "value": "no"}]}], CONTRADICTS),
     ],
-    ids=str,
+    ids=["Ingress", "HTTPRoute"],
 )
-@pytest.mark.parametrize("at", ["this step", "the next step"])
+@pytest.mark.parametrize("at", ["this step", pytest.param("the next step", marks=pytest.mark.long)])
 async def test_steps_edited_in_mid_release_to_what_routers_cannot_say_stop_it_and_leave_the_share(
     world: World, by: Provider, matches: Any, message: str, at: str
 ) -> None:

@@ -1,0 +1,89 @@
+"""The second Ingress as it stands: what is ours in it, what is others', and which other Ingresses are in its way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rollout_lws.traffic.ingress import drifted, ingress_problem, no_path, noted, reaches_new, rival_problem, updated
+from rollout_lws.traffic.split import Split
+from tests.traffic.build import KEYS, A, B
+from tests.traffic.test_ingress import PREFIX, header, ingress, made, path
+
+
+def live(split: Split, **spec: Any) -> Any:
+    """As the API server gives it back."""
+    first = noted(made(ingress(**spec), split), A, KEYS)
+    return {**first, "metadata": {**first["metadata"], "uid": "c", "resourceVersion": "7"}}
+
+
+def test_a_share_that_was_written_is_nobodys_edit_until_somebody_edits_it() -> None:
+    stands = live(Split(20))
+    assert not drifted(stands, A, KEYS)
+    assert drifted(stands, B, KEYS), "it is not the one of another Rollout"
+    stands["metadata"]["annotations"][f"{PREFIX}canary-weight"] = "90"
+    assert drifted(stands, A, KEYS)
+
+
+@pytest.mark.parametrize("what", ["rules", "note"])
+def test_paths_and_the_note_itself_are_ours_too(what: str) -> None:
+    stands = live(Split(20))
+    if what == "rules":
+        stands["spec"]["rules"][0]["http"]["paths"][0]["path"] = "/elsewhere"
+    else:
+        del stands["metadata"]["annotations"][KEYS.original]
+    assert drifted(stands, A, KEYS)
+
+
+def test_labels_classes_and_other_annotations_are_others_and_stay() -> None:
+    stands = live(Split(20))
+    stands["metadata"]["labels"]["seen"] = "yes"
+    stands["metadata"]["annotations"]["example.com/seen"] = "yes"
+    stands["spec"]["ingressClassName"] = "nginx"
+    assert not drifted(stands, A, KEYS)
+    after = updated(stands, noted(made(ingress(), Split(50)), A, KEYS))
+    assert (after["metadata"]["labels"]["seen"], after["spec"]["ingressClassName"]) == ("yes", "nginx")
+    assert after["metadata"]["annotations"]["example.com/seen"] == "yes"
+    assert after["metadata"]["annotations"][f"{PREFIX}canary-weight"] == "50"
+    assert (after["metadata"]["uid"], after["metadata"]["resourceVersion"]) == ("c", "7")
+
+
+def test_a_header_that_the_next_step_does_not_match_goes() -> None:
+    stands = live(Split(0, (header("x-canary", "yes"),)))
+    said = updated(stands, noted(made(ingress(), Split(20)), A, KEYS))["metadata"]["annotations"]
+    assert {key.removeprefix(PREFIX) for key in said if key.startswith(PREFIX)} == {"canary", "canary-weight"}
+
+
+def test_certificates_that_the_user_names_no_more_go() -> None:
+    stands = live(Split(20), tls=[{"hosts": ["llama.example.com"], "secretName": "llama"}])
+    assert "tls" not in updated(stands, noted(made(ingress(), Split(20)), A, KEYS))["spec"]
+
+
+def test_without_a_path_to_the_service_there_is_nothing_to_share() -> None:
+    elsewhere = ingress({"http": {"paths": [path("other")]}})
+    assert made(elsewhere, Split(20)) is None
+    assert no_path(elsewhere, "llama-api") == ingress_problem(elsewhere, "llama-api", "", Split(20)) != ""
+    assert no_path(ingress(), "llama-api") == ""
+
+
+@pytest.mark.parametrize(
+    ("split", "reaches"), [(Split(1), True), (Split(0, (header("x-canary", "yes"),)), True)], ids=["weight", "header"]
+)
+def test_what_takes_requests_is_told_from_what_takes_none(split: Split, reaches: bool) -> None:
+    assert reaches_new(live(split)) is reaches
+    quiet = live(Split(1))
+    quiet["metadata"]["annotations"][f"{PREFIX}canary-weight"] = "0"
+    assert not reaches_new(quiet)
+
+
+def other(at: str, *, canary: bool = True, host: str = "llama.example.com") -> Any:
+    found = ingress({"host": host, "http": {"paths": [path("mine", at)]}})
+    found["metadata"] |= {"name": "mine", "annotations": {f"{PREFIX}canary": "true"} if canary else {}}
+    return found
+
+
+def test_only_another_canary_of_the_same_host_and_path_is_a_rival() -> None:
+    harmless = [other("/", canary=False), other("/elsewhere"), other("/", host="b.example.com")]
+    assert rival_problem(ingress(), "llama-api", harmless) == ""
+    assert rival_problem(ingress(), "llama-api", [*harmless, other("/")]).startswith("Ingress mine is a canary")

@@ -27,6 +27,7 @@ from rollout_lws.objects.resources import (
 )
 from rollout_lws.objects.writes import Create, Delete, Patch, Write
 from rollout_lws.sandbox.store import Event
+from tests.scenarios.routed import emptied
 from tests.scenarios.world import KEYS, NAME, NAMESPACE, ROLLOUTS, World
 
 CANARY = f"{NAME}-canary"
@@ -151,7 +152,8 @@ class Judge:
         down = {o for o in range(replicas) if o not in standing or not standing[o].ready}
         canary = sum(group.ready for group in self.groups(CANARY))
         users = scaling.scaled(self._unavailable, replicas, up=False)
-        most = max(1, min(users, canary, replicas - 1))
+        ready = replicas - len(down)
+        most = replicas if emptied(self._world) and canary >= ready else max(1, min(users, canary, replicas - 1))
         told = f"{write.reason}: {sorted(standing.values(), key=lambda g: g.ordinal)}, canary {canary}, at most {most}"
         # What is down already costs nothing; one more than the allowance may go only where R - maxUnavailable still
         # serve, canary included.

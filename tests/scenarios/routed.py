@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
+from rollout_lws.objects.endpoints import SERVICE_NAME
 from rollout_lws.objects.resources import (
+    ENDPOINT_SLICES,
     HTTP_ROUTES,
     INFERENCE_POOLS,
     INGRESSES,
+    LWS_NAME,
     LWS_WORKER_INDEX,
     SERVICES,
     Resource,
 )
 from rollout_lws.sandbox.catalogue import GATEWAYS
 from tests.scenarios.stories import at_rest
-from tests.scenarios.world import NAMESPACE, World
+from tests.scenarios.world import NAME, NAMESPACE, World
 
 SERVICE, ROUTE, GATEWAY = "llama-api", "llama", "inference"
 #: Weighted steps for an LWS of five groups.
@@ -149,3 +153,26 @@ def assert_given_back(world: World, before: dict[str, Any], by: Provider = BY_RO
         [INGRESS] if by is BY_INGRESS else []
     )
     assert "traffic" not in world.status
+
+
+def emptied(world: World) -> bool:
+    """Whether nothing sends requests to groups of the stable LWS any more, and those that ran have had their time."""
+    service, route = world.get(SERVICES, SERVICE), world.get(HTTP_ROUTES, ROUTE)
+    canary = f"{NAME}-canary"
+    if service is None or service["spec"]["selector"].get(LWS_NAME) != canary:
+        return False
+    listed = [
+        endpoint["targetRef"]["name"]
+        for each in world.server.list(ENDPOINT_SLICES, NAMESPACE, label_selector=f"{SERVICE_NAME}={SERVICE}")
+        for endpoint in each["endpoints"] or ()
+        if endpoint["conditions"].get("ready")
+    ]
+    backends = [ref for rule in route["spec"]["rules"] for ref in rule["backendRefs"]] if route else []
+    asked = world.rollout["spec"]["strategy"]["canary"]["trafficRoutings"][0]
+    since = datetime.fromisoformat(world.status["traffic"]["emptied"])
+    return (
+        bool(listed)
+        and all(name.startswith(f"{canary}-") for name in listed)
+        and all(ref.get("weight", 1) == 0 for ref in backends if ref["name"] == SERVICE)
+        and (world.now - since).total_seconds() >= asked.get("gracePeriodSeconds", 3) + asked.get("drainSeconds", 30)
+    )

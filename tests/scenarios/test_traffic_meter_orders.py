@@ -9,7 +9,7 @@ import pytest
 from rollout_lws.objects.resources import PODS, SERVICES
 from rollout_lws.sandbox.meter import Client, TrafficMeter
 from tests.scenarios.metered import ACCEPTED, LAG, NEW_ONLY, metered, shared
-from tests.scenarios.routed import SERVICE
+from tests.scenarios.routed import SERVICE, share
 from tests.scenarios.world import NAMESPACE
 
 #: What differs from the first measured stories by a single act; the default run has enough with those.
@@ -47,7 +47,7 @@ async def test_a_paused_promotion_leaves_all_requests_with_a_full_canary() -> No
         world = m.world
         await m.release()
         world.approve()
-        await world.until(lambda: "v2" in world.groups().values(), "a renewed group")
+        await world.until(lambda: share(world) == 1.0, "all requests at the canary")
         world.patch_rollout({"strategy": {"paused": True}})
         await world.sleep(300)
         assert (await m.all_shares()) == dict.fromkeys(("users", "tagged", "direct"), NEW_ONLY)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from rollout_lws.objects.resources import INGRESSES
+from rollout_lws.rollout.reasons import EventReason
 from rollout_lws.traffic.ingress import canary_ingress_name
 from tests.scenarios.crashes import PARTS, kill_after_every_write
 from tests.scenarios.invariants import always_serving, at_most_down, share_only_for_who_serves
@@ -41,6 +42,7 @@ async def settled(world: World, begun: Begun) -> None:
     by, before = begun
     await world.rest()
     assert_given_back(world, before, by)
+    assert [each.note for each in world.notices if each.reason == EventReason.ROUTE_RESET] == []
 
 
 async def finished(world: World, begun: Begun) -> None:

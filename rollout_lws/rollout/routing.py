@@ -119,7 +119,9 @@ def _apply(d: Draft, facts: RoutingFacts, wanted: Split) -> Routed:
     if given and record.applied != told(split):
         _record(d, since=d.now, applied=told(split))
     _record(d, desired=told(wanted), message=why or None)
-    return DONE if split == wanted or not why else Routed(False, why)
+    # Where stable fails the new version has more than was asked for, and it may be what mends stable.
+    more = wanted.reaches_new and split.weight >= wanted.weight and split.matches == wanted.matches
+    return DONE if more or not why else Routed(False, why)
 
 
 def _is_recorded(d: Draft) -> bool:

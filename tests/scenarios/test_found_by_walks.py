@@ -6,6 +6,8 @@ import pytest
 
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.objects.writes import Create
+from rollout_lws.sandbox.behaviours.faults import PREFIX
+from tests.scenarios.routed import BY_ROUTE, FIVE, assert_given_back, borrowed, create_provider, routing, share
 from tests.scenarios.stories import CANARY, STEPS, assert_clean, at_rest, waiting_for_approval
 from tests.scenarios.world import KEYS, NAME, World
 
@@ -74,6 +76,28 @@ async def test_the_canary_serves_until_groups_that_were_scaled_to_zero_and_back_
     await world.rest()
     assert_clean(world, "v2", 1)
     assert all(serving)
+
+
+async def test_a_release_mends_a_stable_version_that_does_not_serve(world: World) -> None:
+    """All requests go to the new version then, more than its steps ask for, and that must not hold them up."""
+    create_provider(world, BY_ROUTE)
+    before = borrowed(world)
+    world.create_workload(replicas=2)
+    template = {"metadata": {"annotations": {f"{PREFIX}fail": "CrashLoopBackOff"}}}
+    world.patch_lws({"leaderWorkerTemplate": {"workerTemplate": template}})
+    world.create_rollout(*FIVE[:2], canary={"trafficRoutings": routing()})
+    world.start_controller()
+    await world.until_state("Healthy")
+    template["metadata"]["annotations"] = {f"{PREFIX}fail": None}
+    world.patch_lws({"leaderWorkerTemplate": {"workerTemplate": template}})
+    for step in (1, 2):
+        await world.until(lambda at=step: world.state == "AwaitingApproval" and world.status["currentStepIndex"] == at)  # type: ignore[misc]
+        await world.until(lambda: share(world) == 1.0, "all requests at the side that serves")
+        world.approve()
+    await world.until_state("Healthy")
+    await world.rest()
+    assert_given_back(world, before)
+    assert "!" not in "".join(world.groups().values())
 
 
 async def test_groups_scaled_to_zero_and_back_before_they_were_gone_go_through_the_release(world: World) -> None:

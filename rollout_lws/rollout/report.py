@@ -111,7 +111,7 @@ def _status_write(d: Draft) -> Iterable[Write]:
 def _outdated(d: Draft, before: RolloutStatus, after: RolloutStatus) -> bool:
     """Whether what is waited for, or which groups there are, is told wrongly for so long that it is worth a write."""
     told = max((each.last_update_time for each in before.conditions if each.last_update_time), default=d.now)
-    if before.restarts != after.restarts:
+    if significance.progress(before) != significance.progress(after):
         return d.wake_in(told, significance.UNSEEN_SECONDS)
     return before.message != after.message and d.wake_in(told, significance.OUTDATED_SECONDS)
 

@@ -18,7 +18,8 @@ ON_THE_WAY = frozenset({"NotReady", "WorkersNotReady", "WarmingUp", "Terminating
 
 #: What is told of now and is no longer true is corrected after this many seconds at the latest.
 OUTDATED_SECONDS = 30
-#: A group that was never there before is told of after this many seconds; a small one is ready by then.
+#: Groups that were never there before, and those that a promotion has renewed, are told of after this many seconds, for
+#: many come at about the same time.
 UNSEEN_SECONDS = 3
 
 
@@ -26,6 +27,7 @@ def of_rollout(status: RolloutStatus) -> dict[str, Any]:
     """The part of a Rollout's status whose change is worth a write."""
     releasing = status.phase == Phase.PROGRESSING
     cleaning = status.finalising is not None and status.finalising.task == Task.CLEAN_UP.value
+    renewing = status.finalising is not None and not cleaning
     sub, summary = status.canary_status, status.summary
     kept = status.model_dump(
         exclude={
@@ -50,6 +52,8 @@ def of_rollout(status: RolloutStatus) -> dict[str, Any]:
     serving = summary.stable if summary and status.finalising is None else None
     kept["summary"] = (summary.state, summary.step, summary.traffic, serving) if summary else None
     kept["restarts"] = _rebuilt(status)
+    if renewing and kept.get("step"):
+        kept["step"] = {name: value for name, value in kept["step"].items() if not name.startswith("best_ready")}
     if kept.get("traffic"):
         kept["traffic"].pop("message", None)
     if sub is not None:
@@ -64,9 +68,16 @@ def of_rollout(status: RolloutStatus) -> dict[str, Any]:
                 "updated_replicas",
                 *({"ready_replicas"} if releasing else ()),
                 *({"updated_ready_replicas", "finalising_step"} if cleaning else ()),
+                *({"updated_ready_replicas"} if renewing else ()),
             }
         )
     return kept
+
+
+def progress(status: RolloutStatus) -> tuple[Any, ...]:
+    """What is told a little later than what is decided: which groups there are, and how many of them are new."""
+    sub = status.canary_status
+    return status.restarts, sub.updated_ready_replicas if sub is not None and status.finalising is not None else None
 
 
 def _rebuilt(status: RolloutStatus) -> list[str]:

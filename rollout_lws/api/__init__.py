@@ -29,6 +29,7 @@ from rollout_lws.api.rollout_spec import (
     RolloutSpec,
     Step,
     Strategy,
+    StyleStrategy,
     TrafficRouting,
     WorkloadRef,
 )
@@ -48,6 +49,7 @@ from rollout_lws.api.rollout_status import (
     RolloutStatus,
     StableRecord,
     StepRecord,
+    SubStatus,
     Summary,
     TrafficRecord,
 )
@@ -120,6 +122,8 @@ __all__ = [
     "StepRecord",
     "StepState",
     "Strategy",
+    "StyleStrategy",
+    "SubStatus",
     "Summary",
     "SummaryState",
     "TrafficRecord",

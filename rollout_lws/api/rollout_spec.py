@@ -167,8 +167,11 @@ class MetadataPatch(Model):
     """Annotations to set."""
 
 
-class CanaryStrategy(Model):
-    """A part of the groups at the new version first, the rest after."""
+class StyleStrategy(Model):
+    """What canary and blue-green releases have in common."""
+
+    promotes_at_full: ClassVar[bool] = True
+    """Whether a last step of 100 % is the promotion itself: it asks nobody, and without traffic makes no groups."""
 
     steps: Annotated[tuple[Step, ...], Field(min_length=1, max_length=50)]
     """The steps, 1 to 50; replicas must not decrease."""
@@ -176,29 +179,37 @@ class CanaryStrategy(Model):
     """At most one."""
     failure_threshold: IntOrPercent | None = None
     """Groups of a batch that may be not ready, a count or "N%" of the batch, rounded up; none by default."""
+    disable_generate_canary_service: bool | None = None
+    """Kruise's single-Service mode."""
+
+    @property
+    def metadata_patch(self) -> MetadataPatch | None:
+        """Labels and annotations for the new version's leader template."""
+        return None
+
+
+class CanaryStrategy(StyleStrategy):
+    """A part of the groups at the new version first, the rest after."""
+
     patch_pod_template_metadata: MetadataPatch | None = None
     """Labels and annotations for the canary LWS's leader template."""
     capacity: Capacity | None = None
     """How groups of the new version are made: ExtraWorkload (default), InPlace or Surge."""
     enable_extra_workload_for_canary: bool | None = None
     """Kruise's word for it: true means ExtraWorkload, false InPlace; must not contradict capacity."""
-    disable_generate_canary_service: bool | None = None
-    """Kruise's single-Service mode."""
+
+    @property
+    def metadata_patch(self) -> MetadataPatch | None:
+        return self.patch_pod_template_metadata
 
 
-class BlueGreenStrategy(Model):
+class BlueGreenStrategy(StyleStrategy):
     """A full second set of groups before any of the first is renewed."""
 
-    steps: Annotated[tuple[Step, ...], Field(min_length=1, max_length=50)]
-    """The steps, 1 to 50; replicas must not decrease."""
-    traffic_routings: Annotated[tuple[TrafficRouting, ...], Field(max_length=1)] = ()
-    """At most one."""
-    failure_threshold: IntOrPercent | None = None
-    """Groups of a batch that may be not ready, a count or "N%" of the batch, rounded up; none by default."""
+    promotes_at_full: ClassVar[bool] = False
+
     promotion: Promotion | None = None
     """InPlace (default) renews the LWS itself; Swap would replace it."""
-    disable_generate_canary_service: bool | None = None
-    """Kruise's single-Service mode."""
 
 
 class Strategy(Model):
@@ -218,6 +229,11 @@ class Strategy(Model):
     """Seconds that a group must be ready before it counts; 0 by default."""
     on_failure: OnFailure | None = None
     """What happens at a deadline: Pause (default) waits for a person, Abort goes back."""
+
+    @property
+    def style(self) -> StyleStrategy | None:
+        """The one of canary and blueGreen that is set; None with neither."""
+        return self.canary or self.blue_green
 
 
 class RolloutSpec(Model):

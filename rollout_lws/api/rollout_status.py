@@ -5,7 +5,7 @@ Nothing that has to survive a restart of the controller lives anywhere else.
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
@@ -73,8 +73,26 @@ class SubStatus(Model):
     updated_ready_replicas: int | None = None
     """Of these, ready."""
 
+    #: What the style calls LWS's revision of the version being released.
+    revision_field: ClassVar[str] = ""
+
+    @property
+    def new_revision(self) -> str:
+        """LWS's revision of the version being released, whatever the style calls it; "" before any release."""
+        return getattr(self, self.revision_field, None) or ""
+
+    def of(self, kind: type[SubStatus]) -> SubStatus:
+        """The same in the words of another style."""
+        if type(self) is kind:
+            return self
+        common = {name: getattr(self, name) for name in SubStatus.model_fields}
+        words: dict[str, Any] = {**common, kind.revision_field: self.new_revision or None}
+        return kind(**words)
+
 
 class CanaryStatus(SubStatus):
+    revision_field: ClassVar[str] = "canary_revision"
+
     canary_revision: str | None = None
     """LWS's revision of the version being released."""
     canary_replicas: int | None = None
@@ -84,6 +102,8 @@ class CanaryStatus(SubStatus):
 
 
 class BlueGreenStatus(SubStatus):
+    revision_field: ClassVar[str] = "updated_revision"
+
     updated_revision: str | None = None
     """LWS's revision of the version being released."""
 
@@ -325,6 +345,11 @@ class RolloutStatus(Model):
     """What a person wants done now."""
     last_action: LastAction | None = None
     """What was done last."""
+
+    @property
+    def sub(self) -> SubStatus | None:
+        """The sub-status, whatever its style; None before the first verdict."""
+        return self.canary_status or self.blue_green_status
 
 
 class Rollout(Model):

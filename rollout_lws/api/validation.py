@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rollout_lws.api.rollout_spec import CanaryStrategy, RolloutSpec, Step
+from rollout_lws.api.rollout_spec import CanaryStrategy, RolloutSpec, Step, StyleStrategy
 from rollout_lws.api.scaling import scaled
-from rollout_lws.api.words import Capacity
-
-_CANARY = "spec.strategy.canary"
+from rollout_lws.api.words import Capacity, Promotion
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,26 +34,30 @@ def _all(spec: RolloutSpec) -> Iterator[Problem]:
             "spec.strategy", "exactly one of canary and blueGreen must be set: give the canary one with its steps"
         )
     if strategy.blue_green is not None:
-        yield Problem("spec.strategy.blueGreen", "blue-green releases are not built yet: use strategy.canary")
+        yield from _style(strategy.blue_green, "spec.strategy.blueGreen")
+        if strategy.blue_green.promotion is Promotion.SWAP:
+            yield Problem(
+                "spec.strategy.blueGreen.promotion", "Swap is not built yet: use InPlace, or remove the field"
+            )
     if strategy.canary is not None:
-        yield from _canary(strategy.canary)
+        yield from _style(strategy.canary, "spec.strategy.canary")
+        yield from _capacity(strategy.canary, "spec.strategy.canary")
 
 
-def _canary(canary: CanaryStrategy) -> Iterator[Problem]:
-    if not 1 <= len(canary.steps) <= 50:
-        yield Problem(f"{_CANARY}.steps", f"{len(canary.steps)} steps: give 1 to 50")
-    yield from _steps(canary.steps, routed=bool(canary.traffic_routings))
-    yield from _capacity(canary)
-    if canary.failure_threshold is not None:
-        yield from _number(f"{_CANARY}.failureThreshold", canary.failure_threshold, least=0)
-    yield from _routings(canary)
-    if canary.disable_generate_canary_service:
-        yield Problem(f"{_CANARY}.disableGenerateCanaryService", "the single-Service mode is not built yet: remove it")
+def _style(style: StyleStrategy, at: str) -> Iterator[Problem]:
+    if not 1 <= len(style.steps) <= 50:
+        yield Problem(f"{at}.steps", f"{len(style.steps)} steps: give 1 to 50")
+    yield from _steps(style.steps, at, routed=bool(style.traffic_routings))
+    if style.failure_threshold is not None:
+        yield from _number(f"{at}.failureThreshold", style.failure_threshold, least=0)
+    yield from _routings(style, at)
+    if style.disable_generate_canary_service:
+        yield Problem(f"{at}.disableGenerateCanaryService", "the single-Service mode is not built yet: remove it")
 
 
-def _routings(canary: CanaryStrategy) -> Iterator[Problem]:
-    for routing in canary.traffic_routings:
-        path, gateway = f"{_CANARY}.trafficRoutings[0]", routing.gateway
+def _routings(style: StyleStrategy, at: str) -> Iterator[Problem]:
+    for routing in style.traffic_routings:
+        path, gateway = f"{at}.trafficRoutings[0]", routing.gateway
         if routing.custom_network_refs:
             yield Problem(
                 f"{path}.customNetworkRefs",
@@ -77,27 +79,25 @@ def _routings(canary: CanaryStrategy) -> Iterator[Problem]:
             )
 
 
-def _capacity(canary: CanaryStrategy) -> Iterator[Problem]:
+def _capacity(canary: CanaryStrategy, at: str) -> Iterator[Problem]:
     extra, capacity = canary.enable_extra_workload_for_canary, canary.capacity
     if capacity is not None and extra is not None and extra != (capacity is Capacity.EXTRA_WORKLOAD):
         yield Problem(
-            f"{_CANARY}.capacity",
+            f"{at}.capacity",
             f"capacity {capacity} contradicts enableExtraWorkloadForCanary {str(extra).lower()}: remove the latter",
         )
     elif capacity in (Capacity.IN_PLACE, Capacity.SURGE):
-        yield Problem(
-            f"{_CANARY}.capacity", f"capacity {capacity} is not built yet: use ExtraWorkload, or remove the field"
-        )
+        yield Problem(f"{at}.capacity", f"capacity {capacity} is not built yet: use ExtraWorkload, or remove the field")
     elif extra is False:
         yield Problem(
-            f"{_CANARY}.enableExtraWorkloadForCanary",
+            f"{at}.enableExtraWorkloadForCanary",
             "false means capacity InPlace, which is not built yet: set it to true, or remove it",
         )
 
 
-def _steps(steps: tuple[Step, ...], *, routed: bool) -> Iterator[Problem]:
+def _steps(steps: tuple[Step, ...], at: str, *, routed: bool) -> Iterator[Problem]:
     for index, step in enumerate(steps):
-        path = f"{_CANARY}.steps[{index}]"
+        path = f"{at}.steps[{index}]"
         yield from _number(f"{path}.replicas", step.replicas, least=1)
         before = steps[index - 1].replicas if index else None
         if before is not None and _decreases(before, step.replicas):

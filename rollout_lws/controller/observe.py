@@ -109,7 +109,7 @@ def _routing(
     world: World, keys: Keys, rollout: Rollout, stable: LeaderWorkerSet | None, canary: LeaderWorkerSet | None
 ) -> RoutingFacts | None:
     """What the spec names, or in a release that has begun what that one has borrowed."""
-    style = rollout.spec.strategy.canary
+    style = rollout.spec.strategy.style
     record = rollout.status.traffic if rollout.status else None
     names = (record.borrowed if record else None) or named(
         style.traffic_routings[0] if style and style.traffic_routings else None

@@ -6,30 +6,29 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from rollout_lws.api import Step, scaling
+from rollout_lws.api import StyleStrategy, scaling
 from rollout_lws.workload.groups import Group, moment_ready
 
 
-def is_last_full(steps: Sequence[Step], index: int) -> bool:
-    """Whether step ``index`` (1-based) is the last one and asks for all groups."""
-    replicas = steps[index - 1].replicas
-    return index == len(steps) and replicas == "100%"
+def is_last_full(plan: StyleStrategy, index: int) -> bool:
+    """Whether step ``index`` (1-based) is the last one and asks for all groups, where that is the promotion."""
+    return plan.promotes_at_full and index == len(plan.steps) and plan.steps[index - 1].replicas == "100%"
 
 
-def makes_no_groups(steps: Sequence[Step], index: int) -> bool:
+def makes_no_groups(plan: StyleStrategy, index: int) -> bool:
     """A last step of 100 % without traffic or matches is the promotion itself; extra groups would be thrown away."""
-    step = steps[index - 1]
-    return index > 1 and is_last_full(steps, index) and not step.traffic and not step.matches
+    step = plan.steps[index - 1]
+    return index > 1 and is_last_full(plan, index) and not step.traffic and not step.matches
 
 
-def wanted_groups(steps: Sequence[Step], index: int, replicas: int) -> int:
+def wanted_groups(plan: StyleStrategy, index: int, replicas: int) -> int:
     """Groups of the new version at step ``index`` (1-based) of an LWS of ``replicas`` groups; at least 1.
 
     Percentages are rounded up; no step asks for more than ``replicas`` groups, nor for fewer than one before it.
     """
-    if makes_no_groups(steps, index):
+    if makes_no_groups(plan, index):
         index -= 1
-    asked = [scaling.scaled(step.replicas, replicas) for step in steps[:index]]
+    asked = [scaling.scaled(step.replicas, replicas) for step in plan.steps[:index]]
     return max(1, min(max(asked), replicas))
 
 

@@ -54,20 +54,21 @@ def owner_reference(owner: Rollout | BatchRelease, kind: str, api_version: str) 
 
 def plan(rollout: Rollout, wanted: Wanted) -> dict[str, Any]:
     """spec.releasePlan as JSON; Kruise's tools read every member of it."""
-    canary = rollout.spec.strategy.canary
-    if canary is None:
+    style = rollout.spec.strategy.style
+    if style is None:
         return {}
     found: dict[str, Any] = {
-        "batches": [{"canaryReplicas": step.replicas} for step in canary.steps],
+        "batches": [{"canaryReplicas": step.replicas} for step in style.steps],
         "batchPartition": wanted.partition,
         "rolloutID": wanted.rollout_id,
-        "rollingStyle": "Canary",
-        "enableExtraWorkloadForCanary": True,
+        "rollingStyle": "Canary" if rollout.spec.strategy.canary else "BlueGreen",
         "finalizingPolicy": "WaitResume",
     }
-    if canary.failure_threshold is not None:
-        found["failureThreshold"] = canary.failure_threshold
-    patch = canary.patch_pod_template_metadata
+    if rollout.spec.strategy.canary:
+        found["enableExtraWorkloadForCanary"] = True
+    if style.failure_threshold is not None:
+        found["failureThreshold"] = style.failure_threshold
+    patch = style.metadata_patch
     # An empty one reads back as absent, and would be written again and again.
     if patch is not None and (marks := patch.to_json_dict()):
         found["patchPodTemplateMetadata"] = marks

@@ -101,8 +101,8 @@ def _approve(d: Draft, _: RequestedAction) -> str:
 
 
 def _jump(d: Draft, request: RequestedAction) -> str:
-    canary = d.o.rollout.spec.strategy.canary
-    count = len(canary.steps) if canary else 0
+    style = d.o.rollout.spec.strategy.style
+    count = len(style.steps) if style else 0
     if not _in_steps(d):
         return "no release is in its steps"
     if request.to_step is None or not 1 <= request.to_step <= count:

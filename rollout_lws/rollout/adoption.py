@@ -12,7 +12,6 @@ import msgspec
 
 from rollout_lws.api import (
     AbortedRecord,
-    CanaryStatus,
     Phase,
     RolloutStatus,
     StableRecord,
@@ -169,12 +168,12 @@ def _adopted(d: Draft, stable: Version, revision: str) -> bool:
         stable=StableRecord(template_hash=stable.template_hash, revision=revision, workload_uid=lws.metadata.uid),
         aborted=_aborted_mark(d),
         **_AT_REST,
-        canary_status=CanaryStatus(
-            stable_revision=revision,
-            canary_revision=revision,
-            next_step_index=-1,
-            current_step_state=StepState.COMPLETED,
-        ),
+    )
+    d.begin_sub(
+        stable_revision=revision,
+        new_revision=revision,
+        next_step_index=-1,
+        current_step_state=StepState.COMPLETED,
     )
     refusal = invalid_spec(d)
     if refusal is not None:

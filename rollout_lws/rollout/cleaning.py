@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rollout_lws.api import AbortedRecord, CanaryStatus, FinalisingStep, Phase, StepState, SummaryState
+from rollout_lws.api import AbortedRecord, FinalisingStep, Phase, StepState, SummaryState
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.objects.writes import Patch
 from rollout_lws.release.canary import remove
@@ -74,20 +74,18 @@ def _end(d: Draft, ending: Ending) -> bool:
         paused=None,
     )
     before = d.sub
-    d.set(
-        canary_status=CanaryStatus(
-            observed_workload_generation=before.observed_workload_generation,
-            observed_rollout_id=before.observed_rollout_id,
-            rollout_hash=before.rollout_hash,
-            stable_revision=revision,
-            canary_revision=revision if ending is Ending.SUCCESS else before.canary_revision,
-            pod_template_hash=before.pod_template_hash,
-            current_step_index=before.current_step_index,
-            next_step_index=-1,
-            current_step_state=StepState.COMPLETED,
-            finalising_step=FinalisingStep.END,
-            last_update_time=d.now.replace(microsecond=0),
-        )
+    d.begin_sub(
+        observed_workload_generation=before.observed_workload_generation,
+        observed_rollout_id=before.observed_rollout_id,
+        rollout_hash=before.rollout_hash,
+        stable_revision=revision,
+        new_revision=revision if ending is Ending.SUCCESS else before.new_revision,
+        pod_template_hash=before.pod_template_hash,
+        current_step_index=before.current_step_index,
+        next_step_index=-1,
+        current_step_state=StepState.COMPLETED,
+        finalising_step=FinalisingStep.END,
+        last_update_time=d.now.replace(microsecond=0),
     )
     release = d.status.observed_rollout_id
     if ending in (Ending.SUCCESS, Ending.ROLLED_NATIVELY):

@@ -12,12 +12,14 @@ from functools import cached_property
 from typing import Any
 
 from rollout_lws.api import (
+    BlueGreenStatus,
     CanaryStatus,
-    CanaryStrategy,
     FinalisingRecord,
     Phase,
     RolloutStatus,
     StepRecord,
+    StyleStrategy,
+    SubStatus,
     SummaryState,
 )
 from rollout_lws.api.resources import Keys
@@ -77,12 +79,12 @@ class Draft:
         return self.o.stable
 
     @property
-    def strategy(self) -> CanaryStrategy:
-        """The canary strategy; only rules that run once the spec was found valid may ask."""
-        canary = self.o.rollout.spec.strategy.canary
-        if canary is None:
-            raise LookupError("the Rollout has no canary strategy")
-        return canary
+    def strategy(self) -> StyleStrategy:
+        """How the version is released; only rules that run once the spec was found valid may ask."""
+        style = self.o.rollout.spec.strategy.style
+        if style is None:
+            raise LookupError("the Rollout has no strategy")
+        return style
 
     @cached_property
     def version(self) -> Version:
@@ -114,8 +116,13 @@ class Draft:
         return sum(group.ready(self.now, self.minimum) for group in self.canary_groups)
 
     @property
-    def sub(self) -> CanaryStatus:
-        return self.status.canary_status or CanaryStatus()
+    def sub(self) -> SubStatus:
+        """The sub-status, in the words of the style that a release has begun with, else of the spec's."""
+        known = self.status.sub
+        if known is not None and self.status.phase == Phase.PROGRESSING:
+            return known
+        kind = BlueGreenStatus if self.o.rollout.spec.strategy.blue_green else CanaryStatus
+        return known.of(kind) if known is not None else kind()
 
     @property
     def release_id(self) -> str:
@@ -141,13 +148,28 @@ class Draft:
 
     def set_sub(self, **changes: Any) -> None:
         before = self.sub
+        if "new_revision" in changes:
+            changes[before.revision_field] = changes.pop("new_revision")
         after = before.model_copy(update=changes)
         if (
             after.current_step_state != before.current_step_state
             or after.current_step_index != before.current_step_index
         ):
             after = after.model_copy(update={"last_update_time": self.now.replace(microsecond=0)})
-        self.set(canary_status=after)
+        self._put_sub(after)
+
+    def begin_sub(self, **fields: Any) -> None:
+        """Start the sub-status anew, with these fields and nothing else."""
+        kind = type(self.sub)
+        if "new_revision" in fields:
+            fields[kind.revision_field] = fields.pop("new_revision")
+        self._put_sub(kind(**fields))
+
+    def _put_sub(self, sub: SubStatus) -> None:
+        self.set(
+            canary_status=sub if isinstance(sub, CanaryStatus) else None,
+            blue_green_status=sub if isinstance(sub, BlueGreenStatus) else None,
+        )
 
     def set_step(self, **changes: Any) -> None:
         self.set(step=(self.status.step or StepRecord()).model_copy(update=changes))

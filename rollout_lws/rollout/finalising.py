@@ -16,6 +16,7 @@ from rollout_lws.release.batches import batch, wanted_groups
 from rollout_lws.release.promotion import Renewal
 from rollout_lws.rollout import actions, routing
 from rollout_lws.rollout.adoption import store_version, waits_for_empty
+from rollout_lws.rollout.capacity import scale_new
 from rollout_lws.rollout.cleaning import clean_up
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.health import deadline_passed
@@ -43,7 +44,7 @@ def _tell_way_back(d: Draft, ending: Ending, why: str) -> None:
         d.set(
             aborted=AbortedRecord(
                 template_hash=d.status.observed_template_hash or "",
-                revision=d.sub.canary_revision or "",
+                revision=d.sub.new_revision,
                 release_id=d.status.observed_rollout_id,
                 at=d.now,
                 reason=why,
@@ -104,7 +105,7 @@ def _promote(d: Draft) -> bool:
     """Renew the stable LWS; False when another task goes on in this pass."""
     if d.replicas == 0:
         return at_zero(d)
-    revision, renewal = d.sub.canary_revision or "", _renewal(d)
+    revision, renewal = d.sub.new_revision, _renewal(d)
     if _is_new(d, renewal, revision):
         _became_stable(d, revision)
         return False
@@ -118,6 +119,12 @@ def _promote(d: Draft) -> bool:
     actions.refuse_abort(d, actions.PROMOTED_ALREADY)
     d.set_sub(finalising_step=FinalisingStep.RESUME_WORKLOAD)
     _follow_canary(d)
+    growing = _grows(d)
+    if growing:
+        routing.keep(d)
+        return _late(d, renewal, revision, "promotion", growing) or d.reconciling(
+            Reason.PROMOTING, SummaryState.PROMOTING, growing
+        )
     routed = routing.hand_over(d)
     renewal = _renewal(d, emptied=routed.emptied)
     overtaken = d.version.template_hash != d.status.observed_template_hash
@@ -150,6 +157,17 @@ def _promote(d: Draft) -> bool:
     return d.reconciling(Reason.PROMOTING, SummaryState.PROMOTING, doing)
 
 
+def _grows(d: Draft) -> str:
+    """What a blue-green promotion waits for before anything of stable goes: as many ready groups as the LWS has."""
+    style = d.o.rollout.spec.strategy.blue_green
+    regular = [group for group in _renewal(d).regular if group.revision == d.sub.new_revision]
+    if style is None or d.canary_ready >= d.replicas or regular:
+        return ""
+    standing = d.o.canary.lws.spec.replicas if d.o.canary is not None else 0
+    turn = d.take(scale_new(d, max(d.replicas, standing)))
+    return turn.message or f"{d.canary_ready} of {d.replicas} groups of the new version ready"
+
+
 def _frozen(d: Draft, renewal: Renewal) -> bool:
     """Whether a version waits that would damage each group that restarts: then none is deleted and no window opened."""
     refusal = unsafe_pending(d)
@@ -179,10 +197,13 @@ def _past_return(d: Draft, renewal: Renewal) -> bool:
 
 def _follow_canary(d: Draft) -> None:
     """The canary keeps the groups it had at its last step; its batch is judged for the record."""
-    if d.o.rollout.spec.strategy.canary is None:
+    if d.o.rollout.spec.strategy.style is None:
         # Edited meanwhile to a strategy that cannot be started; what was begun by the old one is finished.
         return
-    wanted = wanted_groups(d.strategy.steps, min(d.sub.current_step_index, len(d.strategy.steps)), d.replicas)
+    if not d.strategy.promotes_at_full:
+        d.batch = batch(d.canary_groups, d.replicas, d.strategy.failure_threshold, d.now, d.minimum)
+        return
+    wanted = wanted_groups(d.strategy, min(d.sub.current_step_index, len(d.strategy.steps)), d.replicas)
     d.batch = batch(d.canary_groups, wanted, d.strategy.failure_threshold, d.now, d.minimum)
 
 
@@ -200,7 +221,7 @@ def _late(d: Draft, renewal: Renewal, revision: str, what: str, doing: str) -> b
 def _worn(d: Draft) -> str:
     """Groups whose windows are used up, "" when there are none."""
     opened = (d.status.step.reopened if d.status.step else None) or {}
-    revision = d.sub.canary_revision
+    revision = d.sub.new_revision
     old = {group.index for group in _renewal(d).regular if group.revision != revision}
     return ", ".join(sorted(index for index, count in opened.items() if count >= WINDOWS_A_GROUP and index in old))
 

@@ -55,7 +55,7 @@ def _worst(d: Draft) -> tuple[Trouble, ...]:
     """The troubles of the groups that the release waits for now."""
     canary, stable, task = d.o.canary, d.status.stable, d.status.finalising.task if d.status.finalising else ""
     if task and d.o.stable is not None and stable is not None:
-        revision = d.sub.canary_revision if task == Task.PROMOTE else stable.revision
+        revision = d.sub.new_revision if task == Task.PROMOTE else stable.revision
         return troubles(d.o.stable, revision or "", d.now, d.minimum)
     return troubles(canary, target_revision(canary), d.now, d.minimum) if canary else ()
 

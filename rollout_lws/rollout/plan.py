@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from rollout_lws.api import Step, Strategy
+from rollout_lws.api import Step, Strategy, StyleStrategy
 from rollout_lws.release.batches import wanted_groups
 
 
@@ -33,10 +33,11 @@ def next_index(steps: Sequence[Step], index: int) -> int:
     return index + 1 if index < len(steps) else -1
 
 
-def resumed_index(steps: Sequence[Step], index: int, standing: int, replicas: int) -> int:
+def resumed_index(plan: StyleStrategy, index: int, standing: int, replicas: int) -> int:
     """The step at which an edited plan goes on: the first that asks for what stands already, the current one looked at
     first.
     """
-    candidates = [index] if 1 <= index <= len(steps) else []
-    candidates += range(1, len(steps) + 1)
-    return next((each for each in candidates if wanted_groups(steps, each, replicas) >= standing), len(steps))
+    count = len(plan.steps)
+    candidates = [index] if 1 <= index <= count else []
+    candidates += range(1, count + 1)
+    return next((each for each in candidates if wanted_groups(plan, each, replicas) >= standing), count)

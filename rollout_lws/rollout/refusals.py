@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from rollout_lws.api import BlueGreenStatus, CanaryStatus, Phase
 from rollout_lws.api.validation import problems
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.rollout.draft import Draft
@@ -174,7 +175,20 @@ def name_taken(d: Draft) -> Refusal | None:
     )
 
 
-_SPEC: tuple[Callable[[Draft], Refusal | None], ...] = (invalid_spec, claims_changed, unsafe_pending)
+def other_style(d: Draft) -> Refusal | None:
+    """A release that is on has its groups and its place in the plan in the words of one style."""
+    known, spec = d.status.sub, d.o.rollout.spec.strategy
+    wanted = BlueGreenStatus if spec.blue_green is not None else CanaryStatus
+    if d.status.phase != Phase.PROGRESSING or known is None or isinstance(known, wanted):
+        return None
+    begun = "canary" if isinstance(known, CanaryStatus) else "blueGreen"
+    return Refusal(
+        Reason.INVALID_SPEC,
+        f"the style of a release that is on cannot change: restore spec.strategy.{begun} until it is over, or go back",
+    )
+
+
+_SPEC: tuple[Callable[[Draft], Refusal | None], ...] = (invalid_spec, other_style, claims_changed, unsafe_pending)
 
 
 def cannot_release(d: Draft) -> Refusal | None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from datetime import timedelta
 
 from rollout_lws.api import (
+    CanaryStatus,
     Condition,
     ConditionType,
     Phase,
@@ -43,7 +44,7 @@ def finish(d: Draft) -> Decision:
     # Until an LWS that was made anew is adopted, the record is of one that is no more.
     if d.o.stable is not None and stable is not None and stable.workload_uid == d.stable.lws.metadata.uid:
         _count(d)
-        if releasing and d.o.rollout.spec.strategy.canary is not None:
+        if releasing and d.o.rollout.spec.strategy.style is not None:
             _record(d)
             _label(d)
     if d.verdict is not None and not d.skip_status:
@@ -133,14 +134,14 @@ def _troubled(d: Draft) -> tuple[str, ...]:
 
 
 def _new_groups(d: Draft) -> list[Group]:
-    revision = d.sub.canary_revision
+    revision = d.sub.new_revision
     regular = [group for group in groups(d.stable) if group.revision == revision] if _is_releasing(d) else []
     return [*d.canary_groups, *regular]
 
 
 def _is_releasing(d: Draft) -> bool:
     stable = d.status.stable
-    return d.status.phase == Phase.PROGRESSING and stable is not None and d.sub.canary_revision != stable.revision
+    return d.status.phase == Phase.PROGRESSING and stable is not None and d.sub.new_revision != stable.revision
 
 
 def _count(d: Draft) -> None:
@@ -149,9 +150,9 @@ def _count(d: Draft) -> None:
     everything = [*stable_groups, *d.canary_groups]
     for group in everything:
         d.wake(moment_ready(group, d.minimum, d.now))
+    if isinstance(d.sub, CanaryStatus):
+        d.set_sub(canary_replicas=len(d.canary_groups), canary_ready_replicas=d.canary_ready)
     d.set_sub(
-        canary_replicas=len(d.canary_groups),
-        canary_ready_replicas=d.canary_ready,
         replicas=len(everything),
         ready_replicas=sum(group.ready(d.now, d.minimum) for group in everything if not _going(d, group)),
         updated_replicas=len(new) if _is_releasing(d) else len(stable_groups),
@@ -165,9 +166,7 @@ def _count(d: Draft) -> None:
         name_troubles(d, d.o.canary, target_revision(d.o.canary))
     elif promoting and ending is not None:
         revision = (
-            d.sub.canary_revision
-            if ending.task == Task.PROMOTE.value
-            else (d.status.stable and d.status.stable.revision)
+            d.sub.new_revision if ending.task == Task.PROMOTE.value else (d.status.stable and d.status.stable.revision)
         )
         name_troubles(d, d.stable, revision or "")
     elif d.status.not_ready_groups:
@@ -194,7 +193,7 @@ def _record(d: Draft) -> None:
         else max(0, d.sub.current_step_index - 1),
         rollout_id=d.status.observed_rollout_id or "",
         stable_revision=stable.revision if stable else "",
-        update_revision=d.sub.canary_revision or "",
+        update_revision=d.sub.new_revision,
         phase=record_phase(d),
         replicas=d.replicas,
     )
@@ -224,7 +223,7 @@ def _label(d: Draft) -> None:
             continue
         number = len(steps)
         if group.uid in canary_uids:
-            asked = (i for i in range(1, len(steps) + 1) if wanted_groups(steps, i, d.replicas) > group.ordinal)
+            asked = (i for i in range(1, len(steps) + 1) if wanted_groups(d.strategy, i, d.replicas) > group.ordinal)
             number = next(asked, len(steps))
         labels = {d.keys.rollout_batch_id: str(number)}
         # An id that comes from an annotation may be any text; the API server would refuse both labels for it.
@@ -285,7 +284,7 @@ def _conditions(d: Draft, verdict: Verdict) -> None:
         current_step_index=d.sub.current_step_index,
         current_step_state=d.sub.current_step_state,
     )
-    if d.sub.message != verdict.message and d.status.canary_status is not None:
+    if d.sub.message != verdict.message and d.status.sub is not None:
         d.set_sub(message=verdict.message or None)
 
 
@@ -310,8 +309,8 @@ def _summary(d: Draft, verdict: Verdict) -> None:
     before = d.status.summary
     stable = d.o.stable
     releasing = d.status.phase == Phase.PROGRESSING
-    canary = d.o.rollout.spec.strategy.canary
-    step = f"{d.sub.current_step_index}/{len(canary.steps)}" if releasing and canary else None
+    style = d.o.rollout.spec.strategy.style
+    step = f"{d.sub.current_step_index}/{len(style.steps)}" if releasing and style else None
     regular = groups(stable) if stable is not None else ()
     accelerators = _accelerators(d, len(regular) + len(d.canary_groups))
     new = _new_groups(d) if stable is not None and releasing else []

@@ -164,7 +164,7 @@ def _full(d: Draft, _: TrafficRouting, __: RoutingFacts) -> Refusal | None:
     """All requests at too few groups: the share would never be given, and the step never be left."""
     steps, needed = d.strategy.steps, groups_for_all(d)
     for index, step in enumerate(steps, 1):
-        groups = wanted_groups(steps, index, d.replicas)
+        groups = wanted_groups(d.strategy, index, d.replicas)
         if step.traffic == "100%" and groups < needed:
             return Refusal(
                 Reason.ROUTE_PROBLEM,

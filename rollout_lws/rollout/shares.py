@@ -32,20 +32,20 @@ DEFAULT_GRACE_SECONDS, DEFAULT_DRAIN_SECONDS = (
 
 def settings(d: Draft) -> TrafficRouting | None:
     """The Rollout's own words on traffic, None when it leaves traffic alone."""
-    canary = d.o.rollout.spec.strategy.canary
-    return canary.traffic_routings[0] if canary and canary.traffic_routings else None
+    style = d.o.rollout.spec.strategy.style
+    return style.traffic_routings[0] if style and style.traffic_routings else None
 
 
 def share_of_step(d: Draft, index: int) -> Split:
     """What step ``index`` (1-based) says; one with neither traffic nor matches takes the new version's share away."""
     steps = d.strategy.steps
     index = max(1, min(index, len(steps)))
-    if makes_no_groups(steps, index):
+    if makes_no_groups(d.strategy, index):
         # The promotion itself: what serves meanwhile is what the step before has made.
         index -= 1
     step = steps[index - 1]
     if step.traffic == "auto":
-        new = wanted_groups(steps, index, d.replicas)
+        new = wanted_groups(d.strategy, index, d.replicas)
         weight = max(1, round(100 * new / (d.replicas + new)))
     else:
         weight = scaling.scaled(step.traffic, 100) if step.traffic else 0

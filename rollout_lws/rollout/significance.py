@@ -28,12 +28,13 @@ def of_rollout(status: RolloutStatus) -> dict[str, Any]:
     releasing = status.phase == Phase.PROGRESSING
     cleaning = status.finalising is not None and status.finalising.task == Task.CLEAN_UP.value
     renewing = status.finalising is not None and not cleaning
-    sub, summary = status.canary_status, status.summary
+    sub, summary = status.sub, status.summary
     kept = status.model_dump(
         exclude={
             "message",
             "conditions",
             "canary_status",
+            "blue_green_status",
             "summary",
             "not_ready_groups",
             "restarts",
@@ -57,7 +58,7 @@ def of_rollout(status: RolloutStatus) -> dict[str, Any]:
     if kept.get("traffic"):
         kept["traffic"].pop("message", None)
     if sub is not None:
-        kept["canary_status"] = sub.model_dump(
+        kept["sub"] = sub.model_dump(
             exclude={
                 "message",
                 "last_update_time",
@@ -76,7 +77,7 @@ def of_rollout(status: RolloutStatus) -> dict[str, Any]:
 
 def progress(status: RolloutStatus) -> tuple[Any, ...]:
     """What is told a little later than what is decided: which groups there are, and how many of them are new."""
-    sub = status.canary_status
+    sub = status.sub
     return status.restarts, sub.updated_ready_replicas if sub is not None and status.finalising is not None else None
 
 

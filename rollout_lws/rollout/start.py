@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rollout_lws.api import AbortedRecord, CanaryStatus, Phase, StableRecord, StepRecord, StepState, SummaryState
+from rollout_lws.api import AbortedRecord, Phase, StableRecord, StepRecord, StepState, SummaryState
 from rollout_lws.objects.resources import CONTROLLER_REVISIONS
 from rollout_lws.objects.writes import Delete
 from rollout_lws.rollout import borrowing
@@ -103,7 +103,7 @@ def _nothing_pending(d: Draft, stable: StableRecord) -> bool:
         )
     _judged(d)
     d.set(phase=Phase.HEALTHY)
-    d.set_sub(stable_revision=stable.revision, canary_revision=stable.revision)
+    d.set_sub(stable_revision=stable.revision, new_revision=stable.revision)
     d.write(
         Delete(
             CONTROLLER_REVISIONS, old.metadata.namespace, old.metadata.name, old.metadata.uid, "more than ten versions"
@@ -129,7 +129,7 @@ def _at_zero(d: Draft, stable: StableRecord) -> bool:
     d.confirm_leader_set("the revision that is recorded as stable")
     d.set(stable=stable.model_copy(update={"template_hash": d.version.template_hash, "revision": revision}))
     store_version(d, d.version, revision)
-    d.set_sub(stable_revision=revision, canary_revision=revision)
+    d.set_sub(stable_revision=revision, new_revision=revision)
     d.notice(EventReason.ROLLED_NATIVELY, f"version {revision} is stable: LeaderWorkerSet has no groups to release")
     return d.ready(Reason.HEALTHY, SummaryState.HEALTHY)
 
@@ -162,18 +162,18 @@ def _start(d: Draft) -> None:
         finalising=None,
         restarts=(),
         not_ready_groups=(),
-        canary_status=CanaryStatus(
-            observed_workload_generation=_generation(d),
-            observed_rollout_id=d.release_id,
-            rollout_hash=plan_hash(d.o.rollout.spec.strategy),
-            stable_revision=stable.revision if stable else "",
-            canary_revision=revision,
-            pod_template_hash=revision,
-            current_step_index=1,
-            next_step_index=2 if len(d.strategy.steps) > 1 else -1,
-            current_step_state=StepState.BEFORE_STEP_UPGRADE,
-            last_update_time=d.now.replace(microsecond=0),
-        ),
+    )
+    d.begin_sub(
+        observed_workload_generation=_generation(d),
+        observed_rollout_id=d.release_id,
+        rollout_hash=plan_hash(d.o.rollout.spec.strategy),
+        stable_revision=stable.revision if stable else "",
+        new_revision=revision,
+        pod_template_hash=revision,
+        current_step_index=1,
+        next_step_index=2 if len(d.strategy.steps) > 1 else -1,
+        current_step_state=StepState.BEFORE_STEP_UPGRADE,
+        last_update_time=d.now.replace(microsecond=0),
     )
     d.notice(
         EventReason.RELEASE_STARTED, f"release {d.release_id}: {len(d.strategy.steps)} steps to revision {revision}"

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from rollout_lws.api import ActionType, RestartRecord, Step, StepRecord, StepState, SummaryState, batch_releases
+from rollout_lws.api import ActionType, RestartRecord, Step, StepRecord, StepState, SummaryState
 from rollout_lws.release.batches import Batch, batch, is_last_full, wanted_groups
-from rollout_lws.release.canary import remove, scale
-from rollout_lws.release.record import dismiss, owner_reference
+from rollout_lws.release.canary import remove
+from rollout_lws.release.record import dismiss
 from rollout_lws.release.turn import Turn
 from rollout_lws.rollout import actions, borrowing, finalising, routing
+from rollout_lws.rollout.capacity import scale_new
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.health import churning, deadline_passed, in_churn_window, waits_for_capacity
 from rollout_lws.rollout.plan import next_index, plan_hash, resumed_index
@@ -81,11 +82,11 @@ def _follow_release(d: Draft) -> None:
     d.set(observed_rollout_id=d.release_id, observed_workload_generation=d.stable.lws.metadata.generation)
     d.set_sub(observed_rollout_id=d.release_id, observed_workload_generation=d.stable.lws.metadata.generation)
     revision = target_revision(d.stable)
-    if observed(d.stable) and revision != d.sub.canary_revision:
+    if observed(d.stable) and revision != d.sub.new_revision:
         # Another release of LeaderWorkerSet calls the version differently, or the sub-status was wiped.
         d.confirm_leader_set("the revision that is released")
         stable = d.status.stable
-        d.set_sub(canary_revision=revision, stable_revision=stable.revision if stable else "")
+        d.set_sub(new_revision=revision, stable_revision=stable.revision if stable else "")
 
 
 def _contested_record(d: Draft) -> bool:
@@ -107,9 +108,9 @@ def _edited_plan(d: Draft) -> None:
         return
     steps, index = d.strategy.steps, d.sub.current_step_index
     standing = d.o.canary.lws.spec.replicas if d.o.canary else 1
-    target = resumed_index(steps, index, standing, d.replicas)
+    target = resumed_index(d.strategy, index, standing, d.replicas)
     d.set_sub(rollout_hash=asked)
-    if target != index or wanted_groups(steps, target, d.replicas) != standing:
+    if target != index or wanted_groups(d.strategy, target, d.replicas) != standing:
         _enter(d, target)
     else:
         d.set_sub(next_step_index=next_index(steps, index))
@@ -143,7 +144,7 @@ def _judge(d: Draft) -> Batch:
     steps = d.strategy.steps
     # A plan that was shortened while paused is followed only afterwards.
     index = max(1, min(d.sub.current_step_index, len(steps)))
-    wanted = wanted_groups(steps, index, d.replicas)
+    wanted = wanted_groups(d.strategy, index, d.replicas)
     d.batch = batch(d.canary_groups, wanted, d.strategy.failure_threshold, d.now, d.minimum)
     if d.batch.next_ready_at:
         d.wake(d.batch.next_ready_at)
@@ -163,7 +164,7 @@ def _advance(d: Draft) -> bool:
             emptied = routing.withdraw(d)
             if not emptied.done:
                 return _routing(d, emptied)
-        turn = _scale(d, judged.wanted)
+        turn = scale_new(d, judged.wanted)
         _best_ready(d, judged)
         if not (judged.enough and turn.done):
             d.take(turn)
@@ -218,27 +219,9 @@ def _routing(d: Draft, routed: Routed) -> bool:
     return d.reconciling(Reason.ROUTING, SummaryState.ROUTING, routed.message)
 
 
-def _scale(d: Draft, wanted: int) -> Turn:
-    record = d.o.batch_release
-    if record is None:
-        return Turn(message="the BatchRelease is made first")
-    resource = batch_releases(d.keys.group)
-    owner = owner_reference(record, resource.kind, resource.api_version)
-    patch = d.strategy.patch_pod_template_metadata
-    return scale(
-        d.stable.lws,
-        d.o.canary,
-        d.o.remains,
-        d.keys,
-        owner=owner,
-        wanted=wanted,
-        metadata_patch=patch.to_json_dict() if patch else None,
-    )
-
-
 def _pause_over(d: Draft, step: Step, index: int) -> bool:
     """Whether the step's own pause lets it go on; the last step at 100 % of groups has nothing left to wait for."""
-    if is_last_full(d.strategy.steps, index):
+    if is_last_full(d.strategy, index):
         return True
     if step.pause is None or step.pause.duration is None or d.status.step is None or d.status.step.paused_at is None:
         return False
@@ -293,7 +276,7 @@ def _loading(d: Draft, judged: Batch, turn: Turn) -> bool:
 
 def _remember_leaders(d: Draft) -> None:
     """File each leader seen, so that groups that are rebuilt again and again are told from one that loads for long."""
-    wanted = wanted_groups(d.strategy.steps, d.sub.current_step_index, d.replicas)
+    wanted = wanted_groups(d.strategy, d.sub.current_step_index, d.replicas)
     known = {record.uid for record in d.status.restarts}
     alive = {group.uid for group in d.canary_groups}
     standing = [

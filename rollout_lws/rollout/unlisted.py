@@ -21,7 +21,7 @@ def labels_of_canary(d: Draft) -> dict[str, str]:
     """The labels that leaders of the new version will have."""
     template = d.version.members["leaderWorkerTemplate"]
     leader: dict[str, Any] = template.get("leaderTemplate") or template.get("workerTemplate") or {}
-    patch = d.strategy.patch_pod_template_metadata
+    patch = d.strategy.metadata_patch
     return {
         **((leader.get("metadata") or {}).get("labels") or {}),
         **(patch.labels if patch else {}),

@@ -9,16 +9,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rollout_lws.api import Step
+from rollout_lws.api import BlueGreenStrategy, CanaryStrategy, StyleStrategy
 from rollout_lws.release.batches import batch, is_last_full, makes_no_groups, wanted_groups
 from rollout_lws.workload.groups import groups
 from tests.workload.build import NOW, facts, lws, pod
 
 
-def plan(*replicas: int | str, **last: Any) -> tuple[Step, ...]:
+def plan(*replicas: int | str, style: type[StyleStrategy] = CanaryStrategy, **last: Any) -> StyleStrategy:
     made = [{"replicas": each} for each in replicas]
     made[-1] |= last
-    return tuple(Step.model_validate(each) for each in made)
+    return style.model_validate({"steps": made})
+
+
+def blue_green(*replicas: int | str) -> StyleStrategy:
+    return plan(*replicas, style=BlueGreenStrategy)
 
 
 @pytest.mark.parametrize(
@@ -44,10 +48,13 @@ def plan(*replicas: int | str, **last: Any) -> tuple[Step, ...]:
         (plan("100%"), 4, [4]),
         (plan(1, 4), 4, [1, 4]),
         (plan("100%", "50%"), 4, [4, 4]),
+        # Green is made in full before anything is promoted.
+        (blue_green("50%", "100%"), 4, [2, 4]),
+        (blue_green("100%"), 4, [4]),
     ],
 )
-def test_groups_of_each_step(steps: tuple[Step, ...], replicas: int, wanted: list[int]) -> None:
-    assert [wanted_groups(steps, index, replicas) for index in range(1, len(steps) + 1)] == wanted
+def test_groups_of_each_step(steps: StyleStrategy, replicas: int, wanted: list[int]) -> None:
+    assert [wanted_groups(steps, index, replicas) for index in range(1, len(steps.steps) + 1)] == wanted
 
 
 _REPLICAS = st.integers(1, 20) | st.integers(1, 100).map(lambda percent: f"{percent}%")
@@ -56,7 +63,7 @@ _REPLICAS = st.integers(1, 20) | st.integers(1, 100).map(lambda percent: f"{perc
 @given(st.lists(_REPLICAS, min_size=1, max_size=6), st.integers(0, 30))
 def test_no_step_asks_for_fewer_groups_than_the_one_before_nor_for_more_than_all(values: Any, replicas: int) -> None:
     steps = plan(*values)
-    wanted = [wanted_groups(steps, index, replicas) for index in range(1, len(steps) + 1)]
+    wanted = [wanted_groups(steps, index, replicas) for index in range(1, len(steps.steps) + 1)]
     assert wanted == sorted(wanted)
     assert wanted[0] >= 1 and wanted[-1] <= max(1, replicas)
 
@@ -71,9 +78,10 @@ def test_no_step_asks_for_fewer_groups_than_the_one_before_nor_for_more_than_all
         (plan(1, 4), 2, False, False),
         (plan(1, "99%"), 2, False, False),
         (plan(1, "100%", traffic="auto"), 2, True, False),
+        (blue_green(1, "100%"), 2, False, False),
     ],
 )
-def test_which_step_is_the_promotion(steps: tuple[Step, ...], index: int, full: bool, none: bool) -> None:
+def test_which_step_is_the_promotion(steps: StyleStrategy, index: int, full: bool, none: bool) -> None:
     assert (is_last_full(steps, index), makes_no_groups(steps, index)) == (full, none)
 
 

@@ -137,11 +137,16 @@ def borrowed(world: World, provider: Provider = BY_ROUTE) -> dict[str, Any]:
 
 
 async def routed_at_rest(
-    world: World, *steps: dict[str, Any], replicas: int = 5, by: Provider = BY_ROUTE, **more: Any
+    world: World,
+    *steps: dict[str, Any],
+    replicas: int = 5,
+    by: Provider = BY_ROUTE,
+    style: str = "canary",
+    **more: Any,
 ) -> dict[str, Any]:
     """An LWS at rest with traffic; gives what was there before any release."""
     create_provider(world, by)
-    await at_rest(world, *(steps or FIVE), replicas=replicas, canary={"trafficRoutings": routing(by, **more)})
+    await at_rest(world, *(steps or FIVE), replicas=replicas, **{style: {"trafficRoutings": routing(by, **more)}})
     return borrowed(world, by)
 
 

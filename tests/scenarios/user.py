@@ -30,7 +30,8 @@ class User:
         self.server.create(LEADER_WORKER_SETS, body)
 
     def create_rollout(self, *steps: dict[str, Any], name: str = NAME, **strategy: Any) -> None:
-        canary = {"steps": list(steps), **strategy.pop("canary", {})}
+        style = "blueGreen" if "blueGreen" in strategy else "canary"
+        plan = {"steps": list(steps), **strategy.pop(style, {})}
         body = {
             "apiVersion": ROLLOUTS.api_version,
             "kind": ROLLOUTS.kind,
@@ -41,7 +42,7 @@ class User:
                     "kind": LEADER_WORKER_SETS.kind,
                     "name": NAME,
                 },
-                "strategy": {"canary": canary, **strategy},
+                "strategy": {style: plan, **strategy},
             },
         }
         self.server.create(ROLLOUTS, body)
@@ -60,7 +61,10 @@ class User:
         self.patch(ROLLOUTS, NAME, {"spec": spec})
 
     def approve(self) -> None:
-        self.patch(ROLLOUTS, NAME, {"status": {"canaryStatus": {"currentStepState": "StepReady"}}}, "status")
+        """As kubectl and Kruise's tools do, in the sub-status of the Rollout's style."""
+        strategy = self.server.get(ROLLOUTS, NAMESPACE, NAME)["spec"]["strategy"]
+        sub = "blueGreenStatus" if "blueGreen" in strategy else "canaryStatus"
+        self.patch(ROLLOUTS, NAME, {"status": {sub: {"currentStepState": "StepReady"}}}, "status")
 
     def request(self, kind: str, **fields: Any) -> None:
         action = {"type": kind, "id": f"{kind}-{self.server.clock()}", **fields}

@@ -48,15 +48,18 @@ _CASES: dict[str, tuple[RolloutSpec, list[tuple[str, str]]]] = {
         spec({}),
         [("spec.strategy", "exactly one of canary and blueGreen must be set: give the canary one with its steps")],
     ),
-    "blue-green": (
-        spec({"blueGreen": {"steps": STEPS}}),
-        [("spec.strategy.blueGreen", "blue-green releases are not built yet: use strategy.canary")],
+    "blue-green by a swap": (
+        spec({"blueGreen": {"steps": STEPS, "promotion": "Swap"}}),
+        [("spec.strategy.blueGreen.promotion", "Swap is not built yet: use InPlace, or remove the field")],
+    ),
+    "a blue-green step of nothing": (
+        spec({"blueGreen": {"steps": [{"replicas": 0}]}}),
+        [("spec.strategy.blueGreen.steps[0].replicas", "0 is too small: give at least 1 group")],
     ),
     "both styles": (
         spec({"canary": {"steps": STEPS}, "blueGreen": {"steps": STEPS}}),
         [
             ("spec.strategy", "exactly one of canary and blueGreen must be set: give the canary one with its steps"),
-            ("spec.strategy.blueGreen", "blue-green releases are not built yet: use strategy.canary"),
         ],
     ),
     "no steps": (unchecked(), [(f"{AT}.steps", "0 steps: give 1 to 50")]),

@@ -241,9 +241,15 @@ def test_in_the_promotion_the_record_stays_at_its_last_batch() -> None:
     assert begun is not None and begun["canaryStatus"] == {"batchState": "Upgrading", "currentBatch": 0}
 
 
-def test_without_a_canary_strategy_there_is_no_plan() -> None:
+def test_without_a_strategy_there_is_no_plan() -> None:
+    assert plan(Rollout.model_validate({"spec": {"workloadRef": REF, "strategy": {}}}), wanted()) == {}
+
+
+def test_blue_green_is_a_style_of_its_own() -> None:
     spec = {"workloadRef": REF, "strategy": {"blueGreen": {"steps": STEPS}}}
-    assert plan(Rollout.model_validate({"spec": spec}), wanted()) == {}
+    told = plan(Rollout.model_validate({"spec": spec}), wanted())
+    assert told["rollingStyle"] == "BlueGreen"
+    assert "enableExtraWorkloadForCanary" not in told
 
 
 def test_a_record_is_dismissed_by_deleting_it_and_letting_go() -> None:

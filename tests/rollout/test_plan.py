@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rollout_lws.api import Step, Strategy
+from rollout_lws.api import CanaryStrategy, Step, Strategy
 from rollout_lws.rollout.plan import next_index, plan_hash, resumed_index
 
 
@@ -16,6 +16,10 @@ def strategy(*steps: dict[str, Any], **members: Any) -> Strategy:
 
 def steps(*replicas: int | str) -> tuple[Step, ...]:
     return tuple(Step(replicas=each) for each in replicas)
+
+
+def plan(*replicas: int | str) -> CanaryStrategy:
+    return CanaryStrategy(steps=steps(*replicas))
 
 
 @pytest.mark.parametrize(
@@ -50,19 +54,19 @@ def test_after_the_last_step_there_is_no_next_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("plan", "index", "standing", "expected"),
+    ("asked", "index", "standing", "expected"),
     [
-        (steps(1, 2, 4), 2, 2, 2),
-        (steps(1, 1, 4), 2, 1, 2),
-        (steps(1, 2, 4), 1, 2, 2),
-        (steps(1, 3, 4), 3, 2, 3),
-        (steps(2, 4), 3, 2, 1),
-        (steps(1, 2), 2, 4, 2),
-        (steps("25%", "50%", "100%"), 1, 2, 2),
+        (plan(1, 2, 4), 2, 2, 2),
+        (plan(1, 1, 4), 2, 1, 2),
+        (plan(1, 2, 4), 1, 2, 2),
+        (plan(1, 3, 4), 3, 2, 3),
+        (plan(2, 4), 3, 2, 1),
+        (plan(1, 2), 2, 4, 2),
+        (plan("25%", "50%", "100%"), 1, 2, 2),
     ],
     ids=["same step", "current first", "first that has room", "never fewer", "fewer steps", "too few", "percent"],
 )
 def test_an_edited_plan_goes_on_at_the_first_step_that_asks_for_what_stands(
-    plan: tuple[Step, ...], index: int, standing: int, expected: int
+    asked: CanaryStrategy, index: int, standing: int, expected: int
 ) -> None:
-    assert resumed_index(plan, index, standing, replicas=4) == expected
+    assert resumed_index(asked, index, standing, replicas=4) == expected

@@ -307,19 +307,21 @@ async def test_what_is_not_built_is_refused_and_released_once_it_is_removed(
     await world.until_state("AwaitingApproval")
 
 
-BLUE_GREEN = "spec.strategy.blueGreen: blue-green releases are not built yet: use strategy.canary"
+SWAP = "spec.strategy.blueGreen.promotion: Swap is not built yet: use InPlace, or remove the field"
 
 
-@tells({Reason.INVALID_SPEC: BLUE_GREEN}, {EventReason.STALLED: BLUE_GREEN})
-async def test_blue_green_is_refused(world: World) -> None:
+@tells({Reason.INVALID_SPEC: SWAP}, {EventReason.STALLED: SWAP})
+async def test_a_swap_is_refused(world: World) -> None:
     world.create_workload()
     await world.rest()
     before = world.leader_uids()
     world.create_rollout(*STEPS)
-    world.patch_rollout({"strategy": {"canary": None, "blueGreen": {"steps": [{"replicas": "100%"}]}}})
+    world.patch_rollout(
+        {"strategy": {"canary": None, "blueGreen": {"steps": [{"replicas": "100%"}], "promotion": "Swap"}}}
+    )
     world.start_controller()
     await world.rest()
-    assert_stalled(world, Reason.INVALID_SPEC, BLUE_GREEN, phase="Healthy")
+    assert_stalled(world, Reason.INVALID_SPEC, SWAP, phase="Healthy")
     assert_only_held(world, before)
 
 

@@ -168,6 +168,10 @@ class Renewal:
             portion[ordinal] for ordinal in waiting if ordinal in portion and portion[ordinal].revision != revision
         ]
         standing = [group for group in stale if not group.terminating]
+        going, ready = self.ready(standing), self.ready(self.regular)
+        if going and (going > self.at_once or ready - going + self.canary_ready < 1):
+            # Those that were to serve meanwhile are lost: whatever still stands has to.
+            return Turn(writes=self.close("too few groups would serve"), message="closing the window")
         # StatefulSets without the maxUnavailable feature renew one pod at a time and would keep the window open for a
         # load.
         more = [group for group in standing if group.ordinal != max(g.ordinal for g in stale)] if opened else []

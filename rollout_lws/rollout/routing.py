@@ -62,6 +62,14 @@ def keep(d: Draft) -> Routed:
     return _apply(d, facts, wanted)
 
 
+def protect(d: Draft) -> None:
+    """Where a release neither goes on nor back, requests are still kept from a side that does not serve."""
+    if d.status.finalising is None:
+        keep(d)
+    else:
+        hand_over(d)
+
+
 def carry_all(d: Draft) -> None:
     """Without a stable LWS the canary has all the requests, provided that it had some of them before."""
     facts, record = d.o.routing, d.status.traffic

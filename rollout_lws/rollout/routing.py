@@ -71,9 +71,9 @@ def protect(d: Draft) -> None:
 
 
 def carry_all(d: Draft) -> None:
-    """Without a stable LWS the canary has all the requests, provided that it had some of them before."""
+    """Without a stable group the canary has all the requests, provided that it had some of them before."""
     facts, record = d.o.routing, d.status.traffic
-    if facts is not None and record is not None and record.step and canary_serves(d, facts):
+    if facts is not None and record is not None and record.since is not None and canary_serves(d, facts):
         answer(d, facts)
         _apply(d, facts, Split(100))
 

@@ -149,7 +149,7 @@ def answers_for_stable(d: Draft, facts: RoutingFacts) -> bool:
     group of stable is ready until one has been for a while, provided that the canary has carried requests before.
     """
     record = d.status.traffic or TrafficRecord()
-    if d.o.canary is None or not d.canary_ready or record.applied in (None, told(ALL_STABLE)):
+    if d.o.canary is None or not d.canary_ready or record.since is None:
         return False
     ready = [group.ready_since for group in groups(d.o.stable) if group.ready_since] if d.o.stable else []
     if not ready or record.emptied is not None:
@@ -194,7 +194,7 @@ def safe(d: Draft, facts: RoutingFacts, split: Split) -> tuple[Split, str]:
         and new
         and not stable
         and d.o.stable is not None
-        and record.applied not in (None, told(ALL_STABLE))
+        and record.since is not None
     ):
         why = f"{_stable_side(facts)} has no ready endpoint: all requests go to the new version"
         return replace(split, weight=100), why

@@ -101,7 +101,8 @@ def _apply(d: Draft, facts: RoutingFacts, wanted: Split) -> Routed:
         return Routed(False, nobody)
     if wanted.reaches_new:
         waits = _quarrelled(d, every, split)
-        if waits:
+        # From who does not serve it is taken whoever wants otherwise.
+        if waits and split.reaches_new:
             _record(d, message=waits)
             return Routed(False, waits, contested=True)
     record = d.status.traffic or TrafficRecord()

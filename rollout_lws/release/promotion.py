@@ -51,10 +51,12 @@ class Renewal:
 
     @property
     def at_once(self) -> int:
-        """Groups that may be down at once: all where no request reaches them, else the user's maxUnavailable, at most
-        the ready canary groups and R - 1, at least 1.
+        """Groups that may be down at once: all where no request reaches them and the canary has as many (R may have
+        grown meanwhile), else the user's maxUnavailable, at most the ready canary groups and R - 1, at least 1.
         """
-        return self.replicas if self.emptied else max(1, min(self._allowed, self.canary_ready, self.replicas - 1))
+        if self.emptied and self.canary_ready >= self.replicas:
+            return self.replicas
+        return max(1, min(self._allowed, self.canary_ready, self.replicas - 1))
 
     @property
     def _allowed(self) -> int:

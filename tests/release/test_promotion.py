@@ -269,6 +269,11 @@ def test_all_groups_are_renewed_at_once_where_no_request_reaches_them() -> None:
     assert deleted(turn) == ["llama-0", "llama-1", "llama-2"]
 
 
+def test_a_canary_that_has_fewer_groups_than_the_lws_has_grown_to_renews_no_more_than_may_be_down() -> None:
+    assert renewal("OOOOOO", 4, emptied=True).promote(NEW).opened == (5,)
+    assert renewal("OOOOOO", 6, emptied=True).promote(NEW).opened == (0, 1, 2, 3, 4, 5)
+
+
 @pytest.mark.parametrize(
     ("picture", "at", "canary", "emptied"),
     [

@@ -108,7 +108,10 @@ def point(d: Draft, selectors: Iterable[Selector], lws: str) -> Routed:
 def _pinned_before(d: Draft) -> bool:
     """Whether an earlier decision of this release has pinned what it names."""
     before = d.o.rollout.status
-    return before is not None and before.traffic is not None and before.traffic.borrowed is not None
+    if before is None or before.traffic is None or before.traffic.borrowed is None:
+        return False
+    # One that ends in this very decision has given back what the next one is to pin.
+    return before.finalising is None or d.status.finalising is not None
 
 
 def restore(d: Draft) -> bool:

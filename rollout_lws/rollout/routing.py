@@ -219,7 +219,9 @@ def hand_over(d: Draft) -> Routed:
     name, canary = d.stable.lws.metadata.name, canary_name(d.stable.lws)
     pinned_new = point(d, backends.of_new(facts), canary)
     routed = routed if not routed.done else pinned_new
-    if not takes_over(d):
+    # While paused, a canary that has become big enough gets no more than it had.
+    kept_back = d.paused and weight_of((d.status.traffic or record).desired) < 100
+    if kept_back or not takes_over(d):
         if not any(group.ready(d.now) for group in groups(d.stable)):
             return Routed(False, routed.message or f"no group of {name} is ready: its requests stay where they are")
         _record(d, emptied=None)

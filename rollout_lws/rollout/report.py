@@ -66,7 +66,7 @@ def _can_wait(d: Draft) -> bool:
     before = d.o.rollout.status
     if not d.is_brief or before is None or before.requested_action is not None:
         return False
-    decided = ("phase", "current_step_index", "finalising", "stable", "paused", "flaps")
+    decided = ("phase", "current_step_index", "finalising", "stable", "paused", "flaps", "hold_fights")
     if any(getattr(before, each) != getattr(d.status, each) for each in decided):
         return False
     if before.traffic is None or d.status.traffic is None or before.traffic.fights != d.status.traffic.fights:

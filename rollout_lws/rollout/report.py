@@ -16,7 +16,7 @@ from rollout_lws.api import (
     rollouts,
 )
 from rollout_lws.objects.merge import merge_patch
-from rollout_lws.objects.resources import PODS
+from rollout_lws.objects.resources import LEADER_WORKER_SETS, PODS
 from rollout_lws.objects.writes import Patch, Write
 from rollout_lws.release import record as batch_release
 from rollout_lws.release.batches import wanted_groups
@@ -247,7 +247,9 @@ def _conditions(d: Draft, verdict: Verdict) -> None:
     if stable is not None:
         # A window of ours is part of the hold: nothing but the groups it names can start.
         held = is_held(stable.lws) or any(
-            isinstance(write, Patch) and write.name == stable.lws.metadata.name and "spec" in write.body
+            isinstance(write, Patch)
+            and (write.resource, write.name) == (LEADER_WORKER_SETS, stable.lws.metadata.name)
+            and "spec" in write.body
             for write in d.writes
         )
         held = held or (ending is not None and ending.task == Task.PROMOTE.value)

@@ -186,6 +186,17 @@ class HoldFight(Model):
     """Field manager that wrote it."""
 
 
+class RouteFight(Model):
+    """Somebody wrote over what a release had written in a Service, pool or route."""
+
+    at: MicroTime | None = None
+    """When that was seen."""
+    manager: str = ""
+    """Field manager that wrote it."""
+    what: str = ""
+    """Kind and name of what was written over."""
+
+
 class Borrowed(Model):
     """The objects by which a release shares requests, by name; they are given back at its end."""
 
@@ -214,7 +225,7 @@ class TrafficRecord(Model):
     """Step whose share is desired; absent or 0: everything goes to the stable version."""
     since: MicroTime | None = None
     """When the applied share was accepted, or the first one written; grace and drain run from here."""
-    fights: tuple[HoldFight, ...] = ()
+    fights: tuple[RouteFight, ...] = ()
     """Foreign writes over ours, newest last."""
     emptied: MicroTime | None = None
     """Since when all requests go to the canary while stable groups are renewed."""

@@ -32,7 +32,7 @@ class _Watch(Generic[T]):
 class Watches(Generic[T]):
     """One watch for each place that some key wants; ``make`` builds its informer, which ``start`` runs under a name
     that begins with ``what``. ``wake`` is called for each key that wants it when the first list is in, or cannot be
-    had.
+    had; at once for a key that comes later than that.
     """
 
     def __init__(
@@ -73,6 +73,9 @@ class Watches(Generic[T]):
         for place in wanted - before:
             if place not in self._watches:
                 self._begin(place)
+            elif self.unknown(*place) != "":
+                # It was decided before the news came that others have begun this watch for.
+                self._wake(key)
             self._watches[place].wanted_by.add(key)
         for place in before - wanted:
             self._watches[place].wanted_by.discard(key)

@@ -51,10 +51,12 @@ class Renewal:
 
     @property
     def at_once(self) -> int:
-        """Groups that may be down at once: all where no request reaches them, else the user's maxUnavailable, at most
-        the ready canary groups and R - 1, at least 1.
+        """Groups that may be down at once: all where no request reaches them and the canary has as many (R may have
+        grown meanwhile), else the user's maxUnavailable, at most the ready canary groups and R - 1, at least 1.
         """
-        return self.replicas if self.emptied else max(1, min(self._allowed, self.canary_ready, self.replicas - 1))
+        if self.emptied and self.canary_ready >= self.replicas:
+            return self.replicas
+        return max(1, min(self._allowed, self.canary_ready, self.replicas - 1))
 
     @property
     def _allowed(self) -> int:
@@ -168,6 +170,10 @@ class Renewal:
             portion[ordinal] for ordinal in waiting if ordinal in portion and portion[ordinal].revision != revision
         ]
         standing = [group for group in stale if not group.terminating]
+        going, ready = self.ready(standing), self.ready(self.regular)
+        if going and (going > self.at_once or ready - going + self.canary_ready < 1):
+            # Those that were to serve meanwhile are lost: whatever still stands has to.
+            return Turn(writes=self.close("too few groups would serve"), message="closing the window")
         # StatefulSets without the maxUnavailable feature renew one pod at a time and would keep the window open for a
         # load.
         more = [group for group in standing if group.ordinal != max(g.ordinal for g in stale)] if opened else []

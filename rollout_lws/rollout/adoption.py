@@ -134,6 +134,7 @@ def _replaced(d: Draft) -> bool:
         return False
     serving = any(group.ready(d.now) for group in groups(d.stable))
     if not serving and d.canary_ready and d.replicas:
+        routing.carry_all(d)
         name = d.stable.lws.metadata.name
         message = f"LeaderWorkerSet {name} was made anew; the canary goes as soon as a group of it is ready"
         return d.reconciling(Reason.ADOPTING, SummaryState.ADOPTING, message)

@@ -98,11 +98,10 @@ def _contested(d: Draft) -> bool:
         d.set(hold_fights=())
         finalising.begin_going_back(d, Ending.ROLLBACK, "stable's template was restored")
         return finalising.run(d)
-    if stable is None or restored:
-        return guard.contested(d)
-    if finalising.rolled_natively(d):
+    if not restored and finalising.rolled_natively(d):
         if d.status.phase == Phase.PROGRESSING:
             d.begin_finalising(Ending.ROLLED_NATIVELY, Task.CLEAN_UP)
             return finalising.run(d)
         return d.ready(Reason.HOLD_RELEASED, SummaryState.HEALTHY, "rolled by itself")
+    routing.protect(d)
     return guard.contested(d)

@@ -174,6 +174,8 @@ def _frozen(d: Draft, renewal: Renewal) -> bool:
     if refusal is None:
         return False
     actions.refuse_abort(d, refusal.message)
+    # Requests are kept from whoever stops serving all the same.
+    routing.hand_over(d)
     d.write(renewal.close("a version waits that must not start"))
     return d.stalled(refusal.reason, refusal.message)
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from rollout_lws.api import HoldFight, TrafficRecord
+from rollout_lws.api import RouteFight, TrafficRecord
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import EventReason
 from rollout_lws.traffic.split import Object
@@ -19,6 +19,8 @@ from rollout_lws.traffic.split import Object
 PEACE_SECONDS = 600
 #: The second answer waits this many seconds, each further one twice as long, at most PEACE_SECONDS.
 FIRST_WAIT_SECONDS = 60
+#: Foreign writes on file at most, of all objects together.
+MOST_FIGHTS = 20
 #: What of ours somebody can write over, by what managedFields calls it: members of spec, and annotations that begin so.
 _MEMBERS = ("f:rules", "f:selector")
 _ANNOTATIONS = "f:nginx.ingress.kubernetes.io/canary"
@@ -33,7 +35,9 @@ def answer(d: Draft, live: Object | None, what: str, advice: str) -> str:
     """
     record = d.status.traffic or TrafficRecord()
     since = d.now - timedelta(seconds=PEACE_SECONDS)
-    recent = tuple(each for each in record.fights if each.at is not None and each.at > since)
+    fights = tuple(each for each in record.fights if each.at is not None and each.at > since)
+    # A tool that reverts all it knows of at once has reverted each once.
+    recent = tuple(each for each in fights if each.what == what)
     manager = _writer(live) if live is not None else "somebody"
     if recent:
         last = max(each.at for each in recent if each.at is not None)
@@ -43,7 +47,8 @@ def answer(d: Draft, live: Object | None, what: str, advice: str) -> str:
             return f"{manager} keeps writing over {what}: {advice}; it is put back at {until:%H:%M:%S} UTC"
     else:
         d.notice(EventReason.ROUTE_RESET, f"{manager} wrote over {what}; it was put back: {advice}", warning=True)
-    d.set(traffic=record.model_copy(update={"fights": (*recent, HoldFight(at=d.now, manager=manager))[-10:]}))
+    fight = RouteFight(at=d.now, manager=manager, what=what)
+    d.set(traffic=record.model_copy(update={"fights": (*fights, fight)[-MOST_FIGHTS:]}))
     return ""
 
 

@@ -17,7 +17,7 @@ from rollout_lws.api import (
     rollouts,
 )
 from rollout_lws.objects.merge import merge_patch
-from rollout_lws.objects.resources import PODS
+from rollout_lws.objects.resources import LEADER_WORKER_SETS, PODS
 from rollout_lws.objects.writes import Patch, Write
 from rollout_lws.release import record as batch_release
 from rollout_lws.release.batches import wanted_groups
@@ -67,7 +67,7 @@ def _can_wait(d: Draft) -> bool:
     before = d.o.rollout.status
     if not d.is_brief or before is None or before.requested_action is not None:
         return False
-    decided = ("phase", "current_step_index", "finalising", "stable", "paused", "flaps")
+    decided = ("phase", "current_step_index", "finalising", "stable", "paused", "flaps", "hold_fights")
     if any(getattr(before, each) != getattr(d.status, each) for each in decided):
         return False
     if before.traffic is None or d.status.traffic is None or before.traffic.fights != d.status.traffic.fights:
@@ -246,7 +246,9 @@ def _conditions(d: Draft, verdict: Verdict) -> None:
     if stable is not None:
         # A window of ours is part of the hold: nothing but the groups it names can start.
         held = is_held(stable.lws) or any(
-            isinstance(write, Patch) and write.name == stable.lws.metadata.name and "spec" in write.body
+            isinstance(write, Patch)
+            and (write.resource, write.name) == (LEADER_WORKER_SETS, stable.lws.metadata.name)
+            and "spec" in write.body
             for write in d.writes
         )
         held = held or (ending is not None and ending.task == Task.PROMOTE.value)

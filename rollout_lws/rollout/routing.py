@@ -62,10 +62,18 @@ def keep(d: Draft) -> Routed:
     return _apply(d, facts, wanted)
 
 
+def protect(d: Draft) -> None:
+    """Where a release neither goes on nor back, requests are still kept from a side that does not serve."""
+    if d.status.finalising is None:
+        keep(d)
+    else:
+        hand_over(d)
+
+
 def carry_all(d: Draft) -> None:
-    """Without a stable LWS the canary has all the requests, provided that it had some of them before."""
+    """Without a stable group the canary has all the requests, provided that it had some of them before."""
     facts, record = d.o.routing, d.status.traffic
-    if facts is not None and record is not None and record.step and canary_serves(d, facts):
+    if facts is not None and record is not None and record.since is not None and canary_serves(d, facts):
         answer(d, facts)
         _apply(d, facts, Split(100))
 
@@ -93,7 +101,8 @@ def _apply(d: Draft, facts: RoutingFacts, wanted: Split) -> Routed:
         return Routed(False, nobody)
     if wanted.reaches_new:
         waits = _quarrelled(d, every, split)
-        if waits:
+        # From who does not serve it is taken whoever wants otherwise.
+        if waits and split.reaches_new:
             _record(d, message=waits)
             return Routed(False, waits, contested=True)
     record = d.status.traffic or TrafficRecord()
@@ -212,7 +221,9 @@ def hand_over(d: Draft) -> Routed:
     name, canary = d.stable.lws.metadata.name, canary_name(d.stable.lws)
     pinned_new = point(d, backends.of_new(facts), canary)
     routed = routed if not routed.done else pinned_new
-    if not takes_over(d):
+    # While paused, a canary that has become big enough gets no more than it had.
+    kept_back = d.paused and weight_of((d.status.traffic or record).desired) < 100
+    if kept_back or not takes_over(d):
         if not any(group.ready(d.now) for group in groups(d.stable)):
             return Routed(False, routed.message or f"no group of {name} is ready: its requests stay where they are")
         _record(d, emptied=None)

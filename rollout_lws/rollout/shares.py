@@ -149,7 +149,7 @@ def answers_for_stable(d: Draft, facts: RoutingFacts) -> bool:
     group of stable is ready until one has been for a while, provided that the canary has carried requests before.
     """
     record = d.status.traffic or TrafficRecord()
-    if d.o.canary is None or not d.canary_ready or record.applied in (None, told(ALL_STABLE)):
+    if d.o.canary is None or not d.canary_ready or record.since is None:
         return False
     ready = [group.ready_since for group in groups(d.o.stable) if group.ready_since] if d.o.stable else []
     if not ready or record.emptied is not None:
@@ -161,14 +161,19 @@ def answers_for_stable(d: Draft, facts: RoutingFacts) -> bool:
 
 
 def _not_back_yet(d: Draft, record: TrafficRecord) -> str:
-    """Why a stable side that stopped serving stays without its share for now, "" when it may have it."""
-    lost = weight_of(record.applied) == 100 and weight_of(record.desired) < 100
-    ready = [group.ready_since for group in groups(d.o.stable) if group.ready_since] if lost and d.o.stable else []
-    seconds = max(d.minimum, SHORTEST_BAN_SECONDS)
+    """Why a stable side that stopped serving, or was renewed as a whole, stays without its share for now, "" when it
+    may have it.
+    """
+    without, asked = weight_of(record.applied) == 100 and weight_of(record.desired) < 100, settings(d)
+    ready = [group.ready_since for group in groups(d.o.stable) if group.ready_since] if without and d.o.stable else []
+    seconds, why = max(d.minimum, SHORTEST_BAN_SECONDS), ", as it stopped serving before"
+    if record.emptied is not None:
+        # Nothing has failed: routers have to hear of its new groups, no more.
+        seconds, why = asked.grace_period_seconds if asked else DEFAULT_GRACE_SECONDS, ""
     if not ready or d.wake_in(min(ready), seconds):
         return ""
     back = min(ready) + timedelta(seconds=seconds)
-    return f"the stable version gets its share back at {back:%H:%M:%S} UTC, as it stopped serving before"
+    return f"the stable version gets its share back at {back:%H:%M:%S} UTC{why}"
 
 
 def groups_for_all(d: Draft) -> int:
@@ -189,13 +194,7 @@ def safe(d: Draft, facts: RoutingFacts, split: Split) -> tuple[Split, str]:
         waits = _not_yet(d)
         if waits:
             return ALL_STABLE, waits
-    if (
-        split.weight < 100
-        and new
-        and not stable
-        and d.o.stable is not None
-        and record.applied not in (None, told(ALL_STABLE))
-    ):
+    if split.weight < 100 and new and not stable and d.o.stable is not None and record.since is not None:
         why = f"{_stable_side(facts)} has no ready endpoint: all requests go to the new version"
         return replace(split, weight=100), why
     if split.weight < 100 and new and stable:

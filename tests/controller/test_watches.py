@@ -77,6 +77,17 @@ async def test_who_wants_a_watch_is_woken_when_its_first_list_is_in_even_if_that
     await watches.pods.close()
 
 
+async def test_who_comes_after_the_first_list_is_woken_at_once_for_it_may_have_looked_before() -> None:
+    watches = Watched()
+    await watches.pods.want(A, ("llama",))
+    await asyncio.sleep(0.01)
+    for _ in range(2):
+        # Once: it wants the same again in the pass that this starts.
+        await watches.pods.want(B, ("llama",))
+    assert watches.woken == [A, B]
+    await watches.pods.close()
+
+
 async def test_who_wants_a_watch_of_what_is_not_served_is_told_that_there_is_none() -> None:
     watches = Watched(ApiError(404, "NotFound", "the server could not find the requested resource"))
     await watches.pods.want(A, ("llama",))

@@ -44,6 +44,7 @@ def renewal(
     settled_on: str = "old",
     known: bool = True,
     target: str = NEW,
+    emptied: bool = False,
 ) -> Renewal:
     """The stable LWS in care: held, or with a window at ``window_at`` that the leader set has at ``set_at``."""
     users = lws(len(picture) if replicas is None else replicas, unavailable=unavailable, surge=surge)
@@ -54,7 +55,7 @@ def renewal(
     sets = leader_set(target, partition=at, current=f"set-{settled_on}", update="set-new", observed=5 if acted else 4)
     records = (revision_record("lws-old", OLD),) if known else ()
     seen = facts(workload, *leaders(picture), leader_set=sets, revisions=records)
-    return Renewal(seen, KEYS, UID, NOW, canary, minimum)
+    return Renewal(seen, KEYS, UID, NOW, canary, minimum, emptied)
 
 
 def strategy(write: Write) -> dict[str, Any]:
@@ -251,7 +252,6 @@ def test_a_window_closes_as_soon_as_its_leaders_exist_at_the_new_revision(pictur
     [
         ("OOOO", 3, []),
         ("OOOO", 2, ["llama-2"]),
-        ("OOOO", 0, ["llama-0", "llama-1", "llama-2"]),
         ("OOOn", 1, ["llama-1"]),
         ("OOOx", 1, ["llama-1", "llama-2"]),
         ("OOx.", 1, ["llama-1"]),
@@ -262,6 +262,35 @@ def test_a_portion_is_renewed_at_once_where_the_stateful_set_would_go_one_by_one
     picture: str, at: int, names: list[str]
 ) -> None:
     assert deleted(renewal(picture, 4, unavailable="100%", window_at=at).promote(NEW)) == names
+
+
+def test_all_groups_are_renewed_at_once_where_no_request_reaches_them() -> None:
+    turn = renewal("OOOO", 4, emptied=True, window_at=0).promote(NEW)
+    assert deleted(turn) == ["llama-0", "llama-1", "llama-2"]
+
+
+def test_a_canary_that_has_fewer_groups_than_the_lws_has_grown_to_renews_no_more_than_may_be_down() -> None:
+    assert renewal("OOOOOO", 4, emptied=True).promote(NEW).opened == (5,)
+    assert renewal("OOOOOO", 6, emptied=True).promote(NEW).opened == (0, 1, 2, 3, 4, 5)
+
+
+@pytest.mark.parametrize(
+    ("picture", "at", "canary", "emptied"),
+    [
+        # Requests came back to stable groups, and a user's maxUnavailable counts again.
+        ("OOOO", 0, 4, False),
+        ("OOOO", 2, 1, False),
+        # Nothing else serves any more.
+        ("OOOO", 0, 0, True),
+        ("oO", 1, 0, False),
+        ("O", 0, 0, True),
+    ],
+)
+def test_a_window_is_closed_when_those_are_lost_that_were_to_serve_meanwhile(
+    picture: str, at: int, canary: int, emptied: bool
+) -> None:
+    turn = renewal(picture, canary, emptied=emptied, window_at=at).promote(NEW)
+    assert [strategy(write)["partition"] for write in turn.writes] == [HOLD]
 
 
 @pytest.mark.parametrize("set_at", [HOLD, 3])

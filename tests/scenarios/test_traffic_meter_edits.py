@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from rollout_lws.objects.resources import HTTP_ROUTES, SERVICES
+from rollout_lws.rollout.reasons import EventReason
 from rollout_lws.sandbox.meter import NOWHERE
 from tests.scenarios.metered import ACCEPTED, LAG, metered, shared
-from tests.scenarios.routed import ROUTE, SERVICE, routing
+from tests.scenarios.routed import ROUTE, SERVICE, routing, share
 from tests.scenarios.stories import CANARY
 from tests.scenarios.world import NAME, NAMESPACE, World
 
@@ -53,6 +54,7 @@ async def test_a_third_template_takes_the_second_ones_requests_back_before_it_st
         await m.world.until(lambda: m.world.groups(CANARY) == {0: "v3"}, "the third version's canary", 1200)
         await m.step(1)
         assert await m.shares() == shared(0.2)
+        assert [each.note for each in m.world.notices if each.reason == EventReason.ROUTE_RESET] == []
         await m.finish()
         assert set(m.world.groups().values()) == {"v3"}
         m.assert_unharmed()
@@ -120,3 +122,16 @@ async def test_a_drain_of_zero_given_in_mid_release_is_followed_and_still_fails_
         await m.settled()
         assert m.meter.failures == []
         assert {cut.lws for cut in m.meter.cuts} == {CANARY}, "streams that may last no second are cut"
+
+
+async def test_a_hold_that_is_reset_while_a_share_is_being_accepted_is_on_file_for_the_second_time() -> None:
+    async with metered(*TWO, replicas=4) as m:
+        world = m.world
+        await m.release()
+        world.checks.clear()
+        world.approve()
+        await world.until(lambda: share(world) == 0.5)
+        for _ in range(2):
+            world.patch_lws({"rolloutStrategy": {"rollingUpdateConfiguration": {"partition": 0}}})
+            await world.sleep(5)
+        assert world.condition("Stalled")["reason"] == "HoldContested"

@@ -9,7 +9,7 @@ import pytest
 from rollout_lws.objects.resources import PODS, SERVICES
 from rollout_lws.sandbox.meter import Client, TrafficMeter
 from tests.scenarios.metered import ACCEPTED, LAG, NEW_ONLY, metered, shared
-from tests.scenarios.routed import SERVICE, share
+from tests.scenarios.routed import SERVICE
 from tests.scenarios.world import NAMESPACE
 
 #: What differs from the first measured stories by a single act; the default run has enough with those.
@@ -47,9 +47,11 @@ async def test_a_paused_promotion_leaves_all_requests_with_a_full_canary() -> No
         world = m.world
         await m.release()
         world.approve()
-        await world.until(lambda: share(world) == 1.0, "all requests at the canary")
+        # It renews all groups at once, so there is no moment between two windows.
+        await world.until(lambda: "emptied" in world.status["traffic"], "all requests at the canary")
         world.patch_rollout({"strategy": {"paused": True}})
         await world.sleep(300)
+        assert set(world.groups().values()) == {"v1"}
         assert (await m.all_shares()) == dict.fromkeys(("users", "tagged", "direct"), NEW_ONLY)
         world.patch_rollout({"strategy": {"paused": False}})
         await m.finish()
@@ -93,3 +95,22 @@ async def test_a_canary_takes_all_requests_when_every_stable_group_is_lost_and_g
         failed = [failure for failure in m.meter.failures if failure.client == "users"]
         assert failed, "groups that serve cannot be lost without a failure"
         assert max(failure.end for failure in failed) <= lost + LAG + ACCEPTED
+
+
+async def test_a_promotion_that_is_paused_gives_a_canary_that_has_become_big_enough_no_more_requests() -> None:
+    async with metered({"replicas": 2, "traffic": "20%", "pause": {}}, replicas=4) as m:
+        world = m.world
+        await m.release()
+        m.refuse_routes("too many routes")
+        world.approve()
+        await world.until_state("Promoting")
+        world.patch_rollout({"strategy": {"paused": True}})
+        await world.until_state("Paused")
+        m.refuse_routes(None)
+        before = await m.all_shares()
+        world.patch_lws({"replicas": 2})
+        await world.sleep(60)
+        assert await m.all_shares() == before
+        world.patch_rollout({"strategy": {"paused": False}})
+        await m.finish()
+        assert m.meter.failures == []

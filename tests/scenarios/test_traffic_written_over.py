@@ -8,8 +8,20 @@ import pytest
 
 from rollout_lws.objects.resources import HTTP_ROUTES, SERVICES, Resource
 from rollout_lws.sandbox.store import Event
-from tests.scenarios.routed import ROUTE, SERVICE, assert_given_back, routed_at_rest, share
+from tests.scenarios.metered import metered
+from tests.scenarios.routed import (
+    BY_POOLS,
+    BY_ROUTE,
+    ROUTE,
+    SERVICE,
+    Provider,
+    assert_given_back,
+    borrowed,
+    routed_at_rest,
+    share,
+)
 from tests.scenarios.stories import waiting_for_approval
+from tests.scenarios.test_traffic import revert
 from tests.scenarios.world import KEYS, World
 
 pytestmark = pytest.mark.looptime
@@ -109,3 +121,23 @@ async def test_an_abort_waits_for_nobody_who_keeps_writing_over_a_share_that_was
     await world.rest()
     assert_given_back(world, with_label(before, f"{resource.kind} {name}"))
     assert len(writes) <= 7
+
+
+@pytest.mark.parametrize("by", [BY_ROUTE, BY_POOLS], ids=str)
+async def test_who_reverts_everything_at_once_has_reverted_each_once_and_is_answered_for_each(by: Provider) -> None:
+    async with metered({"replicas": 2, "traffic": "20%", "pause": {}}, replicas=4, by=by) as m:
+        world = m.world
+        await m.release()
+        objects = ((SERVICES, SERVICE), *by.borrowed)
+        ours = borrowed(world, by)
+        for resource, name in objects:
+            revert(world, resource, name, m.before[f"{resource.kind} {name}"][0])
+        await world.rest()
+        assert (borrowed(world, by), world.state) == (ours, "AwaitingApproval")
+        told = [notice.note for notice in world.notices if notice.reason == "RouteReset"]
+        assert len(told) == len(objects)
+        # A second time for one of them is a second time.
+        revert(world, *objects[-1], m.before[f"{objects[-1][0].kind} {objects[-1][1]}"][0])
+        await world.until_state("Stalled")
+        assert world.condition("Stalled")["reason"] == "RouteContested"
+        await m.abort()

@@ -155,8 +155,14 @@ async def test_a_foreign_lws_that_bears_the_canarys_name_is_left_alone(world: Wo
     await world.until_state("AwaitingApproval")
 
 
-BLUE_GREEN = "spec.strategy.blueGreen: blue-green releases are not built yet: use strategy.canary"
+OTHER_STYLE = (
+    "the style of a release that is on cannot change: restore spec.strategy.canary until it is over, or go back"
+)
+SWAP = "spec.strategy.blueGreen.promotion: Swap is not built yet: use InPlace, or remove the field"
 TO_BLUE_GREEN: dict[str, Any] = {"strategy": {"canary": None, "blueGreen": {"steps": [{"replicas": "100%"}]}}}
+TO_SWAP: dict[str, Any] = {
+    "strategy": {"canary": None, "blueGreen": {"steps": [{"replicas": "100%"}], "promotion": "Swap"}}
+}
 TO_CANARY: dict[str, Any] = {"strategy": {"canary": {"steps": list(STEPS)}, "blueGreen": None}}
 
 
@@ -166,7 +172,7 @@ async def test_a_strategy_that_cannot_be_followed_stops_a_release_where_it_is(wo
     world.patch_rollout(TO_BLUE_GREEN)
     world.approve()
     await world.rest()
-    assert_stalled(world, Reason.INVALID_SPEC, BLUE_GREEN, phase="Progressing")
+    assert_stalled(world, Reason.INVALID_SPEC, OTHER_STYLE, phase="Progressing")
     assert world.groups(CANARY) == {0: "v2", 1: "v2"}
     assert world.groups() == dict.fromkeys(range(4), "v1")
     world.patch_rollout(TO_CANARY)
@@ -189,11 +195,11 @@ async def test_a_strategy_that_cannot_be_followed_does_not_keep_from_aborting(wo
 async def test_a_promotion_is_finished_whatever_the_strategy_has_become(world: World) -> None:
     await at_rest(world)
     await mid_promotion(world)
-    world.patch_rollout(TO_BLUE_GREEN)
+    world.patch_rollout(TO_SWAP)
     await world.until(lambda: world.status["phase"] == "Healthy")
     await world.rest()
     assert_clean(world, "v2")
-    assert_stalled(world, Reason.INVALID_SPEC, BLUE_GREEN, phase="Healthy")
+    assert_stalled(world, Reason.INVALID_SPEC, SWAP, phase="Healthy")
 
 
 # Adoption

@@ -61,9 +61,9 @@ class User:
         self.patch(ROLLOUTS, NAME, {"spec": spec})
 
     def approve(self) -> None:
-        """As kubectl and Kruise's tools do, in the sub-status of the Rollout's style."""
-        strategy = self.server.get(ROLLOUTS, NAMESPACE, NAME)["spec"]["strategy"]
-        sub = "blueGreenStatus" if "blueGreen" in strategy else "canaryStatus"
+        """As kubectl and Kruise's tools do, in the sub-status that there is."""
+        status = self.server.get(ROLLOUTS, NAMESPACE, NAME)["status"]
+        sub = "blueGreenStatus" if "blueGreenStatus" in status else "canaryStatus"
         self.patch(ROLLOUTS, NAME, {"status": {sub: {"currentStepState": "StepReady"}}}, "status")
 
     def request(self, kind: str, **fields: Any) -> None:

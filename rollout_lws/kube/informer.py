@@ -179,6 +179,9 @@ class Informer(Generic[T]):
             return
         self.trouble = f"{error}{_advice(self.resource, error)}"
         if isinstance(error, ApiError) and error.code == 404:
+            if self.unserved:
+                # Nothing is new: it is asked again for ever, for somebody may install it.
+                return
             # The kind is gone, or was never there: a server that is still starting says 503.
             self.unserved, self._version = True, ""
             for change in self._store.replace([], ""):

@@ -138,9 +138,8 @@ def _replaced(d: Draft) -> bool:
         name = d.stable.lws.metadata.name
         message = f"LeaderWorkerSet {name} was made anew; the canary goes as soon as a group of it is ready"
         return d.reconciling(Reason.ADOPTING, SummaryState.ADOPTING, message)
-    if d.o.routing is not None and not d.o.routing.synced:
-        waits = d.o.routing.trouble or "routes and endpoints are being listed"
-        return d.reconciling(Reason.ADOPTING, SummaryState.ADOPTING, waits)
+    if d.o.routing is not None and d.o.routing.waits:
+        return d.reconciling(Reason.ADOPTING, SummaryState.ADOPTING, d.o.routing.waits)
     if borrowing.take_back(d):
         # Its canary has had a share until now, so requests run there.
         d.set(traffic=TrafficRecord(step=0, applied=told(ALL_STABLE), since=d.now))

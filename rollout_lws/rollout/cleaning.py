@@ -36,7 +36,9 @@ def clean_up(d: Draft, ending: Ending) -> bool:
         d.write(dismiss(record, d.keys))
     # The next release makes a record of the same name, so this one must be gone.
     if not restored or record is not None:
-        return d.reconciling(Reason.CLEANING_UP, state, turn.message or "removing what was made for the release")
+        unknown = d.o.routing.waits if d.o.routing is not None else ""
+        told = turn.message or unknown or "removing what was made for the release"
+        return d.reconciling(Reason.CLEANING_UP, state, told)
     return _end(d, ending)
 
 

@@ -22,6 +22,7 @@ from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.health import deadline_passed
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason, Task
 from rollout_lws.rollout.refusals import unsafe_pending
+from rollout_lws.rollout.unlisted import tell_unlisted
 from rollout_lws.workload.hold import is_held
 from rollout_lws.workload.revisions import current_revision, is_empty, observed, target_revision
 
@@ -119,6 +120,7 @@ def _promote(d: Draft) -> bool:
     actions.refuse_abort(d, actions.PROMOTED_ALREADY)
     d.set_sub(finalising_step=FinalisingStep.RESUME_WORKLOAD)
     _follow_canary(d)
+    tell_unlisted(d)
     growing = _grows(d)
     if growing:
         routing.keep(d)

@@ -48,7 +48,8 @@ def leave(d: Draft, ending: Ending) -> bool:
             d.write(dismiss(d.o.batch_release, d.keys))
         return _leaving(d, ending, turn.message or "removing the BatchRelease")
     if d.status.traffic is not None and not borrowing.restore(d):
-        return _leaving(d, ending, "giving Services and routes back")
+        unknown = d.o.routing.waits if d.o.routing is not None else ""
+        return _leaving(d, ending, unknown or "giving Services and routes back")
     if d.o.stable is not None:
         _give_back(d)
     return _gone(d, ending)

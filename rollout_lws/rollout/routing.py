@@ -79,8 +79,8 @@ def carry_all(d: Draft) -> None:
 
 
 def _apply(d: Draft, facts: RoutingFacts, wanted: Split) -> Routed:
-    if not facts.synced:
-        return Routed(False, facts.trouble or "routes and endpoints are being listed")
+    if facts.waits:
+        return Routed(False, facts.waits)
     every = routers(facts)
     missing = next(filter(None, (each.missing for each in every)), "")
     split, why = safe(d, facts, wanted)

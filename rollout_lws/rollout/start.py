@@ -61,9 +61,8 @@ def settle(d: Draft) -> bool:
     refusal = cannot_release(d)
     if refusal:
         return refuse(d, refusal)
-    if d.o.routing is not None and not d.o.routing.synced:
-        waited = d.o.routing.trouble or "routes and endpoints are being listed"
-        return d.reconciling(Reason.PREPARING, SummaryState.ROUTING, waited)
+    if d.o.routing is not None and d.o.routing.waits:
+        return d.reconciling(Reason.PREPARING, SummaryState.ROUTING, d.o.routing.waits)
     _start(d)
     return False
 

@@ -46,6 +46,11 @@ class RoutingFacts:
     synced: bool = True
     trouble: str = ""
 
+    @property
+    def waits(self) -> str:
+        """What has to be known first, "" when all is."""
+        return "" if self.synced else self.trouble or "routes and endpoints are being listed"
+
     def find(self, resource: Resource, name: str | None) -> Object | None:
         """The object of this name, None when there is none."""
         return self.objects.get(resource, {}).get(name) if name else None

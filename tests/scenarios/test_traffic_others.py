@@ -16,6 +16,8 @@ from rollout_lws.objects.resources import (
     SERVICES,
 )
 from rollout_lws.rollout.reasons import EventReason, Reason
+from rollout_lws.sandbox.meter import Client, TrafficMeter
+from tests.scenarios.invariants import at_most_down
 from tests.scenarios.metered import ACCEPTED, LAG, metered
 from tests.scenarios.routed import (
     BY_POOLS,
@@ -64,6 +66,19 @@ async def test_a_service_of_stable_groups_that_nobody_named_is_told_once_also_wh
     await world.rest()
     told = [each.note.split(" sends")[0] for each in world.notices if each.reason == EventReason.UNLISTED_BACKEND]
     assert told == ["Service llama-internal", "InferencePool later"]
+
+
+async def test_who_uses_such_a_service_is_served_through_a_promotion_that_goes_by_max_unavailable() -> None:
+    async with metered({"replicas": 4, "traffic": "40%", "pause": {}}, replicas=4) as m:
+        world = m.world
+        make(world, SERVICES, "llama-internal", spec={"selector": ONLY_OLD, "ports": [{"port": 80}]})
+        await world.rest()
+        meter = TrafficMeter(world.server, [Client("unlisted", service="llama-internal", keep_alive=0)], lag=LAG)
+        meter.start()
+        await m.release()
+        world.checks.append(at_most_down(1))
+        await m.finish()
+        assert (meter.failures, m.meter.failures) == ([], [])
 
 
 async def test_a_budget_over_the_groups_is_told_not_to_limit_the_release(world: World) -> None:

@@ -195,7 +195,11 @@ def safe(d: Draft, facts: RoutingFacts, split: Split) -> tuple[Split, str]:
         if waits:
             return ALL_STABLE, waits
     if split.weight < 100 and new and not stable and d.o.stable is not None and record.since is not None:
-        why = f"{_stable_side(facts)} has no ready endpoint: all requests go to the new version"
+        why = (
+            f"{_stable_side(facts)} has no ready endpoint: all requests go to the new version"
+            if record.emptied is None
+            else f"all requests stay at the canary until {_stable_side(facts)} leads to renewed groups"
+        )
         return replace(split, weight=100), why
     if split.weight < 100 and new and stable:
         waits = _not_back_yet(d, record)

@@ -19,6 +19,7 @@ from rollout_lws.cli.main import program
     ("what", "told", "shares"),
     [
         ("canary", "stable was not touched before its promotion", ["20", "40", "0"]),
+        ("blue-green", "stable was not touched before its promotion", ["100", "0"]),
         ("abort", "every pod from before", []),
     ],
 )

@@ -42,11 +42,11 @@ def test_a_manifest_without_what_the_demo_is_about_is_named(kind: str, spec: obj
     rollout = manifests.rollout(API_VERSION, manifests.workload()["metadata"])
     given = [each | {"spec": spec} if each["kind"] == kind else each for each in (manifests.workload(), rollout)]
     with pytest.raises(UsageError, match=f"{kind} llama has no spec"):
-        plan_of(False, given, True, API_VERSION)
+        plan_of("canary", given, True, API_VERSION)
 
 
 def test_what_goes_with_a_workload_is_part_of_the_demo() -> None:
-    plan = plan_of(False, [SERVICE, manifests.workload()], True, API_VERSION)
+    plan = plan_of("canary", [SERVICE, manifests.workload()], True, API_VERSION)
     assert plan.others == (SERVICE,)
     assert plan.workload_name == "llama"
 
@@ -55,7 +55,7 @@ def test_long_pauses_are_cut_and_approvals_stay() -> None:
     given = manifests.rollout(API_VERSION, manifests.workload()["metadata"])
     odd = {"replicas": 3, "pause": {"duration": "10m"}}  # for the API server to refuse
     given["spec"]["strategy"]["canary"]["steps"] = [{"replicas": 1, "pause": {"duration": 600}}, {"replicas": 2}, odd]
-    plan = plan_of(False, [manifests.workload(), given], True, API_VERSION)
+    plan = plan_of("canary", [manifests.workload(), given], True, API_VERSION)
     assert plan.rollout["spec"]["strategy"]["canary"]["steps"] == [
         {"replicas": 1, "pause": {"duration": manifests.SHORT_WAIT}},
         {"replicas": 2},
@@ -70,20 +70,20 @@ def test_long_drains_are_cut_and_short_ones_stay(given: dict[str, int]) -> None:
     routing = rollout["spec"]["strategy"]["canary"]["trafficRoutings"][0]
     del routing["drainSeconds"], routing["gracePeriodSeconds"]
     routing.update(given)
-    plan = plan_of(False, [manifests.workload(), rollout], True, API_VERSION)
+    plan = plan_of("canary", [manifests.workload(), rollout], True, API_VERSION)
     cut = plan.rollout["spec"]["strategy"]["canary"]["trafficRoutings"][0]
     assert (cut["drainSeconds"], cut["gracePeriodSeconds"]) == (manifests.SHORT_WAIT, manifests.SHORT_GRACE)
     routing.update({"drainSeconds": 0, "gracePeriodSeconds": 0})
-    plan = plan_of(False, [manifests.workload(), rollout], True, API_VERSION)
+    plan = plan_of("canary", [manifests.workload(), rollout], True, API_VERSION)
     assert plan.rollout["spec"]["strategy"]["canary"]["trafficRoutings"][0]["drainSeconds"] == 0
 
 
 def test_only_the_demo_of_our_own_manifests_adds_a_route() -> None:
-    assert {each["kind"] for each in plan_of(False, [], True, API_VERSION).others} == {
+    assert {each["kind"] for each in plan_of("canary", [], True, API_VERSION).others} == {
         "Service",
         "Gateway",
         "HTTPRoute",
     }
-    plan = plan_of(False, [manifests.workload()], True, API_VERSION)
+    plan = plan_of("canary", [manifests.workload()], True, API_VERSION)
     assert plan.others == ()
     assert "trafficRoutings" not in plan.rollout["spec"]["strategy"]["canary"]

@@ -23,7 +23,7 @@ _LEISURE, _FAST = (3.0, 2.0, 0.5), (0.3, 0.2, 0.25)
 
 
 @click.command()
-@click.argument("what", type=click.Choice(["canary", "abort"]), default="canary")
+@click.argument("what", type=click.Choice(["canary", "abort", "blue-green"]), default="canary")
 @click.option(
     "-f",
     "files",
@@ -36,7 +36,7 @@ _LEISURE, _FAST = (3.0, 2.0, 0.5), (0.3, 0.2, 0.25)
 @click.option("--fast", is_flag=True, help="Groups load in a moment.")
 @click.option("--api-group", default=DEFAULT_API_GROUP, show_default=True, help="API group of our kinds.")
 def demo(what: str, files: tuple[str, ...], fast: bool, api_group: str) -> None:
-    """Watch a release on an embedded cluster: a canary that is promoted, or one that is aborted.
+    """Watch a release on an embedded cluster: a canary that is promoted, or one that is aborted, or blue-green.
 
     A Gateway shares the requests, and a meter says where they went; with -f as your own Rollout says.
 
@@ -46,7 +46,7 @@ def demo(what: str, files: tuple[str, ...], fast: bool, api_group: str) -> None:
     given = read_manifests(files)
     if files and not given:
         raise UsageError("-f gives no manifests: add the one of the LeaderWorkerSet to release")
-    plan = plan_of(what == "abort", given, fast, rollouts_of(api_group).api_version)
+    plan = plan_of(what, given, fast, rollouts_of(api_group).api_version)
     with teller(Console()) as told:
         passed = asyncio.run(play(plan, settings, told))
     if not passed:
@@ -54,7 +54,7 @@ def demo(what: str, files: tuple[str, ...], fast: bool, api_group: str) -> None:
         sys.exit(1)
 
 
-def plan_of(aborts: bool, given: list[Object], fast: bool, api_version: str) -> Plan:
+def plan_of(what: str, given: list[Object], fast: bool, api_version: str) -> Plan:
     """The demo of the user's manifests, or of our own; UsageError when the given ones do not fit together."""
     load, hesitation, ending = _FAST if fast else _LEISURE
     workloads = [each for each in given if each["kind"] == LEADER_WORKER_SETS.kind]
@@ -67,12 +67,19 @@ def plan_of(aborts: bool, given: list[Object], fast: bool, api_version: str) -> 
     if len(releases) > 1 or len({each["metadata"]["name"] for each in workloads}) > 1 or len(workloads) > 2:
         raise UsageError("-f takes one LeaderWorkerSet (twice for its new version) and one Rollout")
     old = workloads[0] if workloads else manifests.workload()
-    rollout = releases[0] if releases else manifests.rollout(api_version, old["metadata"], routed=not given)
+    rollout = (
+        releases[0]
+        if releases
+        else manifests.rollout(
+            api_version, old["metadata"], routed=not given, style="blueGreen" if what == "blue-green" else "canary"
+        )
+    )
     target = rollout["spec"]["workloadRef"].get("name")
     if target != old["metadata"]["name"]:
         raise UsageError(
             f"the Rollout's workloadRef names {target!r}, the LeaderWorkerSet is {old['metadata']['name']!r}"
         )
+    aborts = what == "abort"
     template, change = _version(old, workloads[1:], aborts)
     others = others if given else manifests.traffic()
     short = manifests.with_short_waits(rollout)

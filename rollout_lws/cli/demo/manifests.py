@@ -84,22 +84,32 @@ def _object(api_version: str, kind: str, name: str, spec: Object) -> Object:
     return {"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec}
 
 
-def rollout(api_version: str, workload_metadata: Object, *, routed: bool = False) -> Object:
-    """One group with a short pause, two groups until somebody approves, then all of them by promotion.
+#: One group with a short pause, two groups until somebody approves, then all of them by promotion.
+_CANARY: list[Object] = [
+    {"replicas": 1, "traffic": "20%", "pause": {"duration": SHORT_WAIT}},
+    {"replicas": 2, "traffic": "40%", "pause": {}},
+    {"replicas": "100%"},
+]
+#: Half of green without requests, then all of it with all requests until somebody approves.
+_BLUE_GREEN: list[Object] = [
+    {"replicas": "50%", "traffic": "0%", "pause": {"duration": SHORT_WAIT}},
+    {"replicas": "100%", "traffic": "100%", "pause": {}},
+]
 
-    ``routed``: each step has its share of the requests of ``traffic()``.
+
+def rollout(api_version: str, workload_metadata: Object, *, routed: bool = False, style: str = "canary") -> Object:
+    """How a version is released, as ``canary`` or ``blueGreen``. ``routed``: each step has its share of the requests of
+    ``traffic()``.
     """
     name = workload_metadata["name"]
-    steps: list[Object] = [
-        {"replicas": 1, "pause": {"duration": SHORT_WAIT}},
-        {"replicas": 2, "pause": {}},
-        {"replicas": "100%"},
-    ]
-    canary: Object = {"steps": steps}
+    steps = copy.deepcopy(_CANARY if style == "canary" else _BLUE_GREEN)
+    plan: Object = {"steps": steps}
     if routed:
-        steps[0]["traffic"], steps[1]["traffic"] = "20%", "40%"
         waits = {"gracePeriodSeconds": SHORT_GRACE, "drainSeconds": SHORT_WAIT}
-        canary["trafficRoutings"] = [{"service": SERVICE, "gateway": {"httpRouteName": ROUTE}, **waits}]
+        plan["trafficRoutings"] = [{"service": SERVICE, "gateway": {"httpRouteName": ROUTE}, **waits}]
+    else:
+        for step in steps:
+            step.pop("traffic", None)
     return {
         "apiVersion": api_version,
         "kind": "Rollout",
@@ -110,7 +120,7 @@ def rollout(api_version: str, workload_metadata: Object, *, routed: bool = False
                 "kind": LEADER_WORKER_SETS.kind,
                 "name": name,
             },
-            "strategy": {"canary": canary},
+            "strategy": {style: plan},
         },
     }
 
@@ -118,12 +128,13 @@ def rollout(api_version: str, workload_metadata: Object, *, routed: bool = False
 def with_short_waits(rollout: Object) -> Object:
     """The Rollout with no pause or drain longer than SHORT_WAIT seconds: nobody watches a demo for ten minutes."""
     short = copy.deepcopy(rollout)
-    canary = (short["spec"].get("strategy") or {}).get("canary") or {}
-    for routing in canary.get("trafficRoutings") or ():
+    strategy = short["spec"].get("strategy") or {}
+    plan = strategy.get("canary") or strategy.get("blueGreen") or {}
+    for routing in plan.get("trafficRoutings") or ():
         for member, standard, most in (("drainSeconds", 30, SHORT_WAIT), ("gracePeriodSeconds", 3, SHORT_GRACE)):
             if isinstance(routing, dict) and isinstance(routing.get(member, standard), int):
                 routing[member] = min(routing.get(member, standard), most)
-    for step in canary.get("steps") or ():
+    for step in plan.get("steps") or ():
         pause = step.get("pause")
         if isinstance(pause, dict) and isinstance(pause.get("duration"), int):
             pause["duration"] = min(pause["duration"], SHORT_WAIT)

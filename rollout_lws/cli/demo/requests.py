@@ -49,8 +49,9 @@ class Measured:
 
 def routing_of(rollout: Object) -> Routing | None:
     """None for a Rollout that leaves traffic alone, or whose words on it the API server is to refuse."""
-    canary = (rollout["spec"].get("strategy") or {}).get("canary") or {}
-    for each in canary.get("trafficRoutings") or ():
+    strategy = rollout["spec"].get("strategy") or {}
+    style = strategy.get("canary") or strategy.get("blueGreen") or {}
+    for each in style.get("trafficRoutings") or ():
         gateway = each.get("gateway") or {}
         route, ingress = gateway.get("httpRouteName") or "", (each.get("ingress") or {}).get("name") or ""
         pools = gateway.get("inferencePool") or {}

@@ -30,10 +30,6 @@ class EndpointSlice(Struct, frozen=True):
     endpoints: tuple[Endpoint, ...] | None = None
 
     @property
-    def service(self) -> str:
-        return self.metadata.labels.get(SERVICE_NAME, "")
-
-    @property
     def ready_pods(self) -> frozenset[str]:
         """Names of the pods that it lists as ready."""
         return frozenset(

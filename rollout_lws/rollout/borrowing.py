@@ -19,7 +19,9 @@ from rollout_lws.rollout.shares import DEFAULT_GRACE_SECONDS, answers_for_stable
 from rollout_lws.traffic import backends, marks, services
 from rollout_lws.traffic.backends import Selector
 from rollout_lws.traffic.facts import RoutingFacts, looked_at_kinds
-from rollout_lws.traffic.routers import Router, routers
+from rollout_lws.traffic.router import Router
+from rollout_lws.traffic.routers import routers
+from rollout_lws.traffic.selectors import selector_changes
 from rollout_lws.workload.canary import canary_name
 
 _OVER = "the release is over"
@@ -57,7 +59,7 @@ def prepare(d: Draft) -> Routed:
             d.uid,
             d.keys,
             name=facts.canary_service_name,
-            changes=services.selector_changes(new, target(d)),
+            changes=selector_changes(new, target(d)),
             owner=facts.owner,
         )
         d.write((Create(SERVICES, body, "the new version's groups"),))

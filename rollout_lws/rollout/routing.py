@@ -30,7 +30,8 @@ from rollout_lws.rollout.shares import (
 from rollout_lws.rollout.unlisted import unlisted
 from rollout_lws.traffic import backends
 from rollout_lws.traffic.facts import RoutingFacts
-from rollout_lws.traffic.routers import Router, routers
+from rollout_lws.traffic.router import Router
+from rollout_lws.traffic.routers import routers
 from rollout_lws.traffic.split import ALL_STABLE, Split
 from rollout_lws.workload.canary import canary_name
 from rollout_lws.workload.groups import groups

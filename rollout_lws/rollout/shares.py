@@ -7,7 +7,7 @@ whether a side has ready groups that routers can reach.
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from rollout_lws.api import TrafficRecord, TrafficRouting, scaling
 from rollout_lws.objects.resources import INFERENCE_POOLS, LWS_NAME
@@ -84,7 +84,8 @@ def wanted_share(d: Draft) -> Split:
 
 
 def told(split: Split) -> str:
-    matched = f" and {len(split.matches)} matches" if split.matches else ""
+    count = len(split.matches)
+    matched = f" and {count} match{'es' if count > 1 else ''}" if count else ""
     return f"{split.weight}%{matched}"
 
 
@@ -120,6 +121,11 @@ def _serves(d: Draft, side: Facts | None, endpoints: frozenset[str]) -> bool:
     return any(pod.metadata.name in endpoints for pod in (*side.leaders, *side.pods))
 
 
+def _ready_since(side: Facts | None) -> list[datetime]:
+    """Since when each ready group of a side is ready."""
+    return [group.ready_since for group in groups(side) if group.ready_since is not None] if side is not None else []
+
+
 def _not_yet(d: Draft) -> str:
     """Why a new side that has no share stays without it, "" when it may have one.
 
@@ -137,7 +143,7 @@ def _not_yet(d: Draft) -> str:
     if flaps:
         ban = min(max(d.minimum, SHORTEST_BAN_SECONDS) * 2 ** (flaps - 1), LONGEST_BAN_SECONDS)
         seconds = max(seconds, ban)
-    ready = [group.ready_since for group in groups(d.o.canary) if group.ready_since is not None]
+    ready = _ready_since(d.o.canary)
     if not ready or d.wake_in(min(ready), seconds):
         return ""
     again = " again, as it stopped serving before" if flaps else ""
@@ -151,7 +157,7 @@ def answers_for_stable(d: Draft, facts: RoutingFacts) -> bool:
     record = d.status.traffic or TrafficRecord()
     if d.o.canary is None or not d.canary_ready or record.since is None:
         return False
-    ready = [group.ready_since for group in groups(d.o.stable) if group.ready_since] if d.o.stable else []
+    ready = _ready_since(d.o.stable)
     if not ready or record.emptied is not None:
         # After a promotion nothing has failed, so nothing has to prove itself.
         return not ready
@@ -165,7 +171,7 @@ def _not_back_yet(d: Draft, record: TrafficRecord) -> str:
     may have it.
     """
     without, asked = weight_of(record.applied) == 100 and weight_of(record.desired) < 100, settings(d)
-    ready = [group.ready_since for group in groups(d.o.stable) if group.ready_since] if without and d.o.stable else []
+    ready = _ready_since(d.o.stable) if without else []
     seconds, why = max(d.minimum, SHORTEST_BAN_SECONDS), ", as it stopped serving before"
     if record.emptied is not None:
         # Nothing has failed: routers have to hear of its new groups, no more.

@@ -60,7 +60,7 @@ def run(d: Draft) -> bool:
         borrowing.keep_pinned(d)
         routing.keep(d)
         return d.reconciling(Reason.PAUSED, SummaryState.PAUSED, _why_paused(d))
-    if _contested_record(d):
+    if _deleted_record(d):
         return d.reconciling(
             Reason.PREPARING, SummaryState.LOADING, "the BatchRelease was deleted by hand and is made again"
         )
@@ -89,7 +89,7 @@ def _follow_release(d: Draft) -> None:
         d.set_sub(new_revision=revision, stable_revision=stable.revision if stable else "")
 
 
-def _contested_record(d: Draft) -> bool:
+def _deleted_record(d: Draft) -> bool:
     """A BatchRelease that is being deleted takes its canary with it; both are made again."""
     record = d.o.batch_release
     if record is None or record.metadata.deletion_timestamp is None:

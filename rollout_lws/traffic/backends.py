@@ -8,7 +8,7 @@ from rollout_lws.objects.resources import INFERENCE_POOLS
 from rollout_lws.objects.writes import Write
 from rollout_lws.traffic import marks, pools, services
 from rollout_lws.traffic.facts import RoutingFacts
-from rollout_lws.traffic.routers import patched
+from rollout_lws.traffic.router import patched
 from rollout_lws.traffic.selectors import Selecting, selector_changes
 from rollout_lws.traffic.split import Object
 

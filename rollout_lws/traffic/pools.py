@@ -41,11 +41,6 @@ def accepting_parents(live: Object) -> tuple[Parent, ...]:
     return acceptance.accepting(live, _CONDITIONS)
 
 
-def accepted(pool: Object, parents: Iterable[Parent]) -> bool:
-    """Whether the live generation of the pool is in use by each of these parents that still refers to it."""
-    return not unaccepted(pool, parents)
-
-
 def unaccepted(pool: Object, parents: Iterable[Parent]) -> str:
     """Why the live generation is not in use yet: the first parent that has not accepted it, with its condition and
     message; "" when all have. A parent that is gone from status refers to the pool no more.

@@ -14,7 +14,6 @@ from rollout_lws.api.resources import Keys
 from rollout_lws.objects.resources import SERVICES
 from rollout_lws.traffic import marks, selectors
 from rollout_lws.traffic.selectors import Changes, Selecting
-from rollout_lws.traffic.selectors import selector_changes as selector_changes
 from rollout_lws.traffic.split import Object
 from rollout_lws.workload.copies import copied_marks, copy_name
 

@@ -10,7 +10,7 @@ import pytest
 from rollout_lws.traffic import pools
 from rollout_lws.traffic.acceptance import Parent
 from rollout_lws.traffic.http_route import accepting_parents, own, parents, routed, unaccepted
-from rollout_lws.traffic.services import selector_changes
+from rollout_lws.traffic.selectors import selector_changes
 from rollout_lws.traffic.split import Backend, Backends, Split
 from tests.traffic.build import GATEWAY, KEYS, A, B, condition, http_route, leader, parent_status, rule, stable_ref
 
@@ -156,14 +156,14 @@ class TestPools:
         pinned["metadata"]["generation"] = 2
         asked = pools.parents(pinned, A, KEYS)
         assert asked == (GATEWAY_PARENT,)
-        assert not pools.accepted(pinned, asked)
+        assert pools.unaccepted(pinned, asked)
         assert "generation 1, not yet for 2" in pools.unaccepted(pinned, asked)
-        assert pools.accepted(reported(pinned, condition("Accepted", generation=2)), asked)
+        assert pools.unaccepted(reported(pinned, condition("Accepted", generation=2)), asked) == ""
         unresolved = condition("ResolvedRefs", "False", 2, message="no such picker")
         said = pools.unaccepted(reported(pinned, condition("Accepted", generation=2), unresolved), asked)
         assert said == "InferencePool llama: Gateway infra/inference: ResolvedRefs is False (no such picker)"
         pinned["status"]["parents"] = []
-        assert pools.accepted(pinned, asked)
+        assert pools.unaccepted(pinned, asked) == ""
 
     def test_the_placeholder_of_a_pool_that_no_gateway_uses_is_no_parent(self) -> None:
         pool = self.pool()

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from rollout_lws.objects.merge import merge_patch
 from rollout_lws.objects.resources import LWS_NAME, LWS_WORKER_INDEX
 from rollout_lws.traffic import marks
+from rollout_lws.traffic.selectors import selector_changes
 from rollout_lws.traffic.services import (
     canary_service,
     canary_service_name,
     drifted,
     pin,
-    selector_changes,
     selects,
     service_problem,
     unpinned,

@@ -1,0 +1,111 @@
+"""The user's own HTTPRoute as a router: the share is written into it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from rollout_lws.objects.resources import HTTP_ROUTES, INFERENCE_POOLS
+from rollout_lws.objects.writes import Write
+from rollout_lws.traffic import http_route, marks
+from rollout_lws.traffic.facts import RoutingFacts
+from rollout_lws.traffic.router import does_not_exist, patched
+from rollout_lws.traffic.split import Backend, Backends, Object, Split
+
+
+def backends(facts: RoutingFacts) -> Backends:
+    """What the rules of a route call the two versions: pools where the Rollout names them, else Services."""
+    names = facts.names
+    if names.stable_pool and names.canary_pool:
+        group, kind = INFERENCE_POOLS.group, INFERENCE_POOLS.kind
+        return Backends(Backend(names.stable_pool, group, kind), Backend(names.canary_pool, group, kind))
+    return Backends(Backend(names.service), Backend(facts.canary_service_name))
+
+
+@dataclass(frozen=True, slots=True)
+class HttpRouter:
+    """The user's own route, with the share written into it."""
+
+    facts: RoutingFacts
+    name: str
+
+    @property
+    def what(self) -> str:
+        return f"HTTPRoute {self.name}"
+
+    @property
+    def ignore(self) -> str:
+        return "let it ignore the rules of the route"
+
+    @property
+    def live(self) -> Object | None:
+        return self.facts.find(HTTP_ROUTES, self.name)
+
+    @property
+    def missing(self) -> str:
+        return "" if self.live else self.what
+
+    @property
+    def cut_off(self) -> str:
+        """A share stands in the very rules that send requests to the stable version, and goes with these."""
+        return ""
+
+    @property
+    def given(self) -> bool:
+        live = self.live
+        return live is not None and marks.read(live, self.facts.by, self.facts.keys) is not None
+
+    @property
+    def reaches_new(self) -> bool:
+        live = self.live
+        return live is not None and http_route.reaches_new(live, self.facts.by, self.facts.keys)
+
+    @property
+    def written_over(self) -> bool:
+        live = self.live
+        return live is not None and bool(http_route.drifted(live, self.facts.by, self.facts.keys))
+
+    @property
+    def unaccepted(self) -> str:
+        live = self.live
+        if live is None:
+            return ""
+        return http_route.unaccepted(live, http_route.parents(live, self.facts.by, self.facts.keys))
+
+    @property
+    def nobody_accepts(self) -> str:
+        live = self.live
+        if live is None or http_route.accepting_parents(live):
+            return ""
+        return f"no Gateway accepts {self.what} as it is: correct what its status.parents says"
+
+    def writes(self, split: Split, reason: str) -> tuple[Write, ...]:
+        live = self.live
+        if live is None or not (split.reaches_new or self.given):
+            return ()
+        after = http_route.routed(live, self.facts.by, self.facts.keys, backends(self.facts), split)
+        return patched(HTTP_ROUTES, live, after, reason)
+
+    def give_back(self, reason: str) -> tuple[Write, ...]:
+        live = self.live
+        if live is None:
+            return ()
+        return patched(HTTP_ROUTES, live, http_route.own(live, self.facts.by, self.facts.keys), reason)
+
+    def inexpressible(self, split: Split) -> str:
+        live = self.live
+        if live is None or not split.matches:
+            # Weights alone fit every route.
+            return ""
+        own = http_route.own(live, self.facts.by, self.facts.keys)
+        return http_route.split_problem(own, backends(self.facts), split)
+
+    def problem(self, splits: Iterable[Split]) -> str:
+        live = self.live
+        if live is None:
+            return does_not_exist(self.facts, HTTP_ROUTES, self.what)
+        own = http_route.own(live, self.facts.by, self.facts.keys)
+        found = http_route.route_problem(own, backends(self.facts), splits)
+        if not found and self.nobody_accepts:
+            found = f"{self.nobody_accepts}, or name another one in trafficRoutings"
+        return found

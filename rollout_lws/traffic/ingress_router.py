@@ -1,0 +1,120 @@
+"""A second Ingress beside the user's as a router; the user's stays as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from rollout_lws.objects.resources import INGRESSES
+from rollout_lws.objects.writes import Create, Delete, Write
+from rollout_lws.traffic import ingress
+from rollout_lws.traffic.facts import RoutingFacts
+from rollout_lws.traffic.router import does_not_exist, patched
+from rollout_lws.traffic.split import Object, Split
+
+
+@dataclass(frozen=True, slots=True)
+class IngressRouter:
+    """A second Ingress beside the user's, which stays as it is."""
+
+    facts: RoutingFacts
+    name: str
+    class_type: str
+
+    @property
+    def what(self) -> str:
+        return f"Ingress {self.canary_name}"
+
+    @property
+    def ignore(self) -> str:
+        return "let it leave that Ingress alone, which the release has made"
+
+    @property
+    def canary_name(self) -> str:
+        return ingress.canary_ingress_name(self.name)
+
+    @property
+    def main(self) -> Object | None:
+        return self.facts.find(INGRESSES, self.name)
+
+    @property
+    def live(self) -> Object | None:
+        found = self.facts.find(INGRESSES, self.canary_name)
+        return found if found is not None and self.facts.is_ours(found) else None
+
+    @property
+    def missing(self) -> str:
+        return "" if self.main else f"Ingress {self.name}"
+
+    @property
+    def cut_off(self) -> str:
+        """The second Ingress would go on taking its part of a path that now leads to another Service."""
+        main = self.main
+        return ingress.no_path(main, self.facts.names.service) if main else ""
+
+    @property
+    def given(self) -> bool:
+        return self.live is not None
+
+    @property
+    def reaches_new(self) -> bool:
+        live = self.live
+        return live is not None and ingress.reaches_new(live)
+
+    @property
+    def written_over(self) -> bool:
+        live = self.live
+        return live is not None and ingress.drifted(live, self.facts.by, self.facts.keys)
+
+    @property
+    def unaccepted(self) -> str:
+        """Nothing says when ingress-nginx has taken up a change: the grace period has to do."""
+        return ""
+
+    @property
+    def nobody_accepts(self) -> str:
+        return ""
+
+    def writes(self, split: Split, reason: str) -> tuple[Write, ...]:
+        main, live = self.main, self.live
+        wanted = main and ingress.canary_ingress(
+            main,
+            self.facts.keys,
+            name=self.canary_name,
+            service=self.facts.names.service,
+            canary_service=self.facts.canary_service_name,
+            split=split,
+            owner=self.facts.owner,
+        )
+        if not wanted:
+            return self.give_back(reason)
+        noted = ingress.noted(wanted, self.facts.by, self.facts.keys)
+        if live is None:
+            return (Create(INGRESSES, noted, reason),)
+        return patched(INGRESSES, live, ingress.updated(live, noted), reason)
+
+    def give_back(self, reason: str) -> tuple[Write, ...]:
+        live = self.live
+        if live is None or "deletionTimestamp" in live["metadata"]:
+            return ()
+        meta: Any = live["metadata"]
+        return (Delete(INGRESSES, meta["namespace"], meta["name"], meta["uid"], reason),)
+
+    def inexpressible(self, split: Split) -> str:
+        return ingress.split_problem(split)
+
+    def problem(self, splits: Iterable[Split]) -> str:
+        main = self.main
+        if main is None:
+            return does_not_exist(self.facts, INGRESSES, self.missing)
+        every = self.facts.objects.get(INGRESSES, {})
+        if self.canary_name in every and not self.given:
+            return (
+                f"{self.what} exists and is not ours, but the new version's needs its name: delete it, or make it anew"
+                " under another name"
+            )
+        others = [each for name, each in sorted(every.items()) if name not in (self.name, self.canary_name)]
+        service = self.facts.names.service
+        said = (ingress.ingress_problem(main, service, self.class_type, split) for split in splits)
+        return next(filter(None, said), "") or ingress.rival_problem(main, service, others)

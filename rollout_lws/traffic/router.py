@@ -1,0 +1,105 @@
+"""What routes requests: written, asked whether it is in use, and given back by the same words, whatever its kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from rollout_lws.objects.merge import merge_patch
+from rollout_lws.objects.resources import Resource
+from rollout_lws.objects.writes import Patch, Write
+from rollout_lws.traffic.facts import RoutingFacts
+from rollout_lws.traffic.split import Object, Split
+
+
+class Router(Protocol):
+    """One routing object that a Rollout names. All answers are about the objects as they stand."""
+
+    @property
+    def what(self) -> str:
+        """Kind and name, as people say them."""
+        ...
+
+    @property
+    def ignore(self) -> str:
+        """What a GitOps tool that writes over it is to be told."""
+        ...
+
+    @property
+    def live(self) -> Object | None:
+        """The object that a release writes."""
+        ...
+
+    @property
+    def missing(self) -> str:
+        """Kind and name of the user's object when it does not exist, "" when it does."""
+        ...
+
+    @property
+    def cut_off(self) -> str:
+        """Why the user's object sends the stable version no request that could be shared, as a sentence that says what
+        to do; "" when it does, and where a share harms nobody then.
+        """
+        ...
+
+    @property
+    def given(self) -> bool:
+        """Whether a release has written anything that is still there."""
+        ...
+
+    @property
+    def reaches_new(self) -> bool:
+        """Whether it sends any request to the new version, as written by the release."""
+        ...
+
+    @property
+    def written_over(self) -> bool:
+        """Whether somebody has changed or removed a part of what the release wrote, its note apart."""
+        ...
+
+    @property
+    def unaccepted(self) -> str:
+        """Why it is not in use as it stands, "" when it is."""
+        ...
+
+    @property
+    def nobody_accepts(self) -> str:
+        """Why no share counts as routed, whatever is written; "" when something uses the object."""
+        ...
+
+    def writes(self, split: Split, reason: str) -> tuple[Write, ...]:
+        """What makes it share requests like this; () when it does, and where nothing was given that could be taken."""
+        ...
+
+    def give_back(self, reason: str) -> tuple[Write, ...]:
+        """What makes it the user's own again; () when it is."""
+        ...
+
+    def inexpressible(self, split: Split) -> str:
+        """Why it would not share requests as the split says, as a sentence that says what to do; "" when it would."""
+        ...
+
+    def problem(self, splits: Iterable[Split]) -> str:
+        """Why no release can share requests by it, as a sentence that says what to do; "" when it can. ``splits`` are
+        those that the steps will want.
+        """
+        ...
+
+
+def patched(resource: Resource, live: Object, after: Object, reason: str) -> tuple[Write, ...]:
+    """The patch of what differs, on condition that nobody has written meanwhile; () when nothing does."""
+    changes = merge_patch(live, after)
+    meta = live["metadata"]
+    if not changes:
+        return ()
+    return (Patch(resource, meta["namespace"], meta["name"], changes, reason, meta["resourceVersion"]),)
+
+
+def does_not_exist(facts: RoutingFacts, resource: Resource, what: str) -> str:
+    """That the user's object is missing, as a sentence that says what to do."""
+    if resource in facts.absent:
+        return (
+            f"this cluster does not serve {resource}, so there is no {what}: install its CustomResourceDefinition, or"
+            " route by another kind"
+        )
+    return f"{what} does not exist in namespace {facts.namespace}: create it, or name another one in trafficRoutings"

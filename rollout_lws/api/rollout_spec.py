@@ -187,6 +187,11 @@ class StyleStrategy(Model):
         """Labels and annotations for the new version's leader template."""
         return None
 
+    @property
+    def made_by(self) -> Capacity:
+        """How groups of the new version are made, whatever words say so."""
+        return Capacity.EXTRA_WORKLOAD
+
 
 class CanaryStrategy(StyleStrategy):
     """A part of the groups at the new version first, the rest after."""
@@ -201,6 +206,12 @@ class CanaryStrategy(StyleStrategy):
     @property
     def metadata_patch(self) -> MetadataPatch | None:
         return self.patch_pod_template_metadata
+
+    @property
+    def made_by(self) -> Capacity:
+        if self.capacity is not None:
+            return self.capacity
+        return Capacity.IN_PLACE if self.enable_extra_workload_for_canary is False else Capacity.EXTRA_WORKLOAD
 
 
 class BlueGreenStrategy(StyleStrategy):

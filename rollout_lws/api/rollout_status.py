@@ -11,7 +11,7 @@ from pydantic import Field
 
 from rollout_lws.api.base import Metadata, MicroTime, Model, Time
 from rollout_lws.api.rollout_spec import RolloutSpec
-from rollout_lws.api.words import ActionType, Phase, StepState
+from rollout_lws.api.words import ActionType, Capacity, Phase, StepState
 
 
 class Condition(Model):
@@ -332,6 +332,8 @@ class RolloutStatus(Model):
     """Version that was judged last: released, equal to stable, refused or aborted."""
     observed_rollout_id: Annotated[str | None, Field(alias="observedRolloutID")] = None
     """Id of the release that was judged last; a gate waits for its own id here, then for Ready."""
+    capacity: Capacity | None = None
+    """How the release that is on makes its groups."""
     step: StepRecord | None = None
     """The step that is on."""
     finalising: FinalisingRecord | None = None

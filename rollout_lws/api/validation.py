@@ -86,12 +86,11 @@ def _capacity(canary: CanaryStrategy, at: str) -> Iterator[Problem]:
             f"{at}.capacity",
             f"capacity {capacity} contradicts enableExtraWorkloadForCanary {str(extra).lower()}: remove the latter",
         )
-    elif capacity in (Capacity.IN_PLACE, Capacity.SURGE):
-        yield Problem(f"{at}.capacity", f"capacity {capacity} is not built yet: use ExtraWorkload, or remove the field")
-    elif extra is False:
+    elif canary.made_by is not Capacity.EXTRA_WORKLOAD and canary.patch_pod_template_metadata is not None:
         yield Problem(
-            f"{at}.enableExtraWorkloadForCanary",
-            "false means capacity InPlace, which is not built yet: set it to true, or remove it",
+            f"{at}.patchPodTemplateMetadata",
+            f"it is for the leaders of a second LeaderWorkerSet, and capacity {canary.made_by} makes none: remove it,"
+            " or use capacity ExtraWorkload",
         )
 
 

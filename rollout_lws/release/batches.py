@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from rollout_lws.api import StyleStrategy, scaling
+from rollout_lws.api import Capacity, StyleStrategy, scaling
 from rollout_lws.workload.groups import Group, moment_ready
 
 
@@ -16,20 +16,25 @@ def is_last_full(plan: StyleStrategy, index: int) -> bool:
 
 
 def makes_no_groups(plan: StyleStrategy, index: int) -> bool:
-    """A last step of 100 % without traffic or matches is the promotion itself; extra groups would be thrown away."""
+    """A last step of 100 % without traffic or matches is the promotion itself; extra groups would be thrown away. In
+    place none is extra, and those of the step are watched by its deadline.
+    """
     step = plan.steps[index - 1]
-    return index > 1 and is_last_full(plan, index) and not step.traffic and not step.matches
+    extra = plan.made_by is not Capacity.IN_PLACE
+    return extra and index > 1 and is_last_full(plan, index) and not step.traffic and not step.matches
 
 
 def wanted_groups(plan: StyleStrategy, index: int, replicas: int) -> int:
     """Groups of the new version at step ``index`` (1-based) of an LWS of ``replicas`` groups; at least 1.
 
-    Percentages are rounded up; no step asks for more than ``replicas`` groups, nor for fewer than one before it.
+    Percentages are rounded up; no step asks for more than ``replicas`` groups, nor for fewer than one before it. In
+    place the last group belongs to the promotion: once all are new, the StatefulSet forgets the way back.
     """
     if makes_no_groups(plan, index):
         index -= 1
     asked = [scaling.scaled(step.replicas, replicas) for step in plan.steps[:index]]
-    return max(1, min(max(asked), replicas))
+    most = replicas - 1 if plan.made_by is Capacity.IN_PLACE else replicas
+    return max(1, min(max(asked), most))
 
 
 @dataclass(frozen=True, slots=True)

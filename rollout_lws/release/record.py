@@ -19,6 +19,7 @@ from rollout_lws.api import (
     BatchReleasePhase,
     BatchReleaseStatus,
     BatchState,
+    Capacity,
     Rollout,
     batch_releases,
 )
@@ -61,11 +62,12 @@ def plan(rollout: Rollout, wanted: Wanted) -> dict[str, Any]:
         "batches": [{"canaryReplicas": step.replicas} for step in style.steps],
         "batchPartition": wanted.partition,
         "rolloutID": wanted.rollout_id,
-        "rollingStyle": "Canary" if rollout.spec.strategy.canary else "BlueGreen",
+        "rollingStyle": "BlueGreen",
         "finalizingPolicy": "WaitResume",
     }
     if rollout.spec.strategy.canary:
-        found["enableExtraWorkloadForCanary"] = True
+        extra = style.made_by is Capacity.EXTRA_WORKLOAD
+        found |= {"rollingStyle": "Canary" if extra else "Partition", "enableExtraWorkloadForCanary": extra}
     if style.failure_threshold is not None:
         found["failureThreshold"] = style.failure_threshold
     patch = style.metadata_patch

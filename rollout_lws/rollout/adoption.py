@@ -187,7 +187,16 @@ _FRESH = RolloutStatus()
 #: Everything that belongs to a release or to an earlier LWS, at its empty value.
 _AT_REST: dict[str, Any] = {
     name: getattr(_FRESH, name)
-    for name in ("step", "finalising", "restarts", "hold_fights", "flaps", "not_ready_groups", "observed_template_hash")
+    for name in (
+        "capacity",
+        "step",
+        "finalising",
+        "restarts",
+        "hold_fights",
+        "flaps",
+        "not_ready_groups",
+        "observed_template_hash",
+    )
 }
 
 
@@ -201,9 +210,9 @@ def _aborted_mark(d: Draft) -> AbortedRecord | None:
         return None
 
 
-def write_hold(d: Draft, reason: str) -> None:
-    """Hold the LWS if it is not, on the condition that it still is as observed."""
-    body, meta = hold(d.stable.lws, d.keys, d.uid), d.stable.lws.metadata
+def write_hold(d: Draft, reason: str, surge: int = 0) -> None:
+    """Hold the LWS if it is not, with so many surge groups, on the condition that it still is as observed."""
+    body, meta = hold(d.stable.lws, d.keys, d.uid, surge), d.stable.lws.metadata
     if d.keys.held in meta.annotations:
         # What an earlier leaving said of the version that waits is no longer true.
         marks = (body or {}).get("metadata", {}).get("annotations", {})

@@ -16,13 +16,13 @@ from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import EventReason
 from rollout_lws.rollout.routed import DONE, Routed
 from rollout_lws.rollout.shares import DEFAULT_GRACE_SECONDS, answers_for_stable, settings
+from rollout_lws.rollout.sides import Side, new_side, stable_side
 from rollout_lws.traffic import backends, marks, services
 from rollout_lws.traffic.backends import Selector
 from rollout_lws.traffic.facts import RoutingFacts, looked_at_kinds
 from rollout_lws.traffic.router import Router
 from rollout_lws.traffic.routers import routers
 from rollout_lws.traffic.selectors import selector_changes
-from rollout_lws.workload.canary import canary_name
 
 _OVER = "the release is over"
 
@@ -50,7 +50,7 @@ def prepare(d: Draft) -> Routed:
     record = d.status.traffic or TrafficRecord()
     if record.borrowed != facts.names:
         d.set(traffic=record.model_copy(update={"borrowed": facts.names}))
-    new = canary_name(d.stable.lws)
+    new = new_side(d)
     pinned = answer(d, facts)
     pinned_new = point(d, backends.of_new(facts), new)
     if facts.canary_service is None:
@@ -59,7 +59,7 @@ def prepare(d: Draft) -> Routed:
             d.uid,
             d.keys,
             name=facts.canary_service_name,
-            changes=selector_changes(new, target(d)),
+            changes=selector_changes(new.selects, target(d)),
             owner=facts.owner,
         )
         d.write((Create(SERVICES, body, "the new version's groups"),))
@@ -67,10 +67,9 @@ def prepare(d: Draft) -> Routed:
 
 
 def answer(d: Draft, facts: RoutingFacts) -> Routed:
-    """Have the stable version's Service and pool select whoever can answer: the canary while no stable group can."""
-    stands_in = answers_for_stable(d, facts) and d.o.canary is not None
-    side = d.o.canary if stands_in else d.o.stable
-    return point(d, backends.of_stable(facts), side.lws.metadata.name) if side is not None else DONE
+    """Have the stable version's Service and pool select whoever can answer: the new one while no stable group can."""
+    side = new_side(d) if answers_for_stable(d, facts) else stable_side(d)
+    return point(d, backends.of_stable(facts), side) if side.exists or d.o.stable is not None else DONE
 
 
 def keep_pinned(d: Draft) -> None:
@@ -85,23 +84,23 @@ def target(d: Draft) -> str:
     return asked.target if asked else "AsSelected"
 
 
-def point(d: Draft, selectors: Iterable[Selector], lws: str) -> Routed:
-    """Have these select the groups of ``lws``; done when all do and no router says that it cannot use one as it is."""
+def point(d: Draft, selectors: Iterable[Selector], side: Side) -> Routed:
+    """Have these select the groups of one side; done when all do and no router says that it cannot use one as it is."""
     found = DONE
     for each in selectors:
         live = each.live
         if any((write.resource, write.name) == (each.selecting.resource, each.name) for write in d.writes):
             # One rule of this decision has pointed it already.
-            found = Routed(False, f"{each.what} is pinned to groups of {lws}") if found.done else found
+            found = Routed(False, f"{each.what} is pinned to groups of {side.name}") if found.done else found
             continue
         if live is not None and _pinned_before(d) and (each.drifted or not each.given):
             waits = quarrel.answer(d, live, each.what, each.ignore)
             if waits:
                 found = Routed(False, waits, contested=True)
                 continue
-        writes = each.pin(lws, target(d))
+        writes = each.pin(side.selects, side.name, target(d))
         d.write(writes)
-        said = f"{each.what} is pinned to groups of {lws}" if writes else each.unaccepted
+        said = f"{each.what} is pinned to groups of {side.name}" if writes else each.unaccepted
         if said and found.done:
             found = Routed(False, said)
     return found

@@ -1,22 +1,43 @@
-"""Groups of the new version: as many as a step, or a promotion, asks for."""
+"""Groups of the new version: as many as a step, or a promotion, asks for, made in the way that the Rollout says."""
 
 from __future__ import annotations
 
-from rollout_lws.api import batch_releases
-from rollout_lws.release.canary import scale
+from rollout_lws.api import Capacity, batch_releases
+from rollout_lws.release import canary
 from rollout_lws.release.record import owner_reference
+from rollout_lws.release.renewal import Renewal
 from rollout_lws.release.turn import Turn
 from rollout_lws.rollout.draft import Draft
+from rollout_lws.workload.groups import Group, groups
+
+#: Windows a group may get in one step or promotion: the first, and three more when it came back old.
+WINDOWS_A_GROUP = 4
 
 
-def scale_new(d: Draft, wanted: int) -> Turn:
-    """Have ``wanted`` groups in the new version's own LWS; done when that many are asked for."""
+def renewal(d: Draft, *, emptied: bool = False) -> Renewal:
+    """The stable LWS's own groups; ``emptied``: no request reaches those that are to go."""
+    return Renewal(d.stable, d.keys, d.uid, d.now, _beside(d), d.minimum, emptied, d.capacity)
+
+
+def _beside(d: Draft) -> int:
+    """Ready groups of the new version besides the regular ones of the stable LWS."""
+    if not d.one_workload:
+        return d.canary_ready
+    return sum(group.ready(d.now, d.minimum) for group in d.new_groups if group.ordinal >= d.replicas)
+
+
+def scale_new(d: Draft, wanted: int, *, emptied: bool = False) -> Turn:
+    """Have ``wanted`` groups of the new version; done when that many are asked for, or exist. ``emptied``: no request
+    reaches those that are to go.
+    """
     record = d.o.batch_release
     if record is None:
         return Turn(message="the BatchRelease is made first")
+    if d.one_workload:
+        return _windowed(d, wanted, emptied=emptied)
     resource = batch_releases(d.keys.group)
     patch = d.strategy.metadata_patch
-    return scale(
+    return canary.scale(
         d.stable.lws,
         d.o.canary,
         d.o.remains,
@@ -25,3 +46,66 @@ def scale_new(d: Draft, wanted: int) -> Turn:
         wanted=wanted,
         metadata_patch=patch.to_json_dict() if patch else None,
     )
+
+
+def _windowed(d: Draft, wanted: int, *, emptied: bool) -> Turn:
+    own, may_open = renewal(d, emptied=emptied), not worn(d)
+    if own.is_open:
+        return own.in_window(d.sub.new_revision)
+    regular = [group for group in d.new_groups if group.ordinal < d.replicas]
+    stable = d.status.stable
+    if len(regular) > wanted and stable is not None:
+        turn = own.take_back(stable.revision, keep=wanted)
+        if not turn.done:
+            return turn
+    if d.capacity is Capacity.SURGE:
+        # Surge groups that became regular ones by scaling are there already.
+        return own.extend(d.sub.new_revision, max(0, wanted - len(regular)), may_open=may_open)
+    return own.renew(d.sub.new_revision, wanted, may_open=may_open)
+
+
+def leaving(d: Draft, wanted: int) -> tuple[Group, ...]:
+    """Groups of the new version that go when there are to be ``wanted``; all of them where somebody has deleted their
+    LWS.
+    """
+    if d.one_workload:
+        regular = [group for group in d.new_groups if group.ordinal < d.replicas]
+        stays = d.replicas + max(0, wanted - len(regular))
+        extra = [group for group in d.new_groups if group.ordinal >= stays]
+        return (*regular[: max(0, len(regular) - wanted)], *extra)
+    found = d.o.canary.lws if d.o.canary is not None else None
+    if found is None or not (found.metadata.terminating or found.spec.replicas > wanted):
+        return ()
+    kept = 0 if found.metadata.terminating else wanted
+    return tuple(group for group in d.canary_groups if group.ordinal >= kept)
+
+
+def close_window(d: Draft) -> None:
+    """See a window of a step to its end where the step does not go on: none stays open for longer than its portion
+    takes to exist.
+    """
+    if d.one_workload and renewal(d).is_open:
+        d.take(renewal(d).in_window(d.sub.new_revision))
+
+
+def note_opened(d: Draft, turn: Turn) -> None:
+    """File the windows that a turn opens, by group."""
+    d.opening = turn.opened
+    if turn.opened:
+        opened = dict((d.status.step.reopened if d.status.step else None) or {})
+        for ordinal in turn.opened:
+            opened[str(ordinal)] = opened.get(str(ordinal), 0) + 1
+        d.set_step(reopened=opened)
+
+
+def worn(d: Draft) -> str:
+    """Groups whose windows are used up and that are old all the same, "" when there are none."""
+    opened = (d.status.step.reopened if d.status.step else None) or {}
+    old = {group.index for group in groups(d.stable) if group.revision != d.sub.new_revision}
+    return ", ".join(sorted(index for index, count in opened.items() if count >= WINDOWS_A_GROUP and index in old))
+
+
+def worn_out(d: Draft) -> str:
+    """What a person is told of such groups, "" when there are none."""
+    used_up, name = worn(d), d.stable.lws.metadata.name
+    return f"group {used_up} of {name} came back at the old version {WINDOWS_A_GROUP} times" if used_up else ""

@@ -69,6 +69,7 @@ def _end(d: Draft, ending: Ending) -> bool:
         finalising=None,
         traffic=None,
         flaps=None,
+        capacity=None,
         step=None,
         restarts=(),
         not_ready_groups=(),

@@ -7,7 +7,18 @@ is leaving, what has to be adopted, what has to be held, and only then what is r
 from __future__ import annotations
 
 from rollout_lws.api import Phase, SummaryState
-from rollout_lws.rollout import actions, adoption, finalising, guard, leaving, report, routing, start, steps
+from rollout_lws.rollout import (
+    actions,
+    adoption,
+    finalising,
+    guard,
+    handover,
+    leaving,
+    report,
+    routing,
+    start,
+    steps,
+)
 from rollout_lws.rollout.decision import Decision
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.observation import Observation
@@ -103,5 +114,5 @@ def _contested(d: Draft) -> bool:
             d.begin_finalising(Ending.ROLLED_NATIVELY, Task.CLEAN_UP)
             return finalising.run(d)
         return d.ready(Reason.HOLD_RELEASED, SummaryState.HEALTHY, "rolled by itself")
-    routing.protect(d)
+    handover.protect(d)
     return guard.contested(d)

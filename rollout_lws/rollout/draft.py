@@ -14,6 +14,7 @@ from typing import Any
 from rollout_lws.api import (
     BlueGreenStatus,
     CanaryStatus,
+    Capacity,
     FinalisingRecord,
     Phase,
     RolloutStatus,
@@ -114,6 +115,36 @@ class Draft:
     @property
     def canary_ready(self) -> int:
         return sum(group.ready(self.now, self.minimum) for group in self.canary_groups)
+
+    @property
+    def capacity(self) -> Capacity:
+        """How the release that is on makes its groups; at rest, how the next one would."""
+        if self.status.phase == Phase.PROGRESSING:
+            return self.status.capacity or Capacity.EXTRA_WORKLOAD
+        style = self.o.rollout.spec.strategy.style
+        return style.made_by if style is not None else Capacity.EXTRA_WORKLOAD
+
+    @property
+    def one_workload(self) -> bool:
+        """Whether one LWS holds groups of both versions."""
+        return self.capacity is not Capacity.EXTRA_WORKLOAD
+
+    @property
+    def new_groups(self) -> tuple[Group, ...]:
+        """Groups of the version that is being released, wherever they stand; none once that is stable."""
+        if not self.one_workload:
+            return self.canary_groups
+        stable, revision = self.status.stable, self.sub.new_revision
+        if self.o.stable is None or self.status.phase != Phase.PROGRESSING or stable is None:
+            return ()
+        if stable.workload_uid != self.o.stable.lws.metadata.uid:
+            # The LWS was made anew and is adopted first.
+            return ()
+        return tuple(each for each in groups(self.o.stable) if each.revision == revision != stable.revision)
+
+    @property
+    def new_ready(self) -> int:
+        return sum(group.ready(self.now, self.minimum) for group in self.new_groups)
 
     @property
     def sub(self) -> SubStatus:

@@ -9,14 +9,16 @@ from __future__ import annotations
 from rollout_lws.api import (
     AbortedRecord,
     BatchReleasePhase,
+    FinalisingRecord,
     FinalisingStep,
     SummaryState,
 )
 from rollout_lws.release.batches import batch, wanted_groups
-from rollout_lws.release.promotion import Renewal
-from rollout_lws.rollout import actions, routing
+from rollout_lws.release.renewal import LAST_SERVING, Renewal
+from rollout_lws.release.turn import Turn
+from rollout_lws.rollout import actions, handover, routing
 from rollout_lws.rollout.adoption import store_version, waits_for_empty
-from rollout_lws.rollout.capacity import scale_new
+from rollout_lws.rollout.capacity import note_opened, renewal, scale_new, worn_out
 from rollout_lws.rollout.cleaning import clean_up
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.health import deadline_passed
@@ -26,14 +28,11 @@ from rollout_lws.rollout.unlisted import tell_unlisted
 from rollout_lws.workload.hold import is_held
 from rollout_lws.workload.revisions import current_revision, is_empty, observed, target_revision
 
-#: Windows a group may get in one promotion: the first, and three more when it came back old.
-WINDOWS_A_GROUP = 4
-
 
 def begin_going_back(d: Draft, ending: Ending, why: str) -> None:
     """Leave the steps without promotion; with a second LWS nothing of stable has to be touched."""
     _tell_way_back(d, ending, why)
-    d.begin_finalising(ending, Task.CLEAN_UP)
+    d.begin_finalising(ending, Task.TAKE_BACK if d.one_workload else Task.CLEAN_UP)
 
 
 def _tell_way_back(d: Draft, ending: Ending, why: str) -> None:
@@ -64,6 +63,9 @@ def run(d: Draft) -> bool:
         if task is Task.PROMOTE:
             if _promote(d):
                 return True
+        elif task is Task.TAKE_BACK:
+            if _take_back(d, ending):
+                return True
         elif task is Task.GO_BACK:
             if _go_back(d, ending):
                 return True
@@ -86,10 +88,6 @@ def at_zero(d: Draft) -> bool:
     return False
 
 
-def _renewal(d: Draft, *, emptied: bool = False) -> Renewal:
-    return Renewal(d.stable, d.keys, d.uid, d.now, d.canary_ready, d.minimum, emptied)
-
-
 def _turned(d: Draft) -> tuple[Ending, str] | None:
     """Why a promotion that is under way shall not go on."""
     if d.abort_reason is not None:
@@ -106,16 +104,17 @@ def _promote(d: Draft) -> bool:
     """Renew the stable LWS; False when another task goes on in this pass."""
     if d.replicas == 0:
         return at_zero(d)
-    revision, renewal = d.sub.new_revision, _renewal(d)
-    if _is_new(d, renewal, revision):
+    revision, own = d.sub.new_revision, renewal(d)
+    if _is_new(d, own, revision):
         _became_stable(d, revision)
         return False
-    if _frozen(d, renewal):
+    if _frozen(d, own):
         return True
     turned = _turned(d)
-    if turned is not None and not _past_return(d, renewal):
+    if turned is not None and not _past_return(d, own):
         _tell_way_back(d, *turned)
-        d.set_task(Task.GO_BACK, turned[0])
+        from_steps = d.one_workload and not handover.merged(d)
+        d.set_task(Task.TAKE_BACK if from_steps else Task.GO_BACK, turned[0])
         return False
     actions.refuse_abort(d, actions.PROMOTED_ALREADY)
     d.set_sub(finalising_step=FinalisingStep.RESUME_WORKLOAD)
@@ -124,37 +123,28 @@ def _promote(d: Draft) -> bool:
     growing = _grows(d)
     if growing:
         routing.keep(d)
-        return _late(d, renewal, revision, "promotion", growing) or d.reconciling(
+        return _late(d, own, revision, "promotion", growing) or d.reconciling(
             Reason.PROMOTING, SummaryState.PROMOTING, growing
         )
-    routed = routing.hand_over(d)
-    renewal = _renewal(d, emptied=routed.emptied)
+    routed = handover.for_promotion(d)
+    own = renewal(d, emptied=routed.emptied)
     overtaken = d.version.template_hash != d.status.observed_template_hash
     if overtaken and all_went_over(d):
         return False
     # No window may be opened to a version that is not released: what went over to it comes back.
-    may_open = not d.paused and not _worn(d) and routed.done
-    turn = renewal.go_back(revision) if overtaken else renewal.promote(revision, may_open=may_open)
+    may_open = not d.paused and not worn_out(d) and routed.done
+    turn = own.go_back(revision) if overtaken else own.promote(revision, may_open=may_open)
     d.take(turn)
-    d.opening = turn.opened
-    if turn.opened:
-        opened = dict((d.status.step.reopened if d.status.step else None) or {})
-        for ordinal in turn.opened:
-            opened[str(ordinal)] = opened.get(str(ordinal), 0) + 1
-        d.set_step(reopened=opened)
-    worn = _worn(d)
-    if worn and not turn.writes:
-        return d.stalled(
-            Reason.CHURN,
-            f"group {worn} of {d.stable.lws.metadata.name} came back at the old version {WINDOWS_A_GROUP} times: look"
-            f" at its pods, or go back: {d.command('abort')}",
-        )
+    note_opened(d, turn)
+    churns = worn_out(d)
+    if churns and not turn.writes:
+        return d.stalled(Reason.CHURN, f"{churns}: look at its pods, or go back: {d.command('abort')}")
     if d.paused:
         return d.reconciling(Reason.PAUSED, SummaryState.PAUSED, f"paused in mid-promotion: {turn.message}")
     if routed.contested and not turn.writes:
         return d.stalled(Reason.ROUTE_CONTESTED, routed.message)
     doing = turn.message if routed.done or turn.writes else routed.message
-    if _late(d, renewal, revision, "promotion", doing):
+    if _late(d, own, revision, "promotion", doing):
         return True
     return d.reconciling(Reason.PROMOTING, SummaryState.PROMOTING, doing)
 
@@ -162,7 +152,7 @@ def _promote(d: Draft) -> bool:
 def _grows(d: Draft) -> str:
     """What a blue-green promotion waits for before anything of stable goes: as many ready groups as the LWS has."""
     style = d.o.rollout.spec.strategy.blue_green
-    regular = [group for group in _renewal(d).regular if group.revision == d.sub.new_revision]
+    regular = [group for group in renewal(d).regular if group.revision == d.sub.new_revision]
     if style is None or d.canary_ready >= d.replicas or regular:
         return ""
     standing = d.o.canary.lws.spec.replicas if d.o.canary is not None else 0
@@ -170,15 +160,15 @@ def _grows(d: Draft) -> str:
     return turn.message or f"{d.canary_ready} of {d.replicas} groups of the new version ready"
 
 
-def _frozen(d: Draft, renewal: Renewal) -> bool:
+def _frozen(d: Draft, own: Renewal) -> bool:
     """Whether a version waits that would damage each group that restarts: then none is deleted and no window opened."""
     refusal = unsafe_pending(d)
     if refusal is None:
         return False
     actions.refuse_abort(d, refusal.message)
     # Requests are kept from whoever stops serving all the same.
-    routing.hand_over(d)
-    d.write(renewal.close("a version waits that must not start"))
+    handover.protect(d)
+    d.write(own.close("a version waits that must not start"))
     return d.stalled(refusal.reason, refusal.message)
 
 
@@ -193,10 +183,10 @@ def all_went_over(d: Draft) -> bool:
     return True
 
 
-def _past_return(d: Draft, renewal: Renewal) -> bool:
+def _past_return(d: Draft, own: Renewal) -> bool:
     """Whether the way back is closed: the promotion is finished then, and a new template waits for its end."""
     stable = d.status.stable
-    return bool(renewal.go_back(stable.revision if stable else "").stuck)
+    return bool(own.go_back(stable.revision if stable else "").stuck)
 
 
 def _follow_canary(d: Draft) -> None:
@@ -205,15 +195,15 @@ def _follow_canary(d: Draft) -> None:
         # Edited meanwhile to a strategy that cannot be started; what was begun by the old one is finished.
         return
     if not d.strategy.promotes_at_full:
-        d.batch = batch(d.canary_groups, d.replicas, d.strategy.failure_threshold, d.now, d.minimum)
+        d.batch = batch(d.new_groups, d.replicas, d.strategy.failure_threshold, d.now, d.minimum)
         return
     wanted = wanted_groups(d.strategy, min(d.sub.current_step_index, len(d.strategy.steps)), d.replicas)
-    d.batch = batch(d.canary_groups, wanted, d.strategy.failure_threshold, d.now, d.minimum)
+    d.batch = batch(d.new_groups, wanted, d.strategy.failure_threshold, d.now, d.minimum)
 
 
-def _late(d: Draft, renewal: Renewal, revision: str, what: str, doing: str) -> bool:
+def _late(d: Draft, own: Renewal, revision: str, what: str, doing: str) -> bool:
     """Whether no group has become ready for too long while the release ends: told, but the work goes on."""
-    ready = sum(group.ready(d.now, d.minimum) for group in renewal.regular if group.revision == revision)
+    ready = sum(group.ready(d.now, d.minimum) for group in own.regular if group.revision == revision)
     # Groups of each task count from another million, so that they are never mistaken for those of the last step.
     count = ready + (1_000_000 if what == "promotion" else 2_000_000)
     if ready and count > ((d.status.step.best_ready if d.status.step else 0) or 0):
@@ -222,16 +212,8 @@ def _late(d: Draft, renewal: Renewal, revision: str, what: str, doing: str) -> b
     return late is not None and d.stalled(late[0], f"{what}: {late[1].rstrip('.')}; it goes on by itself: {doing}")
 
 
-def _worn(d: Draft) -> str:
-    """Groups whose windows are used up, "" when there are none."""
-    opened = (d.status.step.reopened if d.status.step else None) or {}
-    revision = d.sub.new_revision
-    old = {group.index for group in _renewal(d).regular if group.revision != revision}
-    return ", ".join(sorted(index for index, count in opened.items() if count >= WINDOWS_A_GROUP and index in old))
-
-
-def _is_new(d: Draft, renewal: Renewal, revision: str) -> bool:
-    return d.replicas > 0 and renewal.promote(revision, may_open=False).done
+def _is_new(d: Draft, own: Renewal, revision: str) -> bool:
+    return d.replicas > 0 and own.promote(revision, may_open=False).done
 
 
 def _became_stable(d: Draft, revision: str) -> None:
@@ -243,33 +225,63 @@ def _became_stable(d: Draft, revision: str) -> None:
     d.notice(EventReason.PROMOTED, f"revision {revision} is stable: all {d.replicas} groups are new and ready")
 
 
-def _go_back(d: Draft, ending: Ending) -> bool:
-    stable = d.status.stable
+def _way_back(d: Draft, ending: Ending) -> Ending:
+    """Why the release goes back, as it was said last: whoever aborts a release that is superseded means its version."""
     turned = _turned(d)
-    if turned is not None and turned[0] is not ending and turned[0] is not Ending.CONTINUOUS:
-        ending = turned[0]
-        _tell_way_back(d, *turned)
-        d.set_task(Task.GO_BACK, ending)
-    renewal = _renewal(d)
-    turn = renewal.go_back(stable.revision if stable else "")
+    if turned is None or turned[0] in (ending, Ending.CONTINUOUS):
+        return ending
+    _tell_way_back(d, *turned)
+    d.begin_finalising(turned[0], Task((d.status.finalising or FinalisingRecord(reason="", task=Task.GO_BACK)).task))
+    return turned[0]
+
+
+def _take_back(d: Draft, ending: Ending) -> bool:
+    """Out of the steps, where one LWS holds both versions: what they have renewed comes back at the stable one."""
+    ending, revision = _way_back(d, ending), d.status.stable.revision if d.status.stable else ""
+    own = renewal(d)
+    if _frozen(d, own):
+        return True
+    room = handover.make_room(d)
+    own = renewal(d, emptied=room.emptied)
+    if not (room.done or own.is_open):
+        if room.contested:
+            return d.stalled(Reason.ROUTE_CONTESTED, room.message)
+        return _late(d, own, revision, "going back", room.message) or d.reconciling(
+            Reason.ROUTING, SummaryState.GOING_BACK, room.message
+        )
+    return _went_back(d, ending, own, own.go_back(revision, from_steps=True))
+
+
+def _go_back(d: Draft, ending: Ending) -> bool:
+    """Out of a promotion: what it has renewed comes back at the stable version, with requests shared as they are."""
+    ending, revision = _way_back(d, ending), d.status.stable.revision if d.status.stable else ""
+    own = renewal(d)
+    if own.go_back(revision).done:
+        d.set_task(Task.CLEAN_UP, ending)
+        return False
+    if _frozen(d, own):
+        return True
+    own = renewal(d, emptied=handover.for_promotion(d).emptied)
+    return _went_back(d, ending, own, own.go_back(revision))
+
+
+def _went_back(d: Draft, ending: Ending, own: Renewal, turn: Turn) -> bool:
+    """Act on a turn of the way back; False when another task goes on in this pass."""
     if turn.done:
         d.set_task(Task.CLEAN_UP, ending)
         return False
-    if _frozen(d, renewal):
-        return True
-    turn = _renewal(d, emptied=routing.hand_over(d).emptied).go_back(stable.revision if stable else "")
     d.take(turn)
+    stable = d.status.stable
+    if turn.stuck == LAST_SERVING and d.status.finalising and d.status.finalising.task == Task.TAKE_BACK:
+        # Nobody has asked for its version: it is kept for as long as it is the only one that serves.
+        return d.reconciling(Reason.WAITING_FOR_STABLE, SummaryState.GOING_BACK, turn.message)
     if turn.stuck:
         d.set_task(Task.PROMOTE, Ending.SUCCESS)
         d.set(aborted=None)
-        d.notice(
-            EventReason.PROMOTING,
-            actions.PROMOTED_ALREADY,
-            warning=True,
-        )
+        d.notice(EventReason.PROMOTING, actions.PROMOTED_ALREADY, warning=True)
         return False
     d.set_sub(finalising_step=FinalisingStep.RESUME_WORKLOAD)
-    if _late(d, renewal, stable.revision if stable else "", "going back", turn.message):
+    if _late(d, own, stable.revision if stable else "", "going back", turn.message):
         return True
     return d.reconciling(Reason.GOING_BACK, SummaryState.GOING_BACK, turn.message)
 
@@ -283,7 +295,7 @@ def record_phase(d: Draft) -> BatchReleasePhase:
 
 def follows_template(d: Draft) -> bool:
     """Whether every group of [0, R) carries the version of the LWS's template and is ready."""
-    return d.replicas > 0 and observed(d.stable) and _renewal(d).all_are(target_revision(d.stable))
+    return d.replicas > 0 and observed(d.stable) and renewal(d).all_are(target_revision(d.stable))
 
 
 def rolled_natively(d: Draft) -> bool:

@@ -9,13 +9,22 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from rollout_lws.api import ConditionType, HoldFight, Phase, SummaryState
+from rollout_lws.api import Capacity, ConditionType, HoldFight, Phase, SummaryState
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.objects.writes import Patch
 from rollout_lws.rollout.adoption import write_hold
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import EventReason, Reason, Task
-from rollout_lws.workload.hold import HOLD, borrowed, foreign_members, give_back, hold, is_held, writer_of_strategy
+from rollout_lws.workload.hold import (
+    HOLD,
+    borrowed,
+    foreign_members,
+    give_back,
+    hold,
+    is_held,
+    standing_surge,
+    writer_of_strategy,
+)
 
 #: Two foreign resets within this many seconds are a contest.
 CONTEST_SECONDS = 60
@@ -29,7 +38,7 @@ def released_by_hand(d: Draft) -> bool:
 
 
 def keep_hold(d: Draft) -> None:
-    """Repair the hold or find it contested; sets ``d.contested``. Windows of a promotion are left to it."""
+    """Repair the hold or find it contested; sets ``d.contested``. Windows of a release are left to it."""
     lws = d.stable.lws
     if released_by_hand(d):
         d.contested = True
@@ -51,9 +60,9 @@ def keep_hold(d: Draft) -> None:
         borrowed(lws, d.keys) is None and lws.spec.rollout_strategy.rolling_update_configuration.partition < HOLD
     )
     if not foreign or _was_released(d):
-        if not _promoting(d) and hold(lws, d.keys, d.uid) is not None:
-            write_hold(d, "put the hold back")
-        if is_held(lws) and d.status.hold_fights and not _recent(d):
+        if not _has_windows(d) and hold(lws, d.keys, d.uid, _surge(d)) is not None:
+            write_hold(d, "put the hold back", _surge(d))
+        if is_held(lws, _surge(d)) and d.status.hold_fights and not _recent(d):
             d.set(hold_fights=())
         return
     manager = writer_of_strategy(lws)
@@ -73,7 +82,7 @@ def keep_hold(d: Draft) -> None:
             warning=True,
         )
         return
-    write_hold(d, f"{manager} had reset the hold")
+    write_hold(d, f"{manager} had reset the hold", _surge(d))
     d.notice(
         EventReason.HOLD_RESET,
         f"{manager} reset the hold of LeaderWorkerSet {lws.metadata.name}; it was put back: remove"
@@ -91,7 +100,7 @@ def _recent(d: Draft) -> tuple[HoldFight, ...]:
     fights = tuple(d.status.hold_fights or ())
     if len(fights) >= 2:
         # A contest lasts for as long as the hold is not back.
-        return () if is_held(d.stable.lws) else fights
+        return () if is_held(d.stable.lws, _surge(d)) else fights
     since = d.now - timedelta(seconds=CONTEST_SECONDS)
     return tuple(fight for fight in fights if fight.at is not None and fight.at > since)
 
@@ -104,8 +113,19 @@ def _truce(d: Draft, fights: tuple[HoldFight, ...]) -> bool:
     return last is None or d.wake_in(last, TRUCE_SECONDS)
 
 
-def _promoting(d: Draft) -> bool:
-    return d.status.finalising is not None and d.status.finalising.task == Task.PROMOTE.value
+def _has_windows(d: Draft) -> bool:
+    """Whether an open window is somebody's who closes it: a promotion's, or, with one LWS, a step's."""
+    ending = d.status.finalising
+    if ending is not None:
+        return ending.task == Task.PROMOTE
+    return d.status.phase == Phase.PROGRESSING and d.one_workload
+
+
+def _surge(d: Draft) -> int:
+    """Surge groups that belong to the release, so that a hold that is put back keeps them."""
+    ending = d.status.finalising
+    releasing = d.status.phase == Phase.PROGRESSING and (ending is None or ending.task != Task.CLEAN_UP)
+    return standing_surge(d.stable.lws, d.keys) if releasing and d.capacity is Capacity.SURGE else 0
 
 
 def contested(d: Draft) -> bool:

@@ -57,6 +57,8 @@ def _worst(d: Draft) -> tuple[Trouble, ...]:
     if task and d.o.stable is not None and stable is not None:
         revision = d.sub.new_revision if task == Task.PROMOTE else stable.revision
         return troubles(d.o.stable, revision or "", d.now, d.minimum)
+    if d.one_workload and d.o.stable is not None:
+        return troubles(d.o.stable, d.sub.new_revision, d.now, d.minimum)
     return troubles(canary, target_revision(canary), d.now, d.minimum) if canary else ()
 
 

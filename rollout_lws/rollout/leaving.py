@@ -113,6 +113,7 @@ def _gone(d: Draft, ending: Ending) -> bool:
         phase=Phase.DISABLED,
         stable=None,
         finalising=None,
+        capacity=None,
         step=None,
         traffic=None,
         flaps=None,

@@ -39,6 +39,7 @@ class Reason(StrEnum):
     INVALID_SPEC = "InvalidSpec"
     CLAIMS_CHANGED = "VolumeClaimTemplatesChanged"
     UNSAFE_PENDING = "UnsafePending"
+    TOO_FEW_GROUPS = "TooFewGroups"
     NAME_TAKEN = "CanaryNameTaken"
     SERVICE_PROBLEM = "ServiceNotUsable"
     POOL_PROBLEM = "PoolNotUsable"
@@ -102,5 +103,6 @@ class Task(StrEnum):
     """What a finishing release is doing (``status.finalising.task``); each can be repeated without harm."""
 
     PROMOTE = "Promote"
+    TAKE_BACK = "TakeBack"
     GO_BACK = "GoBack"
     CLEAN_UP = "CleanUp"

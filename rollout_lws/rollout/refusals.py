@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from rollout_lws.api import BlueGreenStatus, CanaryStatus, Phase
+from rollout_lws.api import BlueGreenStatus, CanaryStatus, Capacity, Phase
 from rollout_lws.api.validation import problems
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.rollout.draft import Draft
@@ -166,7 +166,11 @@ _SHAPE: dict[str, Callable[[dict[str, Any]], Any]] = {
 
 def name_taken(d: Draft) -> Refusal | None:
     name = canary_name(d.stable.lws)
-    if d.o.canary is not None or not any(each.kind == LEADER_WORKER_SETS.kind for each in d.o.remains):
+    if (
+        d.one_workload
+        or d.o.canary is not None
+        or not any(each.kind == LEADER_WORKER_SETS.kind for each in d.o.remains)
+    ):
         return None
     return Refusal(
         Reason.NAME_TAKEN,
@@ -179,8 +183,10 @@ def other_style(d: Draft) -> Refusal | None:
     """A release that is on has its groups and its place in the plan in the words of one style."""
     known, spec = d.status.sub, d.o.rollout.spec.strategy
     wanted = BlueGreenStatus if spec.blue_green is not None else CanaryStatus
-    if d.status.phase != Phase.PROGRESSING or known is None or isinstance(known, wanted):
+    if d.status.phase != Phase.PROGRESSING or known is None:
         return None
+    if isinstance(known, wanted):
+        return _other_capacity(d)
     begun = "canary" if isinstance(known, CanaryStatus) else "blueGreen"
     return Refusal(
         Reason.INVALID_SPEC,
@@ -188,7 +194,34 @@ def other_style(d: Draft) -> Refusal | None:
     )
 
 
-_SPEC: tuple[Callable[[Draft], Refusal | None], ...] = (invalid_spec, other_style, claims_changed, unsafe_pending)
+def _other_capacity(d: Draft) -> Refusal | None:
+    if d.strategy.made_by is d.capacity:
+        return None
+    return Refusal(
+        Reason.INVALID_SPEC,
+        f"the capacity of a release that is on cannot change: restore spec.strategy.canary.capacity {d.capacity} until"
+        " it is over, or go back",
+    )
+
+
+def too_few_groups(d: Draft) -> Refusal | None:
+    """In place the last group is renewed in the promotion, and another one has to serve meanwhile."""
+    if d.capacity is not Capacity.IN_PLACE or d.replicas != 1:
+        return None
+    return Refusal(
+        Reason.TOO_FEW_GROUPS,
+        f"LeaderWorkerSet {d.stable.lws.metadata.name} has 1 group, and capacity InPlace renews groups while others"
+        " serve: scale it to 2, or use capacity Surge",
+    )
+
+
+_SPEC: tuple[Callable[[Draft], Refusal | None], ...] = (
+    invalid_spec,
+    other_style,
+    too_few_groups,
+    claims_changed,
+    unsafe_pending,
+)
 
 
 def cannot_release(d: Draft) -> Refusal | None:

@@ -8,6 +8,7 @@ from datetime import timedelta
 
 from rollout_lws.api import (
     CanaryStatus,
+    Capacity,
     Condition,
     ConditionType,
     Phase,
@@ -128,12 +129,14 @@ def _troubled(d: Draft) -> tuple[str, ...]:
             continue
         troubled = any(group.ready_since is None for group in groups(facts))
         promoting = d.status.finalising is not None and d.status.finalising.task != Task.CLEAN_UP.value
-        if troubled or (releasing and (facts is d.o.canary or promoting)):
+        if troubled or (releasing and (facts is d.o.canary or promoting or d.one_workload)):
             wanted.append(facts.lws.metadata.name)
     return tuple(wanted)
 
 
 def _new_groups(d: Draft) -> list[Group]:
+    if d.one_workload:
+        return [*d.new_groups]
     revision = d.sub.new_revision
     regular = [group for group in groups(d.stable) if group.revision == revision] if _is_releasing(d) else []
     return [*d.canary_groups, *regular]
@@ -151,7 +154,7 @@ def _count(d: Draft) -> None:
     for group in everything:
         d.wake(moment_ready(group, d.minimum, d.now))
     if isinstance(d.sub, CanaryStatus):
-        d.set_sub(canary_replicas=len(d.canary_groups), canary_ready_replicas=d.canary_ready)
+        d.set_sub(canary_replicas=len(d.new_groups), canary_ready_replicas=d.new_ready)
     d.set_sub(
         replicas=len(everything),
         ready_replicas=sum(group.ready(d.now, d.minimum) for group in everything if not _going(d, group)),
@@ -162,7 +165,9 @@ def _count(d: Draft) -> None:
     )
     ending = d.status.finalising
     promoting = ending is not None and ending.task != Task.CLEAN_UP.value
-    if d.status.phase == Phase.PROGRESSING and not promoting and d.o.canary is not None:
+    if d.status.phase == Phase.PROGRESSING and ending is None and d.one_workload:
+        name_troubles(d, d.stable, d.sub.new_revision)
+    elif d.status.phase == Phase.PROGRESSING and not promoting and d.o.canary is not None:
         name_troubles(d, d.o.canary, target_revision(d.o.canary))
     elif promoting and ending is not None:
         revision = (
@@ -217,13 +222,12 @@ def _label(d: Draft) -> None:
     if ending is not None and ending.task != Task.PROMOTE.value:
         return
     steps, release = d.strategy.steps, d.status.observed_rollout_id or ""
-    canary_uids = {group.uid for group in d.canary_groups}
     for group in _new_groups(d):
         if group.terminating:
             continue
-        number = len(steps)
-        if group.uid in canary_uids:
-            asked = (i for i in range(1, len(steps) + 1) if wanted_groups(d.strategy, i, d.replicas) > group.ordinal)
+        number, place = len(steps), _place(d, group)
+        if place is not None:
+            asked = (i for i in range(1, len(steps) + 1) if wanted_groups(d.strategy, i, d.replicas) > place)
             number = next(asked, len(steps))
         labels = {d.keys.rollout_batch_id: str(number)}
         # An id that comes from an annotation may be any text; the API server would refuse both labels for it.
@@ -234,6 +238,15 @@ def _label(d: Draft) -> None:
             d.labels.append(
                 Patch(PODS, meta.namespace, meta.name, {"metadata": {"labels": labels}}, "which batch it is of")
             )
+
+
+def _place(d: Draft, group: Group) -> int | None:
+    """How many groups of the new version steps make before this one; None for one that only the promotion makes."""
+    if d.capacity is Capacity.IN_PLACE:
+        return d.replicas - 1 - group.ordinal
+    if d.capacity is Capacity.SURGE:
+        return group.ordinal - d.replicas if group.ordinal >= d.replicas else None
+    return group.ordinal if group.uid in {each.uid for each in d.canary_groups} else None
 
 
 def _conditions(d: Draft, verdict: Verdict) -> None:
@@ -251,7 +264,8 @@ def _conditions(d: Draft, verdict: Verdict) -> None:
             and "spec" in write.body
             for write in d.writes
         )
-        held = held or (ending is not None and ending.task == Task.PROMOTE.value)
+        windows = d.one_workload if ending is None else ending.task == Task.PROMOTE.value
+        held = held or (d.status.phase == Phase.PROGRESSING and windows)
         wanted[ConditionType.HELD] = (
             held and not d.contested,
             "Held" if held and not d.contested else verdict.reason.value,

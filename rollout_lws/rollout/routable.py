@@ -16,7 +16,7 @@ from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import Reason
 from rollout_lws.rollout.refusal import Refusal
 from rollout_lws.rollout.shares import groups_for_all, settings, share_of_step
-from rollout_lws.rollout.unlisted import labels_of_canary, unlisted
+from rollout_lws.rollout.unlisted import labels_of_new, unlisted
 from rollout_lws.traffic import pools, services
 from rollout_lws.traffic.facts import RoutingFacts, named
 from rollout_lws.traffic.routers import routers
@@ -93,7 +93,7 @@ def _leaders(d: Draft, facts: RoutingFacts) -> dict[str, Sequence[Mapping[str, s
 def _selects_nothing_new(d: Draft, selecting: Selecting, live: Object) -> str:
     """Why the new version's groups would never be reached: the pending template may have other labels."""
     own = selecting.selector(selecting.unpinned(live, d.uid, d.keys))
-    labels = labels_of_canary(d)
+    labels = labels_of_new(d)
     lacking = {
         key: value for key, value in own.items() if labels.get(key) != value and not key.startswith(_NOT_OF_TEMPLATES)
     }
@@ -176,7 +176,7 @@ def _full(d: Draft, _: TrafficRouting, __: RoutingFacts) -> Refusal | None:
 
 def _unlisted(d: Draft, asked: TrafficRouting, facts: RoutingFacts) -> Refusal | None:
     """What else selects the new version's leaders would send them requests whatever the route says."""
-    what = None if asked.allow_unlisted_services else next(unlisted(facts, [labels_of_canary(d)]), None)
+    what = None if asked.allow_unlisted_services else next(unlisted(facts, [labels_of_new(d)]), None)
     if what is None:
         return None
     return Refusal(

@@ -12,29 +12,25 @@ from typing import Any
 
 from rollout_lws.api import TrafficRecord
 from rollout_lws.rollout import actions, quarrel
-from rollout_lws.rollout.borrowing import answer, point
+from rollout_lws.rollout.borrowing import answer
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import Task
 from rollout_lws.rollout.routed import DONE, Routed
 from rollout_lws.rollout.shares import (
     DEFAULT_DRAIN_SECONDS,
     DEFAULT_GRACE_SECONDS,
-    canary_serves,
+    new_serves,
     safe,
     settings,
-    takes_over,
     told,
     wanted_share,
     weight_of,
 )
-from rollout_lws.rollout.unlisted import unlisted
-from rollout_lws.traffic import backends
+from rollout_lws.rollout.sides import new_side
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.router import Router
 from rollout_lws.traffic.routers import routers
 from rollout_lws.traffic.split import ALL_STABLE, Split
-from rollout_lws.workload.canary import canary_name
-from rollout_lws.workload.groups import groups
 
 
 def route(d: Draft, index: int) -> Routed:
@@ -63,18 +59,10 @@ def keep(d: Draft) -> Routed:
     return _apply(d, facts, wanted)
 
 
-def protect(d: Draft) -> None:
-    """Where a release neither goes on nor back, requests are still kept from a side that does not serve."""
-    if d.status.finalising is None:
-        keep(d)
-    else:
-        hand_over(d)
-
-
 def carry_all(d: Draft) -> None:
     """Without a stable group the canary has all the requests, provided that it had some of them before."""
     facts, record = d.o.routing, d.status.traffic
-    if facts is not None and record is not None and record.since is not None and canary_serves(d, facts):
+    if facts is not None and record is not None and record.since is not None and new_serves(d, facts):
         answer(d, facts)
         _apply(d, facts, Split(100))
 
@@ -93,18 +81,18 @@ def _apply(d: Draft, facts: RoutingFacts, wanted: Split) -> Routed:
     unsaid = next(filter(None, (each.inexpressible(split) for each in every)), "")
     if unsaid:
         # A plan that was edited meanwhile: what stands is shared until it is put right.
-        _record(d, message=unsaid)
+        note(d, message=unsaid)
         return Routed(False, unsaid)
     nobody = next(filter(None, (each.nobody_accepts for each in every)), "") if split.reaches_new else ""
     if nobody and not any(each.given for each in every):
         # Those that accept it before our first write are asked from then on: nobody would be.
-        _record(d, desired=told(wanted), message=nobody)
+        note(d, desired=told(wanted), message=nobody)
         return Routed(False, nobody)
     if wanted.reaches_new:
         waits = _quarrelled(d, every, split)
         # From who does not serve it is taken whoever wants otherwise.
         if waits and split.reaches_new:
-            _record(d, message=waits)
+            note(d, message=waits)
             return Routed(False, waits, contested=True)
     record = d.status.traffic or TrafficRecord()
     given = split.reaches_new or any(each.given for each in every) or record.since is not None
@@ -114,21 +102,21 @@ def _apply(d: Draft, facts: RoutingFacts, wanted: Split) -> Routed:
         withdrawn = wanted.reaches_new and not split.reaches_new and not cut_off
         if withdrawn and record.applied not in (None, told(ALL_STABLE)):
             d.set(flaps=(d.status.flaps or 0) + 1)
-        _record(d, desired=told(wanted), message=why or None)
+        note(d, desired=told(wanted), message=why or None)
         # Routers may act on it long before they say so; and that nothing is given has to be accepted once more.
         again = reached_new and not split.reaches_new and record.applied == told(split)
         if record.since is None or again:
-            _record(d, since=d.now, applied=None)
+            note(d, since=d.now, applied=None)
         d.is_brief = _is_recorded(d) and not (why or again)
         return Routed(False, why or f"{writing} is being written")
     refused = next(filter(None, (each.unaccepted for each in every)), "") or nobody
     if refused:
         d.is_brief = _is_recorded(d) and not nobody and any(quarrel.written_lately(d, each.live) for each in every)
-        _record(d, desired=told(wanted), message=refused)
+        note(d, desired=told(wanted), message=refused)
         return Routed(False, refused)
     if given and record.applied != told(split):
-        _record(d, since=d.now, applied=told(split))
-    _record(d, desired=told(wanted), message=why or None)
+        note(d, since=d.now, applied=told(split))
+    note(d, desired=told(wanted), message=why or None)
     # Where stable fails the new version has more than was asked for, and it may be what mends stable.
     more = wanted.reaches_new and split.weight >= wanted.weight and split.matches == wanted.matches
     return DONE if more or not why else Routed(False, why)
@@ -165,7 +153,8 @@ def _quarrelled(d: Draft, every: tuple[Router, ...], split: Split) -> str:
     return ""
 
 
-def _record(d: Draft, **changes: Any) -> None:
+def note(d: Draft, **changes: Any) -> None:
+    """Put it on record."""
     d.set(traffic=(d.status.traffic or TrafficRecord()).model_copy(update=changes))
 
 
@@ -179,14 +168,14 @@ def withdraw(d: Draft) -> Routed:
     forced it goes after grace and drain, whatever routers say.
     """
     record, facts = d.status.traffic, d.o.routing
-    if record is None or record.step is None or facts is None or d.o.canary is None:
+    if record is None or record.step is None or facts is None or not (d.o.canary or new_side(d).exists):
         return DONE
     forced = actions.forced_since(d)
-    if forced is not None and _drained(d, forced, "the new version").done:
+    if forced is not None and drained(d, forced, "the new version").done:
         # Whoever forced it knows that requests may be lost: no router is asked any more, and none can hold it up.
         return DONE
     if record.step:
-        _record(d, step=0)
+        note(d, step=0)
     pinned = answer(d, facts)
     routed = _apply(d, facts, ALL_STABLE)
     if not routed.done:
@@ -195,53 +184,29 @@ def withdraw(d: Draft) -> Routed:
         return pinned
     given_at = (d.status.traffic or record).since
     # Requests run on in ready groups even where nothing sends them new ones, their Service being gone.
-    if given_at is None or not d.canary_ready:
+    if given_at is None or not d.new_ready:
         return DONE
-    return _drained(d, given_at, "the new version")
+    return drained(d, given_at, "the new version")
 
 
-def _drained(d: Draft, since: datetime, where: str) -> Routed:
+def drained(d: Draft, since: datetime, where: str) -> Routed:
     """Whether routers have had their grace, and requests the time to end."""
-    asked = settings(d)
-    grace, drain = (
-        (asked.grace_period_seconds, asked.drain_seconds) if asked else (DEFAULT_GRACE_SECONDS, DEFAULT_DRAIN_SECONDS)
-    )
-    if d.wake_in(since, grace + drain):
+    until = since + timedelta(seconds=sum(_patience(d)))
+    if d.wake_in(until, 0):
         return DONE
-    until = since + timedelta(seconds=grace + drain)
     return Routed(False, f"requests that run on {where} get until {until:%H:%M:%S} UTC")
 
 
-def hand_over(d: Draft) -> Routed:
-    """Before stable groups are renewed: the share that the canary has meanwhile, or, where it has groups enough, all
-    requests, those of clients that use the Service directly included; done when no request is lost by a window.
-    """
-    routed, facts, record = keep(d), d.o.routing, d.status.traffic
-    if facts is None or record is None or record.step is None or facts.service is None:
-        return routed
-    name, canary = d.stable.lws.metadata.name, canary_name(d.stable.lws)
-    pinned_new = point(d, backends.of_new(facts), canary)
-    routed = routed if not routed.done else pinned_new
-    # While paused, a canary that has become big enough gets no more than it had.
-    kept_back = d.paused and weight_of((d.status.traffic or record).desired) < 100
-    if kept_back or not takes_over(d):
-        if not any(group.ready(d.now) for group in groups(d.stable)):
-            return Routed(False, routed.message or f"no group of {name} is ready: its requests stay where they are")
-        _record(d, emptied=None)
-        pinned = point(d, backends.of_stable(facts), name)
-        return pinned if routed.done else routed
-    if not routed.done:
-        return routed
-    own = {leader.metadata.name for leader in d.stable.leaders}
-    service = facts.names.service
-    listed = facts.endpoints.get(service, frozenset())
-    pinned = point(d, backends.of_stable(facts), canary)
-    if not pinned.done:
-        return pinned
-    if own & listed or not listed:
-        return Routed(False, f"waiting until Service {service} sends requests to groups of {canary} only")
-    if record.emptied is None:
-        _record(d, emptied=d.now)
-    drained = _drained(d, (d.status.traffic or record).emptied or d.now, f"groups of {name}")
-    others = any(True for _ in unlisted(facts, [leader.metadata.labels for leader in d.stable.leaders]))
-    return replace(drained, emptied=drained.done and not others)
+def grace_over(d: Draft) -> Routed:
+    """Whether routers have had their grace since the last change of shares."""
+    since = d.status.traffic.since if d.status.traffic else None
+    until = since + timedelta(seconds=_patience(d)[0]) if since is not None else d.now
+    return DONE if d.wake_in(until, 0) else Routed(False, f"routers get until {until:%H:%M:%S} UTC to act on it")
+
+
+def _patience(d: Draft) -> tuple[int, int]:
+    """Seconds that routers get to act, and that running requests get to end."""
+    asked = settings(d)
+    if asked is None:
+        return DEFAULT_GRACE_SECONDS, DEFAULT_DRAIN_SECONDS
+    return asked.grace_period_seconds, asked.drain_seconds

@@ -7,21 +7,24 @@ whether a side has ready groups that routers can reach.
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 
-from rollout_lws.api import TrafficRecord, TrafficRouting, scaling
-from rollout_lws.objects.resources import INFERENCE_POOLS, LWS_NAME
-from rollout_lws.release.batches import makes_no_groups, wanted_groups
+from rollout_lws.api import Capacity, TrafficRecord, TrafficRouting, scaling
+from rollout_lws.objects.resources import INFERENCE_POOLS
+from rollout_lws.release.batches import batch, makes_no_groups, wanted_groups
+from rollout_lws.rollout.capacity import leaving, renewal
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import Task
+from rollout_lws.rollout.sides import Side, new_side, stable_side
 from rollout_lws.traffic import pools, services
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.routers import routers
 from rollout_lws.traffic.split import ALL_STABLE, Split
-from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.groups import groups
-from rollout_lws.workload.hold import resolved_unavailable, users_strategy
+from rollout_lws.workload.hold import resolved_unavailable, standing_surge, users_strategy
 
+#: A group carries at most so many times what it does when all R groups share the requests.
+MOST_LOAD = 2
 #: A side that stopped serving gets its share back after so many seconds, twice as many each time, at most the second.
 SHORTEST_BAN_SECONDS, LONGEST_BAN_SECONDS = 10, 300
 #: What routers and running requests get where the Rollout says nothing any more.
@@ -44,11 +47,15 @@ def share_of_step(d: Draft, index: int) -> Split:
         # The promotion itself: what serves meanwhile is what the step before has made.
         index -= 1
     step = steps[index - 1]
-    if step.traffic == "auto":
-        new = wanted_groups(d.strategy, index, d.replicas)
-        weight = max(1, round(100 * new / (d.replicas + new)))
-    else:
-        weight = scaling.scaled(step.traffic, 100) if step.traffic else 0
+    new, weight = wanted_groups(d.strategy, index, d.replicas), 0
+    in_place = d.strategy.made_by is Capacity.IN_PLACE
+    if step.traffic == "auto" or (in_place and step.replicas == "100%" and not step.traffic and not step.matches):
+        weight = max(1, round(100 * new / (d.replicas if in_place else d.replicas + new)))
+    elif step.traffic:
+        weight = scaling.scaled(step.traffic, 100)
+    if in_place and weight == 100 and new == d.replicas - 1:
+        # The last group is renewed in the promotion and has its part of the requests until then.
+        weight = 100 * new // d.replicas
     return Split(weight, step.matches, step.request_header_modifier)
 
 
@@ -78,9 +85,38 @@ def wanted_share(d: Draft) -> Split:
     if record is None or not record.step or settings(d) is None:
         return ALL_STABLE
     split, ending = share_of_step(d, record.step), d.status.finalising
-    if ending is not None and ending.task in (Task.PROMOTE, Task.GO_BACK):
+    if d.capacity is Capacity.IN_PLACE:
+        return _share_in_place(d, split)
+    if ending is not None and ending.task in (Task.PROMOTE, Task.GO_BACK) and not d.one_workload:
         return _share_in_promotion(d, split)
     return split
+
+
+def _share_in_place(d: Draft, split: Split) -> Split:
+    """What the step says once its groups are ready; until then the new version's part of the ready groups, at most what
+    the step says. Before groups go back it gives up the part of those that are next.
+    """
+    ending = d.status.finalising
+    back = ending is not None and ending.task == Task.TAKE_BACK
+    wanted = 0 if back else wanted_groups(d.strategy, max(1, d.sub.current_step_index), d.replicas)
+    going = [group for group in leaving(d, wanted) if group.ready(d.now, d.minimum)]
+    if back:
+        split = replace(split, weight=weight_of((d.status.traffic or TrafficRecord()).desired))
+    elif not going and batch(d.new_groups, wanted, d.strategy.failure_threshold, d.now, d.minimum).enough:
+        return split
+    new = d.new_ready - min(len(going), renewal(d).allowed)
+    ready = sum(group.ready(d.now) for group in stable_side(d).groups)
+    if new < 1:
+        return replace(split, weight=0)
+    # No group of stable carries more than twice of what it does at rest.
+    least = 100 - MOST_LOAD * 100 * ready // d.replicas
+    return replace(split, weight=max(min(100 * new // (new + ready), split.weight), least))
+
+
+def does_without(d: Draft) -> bool:
+    """Whether the ready groups of stable can carry all requests."""
+    ready = sum(group.ready(d.now) for group in stable_side(d).groups)
+    return ready * MOST_LOAD >= d.replicas
 
 
 def told(split: Split) -> str:
@@ -93,37 +129,34 @@ def told(split: Split) -> str:
 
 
 def stable_serves(d: Draft, facts: RoutingFacts) -> bool:
-    return _serves(d, d.o.stable, _reached(d.o.stable, facts, facts.names.service, facts.names.stable_pool))
+    return behind_stable(d, facts, stable_side(d))
 
 
-def canary_serves(d: Draft, facts: RoutingFacts) -> bool:
-    return _serves(d, d.o.canary, _reached(d.o.canary, facts, facts.canary_service_name, facts.names.canary_pool))
+def behind_stable(d: Draft, facts: RoutingFacts, side: Side) -> bool:
+    """Whether a side answers those who are sent to the stable version."""
+    return side.serves(d.now, _reached(side, facts, facts.names.service, facts.names.stable_pool))
 
 
-def _reached(side: Facts | None, facts: RoutingFacts, service: str, pool: str | None) -> frozenset[str]:
+def new_serves(d: Draft, facts: RoutingFacts) -> bool:
+    side = new_side(d)
+    return side.serves(d.now, _reached(side, facts, facts.canary_service_name, facts.names.canary_pool))
+
+
+def _reached(side: Side, facts: RoutingFacts, service: str, pool: str | None) -> frozenset[str]:
     """Names of the pods that routers can send requests to: a pool's picker goes by the pods themselves."""
     if not pool:
         return facts.endpoints.get(service, frozenset())
     live = facts.find(INFERENCE_POOLS, pool)
-    if live is None or side is None:
+    if live is None:
         return frozenset()
     return frozenset(
-        leader.metadata.name
-        for leader in side.leaders
-        if leader.ready_since and not leader.metadata.terminating and pools.selects(live, leader.metadata.labels)
+        pod.metadata.name
+        for pod in side.pods
+        if pod.is_leader
+        and pod.ready_since
+        and not pod.metadata.terminating
+        and pools.selects(live, pod.metadata.labels)
     )
-
-
-def _serves(d: Draft, side: Facts | None, endpoints: frozenset[str]) -> bool:
-    """A side serves when it has a ready group and a ready endpoint among its own pods."""
-    if side is None or not any(group.ready(d.now) for group in groups(side)):
-        return False
-    return any(pod.metadata.name in endpoints for pod in (*side.leaders, *side.pods))
-
-
-def _ready_since(side: Facts | None) -> list[datetime]:
-    """Since when each ready group of a side is ready."""
-    return [group.ready_since for group in groups(side) if group.ready_since is not None] if side is not None else []
 
 
 def _not_yet(d: Draft) -> str:
@@ -132,37 +165,45 @@ def _not_yet(d: Draft) -> str:
     Routers hear of its first endpoint and of its share by different ways, so they get their grace in between; one that
     stopped serving before has to show for longer that it serves. Groups on their way out are still known to routers.
     """
-    asked, flaps = settings(d), d.status.flaps or 0
-    if asked is None or d.o.canary is None:
+    asked, flaps, side = settings(d), d.status.flaps or 0, new_side(d)
+    if asked is None or not side.exists:
         return ""
-    name, kept = d.o.canary.lws.metadata.name, d.o.canary.lws.spec.replicas
-    going = [group.index for group in groups(d.o.canary) if group.ordinal >= kept]
+    kept = _kept(d)
+    going = [group.index for group in side.groups if group.ordinal >= kept]
     if going:
-        return f"the new version gets its share when group {', '.join(going)} of {name} is gone"
+        return f"the new version gets its share when group {', '.join(going)} of {side.name} is gone"
     seconds = float(asked.grace_period_seconds)
     if flaps:
         ban = min(max(d.minimum, SHORTEST_BAN_SECONDS) * 2 ** (flaps - 1), LONGEST_BAN_SECONDS)
         seconds = max(seconds, ban)
-    ready = _ready_since(d.o.canary)
+    ready = side.ready_since
     if not ready or d.wake_in(min(ready), seconds):
         return ""
     again = " again, as it stopped serving before" if flaps else ""
     return f"the new version gets its share{again} at {min(ready) + timedelta(seconds=seconds):%H:%M:%S} UTC"
 
 
+def _kept(d: Draft) -> int:
+    """The ordinal from which on groups of the new version's LWS are on their way out."""
+    if d.one_workload:
+        return d.replicas + standing_surge(d.stable.lws, d.keys)
+    return d.o.canary.lws.spec.replicas if d.o.canary is not None else 0
+
+
 def answers_for_stable(d: Draft, facts: RoutingFacts) -> bool:
-    """Whether the canary answers those as well who use the stable version's Service, past every router: from when no
-    group of stable is ready until one has been for a while, provided that the canary has carried requests before.
+    """Whether the new version answers those as well who use the stable version's Service, past every router: from when
+    no group of stable is ready until one has been for a while, provided that the new one has carried requests before.
     """
     record = d.status.traffic or TrafficRecord()
-    if d.o.canary is None or not d.canary_ready or record.since is None:
+    new = new_side(d)
+    if not d.new_ready or record.since is None:
         return False
-    ready = _ready_since(d.o.stable)
+    ready = stable_side(d).ready_since
     if not ready or record.emptied is not None:
         # After a promotion nothing has failed, so nothing has to prove itself.
         return not ready
     live = facts.service
-    answers = live is not None and services.SELECTING.selector(live).get(LWS_NAME) == d.o.canary.lws.metadata.name
+    answers = live is not None and new.selects.items() <= services.SELECTING.selector(live).items()
     return answers and not d.wake_in(min(ready), max(d.minimum, SHORTEST_BAN_SECONDS))
 
 
@@ -171,7 +212,7 @@ def _not_back_yet(d: Draft, record: TrafficRecord) -> str:
     may have it.
     """
     without, asked = weight_of(record.applied) == 100 and weight_of(record.desired) < 100, settings(d)
-    ready = _ready_since(d.o.stable) if without else []
+    ready = stable_side(d).ready_since if without else []
     seconds, why = max(d.minimum, SHORTEST_BAN_SECONDS), ", as it stopped serving before"
     if record.emptied is not None:
         # Nothing has failed: routers have to hear of its new groups, no more.
@@ -191,7 +232,7 @@ def groups_for_all(d: Draft) -> int:
 def safe(d: Draft, facts: RoutingFacts, split: Split) -> tuple[Split, str]:
     """``split`` as far as both sides can carry it, and why it is not more."""
     record = d.status.traffic or TrafficRecord()
-    new, stable = canary_serves(d, facts), stable_serves(d, facts)
+    new, stable = new_serves(d, facts), stable_serves(d, facts)
     if split.reaches_new and not new:
         if not stable:
             return _standing(split, record), "neither version has a ready endpoint: shares stay as they are"
@@ -213,7 +254,7 @@ def safe(d: Draft, facts: RoutingFacts, split: Split) -> tuple[Split, str]:
             return replace(split, weight=100), waits
     if split.weight == 100 and stable:
         needed = groups_for_all(d)
-        if d.canary_ready < needed:
+        if d.new_ready < needed:
             return _standing(split, record), f"100% needs {needed} ready groups of the new version"
     return split, ""
 

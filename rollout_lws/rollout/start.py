@@ -157,6 +157,7 @@ def _start(d: Draft) -> None:
     _judged(d)
     d.set(
         phase=Phase.PROGRESSING,
+        capacity=d.strategy.made_by,
         step=StepRecord(started_at=d.now),
         finalising=None,
         restarts=(),

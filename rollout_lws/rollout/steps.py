@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from rollout_lws.api import ActionType, RestartRecord, Step, StepRecord, StepState, SummaryState
+from rollout_lws.api import ActionType, Capacity, RestartRecord, Step, StepRecord, StepState, SummaryState
 from rollout_lws.release.batches import Batch, batch, is_last_full, wanted_groups
 from rollout_lws.release.canary import remove
 from rollout_lws.release.record import dismiss
 from rollout_lws.release.turn import Turn
-from rollout_lws.rollout import actions, borrowing, finalising, routing
-from rollout_lws.rollout.capacity import scale_new
+from rollout_lws.rollout import actions, borrowing, finalising, handover, routing
+from rollout_lws.rollout.capacity import close_window, leaving, note_opened, scale_new, worn_out
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.health import churning, deadline_passed, in_churn_window, waits_for_capacity
 from rollout_lws.rollout.plan import next_index, plan_hash, resumed_index
@@ -41,7 +41,7 @@ def run(d: Draft) -> bool:
     if version.template_hash != d.status.observed_template_hash:
         finalising.begin_going_back(d, Ending.CONTINUOUS, "another version was applied")
         return finalising.run(d)
-    if d.replicas == 0 and carries(d):
+    if d.replicas == 0 and carries(d) and not d.one_workload:
         routing.keep(d)
         return d.stalled(
             Reason.SCALED_TO_ZERO,
@@ -54,9 +54,11 @@ def run(d: Draft) -> bool:
     refusal = cannot_release(d)
     if refusal:
         routing.keep(d)
+        close_window(d)
         return d.stalled(refusal.reason, refusal.message)
     if d.paused:
         _judge(d)
+        close_window(d)
         borrowing.keep_pinned(d)
         routing.keep(d)
         return d.reconciling(Reason.PAUSED, SummaryState.PAUSED, _why_paused(d))
@@ -90,11 +92,13 @@ def _follow_release(d: Draft) -> None:
 
 
 def _deleted_record(d: Draft) -> bool:
-    """A BatchRelease that is being deleted takes its canary with it; both are made again."""
+    """A BatchRelease that is being deleted takes its canary with it; both are made again. Groups that are not in an LWS
+    of their own stay.
+    """
     record = d.o.batch_release
     if record is None or record.metadata.deletion_timestamp is None:
         return False
-    if not routing.withdraw(d).done:
+    if not (d.one_workload or routing.withdraw(d).done):
         return True
     turn = d.take(remove(d.o.canary, d.keys))
     if turn.done:
@@ -107,13 +111,20 @@ def _edited_plan(d: Draft) -> None:
     if d.sub.rollout_hash == asked:
         return
     steps, index = d.strategy.steps, d.sub.current_step_index
-    standing = d.o.canary.lws.spec.replicas if d.o.canary else 1
+    standing = _standing(d)
     target = resumed_index(d.strategy, index, standing, d.replicas)
     d.set_sub(rollout_hash=asked)
     if target != index or wanted_groups(d.strategy, target, d.replicas) != standing:
         _enter(d, target)
     else:
         d.set_sub(next_step_index=next_index(steps, index))
+
+
+def _standing(d: Draft) -> int:
+    """Groups of the new version that are asked for already, at least 1."""
+    if d.one_workload:
+        return max(1, sum(not group.terminating for group in d.new_groups))
+    return d.o.canary.lws.spec.replicas if d.o.canary else 1
 
 
 def _jump(d: Draft) -> None:
@@ -145,7 +156,7 @@ def _judge(d: Draft) -> Batch:
     # A plan that was shortened while paused is followed only afterwards.
     index = max(1, min(d.sub.current_step_index, len(steps)))
     wanted = wanted_groups(d.strategy, index, d.replicas)
-    d.batch = batch(d.canary_groups, wanted, d.strategy.failure_threshold, d.now, d.minimum)
+    d.batch = batch(d.new_groups, wanted, d.strategy.failure_threshold, d.now, d.minimum)
     if d.batch.next_ready_at:
         d.wake(d.batch.next_ready_at)
     return d.batch
@@ -159,16 +170,22 @@ def _advance(d: Draft) -> bool:
     while True:
         index = d.sub.current_step_index
         step, judged = steps[index - 1], _judge(d)
-        if _groups_go(d, judged.wanted):
+        emptied = False
+        if leaving(d, judged.wanted):
             # They must not be sent requests any more, and be done with those they have.
-            emptied = routing.withdraw(d)
-            if not emptied.done:
-                return _routing(d, emptied)
-        turn = scale_new(d, judged.wanted)
+            room = handover.make_room(d, index)
+            if not room.done:
+                return _routing(d, room)
+            emptied = room.emptied
+        turn = scale_new(d, judged.wanted, emptied=emptied)
         _best_ready(d, judged)
         if not (judged.enough and turn.done):
             d.take(turn)
-            routing.keep(d)
+            note_opened(d, turn)
+            if d.capacity is Capacity.IN_PLACE:
+                routing.route(d, index)
+            else:
+                routing.keep(d)
             return _loading(d, judged, turn)
         if not pinned.done:
             # Until then the stable version's requests reach the new one too, and the share would be another.
@@ -199,12 +216,6 @@ def _advance(d: Draft) -> bool:
             return finalising.run(d)
         d.notice(EventReason.STEP_LEFT, f"step {index} done, step {index + 1} begins")
         _enter(d, index + 1)
-
-
-def _groups_go(d: Draft, wanted: int) -> bool:
-    """Whether groups of the canary are about to go: there are fewer to be, or somebody has deleted it."""
-    canary = d.o.canary.lws if d.o.canary is not None else None
-    return canary is not None and (canary.metadata.terminating or canary.spec.replicas > wanted)
 
 
 def _routing(d: Draft, routed: Routed) -> bool:
@@ -261,8 +272,9 @@ def _best_ready(d: Draft, judged: Batch) -> None:
 def _loading(d: Draft, judged: Batch, turn: Turn) -> bool:
     if d.sub.current_step_state != StepState.STEP_READY or d.status.step is None or d.status.step.paused_at is None:
         d.set_sub(current_step_state=StepState.STEP_UPGRADE)
-    if churning(d):
-        return failed(d, Reason.CHURN, churning(d))
+    churns = churning(d) or worn_out(d)
+    if churns:
+        return failed(d, Reason.CHURN, churns)
     capacity = waits_for_capacity(d)
     late = deadline_passed(d, capacity)
     if late is not None:
@@ -278,17 +290,18 @@ def _remember_leaders(d: Draft) -> None:
     """File each leader seen, so that groups that are rebuilt again and again are told from one that loads for long."""
     wanted = wanted_groups(d.strategy, d.sub.current_step_index, d.replicas)
     known = {record.uid for record in d.status.restarts}
-    alive = {group.uid for group in d.canary_groups}
+    alive = {group.uid for group in d.new_groups}
+    beyond = d.replicas + wanted if d.one_workload else wanted
     standing = [
         record
         for record in d.status.restarts
-        if (not record.group.isdigit() or int(record.group) < wanted)
+        if (not record.group.isdigit() or int(record.group) < beyond)
         and (record.uid in alive or in_churn_window(d, record))
     ]
     seen = [
         RestartRecord(workload=group.leader.workload, group=group.index, uid=group.uid, at=d.now)
-        for group in d.canary_groups
-        if group.uid not in known and group.ordinal < wanted
+        for group in d.new_groups
+        if group.uid not in known and group.ordinal < beyond
     ]
     # The oldest stay: with more groups than that, leaders would push each other out for ever.
     d.set(restarts=tuple([*standing, *seen][:MOST_LEADERS]))

@@ -8,16 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from rollout_lws.objects.resources import LWS_NAME, LWS_WORKER_INDEX, POD_DISRUPTION_BUDGETS
+from rollout_lws.objects.resources import LWS_REVISION, LWS_WORKER_INDEX, POD_DISRUPTION_BUDGETS
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import EventReason
+from rollout_lws.rollout.sides import new_side
 from rollout_lws.traffic import pools, services
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.split import Object
-from rollout_lws.workload.canary import canary_name
+from rollout_lws.workload.revisions import target_revision
 
 
-def labels_of_canary(d: Draft) -> dict[str, str]:
+def labels_of_new(d: Draft) -> dict[str, str]:
     """The labels that leaders of the new version will have."""
     template = d.version.members["leaderWorkerTemplate"]
     leader: dict[str, Any] = template.get("leaderTemplate") or template.get("workerTemplate") or {}
@@ -25,7 +26,8 @@ def labels_of_canary(d: Draft) -> dict[str, str]:
     return {
         **((leader.get("metadata") or {}).get("labels") or {}),
         **(patch.labels if patch else {}),
-        LWS_NAME: canary_name(d.stable.lws),
+        **new_side(d).selects,
+        LWS_REVISION: target_revision(d.stable),
         LWS_WORKER_INDEX: "0",
     }
 

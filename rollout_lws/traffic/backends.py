@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from rollout_lws.objects.resources import INFERENCE_POOLS
@@ -55,15 +56,17 @@ class Selector:
             return ""
         return pools.unaccepted(live, pools.parents(live, self.facts.by, self.facts.keys))
 
-    def pin(self, lws: str, target: str) -> tuple[Write, ...]:
-        """What makes it select groups of ``lws`` only, ``target`` says which of their pods; () when it does."""
+    def pin(self, labels: Mapping[str, str], whose: str, target: str) -> tuple[Write, ...]:
+        """What makes it select pods with ``labels`` only, those of groups of ``whose``; ``target`` says which pods of a
+        group. () when it does.
+        """
         live = self.live
         if live is None:
             return ()
-        changes = selector_changes(lws, target)
+        changes = selector_changes(labels, target)
         pin = pools.pin if self.selecting.resource == INFERENCE_POOLS else services.pin
         after = pin(live, self.facts.by, self.facts.keys, changes)
-        return patched(self.selecting.resource, live, after, f"only groups of {lws} behind {self.what}")
+        return patched(self.selecting.resource, live, after, f"only groups of {whose} behind {self.what}")
 
     def give_back(self, reason: str) -> tuple[Write, ...]:
         """What makes it the user's own again; () when it is."""

@@ -31,13 +31,13 @@ class Pin(Struct, frozen=True):
     parents: tuple[Parent, ...] = ()
 
 
-def selector_changes(name: str, target: str) -> dict[str, str | None]:
-    """What pins a selector to the pods of the LeaderWorkerSet ``name``.
+def selector_changes(labels: Mapping[str, str], target: str) -> dict[str, str | None]:
+    """What pins a selector to the pods with these labels besides those that it asks for already.
 
     ``target``: ``AsSelected`` leaves it to the user which pods of a group receive requests, ``Leaders`` are just the
     leaders, ``AllPods`` all of them.
     """
-    changes: dict[str, str | None] = {LWS_NAME: name}
+    changes: dict[str, str | None] = dict(labels)
     if target == "Leaders":
         changes[LWS_WORKER_INDEX] = "0"
     elif target == "AllPods":

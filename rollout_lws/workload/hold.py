@@ -2,7 +2,8 @@
 
 LWS cannot be paused, and a controller that reacts to a template change comes too late: the first group is gone by then.
 So the partition stands high at rest, a change of the template starts nothing, and groups are renewed through windows:
-short moments in which the partition is low enough for a portion of them. The user's own values wait in an annotation,
+short moments in which the partition is low enough for a portion of them. A release with capacity Surge keeps groups of
+the new version beyond the regular ones: its hold has a surge. The user's own values wait in an annotation,
 written together with ours, and come back exactly; members that somebody else changed meanwhile are kept as they are.
 """
 
@@ -56,10 +57,17 @@ def resolved_surge(strategy: RollingUpdate, replicas: int) -> int:
     return min(scaling.scaled(strategy.max_surge, replicas), replicas)
 
 
-def is_held(lws: LeaderWorkerSet) -> bool:
-    """Whether a template change starts nothing: partition at the hold and no surge groups."""
+def is_held(lws: LeaderWorkerSet, surge: int = 0) -> bool:
+    """Whether a template change starts nothing: partition at the hold, no more than ``surge`` surge groups."""
     strategy = _live(lws)
-    return strategy.partition >= HOLD and resolved_surge(strategy, max(lws.spec.replicas, 1)) == 0
+    return strategy.partition >= HOLD and resolved_surge(strategy, max(lws.spec.replicas, 1)) <= surge
+
+
+def standing_surge(lws: LeaderWorkerSet, keys: Keys) -> int:
+    """Groups of the new version that a release keeps beyond the regular ones, 0 where none asked for any."""
+    mark = borrowed(lws, keys)
+    written = mark.written.get("maxSurge", 0) if mark else 0
+    return written if isinstance(written, int) else 0
 
 
 def users_strategy(lws: LeaderWorkerSet, keys: Keys) -> RollingUpdate:
@@ -81,28 +89,39 @@ def foreign_members(lws: LeaderWorkerSet, keys: Keys) -> tuple[str, ...]:
     return tuple(member for member, written in (mark.written if mark else {}).items() if live.get(member) != written)
 
 
-def hold(lws: LeaderWorkerSet, keys: Keys, uid: str) -> dict[str, Any] | None:
-    """Merge patch that holds the LWS, of just the members that must change; None when it is held and marked as ours."""
+def hold(lws: LeaderWorkerSet, keys: Keys, uid: str, surge: int = 0) -> dict[str, Any] | None:
+    """Merge patch that holds the LWS, of just the members that must change; None when it is held and marked as ours.
+
+    ``surge`` groups that exist beyond the regular ones stay.
+    """
     users = users_strategy(lws, keys)
     replicas = max(lws.spec.replicas, 1)
     held = _values(users) | {"partition": HOLD}
-    if resolved_surge(users, replicas) > 0:
+    if surge > 0:
+        held |= {"maxSurge": surge, "maxUnavailable": 0}
+    elif resolved_surge(users, replicas) > 0:
         # LWS refuses a strategy whose two allowances both resolve to 0, whatever the replicas become.
         held["maxSurge"] = 0
         held["maxUnavailable"] = max(1, resolved_unavailable(users, replicas))
-    return _patch(lws, keys, uid, users, held)
+    return _patch(lws, keys, uid, users, held, surge)
 
 
-def window(lws: LeaderWorkerSet, keys: Keys, uid: str, partition: int, unavailable: int) -> dict[str, Any] | None:
+def window(
+    lws: LeaderWorkerSet, keys: Keys, uid: str, partition: int, unavailable: int, surge: int = 0
+) -> dict[str, Any] | None:
     """Merge patch that opens the groups at or above ``partition``; None when that very window is open.
 
     ``unavailable`` groups may then be down at once by LWS's reckoning; the member is touched only when it allows less.
+    With ``surge`` there are so many groups beyond the regular ones, all of it in one write: the partition alone would
+    renew regular groups, the surge alone would start groups of the old version.
     """
     users = users_strategy(lws, keys)
     live = _values(_live(lws))
-    if resolved_unavailable(_live(lws), max(lws.spec.replicas, 1)) < unavailable:
+    if surge > 0:
+        live |= {"maxSurge": surge, "maxUnavailable": unavailable}
+    elif resolved_unavailable(_live(lws), max(lws.spec.replicas, 1)) < unavailable:
         live["maxUnavailable"] = unavailable
-    return _patch(lws, keys, uid, users, live | {"partition": partition})
+    return _patch(lws, keys, uid, users, live | {"partition": partition}, surge)
 
 
 def give_back(lws: LeaderWorkerSet, keys: Keys, *, forget: str = "") -> dict[str, Any] | None:
@@ -118,10 +137,12 @@ def give_back(lws: LeaderWorkerSet, keys: Keys, *, forget: str = "") -> dict[str
 
 
 def _patch(
-    lws: LeaderWorkerSet, keys: Keys, uid: str, users: RollingUpdate, wanted: Mapping[str, int | str]
+    lws: LeaderWorkerSet, keys: Keys, uid: str, users: RollingUpdate, wanted: Mapping[str, int | str], surge: int
 ) -> dict[str, Any] | None:
     originals, live = _values(users), _values(_live(lws))
-    written = {member: value for member, value in wanted.items() if value != originals[member]}
+    # A surge of ours is on record even where the user's own is the same: the release counts on it.
+    kept = {"maxSurge"} if surge > 0 else set()
+    written = {member: value for member, value in wanted.items() if value != originals[member] or member in kept}
     original = {member: originals[member] for member in written}
     mark = msgspec.json.encode({"by": uid, "original": original, "written": written}, order="sorted").decode()
     annotations: dict[str, str | None] = {}

@@ -43,6 +43,11 @@ def unchecked(*replicas: Any, **members: Any) -> RolloutSpec:
     return before.model_copy(update={"strategy": before.strategy.model_copy(update={"canary": strategy})})
 
 
+NO_SECOND = (
+    "it is for the leaders of a second LeaderWorkerSet, and capacity {} makes none: remove it, or use capacity"
+    " ExtraWorkload"
+)
+
 _CASES: dict[str, tuple[RolloutSpec, list[tuple[str, str]]]] = {
     "no style": (
         spec({}),
@@ -153,22 +158,13 @@ _CASES: dict[str, tuple[RolloutSpec, list[tuple[str, str]]]] = {
         canary(disableGenerateCanaryService=True),
         [(f"{AT}.disableGenerateCanaryService", "the single-Service mode is not built yet: remove it")],
     ),
-    "in place": (
-        canary(capacity="InPlace"),
-        [(f"{AT}.capacity", "capacity InPlace is not built yet: use ExtraWorkload, or remove the field")],
+    "leaders of a second LWS in place": (
+        canary(capacity="InPlace", patchPodTemplateMetadata={"labels": {"a": "b"}}),
+        [(f"{AT}.patchPodTemplateMetadata", NO_SECOND.format("InPlace"))],
     ),
-    "surge": (
-        canary(capacity="Surge", enableExtraWorkloadForCanary=False),
-        [(f"{AT}.capacity", "capacity Surge is not built yet: use ExtraWorkload, or remove the field")],
-    ),
-    "in place in Kruise's words": (
-        canary(enableExtraWorkloadForCanary=False),
-        [
-            (
-                f"{AT}.enableExtraWorkloadForCanary",
-                "false means capacity InPlace, which is not built yet: set it to true, or remove it",
-            )
-        ],
+    "leaders of a second LWS in place, in Kruise's words": (
+        canary(enableExtraWorkloadForCanary=False, patchPodTemplateMetadata={"labels": {"a": "b"}}),
+        [(f"{AT}.patchPodTemplateMetadata", NO_SECOND.format("InPlace"))],
     ),
     "a contradiction": (
         canary(capacity="InPlace", enableExtraWorkloadForCanary=True),
@@ -184,11 +180,13 @@ _CASES: dict[str, tuple[RolloutSpec, list[tuple[str, str]]]] = {
         ],
     ),
     "everything at once, in the order of the fields": (
-        canary(steps=[{"replicas": 2, "traffic": "5%"}, {"replicas": 1}], capacity="Surge", failureThreshold=0),
+        canary(
+            steps=[{"replicas": 2, "traffic": "5%"}, {"replicas": 1}], capacity="Surge", patchPodTemplateMetadata={}
+        ),
         [
             (f"{AT}.steps[0].traffic", NO_ROUTING),
             (f"{AT}.steps[1].replicas", "1 is less than the step before (2): steps must not decrease"),
-            (f"{AT}.capacity", "capacity Surge is not built yet: use ExtraWorkload, or remove the field"),
+            (f"{AT}.patchPodTemplateMetadata", NO_SECOND.format("Surge")),
         ],
     ),
 }
@@ -208,6 +206,10 @@ def test_each_problem_is_told_with_its_place_and_the_way_out(refused: RolloutSpe
         # What a percentage makes depends on the LWS, so counts and percentages cannot be compared.
         steps("50%", 1, "20%", 2),
         canary(capacity="ExtraWorkload"),
+        canary(capacity="InPlace"),
+        canary(capacity="InPlace", enableExtraWorkloadForCanary=False),
+        canary(capacity="Surge", enableExtraWorkloadForCanary=False),
+        canary(enableExtraWorkloadForCanary=False),
         canary(capacity="ExtraWorkload", enableExtraWorkloadForCanary=True),
         canary(enableExtraWorkloadForCanary=True),
         canary(failureThreshold=0),

@@ -142,11 +142,13 @@ async def routed_at_rest(
     replicas: int = 5,
     by: Provider = BY_ROUTE,
     style: str = "canary",
+    words: Mapping[str, Any] | None = None,
     **more: Any,
 ) -> dict[str, Any]:
-    """An LWS at rest with traffic; gives what was there before any release."""
+    """An LWS at rest with traffic; gives what was there before any release. ``words`` are the style's besides."""
     create_provider(world, by)
-    await at_rest(world, *(steps or FIVE), replicas=replicas, **{style: {"trafficRoutings": routing(by, **more)}})
+    plan = {"trafficRoutings": routing(by, **more), **(words or {})}
+    await at_rest(world, *(steps or FIVE), replicas=replicas, **{style: plan})
     return borrowed(world, by)
 
 

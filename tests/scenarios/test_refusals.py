@@ -249,20 +249,10 @@ UNSUPPORTED: tuple[tuple[str, dict[str, Any], str], ...] = (
         "spec.strategy.canary.disableGenerateCanaryService: the single-Service mode is not built yet: remove it",
     ),
     (
-        "in place",
-        {"capacity": "InPlace"},
-        "spec.strategy.canary.capacity: capacity InPlace is not built yet: use ExtraWorkload, or remove the field",
-    ),
-    (
-        "surge",
-        {"capacity": "Surge"},
-        "spec.strategy.canary.capacity: capacity Surge is not built yet: use ExtraWorkload, or remove the field",
-    ),
-    (
-        "Kruise's word for in place",
-        {"enableExtraWorkloadForCanary": False},
-        "spec.strategy.canary.enableExtraWorkloadForCanary: false means capacity InPlace, which is not built yet: set"
-        " it to true, or remove it",
+        "labels for a second LWS that is not made",
+        {"capacity": "InPlace", "patchPodTemplateMetadata": {"labels": {"a": "b"}}},
+        "spec.strategy.canary.patchPodTemplateMetadata: it is for the leaders of a second LeaderWorkerSet, and capacity"
+        " InPlace makes none: remove it, or use capacity ExtraWorkload",
     ),
     (
         "decreasing steps",
@@ -276,7 +266,11 @@ UNSUPPORTED: tuple[tuple[str, dict[str, Any], str], ...] = (
     ),
     (
         "several problems",
-        {"steps": [{"replicas": 2, "traffic": "5%"}, {"replicas": 1}], "capacity": "Surge"},
+        {
+            "steps": [{"replicas": 2, "traffic": "5%"}, {"replicas": 1}],
+            "capacity": "Surge",
+            "patchPodTemplateMetadata": {"labels": {"a": "b"}},
+        },
         f"spec.strategy.canary.steps[0].traffic: {TRAFFIC} (and 2 more)",
     ),
 )

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from rollout_lws.objects.resources import LWS_NAME
 from rollout_lws.traffic import pools
 from rollout_lws.traffic.acceptance import Parent
 from rollout_lws.traffic.http_route import accepting_parents, own, parents, routed, unaccepted
@@ -142,17 +143,17 @@ class TestPools:
 
     def test_a_pool_is_pinned_and_given_back_exactly(self) -> None:
         before = self.pool()
-        pinned = pools.pin(before, A, KEYS, selector_changes("llama", "Leaders"))
+        pinned = pools.pin(before, A, KEYS, selector_changes({LWS_NAME: "llama"}, "Leaders"))
         assert pools.selects(pinned, leader("llama")) and not pools.selects(pinned, leader("llama-canary"))
         assert pools.selects(before, leader("llama-canary"))
-        assert pools.pin(pinned, A, KEYS, selector_changes("llama", "Leaders")) == pinned
+        assert pools.pin(pinned, A, KEYS, selector_changes({LWS_NAME: "llama"}, "Leaders")) == pinned
         assert pools.unpinned(pinned, A, KEYS) == before == self.pool()
         edited = copy.deepcopy(dict(pinned))
         edited["spec"]["selector"]["matchLabels"]["leaderworkerset.sigs.k8s.io/name"] = "x"
         assert pools.drifted(edited, A, KEYS) == ("leaderworkerset.sigs.k8s.io/name",)
 
     def test_a_pool_is_in_use_when_the_gateways_that_accepted_it_accept_the_new_selector(self) -> None:
-        pinned = copy.deepcopy(dict(pools.pin(self.pool(), A, KEYS, selector_changes("llama", "Leaders"))))
+        pinned = copy.deepcopy(dict(pools.pin(self.pool(), A, KEYS, selector_changes({LWS_NAME: "llama"}, "Leaders"))))
         pinned["metadata"]["generation"] = 2
         asked = pools.parents(pinned, A, KEYS)
         assert asked == (GATEWAY_PARENT,)
@@ -180,5 +181,5 @@ class TestPools:
         assert said(self.pool(), ours) == ""
         assert "InferencePool llama selects no leader" in said(self.pool(app="x"), ours)
         assert "besides llama" in said(self.pool(), ours | {"decode": [leader("decode")]})
-        borrowed = pools.pin(self.pool(), B, KEYS, selector_changes("llama", "Leaders"))
+        borrowed = pools.pin(self.pool(), B, KEYS, selector_changes({LWS_NAME: "llama"}, "Leaders"))
         assert "borrowed by another Rollout" in said(borrowed, ours)

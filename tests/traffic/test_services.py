@@ -25,7 +25,7 @@ from rollout_lws.traffic.services import (
 from tests.traffic.build import KEYS, OWNER, A, B, canonical, leader, property_test, service
 
 TARGETS = ["AsSelected", "Leaders", "AllPods"]
-STABLE = selector_changes("llama", "AsSelected")
+STABLE = selector_changes({LWS_NAME: "llama"}, "AsSelected")
 
 values = st.sampled_from(["", "llama", "0", "x"])
 selector_keys = st.sampled_from(["app", LWS_NAME, LWS_WORKER_INDEX, "role"])
@@ -34,9 +34,9 @@ changes = st.dictionaries(selector_keys, st.none() | values)
 
 
 def test_as_selected_pins_only_to_the_lws() -> None:
-    assert selector_changes("llama", "AsSelected") == {LWS_NAME: "llama"}
-    assert selector_changes("llama", "Leaders") == {LWS_NAME: "llama", LWS_WORKER_INDEX: "0"}
-    assert selector_changes("llama", "AllPods") == {LWS_NAME: "llama", LWS_WORKER_INDEX: None}
+    assert selector_changes({LWS_NAME: "llama"}, "AsSelected") == {LWS_NAME: "llama"}
+    assert selector_changes({LWS_NAME: "llama"}, "Leaders") == {LWS_NAME: "llama", LWS_WORKER_INDEX: "0"}
+    assert selector_changes({LWS_NAME: "llama"}, "AllPods") == {LWS_NAME: "llama", LWS_WORKER_INDEX: None}
 
 
 @property_test
@@ -116,7 +116,11 @@ LEADERS = {"llama": [leader("llama")], "llama-canary": [leader("llama-canary")]}
 
 class TestCopy:
     def made(self, stable: Any, **more: Any) -> Any:
-        given = {"name": "llama-api-canary", "changes": selector_changes("llama-canary", "Leaders"), "owner": OWNER}
+        given = {
+            "name": "llama-api-canary",
+            "changes": selector_changes({LWS_NAME: "llama-canary"}, "Leaders"),
+            "owner": OWNER,
+        }
         return canary_service(stable, A, KEYS, **(given | more))
 
     def test_takes_no_address_no_port_of_a_node_and_no_load_balancer(self) -> None:
@@ -141,7 +145,7 @@ class TestCopy:
 
     def test_is_made_from_the_users_own_service_not_from_the_pinned_one(self) -> None:
         stable = service()
-        assert self.made(pin(stable, A, KEYS, selector_changes("llama", "AllPods"))) == self.made(stable)
+        assert self.made(pin(stable, A, KEYS, selector_changes({LWS_NAME: "llama"}, "AllPods"))) == self.made(stable)
 
     def test_carries_no_marks_of_ours_of_deployment_tools_or_of_names_outside(self) -> None:
         stable = service()

@@ -10,7 +10,7 @@ import pytest
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, PODS, STATEFUL_SETS
 from rollout_lws.objects.workloads import Pod
 from rollout_lws.objects.writes import Confirm, Delete, Patch, Write
-from rollout_lws.release.promotion import Renewal
+from rollout_lws.release.renewal import Renewal
 from rollout_lws.release.turn import Turn
 from rollout_lws.workload.hold import HOLD, hold, window
 from tests.workload.build import KEYS, NEW, NOW, OLD, UID, facts, leader_set, lws, patched, pod, revision_record
@@ -334,21 +334,21 @@ def test_renewed_groups_go_back_no_more_at_once_than_may_be_down(
     ("made", "stuck"),
     [
         # What is deleted would come back new.
-        (renewal("OOON", settled_on="new"), True),
+        (renewal("OOON", settled_on="new"), "PointOfNoReturn"),
         # LWS could not make the workers of a leader that came back.
-        (renewal("OOON", known=False), True),
+        (renewal("OOON", known=False), "PointOfNoReturn"),
         # Nothing else serves.
-        (renewal("N", 0), True),
-        (renewal("oN", 0), True),
-        (renewal("N", 1), False),
-        (renewal("ON", 0), False),
-        (renewal("n", 0), False),
-        (renewal("nN", 0), False),
+        (renewal("N", 0), "LastServing"),
+        (renewal("oN", 0), "LastServing"),
+        (renewal("N", 1), ""),
+        (renewal("ON", 0), ""),
+        (renewal("n", 0), ""),
+        (renewal("nN", 0), ""),
     ],
 )
-def test_there_is_a_point_of_no_return(made: Renewal, stuck: bool) -> None:
+def test_there_is_a_point_of_no_return(made: Renewal, stuck: str) -> None:
     turn = made.go_back(OLD)
-    assert turn.stuck == ("PointOfNoReturn" if stuck else "")
+    assert turn.stuck == stuck
     if stuck:
         assert turn.writes == ()
 

@@ -1,0 +1,364 @@
+"""Groups of the new version in the stable LeaderWorkerSet itself, made through windows, and taken back.
+
+The LWS is held at all times. A window lowers the partition for a portion of groups and is closed as soon as their
+leaders exist with the new revision; what loads goes on loading under the hold. The next portion waits until these are
+ready, so no more groups are down at once than the portion has, and a template edited meanwhile restarts nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from rollout_lws.api import Capacity
+from rollout_lws.api.resources import Keys
+from rollout_lws.objects.resources import LEADER_WORKER_SETS, PODS, STATEFUL_SETS
+from rollout_lws.objects.writes import Confirm, Delete, Patch, Write
+from rollout_lws.release.turn import Turn
+from rollout_lws.workload.facts import Facts
+from rollout_lws.workload.groups import Group, groups, moment_ready
+from rollout_lws.workload.hold import (
+    HOLD,
+    hold,
+    is_held,
+    resolved_unavailable,
+    standing_surge,
+    users_strategy,
+    window,
+)
+from rollout_lws.workload.revisions import current_revision, lws_revision, observed, target_revision
+
+#: What a way back says when it has become impossible: the StatefulSet starts the new version by itself now.
+POINT_OF_NO_RETURN = "PointOfNoReturn"
+#: What it says when the one group that serves is the one to go back.
+LAST_SERVING = "LastServing"
+
+
+@dataclass(frozen=True, slots=True)
+class Renewal:
+    """The stable LWS's groups seen against the version they are to carry.
+
+    ``beside`` ready groups of the new version serve beside the regular ones: those of a second LWS, or surge groups of
+    this one; ``minimum`` is minReadySeconds. ``emptied`` says that no request reaches the groups that are to go, so
+    that they may go all at once.
+    """
+
+    facts: Facts
+    keys: Keys
+    uid: str
+    now: datetime
+    beside: int
+    minimum: float = 0
+    emptied: bool = False
+    capacity: Capacity = Capacity.EXTRA_WORKLOAD
+
+    @property
+    def replicas(self) -> int:
+        return self.facts.lws.spec.replicas
+
+    @property
+    def surge(self) -> int:
+        """Groups that this release keeps beyond the regular ones."""
+        return standing_surge(self.facts.lws, self.keys)
+
+    @property
+    def partition(self) -> int:
+        return self.facts.lws.spec.rollout_strategy.rolling_update_configuration.partition
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a window stands open."""
+        return self.partition < HOLD
+
+    @property
+    def regular(self) -> tuple[Group, ...]:
+        """Groups with ordinals in [0, R)."""
+        return tuple(group for group in groups(self.facts) if 0 <= group.ordinal < self.replicas)
+
+    @property
+    def extra(self) -> tuple[Group, ...]:
+        """Surge groups, those on their way out included."""
+        return tuple(group for group in groups(self.facts) if group.ordinal >= self.replicas)
+
+    def ready(self, members: Sequence[Group]) -> int:
+        return sum(group.ready(self.now, self.minimum) for group in members)
+
+    @property
+    def at_once(self) -> int:
+        """Groups that may be down at once: all where no request reaches them and the canary has as many (R may have
+        grown meanwhile); in place the user's maxUnavailable, at most R - 1, at least 1; with a surge as many as serve
+        in their stead; with a second LWS the least of all these, at least 1.
+        """
+        if self.emptied and self.beside >= self.replicas:
+            return self.replicas
+        if self.capacity is Capacity.SURGE:
+            return self.beside
+        instead = self.replicas if self.capacity is Capacity.IN_PLACE else self.beside
+        return max(1, min(self.allowed, instead, self.replicas - 1))
+
+    @property
+    def allowed(self) -> int:
+        """The user's maxUnavailable in groups, at least 1: in place there is no other way."""
+        return max(1, self._unavailable)
+
+    @property
+    def _unavailable(self) -> int:
+        return resolved_unavailable(users_strategy(self.facts.lws, self.keys), self.replicas)
+
+    def all_are(self, revision: str) -> bool:
+        """Whether every group of [0, R) carries ``revision`` and is ready."""
+        regular = self.regular
+        return (
+            len(regular) == self.replicas
+            and all(group.revision == revision for group in regular)
+            and self.ready(regular) == self.replicas
+        )
+
+    def wake_at(self) -> datetime | None:
+        moments = [moment for group in self.regular if (moment := moment_ready(group, self.minimum, self.now))]
+        return min(moments, default=None)
+
+    def close(self, reason: str, surge: int | None = None) -> tuple[Write, ...]:
+        """The hold, with the surge groups there are, or ``surge`` of them."""
+        body = hold(self.facts.lws, self.keys, self.uid, self.surge if surge is None else surge)
+        return (self._patch(body, reason),) if body else ()
+
+    def _patch(self, body: dict[str, object], reason: str) -> Patch:
+        meta = self.facts.lws.metadata
+        return Patch(
+            LEADER_WORKER_SETS, meta.namespace, meta.name, body, reason, resource_version=meta.resource_version
+        )
+
+    def _delete(self, chosen: Sequence[Group], reason: str) -> tuple[Write, ...]:
+        """Deletions of leaders, preceded by a read of the leader StatefulSet they rely on."""
+        leader_set = self.facts.leader_set
+        if leader_set is None or not chosen:
+            return ()
+        meta = leader_set.metadata
+        confirm = Confirm(STATEFUL_SETS, meta.namespace, meta.name, meta.uid, meta.generation, reason)
+        deletions = (
+            Delete(PODS, group.leader.metadata.namespace, group.leader.metadata.name, group.uid, reason)
+            for group in chosen
+        )
+        return (confirm, *deletions)
+
+    # Forward
+
+    def promote(self, revision: str, *, may_open: bool = True) -> Turn:
+        """Renew [0, R) to ``revision``; done when all are new and ready, a recreated one would be too, and the hold
+        stands without surge groups.
+        """
+        if self.is_open:
+            return self.in_window(revision)
+        if self.all_are(revision):
+            if current_revision(self.facts) != revision:
+                return Turn(message="waiting for the StatefulSet controller to record the new revision")
+            if is_held(self.facts.lws):
+                return Turn(done=True)
+            return Turn(writes=self.close("all groups are new", surge=0), message="the surge groups go")
+        if self.surge and self._wrong_extra(revision, self.surge):
+            # What serves in the stead of a portion comes first; LWS would renew nothing below it either.
+            return self.extend(revision, self.surge, may_open=may_open)
+        return self._next_portion(revision, 0, may_open=may_open)
+
+    def renew(self, revision: str, wanted: int, *, may_open: bool = True) -> Turn:
+        """Renew regular groups from the top until ``wanted`` of them are new, wherever these stand; done when they
+        exist and the hold stands.
+        """
+        if self.is_open:
+            return self.in_window(revision)
+        new = {group.ordinal for group in self.regular if group.revision == revision and not group.terminating}
+        lowest = next(
+            partition
+            for partition in range(self.replicas, -1, -1)
+            if sum(ordinal < partition for ordinal in new) + self.replicas - partition >= min(wanted, self.replicas)
+        )
+        if new >= set(range(lowest, self.replicas)):
+            return Turn(done=True)
+        return self._next_portion(revision, lowest, may_open=may_open)
+
+    def extend(self, revision: str, surge: int, *, may_open: bool = True) -> Turn:
+        """Have ``surge`` groups of ``revision`` beyond the regular ones; done when just these exist and the hold
+        stands. Fewer than there are go at once: what they serve has to be elsewhere by then.
+        """
+        if self.is_open:
+            return self.in_window(revision)
+        if surge < self.surge:
+            return Turn(writes=self.close(f"{surge} surge groups", surge=surge), message="surge groups go")
+        wrong = self._wrong_extra(revision, surge)
+        if not wrong:
+            return Turn(done=True)
+        if not may_open:
+            return Turn(message="paused: no further group is made")
+        if not self._acted_on(revision):
+            return Turn(message="waiting for the LeaderWorkerSet controller to act on the last change")
+        body = window(self.facts.lws, self.keys, self.uid, self.replicas, 0, surge)
+        writes = (self._patch(body, f"surge group {_listed(wrong)}"),) if body else ()
+        return Turn(writes=writes, message=f"making surge group {_listed(wrong)}", opened=tuple(wrong))
+
+    def _wrong_extra(self, revision: str, surge: int) -> list[int]:
+        """Ordinals of surge groups that do not exist with ``revision``."""
+        there = {group.ordinal for group in self.extra if group.revision == revision}
+        return [ordinal for ordinal in range(self.replicas, self._end(revision, surge)) if ordinal not in there]
+
+    def _end(self, revision: str, surge: int) -> int:
+        """The first ordinal that is not in use: LWS keeps no more surge groups than regular ones are old or not ready."""
+        renewed = sum(group.revision == revision and group.ready(self.now) for group in self.regular)
+        return self.replicas + min(surge, self.replicas - renewed)
+
+    def _acted_on(self, revision: str) -> bool:
+        return observed(self.facts) and target_revision(self.facts) == revision
+
+    def _next_portion(self, revision: str, lowest: int, *, may_open: bool) -> Turn:
+        """Open a window for the next groups at or above ordinal ``lowest``, once those before are ready."""
+        regular = self.regular
+        old = [group for group in regular if group.revision != revision and group.ordinal >= lowest]
+        loading = [group for group in regular if group.revision == revision and not group.ready(self.now, self.minimum)]
+        missing = self.replicas - len(regular)
+        if loading or (missing and not old):
+            waited = f"group {_named(loading)}" if loading else f"{missing} recreated groups"
+            return Turn(message=f"waiting for {waited} of {self.facts.lws.metadata.name}", wake_at=self.wake_at())
+        if not may_open:
+            return Turn(message="paused: no further group is renewed")
+        if not self._acted_on(revision):
+            return Turn(message="waiting for the LeaderWorkerSet controller to act on the last change")
+        return self._open(old, missing)
+
+    def _open(self, old: Sequence[Group], missing: int) -> Turn:
+        down = missing + sum(not group.ready(self.now) for group in self.regular)
+        budget = self.at_once - down
+        downwards = sorted(old, key=lambda group: group.ordinal, reverse=True)
+        least = self._unavailable if self.capacity is Capacity.SURGE else self.allowed
+        if budget < 1 and downwards[0].ready(self.now) and self.beside + least > down:
+            # A broken group further down must not stop the promotion that mends it: R - maxUnavailable still serve.
+            budget = 1
+        chosen: list[Group] = []
+        for group in downwards:
+            # What is down already costs nothing.
+            if group.ready(self.now):
+                if budget < 1:
+                    break
+                budget -= 1
+            chosen.append(group)
+        left = self.ready(self.regular) - self.ready(chosen) + self.beside
+        if not chosen or left < 1:
+            broken = _named([group for group in self.regular if not group.ready(self.now)]) or "all"
+            return Turn(message=f"group {broken} is not ready: no further group may go down", wake_at=self.wake_at())
+        partition = min(group.ordinal for group in chosen)
+        # LWS counts broken groups below the partition against maxUnavailable and would open nothing.
+        going = down + sum(group.ready(self.now) for group in chosen)
+        body = window(self.facts.lws, self.keys, self.uid, partition, max(0, going - self.surge), self.surge)
+        chosen.reverse()
+        named = _named(chosen)
+        writes = (self._patch(body, f"renew group {named}"),) if body else ()
+        opened = tuple(group.ordinal for group in chosen)
+        return Turn(writes=writes, message=f"renewing group {named}", opened=opened)
+
+    def in_window(self, revision: str) -> Turn:
+        """What an open window waits for; it is closed when the leaders of its portion exist at ``revision``."""
+        partition = self.partition
+        of_extra = partition >= self.replicas
+        end = self._end(revision, self.surge) if of_extra else self.replicas
+        portion = {group.ordinal: group for group in groups(self.facts) if partition <= group.ordinal < end}
+        waiting = [
+            ordinal
+            for ordinal in range(partition, end)
+            if ordinal not in portion or portion[ordinal].revision != revision or portion[ordinal].terminating
+        ]
+        if not waiting:
+            return Turn(
+                writes=self.close("the portion's leaders exist at the new revision"), message="closing the window"
+            )
+        leader_set = self.facts.leader_set
+        opened = leader_set is not None and leader_set.spec.update_strategy.rolling_update.partition <= partition
+        stale = [
+            portion[ordinal] for ordinal in waiting if ordinal in portion and portion[ordinal].revision != revision
+        ]
+        standing = [group for group in stale if not group.terminating]
+        going, ready = self.ready(standing), self.ready(self.regular)
+        if going and not of_extra and (going > self.at_once or ready - going + self.beside < 1):
+            # Those that were to serve meanwhile are lost: whatever still stands has to.
+            return Turn(writes=self.close("too few groups would serve"), message="closing the window")
+        # StatefulSets without the maxUnavailable feature renew one pod at a time and would keep the window open for a
+        # load; some of those with it never renew a pod that is broken.
+        highest = max((group.ordinal for group in stale), default=-1)
+        more = [group for group in standing if group.ordinal != highest or not group.ready(self.now)] if opened else []
+        return Turn(
+            writes=self._delete(more, "the portion is renewed at once"),
+            message=f"waiting for the leader of group {_listed(waiting)} at the new revision",
+        )
+
+    # Back
+
+    def go_back(self, stable: str, *, from_steps: bool = False) -> Turn:
+        """Take [0, R) back to revision ``stable``, surge groups last; ``stuck`` says why when that is impossible. From
+        the steps surge groups go as soon as anything of stable serves, for they have no requests by then.
+
+        Leaders deleted under the hold come back at the leader StatefulSet's currentRevision, so this works for as long
+        as that is stable's and LWS still keeps its own record of it.
+        """
+        turn = self.take_back(stable)
+        if not turn.done:
+            return turn
+        if from_steps and self.capacity is Capacity.SURGE:
+            if self.beside and not self.ready(self.regular):
+                return Turn(message=f"no group of revision {stable} is ready: surge group {_named(self.extra)} stays")
+        elif not self.all_are(stable):
+            return Turn(message=f"waiting for groups that came back to revision {stable}", wake_at=self.wake_at())
+        return self.drop_extra()
+
+    def take_back(self, stable: str, keep: int = 0) -> Turn:
+        """Have all but ``keep`` of the regular groups that are not at revision ``stable`` come back at it, from the
+        lowest; done when their leaders have.
+        """
+        leader_set = self.facts.leader_set
+        if self.is_open:
+            return Turn(writes=self.close("going back"), message="closing the window")
+        if leader_set is None or leader_set.spec.update_strategy.rolling_update.partition < HOLD:
+            return Turn(message="waiting for the leader StatefulSet to have the hold")
+        regular = self.regular
+        other = [group for group in regular if group.revision != stable]
+        other = other[: max(0, len(other) - keep)]
+        if not other:
+            return Turn(done=True)
+        if current_revision(self.facts) != stable or lws_revision(self.facts, stable) is None:
+            return Turn(stuck=POINT_OF_NO_RETURN)
+        standing = [group for group in other if not group.terminating]
+        serving = self.ready(regular) + self.beside
+        if len(other) == 1 and standing and self.ready(other) and serving == 1:
+            name = other[0].leader.metadata.name
+            return Turn(
+                stuck=LAST_SERVING,
+                message=f"group {other[0].index} is the only one that serves and goes back when another is ready. To do"
+                f" without it now: kubectl delete pod {name} -n {other[0].leader.metadata.namespace}",
+            )
+        budget = (self.replicas if self.emptied else self.allowed) - (self.replicas - self.ready(regular))
+        chosen = [group for group in standing if not group.ready(self.now)]
+        for group in (each for each in standing if each.ready(self.now)):
+            if budget > 0 and serving > 1:
+                chosen.append(group)
+                budget, serving = budget - 1, serving - 1
+        return Turn(
+            writes=self._delete(chosen, "back to the stable version"),
+            message=f"group {_named(other)} goes back to revision {stable}",
+        )
+
+    def drop_extra(self) -> Turn:
+        """Have the surge groups go; done when the last is gone and the hold stands without them."""
+        if not is_held(self.facts.lws):
+            return Turn(writes=self.close("the surge groups go", surge=0), message="the surge groups go")
+        extra = self.extra if self.capacity is Capacity.SURGE else ()
+        if extra:
+            return Turn(message=f"waiting for surge group {_named(extra)} to go")
+        return Turn(done=True)
+
+
+def _named(members: Sequence[Group]) -> str:
+    return _listed([group.index for group in members])
+
+
+def _listed(names: Sequence[object]) -> str:
+    """At most ten of them: a status has room for a sentence, not for a thousand groups."""
+    text = ", ".join(str(name) for name in names[:10])
+    return f"{text} and {len(names) - 10} more" if len(names) > 10 else text

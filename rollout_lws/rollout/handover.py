@@ -1,0 +1,121 @@
+"""Requests while groups change hands: what has to be true of them before a group of either version goes.
+
+With a second LeaderWorkerSet the canary takes over while the stable one is renewed. In one LeaderWorkerSet there is
+nobody to take over: its two versions share one Service while the rest of it is renewed, and give up requests before
+groups go back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from rollout_lws.api import Capacity
+from rollout_lws.objects.resources import LWS_NAME
+from rollout_lws.rollout.borrowing import point
+from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.routed import Routed
+from rollout_lws.rollout.routing import drained, grace_over, keep, note, route, withdraw
+from rollout_lws.rollout.shares import behind_stable, does_without, takes_over, weight_of
+from rollout_lws.rollout.sides import Side, new_side, stable_side
+from rollout_lws.rollout.unlisted import unlisted
+from rollout_lws.traffic import backends
+from rollout_lws.workload.groups import groups
+
+
+def protect(d: Draft) -> None:
+    """Where a release neither goes on nor back, requests are still kept from a side that does not serve."""
+    if d.status.finalising is None or d.one_workload:
+        keep(d)
+    else:
+        hand_over(d)
+
+
+def for_promotion(d: Draft) -> Routed:
+    """Before regular groups of the stable LWS are renewed; done when no request is lost by a window."""
+    return merge(d) if d.one_workload else hand_over(d)
+
+
+def hand_over(d: Draft) -> Routed:
+    """The share that the canary has while stable groups are renewed, or, where it has groups enough, all requests,
+    those of clients that use the Service directly included.
+    """
+    routed, facts, record = keep(d), d.o.routing, d.status.traffic
+    if facts is None or record is None or record.step is None or facts.service is None:
+        return routed
+    stable, new = stable_side(d), new_side(d)
+    pinned_new = point(d, backends.of_new(facts), new)
+    routed = routed if not routed.done else pinned_new
+    # While paused, a canary that has become big enough gets no more than it had.
+    kept_back = d.paused and weight_of((d.status.traffic or record).desired) < 100
+    if kept_back or not takes_over(d):
+        if not any(group.ready(d.now) for group in stable.groups):
+            return Routed(
+                False, routed.message or f"no group of {stable.name} is ready: its requests stay where they are"
+            )
+        note(d, emptied=None)
+        pinned = point(d, backends.of_stable(facts), stable)
+        return pinned if routed.done else routed
+    if not routed.done:
+        return routed
+    own = {leader.metadata.name for leader in d.stable.leaders}
+    service = facts.names.service
+    listed = facts.endpoints.get(service, frozenset())
+    pinned = point(d, backends.of_stable(facts), new)
+    if not pinned.done:
+        return pinned
+    if own & listed or not listed:
+        return Routed(False, f"waiting until Service {service} sends requests to groups of {new.name} only")
+    if record.emptied is None:
+        note(d, emptied=d.now)
+    waited = drained(d, (d.status.traffic or record).emptied or d.now, f"groups of {stable.name}")
+    return replace(waited, emptied=waited.done and not _others(d))
+
+
+def merge(d: Draft) -> Routed:
+    """All requests by the Service of the stable version, which leads to groups of both versions of the one LWS."""
+    facts, record = d.o.routing, d.status.traffic
+    if facts is None or record is None or record.step is None or facts.service is None:
+        return keep(d)
+    if record.step:
+        if d.paused:
+            keep(d)
+            return Routed(False, "paused: requests stay shared as they are")
+        name = d.stable.lws.metadata.name
+        both = Side(name, {LWS_NAME: name}, groups(d.stable))
+        pinned = point(d, backends.of_stable(facts), both)
+        if not pinned.done:
+            return pinned
+        if not behind_stable(d, facts, new_side(d)):
+            keep(d)
+            return Routed(
+                False, f"waiting until Service {facts.names.service} sends requests to groups of both versions"
+            )
+        note(d, step=0)
+    routed = keep(d)
+    return grace_over(d) if routed.done else routed
+
+
+def merged(d: Draft) -> bool:
+    """Whether the two versions of the one LWS share the requests as its groups come, with no share of their own."""
+    record = d.status.traffic
+    return record is None or not record.step
+
+
+def make_room(d: Draft, index: int | None = None) -> Routed:
+    """Before groups of the new version go, in step ``index`` or on the way back: requests go elsewhere, and those that
+    run on these groups get the time to end. In place, where too few others serve, the share only follows.
+    """
+    record = d.status.traffic
+    follows = d.capacity is Capacity.IN_PLACE and record is not None and bool(record.step) and not does_without(d)
+    if follows:
+        routed = keep(d) if index is None else route(d, index)
+        return grace_over(d) if routed.done else routed
+    emptied = withdraw(d)
+    routes = d.o.routing is not None and record is not None and record.step is not None
+    return replace(emptied, emptied=emptied.done and routes and not _others(d))
+
+
+def _others(d: Draft) -> bool:
+    """Whether a Service or pool that is not named sends requests to groups of the stable LWS."""
+    facts = d.o.routing
+    return facts is not None and any(unlisted(facts, [leader.metadata.labels for leader in d.stable.leaders]))

@@ -31,6 +31,8 @@ from rollout_lws.workload.revisions import current_revision, lws_revision, obser
 
 #: What a way back says when it has become impossible: the StatefulSet starts the new version by itself now.
 POINT_OF_NO_RETURN = "PointOfNoReturn"
+#: Why leaders of an open window's portion are deleted.
+AT_ONCE = "the portion is renewed at once"
 #: What it says when the one group that serves is the one to go back.
 LAST_SERVING = "LastServing"
 
@@ -203,7 +205,7 @@ class Renewal:
         return [ordinal for ordinal in range(self.replicas, self._end(revision, surge)) if ordinal not in there]
 
     def _end(self, revision: str, surge: int) -> int:
-        """The first ordinal that is not in use: LWS keeps no more surge groups than regular ones are old or not ready."""
+        """The first ordinal that is not in use: LWS has no more surge groups than regular ones are old or not ready."""
         renewed = sum(group.revision == revision and group.ready(self.now) for group in self.regular)
         return self.replicas + min(surge, self.replicas - renewed)
 
@@ -285,7 +287,7 @@ class Renewal:
         highest = max((group.ordinal for group in stale), default=-1)
         more = [group for group in standing if group.ordinal != highest or not group.ready(self.now)] if opened else []
         return Turn(
-            writes=self._delete(more, "the portion is renewed at once"),
+            writes=self._delete(more, AT_ONCE),
             message=f"waiting for the leader of group {_listed(waiting)} at the new revision",
         )
 

@@ -24,6 +24,7 @@ from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.health import deadline_passed
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason, Task
 from rollout_lws.rollout.refusals import unsafe_pending
+from rollout_lws.rollout.sides import shares_nothing
 from rollout_lws.rollout.unlisted import tell_unlisted
 from rollout_lws.workload.hold import is_held
 from rollout_lws.workload.revisions import current_revision, is_empty, observed, target_revision
@@ -113,7 +114,7 @@ def _promote(d: Draft) -> bool:
     turned = _turned(d)
     if turned is not None and not _past_return(d, own):
         _tell_way_back(d, *turned)
-        from_steps = d.one_workload and not handover.merged(d)
+        from_steps = d.one_workload and not shares_nothing(d)
         d.set_task(Task.TAKE_BACK if from_steps else Task.GO_BACK, turned[0])
         return False
     actions.refuse_abort(d, actions.PROMOTED_ALREADY)

@@ -10,16 +10,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rollout_lws.api import Capacity
-from rollout_lws.objects.resources import LWS_NAME
 from rollout_lws.rollout.borrowing import point
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.routed import Routed
 from rollout_lws.rollout.routing import drained, grace_over, keep, note, route, withdraw
 from rollout_lws.rollout.shares import behind_stable, does_without, takes_over, weight_of
-from rollout_lws.rollout.sides import Side, new_side, stable_side
+from rollout_lws.rollout.sides import both_sides, new_side, stable_side
 from rollout_lws.rollout.unlisted import unlisted
 from rollout_lws.traffic import backends
-from rollout_lws.workload.groups import groups
 
 
 def protect(d: Draft) -> None:
@@ -80,9 +78,7 @@ def merge(d: Draft) -> Routed:
         if d.paused:
             keep(d)
             return Routed(False, "paused: requests stay shared as they are")
-        name = d.stable.lws.metadata.name
-        both = Side(name, {LWS_NAME: name}, groups(d.stable))
-        pinned = point(d, backends.of_stable(facts), both)
+        pinned = point(d, backends.of_stable(facts), both_sides(d))
         if not pinned.done:
             return pinned
         if not behind_stable(d, facts, new_side(d)):
@@ -93,12 +89,6 @@ def merge(d: Draft) -> Routed:
         note(d, step=0)
     routed = keep(d)
     return grace_over(d) if routed.done else routed
-
-
-def merged(d: Draft) -> bool:
-    """Whether the two versions of the one LWS share the requests as its groups come, with no share of their own."""
-    record = d.status.traffic
-    return record is None or not record.step
 
 
 def make_room(d: Draft, index: int | None = None) -> Routed:

@@ -13,6 +13,7 @@ from datetime import datetime
 from rollout_lws.objects.resources import LWS_NAME, LWS_REVISION
 from rollout_lws.objects.workloads import Pod
 from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.reasons import Task
 from rollout_lws.workload.canary import canary_name
 from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.groups import Group, groups
@@ -53,12 +54,29 @@ def new_side(d: Draft) -> Side:
 
 
 def stable_side(d: Draft) -> Side:
-    """The version that serves until the promotion."""
+    """The version that serves until the promotion; where one LWS is renewed by it, whatever that LWS has."""
     stable = d.status.stable
-    if d.one_workload and stable is not None:
+    if d.one_workload and stable is not None and not _is_merged(d):
         members = groups(d.o.stable) if d.o.stable is not None else ()
         return _by_revision(d, stable.revision, tuple(each for each in members if each.revision == stable.revision))
+    return both_sides(d)
+
+
+def both_sides(d: Draft) -> Side:
+    """All that the stable LWS has."""
     return _by_workload(d.o.rollout.spec.workload_ref.name, d.o.stable)
+
+
+def shares_nothing(d: Draft) -> bool:
+    """Whether no share of its own is asked for the new version any more, or none ever was."""
+    record = d.status.traffic
+    return record is None or not record.step
+
+
+def _is_merged(d: Draft) -> bool:
+    """Whether the versions of one LWS get the requests as their groups come and go, behind one Service."""
+    ending = d.status.finalising
+    return ending is not None and ending.task in (Task.PROMOTE, Task.GO_BACK) and shares_nothing(d)
 
 
 def _by_workload(name: str, facts: Facts | None) -> Side:

@@ -13,10 +13,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from rollout_lws.objects.writes import Delete
+from rollout_lws.release.renewal import AT_ONCE
 from rollout_lws.sandbox.behaviours.cluster import Options
 from rollout_lws.sandbox.behaviours.faults import PREFIX, Timing
 from rollout_lws.sandbox.catalogue import GATEWAYS
 from rollout_lws.sandbox.meter import Client, Cut, TrafficMeter
+from rollout_lws.sandbox.meter.meter import By
 from tests.scenarios.routed import BY_ROUTE, GATEWAY, SERVICE, Provider, assert_given_back, routed_at_rest
 from tests.scenarios.stories import CANARY, waiting_for_approval
 from tests.scenarios.world import NAME, World
@@ -61,11 +63,15 @@ class Metered:
         """Where requests go over ten seconds, once data planes have heard of the last change."""
         return (await self.all_shares())[client]
 
-    async def all_shares(self) -> dict[str, dict[str, float]]:
+    async def share_of(self, revision: str, client: str = "users") -> float:
+        """The share of one revision, where one LWS holds both versions."""
+        return (await self.all_shares("revision"))[client].get(revision, 0.0)
+
+    async def all_shares(self, by: By = "lws") -> dict[str, dict[str, float]]:
         await self.world.sleep(LAG + ACCEPTED)
         begun = self.world.server.clock()
         await self.world.sleep(PERIOD)
-        found = {client: self.meter.shares(client, begun) for client in WHO}
+        found = {client: self.meter.shares(client, begun, by=by) for client in WHO}
         # Ten seconds are a sum of stretches; a share is rounded as whoever compares it would write it.
         return {name: {side: round(share, 6) for side, share in each.items()} for name, each in found.items()}
 
@@ -118,8 +124,11 @@ class Metered:
 
     @property
     def cuts(self) -> list[Cut]:
-        """Streams cut by the release's own deeds; LWS's renewal of a group, which no LWS does without, is apart."""
-        return [cut for cut in self.meter.cuts if cut.cause != "renewed"]
+        """Streams cut by the release's own deeds. What no LWS does without is apart: that it renews a group, and drops
+        surge groups in the end.
+        """
+        dropped = {"surge dropped"} if (self.world.status.get("phase") != "Aborted") else set()
+        return [cut for cut in self.meter.cuts if cut.cause not in {"renewed"} | dropped]
 
     def assert_unharmed(self) -> None:
         """No request has failed, and no stream was cut by what the release removed."""
@@ -129,18 +138,29 @@ class Metered:
 
 @asynccontextmanager
 async def metered(
-    *steps: dict[str, Any], replicas: int = 5, min_ready: int = 3, by: Provider = BY_ROUTE, **routing: Any
+    *steps: dict[str, Any],
+    replicas: int = 5,
+    min_ready: int = 3,
+    by: Provider = BY_ROUTE,
+    words: Mapping[str, Any] | None = None,
+    **routing: Any,
 ) -> AsyncIterator[Metered]:
-    """An LWS at rest whose requests are measured from now on; ``routing`` is added to the Rollout's trafficRoutings.
+    """An LWS at rest whose requests are measured from now on; ``routing`` is added to the Rollout's trafficRoutings,
+    ``words`` to its style.
 
     ``min_ready`` seconds after it became ready a group counts, and all data planes know it by then.
     """
     world = World(Options(timing=PODS_TAKE))
     try:
-        before = await routed_at_rest(world, *steps, replicas=replicas, by=by, **routing)
+        before = await routed_at_rest(world, *steps, replicas=replicas, by=by, words=words, **routing)
         world.patch_rollout({"strategy": {"minReadySeconds": min_ready}})
         await world.rest()
-        deleted = lambda uid: any(isinstance(write, Delete) and write.uid == uid for write in world.writes)  # noqa: E731
+
+        def deleted(uid: str) -> bool:
+            """Whether it went by a deed of the release; a portion that is renewed goes by LWS's, sooner or later."""
+            mine = (each for each in world.writes if isinstance(each, Delete) and each.reason != AT_ONCE)
+            return any(each.uid == uid for each in mine)
+
         meter = TrafficMeter(world.server, clients(by), drain=STREAM, lag=LAG, ours=deleted)
         meter.start()
         yield Metered(world, meter, before, by)

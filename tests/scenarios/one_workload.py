@@ -1,4 +1,4 @@
-"""What stories of capacity InPlace and Surge share: one LeaderWorkerSet that holds both versions, and what it promises."""
+"""What stories of capacity InPlace and Surge share: one LeaderWorkerSet that holds both versions, and its promises."""
 
 from __future__ import annotations
 

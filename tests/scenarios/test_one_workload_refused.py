@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rollout_lws.rollout.reasons import EventReason, Reason
-from tests.scenarios.one_workload import IN_PLACE, PLAIN, SURGE, STYLES, Style, in_care, over, step
+from tests.scenarios.one_workload import IN_PLACE, PLAIN, STYLES, SURGE, Style, in_care, over, step
 from tests.scenarios.stories import at_rest
 from tests.scenarios.told import assert_only_held, assert_stalled, tells
 from tests.scenarios.world import World

@@ -1,4 +1,4 @@
-"""In place and surge, whatever happens in mid-step and in mid-promotion: the table of acts, with and without a route."""
+"""In place and surge, whatever happens in mid-step and in mid-promotion: the table of acts, with or without a route."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from rollout_lws.objects.resources import PODS
-from tests.scenarios.one_workload import IN_PLACE, STYLES, Style, in_care, over, routed_in_care, step
+from tests.scenarios.one_workload import STYLES, Style, in_care, over, routed_in_care, step
 from tests.scenarios.routed import assert_given_back
 from tests.scenarios.stories import assert_clean
 from tests.scenarios.world import NAME, World
@@ -34,14 +34,14 @@ async def mid_promotion(world: World, style: Style) -> None:
             and any(
                 told.startswith("v2")
                 for ordinal, told in world.groups().items()
-                if ordinal < 2 or style.extra and ordinal < 4
+                if ordinal < 2 or (style.extra and ordinal < 4)
             )
         ),
         "a group renewed by the promotion",
     )
 
 
-async def finish(world: World, style: Style) -> str:
+async def finish(world: World, _: Style) -> str:
     await world.rest()
     if world.state == "AwaitingApproval":
         world.approve()
@@ -49,7 +49,7 @@ async def finish(world: World, style: Style) -> str:
     return "v2"
 
 
-async def restored(world: World, style: Style) -> str:
+async def restored(world: World, _: Style) -> str:
     world.set_image("v1")
     await over(world, "v1")
     return "v1"
@@ -81,7 +81,7 @@ async def a_group_lost(world: World, style: Style) -> str:
     return await finish(world, style)
 
 
-async def disabled(world: World, style: Style) -> str:
+async def disabled(world: World, _: Style) -> str:
     tag = "v2" if (world.status.get("finalising") or {}).get("task") == "Promote" else "v1"
     world.patch_rollout({"disabled": True})
     await world.until(lambda: world.status.get("phase") == "Disabled", "disabled", 1200)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from rollout_lws.api import StyleStrategy, scaling
+from rollout_lws.release.styles import Style, style_of
 from rollout_lws.workload.groups import Group, moment_ready
 
 
@@ -24,12 +25,21 @@ def makes_no_groups(plan: StyleStrategy, index: int) -> bool:
 def wanted_groups(plan: StyleStrategy, index: int, replicas: int) -> int:
     """Groups of the new version at step ``index`` (1-based) of an LWS of ``replicas`` groups; at least 1.
 
-    Percentages are rounded up; no step asks for more than ``replicas`` groups, nor for fewer than one before it.
+    Percentages are rounded up; no step asks for more than ``replicas`` groups (in place for one less: the last group
+    belongs to the promotion), nor for fewer than one before it.
     """
     if makes_no_groups(plan, index):
         index -= 1
     asked = [scaling.scaled(step.replicas, replicas) for step in plan.steps[:index]]
-    return max(1, min(max(asked), replicas))
+    most = replicas - 1 if style_of(plan) is Style.IN_PLACE else replicas
+    return max(1, min(max(asked), most))
+
+
+def portion_beside(allowed: int, serving: int, replicas: int) -> int:
+    """Groups of an LWS of ``replicas`` that are renewed at once while ``serving`` groups of a second LWS stand beside
+    them: the user's maxUnavailable, ``allowed``, at most as many as serve, never the last one, at least 1.
+    """
+    return max(1, min(allowed, serving, replicas - 1))
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from datetime import datetime
 from rollout_lws.api.resources import Keys
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, PODS, STATEFUL_SETS
 from rollout_lws.objects.writes import Confirm, Delete, Patch, Write
+from rollout_lws.release.batches import portion_beside
 from rollout_lws.release.turn import Turn
 from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.groups import Group, groups, moment_ready
@@ -56,7 +57,7 @@ class Renewal:
         """
         if self.emptied and self.canary_ready >= self.replicas:
             return self.replicas
-        return max(1, min(self._allowed, self.canary_ready, self.replicas - 1))
+        return portion_beside(self._allowed, self.canary_ready, self.replicas)
 
     @property
     def _allowed(self) -> int:

@@ -11,7 +11,8 @@ from datetime import datetime, timedelta
 
 from rollout_lws.api import TrafficRecord, TrafficRouting, scaling
 from rollout_lws.objects.resources import INFERENCE_POOLS, LWS_NAME
-from rollout_lws.release.batches import makes_no_groups, wanted_groups
+from rollout_lws.release.batches import portion_beside
+from rollout_lws.release.weights import sharing_step, weight_in_promotion, weight_of_step
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import Task
 from rollout_lws.traffic import pools, services
@@ -38,18 +39,9 @@ def settings(d: Draft) -> TrafficRouting | None:
 
 def share_of_step(d: Draft, index: int) -> Split:
     """What step ``index`` (1-based) says; one with neither traffic nor matches takes the new version's share away."""
-    steps = d.strategy.steps
-    index = max(1, min(index, len(steps)))
-    if makes_no_groups(d.strategy, index):
-        # The promotion itself: what serves meanwhile is what the step before has made.
-        index -= 1
-    step = steps[index - 1]
-    if step.traffic == "auto":
-        new = wanted_groups(d.strategy, index, d.replicas)
-        weight = max(1, round(100 * new / (d.replicas + new)))
-    else:
-        weight = scaling.scaled(step.traffic, 100) if step.traffic else 0
-    return Split(weight, step.matches, step.request_header_modifier)
+    index = max(1, min(index, len(d.strategy.steps)))
+    step = sharing_step(d.strategy, index)
+    return Split(weight_of_step(d.strategy, index, d.replicas), step.matches, step.request_header_modifier)
 
 
 def takes_over(d: Draft) -> bool:
@@ -69,8 +61,8 @@ def _share_in_promotion(d: Draft, split: Split) -> Split:
         return replace(split, weight=100)
     new = len(d.canary_groups)
     allowed = resolved_unavailable(users_strategy(d.stable.lws, d.keys), d.replicas)
-    staying = new + d.replicas - max(1, min(allowed, new, d.replicas - 1))
-    return replace(split, weight=max(split.weight, -(-100 * new // staying) if staying else 0))
+    portion = portion_beside(allowed, new, d.replicas)
+    return replace(split, weight=weight_in_promotion(split.weight, new, d.replicas, portion))
 
 
 def wanted_share(d: Draft) -> Split:

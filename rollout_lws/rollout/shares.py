@@ -55,11 +55,21 @@ def takes_over(d: Draft) -> bool:
     return 0 < d.replicas <= d.canary_ready
 
 
+def green_grows(d: Draft) -> bool:
+    """Whether a blue-green promotion still waits for as many ready groups as the LWS has; until then nothing of stable
+    goes.
+    """
+    regular = [group for group in groups(d.stable) if 0 <= group.ordinal < d.replicas]
+    if d.o.rollout.spec.strategy.blue_green is None or d.canary_ready >= d.replicas:
+        return False
+    return not any(group.revision == d.sub.new_revision for group in regular)
+
+
 def _share_in_promotion(d: Draft, split: Split) -> Split:
     """Stable groups go down in windows, so the canary carries at least what it is of all that stay up."""
     if takes_over(d):
         return replace(split, weight=100)
-    new = len(d.canary_groups)
+    new = d.canary_ready
     allowed = resolved_unavailable(users_strategy(d.stable.lws, d.keys), d.replicas)
     portion = portion_beside(allowed, new, d.replicas)
     return replace(split, weight=weight_in_promotion(split.weight, new, d.replicas, portion))
@@ -70,6 +80,8 @@ def wanted_share(d: Draft) -> Split:
     if record is None or not record.step or settings(d) is None:
         return ALL_STABLE
     split, ending = share_of_step(d, record.step), d.status.finalising
+    if ending is not None and ending.task == Task.PROMOTE and green_grows(d):
+        return split
     if ending is not None and ending.task in (Task.PROMOTE, Task.GO_BACK):
         return _share_in_promotion(d, split)
     return split

@@ -297,11 +297,12 @@ def test_no_more_groups_are_away_than_may_be(drawn: tuple[StyleStrategy, Given])
     found, replicas = preview(made, told), told.replicas
     away = min(max(1, told.unavailable), replicas - 1) if found.style == "InPlace" else 0
     for row, before in zip(found.rows, (None, *found.rows), strict=False):
-        sharing = [each.share for each in (row, before) if each is not None and each.step is not None]
+        lasting = [each for each in (row, before) if each is not None and each.step is not None]
+        sharing = [each.share for each in lasting]
         if found.style == "InPlace" and any(share in (0, 1) for share in sharing) and made.traffic_routings:
             # The plan itself gives one side nothing.
             assert row.ready >= 1
         elif 1 in sharing:
-            assert row.ready >= min(replicas, row.new)
+            assert row.ready >= min(each.new for each in lasting)
         else:
             assert row.ready >= replicas - away

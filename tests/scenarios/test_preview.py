@@ -31,7 +31,7 @@ SETTLES = 1.0
 
 @dataclass(frozen=True)
 class Case:
-    """A plan of ``style`` (a capacity, or BlueGreen) for an LWS of ``replicas`` groups; a step is groups and traffic."""
+    """A plan of ``style`` (a capacity or BlueGreen) for an LWS of ``replicas`` groups; steps are groups and traffic."""
 
     style: str
     steps: tuple[tuple[int | str, str | None], ...]

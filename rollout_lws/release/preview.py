@@ -72,7 +72,7 @@ class Row:
     back_loads: int
     """Groups that load the old version if the release goes back at its end; in the promotion, at most."""
     back_seconds: float
-    """Seconds until R groups of the old version stand again; requests reach the old version during all of them."""
+    """Seconds until all R groups are the old version's and ready; 0 where they are all the time."""
 
 
 @dataclass(frozen=True, slots=True)

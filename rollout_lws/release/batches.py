@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from rollout_lws.api import Capacity, StyleStrategy, scaling
+from rollout_lws.api import StyleStrategy, scaling
+from rollout_lws.release.styles import Style, style_of
 from rollout_lws.workload.groups import Group, moment_ready
 
 
@@ -16,12 +17,9 @@ def is_last_full(plan: StyleStrategy, index: int) -> bool:
 
 
 def makes_no_groups(plan: StyleStrategy, index: int) -> bool:
-    """A last step of 100 % without traffic or matches is the promotion itself; extra groups would be thrown away. In
-    place none is extra, and those of the step are watched by its deadline.
-    """
+    """A last step of 100 % without traffic or matches is the promotion itself; extra groups would be thrown away."""
     step = plan.steps[index - 1]
-    extra = plan.made_by is not Capacity.IN_PLACE
-    return extra and index > 1 and is_last_full(plan, index) and not step.traffic and not step.matches
+    return index > 1 and is_last_full(plan, index) and not step.traffic and not step.matches
 
 
 def wanted_groups(plan: StyleStrategy, index: int, replicas: int) -> int:
@@ -33,8 +31,15 @@ def wanted_groups(plan: StyleStrategy, index: int, replicas: int) -> int:
     if makes_no_groups(plan, index):
         index -= 1
     asked = [scaling.scaled(step.replicas, replicas) for step in plan.steps[:index]]
-    most = replicas - 1 if plan.made_by is Capacity.IN_PLACE else replicas
+    most = replicas - 1 if style_of(plan) is Style.IN_PLACE else replicas
     return max(1, min(max(asked), most))
+
+
+def portion_beside(allowed: int, serving: int, replicas: int) -> int:
+    """Groups of an LWS of ``replicas`` that are renewed at once while ``serving`` groups of a second LWS stand beside
+    them: the user's maxUnavailable, ``allowed``, at most as many as serve, never the last one, at least 1.
+    """
+    return max(1, min(allowed, serving, replicas - 1))
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from rollout_lws.api import Capacity
 from rollout_lws.api.resources import Keys
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, PODS, STATEFUL_SETS
 from rollout_lws.objects.writes import Confirm, Delete, Patch, Write
+from rollout_lws.release.batches import portion_beside
 from rollout_lws.release.turn import Turn
 from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.groups import Group, groups, moment_ready
@@ -97,7 +98,7 @@ class Renewal:
         if self.capacity is Capacity.SURGE:
             return self.beside
         instead = self.replicas if self.capacity is Capacity.IN_PLACE else self.beside
-        return max(1, min(self.allowed, instead, self.replicas - 1))
+        return portion_beside(self.allowed, instead, self.replicas)
 
     @property
     def allowed(self) -> int:

@@ -24,6 +24,7 @@ from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.health import deadline_passed
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason, Task
 from rollout_lws.rollout.refusals import unsafe_pending
+from rollout_lws.rollout.shares import green_grows
 from rollout_lws.rollout.sides import shares_nothing
 from rollout_lws.rollout.unlisted import tell_unlisted
 from rollout_lws.workload.hold import is_held
@@ -152,9 +153,7 @@ def _promote(d: Draft) -> bool:
 
 def _grows(d: Draft) -> str:
     """What a blue-green promotion waits for before anything of stable goes: as many ready groups as the LWS has."""
-    style = d.o.rollout.spec.strategy.blue_green
-    regular = [group for group in renewal(d).regular if group.revision == d.sub.new_revision]
-    if style is None or d.canary_ready >= d.replicas or regular:
+    if not green_grows(d):
         return ""
     standing = d.o.canary.lws.spec.replicas if d.o.canary is not None else 0
     turn = d.take(scale_new(d, max(d.replicas, standing)))

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from rollout_lws.api import Phase, TrafficRouting
 from rollout_lws.objects.resources import INFERENCE_POOLS, LWS_NAME, LWS_PREFIX
 from rollout_lws.release.batches import wanted_groups
+from rollout_lws.release.overload import overload
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import Reason
 from rollout_lws.rollout.refusal import Refusal
@@ -35,7 +36,7 @@ def cannot_route(d: Draft) -> Refusal | None:
         return _renamed(d, asked) or _unsaid(d, facts)
     if asked is None or facts is None:
         return None
-    for check in (_service, _pools, _canary_service, _routers, _full, _unlisted):
+    for check in (_service, _pools, _canary_service, _routers, _full, _overloaded, _unlisted):
         found = check(d, asked, facts)
         if found is not None:
             return found
@@ -165,13 +166,19 @@ def _full(d: Draft, _: TrafficRouting, __: RoutingFacts) -> Refusal | None:
     steps, needed = d.strategy.steps, groups_for_all(d)
     for index, step in enumerate(steps, 1):
         groups = wanted_groups(d.strategy, index, d.replicas)
-        if step.traffic == "100%" and groups < needed:
+        if step.traffic and share_of_step(d, index).weight == 100 and groups < needed:
             return Refusal(
                 Reason.ROUTE_PROBLEM,
                 f"step {index} sends all requests to {groups} of {d.replicas} groups, which cannot carry them: raise"
                 " its replicas to 100%, or lower its traffic",
             )
     return None
+
+
+def _overloaded(d: Draft, _: TrafficRouting, __: RoutingFacts) -> Refusal | None:
+    """Where one LWS holds both versions, a share that does not fit the groups falls on few."""
+    over = overload(d.strategy, d.replicas)
+    return Refusal(Reason.ROUTE_PROBLEM, over.message) if over else None
 
 
 def _unlisted(d: Draft, asked: TrafficRouting, facts: RoutingFacts) -> Refusal | None:

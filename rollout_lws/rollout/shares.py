@@ -11,7 +11,9 @@ from datetime import timedelta
 
 from rollout_lws.api import Capacity, TrafficRecord, TrafficRouting, scaling
 from rollout_lws.objects.resources import INFERENCE_POOLS
-from rollout_lws.release.batches import batch, makes_no_groups, wanted_groups
+from rollout_lws.release.batches import batch, portion_beside, wanted_groups
+from rollout_lws.release.overload import MOST
+from rollout_lws.release.weights import sharing_step, weight_in_promotion, weight_of_step
 from rollout_lws.rollout.capacity import leaving, renewal
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import Task
@@ -23,8 +25,6 @@ from rollout_lws.traffic.split import ALL_STABLE, Split
 from rollout_lws.workload.groups import groups
 from rollout_lws.workload.hold import resolved_unavailable, standing_surge, users_strategy
 
-#: A group carries at most so many times what it does when all R groups share the requests.
-MOST_LOAD = 2
 #: A side that stopped serving gets its share back after so many seconds, twice as many each time, at most the second.
 SHORTEST_BAN_SECONDS, LONGEST_BAN_SECONDS = 10, 300
 #: What routers and running requests get where the Rollout says nothing any more.
@@ -41,22 +41,9 @@ def settings(d: Draft) -> TrafficRouting | None:
 
 def share_of_step(d: Draft, index: int) -> Split:
     """What step ``index`` (1-based) says; one with neither traffic nor matches takes the new version's share away."""
-    steps = d.strategy.steps
-    index = max(1, min(index, len(steps)))
-    if makes_no_groups(d.strategy, index):
-        # The promotion itself: what serves meanwhile is what the step before has made.
-        index -= 1
-    step = steps[index - 1]
-    new, weight = wanted_groups(d.strategy, index, d.replicas), 0
-    in_place = d.strategy.made_by is Capacity.IN_PLACE
-    if step.traffic == "auto" or (in_place and step.replicas == "100%" and not step.traffic and not step.matches):
-        weight = max(1, round(100 * new / (d.replicas if in_place else d.replicas + new)))
-    elif step.traffic:
-        weight = scaling.scaled(step.traffic, 100)
-    if in_place and weight == 100 and new == d.replicas - 1:
-        # The last group is renewed in the promotion and has its part of the requests until then.
-        weight = 100 * new // d.replicas
-    return Split(weight, step.matches, step.request_header_modifier)
+    index = max(1, min(index, len(d.strategy.steps)))
+    step = sharing_step(d.strategy, index)
+    return Split(weight_of_step(d.strategy, index, d.replicas), step.matches, step.request_header_modifier)
 
 
 def takes_over(d: Draft) -> bool:
@@ -70,14 +57,24 @@ def takes_over(d: Draft) -> bool:
     return 0 < d.replicas <= d.canary_ready
 
 
+def green_grows(d: Draft) -> bool:
+    """Whether a blue-green promotion still waits for as many ready groups as the LWS has; until then nothing of stable
+    goes.
+    """
+    regular = [group for group in groups(d.stable) if 0 <= group.ordinal < d.replicas]
+    if d.o.rollout.spec.strategy.blue_green is None or d.canary_ready >= d.replicas:
+        return False
+    return not any(group.revision == d.sub.new_revision for group in regular)
+
+
 def _share_in_promotion(d: Draft, split: Split) -> Split:
     """Stable groups go down in windows, so the canary carries at least what it is of all that stay up."""
     if takes_over(d):
         return replace(split, weight=100)
-    new = len(d.canary_groups)
+    new = d.canary_ready
     allowed = resolved_unavailable(users_strategy(d.stable.lws, d.keys), d.replicas)
-    staying = new + d.replicas - max(1, min(allowed, new, d.replicas - 1))
-    return replace(split, weight=max(split.weight, -(-100 * new // staying) if staying else 0))
+    portion = portion_beside(allowed, new, d.replicas)
+    return replace(split, weight=weight_in_promotion(split.weight, new, d.replicas, portion))
 
 
 def wanted_share(d: Draft) -> Split:
@@ -87,9 +84,11 @@ def wanted_share(d: Draft) -> Split:
     split, ending = share_of_step(d, record.step), d.status.finalising
     if d.capacity is Capacity.IN_PLACE:
         return _share_in_place(d, split)
-    if ending is not None and ending.task in (Task.PROMOTE, Task.GO_BACK) and not d.one_workload:
-        return _share_in_promotion(d, split)
-    return split
+    if d.one_workload or ending is None or ending.task not in (Task.PROMOTE, Task.GO_BACK):
+        return split
+    if ending.task == Task.PROMOTE and green_grows(d):
+        return split
+    return _share_in_promotion(d, split)
 
 
 def _share_in_place(d: Draft, split: Split) -> Split:
@@ -109,14 +108,14 @@ def _share_in_place(d: Draft, split: Split) -> Split:
     if new < 1:
         return replace(split, weight=0)
     # No group of stable carries more than twice of what it does at rest.
-    least = 100 - MOST_LOAD * 100 * ready // d.replicas
+    least = 100 - MOST * 100 * ready // d.replicas
     return replace(split, weight=max(min(100 * new // (new + ready), split.weight), least))
 
 
 def does_without(d: Draft) -> bool:
     """Whether the ready groups of stable can carry all requests."""
     ready = sum(group.ready(d.now) for group in stable_side(d).groups)
-    return ready * MOST_LOAD >= d.replicas
+    return ready * MOST >= d.replicas
 
 
 def told(split: Split) -> str:

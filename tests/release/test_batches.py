@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rollout_lws.api import BlueGreenStrategy, CanaryStrategy, StyleStrategy
-from rollout_lws.release.batches import batch, is_last_full, makes_no_groups, wanted_groups
+from rollout_lws.release.batches import batch, is_last_full, makes_no_groups, portion_beside, wanted_groups
 from rollout_lws.workload.groups import groups
 from tests.workload.build import NOW, facts, lws, pod
 
@@ -23,6 +23,11 @@ def plan(*replicas: int | str, style: type[StyleStrategy] = CanaryStrategy, **la
 
 def blue_green(*replicas: int | str) -> StyleStrategy:
     return plan(*replicas, style=BlueGreenStrategy)
+
+
+def in_place(*replicas: int | str) -> StyleStrategy:
+    made = [{"replicas": each} for each in replicas]
+    return CanaryStrategy.model_validate({"steps": made, "capacity": "InPlace"})
 
 
 @pytest.mark.parametrize(
@@ -51,6 +56,11 @@ def blue_green(*replicas: int | str) -> StyleStrategy:
         # Green is made in full before anything is promoted.
         (blue_green("50%", "100%"), 4, [2, 4]),
         (blue_green("100%"), 4, [4]),
+        # In place the last group belongs to the promotion.
+        (in_place("25%", "50%", "100%"), 4, [1, 2, 2]),
+        (in_place(3, 4), 4, [3, 3]),
+        (in_place("100%"), 4, [3]),
+        (in_place(1), 2, [1]),
     ],
 )
 def test_groups_of_each_step(steps: StyleStrategy, replicas: int, wanted: list[int]) -> None:
@@ -126,3 +136,13 @@ def test_a_batch_tells_when_the_next_group_will_count() -> None:
     later = NOW + timedelta(seconds=10)
     judged = batch(groups(facts(lws(), *leaders)), 3, None, later, minimum=30)
     assert (judged.ready, judged.enough, judged.next_ready_at) == (3, True, None)
+
+
+@pytest.mark.parametrize(
+    ("allowed", "serving", "replicas", "at_once"),
+    [(1, 2, 4, 1), (2, 2, 4, 2), (3, 2, 4, 2), (9, 9, 4, 3), (0, 2, 4, 1), (1, 1, 1, 1), (2, 0, 4, 1)],
+)
+def test_no_more_groups_are_renewed_at_once_than_may_be_away_and_than_stand_in_for_them(
+    allowed: int, serving: int, replicas: int, at_once: int
+) -> None:
+    assert portion_beside(allowed, serving, replicas) == at_once

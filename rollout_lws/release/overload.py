@@ -1,0 +1,65 @@
+"""Shares that groups cannot carry: where no second LWS stands beside the first, a share that does not fit its groups
+falls on few.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from rollout_lws.api import StyleStrategy
+from rollout_lws.release.batches import wanted_groups
+from rollout_lws.release.styles import Style, style_of
+from rollout_lws.release.weights import weight_of_step
+
+#: A group may get so many times the requests that it has while all groups of the LWS carry them alike.
+MOST = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Overload:
+    """A step (1-based) whose ``weight``, the new version's share in percent, gives each of the ``groups`` of a side
+    ``factor`` times what a group of the LWS has at rest.
+    """
+
+    step: int
+    side: Literal["new", "stable"]
+    weight: int
+    groups: int
+    factor: float
+    way_out: str
+
+    @property
+    def message(self) -> str:
+        share = self.weight if self.side == "new" else 100 - self.weight
+        return (
+            f"step {self.step} sends {share}% of requests to {_counted(self.groups)} of the {self.side} version,"
+            f" {self.factor:.3g} times what a group has at rest and more than the {MOST} times that it may have:"
+            f" {self.way_out}"
+        )
+
+
+def overload(plan: StyleStrategy, replicas: int) -> Overload | None:
+    """The first step that gives a group more than twice its requests at rest; None when there is none.
+
+    Only for capacity InPlace and Surge, and where requests are routed: without that they follow the groups. The stable
+    version keeps all of its ``replicas`` groups in Surge, and all but the renewed ones in place.
+    """
+    style = style_of(plan)
+    if not style.in_one_lws or not plan.traffic_routings or replicas < 1:
+        return None
+    for index in range(1, len(plan.steps) + 1):
+        weight, new = weight_of_step(plan, index, replicas), wanted_groups(plan, index, replicas)
+        stable = replicas - new if style is Style.IN_PLACE else replicas
+        if weight * replicas > 100 * MOST * new:
+            way_out = f"raise its replicas, or lower its traffic to at most {100 * MOST * new // replicas}%"
+            return Overload(index, "new", weight, new, weight * replicas / (100 * new), way_out)
+        if (100 - weight) * replicas > 100 * MOST * stable > 0:
+            least = 100 - 100 * MOST * stable // replicas
+            way_out = f"lower its replicas, or raise its traffic to at least {least}%"
+            return Overload(index, "stable", weight, stable, (100 - weight) * replicas / (100 * stable), way_out)
+    return None
+
+
+def _counted(groups: int) -> str:
+    return f"{groups} group" if groups == 1 else f"{groups} groups"

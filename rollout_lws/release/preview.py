@@ -1,0 +1,328 @@
+"""What a release will take, told before anything is written: groups, accelerators, model loads, shares and time.
+
+Pure arithmetic on the plan, by the same functions that decide in the release itself. R is the number of the LWS's own
+groups. It assumes that R stays and that every group loads at the first try; waits for approvals, and the seconds that
+LWS, routers and ending pods take, are not in it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from rollout_lws.api import StyleStrategy
+from rollout_lws.release.batches import is_last_full, portion_beside, wanted_groups
+from rollout_lws.release.styles import Style, style_of
+from rollout_lws.release.weights import weight_in_promotion, weight_of_step
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a preview needs besides the plan: the LWS's ``replicas``, the user's maxUnavailable in groups, as LWS
+    resolves it (maxSurge plays no part: the hold has none), the seconds until a group is ready and for which it then
+    must be, and its accelerators.
+
+    ``unlisted``: a Service or InferencePool that trafficRoutings do not name leads to the LWS's groups, too.
+    """
+
+    replicas: int
+    unavailable: int = 1
+    load_seconds: float = 0
+    min_ready_seconds: float = 0
+    accelerators: int = 0
+    unlisted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A step, or the promotion: loads are relative, 1.0 being a group's requests while all R groups carry them alike;
+    None stands for a side without groups.
+    """
+
+    step: int | None
+    """The step's number, from 1; None is the promotion."""
+    new: int
+    """Groups of the new version at the end of the step; in the promotion, when the first portion goes down."""
+    extra: int
+    """Groups beyond R."""
+    ready: int
+    """Fewest ready groups, of sides that have a share, at any moment."""
+    share: float
+    """Share of requests of the new version, 0 to 1, at rest; in the promotion, while its first portion is down."""
+    load_new: float | None
+    """Load of a group of the new version with that share."""
+    load_stable: float | None
+    """Load of a group of the LWS that is not of the new version, with that share; in the promotion, of any that is not
+    away.
+    """
+    peak_load: float
+    """Highest load of any group at any moment."""
+    windows: int
+    """How often the LWS is opened."""
+    rounds: int
+    """Loads one after the other."""
+    loads: int
+    """Groups that load the model."""
+    seconds: float
+    """How long it takes: loads, grace, drain, and a pause with a duration."""
+    approval: bool
+    """Whether somebody has to approve it."""
+    accelerators: int
+    """Accelerators held, those of the R groups included."""
+    back_loads: int
+    """Groups that load the old version if the release goes back at its end; in the promotion, at most."""
+    back_seconds: float
+    """Seconds until all R groups are the old version's and ready; 0 where they are all the time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """All rows, the promotion last."""
+
+    style: Style
+    given: Given
+    rows: tuple[Row, ...]
+
+    @property
+    def extra(self) -> int:
+        """Groups beyond R, at the peak."""
+        return max(row.extra for row in self.rows)
+
+    @property
+    def ready(self) -> int:
+        return min(row.ready for row in self.rows)
+
+    @property
+    def peak_load(self) -> float:
+        return max(row.peak_load for row in self.rows)
+
+    @property
+    def windows(self) -> int:
+        return sum(row.windows for row in self.rows)
+
+    @property
+    def rounds(self) -> int:
+        return sum(row.rounds for row in self.rows)
+
+    @property
+    def loads(self) -> int:
+        return sum(row.loads for row in self.rows)
+
+    @property
+    def seconds(self) -> float:
+        """How long the release takes, waits for approvals apart."""
+        return sum(row.seconds for row in self.rows)
+
+    @property
+    def approvals(self) -> tuple[int, ...]:
+        """Steps that somebody has to approve."""
+        return tuple(row.step for row in self.rows if row.approval and row.step is not None)
+
+    @property
+    def accelerators(self) -> int:
+        """Accelerators held at the peak, those of the R groups included."""
+        return max(row.accelerators for row in self.rows)
+
+
+def preview(plan: StyleStrategy, given: Given) -> Preview:
+    """ValueError for a number of groups that cannot be released in steps, with what to do."""
+    if given.replicas < 1:
+        raise ValueError(
+            "the LeaderWorkerSet has 0 groups, and a version takes effect there by itself: nothing is done in steps"
+        )
+    if style_of(plan) is Style.IN_PLACE and given.replicas < 2:
+        raise ValueError(
+            "capacity InPlace needs at least 2 groups, one to serve while the other is renewed: scale up, or use Surge"
+            " or ExtraWorkload"
+        )
+    return _Course(plan, given).run()
+
+
+def much_extra(plan: StyleStrategy, replicas: int) -> str:
+    """A warning of the first step that takes more than half as many groups again as there are; "" when there is none.
+
+    Blue-green is chosen for just that and is not warned of.
+    """
+    if style_of(plan) not in (Style.EXTRA_WORKLOAD, Style.SURGE):
+        return ""
+    for index in range(1, len(plan.steps) + 1):
+        extra = wanted_groups(plan, index, replicas)
+        if 2 * extra > replicas > 0:
+            return (
+                f"step {index} takes {extra} groups beside the LeaderWorkerSet's {replicas}, more than half as many"
+                " again: lower its replicas, or use capacity InPlace, which takes none"
+            )
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Moment:
+    """Ready groups of either side, and the share of the new one."""
+
+    new: int
+    stable: int
+    share: Fraction
+    replicas: int
+
+    @property
+    def load_new(self) -> float | None:
+        return float(self.share * self.replicas / self.new) if self.new else None
+
+    @property
+    def load_stable(self) -> float | None:
+        return float((1 - self.share) * self.replicas / self.stable) if self.stable else None
+
+    @property
+    def peak(self) -> float:
+        return max(self.load_new or 0.0, self.load_stable or 0.0)
+
+    @property
+    def behind(self) -> int:
+        """Ready groups of sides that have a share."""
+        return (self.new if self.share > 0 else 0) + (self.stable if self.share < 1 else 0)
+
+
+class _Course:
+    """The release as it goes on, phase after phase."""
+
+    def __init__(self, plan: StyleStrategy, given: Given) -> None:
+        self.plan, self.given, self.style = plan, given, style_of(plan)
+        self.replicas, self.allowed = given.replicas, max(1, given.unavailable)
+        self.unit = given.load_seconds + given.min_ready_seconds
+        self.routing = plan.traffic_routings[0] if plan.traffic_routings else None
+        self.in_place = self.style is Style.IN_PLACE
+        self.now = self._alone
+        self.clock = 0.0
+
+    def run(self) -> Preview:
+        steps = [self._step(index) for index in range(1, len(self.plan.steps) + 1)]
+        return Preview(self.style, self.given, (*steps, self._promotion()))
+
+    @property
+    def _portion(self) -> int:
+        """Groups renewed at once where no other groups stand beside them."""
+        return min(self.allowed, self.replicas - 1)
+
+    @property
+    def _alone(self) -> _Moment:
+        """All requests at the LWS's own groups alone, as before a release and after it."""
+        return _Moment(0, self.replicas, Fraction(0), self.replicas)
+
+    def _even(self, new: int, stable: int) -> _Moment:
+        """Every ready group with the same load."""
+        return _Moment(new, stable, Fraction(new, new + stable), self.replicas)
+
+    def _shared(self, new: int, stable: int, weight: int) -> _Moment:
+        return _Moment(new, stable, Fraction(weight, 100), self.replicas)
+
+    def _extra(self, new: int) -> int:
+        return 0 if self.in_place else new
+
+    def _step(self, index: int) -> Row:
+        before, new = self.now, wanted_groups(self.plan, index, self.replicas)
+        made, stable = new - before.new, self.replicas - (new if self.in_place else 0)
+        weight = weight_of_step(self.plan, index, self.replicas)
+        rest = self._shared(new, stable, weight) if self.routing else self._even(new, stable)
+        if made and self.in_place:
+            # Shares follow the ready groups for as long as groups are being renewed.
+            rounds = windows = -(-made // self._portion)
+            loading = self._even(before.new, before.stable - min(made, self._portion))
+        else:
+            rounds, windows, loading = min(made, 1), min(made, 1) if self.style is Style.SURGE else 0, before
+        pause = self.plan.steps[index - 1].pause.duration
+        promotes = is_last_full(self.plan, index)
+        seconds = rounds * self.unit
+        self.clock += seconds
+        seconds += self._first_share(rest.share) + (0 if promotes else pause or 0)
+        back = new if self.in_place else 0
+        row = Row(
+            step=index,
+            new=new,
+            extra=self._extra(new),
+            ready=min(each.behind for each in (before, loading, rest)),
+            share=float(rest.share),
+            load_new=rest.load_new,
+            load_stable=rest.load_stable,
+            peak_load=max(each.peak for each in (before, loading, rest)),
+            windows=windows,
+            rounds=rounds,
+            loads=made,
+            seconds=seconds,
+            approval=pause is None and not promotes,
+            accelerators=(self.replicas + self._extra(new)) * self.given.accelerators,
+            back_loads=back,
+            back_seconds=self._rounds_back(back) * self.unit,
+        )
+        self.now, self.clock = rest, self.clock + row.seconds - rounds * self.unit
+        return row
+
+    def _rounds_back(self, groups: int) -> int:
+        """Loads one after the other until so many renewed groups are the old version's again."""
+        return -(-groups // (self._portion if self.in_place else self.allowed))
+
+    def _first_share(self, share: Fraction) -> float:
+        """Seconds that the new version's first share waits: routers hear of its first group before they hear of it."""
+        if self.routing is None or share == 0 or self.now.share > 0:
+            return 0
+        return max(0, self.routing.grace_period_seconds + self.given.load_seconds - self.clock)
+
+    def _promotion(self) -> Row:
+        before = self.now
+        grown = self.replicas - before.new if self.style is Style.BLUE_GREEN else 0
+        new, waited = before.new + grown, min(grown, 1) * self.unit
+        self.clock += waited
+        # Groups enough beside the LWS take all requests, so that its own can be renewed all at once.
+        takes_over = self.routing is not None and not self.style.in_one_lws and new >= self.replicas
+        emptied = takes_over and not self.given.unlisted
+        renewed, portion = self._renewal(new, emptied)
+        staying = self.replicas - portion
+        if self.style is Style.IN_PLACE:
+            down = self._even(new, staying - new)
+        elif self.routing is None or self.style is Style.SURGE:
+            down = self._even(new, staying)
+        else:
+            weight = weight_of_step(self.plan, len(self.plan.steps), self.replicas)
+            weight = 100 if takes_over else weight_in_promotion(weight, new, self.replicas, portion)
+            down = self._shared(new, staying, weight)
+        rounds = -(-renewed // portion)
+        end = self._alone
+        return Row(
+            step=None,
+            new=new,
+            extra=self._extra(new),
+            ready=min(each.behind for each in (before, down, end)),
+            share=float(down.share),
+            load_new=down.load_new,
+            load_stable=down.load_stable,
+            peak_load=max(each.peak for each in (before, down, end)),
+            windows=rounds,
+            rounds=rounds + min(grown, 1),
+            loads=renewed + grown,
+            seconds=waited + self._around(down.share, rounds, takes_over) + rounds * self.unit,
+            approval=False,
+            accelerators=(self.replicas + self._extra(new)) * self.given.accelerators,
+            back_loads=self.replicas,
+            back_seconds=(1 if emptied else self._rounds_back(self.replicas)) * self.unit,
+        )
+
+    def _renewal(self, new: int, emptied: bool) -> tuple[int, int]:
+        """Groups of [0, R) that the promotion renews, and how many of them at once."""
+        if self.style is Style.IN_PLACE:
+            left = self.replicas - new
+            return left, min(left, self._portion)
+        if self.style is Style.SURGE:
+            return self.replicas, new
+        return self.replicas, self.replicas if emptied else portion_beside(self.allowed, new, self.replicas)
+
+    def _around(self, share: Fraction, rounds: int, takes_over: bool) -> float:
+        """Seconds of a promotion in which routers hear of what changes, and running requests end."""
+        if self.routing is None:
+            return 0
+        grace, drain = self.routing.grace_period_seconds, self.routing.drain_seconds
+        if self.style.in_one_lws:
+            return grace
+        first, given = self._first_share(share), self.given
+        if not takes_over:
+            return first + grace + drain
+        heard = max(0, grace + given.load_seconds - rounds * self.unit)
+        return first + grace + drain + heard + grace + drain

@@ -1,0 +1,143 @@
+"""The tables of "Which capacity?", made by the code that previews releases.
+
+``python -m tests.docs.capacity`` writes them into the page.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from rollout_lws.api import BlueGreenStrategy, CanaryStrategy, StyleStrategy
+from rollout_lws.cli.demo import manifests
+from rollout_lws.release.preview import Given, Preview, Row, preview
+from tests.docs.pages import ROOT
+
+PAGE = ROOT / "docs/capacity.md"
+#: The worked example: four groups of eight accelerators that load for ten minutes, one of which may be away.
+EXAMPLE = Given(replicas=4, unavailable=1, load_seconds=600, accelerators=8)
+STYLES = {"InPlace": "`InPlace`", "Surge": "`Surge`", "ExtraWorkload": "`ExtraWorkload`", "BlueGreen": "blue-green"}
+
+
+def of_example(style: str) -> Preview:
+    """Steps of a quarter and a half, each with its share, and all; blue-green has all requests on all groups first."""
+    steps = [{"replicas": share, "traffic": share} for share in ("25%", "50%")]
+    last = {"replicas": "100%"} | ({"traffic": "100%"} if style == "BlueGreen" else {})
+    routing = [{"service": "chat", "gateway": {"httpRouteName": "chat"}}]
+    return preview(_plan(style, {"steps": [*steps, last], "trafficRoutings": routing}), EXAMPLE)
+
+
+def of_demo(style: str) -> Preview:
+    """What ``rollout-lws demo`` plays, with groups that load for ten minutes."""
+    word = "blueGreen" if style == "BlueGreen" else "canary"
+    made = manifests.rollout("v1", {"name": manifests.NAME}, routed=True, style=word)
+    return preview(_plan(style, made["spec"]["strategy"][word]), EXAMPLE)
+
+
+def _plan(style: str, members: dict[str, Any]) -> StyleStrategy:
+    if style == "BlueGreen":
+        return BlueGreenStrategy.model_validate(members)
+    return CanaryStrategy.model_validate({**members, "capacity": style})
+
+
+def tables() -> dict[str, str]:
+    """Each table of the page by its name."""
+    made = {"example": _markdown(_compared())}
+    return made | {f"demo-{style}": _markdown(_steps(of_demo(style))) for style in STYLES}
+
+
+def _compared() -> Iterator[tuple[str, ...]]:
+    yield (
+        "capacity",
+        "extra accelerators",
+        "model loads",
+        "time",
+        "ready groups, at least",
+        "busiest group",
+        "way back at 50%",
+        "way back in the promotion",
+    )
+    for style, name in STYLES.items():
+        found = of_example(style)
+        half, promotion = found.rows[1], found.rows[-1]
+        yield (
+            name,
+            str(found.extra * EXAMPLE.accelerators),
+            str(found.loads),
+            _minutes(found.seconds),
+            f"{found.ready} of {EXAMPLE.replicas}",
+            _load(found.peak_load),
+            _back(half),
+            f"up to {_back(promotion)}",
+        )
+
+
+def _steps(found: Preview) -> Iterator[tuple[str, ...]]:
+    yield (
+        "step",
+        "new groups",
+        "accelerators",
+        "requests to new",
+        "load of a new group",
+        "of an old one",
+        "busiest group",
+        "model loads",
+        "time",
+        "way back",
+    )
+    for row in found.rows:
+        last = row.step is None
+        yield (
+            "promotion" if last else f"{row.step}, approval" if row.approval else str(row.step),
+            str(row.new),
+            str(row.accelerators),
+            f"{100 * row.share:.0f}%",
+            _load(row.load_new),
+            _load(row.load_stable),
+            _load(row.peak_load),
+            str(row.loads),
+            _minutes(row.seconds),
+            f"up to {_back(row)}" if last else _back(row),
+        )
+
+
+def _load(load: float | None) -> str:
+    return "none is up" if load is None else f"{load:.2f}"
+
+
+def _minutes(seconds: float) -> str:
+    return f"{seconds / 60:.0f} min"
+
+
+def _back(row: Row) -> str:
+    if not row.back_loads:
+        return "at once"
+    loads = "1 load" if row.back_loads == 1 else f"{row.back_loads} loads"
+    return f"{loads}, {_minutes(row.back_seconds)}"
+
+
+def _markdown(rows: Iterator[tuple[str, ...]]) -> str:
+    head, *others = rows
+    lines = [head, ("---",) * len(head), *others]
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
+
+
+_PLACE = re.compile(
+    r"(?P<begin><!-- table: (?P<name>[\w-]+) -->\n)(?P<rows>.*?)(?P<end><!-- end of table -->)", re.DOTALL
+)
+
+
+def written(page: str) -> dict[str, str]:
+    """The tables that stand in a page."""
+    return {match["name"]: match["rows"] for match in _PLACE.finditer(page)}
+
+
+def renewed(page: str) -> str:
+    """The page with its tables as they should be."""
+    made = tables()
+    return _PLACE.sub(lambda match: match["begin"] + made[match["name"]] + match["end"], page)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(renewed(PAGE.read_text()))

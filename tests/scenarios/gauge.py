@@ -1,0 +1,99 @@
+"""What a release takes, counted in the cluster while it goes on: groups beyond those of the LWS, model loads, windows,
+and how many requests a group gets.
+
+Loads of groups are read as routers see them: from the weights of the route and the ready endpoints of its Services.
+They are looked at once a second, so that the fractions of a second in which a change makes its way do not count.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from rollout_lws.objects.endpoints import SERVICE_NAME
+from rollout_lws.objects.resources import ENDPOINT_SLICES, LWS_WORKER_INDEX, PODS
+from rollout_lws.objects.writes import Patch
+from rollout_lws.sandbox.store import Event
+from rollout_lws.workload.hold import HOLD
+from tests.scenarios.routed import routes_of
+from tests.scenarios.world import NAME, NAMESPACE, World
+
+LEADERS = f"{LWS_WORKER_INDEX}=0"
+
+
+class Gauge:
+    """Counts from when it is made; ``replicas`` are the LWS's groups, at rest."""
+
+    def __init__(self, world: World, replicas: int) -> None:
+        self._world, self._replicas = world, replicas
+        self._known = {pod["metadata"]["uid"] for pod in self._leaders()}
+        self._writes, self._began = len(world.writes), world.server.clock()
+        self.loads = 0
+        """Groups that began to load the model."""
+        self.extra = 0
+        """Most groups beyond ``replicas`` at once."""
+        self.ready = replicas
+        """Fewest ready groups that had requests."""
+        self.peak_load = 1.0
+        """Most requests that a group had; 1.0 when all groups carry them alike at rest."""
+        world.server.store.subscribe(self._see)
+        self._looking = asyncio.get_running_loop().create_task(self._look())
+
+    def stop(self) -> None:
+        self._looking.cancel()
+
+    @property
+    def seconds(self) -> float:
+        return self._world.server.clock() - self._began
+
+    @property
+    def windows(self) -> int:
+        """How often the controller opened the LWS."""
+        return sum(_opens(write) for write in self._world.writes[self._writes :])
+
+    def _leaders(self) -> list[dict[str, Any]]:
+        found = self._world.server.list(PODS, NAMESPACE, label_selector=LEADERS)
+        return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
+
+    def _see(self, event: Event) -> None:
+        if event.resource != PODS:
+            return
+        leaders = self._leaders()
+        new = {pod["metadata"]["uid"] for pod in leaders} - self._known
+        self._known |= new
+        self.loads += len(new)
+        self.extra = max(self.extra, len(leaders) - self._replicas)
+
+    async def _look(self) -> None:
+        while True:
+            carried = self.carried()
+            self.ready = min(self.ready, len(carried))
+            self.peak_load = max(self.peak_load, *carried.values(), 0.0)
+            await asyncio.sleep(1)
+
+    def carried(self) -> dict[str, float]:
+        """Requests of each ready leader that has any, relative to one at rest."""
+        weights = routes_of(self._world)[0]
+        found: dict[str, float] = {}
+        for service, weight in weights.items():
+            names = self._endpoints(service) if weight else ()
+            for name in names:
+                share = weight / sum(weights.values()) / len(names)
+                found[name] = found.get(name, 0) + share * self._replicas
+        return found
+
+    def _endpoints(self, service: str) -> tuple[str, ...]:
+        slices = self._world.server.list(ENDPOINT_SLICES, NAMESPACE, label_selector=f"{SERVICE_NAME}={service}")
+        return tuple(
+            endpoint["targetRef"]["name"]
+            for each in slices
+            for endpoint in each["endpoints"] or ()
+            if endpoint["conditions"].get("ready")
+        )
+
+
+def _opens(write: Any) -> bool:
+    if not isinstance(write, Patch) or write.name != NAME or write.resource != World.LWS:
+        return False
+    strategy = (write.body.get("spec") or {}).get("rolloutStrategy") or {}
+    return bool(strategy.get("rollingUpdateConfiguration", {}).get("partition", HOLD) < HOLD)

@@ -1,0 +1,156 @@
+"""Whole releases take what their preview says: extra groups, model loads, windows, time, and the load of each group."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from rollout_lws.api import Rollout
+from rollout_lws.objects.resources import LWS_NAME, SERVICES
+from rollout_lws.release.preview import Given, Preview, preview
+from rollout_lws.sandbox.behaviours.cluster import Options
+from rollout_lws.sandbox.behaviours.faults import Timing
+from tests.scenarios.gauge import Gauge
+from tests.scenarios.routed import create_route, make, routing, share
+from tests.scenarios.stories import CANARY, at_rest
+from tests.scenarios.world import NAME, World
+
+pytestmark = pytest.mark.looptime
+
+#: A group's load in seconds: leaders are ready after their workers, as those of a model server are.
+WORKERS, LEADER_LONGER = 50.0, 10.0
+LOAD = WORKERS + LEADER_LONGER
+#: The most seconds that groups that end and the answers of LWS and routers take besides, less than any grace.
+BESIDES = 2.0
+#: Seconds until what a step has made is known to all.
+SETTLES = 1.0
+
+
+@dataclass(frozen=True)
+class Case:
+    """A plan of ``style`` (a capacity or BlueGreen) for an LWS of ``replicas`` groups; steps are groups and traffic."""
+
+    style: str
+    steps: tuple[tuple[int | str, str | None], ...]
+    replicas: int = 4
+    unavailable: int = 1
+    routed: bool = True
+    min_ready: int = 0
+    unlisted: bool = False
+
+    def __str__(self) -> str:
+        steps = ",".join(f"{groups}@{traffic}" if traffic else f"{groups}" for groups, traffic in self.steps)
+        routed = ("unlisted" if self.unlisted else "routed") if self.routed else "unrouted"
+        ready = f"-ready for {self.min_ready}s" if self.min_ready else ""
+        return f"{self.style}-R{self.replicas}-U{self.unavailable}-{routed}-{steps}{ready}"
+
+    @property
+    def given(self) -> Given:
+        return Given(self.replicas, self.unavailable, LOAD, self.min_ready, unlisted=self.unlisted)
+
+    @property
+    def words(self) -> dict[str, Any]:
+        """The Rollout's strategy."""
+        plan: dict[str, Any] = {"trafficRoutings": routing()} if self.routed else {}
+        style = {"blueGreen": plan} if self.style == "BlueGreen" else {"canary": {**plan, "capacity": self.style}}
+        return {**style, "minReadySeconds": self.min_ready}
+
+
+QUARTERS = (("25%", "25%"), ("50%", "50%"), ("100%", None))
+FULL = (("50%", "0%"), ("100%", "100%"))
+CASES = [
+    Case("ExtraWorkload", QUARTERS),
+    Case("ExtraWorkload", ((1, "5%"),), replicas=5, unavailable=3),
+    Case("ExtraWorkload", ((2, "10%"), ("100%", None)), replicas=5, unavailable=2),
+    Case("ExtraWorkload", ((1, "40%"), (2, "40%"), (3, "50%")), unavailable=2),
+    Case("ExtraWorkload", ((1, "20%"), ("100%", "100%"))),
+    Case("ExtraWorkload", ((1, None),)),
+    Case("ExtraWorkload", QUARTERS, min_ready=20),
+    Case("ExtraWorkload", ((1, "30%"),), replicas=1),
+    Case("ExtraWorkload", (("50%", None), ("100%", None)), unavailable=2, routed=False),
+    Case("ExtraWorkload", ((1, None),), replicas=1, routed=False),
+    Case("BlueGreen", FULL),
+    Case("BlueGreen", FULL, min_ready=2),
+    Case("BlueGreen", FULL, unlisted=True),
+    Case("BlueGreen", ((1, "20%"),), replicas=3),
+    Case("BlueGreen", (("50%", "0%"),), unavailable=2, min_ready=20),
+    Case("BlueGreen", (("50%", None), ("100%", None)), unavailable=2, routed=False),
+    Case("BlueGreen", ((2, None),), routed=False),
+]
+
+
+@asynccontextmanager
+async def measured(case: Case) -> AsyncIterator[tuple[World, Preview, Gauge]]:
+    """A release of the case that has just begun, with its preview."""
+    world = World(Options(timing=Timing(ready_after=WORKERS, leader_longer=LEADER_LONGER)))
+    try:
+        create_route(world)
+        if case.unlisted:
+            make(world, SERVICES, "for-some", spec={"selector": {LWS_NAME: NAME}, "ports": [{"port": 80}]})
+        steps = [{"replicas": groups} | ({"traffic": traffic} if traffic else {}) for groups, traffic in case.steps]
+        await at_rest(world, *steps, replicas=case.replicas, **case.words)
+        world.patch_lws({"rolloutStrategy": {"rollingUpdateConfiguration": {"maxUnavailable": case.unavailable}}})
+        await world.rest()
+        style = Rollout.model_validate(world.rollout).spec.strategy.style
+        assert style is not None
+        told = preview(style, case.given)
+        gauge = Gauge(world, case.replicas)
+        world.set_image("v2")
+        yield world, told, gauge
+        gauge.stop()
+    finally:
+        world.close()
+
+
+async def approved(world: World, index: int) -> None:
+    """Wait until step ``index`` asks for an approval and routers know of its groups."""
+    await world.until(
+        lambda: world.state == "AwaitingApproval" and world.status["currentStepIndex"] == index, f"step {index}", 3600
+    )
+    await world.sleep(SETTLES)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+async def test_a_release_takes_what_its_preview_says(case: Case) -> None:
+    async with measured(case) as (world, told, gauge):
+        for index in told.approvals:
+            await approved(world, index)
+            row = told.rows[index - 1]
+            assert gauge.extra == row.extra
+            assert gauge.loads == sum(each.loads for each in told.rows[:index])
+            assert gauge.windows == sum(each.windows for each in told.rows[:index])
+            if case.routed:
+                assert share(world) == pytest.approx(row.share)
+            rest = {round(each, 6) for each in gauge.carried().values()}
+            assert rest == {round(each, 6) for each in (row.load_new, row.load_stable) if each}
+            world.approve()
+        await world.until_state("Healthy", 3600)
+        assert (gauge.extra, gauge.loads, gauge.windows) == (told.extra, told.loads, told.windows)
+        assert gauge.ready == told.ready
+        assert gauge.peak_load == pytest.approx(told.peak_load)
+        took = gauge.seconds - SETTLES * len(told.approvals)
+        assert told.seconds <= took <= told.seconds + BESIDES
+
+
+@pytest.mark.parametrize("case", [Case("ExtraWorkload", QUARTERS), Case("BlueGreen", FULL)], ids=str)
+@pytest.mark.parametrize("at", [1, 2])
+async def test_the_way_back_from_a_step_takes_what_the_preview_says(case: Case, at: int) -> None:
+    async with measured(case) as (world, told, gauge):
+        for index in range(1, at):
+            await approved(world, index)
+            world.approve()
+        await approved(world, at)
+        before = gauge.loads
+        world.request("Abort")
+        asked = world.server.clock()
+        back = dict.fromkeys(range(case.replicas), "v1")
+        await world.until(lambda: world.groups() == back and share(world) == 0, "all old", 3600)
+        row = told.rows[at - 1]
+        assert gauge.loads - before == row.back_loads
+        assert row.back_seconds <= world.server.clock() - asked <= row.back_seconds + BESIDES
+        await world.until_state("Aborted", 600)
+        await world.until(lambda: not world.groups(CANARY), "no group of the canary")

@@ -10,10 +10,7 @@ from typing import Literal
 from rollout_lws.api import StyleStrategy
 from rollout_lws.release.batches import wanted_groups
 from rollout_lws.release.styles import Style, style_of
-from rollout_lws.release.weights import weight_of_step
-
-#: A group may get so many times the requests that it has while all groups of the LWS carry them alike.
-MOST = 2
+from rollout_lws.release.weights import MOST, weight_of_step
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from fractions import Fraction
 from rollout_lws.api import StyleStrategy
 from rollout_lws.release.batches import is_last_full, portion_beside, wanted_groups
 from rollout_lws.release.styles import Style, style_of
-from rollout_lws.release.weights import weight_in_promotion, weight_of_step
+from rollout_lws.release.weights import MOST, weight_in_place, weight_in_promotion, weight_of_step
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,11 +224,10 @@ class _Course:
         weight = weight_of_step(self.plan, index, self.replicas)
         rest = self._shared(new, stable, weight) if self.routing else self._even(new, stable)
         if made and self.in_place:
-            # Shares follow the ready groups for as long as groups are being renewed.
             rounds = windows = -(-made // self._portion)
-            loading = self._even(before.new, before.stable - min(made, self._portion))
+            loading = [self._while_loading(before, made, each, weight) for each in range(rounds)]
         else:
-            rounds, windows, loading = min(made, 1), min(made, 1) if self.style is Style.SURGE else 0, before
+            rounds, windows, loading = min(made, 1), min(made, 1) if self.style is Style.SURGE else 0, []
         pause = self.plan.steps[index - 1].pause.duration
         promotes = is_last_full(self.plan, index)
         seconds = rounds * self.unit
@@ -239,11 +238,11 @@ class _Course:
             step=index,
             new=new,
             extra=self._extra(new),
-            ready=min(each.behind for each in (before, loading, rest)),
+            ready=min(each.behind for each in (before, *loading, rest)),
             share=float(rest.share),
             load_new=rest.load_new,
             load_stable=rest.load_stable,
-            peak_load=max(each.peak for each in (before, loading, rest)),
+            peak_load=max(each.peak for each in (before, *loading, rest)),
             windows=windows,
             rounds=rounds,
             loads=made,
@@ -251,10 +250,34 @@ class _Course:
             approval=pause is None and not promotes,
             accelerators=(self.replicas + self._extra(new)) * self.given.accelerators,
             back_loads=back,
-            back_seconds=self._rounds_back(back) * self.unit,
+            back_seconds=self._back(back, rest.share),
         )
         self.now, self.clock = rest, self.clock + row.seconds - rounds * self.unit
         return row
+
+    def _while_loading(self, before: _Moment, made: int, portion: int, weight: int) -> _Moment:
+        """While the ``portion``-th portion of a step in place is away, from 0: shares follow the ready groups."""
+        new = before.new + portion * self._portion
+        stable = before.stable - min(made, (portion + 1) * self._portion)
+        if self.routing is None:
+            return self._even(new, stable)
+        return self._shared(new, stable, weight_in_place(weight, new, stable, self.replicas))
+
+    def _back(self, groups: int, share: Fraction) -> float:
+        """Seconds until so many groups that steps have renewed are the old version's again and ready: once the others
+        can do without them they are emptied and go all at once, until then portion by portion.
+        """
+        seconds, stable = 0.0, self.replicas - groups
+        routing = self.routing if share else None
+        while groups:
+            at_once = self._portion
+            if routing is not None:
+                seconds += routing.grace_period_seconds
+                if stable * MOST >= self.replicas and not self.given.unlisted:
+                    seconds, at_once = seconds + routing.drain_seconds, groups
+            seconds += self.unit
+            groups, stable = groups - min(at_once, groups), stable + min(at_once, groups)
+        return seconds
 
     def _rounds_back(self, groups: int) -> int:
         """Loads one after the other until so many renewed groups are the old version's again."""

@@ -10,6 +10,9 @@ from rollout_lws.api import Step, StyleStrategy, scaling
 from rollout_lws.release.batches import makes_no_groups, wanted_groups
 from rollout_lws.release.styles import Style, style_of
 
+#: A group may get so many times the requests that it has while all groups of the LWS carry them alike.
+MOST = 2
+
 
 def sharing_step(plan: StyleStrategy, index: int) -> Step:
     """The step whose share holds in step ``index`` (1-based): in one that is only the promotion, what serves meanwhile
@@ -33,6 +36,16 @@ def weight_of_step(plan: StyleStrategy, index: int, replicas: int) -> int:
         return scaling.scaled(step.traffic, 100)
     every = max(1, replicas) if style.in_one_lws else replicas + new
     return max(1, min(round(100 * new / every), 99 if style is Style.IN_PLACE else 100))
+
+
+def weight_in_place(weight: int, new: int, stable: int, replicas: int) -> int:
+    """The new version's weight while groups of an LWS of ``replicas`` are renewed or go back, with ``new`` and
+    ``stable`` ready ones: their due, at most the ``weight`` that is meant, but no group of stable gets more than MOST
+    times what it has at rest.
+    """
+    if new < 1:
+        return 0
+    return max(min(100 * new // (new + stable), weight), 100 - MOST * 100 * stable // replicas)
 
 
 def weight_in_promotion(weight: int, new: int, replicas: int, portion: int) -> int:

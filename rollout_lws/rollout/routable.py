@@ -186,8 +186,11 @@ def _unlisted(d: Draft, asked: TrafficRouting, facts: RoutingFacts) -> Refusal |
     what = None if asked.allow_unlisted_services else next(unlisted(facts, [labels_of_new(d)]), None)
     if what is None:
         return None
+    way_out = f"add {LWS_NAME}: {d.stable.lws.metadata.name} to its selector"
+    if d.one_workload:
+        way_out = "have its clients use the Service in trafficRoutings"
     return Refusal(
         Reason.SERVICE_PROBLEM,
-        f"{what} would select groups of the new version too, whatever share they have: add"
-        f" {LWS_NAME}: {d.stable.lws.metadata.name} to its selector, or set allowUnlistedServices",
+        f"{what} would select groups of the new version too, whatever share they have: {way_out}, or set"
+        " allowUnlistedServices",
     )

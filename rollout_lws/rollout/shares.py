@@ -12,8 +12,7 @@ from datetime import timedelta
 from rollout_lws.api import Capacity, TrafficRecord, TrafficRouting, scaling
 from rollout_lws.objects.resources import INFERENCE_POOLS
 from rollout_lws.release.batches import batch, portion_beside, wanted_groups
-from rollout_lws.release.overload import MOST
-from rollout_lws.release.weights import sharing_step, weight_in_promotion, weight_of_step
+from rollout_lws.release.weights import MOST, sharing_step, weight_in_place, weight_in_promotion, weight_of_step
 from rollout_lws.rollout.capacity import leaving, renewal
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import Task
@@ -105,11 +104,7 @@ def _share_in_place(d: Draft, split: Split) -> Split:
         return split
     new = d.new_ready - min(len(going), renewal(d).allowed)
     ready = sum(group.ready(d.now) for group in stable_side(d).groups)
-    if new < 1:
-        return replace(split, weight=0)
-    # No group of stable carries more than twice of what it does at rest.
-    least = 100 - MOST * 100 * ready // d.replicas
-    return replace(split, weight=max(min(100 * new // (new + ready), split.weight), least))
+    return replace(split, weight=weight_in_place(split.weight, new, ready, d.replicas))
 
 
 def does_without(d: Draft) -> bool:

@@ -7,7 +7,18 @@ is leaving, what has to be adopted, what has to be held, and only then what is r
 from __future__ import annotations
 
 from rollout_lws.api import Phase, SummaryState
-from rollout_lws.rollout import actions, adoption, finalising, guard, leaving, report, routing, start, steps
+from rollout_lws.rollout import (
+    actions,
+    adoption,
+    autoscalers,
+    finalising,
+    guard,
+    leaving,
+    report,
+    routing,
+    start,
+    steps,
+)
 from rollout_lws.rollout.decision import Decision
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.observation import Observation
@@ -23,6 +34,7 @@ def decide(observation: Observation) -> Decision:
         return told
     d = Draft(observation)
     _rules(d)
+    autoscalers.follow(d)
     return report.finish(d)
 
 

@@ -35,6 +35,7 @@ from rollout_lws.api.rollout_spec import (
 )
 from rollout_lws.api.rollout_status import (
     AbortedRecord,
+    AutoscalersRecord,
     BlueGreenStatus,
     Borrowed,
     CanaryStatus,
@@ -73,6 +74,7 @@ __all__ = [
     "DEFAULT_GROUP",
     "AbortedRecord",
     "ActionType",
+    "AutoscalersRecord",
     "BatchRelease",
     "BatchReleaseCanaryStatus",
     "BatchReleasePhase",

@@ -187,7 +187,7 @@ class HoldFight(Model):
 
 
 class RouteFight(Model):
-    """Somebody wrote over what a release had written in a Service, pool or route."""
+    """Somebody wrote over what a release had written in a Service, pool, route or autoscaler."""
 
     at: MicroTime | None = None
     """When that was seen."""
@@ -235,6 +235,17 @@ class TrafficRecord(Model):
     """What this release shares requests by."""
     unlisted: tuple[str, ...] = ()
     """Services and pools besides that send requests to groups of the stable version; they were told of in events."""
+
+
+class AutoscalersRecord(Model):
+    """HorizontalPodAutoscalers of the LWS may carry bounds of a release; gone when they have been given back."""
+
+    since: MicroTime | None = None
+    """When this was put on record."""
+    held: tuple[str, ...] = ()
+    """Names of those whose bounds were written."""
+    fights: tuple[RouteFight, ...] = ()
+    """Foreign writes over ours, newest last."""
 
 
 class Summary(Model):
@@ -348,6 +359,8 @@ class RolloutStatus(Model):
     """How often the new side stopped serving while it had weight."""
     traffic: TrafficRecord | None = None
     """Weights asked for and accepted."""
+    autoscalers: AutoscalersRecord | None = None
+    """Autoscalers that a release holds, or has not given back yet."""
     paused: bool | None = None
     """Paused by an action (spec.strategy.paused is the other way)."""
     summary: Summary | None = None

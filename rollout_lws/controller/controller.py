@@ -27,6 +27,7 @@ from rollout_lws.metrics import Metrics
 from rollout_lws.objects.endpoints import EndpointSlice
 from rollout_lws.objects.resources import (
     CUSTOM_RESOURCE_DEFINITIONS,
+    HORIZONTAL_POD_AUTOSCALERS,
     HTTP_ROUTES,
     INFERENCE_POOLS,
     INGRESSES,
@@ -39,6 +40,9 @@ from rollout_lws.rollout.decide import decide
 from rollout_lws.rollout.decision import Wanted
 from rollout_lws.rollout.observation import Capabilities
 from rollout_lws.settings import Settings
+
+#: Kinds of which all objects of a namespace are watched while some release needs them.
+_ON_DEMAND = (HTTP_ROUTES, INGRESSES, INFERENCE_POOLS, POD_DISRUPTION_BUDGETS, HORIZONTAL_POD_AUTOSCALERS)
 
 
 class Controller:
@@ -63,7 +67,7 @@ class Controller:
         self._slices = Watches("endpoints", self._slice_informer, self._start, self._queue.add)
         self._kinds = {
             resource: Watches(resource.plural, partial(self._kind_informer, resource), self._start, self._queue.add)
-            for resource in (HTTP_ROUTES, INGRESSES, INFERENCE_POOLS, POD_DISRUPTION_BUDGETS)
+            for resource in _ON_DEMAND
         }
         self._definitions: Informer[Definition] = Informer(
             client, CUSTOM_RESOURCE_DEFINITIONS, definition, field_selector=f"metadata.name={CRD_NAME}"
@@ -169,8 +173,9 @@ class Controller:
         return informer
 
     def _kind_informer(self, resource: Resource, namespace: str, _: str) -> Informer[StoredObject]:
-        informer = Informer(self._client, resource, stored_object, namespace=namespace)
-        informer.on_change(self._scope(namespace).routing_changed)
+        informer, scope = Informer(self._client, resource, stored_object, namespace=namespace), self._scope(namespace)
+        of_autoscalers = resource == HORIZONTAL_POD_AUTOSCALERS
+        informer.on_change(scope.autoscaler_changed if of_autoscalers else scope.routing_changed)
         return informer
 
     def _all_again(self, _before: Definition | None, _after: Definition | None) -> None:

@@ -36,6 +36,7 @@ from rollout_lws.objects.resources import (
     Resource,
 )
 from rollout_lws.objects.workloads import ControllerRevision, LeaderWorkerSet, Pod, StatefulSet
+from rollout_lws.rollout.bounds import scaled_workload
 from rollout_lws.workload.canary import canary_name
 
 #: Told of each Rollout that a change concerns, as (namespace, name).
@@ -165,6 +166,12 @@ class Informers:
         assert each is not None
         for rollout in self.rollouts.by_index(ROUTING, each.metadata.namespace):
             self._wake((rollout.metadata.namespace, rollout.metadata.name))
+
+    def autoscaler_changed(self, before: StoredObject | None, after: StoredObject | None) -> None:
+        """Wake the Rollouts of the LWS that an autoscaler scales, or scaled."""
+        for each in (before, after):
+            if each is not None and (lws := scaled_workload(msgspec.json.decode(each.body))):
+                self._wake_rollouts_of(place(each.metadata.namespace, lws))
 
     def _marked(self, lws: LeaderWorkerSet) -> Iterable[str]:
         stable = lws.metadata.labels.get(self._keys.canary_leader_worker_set)

@@ -13,10 +13,12 @@ from rollout_lws.api import BatchRelease, Rollout, rollouts
 from rollout_lws.api.resources import Keys
 from rollout_lws.controller.stored import StoredObject, StoredRollout
 from rollout_lws.errors import Unreadable
-from rollout_lws.objects.resources import SERVICES, Resource
+from rollout_lws.objects.resources import HORIZONTAL_POD_AUTOSCALERS, SERVICES, Resource
 from rollout_lws.objects.workloads import ControllerRevision, LeaderWorkerSet, Pod, StatefulSet
 from rollout_lws.release.record import owner_reference
-from rollout_lws.rollout.observation import Capabilities, Observation, RefusedWrite
+from rollout_lws.rollout import bounds
+from rollout_lws.rollout.observation import Autoscalers, Capabilities, Observation, RefusedWrite
+from rollout_lws.traffic import marks
 from rollout_lws.traffic.facts import RoutingFacts, looked_at_kinds, named, needed_kinds
 from rollout_lws.traffic.services import canary_service_name
 from rollout_lws.traffic.split import Object
@@ -102,6 +104,7 @@ def observe(
         history=tuple(_by_name(world.history(stored.metadata.uid))),
         refused=refused,
         routing=_routing(world, keys, rollout, stable, canary),
+        autoscalers=_autoscalers(world, keys, stored),
     )
 
 
@@ -142,6 +145,21 @@ def _routing(
         synced=waits is None,
         trouble=waits or "",
     )
+
+
+def _autoscalers(world: World, keys: Keys, stored: StoredRollout) -> Autoscalers:
+    uid, workload = stored.metadata.uid, stored.workload
+    # Most of a namespace's autoscalers concern others, and decoding each of them takes longer than all the rest.
+    words = f'"{workload}"'.encode(), uid.encode()
+    near = (each for each in _by_name(world.every(HORIZONTAL_POD_AUTOSCALERS)) if any(w in each.body for w in words))
+    objects = tuple(
+        live
+        for live in (msgspec.json.decode(each.body) for each in near)
+        if bounds.scaled_workload(live) == workload or marks.read(live, uid, keys) is not None
+    )
+    waits = world.unknown(HORIZONTAL_POD_AUTOSCALERS)
+    living = frozenset(each.metadata.uid for each in world.every_rollout()) if objects else frozenset()
+    return Autoscalers(objects, living, waits is None, waits or "")
 
 
 def _other_leaders(world: World, *own: LeaderWorkerSet | None) -> dict[str, tuple[dict[str, str], ...]]:

@@ -24,7 +24,7 @@ from rollout_lws.objects.resources import CONTROLLER_REVISIONS, LEADER_WORKER_SE
 from rollout_lws.objects.writes import Create, Patch
 from rollout_lws.release.canary import remove
 from rollout_lws.release.record import dismiss, owner_reference
-from rollout_lws.rollout import borrowing, routing
+from rollout_lws.rollout import autoscalers, borrowing, routing
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import EventReason, Reason
 from rollout_lws.rollout.refusals import invalid_spec
@@ -161,6 +161,7 @@ def _replaced(d: Draft) -> bool:
 def _adopted(d: Draft, stable: Version, revision: str) -> bool:
     lws = d.stable.lws
     d.confirm_leader_set("the revision that is recorded as stable")
+    autoscalers.expect_leftovers(d)
     write_hold(d, "the LeaderWorkerSet is in care")
     store_version(d, stable, revision)
     d.set(

@@ -47,6 +47,8 @@ def prepare(d: Draft) -> Routed:
     facts = d.o.routing
     if settings(d) is None or facts is None or facts.service is None:
         return DONE
+    if not d.on_record:
+        return Routed(False, "the release is put on record first")
     record = d.status.traffic or TrafficRecord()
     if record.borrowed != facts.names:
         d.set(traffic=record.model_copy(update={"borrowed": facts.names}))

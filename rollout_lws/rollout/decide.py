@@ -10,6 +10,7 @@ from rollout_lws.api import Phase, SummaryState
 from rollout_lws.rollout import (
     actions,
     adoption,
+    autoscalers,
     finalising,
     guard,
     handover,
@@ -34,6 +35,7 @@ def decide(observation: Observation) -> Decision:
         return told
     d = Draft(observation)
     _rules(d)
+    autoscalers.follow(d)
     return report.finish(d)
 
 

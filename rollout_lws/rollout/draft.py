@@ -172,6 +172,14 @@ class Draft:
     def paused(self) -> bool:
         return bool(self.o.rollout.spec.strategy.paused or self.status.paused)
 
+    @property
+    def on_record(self) -> bool:
+        """Whether the status says already that a release is on: who is started after a crash knows of it, and gives
+        back what it has borrowed.
+        """
+        before = self.o.rollout.status
+        return before is not None and before.phase == Phase.PROGRESSING
+
     # What is decided
 
     def set(self, **changes: Any) -> None:

@@ -12,7 +12,7 @@ from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.objects.writes import Patch
 from rollout_lws.release.canary import remove
 from rollout_lws.release.record import dismiss
-from rollout_lws.rollout import borrowing, finalising, routing
+from rollout_lws.rollout import autoscalers, borrowing, finalising, routing
 from rollout_lws.rollout.cleaning import keeps_canary
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason, Task
@@ -50,6 +50,8 @@ def leave(d: Draft, ending: Ending) -> bool:
     if d.status.traffic is not None and not borrowing.restore(d):
         unknown = d.o.routing.waits if d.o.routing is not None else ""
         return _leaving(d, ending, unknown or "giving Services and routes back")
+    if not autoscalers.restore(d):
+        return _leaving(d, ending, autoscalers.waits_for(d))
     if d.o.stable is not None:
         _give_back(d)
     return _gone(d, ending)

@@ -10,6 +10,7 @@ from rollout_lws.api.resources import Keys
 from rollout_lws.objects.meta import Meta
 from rollout_lws.objects.workloads import ControllerRevision
 from rollout_lws.traffic.facts import RoutingFacts
+from rollout_lws.traffic.split import Object
 from rollout_lws.workload.facts import Facts, NamedObject
 
 
@@ -36,6 +37,20 @@ class RefusedWrite:
     advice: str
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Autoscalers:
+    """HorizontalPodAutoscalers that scale the LWS which a Rollout names, or that carry a mark of this Rollout.
+
+    ``living`` are the UIDs of all Rollouts of the namespace. ``synced`` is False while the first list is not in;
+    ``trouble`` then says what stops it, "" when nothing does.
+    """
+
+    objects: tuple[Object, ...] = ()
+    living: frozenset[str] = frozenset()
+    synced: bool = True
+    trouble: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Observation:
     """The world as one Rollout sees it.
@@ -46,6 +61,7 @@ class Observation:
     ControllerRevisions with the canary's name or its name label, and an LWS of that name which is not ours. ``history``
     are the ControllerRevisions this Rollout keeps itself. ``refused`` is what stopped the last decision, None when it
     was carried out. ``routing`` are the objects that share requests, None for a Rollout that names none.
+    ``autoscalers`` are known while they are watched.
     """
 
     now: datetime
@@ -60,3 +76,4 @@ class Observation:
     history: tuple[ControllerRevision, ...] = ()
     refused: RefusedWrite | None = None
     routing: RoutingFacts | None = None
+    autoscalers: Autoscalers = Autoscalers()

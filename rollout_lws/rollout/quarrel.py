@@ -1,4 +1,4 @@
-"""Somebody writes over what a release has written in a Service or route: put back once, then told with a name.
+"""Somebody writes over what a release has written in an object of theirs: put back once, then told with a name.
 
 A GitOps tool that knows nothing of the release reverts it again and again; answering each time at once would be a race
 that nobody wins and every router pays for. So each further answer waits longer, and nothing goes forward meanwhile.
@@ -22,7 +22,7 @@ FIRST_WAIT_SECONDS = 60
 #: Foreign writes on file at most, of all objects together.
 MOST_FIGHTS = 20
 #: What of ours somebody can write over, by what managedFields calls it: members of spec, and annotations that begin so.
-_MEMBERS = ("f:rules", "f:selector")
+_MEMBERS = ("f:rules", "f:selector", "f:minReplicas", "f:maxReplicas")
 _ANNOTATIONS = "f:nginx.ingress.kubernetes.io/canary"
 OURS = "rollout-lws"
 #: Times in managedFields are whole seconds.
@@ -34,8 +34,18 @@ def answer(d: Draft, live: Object | None, what: str, advice: str) -> str:
     why that waits.
     """
     record = d.status.traffic or TrafficRecord()
+    fights, waits = judged(d, record.fights, live, what, advice, EventReason.ROUTE_RESET)
+    if not waits:
+        d.set(traffic=record.model_copy(update={"fights": fights}))
+    return waits
+
+
+def judged(
+    d: Draft, known: tuple[RouteFight, ...], live: Object | None, what: str, advice: str, told_as: EventReason
+) -> tuple[tuple[RouteFight, ...], str]:
+    """The same with ``known`` fights on file: those to keep on file, and why it waits. The first one is an event."""
     since = d.now - timedelta(seconds=PEACE_SECONDS)
-    fights = tuple(each for each in record.fights if each.at is not None and each.at > since)
+    fights = tuple(each for each in known if each.at is not None and each.at > since)
     # A tool that reverts all it knows of at once has reverted each once.
     recent = tuple(each for each in fights if each.what == what)
     manager = _writer(live) if live is not None else "somebody"
@@ -44,12 +54,11 @@ def answer(d: Draft, live: Object | None, what: str, advice: str) -> str:
         wait = min(FIRST_WAIT_SECONDS * 2 ** (len(recent) - 1), PEACE_SECONDS)
         if not d.wake_in(last, wait):
             until: datetime = last + timedelta(seconds=wait)
-            return f"{manager} keeps writing over {what}: {advice}; it is put back at {until:%H:%M:%S} UTC"
+            return known, f"{manager} keeps writing over {what}: {advice}; it is put back at {until:%H:%M:%S} UTC"
     else:
-        d.notice(EventReason.ROUTE_RESET, f"{manager} wrote over {what}; it was put back: {advice}", warning=True)
+        d.notice(told_as, f"{manager} wrote over {what}; it was put back: {advice}", warning=True)
     fight = RouteFight(at=d.now, manager=manager, what=what)
-    d.set(traffic=record.model_copy(update={"fights": (*fights, fight)[-MOST_FIGHTS:]}))
-    return ""
+    return (*fights, fight)[-MOST_FIGHTS:], ""
 
 
 def written_lately(d: Draft, live: Object | None) -> bool:

@@ -12,6 +12,7 @@ from typing import Any
 from rollout_lws.api import BlueGreenStatus, CanaryStatus, Capacity, Phase
 from rollout_lws.api.validation import problems
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
+from rollout_lws.rollout.autoscalers import cannot_hold
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import Reason
 from rollout_lws.rollout.refusal import Refusal
@@ -225,7 +226,7 @@ _SPEC: tuple[Callable[[Draft], Refusal | None], ...] = (
 
 
 def cannot_release(d: Draft) -> Refusal | None:
-    return refused_by_spec(d) or name_taken(d) or cannot_route(d)
+    return refused_by_spec(d) or name_taken(d) or cannot_route(d) or cannot_hold(d)
 
 
 def refused_by_spec(d: Draft) -> Refusal | None:

@@ -22,7 +22,7 @@ from rollout_lws.objects.resources import LEADER_WORKER_SETS, PODS
 from rollout_lws.objects.writes import Patch, Write
 from rollout_lws.release import record as batch_release
 from rollout_lws.release.batches import wanted_groups
-from rollout_lws.rollout import borrowing, significance
+from rollout_lws.rollout import autoscalers, borrowing, significance
 from rollout_lws.rollout.decision import Decision, Wanted
 from rollout_lws.rollout.draft import Draft, Verdict
 from rollout_lws.rollout.finalising import record_phase
@@ -52,12 +52,13 @@ def finish(d: Draft) -> Decision:
         _conditions(d, d.verdict)
         _summary(d, d.verdict)
     status = () if d.skip_status or _can_wait(d) else _status_write(d)
+    endpoints, kinds = borrowing.watched(d)
     return Decision(
         writes=(*d.confirms, *status, *d.writes) if d.status_first else (*d.confirms, *d.writes, *status),
         labels=tuple(d.labels),
         notices=tuple(d.notices),
         wake_at=d.wake_at,
-        wanted=Wanted(_troubled(d), *borrowing.watched(d)),
+        wanted=Wanted(_troubled(d), endpoints, (*kinds, *autoscalers.watched(d))),
     )
 
 
@@ -68,7 +69,7 @@ def _can_wait(d: Draft) -> bool:
     before = d.o.rollout.status
     if not d.is_brief or before is None or before.requested_action is not None:
         return False
-    decided = ("phase", "current_step_index", "finalising", "stable", "paused", "flaps", "hold_fights")
+    decided = ("phase", "current_step_index", "finalising", "stable", "paused", "flaps", "hold_fights", "autoscalers")
     if any(getattr(before, each) != getattr(d.status, each) for each in decided):
         return False
     if before.traffic is None or d.status.traffic is None or before.traffic.fights != d.status.traffic.fights:
@@ -204,7 +205,7 @@ def _record(d: Draft) -> None:
     )
     record, meta = d.o.batch_release, d.o.rollout
     if record is None:
-        if ending is None and d.o.rollout.metadata.deletion_timestamp is None:
+        if ending is None and d.on_record and d.o.rollout.metadata.deletion_timestamp is None:
             resource = rollouts(d.keys.group)
             owner = batch_release.owner_reference(meta, resource.kind, resource.api_version)
             d.write((batch_release.create(meta, wanted, d.keys, owner),))

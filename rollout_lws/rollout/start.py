@@ -5,7 +5,7 @@ from __future__ import annotations
 from rollout_lws.api import AbortedRecord, Phase, StableRecord, StepRecord, StepState, SummaryState
 from rollout_lws.objects.resources import CONTROLLER_REVISIONS
 from rollout_lws.objects.writes import Delete
-from rollout_lws.rollout import borrowing
+from rollout_lws.rollout import autoscalers, borrowing
 from rollout_lws.rollout.adoption import store_version, waits_for_empty
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.plan import plan_hash
@@ -63,6 +63,8 @@ def settle(d: Draft) -> bool:
         return refuse(d, refusal)
     if d.o.routing is not None and d.o.routing.waits:
         return d.reconciling(Reason.PREPARING, SummaryState.ROUTING, d.o.routing.waits)
+    if not d.o.autoscalers.synced:
+        return autoscalers.await_list(d)
     _start(d)
     return False
 

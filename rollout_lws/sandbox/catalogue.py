@@ -19,7 +19,6 @@ PERSISTENT_VOLUMES = Resource("", "v1", "PersistentVolume", "persistentvolumes",
 ENDPOINTS = Resource("", "v1", "Endpoints", "endpoints")
 DEPLOYMENTS = Resource("apps", "v1", "Deployment", "deployments")
 REPLICA_SETS = Resource("apps", "v1", "ReplicaSet", "replicasets")
-HORIZONTAL_POD_AUTOSCALERS = Resource("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers")
 #: Kept for the manifests that bring them; nothing here is forbidden to anybody.
 RBAC = tuple(
     Resource("rbac.authorization.k8s.io", "v1", kind, f"{kind.lower()}s", namespaced=not kind.startswith("Cluster"))
@@ -174,7 +173,7 @@ BUILTINS: tuple[Served, ...] = (
     ),
     _serve(known.LEASES, status=False),
     _serve(known.CUSTOM_RESOURCE_DEFINITIONS, "crd", "crds", generation=True),
-    _serve(HORIZONTAL_POD_AUTOSCALERS, "hpa", all_category=True),
+    _serve(known.HORIZONTAL_POD_AUTOSCALERS, "hpa", all_category=True),
     _serve(INGRESSES, "ing", generation=True),
     _serve(POD_DISRUPTION_BUDGETS, "pdb", generation=True),
     _serve(GATEWAY_CLASSES, "gc", generation=True),

@@ -190,7 +190,7 @@ _BUILT_IN: dict[Resource, tuple[tuple[Column, ...], Cells]] = {
     known.PERSISTENT_VOLUME_CLAIMS: (_columns("Status", "Volume", "Capacity", "Age"), _claim),
     known.INGRESSES: (_columns("Class", "Hosts", "Address", "Ports", "Age"), _ingress),
     known.ENDPOINT_SLICES: (_columns("AddressType", "Ports", "Endpoints", "Age"), _endpoint_slice),
-    catalogue.HORIZONTAL_POD_AUTOSCALERS: (_columns("Reference", "MinPods", "MaxPods", "Replicas", "Age"), _autoscaler),
+    known.HORIZONTAL_POD_AUTOSCALERS: (_columns("Reference", "MinPods", "MaxPods", "Replicas", "Age"), _autoscaler),
 }
 _OTHERS = (_columns("Age"), _plain)
 

@@ -147,7 +147,7 @@ _BY_RESOURCE: dict[Resource, Callable[[Object], Object]] = {
     known.NODES: _node,
     catalogue.DEPLOYMENTS: _deployment,
     catalogue.REPLICA_SETS: _replica_set,
-    catalogue.HORIZONTAL_POD_AUTOSCALERS: _autoscaler,
+    known.HORIZONTAL_POD_AUTOSCALERS: _autoscaler,
 }
 
 

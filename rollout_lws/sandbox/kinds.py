@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rollout_lws.objects.resources import CONTROLLER_REVISIONS, INGRESSES, PODS, SERVICES, STATEFUL_SETS
+from rollout_lws.objects.resources import (
+    CONTROLLER_REVISIONS,
+    HORIZONTAL_POD_AUTOSCALERS,
+    INGRESSES,
+    PODS,
+    SERVICES,
+    STATEFUL_SETS,
+)
 from rollout_lws.sandbox import crds, defaults, ingress, metadata, refusals
 from rollout_lws.sandbox.catalogue import Served
 
@@ -77,10 +84,22 @@ def check(served: Served, obj: Object, old: Object | None) -> None:
         found += _immutable(served, obj, old)
     if served.resource == INGRESSES and (old is None or obj.get("spec") is not old.get("spec")):
         found += ingress.violations(obj)
+    if served.resource == HORIZONTAL_POD_AUTOSCALERS:
+        found += _bounds(obj)
     if old is not None and served.resource == CONTROLLER_REVISIONS and obj.get("data") != old.get("data"):
         found.append("data: Invalid value: field is immutable")
     if found:
         raise refusals.invalid(served.resource, obj["metadata"]["name"], found)
+
+
+def _bounds(autoscaler: Mapping[str, Any]) -> list[str]:
+    spec = autoscaler.get("spec") or {}
+    low, high = spec.get("minReplicas", 1), spec.get("maxReplicas", 0)
+    if high < 1:
+        return ["spec.maxReplicas: Invalid value: must be greater than 0"]
+    if high < low:
+        return [f"spec.maxReplicas: Invalid value: {high}: must be greater than or equal to `minReplicas`"]
+    return []
 
 
 def _immutable(served: Served, obj: Mapping[str, Any], old: Mapping[str, Any]) -> list[str]:

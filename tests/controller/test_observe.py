@@ -15,7 +15,7 @@ from rollout_lws.controller.observe import observe
 from rollout_lws.controller.stored import StoredObject, StoredRollout, stored_object, stored_rollout
 from rollout_lws.errors import Unreadable
 from rollout_lws.objects.meta import Meta, OwnerReference
-from rollout_lws.objects.resources import LWS_NAME, Resource
+from rollout_lws.objects.resources import HORIZONTAL_POD_AUTOSCALERS, LEADER_WORKER_SETS, LWS_NAME, Resource
 from rollout_lws.objects.workloads import ControllerRevision, LeaderWorkerSet, Pod, StatefulSet
 from rollout_lws.rollout.observation import Capabilities, Observation
 from rollout_lws.workload.canary import canary_name
@@ -265,3 +265,31 @@ def test_history_is_what_this_very_rollout_owns() -> None:
         ]
     )
     assert names(seen(world).history) == ["mine"]
+
+
+def autoscaler(name: str, target: str, kind: str = "LeaderWorkerSet", mark: str = "") -> StoredObject:
+    reference = {"apiVersion": f"{LEADER_WORKER_SETS.group}/v1", "kind": kind, "name": target}
+    metadata: dict[str, Any] = {"name": name, "namespace": "prod", "uid": name, "resourceVersion": "1"}
+    if mark:
+        metadata["annotations"] = {KEYS.original: json.dumps({mark: {"original": {}, "written": {}}})}
+    body = {"metadata": metadata, "spec": {"scaleTargetRef": reference, "maxReplicas": 3}}
+    return stored_object(json.dumps(body).encode())
+
+
+def test_autoscalers_are_those_of_the_lws_and_those_that_carry_a_mark() -> None:
+    found = [
+        autoscaler("b", "llama"),
+        autoscaler("a", "llama"),
+        autoscaler("deployment", "llama", kind="Deployment"),
+        autoscaler("other", "mistral"),
+        autoscaler("pointed-elsewhere", "mistral", mark="uid-llama"),
+        autoscaler("of-a-neighbour", "mistral", mark="uid-mistral"),
+    ]
+    facts = seen(Namespace(kinds={HORIZONTAL_POD_AUTOSCALERS: found})).autoscalers
+    assert [live["metadata"]["name"] for live in facts.objects] == ["a", "b", "pointed-elsewhere"]
+    assert (facts.synced, facts.living) == (True, {"uid-llama"})
+
+
+def test_autoscalers_that_are_not_listed_yet_are_not_taken_for_none() -> None:
+    facts = seen(Namespace(unlisted={HORIZONTAL_POD_AUTOSCALERS: "forbidden"})).autoscalers
+    assert (facts.objects, facts.synced, facts.trouble) == ((), False, "forbidden")

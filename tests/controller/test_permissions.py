@@ -20,6 +20,7 @@ from rollout_lws.errors import ApiError
 from rollout_lws.kube.client import Client
 from rollout_lws.metrics import Metrics
 from rollout_lws.objects.resources import (
+    HORIZONTAL_POD_AUTOSCALERS,
     HTTP_ROUTES,
     INFERENCE_POOLS,
     INGRESSES,
@@ -128,6 +129,14 @@ def route(server: ApiServer) -> None:
     share(server, {"gateway": {"httpRouteName": "llama"}, "ingress": {"name": "llama"}})
 
 
+def scale(server: ApiServer) -> None:
+    """An autoscaler for the LWS."""
+    lws = LEADER_WORKER_SETS
+    target = {"apiVersion": lws.api_version, "kind": lws.kind, "name": "llama"}
+    spec = {"scaleTargetRef": target, "minReplicas": 1, "maxReplicas": 9}
+    server.create(HORIZONTAL_POD_AUTOSCALERS, {"metadata": {"namespace": "default", "name": "llama"}, "spec": spec})
+
+
 def route_to_pools(server: ApiServer) -> None:
     """The same requests through a pool a version."""
     namespace, group = {"namespace": "default"}, INFERENCE_POOLS.group
@@ -171,6 +180,7 @@ async def every_duty(server: ApiServer) -> None:
     """A release, a way back in mid-promotion, more versions than the history keeps, one of them again, and the end."""
     create(server, "default")
     route(server)
+    scale(server)
     await asyncio.sleep(30)
     set_image(server, "v1")
     await until(server, state("AwaitingApproval"))

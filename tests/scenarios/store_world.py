@@ -29,6 +29,7 @@ _DECODERS: Mapping[Resource, Callable[[bytes], Any]] = {
     kinds.SERVICES: stored_object,
     kinds.HTTP_ROUTES: stored_object,
     kinds.INGRESSES: stored_object,
+    kinds.HORIZONTAL_POD_AUTOSCALERS: stored_object,
     kinds.INFERENCE_POOLS: stored_object,
     kinds.POD_DISRUPTION_BUDGETS: stored_object,
     kinds.ENDPOINT_SLICES: msgspec.json.Decoder(EndpointSlice).decode,

@@ -102,19 +102,7 @@ OWNER = Resource("serving.kserve.io", "v1beta1", "InferenceService", "inferences
 
 def own(world: World) -> None:
     """Let an InferenceService control the LWS, as KServe's controller does."""
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    version = {"name": OWNER.version, "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
-    names = {
-        "kind": OWNER.kind,
-        "listKind": f"{OWNER.kind}List",
-        "plural": OWNER.plural,
-        "singular": "inferenceservice",
-    }
-    definition = {
-        "metadata": {"name": str(OWNER)},
-        "spec": {"group": OWNER.group, "scope": "Namespaced", "names": names, "versions": [version]},
-    }
-    world.server.create(CUSTOM_RESOURCE_DEFINITIONS, definition)
+    world.define(OWNER)
     made = world.server.create(OWNER, {"metadata": {"name": "chat", "namespace": NAMESPACE}})
     owner = {"apiVersion": OWNER.api_version, "kind": OWNER.kind, "name": "chat", "uid": made["metadata"]["uid"]}
     world.patch(LEADER_WORKER_SETS, NAME, {"metadata": {"ownerReferences": [owner | {"controller": True}]}})

@@ -68,6 +68,15 @@ async def aborted_in_mid_promotion(world: World, begun: Begun) -> None:
     await settled(world, begun)
 
 
+async def taken_back_while_nobody_looks(world: World, begun: Begun) -> None:
+    world.set_image("v2")
+    await world.until(lambda: not world.running or world.state == "AwaitingApproval")
+    world.set_image("v1")
+    await world.until(lambda: world.running and world.state == "Healthy")
+    await settled(world, begun)
+    assert world.names()["batchreleases"] == []
+
+
 Story = Callable[[World, Begun], Awaitable[None]]
 
 
@@ -78,6 +87,11 @@ def dealt() -> Iterator[Any]:
         yield pytest.param(
             by, story, part, marks=[pytest.mark.long] * late, id=f"{story.__name__}-by-{by}-{part + 1}-of-{PARTS}"
         )
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_one_that_is_down_while_the_version_is_taken_back_gives_back_what_it_had_begun_to_borrow(part: int) -> None:
+    kill_after_every_write(at_rest(BY_ROUTE), taken_back_while_nobody_looks, part)
 
 
 @pytest.mark.parametrize(("by", "story", "part"), [*dealt()])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rollout_lws.objects.resources import LEADER_WORKER_SETS, Resource
+from rollout_lws.objects.resources import CUSTOM_RESOURCE_DEFINITIONS, LEADER_WORKER_SETS, Resource
 from rollout_lws.sandbox.apiserver import ApiServer
 from tests.scenarios.names import NAME, NAMESPACE, ROLLOUTS
 
@@ -69,6 +69,15 @@ class User:
     def request(self, kind: str, **fields: Any) -> None:
         action = {"type": kind, "id": f"{kind}-{self.server.clock()}", **fields}
         self.patch(ROLLOUTS, NAME, {"status": {"requestedAction": action}}, "status")
+
+    def define(self, resource: Resource) -> None:
+        """Install a kind of which nothing is known."""
+        schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+        version = {"name": resource.version, "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+        kind = resource.kind
+        names = {"kind": kind, "listKind": f"{kind}List", "plural": resource.plural, "singular": kind.lower()}
+        spec = {"group": resource.group, "scope": "Namespaced", "names": names, "versions": [version]}
+        self.server.create(CUSTOM_RESOURCE_DEFINITIONS, {"metadata": {"name": str(resource)}, "spec": spec})
 
     def delete(self, resource: Resource, name: str, propagation: str = "Background") -> None:
         self.server.delete(resource, NAMESPACE, name, propagation=propagation)

@@ -19,6 +19,7 @@ from rollout_lws.controller.observe import observe
 from rollout_lws.errors import ApiError
 from rollout_lws.objects.resources import (
     CUSTOM_RESOURCE_DEFINITIONS,
+    HORIZONTAL_POD_AUTOSCALERS,
     HTTP_ROUTES,
     INFERENCE_POOLS,
     INGRESSES,
@@ -43,7 +44,7 @@ from tests.scenarios.user import User
 __all__ = ["KEYS", "NAME", "NAMESPACE", "ORIGIN", "ROLLOUTS", "World"]
 
 #: What a release shares with others who write it.
-ROUTING = frozenset({HTTP_ROUTES, INFERENCE_POOLS, INGRESSES, SERVICES})
+ROUTING = frozenset({HORIZONTAL_POD_AUTOSCALERS, HTTP_ROUTES, INFERENCE_POOLS, INGRESSES, SERVICES})
 #: A controller that decides more often in one second has nothing that it could have learnt in between.
 MOST_DECISIONS_A_SECOND = 5000
 

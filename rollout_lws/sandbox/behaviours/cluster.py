@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from rollout_lws.objects.resources import NODES
 from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.behaviours import lws_admission, lws_pod_admission, nodes
+from rollout_lws.sandbox.behaviours.autoscaler import Autoscalers
 from rollout_lws.sandbox.behaviours.endpoint_slices import EndpointSlices
 from rollout_lws.sandbox.behaviours.faults import Timing
 from rollout_lws.sandbox.behaviours.garbage_collector import GarbageCollector
@@ -22,8 +23,8 @@ from rollout_lws.sandbox.behaviours.volumes import VolumeBinder
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """``nodes`` with ``gpus_per_node`` accelerators each, the pods' ``timing``, the StatefulSet controller, and after
-    how many seconds Gateways tell that they accepted a route.
+    """``nodes`` with ``gpus_per_node`` accelerators each, the pods' ``timing``, the StatefulSet controller, after how
+    many seconds Gateways tell that they accepted a route, and how many an autoscaler takes to act on what it wants.
     """
 
     nodes: int = 8
@@ -31,6 +32,7 @@ class Options:
     timing: Timing = field(default_factory=Timing)
     stateful_sets: Variant = "legacy"
     gateway_lag: float = 0.2
+    autoscaler_lag: float = 15.0
 
 
 class Cluster:
@@ -54,6 +56,7 @@ class Cluster:
                 EndpointSlices(),
                 Gateways(self.options.gateway_lag),
                 VolumeBinder(),
+                Autoscalers(self.options.autoscaler_lag),
             ),
         )
 

@@ -1,0 +1,119 @@
+"""The bounds of a HorizontalPodAutoscaler: held so that a release loses no group to it, and given back afterwards.
+
+While requests move away from the stable version its load falls, and an autoscaler that knows nothing of the release
+takes groups of it away: just those that a way back needs. Scaling up stays possible where it does no harm. The user's
+own bounds wait in an annotation, each restored by itself, so that whatever else people change meanwhile is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from rollout_lws.api.resources import Keys
+from rollout_lws.objects.meta import Struct
+from rollout_lws.objects.resources import LEADER_WORKER_SETS
+from rollout_lws.traffic import marks
+from rollout_lws.traffic.split import Object
+
+MINIMUM, MAXIMUM = "minReplicas", "maxReplicas"
+#: Kubernetes' own default of minReplicas.
+DEFAULT_MINIMUM = 1
+
+
+class Hold(Struct, frozen=True):
+    """The mark: each bound that was changed, before (None: it was absent) and after, in groups."""
+
+    original: dict[str, int | None]
+    written: dict[str, int]
+
+
+def scaled_workload(live: Object) -> str:
+    """Name of the LeaderWorkerSet that the autoscaler scales, "" when it scales something else."""
+    target = (live.get("spec") or {}).get("scaleTargetRef") or {}
+    group = str(target.get("apiVersion", "")).partition("/")[0]
+    if (group, target.get("kind")) != (LEADER_WORKER_SETS.group, LEADER_WORKER_SETS.kind):
+        return ""
+    return str(target.get("name", ""))
+
+
+def scaled_object(live: Object) -> str:
+    """Name of the ScaledObject of KEDA that made the autoscaler and writes it, "" without one."""
+    for owner in live["metadata"].get("ownerReferences") or ():
+        group = str(owner.get("apiVersion", "")).partition("/")[0]
+        if owner.get("controller") and (group, owner.get("kind")) == ("keda.sh", "ScaledObject"):
+            return str(owner["name"])
+    return ""
+
+
+def bounds(live: Object) -> tuple[int, int]:
+    """Fewest and most groups that the autoscaler may choose."""
+    spec = live.get("spec") or {}
+    low = spec.get(MINIMUM)
+    low = DEFAULT_MINIMUM if low is None else int(low)
+    return low, int(spec.get(MAXIMUM) or low)
+
+
+def is_held(live: Object, by: str, keys: Keys) -> bool:
+    """Whether the Rollout with UID ``by`` has written a bound, as its mark tells."""
+    return marks.read_as(Hold, live, by, keys) is not None
+
+
+def held(live: Object, by: str, keys: Keys, replicas: int, *, pinned: bool) -> Object:
+    """The autoscaler as it must be while the Rollout with UID ``by`` releases an LWS of ``replicas`` groups.
+
+    ``pinned`` allows it that number and no other. Without, it may only scale up: minReplicas follows the number of
+    groups and is never lowered, maxReplicas is raised where it would be less. An LWS of no groups is not scaled by any
+    autoscaler, so nothing changes then.
+    """
+    if replicas == 0:
+        return live
+    mark = marks.read_as(Hold, live, by, keys)
+    users = given_back(live, by, keys)
+    own_low, own_high = bounds(users)
+    low = high = replicas
+    if not pinned:
+        low = max(own_low, replicas, mark.written.get(MINIMUM, 0) if mark else 0)
+        high = max(own_high, low)
+    written = {
+        member: value for member, value, own in ((MINIMUM, low, own_low), (MAXIMUM, high, own_high)) if value != own
+    }
+    if not written:
+        return users
+    original = {member: users["spec"].get(member) for member in written}
+    return marks.put(_with(users, written), by, keys, Hold(original=original, written=written))
+
+
+def given_back(live: Object, by: str, keys: Keys) -> Object:
+    """The user's own autoscaler: each bound that this Rollout wrote goes back where it still is as written; without our
+    mark. What somebody has set meanwhile counts: a bound that would contradict it gives way.
+    """
+    mark = marks.read_as(Hold, live, by, keys)
+    if mark is None:
+        return marks.without(live, by, keys)
+    foreign = drifted(live, by, keys)
+    back = {member: mark.original.get(member) for member in mark.written if member not in foreign}
+    users = marks.without(_with(live, back), by, keys)
+    low, high = bounds(users)
+    if low > high:
+        users = _with(users, {MINIMUM: high} if MINIMUM in back else {MAXIMUM: low})
+    return users
+
+
+def all_given_back(live: Object, uids: Iterable[str], keys: Keys) -> Object:
+    """The same for several Rollouts."""
+    for uid in uids:
+        live = given_back(live, uid, keys)
+    return live
+
+
+def drifted(live: Object, by: str, keys: Keys) -> tuple[str, ...]:
+    """Bounds that somebody changed after this Rollout had written them, sorted."""
+    mark = marks.read_as(Hold, live, by, keys)
+    spec = live.get("spec") or {}
+    return tuple(sorted(each for each, value in mark.written.items() if spec.get(each) != value)) if mark else ()
+
+
+def _with(live: Object, changes: Mapping[str, int | None]) -> Object:
+    """The object with these members of spec; None: the member is not there."""
+    kept = {member: value for member, value in live["spec"].items() if member not in changes}
+    return {**live, "spec": {**kept, **{member: value for member, value in changes.items() if value is not None}}}

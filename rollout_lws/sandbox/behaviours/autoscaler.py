@@ -1,0 +1,125 @@
+"""HorizontalPodAutoscalers of LeaderWorkerSets, whose metric is an annotation: they want what it says, within bounds.
+
+As the real ones they look every now and then only, and leave a workload of no replicas alone. Where no annotation says
+what the metric would want, they keep the number of groups within their bounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from rollout_lws.objects.resources import HORIZONTAL_POD_AUTOSCALERS, LEADER_WORKER_SETS
+from rollout_lws.objects.writes import Patch
+from rollout_lws.sandbox.behaviours.base import (
+    NOTHING,
+    Change,
+    Key,
+    Object,
+    Outcome,
+    View,
+    annotations_of,
+    key_of,
+    terminating,
+)
+from rollout_lws.sandbox.behaviours.faults import PREFIX
+
+DESIRED = f"{PREFIX}desired-replicas"
+
+
+class Autoscalers:
+    """Woken by autoscalers and by the LeaderWorkerSets that they scale.
+
+    ``lag`` is how many seconds pass between the moment from which another number of groups is wanted and the write
+    that asks for it.
+    """
+
+    name = "autoscaler"
+
+    def __init__(self, lag: float) -> None:
+        self._lag = lag
+        self._since: dict[Key, float] = {}
+
+    def wakes(self, change: Change, view: View) -> Iterable[Key]:
+        if change.resource == HORIZONTAL_POD_AUTOSCALERS:
+            return (key_of(change.object),)
+        if change.resource == LEADER_WORKER_SETS and _counts(change.object) != _counts(change.previous):
+            return self._scaling(change.object, view)
+        return ()
+
+    def _scaling(self, workload: Object, view: View) -> Iterator[Key]:
+        namespace, name = key_of(workload)
+        for each in view.list(HORIZONTAL_POD_AUTOSCALERS, namespace):
+            if _target(each) == name:
+                yield key_of(each)
+
+    def decide(self, key: Key, view: View, now: float) -> Outcome:
+        found = view.get(HORIZONTAL_POD_AUTOSCALERS, *key)
+        target = _target(found) if found is not None else ""
+        if found is None or not target or terminating(found):
+            self._since.pop(key, None)
+            return NOTHING
+        workload = view.get(LEADER_WORKER_SETS, key[0], target)
+        if workload is None or terminating(workload):
+            self._since.pop(key, None)
+            missing = _condition("AbleToScale", "FailedGetScale", f'LeaderWorkerSet "{target}" not found')
+            return Outcome(_told(found, {"conditions": [missing]}))
+        current = int(workload["spec"].get("replicas", 1))
+        wanted, problem = _wanted(found, current)
+        told = _told(found, _status(workload, wanted, problem))
+        if wanted == current:
+            self._since.pop(key, None)
+            return Outcome(told)
+        due = self._since.setdefault(key, now) + self._lag
+        if now < due:
+            return Outcome(told, wake_at=due)
+        scale = {"spec": {"replicas": wanted}}
+        return Outcome((*told, Patch(LEADER_WORKER_SETS, key[0], target, scale, "wanted by its metric", None, "scale")))
+
+
+def _target(found: Object) -> str:
+    reference = (found.get("spec") or {}).get("scaleTargetRef") or {}
+    group = str(reference.get("apiVersion", "")).partition("/")[0]
+    ours = (group, reference.get("kind")) == (LEADER_WORKER_SETS.group, LEADER_WORKER_SETS.kind)
+    return str(reference.get("name", "")) if ours else ""
+
+
+def _counts(workload: Object | None) -> tuple[Any, ...]:
+    """What of a LeaderWorkerSet an autoscaler looks at."""
+    if workload is None:
+        return ()
+    return workload["spec"].get("replicas"), (workload.get("status") or {}).get("replicas"), terminating(workload)
+
+
+def _wanted(found: Object, current: int) -> tuple[int, str]:
+    """How many groups there shall be, and what is wrong with the annotation."""
+    spec = found["spec"]
+    low, high = spec.get("minReplicas", 1), spec["maxReplicas"]
+    if current == 0 and low > 0:
+        return 0, ""
+    text, problem = annotations_of(found).get(DESIRED, str(current)), ""
+    if not text.isdecimal():
+        text, problem = str(current), f'annotation {DESIRED}: "{text}" is not a whole number of groups'
+    return max(low, min(int(text), high)), problem
+
+
+def _status(workload: Object, wanted: int, problem: str) -> dict[str, Any]:
+    counted = {
+        "currentReplicas": (workload.get("status") or {}).get("replicas", 0),
+        "desiredReplicas": wanted,
+    }
+    return counted | {"conditions": [_condition("ScalingActive", "InvalidMetric", problem)] if problem else None}
+
+
+def _condition(kind: str, reason: str, message: str) -> dict[str, str]:
+    return {"type": kind, "status": "False", "reason": reason, "message": message}
+
+
+def _told(found: Object, status: dict[str, Any]) -> tuple[Patch, ...]:
+    known = found.get("status") or {}
+    changed = {member: value for member, value in status.items() if known.get(member) != value}
+    if not changed:
+        return ()
+    namespace, name = key_of(found)
+    body = {"status": changed}
+    return (Patch(HORIZONTAL_POD_AUTOSCALERS, namespace, name, body, "what it wants", None, "status"),)

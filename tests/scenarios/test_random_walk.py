@@ -113,14 +113,16 @@ def in_virtual_time(work: Coroutine[Any, Any, None]) -> None:
 
 async def core(plan: Plan, done: list[Act], seen: Counter[str]) -> None:
     world = World(Options(nodes=3))
-    await walk(Walk(world, plan, seen, Judge(world, plan.unavailable)), done)
+    await walk(Walk(world, plan, seen, Judge(world, plan.unavailable, plan.style)), done)
 
 
 async def shell(plan: Plan, done: list[Act], seen: Counter[str]) -> None:
     world = ShellWorld(Options(nodes=3))
     try:
         # Two hours see every watch renewed many times, which is what a day of silence costs.
-        await walk(ShellWalk(world, plan, seen, Judge(world, plan.unavailable, exact=False), quiet=2 * 3600), done)
+        await walk(
+            ShellWalk(world, plan, seen, Judge(world, plan.unavailable, plan.style, exact=False), quiet=2 * 3600), done
+        )
     finally:
         await world.gone()
         seen.update(f"told:{notice.reason}" for notice in world.notices)

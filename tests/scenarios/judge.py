@@ -71,7 +71,7 @@ class Judge(Count):
             elif write.name == NAME:
                 assert isinstance(write, Patch), f"the user's LWS is {write.reason}"
                 self._windows.judge(write)
-            else:
+            elif write.name == CANARY:
                 self._canary_written(write)
         elif write.resource == PODS and isinstance(write, Delete):
             self._pod_deleted(write)
@@ -173,7 +173,7 @@ class Judge(Count):
     def _check(self, event: Event) -> None:
         if event.resource == LEADER_WORKER_SETS:
             named = [obj["metadata"]["name"] for obj in self._store.list(LEADER_WORKER_SETS, NAMESPACE)]
-            assert set(named) <= {NAME, CANARY}, named
+            assert {name for name in named if name.startswith(NAME)} <= {NAME, CANARY}, named
             if event.object["metadata"]["name"] == NAME:
                 self._lws_changed(event)
         elif event.resource == STATEFUL_SETS and event.object["metadata"]["name"] == NAME:

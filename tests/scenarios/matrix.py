@@ -168,13 +168,15 @@ class Release(Staged):
         if self.in_steps and self.plan.style.apart:
             assert self.world.leader_uids() == self.leaders, "the way back restarts nothing"
 
-    def assert_left(self) -> None:
-        """Nobody is in care of the LWS any more: whatever was borrowed is back, and what waits is held and told of."""
-        world, finished = self.world, not self.in_steps
-        assert self.ready("v2" if finished else "v1"), world.describe()
+    def assert_left(self, version: str, *, waits: bool) -> None:
+        """Nobody is in care of the LWS any more, which runs ``version``: whatever was borrowed is back, and a version
+        that ``waits`` is held and told of.
+        """
+        world = self.world
+        assert self.ready(version), world.describe()
         marks = {key for key in world.lws["metadata"].get("annotations", {}) if KEYS.owns(key)}
         partition = world.lws["spec"]["rolloutStrategy"]["rollingUpdateConfiguration"]["partition"]
-        assert (partition < HOLD, KEYS.held in marks) == (finished, not finished), (partition, marks)
+        assert (partition == HOLD, KEYS.held in marks) == (waits, waits), (partition, marks)
         names = world.names()
         assert (names["leaderworkersets"], names["batchreleases"]) == ([NAME], []), world.describe()
         if self.plan.routed:

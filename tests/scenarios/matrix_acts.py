@@ -66,7 +66,7 @@ async def delete_rollout(it: Release) -> None:
     it.do(lambda: it.delete_rollout("Background"))
     await it.until(lambda: it.world.get(it.world.ROLLOUT, NAME) is None, "gone")
     await it.world.rest()
-    it.assert_left()
+    _left(it)
     it.do(it.create_rollout)
     await it.ends_at("v2")
 
@@ -76,7 +76,7 @@ async def disable(it: Release) -> None:
     await it.until(lambda: it.world.state == "Disabled", "disabled")
     await it.world.rest()
     assert it.world.status["phase"] == "Disabled"
-    it.assert_left()
+    _left(it)
     it.do(lambda: it.disabled(False))
     await it.ends_at("v2")
 
@@ -124,6 +124,11 @@ def _others_serve(it: Release, name: str, ordinal: int) -> bool:
 def _may_be_promoted(it: Release) -> bool:
     """Whether v2 is stable, or the last group that serves would have to go back."""
     return it.moment is Moment.CLEAN_UP or (it.moment is Moment.PROMOTION and not it.plan.style.apart)
+
+
+def _left(it: Release) -> None:
+    """A promotion is finished first; before it, the release has gone back and its version waits."""
+    it.assert_left("v1" if it.in_steps else "v2", waits=it.in_steps)
 
 
 async def _aborted(it: Release) -> None:

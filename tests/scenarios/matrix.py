@@ -71,11 +71,7 @@ class Release(Staged):
         self.moment = moment
         with self.judge.user():
             self.apply("v2")
-        await self.until(self._arrived[moment], str(moment), approve=not self.in_steps)
-        if moment is Moment.SECOND:
-            await self.until(lambda: self.waits_in(1), "step 1")
-            self._approve()
-            await self.until(lambda: self.waits_in(2), "step 2")
+        await self.until(self._arrived[moment], str(moment), approve=True)
 
     @property
     def _arrived(self) -> dict[Moment, Callable[[], bool]]:
@@ -83,7 +79,7 @@ class Release(Staged):
         return {
             Moment.LOADING: lambda: bool(self.new_groups()),
             Moment.FIRST: lambda: self.waits_in(1),
-            Moment.SECOND: lambda: self.waits_in(1),
+            Moment.SECOND: lambda: self.waits_in(2),
             Moment.HANDING_OVER: lambda: self.task == "Promote",
             Moment.PROMOTION: lambda: (
                 self.task == "Promote" and any(told.endswith("!") for told in world.groups().values())

@@ -209,4 +209,5 @@ async def walk(here: Walk, acts: list[Act]) -> None:
         for task in tuple(here.tasks):
             task.cancel()
         here.seen.update(f"told:{notice.reason}" for notice in here.world.notices)
+        here.seen[f"style:{here.plan.style}"] += 1
         here.world.close()

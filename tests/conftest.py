@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests import kubectl_tool, virtual_time
+from tests.scenarios.matrix_table import table, told_by
 
 _LANE = "tests with kubectl"
 
@@ -23,13 +24,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """A lane that was left out is told of in one line, whatever the flags."""
+    """A lane that was left out is told of in one line, whatever the flags, and the story matrix as a table."""
     skipped = [str(each.longrepr) for each in terminalreporter.stats.get("skipped", ())]
     count = sum(_LANE in text for text in skipped)
     if count:
         terminalreporter.write_line(
             f"skipped {count} {_LANE}: {kubectl_tool.missing()}; {kubectl_tool.HOW_TO_GET_IT}", yellow=True
         )
+    for line in table(
+        [
+            told
+            for outcome in ("passed", "failed")
+            for report in terminalreporter.stats.get(outcome, ())
+            for told in told_by(report.user_properties, passed=outcome == "passed")
+        ]
+    ):
+        terminalreporter.write_line(line)
 
 
 @pytest.fixture(autouse=True)

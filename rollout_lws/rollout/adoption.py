@@ -133,7 +133,9 @@ def _replaced(d: Draft) -> bool:
     if d.o.canary is None and d.o.batch_release is None and d.status.traffic is None:
         return False
     serving = any(group.ready(d.now) for group in groups(d.stable))
-    if not serving and d.canary_ready and d.replicas:
+    # One that has just become ready serves, too, whatever minReadySeconds asks of those that are counted.
+    kept = d.o.canary is not None and any(group.ready(d.now) for group in groups(d.o.canary))
+    if not serving and kept and d.replicas:
         routing.carry_all(d)
         name = d.stable.lws.metadata.name
         message = f"LeaderWorkerSet {name} was made anew; the canary goes as soon as a group of it is ready"

@@ -42,10 +42,12 @@ async def killed_after(begin: Begin[_Begun], tell: Tell[_Begun], writes: int) ->
     return restarted
 
 
-def kill_after_every_write(begin: Begin[_Begun], tell: Tell[_Begun], part: int) -> None:
-    """Every write is tried: each part takes its share of them, so that several cores can work."""
+def kill_after_every_write(begin: Begin[_Begun], tell: Tell[_Begun], part: int, parts: int = PARTS) -> int:
+    """Every write is tried: each part takes its share of them, so that several cores can work. Gives the number of
+    stories.
+    """
     tried = 0
-    for writes in itertools.count(part, PARTS):
+    for writes in itertools.count(part, parts):
         try:
             restarted = virtual_time.run(killed_after(begin, tell, writes))
         except AssertionError as error:
@@ -54,3 +56,4 @@ def kill_after_every_write(begin: Begin[_Begun], tell: Tell[_Begun], part: int) 
             break
         tried += 1
     assert tried >= 4, f"only {tried} writes were tried"
+    return tried

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rollout_lws.objects.resources import HTTP_ROUTES, LEADER_WORKER_SETS
+from tests.scenarios.count import CANARY, Count
 from tests.scenarios.world import NAME, NAMESPACE, World
 
 Check = Callable[[World], None]
@@ -55,21 +56,21 @@ def always_serving(world: World) -> None:
 
 def share_only_for_who_serves() -> Check:
     """Invariant 1: whoever gets a share, or more of one, has a ready group; nobody ever sees all weights at 0."""
-    given: dict[str, int] = {}
+    given: dict[str, float] = {}
 
     def check(seen: World) -> None:
-        route = seen.get(HTTP_ROUTES, NAME)
+        route, count = seen.get(HTTP_ROUTES, NAME), Count(seen)
         if seen.get(LEADER_WORKER_SETS, NAME) is None:
             return
         for rule in route["spec"]["rules"] if route else ():
             weights = {ref["name"]: ref.get("weight", 1) for ref in rule["backendRefs"]}
             assert sum(weights.values()) > 0, weights
-            for name, weight in weights.items():
+            shares = {name: weight / sum(weights.values()) for name, weight in weights.items()}
+            for name, share in shares.items():
                 new = name.endswith("-canary")
-                told = seen.groups(f"{NAME}-canary" if new else NAME).values()
-                ready = any(not each.endswith("!") for each in told)
-                assert not new or ready or weight <= given.get(name, 0), f"{weights} without a ready group"
+                # Of workers that have just gone nobody can know before their StatefulSet says so.
+                assert not new or count.ready(CANARY) or share <= given.get(name, 0), f"{weights} without a ready group"
             given.clear()
-            given.update(weights)
+            given.update(shares)
 
     return check

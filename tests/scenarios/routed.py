@@ -175,7 +175,8 @@ def emptied(world: World) -> bool:
         if endpoint["conditions"].get("ready")
     ]
     backends = [ref for rule in route["spec"]["rules"] for ref in rule["backendRefs"]] if route else []
-    asked = world.rollout["spec"]["strategy"]["canary"]["trafficRoutings"][0]
+    strategy = world.rollout["spec"]["strategy"]
+    asked = (strategy.get("canary") or strategy["blueGreen"])["trafficRoutings"][0]
     since = datetime.fromisoformat(world.status["traffic"]["emptied"])
     return (
         bool(listed)

@@ -114,3 +114,18 @@ async def test_groups_scaled_to_zero_and_back_before_they_were_gone_go_through_t
     await world.until(lambda: world.state == "Healthy" and world.groups() == {0: "v2"})
     await world.rest()
     assert_clean(world, "v2", 1)
+
+
+async def test_a_canary_that_has_just_become_ready_serves_until_the_lws_made_anew_does(world: World) -> None:
+    await at_rest(world, minReadySeconds=5)
+    world.checks.clear()
+    world.set_image("v2")
+    await world.until(lambda: world.groups(CANARY) == {0: "v2"})
+    world.delete(LEADER_WORKER_SETS, NAME, "Foreground")
+    await world.until(lambda: world.get(LEADER_WORKER_SETS, NAME) is None)
+    world.create_workload(tag="v5")
+    await world.until(lambda: "v5" in world.groups().values() or world.groups(CANARY) != {0: "v2"})
+    assert world.groups(CANARY) == {0: "v2"}, "it goes only when somebody else serves"
+    await world.until_state("Healthy")
+    await world.rest()
+    assert_clean(world, "v5")

@@ -20,6 +20,7 @@ from rollout_lws.sandbox.behaviours.cluster import Options
 from tests import virtual_time
 from tests.scenarios.judge import CANARY, Judge
 from tests.scenarios.shell import ShellWalk, ShellWorld
+from tests.scenarios.styles import STYLES
 from tests.scenarios.walk import Walk, walk
 from tests.scenarios.walk_plans import PLANS, Act, Plan
 from tests.scenarios.world import NAME, World
@@ -97,9 +98,14 @@ plans = st.builds(
     on_failure=st.sampled_from(("Pause", "Abort")),
     min_ready=st.sampled_from((0, 0, 5)),
     threshold=st.sampled_from((None, None, 1)),
+    style=st.sampled_from(STYLES),
     ending=st.sampled_from(("finish", "abort", "leave")),
     # LWS refuses a strategy that allows neither a group less nor a group more.
-).filter(lambda plan: plan.surge != 0 or plan.replicas > 1 or plan.unavailable != "50%")
+).filter(
+    lambda plan: (
+        plan.replicas >= plan.style.least and (plan.surge != 0 or plan.replicas > 1 or plan.unavailable != "50%")
+    )
+)
 
 
 def in_virtual_time(work: Coroutine[Any, Any, None]) -> None:
@@ -113,14 +119,16 @@ def in_virtual_time(work: Coroutine[Any, Any, None]) -> None:
 
 async def core(plan: Plan, done: list[Act], seen: Counter[str]) -> None:
     world = World(Options(nodes=3))
-    await walk(Walk(world, plan, seen, Judge(world, plan.unavailable)), done)
+    await walk(Walk(world, plan, seen, Judge(world, plan.unavailable, plan.style)), done)
 
 
 async def shell(plan: Plan, done: list[Act], seen: Counter[str]) -> None:
     world = ShellWorld(Options(nodes=3))
     try:
         # Two hours see every watch renewed many times, which is what a day of silence costs.
-        await walk(ShellWalk(world, plan, seen, Judge(world, plan.unavailable, exact=False), quiet=2 * 3600), done)
+        await walk(
+            ShellWalk(world, plan, seen, Judge(world, plan.unavailable, plan.style, exact=False), quiet=2 * 3600), done
+        )
     finally:
         await world.gone()
         seen.update(f"told:{notice.reason}" for notice in world.notices)
@@ -186,14 +194,19 @@ def ramble(lane: Lane, rounds: int, number: int) -> Counter[str]:
     seen: Counter[str] = Counter()
     for each in range(rounds):
         seen += wander(lane, 20, 16, number + each)
+    assert {style.name for style in STYLES if not seen[f"style:{style}"]} == set(), seen
     return seen
+
+
+#: More than two thousand walks in all.
+PARTS = 5
 
 
 @pytest.mark.long
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("part", range(3))
+@pytest.mark.parametrize("part", range(PARTS))
 def test_many_walks_come_to_legal_ends_on_all_ways_there_are(part: int, number: int) -> None:
-    seen = ramble(CORE, 6, number + 1000 * part)
+    seen = ramble(CORE, 10, number + 1000 * part)
     assert {kind for kind in kinds_of(CORE) if not seen[f"act:{kind}"]} == set(), seen
     assert {end for end in ("Completed", "Aborted", "Superseded") if not seen[f"told:{end}"]} == set(), seen
     tasks = {key.partition("/")[2] for key in seen if key.startswith("task:")}
@@ -212,8 +225,9 @@ def test_many_walks_of_the_whole_controller_come_to_legal_ends(part: int, number
 
 @pytest.mark.long
 @pytest.mark.timeout(900)
-def test_many_walks_give_the_route_back_that_they_shared_requests_by(number: int) -> None:
-    seen = ramble(ROUTED, 6, number + 2)
+@pytest.mark.parametrize("part", range(PARTS))
+def test_many_walks_give_the_route_back_that_they_shared_requests_by(part: int, number: int) -> None:
+    seen = ramble(ROUTED, 10, number + 2 + 1000 * part)
     assert {end for end in ("Completed", "Aborted", "Superseded") if not seen[f"told:{end}"]} == set(), seen
 
 

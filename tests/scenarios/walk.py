@@ -7,18 +7,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 from rollout_lws.errors import ApiError
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, NODES
-from rollout_lws.objects.writes import Write
 from rollout_lws.sandbox.behaviours import nodes
 from rollout_lws.sandbox.store import Event
-from tests.scenarios.invariants import share_only_for_who_serves
 from tests.scenarios.judge import HOLD
-from tests.scenarios.routed import SERVICE, borrowed, create_route
-from tests.scenarios.walk_acts import Acts
+from tests.scenarios.staged import Staged
 from tests.scenarios.walk_plans import Act
 from tests.scenarios.world import KEYS, NAME, ROLLOUTS
 
@@ -28,17 +24,15 @@ SHRUGGED = (404, 409, 422, 403)
 
 
 @dataclass
-class Walk(Acts):
+class Walk(Staged):
     """One walk through ``world``; ``seen`` counts acts, notices and states."""
 
     where: tuple[str, str, str] = ("", "", "")
-    #: What a route and its Service were before.
-    lent: dict[str, Any] = field(default_factory=dict)
     #: Seconds at the end in which nothing may be written.
     quiet: float = 24 * 3600
 
     def __post_init__(self) -> None:
-        self.world.refuse = self.send
+        super().__post_init__()
         self.world.server.store.subscribe(self._count)
 
     def _count(self, event: Event) -> None:
@@ -52,22 +46,6 @@ class Walk(Acts):
             self.where = where
             self.seen[f"state:{where[0]}"] += 1
             self.seen[f"task:{where[1]}/{where[2]}"] += 1
-
-    def send(self, write: Write) -> ApiError | None:
-        """Judge a write; refuse it when the walk said so."""
-        self.judge.judge(write)
-        return self.refusals.pop(0)(write) if self.refusals else None
-
-    async def begin(self) -> None:
-        if self.plan.routed:
-            create_route(self.world)
-            self.world.checks.append(share_only_for_who_serves())
-            await self.world.sleep(1)
-            self.lent = borrowed(self.world)
-        self.create_lws()
-        self.create_rollout()
-        self.world.start_controller()
-        await self.world.until(lambda: self.world.state == "Healthy" and self.ready("v1"), "adopted", 120)
 
     async def do(self, act: Act) -> None:
         status = self.world.status_of(NAME)
@@ -200,27 +178,6 @@ class Walk(Acts):
         assert strategy["partition"] < HOLD, strategy
         assert self.ready(version)
 
-    def ready(self, version: str) -> bool:
-        return self.world.groups() == dict.fromkeys(range(self.world.lws["spec"]["replicas"]), version)
-
-    def running_version(self) -> str:
-        """The one version of which every group is ready, "" when there is none."""
-        tags = set(self.world.groups().values())
-        return tags.pop() if len(tags) == 1 and not any("!" in tag for tag in tags) else ""
-
-    def assert_clean(self, version: str) -> None:
-        world = self.world
-        told = world.describe()
-        assert self.ready(version), told
-        names = world.names()
-        assert (names["leaderworkersets"], names["batchreleases"]) == ([NAME], []), told
-        assert world.lws["spec"]["rolloutStrategy"]["rollingUpdateConfiguration"]["partition"] == HOLD, told
-        marks = {key for key in world.lws["metadata"].get("annotations", {}) if KEYS.owns(key)}
-        assert marks <= {KEYS.original, KEYS.aborted}, told
-        assert "finalising" not in world.status and "requestedAction" not in world.status, told
-        if self.plan.routed:
-            assert (borrowed(world), names["services"]) == (self.lent, sorted([NAME, SERVICE])), told
-
 
 #: Reasons of a stalled step or an aborted version after which a person tries again.
 _RETRIED = ("ProgressDeadlineExceeded", "GroupKeepsRestarting", "Aborted")
@@ -252,4 +209,5 @@ async def walk(here: Walk, acts: list[Act]) -> None:
         for task in tuple(here.tasks):
             task.cancel()
         here.seen.update(f"told:{notice.reason}" for notice in here.world.notices)
+        here.seen[f"style:{here.plan.style}"] += 1
         here.world.close()

@@ -56,26 +56,30 @@ class Acts:
 
     def create_rollout(self) -> None:
         plan = self.plan
-        limits: dict[str, Any] = {"progressDeadlineSeconds": plan.deadline, "onFailure": plan.on_failure}
+        strategy: dict[str, Any] = {"progressDeadlineSeconds": plan.deadline, "onFailure": plan.on_failure}
         if plan.min_ready:
-            limits["minReadySeconds"] = plan.min_ready
-        canary: dict[str, Any] = {} if plan.threshold is None else {"failureThreshold": plan.threshold}
+            strategy["minReadySeconds"] = plan.min_ready
+        words: dict[str, Any] = dict(plan.style.words)
+        if plan.threshold is not None:
+            words["failureThreshold"] = plan.threshold
         if plan.routed:
-            canary["trafficRoutings"] = routing(gracePeriodSeconds=1, drainSeconds=5)
-        self.world.create_rollout(*self.steps_of(plan.steps), canary=canary, **limits)
+            words["trafficRoutings"] = routing(gracePeriodSeconds=1, drainSeconds=5)
+        strategy[plan.style.key] = words
+        self.world.create_rollout(*self.steps_of(plan.steps), **strategy)
 
     def steps_of(self, plan: str) -> list[dict[str, Any]]:
         """The plan's steps; with traffic each sends some requests to the new version."""
         steps = PLANS[plan]
         if not self.plan.routed:
-            return steps
-        return [{**step, "traffic": f"{10 * number}%"} for number, step in enumerate(steps, 1)]
+            return [{key: value for key, value in step.items() if key != "traffic"} for step in steps]
+        return [{"traffic": f"{10 * number}%", **step} for number, step in enumerate(steps, 1)]
 
     def apply(self, version: str) -> None:
         self.world.patch_lws({"leaderWorkerTemplate": {"workerTemplate": template(version)}})
 
     def replicas(self, count: int) -> None:
-        self.world.patch_lws({"replicas": count})
+        """None, or so many, or the fewest that the style can release."""
+        self.world.patch_lws({"replicas": max(count, self.plan.style.least) if count else 0})
 
     def label(self, text: str) -> None:
         self.world.patch(LEADER_WORKER_SETS, NAME, {"metadata": {"labels": {KEYS.rollout_id: text}}})
@@ -94,7 +98,9 @@ class Acts:
         self.world.approve()
 
     def jump(self, step: int) -> None:
-        self.world.patch(self.world.ROLLOUT, NAME, {"status": {"canaryStatus": {"nextStepIndex": step}}}, "status")
+        self.world.patch(
+            self.world.ROLLOUT, NAME, {"status": {self.plan.style.sub_status: {"nextStepIndex": step}}}, "status"
+        )
 
     def ask(self, kind: str) -> None:
         self.world.request(kind)
@@ -103,7 +109,7 @@ class Acts:
         self.world.request("Jump", toStep=step)
 
     def steps(self, plan: str) -> None:
-        self.world.patch_rollout({"strategy": {"canary": {"steps": self.steps_of(plan)}}})
+        self.world.patch_rollout({"strategy": {self.plan.style.key: {"steps": self.steps_of(plan)}}})
 
     def paused(self, on: bool) -> None:
         self.world.patch_rollout({"strategy": {"paused": on}})

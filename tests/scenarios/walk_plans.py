@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rollout_lws.sandbox.behaviours.faults import PREFIX
+from tests.scenarios.styles import CANARY_STYLE, Style
 
 #: Annotations of the pod template by version; a version's name is its image's tag. "bad…" tags never become ready.
 VERSIONS: dict[str, dict[str, str]] = {
@@ -16,12 +17,18 @@ VERSIONS: dict[str, dict[str, str]] = {
     "crash": {"ready-after": "1s", "fail": "CrashLoopBackOff", "crash-after": "20s"},
     "last": {"ready-after": "1s"},
 }
+#: Steps by name. Where the LWS has a route, a step that says nothing of traffic sends some requests all the same.
 PLANS: dict[str, list[dict[str, Any]]] = {
     "all": [{"replicas": "100%"}],
     "usual": [{"replicas": 1, "pause": {"duration": 10}}, {"replicas": "50%", "pause": {}}, {"replicas": "100%"}],
     "counts": [{"replicas": 1, "pause": {}}, {"replicas": 2, "pause": {}}, {"replicas": 4, "pause": {}}],
     "shares": [{"replicas": "20%", "pause": {"duration": 5}}, {"replicas": "60%", "pause": {}}],
     "impatient": [{"replicas": 1, "pause": {"approvalTimeoutSeconds": 30}}, {"replicas": 3, "pause": {"duration": 1}}],
+    "pair": [{"replicas": 1, "traffic": "20%", "pause": {}}, {"replicas": 2, "traffic": "50%", "pause": {}}],
+    "green": [
+        {"replicas": "50%", "traffic": "0%", "pause": {}},
+        {"replicas": "100%", "traffic": "100%", "pause": {}},
+    ],
 }
 
 
@@ -39,6 +46,7 @@ class Plan:
     min_ready: int = 0
     threshold: int | None = None
     routed: bool = False
+    style: Style = CANARY_STYLE
     ending: str = "finish"
 
 

@@ -11,7 +11,7 @@ from rollout_lws.objects.writes import Patch
 from rollout_lws.rollout import autoscalers
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.observation import Autoscalers
-from tests.rollout.build import STEPS, at_rest, draft, held, in_step, rollout
+from tests.rollout.build import at_rest, draft, held, in_step, rollout
 from tests.workload.build import BEFORE, NAME, NAMESPACE
 
 ON_RECORD = {"autoscalers": {"since": BEFORE}}

@@ -141,12 +141,14 @@ class Judge(Count):
         assert (labels[LWS_NAME], labels[LWS_WORKER_INDEX]) == (NAME, "0"), f"no leader of the stable LWS: {write}"
         ending, task = self.task()
         lws, ordinal = self.live(NAME), int(labels[LWS_GROUP_INDEX])
-        if task == "Promote":
+        in_step = not self._style.apart and self.in_step()
+        if task == "Promote" or (in_step and partition(lws) < HOLD):
             assert not self._exact or partition(lws) <= ordinal, f"outside of the window: {write}"
             assert labels[LWS_REVISION] != self.target(), f"it is new already: {write}"
         else:
             stable = self.stable(self.rollout())
-            assert task == "GoBack" and stable, f"a group is restarted at {(ending, task)}: {write}"
+            back = task in ("GoBack", "TakeBack") or in_step
+            assert back and stable, f"a group is restarted at {(ending, task)}: {write}"
             assert labels[LWS_REVISION] != stable["revision"], f"it is stable's already: {write}"
         if self._exact:
             self._serves_without({ordinal}, canary=True, write=write)
@@ -210,7 +212,7 @@ class Judge(Count):
         lws, leaders = self.live(NAME), self._store.get(STATEFUL_SETS, NAMESPACE, NAME)
         assert leaders is not None
         ordinal, open_from = int(labels[LWS_GROUP_INDEX]), min(partition(lws), set_partition(leaders))
-        closing = open_from < HOLD and self.task()[1] == "GoBack"
+        closing = open_from < HOLD and self.task()[1] in ("GoBack", "TakeBack")
         in_step = not self._style.apart and ordinal >= open_from
         assert self._loosened or closing or in_step, (
             f"group {ordinal} comes up at {labels[LWS_REVISION]}, stable is {stable['revision']};"

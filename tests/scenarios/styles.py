@@ -47,5 +47,5 @@ BLUE_GREEN = Style("blue-green", "green", "all", key="blueGreen", whole_first=Tr
 IN_PLACE = Style("in place", "pair", "none", words={"capacity": "InPlace"}, apart=False, least=2)
 SURGE = Style("surge", "pair", "as planned", words={"capacity": "Surge"}, apart=False, spared=True)
 
-#: Who is told of in the matrix and in walks; the others wait for their capacity.
-STYLES = (CANARY_STYLE, BLUE_GREEN)
+#: Who is told of in the matrix and in walks.
+STYLES = (CANARY_STYLE, BLUE_GREEN, IN_PLACE, SURGE)

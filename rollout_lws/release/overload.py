@@ -39,6 +39,17 @@ class Overload:
         )
 
 
+def weight_in_place(weight: int, new: int, stable: int, replicas: int) -> int:
+    """The new version's share in percent while groups are renewed in place: its part of the ready groups, ``new`` of
+    one side and ``stable`` of the other, at most the step's ``weight``, but enough that no group of stable carries too
+    much.
+    """
+    if new < 1:
+        return 0
+    least = 100 - 100 * MOST * stable // replicas
+    return max(min(100 * new // (new + stable), weight), least)
+
+
 def overload(plan: StyleStrategy, replicas: int) -> Overload | None:
     """The first step that gives a group more than twice its requests at rest; None when there is none.
 

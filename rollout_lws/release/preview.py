@@ -12,6 +12,7 @@ from fractions import Fraction
 
 from rollout_lws.api import StyleStrategy
 from rollout_lws.release.batches import is_last_full, portion_beside, wanted_groups
+from rollout_lws.release.overload import MOST, weight_in_place
 from rollout_lws.release.styles import Style, style_of
 from rollout_lws.release.weights import weight_in_promotion, weight_of_step
 
@@ -193,6 +194,7 @@ class _Course:
         self.in_place = self.style is Style.IN_PLACE
         self.now = self._alone
         self.clock = 0.0
+        self.given_share = False
 
     def run(self) -> Preview:
         steps = [self._step(index) for index in range(1, len(self.plan.steps) + 1)]
@@ -223,27 +225,27 @@ class _Course:
         made, stable = new - before.new, self.replicas - (new if self.in_place else 0)
         weight = weight_of_step(self.plan, index, self.replicas)
         rest = self._shared(new, stable, weight) if self.routing else self._even(new, stable)
-        if made and self.in_place:
-            # Shares follow the ready groups for as long as groups are being renewed.
+        if self.in_place:
             rounds = windows = -(-made // self._portion)
-            loading = self._even(before.new, before.stable - min(made, self._portion))
+            loading = self._renewing(made, weight)
         else:
-            rounds, windows, loading = min(made, 1), min(made, 1) if self.style is Style.SURGE else 0, before
+            rounds, windows, loading = min(made, 1), min(made, 1) if self.style is Style.SURGE else 0, [before]
         pause = self.plan.steps[index - 1].pause.duration
         promotes = is_last_full(self.plan, index)
         seconds = rounds * self.unit
         self.clock += seconds
         seconds += self._first_share(rest.share) + (0 if promotes else pause or 0)
+        self.given_share = self.given_share or rest.share > 0
         back = new if self.in_place else 0
         row = Row(
             step=index,
             new=new,
             extra=self._extra(new),
-            ready=min(each.behind for each in (before, loading, rest)),
+            ready=min(each.behind for each in (before, *loading, rest)),
             share=float(rest.share),
             load_new=rest.load_new,
             load_stable=rest.load_stable,
-            peak_load=max(each.peak for each in (before, loading, rest)),
+            peak_load=max(each.peak for each in (before, *loading, rest)),
             windows=windows,
             rounds=rounds,
             loads=made,
@@ -251,10 +253,35 @@ class _Course:
             approval=pause is None and not promotes,
             accelerators=(self.replicas + self._extra(new)) * self.given.accelerators,
             back_loads=back,
-            back_seconds=self._rounds_back(back) * self.unit,
+            back_seconds=self._seconds_back(back),
         )
         self.now, self.clock = rest, self.clock + row.seconds - rounds * self.unit
         return row
+
+    def _renewing(self, made: int, weight: int) -> list[_Moment]:
+        """In place, each moment in which a portion of ``made`` groups is away."""
+        found, done = [], 0
+        while done < made:
+            away, new = min(self._portion, made - done), self.now.new + done
+            stable = self.replicas - new - away
+            if self.routing is None:
+                found.append(self._even(new, stable))
+            else:
+                found.append(self._shared(new, stable, weight_in_place(weight, new, stable, self.replicas)))
+            done += away
+        return found
+
+    def _seconds_back(self, groups: int) -> float:
+        """From a step: in place groups that are new go back all at once where the others can do without them and their
+        requests have ended, else by portions.
+        """
+        if not groups or self.routing is None:
+            return self._rounds_back(groups) * self.unit
+        grace, drain = self.routing.grace_period_seconds, self.routing.drain_seconds
+        if MOST * (self.replicas - groups) < self.replicas:
+            return grace + self._rounds_back(groups) * self.unit
+        rounds = self._rounds_back(groups) if self.given.unlisted else 1
+        return (grace + drain if self.given_share else 0) + rounds * self.unit
 
     def _rounds_back(self, groups: int) -> int:
         """Loads one after the other until so many renewed groups are the old version's again."""
@@ -320,7 +347,7 @@ class _Course:
             return 0
         grace, drain = self.routing.grace_period_seconds, self.routing.drain_seconds
         if self.style.in_one_lws:
-            return grace
+            return grace if self.now.share else 0
         first, given = self._first_share(share), self.given
         if not takes_over:
             return first + grace + drain

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rollout_lws.release.overload import overload
+from rollout_lws.release.overload import overload, weight_in_place
 from rollout_lws.release.preview import Given, preview
 from tests.release.plans import plan
 
@@ -106,3 +106,20 @@ def test_what_passes_rests_at_no_more_than_twice_the_load(
     rows = preview(made, Given(replicas)).rows[:-1]
     highest = max(max(row.load_new or 0, row.load_stable or 0) for row in rows)
     assert (overload(made, replicas) is None) == (highest <= 2)
+
+
+@pytest.mark.parametrize(
+    ("weight", "new", "stable", "replicas", "expected"),
+    [
+        (50, 0, 3, 4, 0),
+        (50, 1, 2, 4, 33),
+        # No more than the step says, unless the old groups that are left would carry more than twice their own.
+        (10, 1, 2, 4, 10),
+        (10, 2, 1, 4, 50),
+        (0, 3, 1, 6, 67),
+    ],
+)
+def test_share_while_groups_are_renewed_in_place(
+    weight: int, new: int, stable: int, replicas: int, expected: int
+) -> None:
+    assert weight_in_place(weight, new, stable, replicas) == expected

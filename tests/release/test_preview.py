@@ -106,7 +106,8 @@ def test_model_loads_of_each_phase(found: Preview, expected: list[Any]) -> None:
         # Share of the new version, load of a group of either side, highest load of any.
         (
             of("InPlace", (1, "10%"), (2, "60%")),
-            [(0.1, 0.4, 1.2, 1.333), (0.6, 1.2, 0.8, 1.333), (0.667, 1.333, 1.333, 1.333)],
+            # Whole percents: a third of the requests is one group's part of three, rounded down.
+            [(0.1, 0.4, 1.2, 1.333), (0.6, 1.2, 0.8, 1.34), (0.667, 1.333, 1.333, 1.333)],
         ),
         (of("InPlace", ("100%", "100%"), replicas=3), [(0.67, 1.005, 0.99, 1.5), (1.0, 1.5, None, 1.5)]),
         (of("InPlace", 2, routed=False), [(0.5, 1.0, 1.0, 1.333), (0.667, 1.333, 1.333, 1.333)]),
@@ -132,7 +133,10 @@ def test_share_and_loads_of_each_phase(found: Preview, expected: list[Any]) -> N
     ("found", "expected"),
     [
         # Groups that load again, and for how many loads one after the other; in the promotion at most.
-        (of("InPlace", *STEPS), [(1, 1), (2, 2), (2, 2), (4, 4)]),
+        # In place all at once where the others can carry the requests, which get 33 s to end, else by portions.
+        (of("InPlace", *STEPS), [(1, 1 + 33 / LOAD), (2, 1 + 33 / LOAD), (2, 1 + 33 / LOAD), (4, 4)]),
+        (of("InPlace", *STEPS, unlisted=True), [(1, 1 + 33 / LOAD), (2, 2 + 33 / LOAD), (2, 2 + 33 / LOAD), (4, 4)]),
+        (of("InPlace", (3, "50%"), unavailable=2), [(3, 2 + 3 / LOAD), (4, 2)]),
         (of("InPlace", 1, 3, unavailable=2, routed=False), [(1, 1), (3, 2), (4, 2)]),
         (of("InPlace", 1, replicas=2, unavailable=2), [(1, 1), (2, 2)]),
         (of("Surge", *STEPS), [(0, 0), (0, 0), (0, 0), (4, 4)]),

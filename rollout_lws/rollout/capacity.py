@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from rollout_lws.api import Capacity, batch_releases
 from rollout_lws.release import canary
 from rollout_lws.release.record import owner_reference
@@ -26,15 +28,15 @@ def _beside(d: Draft) -> int:
     return sum(group.ready(d.now, d.minimum) for group in d.new_groups if group.ordinal >= d.replicas)
 
 
-def scale_new(d: Draft, wanted: int, *, emptied: bool = False) -> Turn:
+def scale_new(d: Draft, wanted: int, *, emptied: bool = False, waits: str = "") -> Turn:
     """Have ``wanted`` groups of the new version; done when that many are asked for, or exist. ``emptied``: no request
-    reaches those that are to go.
+    reaches those that are to go. ``waits``: why no further one may be renewed in place, "" when one may.
     """
     record = d.o.batch_release
     if record is None:
         return Turn(message="the BatchRelease is made first")
     if d.one_workload:
-        return _windowed(d, wanted, emptied=emptied)
+        return _windowed(d, wanted, emptied=emptied, waits=waits)
     resource = batch_releases(d.keys.group)
     patch = d.strategy.metadata_patch
     return canary.scale(
@@ -48,8 +50,8 @@ def scale_new(d: Draft, wanted: int, *, emptied: bool = False) -> Turn:
     )
 
 
-def _windowed(d: Draft, wanted: int, *, emptied: bool) -> Turn:
-    own, may_open = renewal(d, emptied=emptied), not worn(d)
+def _windowed(d: Draft, wanted: int, *, emptied: bool, waits: str) -> Turn:
+    own, may_open = renewal(d, emptied=emptied), not (worn(d) or waits)
     if own.is_open:
         return own.in_window(d.sub.new_revision)
     regular = [group for group in d.new_groups if group.ordinal < d.replicas]
@@ -61,7 +63,8 @@ def _windowed(d: Draft, wanted: int, *, emptied: bool) -> Turn:
     if d.capacity is Capacity.SURGE:
         # Surge groups that became regular ones by scaling are there already.
         return own.extend(d.sub.new_revision, max(0, wanted - len(regular)), may_open=may_open)
-    return own.renew(d.sub.new_revision, wanted, may_open=may_open)
+    turn = own.renew(d.sub.new_revision, wanted, may_open=may_open)
+    return turn if turn.done or may_open or not waits else replace(turn, message=waits)
 
 
 def leaving(d: Draft, wanted: int) -> tuple[Group, ...]:

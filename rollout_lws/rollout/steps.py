@@ -170,28 +170,30 @@ def _advance(d: Draft) -> bool:
     while True:
         index = d.sub.current_step_index
         step, judged = steps[index - 1], _judge(d)
-        emptied = False
+        emptied, shared = False, None
         if leaving(d, judged.wanted):
             # They must not be sent requests any more, and be done with those they have.
             room = handover.make_room(d, index)
             if not room.done:
                 return _routing(d, room)
             emptied = room.emptied
-        turn = scale_new(d, judged.wanted, emptied=emptied)
+        elif d.capacity is Capacity.IN_PLACE:
+            # Before the next old group goes the new ones have to have their part.
+            shared = routing.route(d, index)
+        turn = scale_new(d, judged.wanted, emptied=emptied, waits=shared.message if shared else "")
         _best_ready(d, judged)
         if not (judged.enough and turn.done):
             d.take(turn)
             note_opened(d, turn)
-            if d.capacity is Capacity.IN_PLACE:
-                routing.route(d, index)
-            else:
+            if shared is None:
                 routing.keep(d)
             return _loading(d, judged, turn)
         if not pinned.done:
             # Until then the stable version's requests reach the new one too, and the share would be another.
-            routing.keep(d)
+            if shared is None:
+                routing.keep(d)
             return _routing(d, pinned)
-        routed = routing.route(d, index)
+        routed = shared or routing.route(d, index)
         if not routed.done:
             return _routing(d, routed)
         approved = (

@@ -65,6 +65,12 @@ class Count:
     def ready(self, name: str = NAME) -> int:
         return sum(group.ready for group in self.groups(name))
 
+    def ready_new(self) -> int:
+        """Ready groups of the version that is released, wherever they stand."""
+        sub = self._world.status_of(NAME).get("canaryStatus") or {}
+        own = [group for group in self.groups() if group.revision == sub.get("canaryRevision")]
+        return self.ready(CANARY) + sum(group.ready for group in own)
+
     def live(self, name: str) -> dict[str, Any]:
         return self._world.server.get(LEADER_WORKER_SETS, NAMESPACE, name)
 
@@ -84,10 +90,9 @@ class Count:
         return stable if lws and stable and stable["workloadUID"] == lws["metadata"]["uid"] else None
 
     def in_step(self) -> bool:
-        """Whether a step is making its groups."""
-        status = self.rollout().get("status") or {}
-        sub = status.get("canaryStatus") or status.get("blueGreenStatus") or {}
-        return "finalising" not in status and sub.get("currentStepState") in ("BeforeStepUpgrade", "StepUpgrade")
+        """Whether a release is in its steps."""
+        status = self._world.status_of(NAME)
+        return "finalising" not in status and status.get("phase") == "Progressing"
 
     def task(self) -> tuple[str, str]:
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rollout_lws.objects.resources import HTTP_ROUTES, LEADER_WORKER_SETS
-from tests.scenarios.count import CANARY, Count
+from tests.scenarios.count import Count
 from tests.scenarios.world import NAME, NAMESPACE, World
 
 Check = Callable[[World], None]
@@ -69,7 +69,8 @@ def share_only_for_who_serves() -> Check:
             for name, share in shares.items():
                 new = name.endswith("-canary")
                 # Of workers that have just gone nobody can know before their StatefulSet says so.
-                assert not new or count.ready(CANARY) or share <= given.get(name, 0), f"{weights} without a ready group"
+                ready = not new or count.ready_new()
+                assert ready or share <= given.get(name, 0), f"{weights} without a ready group"
             given.clear()
             given.update(shares)
 

@@ -160,9 +160,11 @@ class Renewal:
             if is_held(self.facts.lws):
                 return Turn(done=True)
             return Turn(writes=self.close("all groups are new", surge=0), message="the surge groups go")
-        if self.surge and self._wrong_extra(revision, self.surge):
-            # What serves in the stead of a portion comes first; LWS would renew nothing below it either.
-            return self.extend(revision, self.surge, may_open=may_open)
+        # With a surge, what serves in the stead of a portion comes first; LWS would renew nothing below it either.
+        # Groups that were surged may have become regular ones by scaling.
+        surge = max(1, self.surge) if self.capacity is Capacity.SURGE else 0
+        if self._wrong_extra(revision, surge):
+            return self.extend(revision, surge, may_open=may_open)
         return self._next_portion(revision, 0, may_open=may_open)
 
     def renew(self, revision: str, wanted: int, *, may_open: bool = True) -> Turn:
@@ -217,16 +219,19 @@ class Renewal:
         """Open a window for the next groups at or above ordinal ``lowest``, once those before are ready."""
         regular = self.regular
         old = [group for group in regular if group.revision != revision and group.ordinal >= lowest]
-        loading = [group for group in regular if group.revision == revision and not group.ready(self.now, self.minimum)]
-        missing = self.replicas - len(regular)
-        if loading or (missing and not old):
-            waited = f"group {_named(loading)}" if loading else f"{missing} recreated groups"
+        new = (each for each in (*regular, *self.extra) if each.revision == revision)
+        loading = [group for group in new if not group.ready(self.now, self.minimum)]
+        missing = sorted(set(range(self.replicas)) - {group.ordinal for group in regular})
+        # What is above every old group was renewed before, and is made again at this moment.
+        lost = [ordinal for ordinal in missing if not old or ordinal > old[-1].ordinal]
+        if loading or lost:
+            waited = f"group {_named(loading)}" if loading else f"group {_listed(lost)}, which is made again,"
             return Turn(message=f"waiting for {waited} of {self.facts.lws.metadata.name}", wake_at=self.wake_at())
         if not may_open:
             return Turn(message="paused: no further group is renewed")
         if not self._acted_on(revision):
             return Turn(message="waiting for the LeaderWorkerSet controller to act on the last change")
-        return self._open(old, missing)
+        return self._open(old, len(missing))
 
     def _open(self, old: Sequence[Group], missing: int) -> Turn:
         down = missing + sum(not group.ready(self.now) for group in self.regular)

@@ -60,7 +60,19 @@ def _rules(d: Draft) -> bool:
     actions.act(d)
     if d.contested and _contested(d):
         return True
+    if d.hold_put_back and guard.has_windows(d):
+        return _held_first(d)
     return _release(d)
+
+
+def _held_first(d: Draft) -> bool:
+    """What opens and closes windows has to see the hold that is being put back."""
+    handover.protect(d)
+    ending = d.status.finalising
+    state = SummaryState.LOADING if ending is None else SummaryState.GOING_BACK
+    if ending is not None and ending.task == Task.PROMOTE:
+        state = SummaryState.PROMOTING
+    return d.reconciling(Reason.PREPARING, state, "the hold is put back first")
 
 
 def _release(d: Draft) -> bool:

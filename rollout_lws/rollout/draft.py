@@ -63,6 +63,7 @@ class Draft:
         self.wake_at: datetime | None = None
         self.batch: Batch | None = None
         self.contested = False
+        self.hold_put_back = False
         self.skip_status = False
         self.status_first = False
         self.is_brief = False

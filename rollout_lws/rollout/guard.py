@@ -60,7 +60,7 @@ def keep_hold(d: Draft) -> None:
         borrowed(lws, d.keys) is None and lws.spec.rollout_strategy.rolling_update_configuration.partition < HOLD
     )
     if not foreign or _was_released(d):
-        if not _has_windows(d) and hold(lws, d.keys, d.uid, _surge(d)) is not None:
+        if not has_windows(d) and hold(lws, d.keys, d.uid, _surge(d)) is not None:
             write_hold(d, "put the hold back", _surge(d))
         if is_held(lws, _surge(d)) and d.status.hold_fights and not _recent(d):
             d.set(hold_fights=())
@@ -82,6 +82,7 @@ def keep_hold(d: Draft) -> None:
             warning=True,
         )
         return
+    d.hold_put_back = True
     write_hold(d, f"{manager} had reset the hold", _surge(d))
     d.notice(
         EventReason.HOLD_RESET,
@@ -113,11 +114,11 @@ def _truce(d: Draft, fights: tuple[HoldFight, ...]) -> bool:
     return last is None or d.wake_in(last, TRUCE_SECONDS)
 
 
-def _has_windows(d: Draft) -> bool:
-    """Whether an open window is somebody's who closes it: a promotion's, or, with one LWS, a step's."""
+def has_windows(d: Draft) -> bool:
+    """Whether somebody opens windows and closes them: a promotion and its way back, or, with one LWS, a step."""
     ending = d.status.finalising
     if ending is not None:
-        return ending.task == Task.PROMOTE
+        return ending.task != Task.CLEAN_UP
     return d.status.phase == Phase.PROGRESSING and d.one_workload
 
 

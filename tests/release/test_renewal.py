@@ -118,8 +118,8 @@ def deleted(turn: Turn) -> list[str]:
         ("ooOO", 1, 1, None, None),
         ("ooOO", 2, 1, (3,), 3),
         ("ooOO", 1, "100%", (3,), 3),
-        ("OOO.", 1, 1, (2,), 2),
-        ("OO..", 1, 1, None, None),
+        ("OO.O", 1, 1, (3,), 3),
+        ("O..O", 1, 1, None, None),
         ("xOOO", 1, 1, (3,), 3),
         ("oOOO", 0, 1, None, None),
         # Never the last that serves.
@@ -181,7 +181,9 @@ def test_a_users_surge_is_no_part_of_a_window(surge: Any) -> None:
         (renewal("OOOn"), "waiting for group 3 of llama"),
         (renewal("OOnn"), "waiting for group 2, 3 of llama"),
         (renewal("NNNn"), "waiting for group 3 of llama"),
-        (renewal("NNN."), "waiting for 1 recreated groups of llama"),
+        # It was renewed before, since groups are from the top.
+        (renewal("OOO."), "waiting for group 3, which is made again, of llama"),
+        (renewal("NNN."), "waiting for group 3, which is made again, of llama"),
         (renewal("NNNy"), "waiting for group 3 of llama"),
         (renewal("OOOO", acted=False), "waiting for the LeaderWorkerSet controller to act on the last change"),
         (renewal("OOOO", target=OLD), "waiting for the LeaderWorkerSet controller to act on the last change"),

@@ -126,6 +126,10 @@ async def test_who_leaves_restarts_nothing_gives_all_back_and_says_what_waits(
 ) -> None:
     it = await begun(world, style)
     await point(it)
+    if point is refused_in_mid_release and not style.apart:
+        # No group may be taken back while a version waits that would damage it.
+        it.do(lambda: it.world.patch_lws({"networkConfig": {"subdomainPolicy": "Shared"}}))
+        await it.world.rest()
     await part(it)
     await world.rest()
     it.assert_left("v1", waits=point is not at_rest)
@@ -182,7 +186,7 @@ async def test_a_rollout_made_anew_in_mid_release_goes_back_first_and_then_throu
     await it.until(lambda: world.state in ("AwaitingApproval", "Stalled", "Healthy"), "adopted")
     if world.state == "Stalled":
         # Two versions run, and nobody remembers which of them is to stay: the message asks a person.
-        assert moment in (Moment.HANDING_OVER, Moment.PROMOTION)
+        assert moment in (Moment.HANDING_OVER, Moment.PROMOTION) or not style.apart
         assert world.condition("Stalled")["reason"] == Reason.PARTITION_IN_USE
         it.do(lambda: it.partition(0))
     await it.ends_at("v2")

@@ -20,6 +20,7 @@ from rollout_lws.rollout.reasons import EventReason, Reason
 from tests.scenarios import (
     test_autoscalers_told,
     test_mending,
+    test_one_workload_refused,
     test_reasons_back,
     test_refusals,
     test_refused_versions,
@@ -288,7 +289,14 @@ async def test_a_group_that_is_rebuilt_again_and_again_is_named(world: World) ->
 
 def test_every_file_of_stories_is_counted() -> None:
     others = (test_mending, test_reasons_back, test_refusals, test_refused_versions, test_refused_writes)
-    others = (*others, test_autoscalers_told, test_traffic, test_traffic_others, test_traffic_refused)
+    others = (
+        *others,
+        test_autoscalers_told,
+        test_one_workload_refused,
+        test_traffic,
+        test_traffic_others,
+        test_traffic_refused,
+    )
     assert {each.__name__ for each in others} < told.FILES
 
 

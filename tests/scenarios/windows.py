@@ -72,7 +72,7 @@ class Windows(Count):
         # What is down already costs nothing; one more than the allowance may go only where R - maxUnavailable still
         # serve, those beside included.
         taken, left = chosen - down, beside + replicas - len(down | chosen)
-        spare = 0 if self._style.spared else max(1, self._users(replicas))
+        spare = self._users(replicas) if self._style.spared else max(1, self._users(replicas))
         enough = left >= replicas - spare
         assert not taken or len(down | chosen) <= allowed or (len(taken) == 1 and enough), told
         assert left >= 1 or not taken, f"nobody would serve after {told}"

@@ -209,7 +209,7 @@ def _drained(d: Draft, since: datetime, where: str) -> Routed:
     if d.wake_in(since, grace + drain):
         return DONE
     until = since + timedelta(seconds=grace + drain)
-    return Routed(False, f"requests that run on {where} get until {until:%H:%M:%S} UTC")
+    return Routed(False, f"requests that run on {where} get until {until:%H:%M:%S} UTC", timed=True)
 
 
 def hand_over(d: Draft) -> Routed:

@@ -185,18 +185,18 @@ def kueue(server: ApiServer, name: str) -> None:
     server.patch(KUEUE_WORKLOADS, "default", name, {"status": status}, subresource="status")
 
 
+def retell(server: ApiServer, template: dict[str, Any]) -> None:
+    """Change the workers' template."""
+    body = {"spec": {"leaderWorkerTemplate": {"workerTemplate": template}}}
+    server.patch(LEADER_WORKER_SETS, "default", "llama", body)
+
+
 async def what_explains(server: ApiServer) -> None:
     """A version that a quota refuses, and one that Kueue holds."""
-    template = {"metadata": {"annotations": {f"{PREFIX}fail": "FailedCreate"}}}
-    server.patch(
-        LEADER_WORKER_SETS, "default", "llama", {"spec": {"leaderWorkerTemplate": {"workerTemplate": template}}}
-    )
+    retell(server, {"metadata": {"annotations": {f"{PREFIX}fail": "FailedCreate"}}})
     await until(server, state("WaitingForQuota"))
     spec = {"schedulingGates": [{"name": "kueue.x-k8s.io/admission"}]}
-    template = {"metadata": {"annotations": {f"{PREFIX}fail": None}}, "spec": spec}
-    server.patch(
-        LEADER_WORKER_SETS, "default", "llama", {"spec": {"leaderWorkerTemplate": {"workerTemplate": template}}}
-    )
+    retell(server, {"metadata": {"annotations": {f"{PREFIX}fail": None}}, "spec": spec})
     await until(server, lambda status: "held by scheduling gate" in status["message"])
     kueue(server, "llama-canary")
     await asyncio.sleep(60)

@@ -175,6 +175,8 @@ class RestartRecord(Model):
     """UID of its leader pod."""
     at: MicroTime | None = None
     """When it was first seen."""
+    message: str | None = None
+    """What the kubelet said of the container of its group that failed last."""
 
 
 class HoldFight(Model):

@@ -12,6 +12,7 @@ from typing import Any
 from rollout_lws.api.resources import keys
 from rollout_lws.controller.capabilities import CRD_NAME, Definition, definition
 from rollout_lws.controller.clock import Clock
+from rollout_lws.controller.diagnosis import EXPLAINING, explaining
 from rollout_lws.controller.events import Events
 from rollout_lws.controller.informers import Informers, pods_of, slices_of
 from rollout_lws.controller.reconciler import Key, Reconciler
@@ -68,6 +69,16 @@ class Controller:
         self._kinds = {
             resource: Watches(resource.plural, partial(self._kind_informer, resource), self._start, self._queue.add)
             for resource in _ON_DEMAND
+        } | {
+            resource: Watches(
+                resource.plural,
+                partial(self._explaining_informer, resource),
+                self._start,
+                self._queue.add,
+                after=after,
+                each_change=True,
+            )
+            for resource, after in EXPLAINING.items()
         }
         self._definitions: Informer[Definition] = Informer(
             client, CUSTOM_RESOURCE_DEFINITIONS, definition, field_selector=f"metadata.name={CRD_NAME}"
@@ -177,6 +188,9 @@ class Controller:
         of_autoscalers = resource == HORIZONTAL_POD_AUTOSCALERS
         informer.on_change(scope.autoscaler_changed if of_autoscalers else scope.routing_changed)
         return informer
+
+    def _explaining_informer(self, resource: Resource, namespace: str, _: str) -> Informer[StoredObject]:
+        return explaining(self._client, resource, namespace)
 
     def _all_again(self, _before: Definition | None, _after: Definition | None) -> None:
         for scope in self._scopes.values():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol, TypeVar
 
@@ -11,13 +12,15 @@ from pydantic import ValidationError
 
 from rollout_lws.api import BatchRelease, Rollout, rollouts
 from rollout_lws.api.resources import Keys
+from rollout_lws.controller.diagnosis import queues, refusals
 from rollout_lws.controller.stored import StoredObject, StoredRollout
 from rollout_lws.errors import Unreadable
+from rollout_lws.objects.core_events import CoreEvent
 from rollout_lws.objects.resources import HORIZONTAL_POD_AUTOSCALERS, SERVICES, Resource
 from rollout_lws.objects.workloads import ControllerRevision, LeaderWorkerSet, Pod, StatefulSet
 from rollout_lws.release.record import owner_reference
 from rollout_lws.rollout import bounds
-from rollout_lws.rollout.observation import Autoscalers, Capabilities, Observation, RefusedWrite
+from rollout_lws.rollout.observation import Autoscalers, Capabilities, Observation, Queues, RefusedWrite
 from rollout_lws.traffic import marks
 from rollout_lws.traffic.facts import RoutingFacts, looked_at_kinds, named, needed_kinds
 from rollout_lws.traffic.services import canary_service_name
@@ -86,6 +89,7 @@ def observe(
     canary = next(
         (each for each in _by_name(world.canaries_of(workload)) if place is None or each.metadata.name == place), None
     )
+    known = _Known(refusals(world), queues(world))
     batch = world.batch_release(name)
     if batch is not None and not _is_of(batch, rollout):
         batch = None
@@ -97,14 +101,15 @@ def observe(
         rivals=tuple(
             each.metadata for each in _by_name(world.rollouts_of(workload)) if each.metadata.uid != stored.metadata.uid
         ),
-        stable=None if stable is None else _facts(world, stable),
-        canary=None if canary is None else _facts(world, canary),
+        stable=None if stable is None else _facts(world, stable, known),
+        canary=None if canary is None else _facts(world, canary, known),
         remains=() if place is None or canary is not None else _remains(world, place),
         batch_release=None if batch is None else _read(BatchRelease, batch),
         history=tuple(_by_name(world.history(stored.metadata.uid))),
         refused=refused,
         routing=_routing(world, keys, rollout, stable, canary),
         autoscalers=_autoscalers(world, keys, stored),
+        queues=known.queues,
     )
 
 
@@ -193,7 +198,15 @@ def _is_of(batch: StoredObject, rollout: Rollout) -> bool:
     return owner is not None and (owner.kind, owner.name) == (rollouts().kind, rollout.metadata.name)
 
 
-def _facts(world: World, lws: LeaderWorkerSet) -> Facts:
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What explains why groups do not come, of the whole namespace."""
+
+    refusals: tuple[CoreEvent, ...]
+    queues: Queues
+
+
+def _facts(world: World, lws: LeaderWorkerSet, known: _Known) -> Facts:
     name, uid = lws.metadata.name, lws.metadata.uid
     leaders = _by_name(world.leaders(name))
     sets = _by_name(world.stateful_sets(name))
@@ -201,6 +214,7 @@ def _facts(world: World, lws: LeaderWorkerSet) -> Facts:
     owners = {pod.metadata.uid for pod in leaders}
     revisions = _by_name(world.revisions(name))
     set_uid = leader_set.metadata.uid if leader_set is not None else None
+    set_uids = {each.metadata.uid for each in sets}
     return Facts(
         lws=lws,
         leader_set=leader_set,
@@ -211,6 +225,12 @@ def _facts(world: World, lws: LeaderWorkerSet) -> Facts:
         pods=tuple(_by_name(world.pods(name))),
         revisions=tuple(each for each in revisions if each.metadata.controlled_by(uid)),
         set_revisions=tuple(each for each in revisions if set_uid is not None and each.metadata.controlled_by(set_uid)),
+        refusals=tuple(each for each in known.refusals if each.involved_object.uid in set_uids),
+        queued=tuple(
+            each
+            for each in known.queues.workloads
+            if any(owner.uid in (uid, *owners) for owner in each.metadata.owner_references)
+        ),
     )
 
 

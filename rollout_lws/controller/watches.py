@@ -32,23 +32,35 @@ class _Watch(Generic[T]):
 class Watches(Generic[T]):
     """One watch for each place that some key wants; ``make`` builds its informer, which ``start`` runs under a name
     that begins with ``what``. ``wake`` is called for each key that wants it when the first list is in, or cannot be
-    had; at once for a key that comes later than that.
+    had; at once for a key that comes later than that; and with ``each_change`` whenever something has changed. Nothing
+    is asked for before a place has been wanted for ``after`` seconds.
     """
 
     def __init__(
-        self, what: str, make: Callable[[str, str], Informer[T]], start: Start, wake: Callable[[Key], None]
+        self,
+        what: str,
+        make: Callable[[str, str], Informer[T]],
+        start: Start,
+        wake: Callable[[Key], None],
+        *,
+        after: float = 0.0,
+        each_change: bool = False,
     ) -> None:
         self._what = what
         self._make = make
         self._start = start
         self._wake = wake
+        self._after = after
+        self._each_change = each_change
         self._watches: dict[Place, _Watch[T]] = {}
         self._wanted: dict[Key, frozenset[Place]] = {}
 
     def known(self, namespace: str, name: str) -> Iterable[T]:
         """What is known now; empty while nobody watches, or the first list is on its way."""
         watch = self._watches.get((namespace, name))
-        return () if watch is None else watch.informer.all(namespace)
+        if watch is None:
+            return ()
+        return watch.informer.all(namespace if watch.informer.resource.namespaced else "")
 
     def unknown(self, namespace: str, name: str) -> str | None:
         """None once the first list is in, or there is no such kind; before, what stops it from being had, "" when
@@ -84,7 +96,7 @@ class Watches(Generic[T]):
 
     def _begin(self, place: Place) -> None:
         informer = self._make(*place)
-        task = self._start(informer.run(), f"{self._what} of {place[0]}/{place[1]}")
+        task = self._start(self._run(informer), f"{self._what} of {place[0]}/{place[1]}")
         watch = self._watches[place] = _Watch(informer, task)
 
         def tell() -> None:
@@ -92,6 +104,13 @@ class Watches(Generic[T]):
                 self._wake(key)
 
         informer.on_news(tell)
+        if self._each_change:
+            informer.on_change(lambda _before, _after: tell())
+
+    async def _run(self, informer: Informer[T]) -> None:
+        if self._after:
+            await asyncio.sleep(self._after)
+        await informer.run()
 
     def absorb(self, answer: bytes) -> None:
         """What the server answered to a write; a watch that does not select the object leaves it alone."""

@@ -53,6 +53,10 @@ LEASES = Resource("coordination.k8s.io", "v1", "Lease", "leases")
 CUSTOM_RESOURCE_DEFINITIONS = Resource(
     "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False
 )
+#: Kueue's, in the two versions that its releases of the last two years serve; the older only where the newer is not.
+KUEUE_WORKLOADS = Resource("kueue.x-k8s.io", "v1beta2", "Workload", "workloads")
+KUEUE_WORKLOADS_BEFORE = Resource("kueue.x-k8s.io", "v1beta1", "Workload", "workloads")
+KUEUE_CHECKS = Resource("kueue.x-k8s.io", "v1beta2", "AdmissionCheck", "admissionchecks", namespaced=False)
 LEADER_WORKER_SETS = Resource("leaderworkerset.x-k8s.io", "v1", "LeaderWorkerSet", "leaderworkersets")
 
 #: Prefix of LeaderWorkerSet's own labels and annotations.

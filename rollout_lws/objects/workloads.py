@@ -117,8 +117,17 @@ class PodStatus(Struct, frozen=True):
     init_container_statuses: tuple[ContainerStatus, ...] = ()
 
 
+class SchedulingGate(Struct, frozen=True):
+    name: str = ""
+
+
+class PodSpec(Struct, frozen=True):
+    scheduling_gates: tuple[SchedulingGate, ...] = ()
+
+
 class Pod(Struct, frozen=True):
     metadata: Meta
+    spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
 
     @property

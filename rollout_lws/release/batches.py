@@ -53,6 +53,8 @@ class Batch:
     ready: int
     enough: bool
     next_ready_at: datetime | None
+    tolerated: int = 0
+    """Groups that may fail."""
 
 
 def batch(
@@ -71,4 +73,5 @@ def batch(
         ready=ready,
         enough=ready >= max(1, wanted - tolerated),
         next_ready_at=min(moments, default=None),
+        tolerated=min(tolerated, wanted - 1),
     )

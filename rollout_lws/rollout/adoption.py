@@ -26,9 +26,11 @@ from rollout_lws.release.canary import remove
 from rollout_lws.release.record import dismiss, owner_reference
 from rollout_lws.rollout import autoscalers, borrowing, routing
 from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.multikueue import waits_for_workloads
 from rollout_lws.rollout.reasons import EventReason, Reason
 from rollout_lws.rollout.refusals import invalid_spec
 from rollout_lws.rollout.shares import told
+from rollout_lws.rollout.silence import waits_for_lws
 from rollout_lws.traffic.split import ALL_STABLE
 from rollout_lws.workload.groups import groups
 from rollout_lws.workload.hold import HOLD, borrowed, hold
@@ -45,6 +47,14 @@ from rollout_lws.workload.revisions import (
     target_revision,
 )
 from rollout_lws.workload.template import Version
+
+
+def looks_first(d: Draft) -> bool:
+    """Whether it is not known yet if an LWS that is not in care may be touched at all."""
+    record = d.status.stable
+    adopted = record is not None and record.workload_uid == d.stable.lws.metadata.uid
+    unlisted = "" if adopted else waits_for_workloads(d)
+    return bool(unlisted) and d.reconciling(Reason.ADOPTING, SummaryState.ADOPTING, unlisted)
 
 
 def add_finalizer(d: Draft) -> bool:
@@ -77,11 +87,7 @@ def adopt(d: Draft) -> bool:
         return True
     lws, name = d.stable.lws, d.stable.lws.metadata.name
     if not observed(d.stable):
-        return d.reconciling(
-            Reason.WAITING_FOR_LWS,
-            SummaryState.ADOPTING,
-            f"waiting for the LeaderWorkerSet controller to act on {name}",
-        )
+        return waits_for_lws(d, SummaryState.ADOPTING)
     if lws.spec.replicas == 0:
         if not is_empty(d.stable):
             return waits_for_empty(d, SummaryState.ADOPTING)

@@ -9,6 +9,7 @@ from rollout_lws.release import canary
 from rollout_lws.release.record import owner_reference
 from rollout_lws.release.renewal import Renewal
 from rollout_lws.release.turn import Turn
+from rollout_lws.rollout.churn import words_of
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.workload.groups import Group, groups
 
@@ -111,4 +112,7 @@ def worn(d: Draft) -> str:
 def worn_out(d: Draft) -> str:
     """What a person is told of such groups, "" when there are none."""
     used_up, name = worn(d), d.stable.lws.metadata.name
-    return f"group {used_up} of {name} came back at the old version {WINDOWS_A_GROUP} times" if used_up else ""
+    if not used_up:
+        return ""
+    why = words_of(d, used_up.partition(",")[0]) or "look at its pods"
+    return f"group {used_up} of {name} came back at the old version {WINDOWS_A_GROUP} times: {why}"

@@ -28,6 +28,12 @@ def clean_up(d: Draft, ending: Ending) -> bool:
     emptied = routing.withdraw(d)
     if not emptied.done:
         d.set_sub(finalising_step=FinalisingStep.ROUTE_TRAFFIC_TO_STABLE)
+        if emptied.timed:
+            return d.reconciling(Reason.DRAINING, state, emptied.message)
+        late = deadline_passed(d, None)
+        if late is not None:
+            told = f"clean-up: traffic was not routed in time: {emptied.message.rstrip('.')}"
+            return d.stalled(late[0], f"{told}; it goes on by itself when it is")
         return d.reconciling(Reason.ROUTING, state, emptied.message)
     turn = d.take(remove(d.o.canary, d.keys))
     record = d.o.batch_release

@@ -52,6 +52,8 @@ def _rules(d: Draft) -> bool:
         return d.stalled(refusal.reason, refusal.message)
     if d.o.stable is None:
         return _workload_missing(d)
+    if adoption.looks_first(d):
+        return True
     if adoption.add_finalizer(d):
         return True
     if adoption.adopt(d):

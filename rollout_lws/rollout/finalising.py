@@ -19,9 +19,10 @@ from rollout_lws.release.turn import Turn
 from rollout_lws.rollout import actions, handover, routing
 from rollout_lws.rollout.adoption import store_version, waits_for_empty
 from rollout_lws.rollout.capacity import note_opened, renewal, scale_new, worn_out
+from rollout_lws.rollout.churn import churning, remember_leaders
 from rollout_lws.rollout.cleaning import clean_up
 from rollout_lws.rollout.draft import Draft
-from rollout_lws.rollout.health import deadline_passed
+from rollout_lws.rollout.health import deadline_passed, waits_for_capacity
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason, Task
 from rollout_lws.rollout.refusals import unsafe_pending
 from rollout_lws.rollout.shares import green_grows
@@ -38,6 +39,8 @@ def begin_going_back(d: Draft, ending: Ending, why: str) -> None:
 
 
 def _tell_way_back(d: Draft, ending: Ending, why: str) -> None:
+    # What is deleted from now on to be made anew at the old version does not keep failing.
+    d.set(restarts=())
     if ending is Ending.CONTINUOUS:
         d.notice(EventReason.SUPERSEDED, f"release {d.sub.observed_rollout_id} ends: {why}")
     else:
@@ -123,6 +126,7 @@ def _promote(d: Draft) -> bool:
     _follow_canary(d)
     tell_unlisted(d)
     growing = _grows(d)
+    remember_leaders(d, d.o.canary if growing else d.stable, revision, d.replicas)
     if growing:
         routing.keep(d)
         return _late(d, own, revision, "promotion", growing) or d.reconciling(
@@ -138,13 +142,15 @@ def _promote(d: Draft) -> bool:
     turn = own.go_back(revision) if overtaken else own.promote(revision, may_open=may_open)
     d.take(turn)
     note_opened(d, turn)
-    churns = worn_out(d)
-    if churns and not turn.writes:
-        return d.stalled(Reason.CHURN, f"{churns}: look at its pods, or go back: {d.command('abort')}")
+    used_up = worn_out(d)
+    if used_up and not turn.writes:
+        return d.stalled(Reason.CHURN, f"{used_up}. It is not renewed again; to go back: {d.command('abort')}")
     if d.paused:
         return d.reconciling(Reason.PAUSED, SummaryState.PAUSED, f"paused in mid-promotion: {turn.message}")
     if routed.contested and not turn.writes:
         return d.stalled(Reason.ROUTE_CONTESTED, routed.message)
+    if routed.timed and not turn.writes:
+        return d.reconciling(Reason.DRAINING, SummaryState.PROMOTING, routed.message)
     doing = turn.message if routed.done or turn.writes else routed.message
     if _late(d, own, revision, "promotion", doing):
         return True
@@ -208,8 +214,15 @@ def _late(d: Draft, own: Renewal, revision: str, what: str, doing: str) -> bool:
     count = ready + (1_000_000 if what == "promotion" else 2_000_000)
     if ready and count > ((d.status.step.best_ready if d.status.step else 0) or 0):
         d.set_step(best_ready=count, best_ready_at=d.now)
-    late = deadline_passed(d, None)
-    return late is not None and d.stalled(late[0], f"{what}: {late[1].rstrip('.')}; it goes on by itself: {doing}")
+    worn, capacity = churning(d), waits_for_capacity(d)
+    if worn:
+        return d.stalled(
+            Reason.CHURN, f"{what}: {next(iter(worn.values())).rstrip('.')}; it goes on by itself: {doing}"
+        )
+    late = deadline_passed(d, capacity)
+    if late is not None:
+        return d.stalled(late[0], f"{what}: {late[1].rstrip('.')}; it goes on by itself: {doing}")
+    return capacity is not None and d.reconciling(*capacity[:2], f"{what}: {capacity[2].rstrip('.')}; {doing}")
 
 
 def _is_new(d: Draft, own: Renewal, revision: str) -> bool:
@@ -281,6 +294,7 @@ def _went_back(d: Draft, ending: Ending, own: Renewal, turn: Turn) -> bool:
         d.notice(EventReason.PROMOTING, actions.PROMOTED_ALREADY, warning=True)
         return False
     d.set_sub(finalising_step=FinalisingStep.RESUME_WORKLOAD)
+    remember_leaders(d, d.stable, stable.revision if stable else "", d.replicas)
     if _late(d, own, stable.revision if stable else "", "going back", turn.message):
         return True
     return d.reconciling(Reason.GOING_BACK, SummaryState.GOING_BACK, turn.message)

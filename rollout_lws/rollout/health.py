@@ -1,20 +1,14 @@
-"""When a release does not get on: churn, deadlines, and waits for room that are nobody's fault."""
+"""When a release does not get on: what its groups lack, deadlines, and waits for room that are nobody's fault."""
 
 from __future__ import annotations
 
-from collections import Counter
-from datetime import timedelta
-
-from rollout_lws.api import ConditionType, NotReadyGroup, RestartRecord, SummaryState
+from rollout_lws.api import ConditionType, NotReadyGroup, SummaryState
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import Reason, Task
 from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.revisions import target_revision
 from rollout_lws.workload.trouble import CAPACITY_REASONS, QUOTA_REASONS, Trouble, troubles
 
-#: Rebuilt this often within the window, a group is broken: LWS's recreation hides crash loops.
-CHURN_LIMIT = 3
-CHURN_WINDOW_SECONDS = 600
 #: Verdicts under which the clock of a deadline runs: pauses, approvals, waits for room and refusals do not count.
 _COUNTED = frozenset(
     {
@@ -34,29 +28,15 @@ _COUNTED = frozenset(
 NAMED_GROUPS = 10
 
 
-def in_churn_window(d: Draft, record: RestartRecord) -> bool:
-    """Whether a leader was first seen so lately that it counts as one of a group that keeps being rebuilt."""
-    window = timedelta(seconds=max(CHURN_WINDOW_SECONDS, 4 * (d.status.longest_load_seconds or 0)))
-    return record.at is not None and record.at > d.now - window
-
-
-def churning(d: Draft) -> str:
-    """Which group keeps being rebuilt, as a sentence; "" when none does."""
-    recent = [record for record in d.status.restarts if in_churn_window(d, record)]
-    counts = Counter((record.workload, record.group) for record in recent)
-    for (workload, group), count in counts.most_common(1):
-        if count > CHURN_LIMIT:
-            why = next((each.message for each in _worst(d) if each.group == group and each.severity > 1), "")
-            return f"group {group} of {workload} was rebuilt {count - 1} times" + (f": {why}" if why else "")
-    return ""
-
-
 def _worst(d: Draft) -> tuple[Trouble, ...]:
     """The troubles of the groups that the release waits for now."""
     canary, stable, task = d.o.canary, d.status.stable, d.status.finalising.task if d.status.finalising else ""
     if task and d.o.stable is not None and stable is not None:
         revision = d.sub.new_revision if task == Task.PROMOTE else stable.revision
-        return troubles(d.o.stable, revision or "", d.now, d.minimum)
+        found = troubles(d.o.stable, revision or "", d.now, d.minimum)
+        if found or task != Task.PROMOTE or d.o.rollout.spec.strategy.blue_green is None:
+            return found
+        # Until it renews the first, the promotion waits for as many groups of green as there are to be.
     if d.one_workload and d.o.stable is not None:
         return troubles(d.o.stable, d.sub.new_revision, d.now, d.minimum)
     return troubles(canary, target_revision(canary), d.now, d.minimum) if canary else ()
@@ -64,16 +44,20 @@ def _worst(d: Draft) -> tuple[Trouble, ...]:
 
 def waits_for_capacity(d: Draft) -> tuple[Reason, SummaryState, str] | None:
     """Whether all that is missing is room or quota; such waiting is shown as waiting, not as failure."""
-    found = [trouble for trouble in _worst(d) if trouble.severity > 0]
+    # A StatefulSet that may not make its pods has not acted on its last change either.
+    found = [trouble for trouble in _worst(d) if trouble.severity > 0 and trouble.reason != "NotObserved"]
     if found and all(trouble.reason in QUOTA_REASONS for trouble in found):
         return Reason.WAITING_FOR_QUOTA, SummaryState.WAITING_FOR_QUOTA, f"waiting for quota: {found[0].message}"
-    if found and found[0].severity <= 2 and found[0].reason in CAPACITY_REASONS:
-        return (
-            Reason.WAITING_FOR_ACCELERATORS,
-            SummaryState.WAITING_FOR_ACCELERATORS,
-            f"waiting for accelerators: {found[0].message}",
-        )
+    room = next((trouble.message for trouble in found if trouble.reason in CAPACITY_REASONS), None)
+    if room is not None and found[0].severity <= 2:
+        state = SummaryState.WAITING_FOR_ACCELERATORS
+        return Reason.WAITING_FOR_ACCELERATORS, state, f"waiting for accelerators: {room}"
     return None
+
+
+def loading_words(d: Draft) -> str:
+    """The worst trouble of a group that waiting alone will hardly mend, as it follows on how many are ready."""
+    return next((f": {trouble.message}" for trouble in _worst(d) if trouble.severity > 2), "")
 
 
 def deadline_passed(d: Draft, capacity: tuple[Reason, SummaryState, str] | None) -> tuple[Reason, str] | None:

@@ -7,7 +7,9 @@ from datetime import datetime
 
 from rollout_lws.api import BatchRelease, Rollout
 from rollout_lws.api.resources import Keys
+from rollout_lws.objects.kueue import Workload
 from rollout_lws.objects.meta import Meta
+from rollout_lws.objects.resources import KUEUE_WORKLOADS, Resource
 from rollout_lws.objects.workloads import ControllerRevision
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.split import Object
@@ -22,6 +24,21 @@ class Capabilities:
     """status.observedGeneration exists: LWS 0.9 or newer."""
     group_identity: bool = False
     """spec.groupIdentity exists: LWS 1.0 or newer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Queues:
+    """What Kueue has of the namespace.
+
+    ``workloads`` are listed only while Kueue holds a pod; they are of the kind ``served`` if the cluster has any.
+    ``known`` is False while that list, or one of checks that it names, is on its way. ``dispatching`` are the
+    AdmissionChecks that are MultiKueue's.
+    """
+
+    workloads: tuple[Workload, ...] = ()
+    served: Resource = KUEUE_WORKLOADS
+    known: bool = True
+    dispatching: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,3 +94,4 @@ class Observation:
     refused: RefusedWrite | None = None
     routing: RoutingFacts | None = None
     autoscalers: Autoscalers = Autoscalers()
+    queues: Queues = Queues()

@@ -15,6 +15,7 @@ class Reason(StrEnum):
     PREPARING = "Preparing"
     LOADING = "Loading"
     ROUTING = "Routing"
+    DRAINING = "Draining"
     WAITING_FOR_ACCELERATORS = "WaitingForAccelerators"
     WAITING_FOR_QUOTA = "WaitingForQuota"
     AWAITING_APPROVAL = "AwaitingApproval"
@@ -53,6 +54,8 @@ class Reason(StrEnum):
     CAPACITY_DEADLINE = "CapacityDeadlineExceeded"
     APPROVAL_TIMEOUT = "ApprovalTimeout"
     CHURN = "GroupKeepsRestarting"
+    LWS_SILENT = "LeaderWorkerSetNotActing"
+    MULTIKUEUE = "ManagedByMultiKueue"
     SCALED_TO_ZERO = "ScaledToZero"
     WRITE_REFUSED = "WriteRefused"
 

@@ -14,6 +14,7 @@ from rollout_lws.api.validation import problems
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.rollout.autoscalers import cannot_hold
 from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.multikueue import copied_from_another_cluster, dispatched_to_another_cluster
 from rollout_lws.rollout.reasons import Reason
 from rollout_lws.rollout.refusal import Refusal
 from rollout_lws.rollout.routable import cannot_route
@@ -97,6 +98,8 @@ _MANAGE: tuple[Callable[[Draft], Refusal | None], ...] = (
     long_name,
     second_rollout,
     owned,
+    copied_from_another_cluster,
+    dispatched_to_another_cluster,
     hash_identity,
     too_old,
 )

@@ -24,6 +24,7 @@ from rollout_lws.release import record as batch_release
 from rollout_lws.release.batches import wanted_groups
 from rollout_lws.rollout import autoscalers, borrowing, significance
 from rollout_lws.rollout.decision import Decision, Wanted
+from rollout_lws.rollout.diagnosis import explaining_kinds
 from rollout_lws.rollout.draft import Draft, Verdict
 from rollout_lws.rollout.finalising import record_phase
 from rollout_lws.rollout.health import name_troubles
@@ -52,13 +53,12 @@ def finish(d: Draft) -> Decision:
         _conditions(d, d.verdict)
         _summary(d, d.verdict)
     status = () if d.skip_status or _can_wait(d) else _status_write(d)
-    endpoints, kinds = borrowing.watched(d)
     return Decision(
         writes=(*d.confirms, *status, *d.writes) if d.status_first else (*d.confirms, *d.writes, *status),
         labels=tuple(d.labels),
         notices=tuple(d.notices),
         wake_at=d.wake_at,
-        wanted=Wanted(_troubled(d), endpoints, (*kinds, *autoscalers.watched(d))),
+        wanted=_wanted(d),
     )
 
 
@@ -117,6 +117,11 @@ def _outdated(d: Draft, before: RolloutStatus, after: RolloutStatus) -> bool:
     if significance.progress(before) != significance.progress(after):
         return d.wake_in(told, significance.UNSEEN_SECONDS)
     return before.message != after.message and d.wake_in(told, significance.OUTDATED_SECONDS)
+
+
+def _wanted(d: Draft) -> Wanted:
+    endpoints, kinds = borrowing.watched(d)
+    return Wanted(_troubled(d), endpoints, (*kinds, *autoscalers.watched(d), *explaining_kinds(d)))
 
 
 def _troubled(d: Draft) -> tuple[str, ...]:

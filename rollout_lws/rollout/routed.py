@@ -13,6 +13,8 @@ class Routed:
     message: str = ""
     contested: bool = False
     """Somebody else writes over what we have written, and a person has to stop that."""
+    timed: bool = False
+    """Nothing but time is missing: requests that run get theirs to end."""
     emptied: bool = False
     """No request reaches groups of the stable version any more."""
 

@@ -194,7 +194,7 @@ def drained(d: Draft, since: datetime, where: str) -> Routed:
     until = since + timedelta(seconds=sum(_patience(d)))
     if d.wake_in(until, 0):
         return DONE
-    return Routed(False, f"requests that run on {where} get until {until:%H:%M:%S} UTC")
+    return Routed(False, f"requests that run on {where} get until {until:%H:%M:%S} UTC", timed=True)
 
 
 def grace_over(d: Draft) -> Routed:

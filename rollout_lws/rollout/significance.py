@@ -52,7 +52,7 @@ def of_rollout(status: RolloutStatus) -> dict[str, Any]:
     # What serves is told even while nothing else goes on; a promotion, which renews it, tells it window by window.
     serving = summary.stable if summary and status.finalising is None else None
     kept["summary"] = (summary.state, summary.step, summary.traffic, serving) if summary else None
-    kept["restarts"] = _rebuilt(status)
+    kept["restarts"] = _rebuilt(status), [record.message for record in status.restarts if record.message]
     if renewing and kept.get("step"):
         kept["step"] = {name: value for name, value in kept["step"].items() if not name.startswith("best_ready")}
     if kept.get("traffic"):

@@ -12,6 +12,7 @@ from rollout_lws.rollout.plan import plan_hash
 from rollout_lws.rollout.reasons import EventReason, Reason
 from rollout_lws.rollout.refusal import Refusal
 from rollout_lws.rollout.refusals import cannot_release, invalid_spec, refused_by_spec
+from rollout_lws.rollout.silence import waits_for_lws
 from rollout_lws.workload.revisions import is_empty, observed, surplus_history, target_revision
 
 
@@ -38,11 +39,7 @@ def settle(d: Draft) -> bool:
         # The LeaderWorkerSet controller cannot even act on some of these, so nobody would be told if we waited for it.
         return refuse(d, refusal)
     if not observed(d.stable):
-        return d.reconciling(
-            Reason.WAITING_FOR_LWS,
-            SummaryState.HEALTHY,
-            f"waiting for the LeaderWorkerSet controller to act on {d.stable.lws.metadata.name}",
-        )
+        return waits_for_lws(d, SummaryState.HEALTHY)
     if d.version.template_hash == stable.template_hash:
         return _nothing_pending(d, stable)
     if target_revision(d.stable) == stable.revision:

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from rollout_lws.api import ActionType, Capacity, RestartRecord, Step, StepRecord, StepState, SummaryState
+from rollout_lws.api import ActionType, Capacity, Step, StepRecord, StepState, SummaryState
 from rollout_lws.release.batches import Batch, batch, is_last_full, wanted_groups
 from rollout_lws.release.canary import remove
 from rollout_lws.release.record import dismiss
 from rollout_lws.release.turn import Turn
 from rollout_lws.rollout import actions, borrowing, finalising, handover, routing
 from rollout_lws.rollout.capacity import close_window, leaving, note_opened, scale_new, worn_out
+from rollout_lws.rollout.churn import churning, quiet_at, remember_leaders
 from rollout_lws.rollout.draft import Draft
-from rollout_lws.rollout.health import churning, deadline_passed, in_churn_window, waits_for_capacity
+from rollout_lws.rollout.health import deadline_passed, loading_words, waits_for_capacity
 from rollout_lws.rollout.plan import next_index, plan_hash, resumed_index
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason, Task
 from rollout_lws.rollout.refusals import cannot_release
@@ -24,9 +25,6 @@ from rollout_lws.rollout.routed import Routed
 from rollout_lws.rollout.shares import carries
 from rollout_lws.rollout.unlisted import tell_unlisted
 from rollout_lws.workload.revisions import observed, target_revision
-
-#: Leaders on file at most, of all groups together; what is beyond is not watched for being rebuilt.
-MOST_LEADERS = 50
 
 
 def run(d: Draft) -> bool:
@@ -136,7 +134,8 @@ def _jump(d: Draft) -> None:
     if not 1 <= asked <= len(steps):
         d.set_sub(next_step_index=own)
         return
-    if asked > index and not _judge(d).enough:
+    judged = _judge(d) if asked > index else None
+    if judged is not None and not (judged.enough and _is_whole(d, judged)):
         return
     d.notice(EventReason.STEP_LEFT, f"jump from step {index} to step {asked}")
     _enter(d, asked)
@@ -164,7 +163,11 @@ def _judge(d: Draft) -> Batch:
 
 def _advance(d: Draft) -> bool:
     steps = d.strategy.steps
-    _remember_leaders(d)
+    wanted = wanted_groups(d.strategy, d.sub.current_step_index, d.replicas)
+    if d.one_workload:
+        remember_leaders(d, d.stable, d.sub.new_revision, d.replicas + wanted)
+    else:
+        remember_leaders(d, d.o.canary, target_revision(d.o.canary) if d.o.canary else "", wanted)
     pinned = borrowing.prepare(d)
     tell_unlisted(d)
     while True:
@@ -182,7 +185,7 @@ def _advance(d: Draft) -> bool:
             shared = routing.route(d, index)
         turn = scale_new(d, judged.wanted, emptied=emptied, waits=shared.message if shared else "")
         _best_ready(d, judged)
-        if not (judged.enough and turn.done):
+        if not (judged.enough and turn.done) or not _is_whole(d, judged):
             d.take(turn)
             note_opened(d, turn)
             if shared is None:
@@ -226,6 +229,8 @@ def _routing(d: Draft, routed: Routed) -> bool:
         d.set_sub(current_step_state=StepState.STEP_TRAFFIC_ROUTING)
     if routed.contested:
         return d.stalled(Reason.ROUTE_CONTESTED, routed.message)
+    if routed.timed:
+        return d.reconciling(Reason.DRAINING, SummaryState.ROUTING, routed.message)
     late = deadline_passed(d, None)
     if late is not None:
         return failed(d, late[0], f"traffic was not routed in time: {routed.message}", "it goes on when it is")
@@ -265,6 +270,13 @@ def failed(d: Draft, reason: Reason, message: str, way_on: str = "it goes on whe
     return d.stalled(reason, f"{message.rstrip('.')}. The release waits, {way_on}; to go back: {d.command('abort')}")
 
 
+def _is_whole(d: Draft, judged: Batch) -> bool:
+    """Whether a batch that is ready is so without the groups that keep being rebuilt, too."""
+    worn = churning(d)
+    whole = [group for group in d.new_groups if group.index not in worn]
+    return not worn or batch(whole, judged.wanted, d.strategy.failure_threshold, d.now, d.minimum).enough
+
+
 def _best_ready(d: Draft, judged: Batch) -> None:
     step = d.status.step or StepRecord(started_at=d.now)
     if judged.ready > (step.best_ready or 0):
@@ -274,9 +286,16 @@ def _best_ready(d: Draft, judged: Batch) -> None:
 def _loading(d: Draft, judged: Batch, turn: Turn) -> bool:
     if d.sub.current_step_state != StepState.STEP_READY or d.status.step is None or d.status.step.paused_at is None:
         d.set_sub(current_step_state=StepState.STEP_UPGRADE)
-    churns = churning(d) or worn_out(d)
-    if churns:
-        return failed(d, Reason.CHURN, churns)
+    worn = churning(d)
+    if len(worn) > judged.tolerated:
+        way_on = f"it goes on at {quiet_at(d):%H:%M:%S} UTC if no group is rebuilt until then"
+        return failed(d, Reason.CHURN, next(iter(worn.values())), way_on)
+    used_up = worn_out(d)
+    if used_up:
+        return failed(d, Reason.CHURN, used_up, f"to have it tried again: {d.command('retry')}")
+    if turn.message and not d.one_workload:
+        # What is on its way out takes the time it takes.
+        return d.reconciling(Reason.PREPARING, SummaryState.LOADING, turn.message)
     capacity = waits_for_capacity(d)
     late = deadline_passed(d, capacity)
     if late is not None:
@@ -284,26 +303,9 @@ def _loading(d: Draft, judged: Batch, turn: Turn) -> bool:
     if capacity is not None:
         reason, state, message = capacity
         return d.reconciling(reason, state, message)
-    told = turn.message or f"{judged.ready} of {judged.wanted} groups of the new version ready"
-    return d.reconciling(Reason.LOADING, SummaryState.LOADING, told)
+    told = turn.message if d.one_workload and turn.message else _ready_of(judged)
+    return d.reconciling(Reason.LOADING, SummaryState.LOADING, told + loading_words(d))
 
 
-def _remember_leaders(d: Draft) -> None:
-    """File each leader seen, so that groups that are rebuilt again and again are told from one that loads for long."""
-    wanted = wanted_groups(d.strategy, d.sub.current_step_index, d.replicas)
-    known = {record.uid for record in d.status.restarts}
-    alive = {group.uid for group in d.new_groups}
-    beyond = d.replicas + wanted if d.one_workload else wanted
-    standing = [
-        record
-        for record in d.status.restarts
-        if (not record.group.isdigit() or int(record.group) < beyond)
-        and (record.uid in alive or in_churn_window(d, record))
-    ]
-    seen = [
-        RestartRecord(workload=group.leader.workload, group=group.index, uid=group.uid, at=d.now)
-        for group in d.new_groups
-        if group.uid not in known and group.ordinal < beyond
-    ]
-    # The oldest stay: with more groups than that, leaders would push each other out for ever.
-    d.set(restarts=tuple([*standing, *seen][:MOST_LEADERS]))
+def _ready_of(judged: Batch) -> str:
+    return f"{judged.ready} of {judged.wanted} groups of the new version ready"

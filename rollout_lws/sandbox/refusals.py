@@ -54,3 +54,9 @@ def unsupported_patch(custom: bool) -> ApiError:
         accepted.append("application/strategic-merge-patch+json")
     message = f"the body of the request was in an unknown format - accepted media types include: {', '.join(accepted)}"
     return ApiError(415, "UnsupportedMediaType", message)
+
+
+def exceeded_quota(pod: str) -> ApiError:
+    """403 as the quota admission of a namespace words it that has no accelerators left."""
+    used = "requested: requests.nvidia.com/gpu=8, used: requests.nvidia.com/gpu=64, limited: requests.nvidia.com/gpu=64"
+    return ApiError(403, "Forbidden", f'pods "{pod}" is forbidden: exceeded quota: accelerators, {used}')

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rollout_lws.objects.core_events import CoreEvent
+from rollout_lws.objects.kueue import Workload
 from rollout_lws.objects.workloads import ControllerRevision, LeaderWorkerSet, Pod, StatefulSet
 
 
@@ -15,7 +17,8 @@ class Facts:
     ``worker_sets`` the StatefulSets controlled by those pods. ``pods`` are all pods of the LWS: the shell lists them
     only while a release is on or a group is not ready, and passes () otherwise. ``revisions`` are LWS's own
     ControllerRevisions, ``set_revisions`` those of the leader StatefulSet (both carry LWS's name label, told apart by
-    the owner's kind).
+    the owner's kind). ``refusals`` are Events of StatefulSets that could not make a pod and ``queued`` Kueue's
+    Workloads for its groups: the shell lists either only while a group is missing, or held by Kueue.
     """
 
     lws: LeaderWorkerSet
@@ -25,6 +28,8 @@ class Facts:
     pods: tuple[Pod, ...] = ()
     revisions: tuple[ControllerRevision, ...] = ()
     set_revisions: tuple[ControllerRevision, ...] = ()
+    refusals: tuple[CoreEvent, ...] = ()
+    queued: tuple[Workload, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

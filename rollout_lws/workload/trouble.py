@@ -1,4 +1,4 @@
-"""Why a group is not ready, in the kubelet's or scheduler's own words, worst first.
+"""Why a group is not ready, in the kubelet's, the scheduler's or a controller's own words, worst first.
 
 With LWS's default restart policy a crashing group is deleted and made anew before it shows CrashLoopBackOff for long,
 so what a pod said last is worth little alone: churn of leader UIDs is counted elsewhere (``status.restarts``).
@@ -6,28 +6,36 @@ so what a pod said last is worth little alone: churn of leader UIDs is counted e
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
-from rollout_lws.objects.workloads import ContainerStatus, Pod
 from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.groups import SIZE_ANNOTATION, Group, groups
+from rollout_lws.workload.pod_words import pod_trouble, pods_of
+from rollout_lws.workload.queueing import queueing, workload_of
 from rollout_lws.workload.revisions import observed
 
-#: Waiting reasons of a container that is simply on its way.
-_NORMAL_WAITS = frozenset({"", "ContainerCreating", "PodInitializing"})
-
-#: Reasons that mean "no room", not "bad version".
+#: Reasons that mean "no room" or "no quota", not "bad version".
 CAPACITY_REASONS = frozenset({"Unschedulable"})
-QUOTA_REASONS = frozenset({"SchedulingGated"})
+QUOTA_REASONS = frozenset(
+    {
+        *("SchedulingGated", "QuotaExceeded"),
+        # Kueue's
+        *("WaitingForWorkload", "WaitingForQuota", "WaitingForAdmissionChecks", "Blocked", "Held", "EvictedByKueue"),
+    }
+)
 
 #: Longest message: with the sentence around it, it must fit into a status field.
 TEXT_LIMIT = 1024
 
+_REFUSED_POD = re.compile(r"^create Pod (?P<pod>\S+) in StatefulSet ")
+
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """One group's worst problem; ``severity`` orders them, higher is worse."""
+    """One group's worst problem; ``severity`` orders them, higher is worse. ``group`` is "" for the LWS as a whole."""
 
     workload: str
     group: str
@@ -37,19 +45,22 @@ class Trouble:
 
 
 def troubles(facts: Facts, revision: str, now: datetime, minimum: float = 0) -> tuple[Trouble, ...]:
-    """The groups of ``revision`` that are not ready, or not for ``minimum`` seconds yet, worst first."""
+    """The groups of ``revision`` that are not ready, or not for ``minimum`` seconds yet, and those that are missing,
+    worst first.
+    """
     found = [
         _trouble(facts, group, minimum)
         for group in groups(facts)
         if group.revision == revision and not group.ready(now, minimum)
     ]
+    found += _missing(facts)
     name = facts.lws.metadata.name
     if not observed(facts):
-        found.append(
-            Trouble(
-                name, "", "NotObserved", f"LeaderWorkerSet {name}: its controller has not acted on the last change", 1
-            )
+        message = (
+            f"LeaderWorkerSet {name}: its controller has not acted on the last change; if that lasts, is it running?"
+            " kubectl get pods -n lws-system"
         )
+        found.append(Trouble(name, "", "NotObserved", message, 1))
     return tuple(sorted(found, key=lambda trouble: -trouble.severity))
 
 
@@ -58,62 +69,69 @@ def _trouble(facts: Facts, group: Group, minimum: float) -> Trouble:
     if group.ready_since is not None:
         message = f"group {group.index} is ready since {group.ready_since:%H:%M:%S} UTC and counts after {minimum:g} s"
         return Trouble(name, group.index, "WarmingUp", message, 0)
-    pods = [pod for pod in facts.pods if pod.group_index == group.index and not pod.is_leader]
-    worst = max((_pod_trouble(pod) for pod in [group.leader, *pods]), key=lambda found: found[0])
-    severity, reason, message = worst
-    if severity <= 1 and group.leader.ready_since is not None:
-        size = int(group.leader.metadata.annotations.get(SIZE_ANNOTATION, "1") or "1")
-        if group.workers is None and size > 1:
-            severity, reason = 3, "NoWorkers"
-            message = f"pod {group.leader.metadata.name} (leader) is ready, but its worker StatefulSet does not exist"
-        elif group.workers is not None and size > 1 and group.workers.spec.replicas != size - 1:
-            severity, reason = 3, "WrongSize"
-            message = (
-                f"group {group.index} was made with {group.workers.spec.replicas} workers instead of {size - 1}: delete"
-                f" pod {group.leader.metadata.name} to have it made anew"
-            )
-        elif group.workers is not None and size > 1:
-            ready = group.workers.status.available_replicas
-            severity, reason, message = 1, "WorkersNotReady", f"{ready} of {size - 1} workers are ready"
-    if len(message) > TEXT_LIMIT:
-        message = message[: TEXT_LIMIT - 1] + "…"
-    return Trouble(name, group.index, reason, message, severity)
+    severity, reason, message = max((pod_trouble(pod) for pod in pods_of(facts, group)), key=lambda found: found[0])
+    if reason == "SchedulingGated":
+        severity, reason, message = _queued(facts, group) or (severity, reason, message)
+    if severity <= 1:
+        severity, reason, message = _of_workers(facts, group) or (severity, reason, message)
+    return Trouble(name, group.index, reason, shortened(message), severity)
 
 
-def _pod_trouble(pod: Pod) -> tuple[int, str, str]:
-    role = "leader" if pod.is_leader else "worker"
-    called = f"pod {pod.metadata.name} ({role})"
-    if pod.metadata.terminating:
-        return 1, "Terminating", f"{called} is terminating"
-    for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
-        told = _container_trouble(called, status)
-        if told:
-            return told
-    for condition in pod.status.conditions:
-        if condition.type == "PodScheduled" and condition.status == "False":
-            return 2, condition.reason, f"{called} is not scheduled: {condition.message or condition.reason}"
-    if pod.status.phase == "Failed":
-        why = pod.status.message or pod.status.reason
-        return 4, pod.status.reason or "Failed", f"{called} failed" + (f": {why}" if why else "")
-    if pod.ready_since is not None:
-        return 0, "", ""
-    restarted = sum(status.restart_count for status in pod.status.container_statuses)
-    return (
-        1,
-        "NotReady",
-        # No phase: a group on its way is not worth a status write each time that changes.
-        f"{called} is not ready" + (f" after {restarted} restarts" if restarted else ""),
-    )
+def _of_workers(facts: Facts, group: Group) -> tuple[int, str, str] | None:
+    """What is wrong with the workers as a whole, None when it is not theirs that the group waits."""
+    size = int(group.leader.metadata.annotations.get(SIZE_ANNOTATION, "1") or "1")
+    refused = _refused(facts, group.workers.metadata.uid) if group.workers is not None else {}
+    for said in (said for pod, said in refused.items() if not any(each.metadata.name == pod for each in facts.pods)):
+        return _refusal(group.index, facts, said)
+    if size <= 1 or group.leader.ready_since is None:
+        return None
+    leader = group.leader.metadata.name
+    if group.workers is None:
+        return 3, "NoWorkers", f"pod {leader} (leader) is ready, but its worker StatefulSet does not exist"
+    made, asked = group.workers.spec.replicas, size - 1
+    if made != asked:
+        message = f"group {group.index} was made with {made} workers instead of {asked}: delete pod {leader} to have it"
+        return 3, "WrongSize", f"{message} made anew"
+    return 1, "WorkersNotReady", f"{group.workers.status.available_replicas} of {asked} workers are ready"
 
 
-def _container_trouble(called: str, status: ContainerStatus) -> tuple[int, str, str] | None:
-    waiting, ended, before = status.state.waiting, status.state.terminated, status.last_state.terminated
-    if waiting is not None and waiting.reason not in _NORMAL_WAITS:
-        text = f"{called} container {status.name}: {waiting.reason}"
-        if before is not None:
-            text += f"; it ended last with {before.reason} (exit {before.exit_code})"
-        return 4, waiting.reason, f"{text}: {waiting.message}" if waiting.message else text
-    if ended is not None and ended.exit_code != 0:
-        reason = ended.reason or "Error"
-        return 4, reason, f"{called} container {status.name}: {reason} (exit {ended.exit_code})"
-    return None
+def _queued(facts: Facts, group: Group) -> tuple[int, str, str] | None:
+    """What Kueue says of a group whose pods are gated, None where it is not known to queue the LWS."""
+    if not facts.queued:
+        return None
+    told = queueing(workload_of(facts, group))
+    if told is None:
+        return None
+    return 2 if told.is_wait else 4, told.reason, f"group {group.index} of {facts.lws.metadata.name} {told.message}"
+
+
+def _missing(facts: Facts) -> Iterator[Trouble]:
+    """Groups without a leader pod: what the API server said to who wanted to make it."""
+    if facts.leader_set is None:
+        return
+    name, standing = facts.lws.metadata.name, {leader.metadata.name for leader in facts.leaders}
+    for pod, said in _refused(facts, facts.leader_set.metadata.uid).items():
+        index = pod.rpartition("-")[2]
+        if pod not in standing and index.isdigit() and int(index) < facts.lws.spec.replicas:
+            severity, reason, message = _refusal(index, facts, said)
+            yield Trouble(name, index, reason, shortened(message), severity)
+
+
+def _refused(facts: Facts, uid: str) -> dict[str, str]:
+    """What a StatefulSet said last of each pod that it could not make."""
+    said: dict[str, str] = {}
+    for event in sorted(facts.refusals, key=lambda each: each.moment):
+        match = _REFUSED_POD.match(event.message)
+        if match and event.involved_object.uid == uid:
+            said[match["pod"]] = event.message
+    return said
+
+
+def _refusal(index: str, facts: Facts, said: str) -> tuple[int, str, str]:
+    message = f"group {index} of {facts.lws.metadata.name} cannot be made: {said}"
+    return (2, "QuotaExceeded", message) if "exceeded quota" in said else (3, "FailedCreate", message)
+
+
+def shortened(text: str, limit: int = TEXT_LIMIT) -> str:
+    """``text`` with at most ``limit`` characters."""
+    return text if len(text) <= limit else text[: limit - 1] + "…"

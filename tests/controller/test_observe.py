@@ -11,11 +11,21 @@ from typing import Any
 import pytest
 
 from rollout_lws.api.resources import keys
+from rollout_lws.controller.diagnosis import DECODERS
 from rollout_lws.controller.observe import observe
 from rollout_lws.controller.stored import StoredObject, StoredRollout, stored_object, stored_rollout
 from rollout_lws.errors import Unreadable
 from rollout_lws.objects.meta import Meta, OwnerReference
-from rollout_lws.objects.resources import HORIZONTAL_POD_AUTOSCALERS, LEADER_WORKER_SETS, LWS_NAME, Resource
+from rollout_lws.objects.resources import (
+    CORE_EVENTS,
+    HORIZONTAL_POD_AUTOSCALERS,
+    KUEUE_CHECKS,
+    KUEUE_WORKLOADS,
+    KUEUE_WORKLOADS_BEFORE,
+    LEADER_WORKER_SETS,
+    LWS_NAME,
+    Resource,
+)
 from rollout_lws.objects.workloads import ControllerRevision, LeaderWorkerSet, Pod, StatefulSet
 from rollout_lws.rollout.observation import Capabilities, Observation
 from rollout_lws.workload.canary import canary_name
@@ -255,6 +265,55 @@ def test_the_batch_release_is_the_one_that_a_rollout_of_this_name_made() -> None
     found = seen(Namespace(batches=[batch("other"), batch("llama")])).batch_release
     assert found is not None
     assert found.metadata.uid == "llama"
+
+
+def stored(resource: Resource, name: str, **body: Any) -> StoredObject:
+    head = {"name": name, "namespace": "prod", "uid": f"uid-{name}", "resourceVersion": "1", **body.pop("metadata", {})}
+    return DECODERS[resource](json.dumps({"metadata": head, **body}).encode())
+
+
+def refusal(name: str, uid: str) -> StoredObject:
+    return stored(CORE_EVENTS, name, involvedObject={"kind": "StatefulSet", "uid": uid}, message="create Pod")
+
+
+def queued(name: str, owner: str, resource: Resource = KUEUE_WORKLOADS, **status: Any) -> StoredObject:
+    metadata = {"ownerReferences": [{"apiVersion": "v1", "kind": "K", "name": "n", "uid": owner}]}
+    return stored(resource, name, metadata=metadata, spec={"podSets": [{"template": {}}]}, status=status)
+
+
+def test_refusals_are_those_of_its_own_stateful_sets() -> None:
+    world = Namespace(
+        sets=[StatefulSet(metadata=meta("llama", "llama", owner="uid-llama"))],
+        kinds={CORE_EVENTS: [refusal("mine", "uid-llama"), refusal("others", "uid-other")]},
+    )
+    facts = seen(world).stable
+    assert facts is not None
+    assert names(facts.refusals) == ["mine"]
+
+
+def test_workloads_are_those_that_it_or_its_leaders_own() -> None:
+    workloads = [queued("by-lws", "uid-llama"), queued("by-leader", "uid-llama-0"), queued("others", "uid-other")]
+    world = Namespace(all_leaders=[Pod(metadata=meta("llama-0", "llama"))], kinds={KUEUE_WORKLOADS: workloads})
+    facts = seen(world).stable
+    assert facts is not None
+    assert names(facts.queued) == ["by-lws", "by-leader"]
+    assert b"podSets" not in workloads[0].body
+
+
+def test_kueue_is_read_in_the_version_that_is_served() -> None:
+    kinds = {KUEUE_WORKLOADS_BEFORE: [queued("older", "uid-llama", KUEUE_WORKLOADS_BEFORE)]}
+    queues = seen(Namespace(kinds=kinds, not_served=frozenset({KUEUE_WORKLOADS}))).queues
+    assert (queues.served, names(queues.workloads)) == (KUEUE_WORKLOADS_BEFORE, ["older"])
+
+
+def test_checks_that_a_workload_names_have_to_be_known_too() -> None:
+    kinds = {KUEUE_WORKLOADS: [queued("one", "uid-llama", admissionChecks=[{"name": "dispatch"}])]}
+    assert not seen(Namespace(kinds=kinds, unlisted={KUEUE_CHECKS: ""})).queues.known
+    checks = [stored(KUEUE_CHECKS, "dispatch", spec={"controllerName": "kueue.x-k8s.io/multikueue"})]
+    queues = seen(Namespace(kinds={**kinds, KUEUE_CHECKS: checks})).queues
+    assert (queues.known, queues.dispatching) == (True, frozenset({"dispatch"}))
+    assert seen(Namespace(unlisted={KUEUE_WORKLOADS: "forbidden", KUEUE_CHECKS: ""})).queues.known
+    assert not seen(Namespace(unlisted={KUEUE_WORKLOADS: ""})).queues.known
 
 
 def test_history_is_what_this_very_rollout_owns() -> None:

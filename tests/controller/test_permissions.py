@@ -19,22 +19,28 @@ from rollout_lws.controller.controller import Controller
 from rollout_lws.errors import ApiError
 from rollout_lws.kube.client import Client
 from rollout_lws.metrics import Metrics
+from rollout_lws.objects.kueue import JOB_UID
 from rollout_lws.objects.resources import (
+    CUSTOM_RESOURCE_DEFINITIONS,
     HORIZONTAL_POD_AUTOSCALERS,
     HTTP_ROUTES,
     INFERENCE_POOLS,
     INGRESSES,
+    KUEUE_CHECKS,
+    KUEUE_WORKLOADS,
     LEADER_WORKER_SETS,
     LWS_NAME,
     SERVICES,
 )
 from rollout_lws.sandbox import wire
 from rollout_lws.sandbox.apiserver import ApiServer
+from rollout_lws.sandbox.behaviours.faults import PREFIX
 from rollout_lws.sandbox.catalogue import GATEWAYS
 from rollout_lws.sandbox.transport import Answer, DirectTransport
 from rollout_lws.settings import Settings
 from tests.controller.test_controller import ORIGIN, cluster, create
 from tests.docs.pages import blocks
+from tests.scenarios.kueue import definition
 
 pytestmark = pytest.mark.looptime
 
@@ -176,6 +182,35 @@ def state(word: str) -> Callable[[Any], bool]:
     return lambda status: (status.get("summary") or {}).get("state") == word
 
 
+def kueue(server: ApiServer, name: str) -> None:
+    """Kueue's Workload of the first group of an LWS, and the kinds that it needs."""
+    for resource in (KUEUE_WORKLOADS, KUEUE_CHECKS):
+        server.create(CUSTOM_RESOURCE_DEFINITIONS, definition(resource))
+    lws = server.get(LEADER_WORKER_SETS, "default", name)
+    owner = {"apiVersion": "v1", "kind": "LeaderWorkerSet", "name": name, "uid": lws["metadata"]["uid"]}
+    meta = {"namespace": "default", "name": name, "labels": {JOB_UID: owner["uid"]}, "ownerReferences": [owner]}
+    status = {"admissionChecks": [{"name": "capacity", "state": "Pending"}]}
+    server.create(KUEUE_WORKLOADS, {"metadata": meta, "spec": {}})
+    server.patch(KUEUE_WORKLOADS, "default", name, {"status": status}, subresource="status")
+
+
+def retell(server: ApiServer, template: dict[str, Any]) -> None:
+    """Change the workers' template."""
+    body = {"spec": {"leaderWorkerTemplate": {"workerTemplate": template}}}
+    server.patch(LEADER_WORKER_SETS, "default", "llama", body)
+
+
+async def what_explains(server: ApiServer) -> None:
+    """A version that a quota refuses, and one that Kueue holds."""
+    retell(server, {"metadata": {"annotations": {f"{PREFIX}fail": "FailedCreate"}}})
+    await until(server, state("WaitingForQuota"))
+    spec = {"schedulingGates": [{"name": "kueue.x-k8s.io/admission"}]}
+    retell(server, {"metadata": {"annotations": {f"{PREFIX}fail": None}}, "spec": spec})
+    await until(server, lambda status: "held by scheduling gate" in status["message"])
+    kueue(server, "llama-canary")
+    await asyncio.sleep(60)
+
+
 async def every_duty(server: ApiServer) -> None:
     """A release, a way back in mid-promotion, more versions than the history keeps, one of them again, and the end."""
     create(server, "default")
@@ -194,6 +229,7 @@ async def every_duty(server: ApiServer) -> None:
     await until(server, lambda status: status["summary"]["state"] == "Promoting" and status["summary"]["new"] > "2/2")
     tell(server, {"requestedAction": {"type": "Abort", "id": "1"}})
     await until(server, state("Aborted"))
+    await what_explains(server)
     server.patch(LEADER_WORKER_SETS, "default", "llama", {"spec": {"replicas": 0}})
     await asyncio.sleep(30)
     for number in [*range(12), 9]:

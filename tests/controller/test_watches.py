@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any
 
+import msgspec
 import pytest
 
 from rollout_lws.controller.informers import pods_of
@@ -14,7 +15,7 @@ from rollout_lws.errors import ApiError
 from rollout_lws.kube.client import Client
 from rollout_lws.kube.informer import Informer
 from rollout_lws.objects.workloads import Pod
-from tests.kube.fakes import FakeTransport, page
+from tests.kube.fakes import FakeTransport, page, pod
 
 pytestmark = pytest.mark.looptime
 A, B = ("ns", "a"), ("ns", "b")
@@ -23,14 +24,19 @@ A, B = ("ns", "a"), ("ns", "b")
 class Watched:
     """Pod watches over a scripted server; a watch that is cancelled needs a second to close its connection."""
 
-    def __init__(self, *answers: Any) -> None:
+    def __init__(self, *answers: Any, **how: Any) -> None:
         self.tasks: list[asyncio.Task[None]] = []
         self.woken: list[tuple[str, str]] = []
         self.answers = answers or (page("1"),)
-        self.pods = Watches("pods", self._make, self._start, self.woken.append)
+        self.transport = FakeTransport(*self.answers)
+        self.pods = Watches("pods", self._make, self._start, self.woken.append, **how)
+
+    @property
+    def asked(self) -> list[Any]:
+        return self.transport.requests
 
     def _make(self, namespace: str, lws: str) -> Informer[Pod]:
-        return pods_of(Client(FakeTransport(*self.answers)), namespace, lws)
+        return pods_of(Client(self.transport), namespace, lws)
 
     def _start(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
         async def slow_to_close() -> None:
@@ -104,4 +110,27 @@ async def test_who_wants_a_watch_that_cannot_be_had_is_told_why() -> None:
     assert watches.woken == [A]
     assert "allow the controller's account" in (watches.pods.unknown("ns", "llama") or "")
     assert not watches.pods.unserved("ns", "llama")
+    await watches.pods.close()
+
+
+async def test_nothing_is_asked_for_before_it_has_been_wanted_for_a_while() -> None:
+    watches = Watched(after=5)
+    await watches.pods.want(A, ("llama",))
+    await asyncio.sleep(4.9)
+    await watches.pods.want(A, ())
+    assert watches.asked == []
+    await watches.pods.want(A, ("llama",))
+    await asyncio.sleep(5.1)
+    assert (watches.asked != [], watches.woken) == (True, [A])
+    await watches.pods.close()
+
+
+async def test_each_change_of_what_explains_wakes_who_wants_it() -> None:
+    watches = Watched(page("1", pod("a-0", 1)), each_change=True)
+    await watches.pods.want(A, ("llama",))
+    await asyncio.sleep(0.01)
+    assert set(watches.woken) == {A}
+    watches.woken.clear()
+    watches.pods.absorb(msgspec.json.encode(pod("a-0", 2)))
+    assert watches.woken == [A]
     await watches.pods.close()

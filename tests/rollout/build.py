@@ -66,10 +66,10 @@ def held(replicas: int = 4, *, partition: int = HOLD, **metadata: Any) -> Facts:
     return facts(workload, *(pod(index) for index in range(replicas)), leader_set=leader_set(partition=partition))
 
 
-def canary(*leaders: Any, replicas: int = 2) -> Facts:
+def canary(*leaders: Any, replicas: int = 2, **parts: Any) -> Facts:
     """The canary LWS with these leaders."""
     workload = lws(replicas, name=f"{NAME}-canary", labels={KEYS.canary_leader_worker_set: NAME})
-    return facts(workload, *leaders, leader_set=leader_set(NEW))
+    return facts(workload, *leaders, leader_set=leader_set(NEW), **parts)
 
 
 def draft(given: Rollout, *, stable: Facts | None = None, **observed: Any) -> Draft:

@@ -1,4 +1,4 @@
-"""When a release does not get on: churn, deadlines, and waits for room that are nobody's fault."""
+"""When a release does not get on: deadlines, and waits for room that are nobody's fault."""
 
 from __future__ import annotations
 
@@ -8,36 +8,12 @@ from typing import Any
 import pytest
 
 from rollout_lws.api import Condition as RolloutCondition
-from rollout_lws.api import FinalisingRecord, RestartRecord, StepRecord, Summary, SummaryState
+from rollout_lws.api import FinalisingRecord, StepRecord, Summary, SummaryState
 from rollout_lws.objects.meta import Condition
-from rollout_lws.rollout.health import CHURN_WINDOW_SECONDS, churning, deadline_passed, waits_for_capacity
+from rollout_lws.rollout.health import deadline_passed, waits_for_capacity
 from rollout_lws.rollout.reasons import Reason
 from tests.rollout.build import canary, draft, in_step, rollout
 from tests.workload.build import NEW, NOW, pod
-
-
-def restarts(count: int, *, group: str = "0", age: float = 10) -> tuple[RestartRecord, ...]:
-    moment = NOW - timedelta(seconds=age)
-    return tuple(
-        RestartRecord(workload="llama-canary", group=group, uid=f"{group}-{n}", at=moment) for n in range(count)
-    )
-
-
-@pytest.mark.parametrize(
-    ("seen", "longest", "told"),
-    [
-        (restarts(3), None, ""),
-        (restarts(4), None, "group 0 of llama-canary was rebuilt 3 times"),
-        (restarts(2) + restarts(3, group="1"), None, ""),
-        (restarts(4, age=CHURN_WINDOW_SECONDS + 1), None, ""),
-        (restarts(4, age=CHURN_WINDOW_SECONDS + 1), 300, "group 0 of llama-canary was rebuilt 3 times"),
-    ],
-    ids=["the first is no rebuild", "too many", "of one group", "long ago", "slow loads widen the window"],
-)
-def test_only_a_group_that_is_rebuilt_again_and_again_churns(
-    seen: tuple[RestartRecord, ...], longest: int | None, told: str
-) -> None:
-    assert churning(draft(rollout(status=in_step(restarts=seen, longest_load_seconds=longest)))) == told
 
 
 def unscheduled(reason: str, index: int = 0) -> Any:

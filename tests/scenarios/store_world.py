@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from rollout_lws.api.resources import batch_releases
+from rollout_lws.controller.diagnosis import DECODERS, EXPLAINING, FIELDS
 from rollout_lws.controller.stored import StoredObject, StoredRollout, stored_object, stored_rollout
 from rollout_lws.errors import ApiError
 from rollout_lws.objects import resources as kinds
@@ -33,6 +34,7 @@ _DECODERS: Mapping[Resource, Callable[[bytes], Any]] = {
     kinds.INFERENCE_POOLS: stored_object,
     kinds.POD_DISRUPTION_BUDGETS: stored_object,
     kinds.ENDPOINT_SLICES: msgspec.json.Decoder(EndpointSlice).decode,
+    **DECODERS,
 }
 
 
@@ -44,6 +46,25 @@ class StoreWorld:
     def __init__(self, server: ApiServer) -> None:
         self.server = server
         self._decoded: dict[tuple[Resource, str], tuple[Object, Any]] = {}
+        self._wanted: dict[Resource, float] = {}
+
+    def want(self, wanted: Iterable[Resource]) -> float | None:
+        """What explains is known only while somebody wants it, and some of it only after a while: in so many seconds
+        there will be something new to know, None for not at all.
+        """
+        asked = [resource for resource in EXPLAINING if resource in wanted]
+        fresh = [EXPLAINING[resource] for resource in asked if resource not in self._wanted]
+        now = self.server.clock()
+        self._wanted = {each: self._wanted.get(each, now + EXPLAINING[each]) for each in asked}
+        return min(fresh, default=None)
+
+    @property
+    def watched(self) -> list[Resource]:
+        """Kinds that explain and are asked for now."""
+        return [each for each in self._wanted if self._is_watched(each)]
+
+    def _is_watched(self, resource: Resource) -> bool:
+        return resource not in EXPLAINING or self._wanted.get(resource, float("inf")) <= self.server.clock()
 
     def _decode(self, resource: Resource, obj: Object) -> Any:
         place = resource, obj["metadata"]["name"]
@@ -106,11 +127,17 @@ class StoreWorld:
         return self._list(ROLLOUTS)
 
     def every(self, resource: Resource) -> Iterable[StoredObject]:
-        return [] if self.unserved(resource) else self._list(resource)
+        if self.unserved(resource) or not self._is_watched(resource):
+            return []
+        namespace = NAMESPACE if resource.namespaced else ""
+        found = self.server.list(resource, namespace, field_selector=FIELDS.get(resource, ""))
+        return [self._decode(resource, obj) for obj in found]
 
     def unserved(self, resource: Resource) -> bool:
+        if not self._is_watched(resource):
+            return False
         try:
-            self.server.list(resource, NAMESPACE)
+            self.server.list(resource, NAMESPACE if resource.namespaced else "")
         except ApiError as error:
             return error.code == 404
         return False
@@ -120,7 +147,7 @@ class StoreWorld:
         return frozenset().union(*(each.ready_pods for each in found))
 
     def unknown(self, resource: Resource) -> str | None:
-        return None
+        return None if self._is_watched(resource) else ""
 
     def unknown_endpoints(self, service: str) -> str | None:
         return None

@@ -22,6 +22,8 @@ Story = Callable[..., Awaitable[None]]
 #: Reasons that some story makes a user see.
 CONDITIONS: set[Reason] = set()
 PROGRESSING: set[ProgressingReason] = set()
+#: The same with each whole message.
+MESSAGES: set[tuple[Reason, str]] = set()
 EVENTS: set[EventReason] = set()
 #: Modules with such stories.
 FILES: set[str] = set()
@@ -61,6 +63,7 @@ def tells(
 ) -> Callable[[Story], Story]:
     """Hold a story to the full message of each condition (Ready, Reconciling or Stalled) and of each Event it names."""
     CONDITIONS.update(conditions or {})
+    MESSAGES.update((conditions or {}).items())
     EVENTS.update(events or {})
     PROGRESSING.update(progressing)
 

@@ -181,6 +181,9 @@ class World(User, Sight):
             except ApiError:
                 continue
         self.notices += decision.notices
+        new = None if decision.only_tells else self.view.want(decision.wanted.kinds)
+        if new is not None:
+            asyncio.get_running_loop().call_later(new + 1e-6, self._wake)
         if decision.wake_at is not None:
             delay = max(0.0, (decision.wake_at - self.now).total_seconds())
             self._timer = asyncio.get_running_loop().call_later(delay + 1e-6, self._wake)

@@ -100,6 +100,8 @@ _MARKS = {
     "kueue.x-k8s.io/queue-name-of-mine": False,
     "kueue.x-k8s.io/managed": False,
     "kueue.x-k8s.io/multikueue-origin": False,
+    "kueue.x-k8s.io/multikueue-origin-uid": False,
+    "kueue.x-k8s.io/admission-gated-by": False,
     "rollouts.kruise.io/original": False,
     "rollouts.kruise.io/aborted": False,
     "rollouts.kruise.io/held": False,

@@ -27,10 +27,15 @@ def waiting(reason: str, message: str = "", *, ended: str = "", code: int = 1, n
     return ContainerStatus(name=name, state=state, last_state=last)
 
 
-def ended(code: int, reason: str = "", name: str = "server") -> ContainerStatus:
-    return ContainerStatus(
-        name=name, state=ContainerState(terminated=ContainerStateTerminated(reason=reason, exit_code=code))
-    )
+def ended(code: int, reason: str = "", name: str = "server", message: str = "") -> ContainerStatus:
+    last = ContainerStateTerminated(reason=reason, exit_code=code, message=message)
+    return ContainerStatus(name=name, state=ContainerState(terminated=last))
+
+
+def restarted(code: int, reason: str) -> ContainerStatus:
+    """It runs again after this end."""
+    last = ContainerState(terminated=ContainerStateTerminated(reason=reason, exit_code=code))
+    return ContainerStatus(name="server", restart_count=1, last_state=last)
 
 
 def unscheduled(reason: str, message: str = "") -> Condition:
@@ -114,7 +119,27 @@ _CASES: dict[str, tuple[Pod, tuple[int, str, str]]] = {
     ),
     "going": (
         pod(0, since=None, terminating=True, containers=(waiting("CrashLoopBackOff"),)),
+        (1, "Terminating", "pod llama-0 (leader) is terminating; container server: CrashLoopBackOff"),
+    ),
+    "going, and its containers with it": (
+        pod(0, since=None, terminating=True, containers=(ended(143, "Error"),)),
         (1, "Terminating", "pod llama-0 (leader) is terminating"),
+    ),
+    "restarted in place, for want of memory": (
+        pod(0, since=None, phase="Running", containers=(restarted(137, "OOMKilled"),)),
+        (
+            2,
+            "NotReady",
+            "pod llama-0 (leader) is not ready after 1 restart; container server ended last with OOMKilled (exit 137)",
+        ),
+    ),
+    "restarted after a good end": (
+        pod(0, since=None, phase="Running", containers=(restarted(0, "Completed"),)),
+        (1, "NotReady", "pod llama-0 (leader) is not ready after 1 restart"),
+    ),
+    "a message of its own at the end": (
+        pod(0, since=None, containers=(ended(1, "Error", message="no such model\n"),)),
+        (4, "Error", "pod llama-0 (leader) container server: Error (exit 1): no such model"),
     ),
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 from rollout_lws.errors import UsageError
 from rollout_lws.objects.resources import LWS_WORKER_INDEX
@@ -13,8 +13,10 @@ from rollout_lws.sandbox.behaviours.durations import seconds
 
 PREFIX = "sandbox.rollouts.kruise.io/"
 
-Failure: TypeAlias = Literal["ImagePullBackOff", "CrashLoopBackOff", "NeverReady", "Unschedulable"]
-_FAILURES: tuple[Failure, ...] = ("ImagePullBackOff", "CrashLoopBackOff", "NeverReady", "Unschedulable")
+Failure: TypeAlias = Literal[
+    "ImagePullBackOff", "CrashLoopBackOff", "OOMKilled", "NeverReady", "Unschedulable", "FailedCreate"
+]
+_FAILURES: tuple[Failure, ...] = get_args(Failure)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,11 @@ def _failure(pod: Object) -> Failure | None:
         if text == known:
             return known
     raise UsageError(f'annotation {PREFIX}fail: "{text}" is not one of {", ".join(_FAILURES)}')
+
+
+def refused_at_creation(pod: Object) -> bool:
+    """Whether the API server shall refuse to make this pod, as a ResourceQuota would."""
+    return annotations_of(pod).get(PREFIX + "fail") == "FailedCreate" and _meant(pod)
 
 
 def _meant(pod: Object) -> bool:

@@ -14,6 +14,10 @@ from rollout_lws.sandbox.behaviours.faults import Timing, script_of
 from rollout_lws.sandbox.behaviours.pod_life import Stage, stage
 from rollout_lws.sandbox.metadata import timestamp
 
+#: How containers end: by themselves, or for want of memory.
+_CRASHED: Mapping[str, Any] = {"exitCode": 1, "reason": "Error"}
+_KILLED: Mapping[str, Any] = {"exitCode": 137, "reason": "OOMKilled"}
+
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
@@ -74,7 +78,8 @@ def decide(seen: Snapshot, timing: Timing, now: float) -> Outcome:
     # The age comes out a rounding error short when a timer fires exactly at a boundary.
     current = stage(script, round(now - seen.started, 5), timing.speed)
     wake_at = None if current.until is None else seen.started + current.until
-    status = _status(pod, current, now)
+    crash = _KILLED if script.failure == "OOMKilled" else _CRASHED
+    status = _status(pod, current, crash, now)
     if script.problem:
         status["message"] = script.problem
     if status.items() <= (pod.get("status") or {}).items():
@@ -88,7 +93,7 @@ def _recorded_start(pod: Object, now: float) -> float:
     return datetime.fromisoformat(recorded).timestamp() if recorded else now
 
 
-def _status(pod: Object, current: Stage, now: float) -> dict[str, Any]:
+def _status(pod: Object, current: Stage, crash: Mapping[str, Any], now: float) -> dict[str, Any]:
     before = pod.get("status") or {}
     moment = timestamp(now)
     pulled = current.waiting != "ImagePullBackOff"
@@ -108,7 +113,7 @@ def _status(pod: Object, current: Stage, now: float) -> dict[str, Any]:
         "podIPs": [{"ip": address}],
         "conditions": _conditions(before.get("conditions") or (), conditions, moment),
         "containerStatuses": [
-            _container(item, _known(before, item["name"]), current, running, pod["metadata"]["name"], moment)
+            _container(item, _known(before, item["name"]), current, running, pod["metadata"]["name"], moment, crash)
             for item in pod["spec"]["containers"]
         ],
     }
@@ -152,7 +157,13 @@ def _known(status: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def _container(
-    container: Mapping[str, Any], before: Mapping[str, Any], current: Stage, running: bool, pod: str, moment: str
+    container: Mapping[str, Any],
+    before: Mapping[str, Any],
+    current: Stage,
+    running: bool,
+    pod: str,
+    moment: str,
+    crash: Mapping[str, Any],
 ) -> dict[str, Any]:
     image = container.get("image", "")
     last: Mapping[str, Any] = before.get("lastState") or {}
@@ -167,7 +178,7 @@ def _container(
         again = since is None or before.get("restartCount") != current.restarts
         state = {"running": {"startedAt": moment if again else since}}
     if before.get("state", {}).get("running") and state != before["state"]:
-        last = {"terminated": {"exitCode": 1, "reason": "Error", "finishedAt": moment}}
+        last = {"terminated": {**crash, "finishedAt": moment}}
     return {
         "name": container["name"],
         "image": image,

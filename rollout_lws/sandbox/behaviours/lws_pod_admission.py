@@ -1,4 +1,7 @@
-"""LeaderWorkerSet's pod webhook: how a pod learns which group it is in and where its leader listens."""
+"""LeaderWorkerSet's pod webhook: how a pod learns which group it is in and where its leader listens.
+
+A pod that is told to fail at its creation is refused here as well, in the words of a ResourceQuota.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rollout_lws.objects.resources import LWS_GROUP_INDEX, LWS_NAME, LWS_PREFIX, LWS_WORKER_INDEX, PODS
+from rollout_lws.sandbox import refusals
 from rollout_lws.sandbox.apiserver import Operation
 from rollout_lws.sandbox.behaviours import lws_objects
 from rollout_lws.sandbox.behaviours.base import Object
+from rollout_lws.sandbox.behaviours.faults import refused_at_creation
 from rollout_lws.sandbox.behaviours.statefulset_pods import ordinal_of
 
 _SUBGROUP_INDEX = LWS_PREFIX + "subgroup-index"
@@ -23,7 +28,12 @@ def admit(operation: Operation) -> dict[str, Any]:
     pod = operation.object
     if operation.resource != PODS or operation.verb != "create":
         return pod
-    return mutated(pod) if LWS_NAME in (pod["metadata"].get("labels") or {}) else pod
+    if LWS_NAME not in (pod["metadata"].get("labels") or {}):
+        return pod
+    made = mutated(pod)
+    if refused_at_creation(made):
+        raise refusals.exceeded_quota(made["metadata"]["name"])
+    return made
 
 
 def mutated(pod: Object) -> dict[str, Any]:

@@ -32,7 +32,7 @@ def stage(script: Script, age: float, speed: float = 1.0) -> Stage:
         return Stage(waiting="ImagePullBackOff")
     never_ready = script.failure is not None
     crash_after = script.crash_after
-    if script.failure == "CrashLoopBackOff" and crash_after is None:
+    if script.failure in ("CrashLoopBackOff", "OOMKilled") and crash_after is None:
         crash_after = _SHORT_RUN / speed
     if crash_after is None:
         if never_ready:

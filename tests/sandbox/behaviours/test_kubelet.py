@@ -105,6 +105,15 @@ async def test_a_crash_loop_counts_restarts_with_growing_back_off() -> None:
 
 
 @pytest.mark.looptime
+async def test_a_container_that_runs_out_of_memory_ends_as_one() -> None:
+    async with cluster() as server:
+        create(server, fail="OOMKilled")
+        await asyncio.sleep(5)
+        ended = container(server)["lastState"]["terminated"]
+        assert (ended["reason"], ended["exitCode"]) == ("OOMKilled", 137)
+
+
+@pytest.mark.looptime
 async def test_crash_after_serves_until_then() -> None:
     async with cluster() as server:
         create(server, crash_after="10m")

@@ -349,6 +349,22 @@ async def test_a_native_roll_of_four_groups_costs_no_more_writes_than_in_a_real_
         assert server.store.version - before <= 276
 
 
+@pytest.mark.parametrize(("where", "made"), [("leader", set()), ("worker", {"llama-0"})])
+async def test_pods_that_a_quota_refuses_are_told_by_their_stateful_set(where: str, made: set[str]) -> None:
+    async with cluster() as server:
+        faults = {"sandbox.rollouts.kruise.io/fail": "FailedCreate", "sandbox.rollouts.kruise.io/fail-on": where}
+        group = {"size": 2, "workerTemplate": template(annotations=faults)}
+        server.create(LEADER_WORKER_SETS, lws("llama", replicas=1, leaderWorkerTemplate=group))
+        await asyncio.sleep(5)
+        assert set(world.images(server)) == made
+        told = {event["note"] for event in server.list(EVENTS, NAMESPACE) if event["reason"] == "FailedCreate"}
+        pod, made_by = ("llama-0", "llama") if where == "leader" else ("llama-0-1", "llama-0")
+        (note,) = told
+        assert note.startswith(
+            f'create Pod {pod} in StatefulSet {made_by} failed error: pods "{pod}" is forbidden: exceeded quota:'
+        )
+
+
 async def test_a_name_too_long_for_its_workers_leaves_groups_without_them() -> None:
     async with cluster() as server:
         name = "l" * 52

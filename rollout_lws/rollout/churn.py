@@ -1,0 +1,120 @@
+"""Groups that are rebuilt again and again: LWS deletes a group that crashes before its pods can show CrashLoopBackOff
+for long, so it is the leaders' UIDs that tell a crash loop from a group that loads for long.
+
+A group that was lost with its node, evicted or preempted has not failed; its leader is taken off the file, and what
+replaces it is nobody's restart. Groups that the release itself deletes leave the file with their ordinal or revision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from rollout_lws.api import RestartRecord
+from rollout_lws.rollout.draft import Draft
+from rollout_lws.workload.facts import Facts
+from rollout_lws.workload.groups import groups
+from rollout_lws.workload.pod_words import last_words, lost_to_its_node
+from rollout_lws.workload.trouble import shortened
+
+#: Rebuilt so often within the window, a group is broken.
+CHURN_LIMIT = 3
+CHURN_WINDOW_SECONDS = 600
+#: Longest text that is filed of each, in characters.
+WORDS_LIMIT = 300
+#: Leaders on file at most, of all groups together; what is beyond is not watched for being rebuilt.
+MOST_LEADERS = 50
+
+
+def remember_leaders(d: Draft, facts: Facts | None, revision: str, wanted: int) -> None:
+    """File each leader of ``facts`` that carries ``revision``, with what its containers said when they failed; of the
+    groups below ``wanted``.
+    """
+    if facts is None:
+        return
+    workload = facts.lws.metadata.name
+    standing = [each for each in groups(facts) if each.revision == revision and 0 <= each.ordinal < wanted]
+    lost = {each.uid for each in standing if lost_to_its_node(facts, each)}
+    words = {each.uid: shortened(last_words(facts, each), WORDS_LIMIT) for each in standing}
+    known = [
+        record.model_copy(update={"message": words.get(record.uid) or record.message})
+        for record in d.status.restarts
+        if record.workload == workload and record.uid not in lost and _is_below(record, wanted)
+    ]
+    filed = {record.uid for record in known} | lost
+    seen = [
+        RestartRecord(workload=workload, group=each.index, uid=each.uid, at=d.now, message=words[each.uid] or None)
+        for each in standing
+        if each.uid not in filed
+    ]
+    kept = [*_without_forgotten(d, known, {each.uid for each in standing}), *seen]
+    # The oldest stay: with more groups than that, leaders would push each other out for ever.
+    d.set(restarts=tuple(kept[:MOST_LEADERS]))
+
+
+def _is_below(record: RestartRecord, wanted: int) -> bool:
+    return not record.group.isdigit() or int(record.group) < wanted
+
+
+def _without_forgotten(d: Draft, records: list[RestartRecord], alive: set[str]) -> Iterable[RestartRecord]:
+    """Leaders that stand or came lately, and of each group the last one before those: it is what they replaced."""
+    later: set[str] = set()
+    kept = []
+    for record in reversed(records):
+        lately = record.uid in alive or _in_window(d, record)
+        if lately or record.group not in later:
+            kept.append(record)
+        if not lately:
+            later.add(record.group)
+    return reversed(kept)
+
+
+def churning(d: Draft) -> dict[str, str]:
+    """Groups of the file that keep being rebuilt, by index, each with a sentence; the most often rebuilt first."""
+    found = {group: rebuilt for group, rebuilt in _rebuilt(d).items() if len(rebuilt) >= CHURN_LIMIT}
+    for rebuilt in found.values():
+        # From that moment on there are fewer within the window.
+        d.wake(_moment(d, rebuilt[-CHURN_LIMIT]))
+    often = sorted(found, key=lambda group: -len(found[group]))
+    return {group: _sentence(d, group, len(found[group])) for group in often}
+
+
+def quiet_at(d: Draft) -> datetime:
+    """When a group that keeps being rebuilt counts as whole again, provided that none is rebuilt until then."""
+    moments = [_moment(d, each[-CHURN_LIMIT]) for each in _rebuilt(d).values() if len(each) >= CHURN_LIMIT]
+    return max(moments, default=d.now)
+
+
+def _rebuilt(d: Draft) -> dict[str, list[RestartRecord]]:
+    """The leaders of each group that lately took another one's place, oldest first."""
+    first: set[str] = set()
+    found: dict[str, list[RestartRecord]] = {}
+    for record in d.status.restarts:
+        if record.group in first and _in_window(d, record):
+            found.setdefault(record.group, []).append(record)
+        first.add(record.group)
+    return found
+
+
+def _sentence(d: Draft, group: str, count: int) -> str:
+    workload = next(record.workload for record in d.status.restarts if record.group == group)
+    why = words_of(d, group)
+    return f"group {group} of {workload} was rebuilt {count} times" + (f": {why}" if why else "")
+
+
+def words_of(d: Draft, group: str) -> str:
+    """What was said last of a container of the group that failed, "" when nothing was."""
+    return next((each.message for each in reversed(d.status.restarts) if each.group == group and each.message), "")
+
+
+def _window(d: Draft) -> timedelta:
+    """Ten minutes, or as long as four of the longest loads seen: a group that loads for an hour crashes no faster."""
+    return timedelta(seconds=max(CHURN_WINDOW_SECONDS, 4 * (d.status.longest_load_seconds or 0)))
+
+
+def _moment(d: Draft, record: RestartRecord) -> datetime:
+    return (record.at or d.now) + _window(d)
+
+
+def _in_window(d: Draft, record: RestartRecord) -> bool:
+    return record.at is not None and record.at > d.now - _window(d)

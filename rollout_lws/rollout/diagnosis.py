@@ -1,0 +1,48 @@
+"""Which kinds have to be looked at to say why groups do not come: none, until a pod is missing or held by Kueue."""
+
+from __future__ import annotations
+
+from rollout_lws.api import Phase
+from rollout_lws.objects.kueue import PREFIX
+from rollout_lws.objects.resources import CORE_EVENTS, KUEUE_CHECKS, KUEUE_WORKLOADS, Resource
+from rollout_lws.objects.workloads import Pod
+from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.reasons import Reason
+from rollout_lws.workload.facts import Facts
+
+
+def explaining_kinds(d: Draft) -> tuple[Resource, ...]:
+    """Events while a StatefulSet of a release lacks pods; Kueue's Workloads while it gates a pod, and its checks while
+    one of those names any and no cluster yet.
+    """
+    sides = [facts for facts in (d.o.stable, d.o.canary) if facts is not None]
+    kinds: list[Resource] = []
+    if d.status.phase == Phase.PROGRESSING and any(_lacks_pods(facts) for facts in sides):
+        kinds.append(CORE_EVENTS)
+    if needs_workloads(d):
+        # The newer version stays wanted where it is not served: that is how it is known.
+        kinds += dict.fromkeys((KUEUE_WORKLOADS, d.o.queues.served))
+        if any(each.checks for facts in sides for each in facts.queued):
+            kinds.append(KUEUE_CHECKS)
+    return tuple(kinds)
+
+
+def _lacks_pods(facts: Facts) -> bool:
+    if facts.lws.metadata.terminating or len(facts.leaders) < facts.lws.spec.replicas:
+        return not facts.lws.metadata.terminating
+    return any(each.status.replicas < each.spec.replicas for each in facts.worker_sets if not each.metadata.terminating)
+
+
+def needs_workloads(d: Draft) -> bool:
+    """Whether Kueue's Workloads decide something: it holds a pod, or was found to send the groups elsewhere."""
+    dispatched = any(each.status == "True" and each.reason == Reason.MULTIKUEUE for each in d.status.conditions)
+    return dispatched or any(_gated_by_kueue(facts) for facts in (d.o.stable, d.o.canary) if facts is not None)
+
+
+def _gated_by_kueue(facts: Facts) -> bool:
+    """Whether Kueue keeps a pod of the LWS from being scheduled."""
+    return any(_is_gated(pod) for pod in (*facts.leaders, *facts.pods))
+
+
+def _is_gated(pod: Pod) -> bool:
+    return any(gate.name.startswith(PREFIX) for gate in pod.spec.scheduling_gates)

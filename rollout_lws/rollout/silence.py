@@ -1,0 +1,30 @@
+"""An LWS whose controller does not act on it: waited for, and after a minute told as what it mostly is."""
+
+from __future__ import annotations
+
+from rollout_lws.api import ConditionType, SummaryState
+from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.reasons import Reason
+
+#: The LeaderWorkerSet controller acts within a second; it restarts within half a minute.
+SILENCE_SECONDS = 60
+
+
+def waits_for_lws(d: Draft, state: SummaryState) -> bool:
+    """The last word while the LeaderWorkerSet controller has not acted on the LWS, outside of a release: that has
+    deadlines of its own.
+    """
+    name, namespace = d.stable.lws.metadata.name, d.stable.lws.metadata.namespace
+    for each in d.status.conditions:
+        if each.status != "True" or each.reason not in (Reason.WAITING_FOR_LWS, Reason.LWS_SILENT):
+            continue
+        since = each.last_update_time
+        if each.type == ConditionType.STALLED or (since is not None and d.wake_in(since, SILENCE_SECONDS)):
+            return d.stalled(
+                Reason.LWS_SILENT,
+                f"the LeaderWorkerSet controller has not acted on {name} for {SILENCE_SECONDS} s: is it running?"
+                f" kubectl get pods -n lws-system. If it is, the Events of {name} say why: kubectl describe"
+                f" leaderworkerset {name} -n {namespace}",
+            )
+    message = f"waiting for the LeaderWorkerSet controller to act on {name}"
+    return d.reconciling(Reason.WAITING_FOR_LWS, state, message)

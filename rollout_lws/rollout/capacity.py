@@ -104,6 +104,9 @@ def note_opened(d: Draft, turn: Turn) -> None:
 
 def worn(d: Draft) -> str:
     """Groups whose windows are used up and that are old all the same, "" when there are none."""
+    if renewal(d).is_open:
+        # The last one may still renew it.
+        return ""
     opened = (d.status.step.reopened if d.status.step else None) or {}
     old = {group.index for group in groups(d.stable) if group.revision != d.sub.new_revision}
     return ", ".join(sorted(index for index, count in opened.items() if count >= WINDOWS_A_GROUP and index in old))

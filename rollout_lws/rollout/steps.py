@@ -26,6 +26,9 @@ from rollout_lws.rollout.shares import carries
 from rollout_lws.rollout.unlisted import tell_unlisted
 from rollout_lws.workload.revisions import observed, target_revision
 
+#: How a release that waits for groups goes on.
+WHEN_READY = "it goes on when its groups become ready"
+
 
 def run(d: Draft) -> bool:
     """One pass over a release that is in its steps; always has the last word."""
@@ -186,11 +189,7 @@ def _advance(d: Draft) -> bool:
         turn = scale_new(d, judged.wanted, emptied=emptied, waits=shared.message if shared else "")
         _best_ready(d, judged)
         if not (judged.enough and turn.done) or not _is_whole(d, judged):
-            d.take(turn)
-            note_opened(d, turn)
-            if shared is None:
-                routing.keep(d)
-            return _loading(d, judged, turn)
+            return _loading(d, judged, turn, shared)
         if not pinned.done:
             # Until then the stable version's requests reach the new one too, and the share would be another.
             if shared is None:
@@ -262,9 +261,13 @@ def _waiting(d: Draft, step: Step, index: int) -> bool:
     )
 
 
-def failed(d: Draft, reason: Reason, message: str, way_on: str = "it goes on when its groups become ready") -> bool:
+def _aborts(d: Draft) -> bool:
+    return d.o.rollout.spec.strategy.on_failure == "Abort"
+
+
+def failed(d: Draft, reason: Reason, message: str, way_on: str) -> bool:
     """The release does not get on: go back, or tell a person and wait, as ``onFailure`` says."""
-    if d.o.rollout.spec.strategy.on_failure == "Abort":
+    if _aborts(d):
         finalising.begin_going_back(d, Ending.ABORTED, message)
         return finalising.run(d)
     return d.stalled(reason, f"{message.rstrip('.')}. The release waits, {way_on}; to go back: {d.command('abort')}")
@@ -283,28 +286,42 @@ def _best_ready(d: Draft, judged: Batch) -> None:
         d.set_step(best_ready=judged.ready, best_ready_at=d.now)
 
 
-def _loading(d: Draft, judged: Batch, turn: Turn) -> bool:
+def _loading(d: Draft, judged: Batch, turn: Turn, shared: Routed | None) -> bool:
+    """The last word while groups are made, or taken back; ``shared``: what routers say where that was asked before."""
     if d.sub.current_step_state != StepState.STEP_READY or d.status.step is None or d.status.step.paused_at is None:
         d.set_sub(current_step_state=StepState.STEP_UPGRADE)
-    worn = churning(d)
-    if len(worn) > judged.tolerated:
-        way_on = f"it goes on at {quiet_at(d):%H:%M:%S} UTC if no group is rebuilt until then"
-        return failed(d, Reason.CHURN, next(iter(worn.values())), way_on)
-    used_up = worn_out(d)
-    if used_up:
-        return failed(d, Reason.CHURN, used_up, f"to have it tried again: {d.command('retry')}")
+    capacity = waits_for_capacity(d)
+    trouble = _trouble(d, judged, turn, capacity)
+    if trouble is None or not _aborts(d):
+        # A release that goes back begins nothing any more.
+        d.take(turn)
+        note_opened(d, turn)
+        if shared is None:
+            routing.keep(d)
+    if trouble is not None:
+        return failed(d, *trouble)
     if turn.message and not d.one_workload:
         # What is on its way out takes the time it takes.
         return d.reconciling(Reason.PREPARING, SummaryState.LOADING, turn.message)
-    capacity = waits_for_capacity(d)
-    late = deadline_passed(d, capacity)
-    if late is not None:
-        return failed(d, *late)
     if capacity is not None:
-        reason, state, message = capacity
-        return d.reconciling(reason, state, message)
+        return d.reconciling(*capacity)
     told = turn.message if d.one_workload and turn.message else _ready_of(judged)
     return d.reconciling(Reason.LOADING, SummaryState.LOADING, told + loading_words(d))
+
+
+def _trouble(
+    d: Draft, judged: Batch, turn: Turn, capacity: tuple[Reason, SummaryState, str] | None
+) -> tuple[Reason, str, str] | None:
+    """Why the step does not get on, with how it goes on nevertheless."""
+    worn = churning(d)
+    if len(worn) > judged.tolerated:
+        way_on = f"it goes on at {quiet_at(d):%H:%M:%S} UTC if no group is rebuilt until then"
+        return Reason.CHURN, next(iter(worn.values())), way_on
+    used_up = worn_out(d) if d.one_workload else ""
+    if used_up:
+        return Reason.CHURN, used_up, f"to have it tried again: {d.command('retry')}"
+    late = None if turn.message and not d.one_workload else deadline_passed(d, capacity)
+    return (*late, WHEN_READY) if late is not None else None
 
 
 def _ready_of(judged: Batch) -> str:

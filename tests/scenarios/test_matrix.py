@@ -75,6 +75,12 @@ async def aborted_in_mid_promotion(_: World, it: Release) -> None:
     await it.ends_at(it.running_version(), it.world.state)
 
 
+async def aborted_in_a_step(_: World, it: Release) -> None:
+    await it.come_to(Moment.SECOND)
+    it.do(lambda: it.ask("Abort"))
+    await it.ends_at("v1", "Aborted")
+
+
 Killed = Callable[[World, Release], Any]
 
 
@@ -100,7 +106,9 @@ def test_one_whose_controller_is_killed_now_and_then_does_too(
 
 @pytest.mark.long
 @pytest.mark.parametrize("part", range(PARTS))
-@pytest.mark.parametrize("story", (finished, aborted_in_mid_promotion), ids=lambda each: each.__name__)
+@pytest.mark.parametrize(
+    "story", (finished, aborted_in_a_step, aborted_in_mid_promotion), ids=lambda each: each.__name__
+)
 @pytest.mark.parametrize("traffic", TRAFFIC)
 @pytest.mark.parametrize("style", STYLES, ids=str)
 def test_one_whose_controller_is_killed_after_any_write_does_too(

@@ -72,6 +72,9 @@ class Acts:
         steps = PLANS[plan]
         if not self.plan.routed:
             return [{key: value for key, value in step.items() if key != "traffic"} for step in steps]
+        if not self.plan.style.apart:
+            # Where one LWS holds both versions, a share that does not fit its groups is refused.
+            return [{**step, "traffic": "auto"} for step in steps]
         return [{"traffic": f"{10 * number}%", **step} for number, step in enumerate(steps, 1)]
 
     def apply(self, version: str) -> None:

@@ -47,9 +47,8 @@ def hand_over(d: Draft) -> Routed:
     kept_back = d.paused and weight_of((d.status.traffic or record).desired) < 100
     if kept_back or not takes_over(d):
         if not any(group.ready(d.now) for group in stable.groups):
-            return Routed(
-                False, routed.message or f"no group of {stable.name} is ready: its requests stay where they are"
-            )
+            # Whoever serves keeps the requests; those that do not serve can be renewed, and only that mends them.
+            return routed
         note(d, emptied=None)
         pinned = point(d, backends.of_stable(facts), stable)
         return pinned if routed.done else routed

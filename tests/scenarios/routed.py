@@ -177,7 +177,10 @@ def emptied(world: World) -> bool:
     backends = [ref for rule in route["spec"]["rules"] for ref in rule["backendRefs"]] if route else []
     strategy = world.rollout["spec"]["strategy"]
     asked = (strategy.get("canary") or strategy["blueGreen"])["trafficRoutings"][0]
-    since = datetime.fromisoformat(world.status["traffic"]["emptied"])
+    emptied = world.status["traffic"].get("emptied")
+    if emptied is None:
+        return False
+    since = datetime.fromisoformat(emptied)
     return (
         bool(listed)
         and all(name.startswith(f"{canary}-") for name in listed)

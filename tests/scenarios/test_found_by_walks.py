@@ -78,11 +78,14 @@ async def test_the_canary_serves_until_groups_that_were_scaled_to_zero_and_back_
     assert all(serving)
 
 
-async def test_a_release_mends_a_stable_version_that_does_not_serve(world: World) -> None:
-    """All requests go to the new version then, more than its steps ask for, and that must not hold them up."""
+@pytest.mark.parametrize("replicas", [2, 4])
+async def test_a_release_mends_a_stable_version_that_does_not_serve(world: World, replicas: int) -> None:
+    """All requests go to the new version then, more than its steps ask for, and that must not hold them up, nor must it
+    in a promotion that a canary with fewer groups carries alone.
+    """
     create_provider(world, BY_ROUTE)
     before = borrowed(world)
-    world.create_workload(replicas=2)
+    world.create_workload(replicas=replicas)
     template = {"metadata": {"annotations": {f"{PREFIX}fail": "CrashLoopBackOff"}}}
     world.patch_lws({"leaderWorkerTemplate": {"workerTemplate": template}})
     world.create_rollout(*FIVE[:2], canary={"trafficRoutings": routing()})

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests import kubectl_tool, virtual_time
-from tests.scenarios.matrix_table import table, told_by
+from tests.scenarios.matrix_table import table, told_by, windows_told
 
 _LANE = "tests with kubectl"
 
@@ -31,14 +31,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(
             f"skipped {count} {_LANE}: {kubectl_tool.missing()}; {kubectl_tool.HOW_TO_GET_IT}", yellow=True
         )
-    for line in table(
-        [
-            told
-            for outcome in ("passed", "failed")
-            for report in terminalreporter.stats.get(outcome, ())
-            for told in told_by(report.user_properties, passed=outcome == "passed")
-        ]
-    ):
+    reports = [(each, each.passed) for key in ("passed", "failed") for each in terminalreporter.stats.get(key, ())]
+    told = [each for report, passed in reports for each in told_by(report.user_properties, passed=passed)]
+    windows = sorted(line for report, _ in reports for line in windows_told(report.user_properties))
+    for line in (*table(told), *windows):
         terminalreporter.write_line(line)
 
 

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-#: The name that a story's note goes by among a report's properties.
-NOTE = "story matrix"
+#: The name that a story's note goes by among a report's properties, and that of a release whose windows are told.
+NOTE, WINDOWS = "story matrix", "windows"
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,17 @@ def table(told: Sequence[Told]) -> list[str]:
     widths = [max(len(row[number]) for row in rows) for number in range(len(columns) + 1)]
     lines = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     return [f"story matrix: {sum(each.stories for each in told)} stories", *lines]
+
+
+def windows_told(properties: Iterable[tuple[str, Any]]) -> list[str]:
+    """A line for each release that told of its windows: how many, and how long each was open."""
+    return [
+        f"windows, {style}, StatefulSets {variant}: {len(lengths)}, open for"
+        f" {', '.join(f'{each:.2f}' for each in lengths)} s"
+        for name, value in properties
+        if name == WINDOWS
+        for style, variant, lengths in [value]
+    ]
 
 
 def _cell(told: Sequence[Told]) -> str:

@@ -10,7 +10,7 @@ from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.workload.hold import HOLD
 from tests.scenarios.invariants import always_serving, at_most_down
 from tests.scenarios.routed import BY_ROUTE, Provider, routed_at_rest
-from tests.scenarios.stories import at_rest
+from tests.scenarios.stories import PROMOTED_STEPS, at_rest
 from tests.scenarios.world import NAME, World
 
 
@@ -37,11 +37,7 @@ IN_PLACE = Style("in place", {"capacity": "InPlace"}, 1, False)
 SURGE = Style("surge", {"capacity": "Surge"}, 0, True)
 STYLES = (IN_PLACE, SURGE)
 
-PLAIN: tuple[dict[str, Any], ...] = (
-    {"replicas": 1, "pause": {}},
-    {"replicas": "50%", "pause": {}},
-    {"replicas": "100%", "pause": {}},
-)
+PLAIN = PROMOTED_STEPS
 ROUTED: tuple[dict[str, Any], ...] = (
     {"replicas": 1, "traffic": "20%", "pause": {}},
     {"replicas": "50%", "traffic": "50%", "pause": {}},

@@ -10,6 +10,12 @@ from tests.scenarios.invariants import never_two_canaries, stable_untouched_befo
 from tests.scenarios.world import KEYS, NAME, NAMESPACE, World
 
 CANARY = f"{NAME}-canary"
+#: One group, half of them, and then everything, each with an approval.
+PROMOTED_STEPS: tuple[dict[str, Any], ...] = (
+    {"replicas": 1, "pause": {}},
+    {"replicas": "50%", "pause": {}},
+    {"replicas": "100%", "pause": {}},
+)
 #: One group with a short pause, half of them with an approval, then everything.
 STEPS: tuple[dict[str, Any], ...] = (
     {"replicas": 1, "pause": {"duration": 10}},

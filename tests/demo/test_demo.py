@@ -38,6 +38,19 @@ def test_a_release_is_told_and_its_end_state_proven(what: str, told: str, shares
     assert (int(found[2]) > 10) is bool(shares)
 
 
+@pytest.mark.parametrize(
+    ("capacity", "told"),
+    [("InPlace", "only groups that the step had renewed were made again"), ("Surge", "every pod from before")],
+)
+def test_an_abort_in_one_workload_is_judged_by_what_its_step_renews(capacity: str, told: str, tmp_path: Path) -> None:
+    lws = manifests.workload()
+    rollout = manifests.rollout("rollouts.kruise.io/v1beta1", lws["metadata"], routed=True, capacity=capacity)
+    (tmp_path / "release.yaml").write_text(yaml.safe_dump_all([lws, *manifests.traffic(), rollout]))
+    result = CliRunner().invoke(program, ["demo", "abort", "--fast", "-f", str(tmp_path)], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    assert f"ok    {told}" in result.stdout
+
+
 def test_a_demo_in_which_requests_are_lost_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pods that end at once lose what data planes still send them."""
     monkeypatch.setattr(command, "_FAST", (0.05, 0.05, 0.001))

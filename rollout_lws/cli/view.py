@@ -125,13 +125,19 @@ def _tree(shown: Release, now: datetime) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = [("NAME", "ROLE", "REV", "READY", "AGE", "INFO")]
     for role, facts in (("stable", shown.stable), ("canary", shown.canary)):
         if facts is not None:
-            rows += _side(role, facts, now)
+            rows += _side(role, facts, now, _stable_revision(shown))
     return rows
 
 
-def _side(role: str, facts: Facts, now: datetime) -> list[tuple[str, ...]]:
+def _stable_revision(shown: Release) -> str:
+    """What groups of the LWS itself carry until they are renewed; "" where that is not known."""
+    known = (shown.rollout.get("status") or {}).get("stable") or {}
+    return str(known.get("revision") or "")
+
+
+def _side(role: str, facts: Facts, now: datetime, stable: str) -> list[tuple[str, ...]]:
     lws, found = facts.lws, groups(facts)
-    ready = sum(group.ready(now) for group in found)
+    ready = sum(group.ready(now) for group in found if group.ordinal < lws.spec.replicas)
     revision = facts.leader_set.revision if facts.leader_set is not None else ""
     info = "terminating" if lws.metadata.terminating else ""
     rows: list[tuple[str, ...]] = [
@@ -149,7 +155,7 @@ def _side(role: str, facts: Facts, now: datetime) -> list[tuple[str, ...]]:
         rows.append(
             (
                 f"  {run.name}",
-                "",
+                "new" if role == "stable" and stable not in ("", run.groups[0].revision) else "",
                 run.groups[0].revision,
                 f"{run.ready}/{len(run.groups)}",
                 age(leader.metadata.creation_timestamp, now),
@@ -192,10 +198,14 @@ def _next(rollout: Object) -> list[str]:
         step = status.get("currentStepIndex")
         return [
             _field("Next", f"rollout-lws promote {name}   # approves step {step} of this release only"),
-            _field("", f"rollout-lws abort {name}     # stable untouched"),
+            _field("", f"rollout-lws abort {name}     # {_effect_of_abort(status)}"),
         ]
     task = (status.get("finalising") or {}).get("task")
     if status.get("phase") == "Progressing" and task in (None, "Promote") and state != "HoldReleased":
-        effect = "groups that are renewed go back to the old version" if task else "stable untouched"
-        return [_field("Next", f"rollout-lws abort {name}     # {effect}")]
+        return [_field("Next", f"rollout-lws abort {name}     # {_effect_of_abort(status)}")]
     return []
+
+
+def _effect_of_abort(status: Object) -> str:
+    renews = (status.get("finalising") or {}).get("task") or status.get("capacity") == "InPlace"
+    return "groups that are renewed go back to the old version" if renews else "stable untouched"

@@ -54,6 +54,8 @@ def test_get_of_a_paused_release_marks_the_step_and_names_the_next_command(world
     [
         ({}, "rollout-lws abort llama     # stable untouched"),
         ({"finalising": {"reason": "Success", "task": "Promote"}}, "# groups that are renewed go back"),
+        ({"capacity": "InPlace"}, "# groups that are renewed go back"),
+        ({"capacity": "Surge"}, "rollout-lws abort llama     # stable untouched"),
         ({"finalising": {"reason": "Aborted", "task": "GoBack"}}, None),
         ({"summary": {"state": "HoldReleased"}}, None),
     ],

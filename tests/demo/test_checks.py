@@ -64,6 +64,45 @@ def with_lws(source: Listing, partition: int, annotations: dict[str, str]) -> Li
     return changed(source, workloads=(lws,))
 
 
+def of_one_workload(record: Record, in_steps: int) -> list[str]:
+    checks = after_promotion(BEFORE, PROMOTED, record, "llama", NEW_TEMPLATE, GROUP, in_steps)
+    return [check.claim for check in checks if not check.passed]
+
+
+def test_groups_that_steps_renew_in_place_are_counted_up_to_the_promotion() -> None:
+    lost = {"llama-3": 101, "llama-2": 150, "llama-1": 201, "llama-0": 230}
+    assert of_one_workload(Record(opened=100, promoted=200, lost_leaders=lost), 2) == []
+    for promoted, renewed in ((200, 1), (200, 3), (120, 2), (None, 2)):
+        found = of_one_workload(Record(opened=100, promoted=promoted, lost_leaders=lost), renewed)
+        assert found == ["before the promotion as many groups were renewed as the steps say"]
+
+
+def test_a_surge_opens_the_hold_in_its_steps_and_touches_nothing_of_stable_before_the_promotion() -> None:
+    assert of_one_workload(Record(opened=100, promoted=200, lost_leaders={"llama-3": 201}), 0) == []
+    assert of_one_workload(Record(opened=100, promoted=200, lost_leaders={"llama-3": 199}), 0) == [
+        "stable was not touched before its promotion"
+    ]
+
+
+def test_a_second_workload_that_has_been_there_for_a_moment_is_found() -> None:
+    record = Record(opened=100, promoted=200, others={"llama-canary"})
+    assert of_one_workload(record, 0) == ["no second LeaderWorkerSet ever existed"]
+
+
+def test_an_abort_in_one_workload_makes_no_group_again_but_those_of_its_step() -> None:
+    def failed(record: Record, in_steps: int, after: Listing = ABORTED) -> list[str]:
+        checks = after_abort(BEFORE, after, record, "llama", OLD_TEMPLATE, GROUP, in_steps)
+        return [check.claim for check in checks if not check.passed]
+
+    again = changed(ABORTED, pods=(*ABORTED.pods[:-1], pod("llama-3-1", "other", manifests.OLD, "1")))
+    assert failed(Record(opened=100, lost_leaders={"llama-3": 101}), 1, again) == []
+    assert failed(Record(opened=100, lost_leaders={"llama-3": 101, "llama-2": 102}), 1, again) == [
+        "only groups that the step had renewed were made again"
+    ]
+    assert failed(Record(opened=100), 0, again) == ["every pod from before still runs"]
+    assert failed(Record(opened=100, others={"llama-canary"}), 0) == ["no second LeaderWorkerSet ever existed"]
+
+
 def test_a_clean_promotion_and_a_clean_abort_pass_every_check() -> None:
     assert promoted() == []
     assert aborted() == []

@@ -20,6 +20,8 @@ from rollout_lws.cli.main import program
     [
         ("canary", "stable was not touched before its promotion", ["20", "40", "0"]),
         ("blue-green", "stable was not touched before its promotion", ["100", "0"]),
+        ("in-place", "before the promotion as many groups were renewed", ["20", "25", "33", "40", "0"]),
+        ("surge", "no second LeaderWorkerSet ever existed", ["20", "40", "0"]),
         ("abort", "every pod from before", []),
     ],
 )
@@ -29,11 +31,24 @@ def test_a_release_is_told_and_its_end_state_proven(what: str, told: str, shares
     assert f"ok    {told}" in result.stdout
     assert "FAIL" not in result.stdout
     assert "\x1b" not in result.stdout
-    assert re.findall(r"traffic +(\d+)% of requests to the canary", result.stdout) == shares
+    assert re.findall(r"traffic +(\d+)% of requests to the new version", result.stdout) == shares
     assert "ok    what was borrowed is as before: Service llama-api, HTTPRoute llama\n" in result.stdout
     found = re.search(r"ok    no request was lost: over \d+ s: old version (\d+)%, new version (\d+)%", result.stdout)
     assert found is not None, result.stdout
     assert (int(found[2]) > 10) is bool(shares)
+
+
+@pytest.mark.parametrize(
+    ("capacity", "told"),
+    [("InPlace", "only groups that the step had renewed were made again"), ("Surge", "every pod from before")],
+)
+def test_an_abort_in_one_workload_is_judged_by_what_its_step_renews(capacity: str, told: str, tmp_path: Path) -> None:
+    lws = manifests.workload()
+    rollout = manifests.rollout("rollouts.kruise.io/v1beta1", lws["metadata"], routed=True, capacity=capacity)
+    (tmp_path / "release.yaml").write_text(yaml.safe_dump_all([lws, *manifests.traffic(), rollout]))
+    result = CliRunner().invoke(program, ["demo", "abort", "--fast", "-f", str(tmp_path)], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    assert f"ok    {told}" in result.stdout
 
 
 def test_a_demo_in_which_requests_are_lost_fails(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -65,6 +65,12 @@ def test_streams_that_we_cut_are_found_and_those_of_groups_that_lws_renews_are_n
     assert failed(replace(WELL, cuts=(replace(CUT, cause="renewed"),))) == []
 
 
+def test_surge_groups_that_lws_drops_in_a_promotion_are_not_ours_and_those_of_an_abort_are() -> None:
+    dropped = replace(WELL, cuts=(replace(CUT, cause="surge dropped"),), end={"old": 1.0, "new": 0.0, "lost": 0.0})
+    assert failed(replace(dropped, end=WELL.end)) == []
+    assert failed(dropped, "old") == ["the new version's streams could end"]
+
+
 INGRESS: Object = {
     "metadata": {"name": "llama", "namespace": "default"},
     "spec": {

@@ -23,7 +23,7 @@ def test_a_file_gets_a_line_for_each_change_of_the_share() -> None:
     told = Plain(lines.append)
     for share in SHARES:
         told.show(release(share))
-    assert [line.split()[-6] for line in lines if "traffic" in line] == ["20%", "40%", "0%"]
+    assert [line.split()[-7] for line in lines if "traffic" in line] == ["20%", "40%", "0%"]
 
 
 def test_a_narrow_terminal_keeps_each_change_below_the_tree_and_the_latest_in_it() -> None:
@@ -32,5 +32,5 @@ def test_a_narrow_terminal_keeps_each_change_below_the_tree_and_the_latest_in_it
         for share in SHARES:
             told.show(release(share))
     screen = written.getvalue().rpartition("llama")[2]
-    assert screen.count("of requests to the canary") == 4
+    assert screen.count("of requests to the new version") == 4
     assert [share for share in ("20%", "40%", "0%") if f"{share} of requests" in screen] == ["20%", "40%", "0%"]

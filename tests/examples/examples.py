@@ -5,13 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from rollout_lws.api import Rollout
 from rollout_lws.cli.playground import read_manifests
+from rollout_lws.release.styles import Style, style_of
 
 Object = dict[str, Any]
 FOLDER = Path(__file__).parents[2] / "examples"
 NAMES = tuple(sorted(each.name for each in FOLDER.iterdir() if each.is_dir()))
 #: Those in which the release says which share of the requests each version gets.
-ROUTED = ("gateway", "inference-pool", "ingress")
+ROUTED = ("blue-green", "gateway", "in-place", "inference-pool", "ingress", "surge")
 
 
 def objects(name: str) -> list[Object]:
@@ -25,6 +27,13 @@ def manifests(name: str) -> dict[str, Object]:
     for each in objects(name):
         found.setdefault(each["kind"], each)
     return found
+
+
+def style(name: str) -> Style:
+    """How an example's Rollout makes groups of a new version."""
+    plan = Rollout.model_validate(manifests(name)["Rollout"]).spec.strategy.style
+    assert plan is not None
+    return style_of(plan)
 
 
 def pod_templates(lws: Object) -> dict[str, Object]:

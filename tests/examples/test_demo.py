@@ -16,7 +16,7 @@ from tests.examples.examples import FOLDER, NAMES, ROUTED
 @pytest.mark.parametrize("name", NAMES)
 def test_the_demo_of_an_example_proves_its_end_state(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(manifests, "SHORT_WAIT", 0)
-    monkeypatch.setattr(command, "_FAST", (0.05, 0.05, 0.1))
+    monkeypatch.setattr(command, "_FAST", (0.05, 0.05, 0.3))
     monkeypatch.setattr(manifests, "SHORT_GRACE", 0)
     monkeypatch.setattr(requests, "LAG", 0.0)
     assert f"`rollout-lws demo -f examples/{name}`" in (FOLDER / name / "README.md").read_text()

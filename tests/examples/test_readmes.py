@@ -7,22 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.examples.examples import FOLDER, NAMES, manifests
+from rollout_lws.release.styles import Style
+from tests.examples.examples import FOLDER, NAMES, ROUTED, manifests, style
 from tests.reader import Reader, reading
 
 OLD = {
     "quickstart": "1.27",
-    "gateway": "1.27",
-    "inference-pool": "1.27",
-    "ingress": "1.27",
+    **dict.fromkeys(ROUTED, "1.27"),
     "vllm": "v0.27.1",
     "sglang": "v0.5.17",
 }
 NEW = {
     "quickstart": ("1.28", "1.29"),
-    "gateway": ("1.28", "1.28"),
-    "inference-pool": ("1.28", "1.28"),
-    "ingress": ("1.28", "1.28"),
+    **dict.fromkeys(ROUTED, ("1.28", "1.28")),
     "vllm": ("v0.28.0", "v0.28.0"),
     "sglang": ("v0.5.18", "v0.5.18"),
 }
@@ -50,6 +47,10 @@ def sections(name: str) -> dict[str, str]:
     return found
 
 
+def _but(leaders: dict[str, tuple[str, str]], names: set[str]) -> dict[str, tuple[str, str]]:
+    return {name: told for name, told in leaders.items() if name not in names}
+
+
 @pytest.mark.kubectl
 @pytest.mark.parametrize("name", NAMES)
 async def test_the_commands_of_a_readme_do_what_it_says(reader: Reader, name: str) -> None:
@@ -60,13 +61,18 @@ async def test_the_commands_of_a_readme_do_what_it_says(reader: Reader, name: st
     assert set(reader.tags(workload)) == {OLD[name]}
     await reader.run(scripts["Release a new version"])
     first, last = NEW[name]
-    assert reader.leaders(workload) == before
-    assert reader.tags(f"{workload}-canary") == [first]
+    # In place the last group is the first to be renewed, and by the abort it comes back.
+    renewed = {f"{workload}-{len(before) - 1}"} if style(name) is Style.IN_PLACE else set()
+    assert _but(reader.leaders(workload), renewed).items() >= _but(before, renewed).items()
+    own, beside = reader.tags(workload), reader.tags(f"{workload}-canary")
+    assert [tag for tag in (*own, *beside) if tag != OLD[name]] == [first]
+    assert bool(beside) is not style(name).in_one_lws
     await reader.run(scripts["Approve"])
     after = reader.leaders(workload)
     assert reader.tags(workload) == [last] * len(before)
     assert reader.tags(f"{workload}-canary") == []
     await reader.run(scripts["Abort"])
-    assert reader.leaders(workload) == after
+    assert _but(reader.leaders(workload), renewed) == _but(after, renewed)
+    assert reader.tags(workload) == [last] * len(before)
     await reader.run(scripts["Clean up"])
     await reader.nothing_left()

@@ -15,17 +15,20 @@ from rollout_lws.objects.resources import (
     INGRESSES,
     LEADER_WORKER_SETS,
     LWS_NAME,
+    LWS_REVISION,
     LWS_WORKER_INDEX,
     PODS,
     SERVICES,
 )
+from rollout_lws.release.styles import Style
 from rollout_lws.sandbox.behaviours.cluster import Options
 from rollout_lws.sandbox.behaviours.faults import Timing
 from rollout_lws.sandbox.catalogue import GATEWAYS
 from rollout_lws.sandbox.meter import Client, TrafficMeter
-from tests.examples.examples import NAMES, ROUTED, Object, manifests, objects
-from tests.scenarios.invariants import always_serving, at_most_down, never_two_canaries
+from tests.examples.examples import NAMES, ROUTED, Object, manifests, objects, style
+from tests.scenarios.invariants import Check, always_serving, at_most_down, never_two_canaries
 from tests.scenarios.invariants import stable_untouched_before_promotion as stable_untouched
+from tests.scenarios.one_workload import enough_serve
 from tests.scenarios.stories import CANARY
 from tests.scenarios.world import NAME, NAMESPACE, ROLLOUTS, World
 
@@ -56,6 +59,24 @@ def in_the_worlds_name(name: str) -> list[Object]:
     return found
 
 
+def one_workload(world: World) -> None:
+    assert world.names()["leaderworkersets"] == [NAME]
+
+
+#: What is promised of the LWS itself at every moment, style by style; blue-green renews all of it at once.
+PROMISES: dict[Style, tuple[Check, ...]] = {
+    Style.EXTRA_WORKLOAD: (at_most_down(1),),
+    Style.IN_PLACE: (at_most_down(1), one_workload),
+    Style.SURGE: (enough_serve, one_workload),
+    Style.BLUE_GREEN: (),
+}
+
+
+def new_groups(world: World, tag: str) -> int:
+    """Groups of the new version, wherever they are, made or in the making."""
+    return sum(found.strip("!") == tag for name in (NAME, CANARY) for found in world.groups(name).values())
+
+
 async def at_rest(world: World, name: str) -> None:
     """The example applied, all its groups ready; invariants are watched from here on."""
     found = in_the_worlds_name(name)
@@ -66,7 +87,9 @@ async def at_rest(world: World, name: str) -> None:
     world.start_controller()
     await world.until(lambda: world.groups() == standing(world, OLD[name]), "all groups ready", 2 * LOAD)
     await world.rest()
-    world.checks += [always_serving, at_most_down(1), never_two_canaries, stable_untouched(world)]
+    world.checks += [always_serving, *PROMISES[style(name)], never_two_canaries]
+    if style(name) is not Style.IN_PLACE:
+        world.checks.append(stable_untouched(world))
 
 
 def standing(world: World, tag: str) -> dict[int, str]:
@@ -106,13 +129,13 @@ def reached_by(world: World) -> dict[str, tuple[Object, Object]]:
 
 
 def selected(world: World) -> dict[str, str]:
-    """Which LWS each Service and pool of the example is pinned to."""
-    found = {}
+    """What each Service and pool of the example is pinned to: a revision, or else an LWS."""
+    found: dict[str, str] = {}
     for what, (spec, _) in reached_by(world).items():
         selector: Object = spec.get("selector") or {}
-        pin = selector.get("matchLabels", selector).get(LWS_NAME)
-        if pin:
-            found[what] = pin
+        labels: dict[str, str] = selector.get("matchLabels", selector)
+        if LWS_NAME in labels:
+            found[what] = labels.get(LWS_REVISION, labels[LWS_NAME])
     return found
 
 
@@ -125,19 +148,20 @@ async def test_a_release_with_loads_of_twenty_minutes_goes_through_with_as_few_g
     world: World, name: str
 ) -> None:
     await at_rest(world, name)
-    # Half of the groups are the most that a step asks for before the last one, which adds none.
-    extra = world.lws["spec"]["replicas"] // 2
+    # Half of the groups are the most that a step asks for before the last one, which adds none; blue-green has all.
+    replicas: int = world.lws["spec"]["replicas"]
+    extra = {Style.IN_PLACE: 0, Style.BLUE_GREEN: replicas}.get(style(name), replicas // 2)
     counts: set[int] = set()
     world.checks.append(lambda seen: counts.add(group_count(seen)))
     release(world, "new")
     await world.until_state("AwaitingApproval", 2 * LOAD)
-    assert world.groups(CANARY) == {0: "new"}
+    assert new_groups(world, "new") == 1
     world.approve()
     await world.until_state("Healthy", 20 * LOAD)
     await world.rest()
     assert world.groups() == standing(world, "new")
     assert world.names()["leaderworkersets"] == [NAME]
-    assert max(counts) == world.lws["spec"]["replicas"] + extra
+    assert max(counts) == replicas + extra
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if "Service" in manifests(name) and name not in ROUTED])
@@ -154,7 +178,10 @@ async def test_the_service_takes_the_leaders_of_both_versions_and_no_worker(worl
 
 #: How requests enter each example, and what a release pins to which LWS besides the Service and its copy.
 ENTRIES: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
-    "gateway": ({"route": "chat", "path": "/v1/chat/completions"}, {}),
+    **{
+        name: ({"route": manifests(name)["HTTPRoute"]["metadata"]["name"], "path": "/v1/chat/completions"}, {})
+        for name in ("blue-green", "gateway", "in-place", "surge")
+    },
     "inference-pool": (
         {"route": "coder", "path": "/v1/completions"},
         {"InferencePool coder": NAME, "InferencePool coder-next": CANARY},
@@ -171,21 +198,25 @@ async def test_requests_are_shared_as_the_readme_says_and_everything_is_given_ba
     asking = Client("asking", headers={"x-canary": "yes"}, namespace=NAMESPACE, **entry)
     meter = TrafficMeter(world.server, [Client("users", namespace=NAMESPACE, **entry), asking], lag=0)
     meter.start()
-    assert meter.now("users") == {NAME: 1.0}
+    (old,) = meter.now("users", by="revision")
     release(world, "new")
     await world.until_state("AwaitingApproval", 2 * LOAD)
     await world.rest()
-    assert meter.now("users") == {NAME: 0.9, CANARY: 0.1}
-    assert meter.now("asking") == ({NAME: 0.9, CANARY: 0.1} if name == "gateway" else {CANARY: 1.0})
+    (new,) = meter.now("users", by="revision").keys() - {old}
+    assert meter.now("users", by="revision") == {old: 0.9, new: 0.1}
+    matched = name in ("inference-pool", "ingress")
+    assert meter.now("asking", by="revision") == ({new: 1.0} if matched else {old: 0.9, new: 0.1})
     service = next(each["metadata"]["name"] for each in objects(name) if each["metadata"]["name"].endswith("-api"))
-    assert selected(world) == {f"Service {service}": NAME, f"Service {service}-canary": CANARY, **pools}
+    pins = (old, new) if style(name).in_one_lws else (NAME, CANARY)
+    assert selected(world) == {f"Service {service}": pins[0], f"Service {service}-canary": pins[1], **pools}
     world.approve()
     await world.until_state("Pausing", 2 * LOAD)
     await world.rest()
-    assert meter.now("users") == meter.now("asking") == {NAME: 0.7, CANARY: 0.3}
+    assert meter.now("users", by="revision") == meter.now("asking", by="revision") == {old: 0.7, new: 0.3}
     await world.until_state("Healthy", 20 * LOAD)
     await world.rest()
     assert meter.now("users") == {NAME: 1.0}
+    assert meter.now("users", by="revision") == {new: 1.0}
     assert reached_by(world) == before
     meter.stop()
 
@@ -195,11 +226,13 @@ async def test_a_version_that_never_becomes_ready_leaves_everything_as_it_was(wo
     await at_rest(world, name)
     before = world.leader_uids()
     release(world, "bad-new")
-    await world.until(lambda: world.get_canary_replicas() == 1)
+    await world.until(lambda: new_groups(world, "bad-new") == 1)
     world.request("Abort")
-    await world.until_state("Aborted")
+    await world.until_state("Aborted", 2 * LOAD)
     await world.rest()
-    assert world.leader_uids() == before
+    # In place the group that was renewed is made again.
+    again = {f"{NAME}-{len(before) - 1}"} if style(name) is Style.IN_PLACE else set()
+    assert {leader for leader, uid in world.leader_uids().items() if uid != before[leader]} == again
     assert world.groups() == standing(world, OLD[name])
     assert world.names()["leaderworkersets"] == [NAME]
 

@@ -41,9 +41,13 @@ class Record:
     """What happened to the stable LWS on the way, by resourceVersion, which orders all changes of a cluster."""
 
     opened: int | None = None
-    """When its hold was first lifted for a promotion; None while it never was."""
+    """When its hold was first lifted; None while it never was."""
+    promoted: int | None = None
+    """When its promotion began, as the Rollout says; None while it did not."""
     lost_leaders: dict[str, int] = field(default_factory=dict)
     """Leader pods that were there at the start, by name, with when they went."""
+    others: set[str] = field(default_factory=set)
+    """LWSs that there ever were besides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +66,18 @@ def label(obj: Object, key: str) -> str:
 
 
 def after_promotion(
-    before: Listing, after: Listing, record: Record, workload: str, template: Object, group: str
+    before: Listing,
+    after: Listing,
+    record: Record,
+    workload: str,
+    template: Object,
+    group: str,
+    in_steps: int | None = None,
 ) -> list[Check]:
-    """The release went through: all groups new, nothing left over, and stable untouched until its promotion."""
-    early = sorted(name for name, when in record.lost_leaders.items() if record.opened is None or when < record.opened)
+    """The release went through: all groups new, nothing left over, and stable untouched until its promotion.
+
+    ``in_steps`` is for versions that share one LWS: how many of its groups the steps renew, which open its hold too.
+    """
     lws = _workload(after, workload)
     replicas = int(lws["spec"].get("replicas", 1))
     old = {str(pod["metadata"]["uid"]) for pod in before.leaders(workload).values()}
@@ -79,37 +91,66 @@ def after_promotion(
         ),
         _ready(after, workload, replicas),
         _images(after, workload, template),
-        Check(
-            not early,
-            "stable was not touched before its promotion",
-            "nothing restarted" if not early else ", ".join(early),
-        ),
+        *_before_promotion(record, in_steps, replicas),
         _phase(after, "Healthy"),
         *_at_rest(before, after, workload, group),
     ]
 
 
+def _before_promotion(record: Record, in_steps: int | None, replicas: int) -> list[Check]:
+    begun = record.opened if in_steps is None else record.promoted
+    early = sorted(name for name, when in record.lost_leaders.items() if begun is None or when < begun)
+    if in_steps:
+        said = f"{len(early)} of {replicas} leaders were replaced"
+        if len(early) != in_steps:
+            said += f", and the steps ask for {in_steps}"
+        touched = Check(
+            len(early) == in_steps, "before the promotion as many groups were renewed as the steps say", said
+        )
+    else:
+        said = "nothing restarted" if not early else ", ".join(early)
+        touched = Check(not early, "stable was not touched before its promotion", said)
+    return [touched] if in_steps is None else [touched, _never_second(record)]
+
+
+def _never_second(record: Record) -> Check:
+    said = ", ".join(sorted(record.others)) or "none was made"
+    return Check(not record.others, "no second LeaderWorkerSet ever existed", said)
+
+
 def after_abort(
-    before: Listing, after: Listing, record: Record, workload: str, template: Object, group: str
+    before: Listing,
+    after: Listing,
+    record: Record,
+    workload: str,
+    template: Object,
+    group: str,
+    in_steps: int | None = None,
 ) -> list[Check]:
-    """The release was taken back: the very pods that ran before it still run."""
+    """The release was taken back: the very pods that ran before it still run, but for the groups that the step had
+    renewed where the versions share one LWS, ``in_steps`` of them.
+    """
     replicas = int(_workload(after, workload)["spec"].get("replicas", 1))
     uids = {name_of(pod): pod["metadata"]["uid"] for pod in before.pods}
     now = {name_of(pod): pod["metadata"]["uid"] for pod in after.pods}
     lost = sorted(name for name, uid in uids.items() if now.get(name) != uid)
+    if in_steps:
+        count = len(record.lost_leaders)
+        said = f"{count} of {replicas} leaders were replaced"
+        kept = Check(count <= in_steps, "only groups that the step had renewed were made again", said)
+    else:
+        said = f"{len(uids)} pods, same UIDs" if not lost else ", ".join(lost)
+        kept = Check(not lost, "every pod from before still runs", said)
+    if in_steps is None:
+        said = "partition stayed" if record.opened is None else "it was"
+        way = Check(record.opened is None, "the hold was never lifted", said)
+    else:
+        way = _never_second(record)
     return [
-        Check(
-            not lost,
-            "every pod from before still runs",
-            f"{len(uids)} pods, same UIDs" if not lost else ", ".join(lost),
-        ),
+        kept,
         _ready(after, workload, replicas),
         _images(after, workload, template),
-        Check(
-            record.opened is None,
-            "the hold was never lifted",
-            "partition stayed" if record.opened is None else "it was",
-        ),
+        way,
         _phase(after, "Aborted"),
         *_at_rest(before, after, workload, group),
     ]

@@ -20,10 +20,16 @@ from rollout_lws.settings import DEFAULT_API_GROUP, Settings
 
 #: Seconds that a pod loads, that the person thinks, and that a deleted pod serves on: at leisure, and with --fast.
 _LEISURE, _FAST = (3.0, 2.0, 0.5), (0.3, 0.2, 0.25)
+#: How the versions of our own manifests are released in each demo that is no ordinary canary.
+_STYLES = {
+    "blue-green": {"style": "blueGreen"},
+    "in-place": {"capacity": "InPlace"},
+    "surge": {"capacity": "Surge"},
+}
 
 
 @click.command()
-@click.argument("what", type=click.Choice(["canary", "abort", "blue-green"]), default="canary")
+@click.argument("what", type=click.Choice(["canary", "abort", "blue-green", "in-place", "surge"]), default="canary")
 @click.option(
     "-f",
     "files",
@@ -36,7 +42,8 @@ _LEISURE, _FAST = (3.0, 2.0, 0.5), (0.3, 0.2, 0.25)
 @click.option("--fast", is_flag=True, help="Groups load in a moment.")
 @click.option("--api-group", default=DEFAULT_API_GROUP, show_default=True, help="API group of our kinds.")
 def demo(what: str, files: tuple[str, ...], fast: bool, api_group: str) -> None:
-    """Watch a release on an embedded cluster: a canary that is promoted, or one that is aborted, or blue-green.
+    """Watch a release on an embedded cluster: a canary that is promoted, or one that is aborted, or blue-green, or a
+    canary whose groups are in the LeaderWorkerSet itself: renewed in place, or made in a surge.
 
     A Gateway shares the requests, and a meter says where they went; with -f as your own Rollout says.
 
@@ -70,9 +77,7 @@ def plan_of(what: str, given: list[Object], fast: bool, api_version: str) -> Pla
     rollout = (
         releases[0]
         if releases
-        else manifests.rollout(
-            api_version, old["metadata"], routed=not given, style="blueGreen" if what == "blue-green" else "canary"
-        )
+        else manifests.rollout(api_version, old["metadata"], routed=not given, **_STYLES.get(what, {}))
     )
     target = rollout["spec"]["workloadRef"].get("name")
     if target != old["metadata"]["name"]:

@@ -97,13 +97,15 @@ _BLUE_GREEN: list[Object] = [
 ]
 
 
-def rollout(api_version: str, workload_metadata: Object, *, routed: bool = False, style: str = "canary") -> Object:
-    """How a version is released, as ``canary`` or ``blueGreen``. ``routed``: each step has its share of the requests of
-    ``traffic()``.
+def rollout(
+    api_version: str, workload_metadata: Object, *, routed: bool = False, style: str = "canary", capacity: str = ""
+) -> Object:
+    """How a version is released, as ``canary`` or ``blueGreen``, with ``capacity`` unless that is "". ``routed``: each
+    step has its share of the requests of ``traffic()``.
     """
     name = workload_metadata["name"]
     steps = copy.deepcopy(_CANARY if style == "canary" else _BLUE_GREEN)
-    plan: Object = {"steps": steps}
+    plan: Object = {"steps": steps} | ({"capacity": capacity} if capacity else {})
     if routed:
         waits = {"gracePeriodSeconds": SHORT_GRACE, "drainSeconds": SHORT_WAIT}
         plan["trafficRoutings"] = [{"service": SERVICE, "gateway": {"httpRouteName": ROUTE}, **waits}]

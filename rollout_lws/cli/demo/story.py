@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from rollout_lws.api import Rollout
 from rollout_lws.cli.actions import approve, go_back
 from rollout_lws.cli.demo import checks, manifests
 from rollout_lws.cli.demo.checks import Check, Object
@@ -24,7 +25,9 @@ from rollout_lws.cli.playground import Playground, playground
 from rollout_lws.cli.releases import rollouts_of, summary
 from rollout_lws.cli.transport import Transport
 from rollout_lws.controller import process
-from rollout_lws.objects.resources import LEADER_WORKER_SETS, LWS_NAME
+from rollout_lws.objects.resources import LEADER_WORKER_SETS, LWS_NAME, LWS_REVISION
+from rollout_lws.release.batches import wanted_groups
+from rollout_lws.release.styles import Style, style_of
 from rollout_lws.sandbox.behaviours.cluster import Options
 from rollout_lws.sandbox.behaviours.faults import Timing
 from rollout_lws.settings import Settings
@@ -107,7 +110,7 @@ class _Story:
             requests = await self._measure(witness, before)
             await self._act(plan.change, self._patch_template)
             if plan.aborts:
-                await self._abort(witness)
+                await self._abort(witness, before)
             else:
                 await self._promote(witness)
             judged = await self._judge(witness, before, requests)
@@ -177,9 +180,11 @@ class _Story:
             await self._act(f"approve step {step}", lambda: approve(self._person, self._rollouts, self._plan.name))
             await witness.until("the approval is acted on", lambda: not _awaits(witness), _PATIENCE)
 
-    async def _abort(self, witness: Witness) -> None:
+    async def _abort(self, witness: Witness, before: checks.Listing) -> None:
         """Give the bad version some time, then go back, as an operator would."""
-        await witness.until("the canary exists", lambda: len(witness.listing().workloads) > 1, _PATIENCE)
+        revisions = _revisions(before)
+        what = "a group of the new version exists"
+        await witness.until(what, lambda: bool(_revisions(witness.listing()) - revisions), _PATIENCE)
         await asyncio.sleep(self._plan.hesitation)
         reason = "the new version does not become ready"
         await self._act("abort", lambda: go_back(self._person, self._rollouts, self._plan.name, reason))
@@ -189,17 +194,15 @@ class _Story:
         """Once what was deleted has really gone, judge by what the API server lists."""
         known = {checks.name_of(pod) for pod in before.pods}
         await witness.until(
-            "the canary's last pod is gone",
+            "the last pod that came on top is gone",
             lambda: not any(checks.name_of(pod) not in known for pod in witness.listing().pods),
             _PATIENCE,
         )
         after, plan = witness.listing(), self._plan
-        if plan.aborts:
-            old = plan.workload["spec"]["leaderWorkerTemplate"]
-            judged = checks.after_abort(before, after, witness.record, plan.workload_name, old, self._group)
-        else:
-            new = plan.template
-            judged = checks.after_promotion(before, after, witness.record, plan.workload_name, new, self._group)
+        verdict = checks.after_abort if plan.aborts else checks.after_promotion
+        template = plan.workload["spec"]["leaderWorkerTemplate"] if plan.aborts else plan.template
+        renewed = _in_steps(after.rollout, witness.lws(), first=plan.aborts)
+        judged = verdict(before, after, witness.record, plan.workload_name, template, self._group, renewed)
         if self._routing is not None:
             judged.append(given_back(before, after, self._routing))
         if requests is not None:
@@ -218,6 +221,20 @@ def _all_ready(witness: Witness, workload: str) -> bool:
     pods = [pod for pod in listing.pods if checks.label(pod, LWS_NAME) == workload]
     wanted = int(template.get("replicas", 1)) * int(template["leaderWorkerTemplate"].get("size", 1))
     return len(pods) == wanted and all(checks.is_ready(pod) for pod in pods)
+
+
+def _revisions(listing: checks.Listing) -> set[str]:
+    return {checks.label(pod, LWS_REVISION) for pod in listing.pods}
+
+
+def _in_steps(rollout: Object, lws: Object, *, first: bool) -> int | None:
+    """How many groups of the LWS itself the steps renew, or the ``first`` of them alone; None with a second LWS."""
+    plan = Rollout.model_validate(rollout).spec.strategy.style
+    if plan is None or not style_of(plan).in_one_lws:
+        return None
+    if style_of(plan) is Style.SURGE:
+        return 0
+    return wanted_groups(plan, 1 if first else len(plan.steps), int(lws["spec"].get("replicas", 1)))
 
 
 def _awaits(witness: Witness) -> bool:

@@ -150,7 +150,7 @@ def changes(release: Release) -> list[tuple[str, str]]:
 def _share(release: Release) -> str:
     """What routers have accepted; "" while nothing is routed."""
     share = summary(release.rollout)["traffic"]
-    return f"{share} of requests to the canary" if share else ""
+    return f"{share} of requests to the new version" if share else ""
 
 
 def _counts(facts: Facts, now: datetime) -> str:

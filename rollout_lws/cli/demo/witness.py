@@ -21,6 +21,7 @@ from rollout_lws.objects.resources import (
     STATEFUL_SETS,
     Resource,
 )
+from rollout_lws.rollout.reasons import Task
 from rollout_lws.sandbox.store import Event
 
 
@@ -109,6 +110,15 @@ class Witness:
         if event.object["metadata"].get("namespace") != self._namespace:
             return
         name = name_of(event.object)
+        if event.resource == LEADER_WORKER_SETS and name != self.workload:
+            self.record.others.add(name)
+        if (
+            event.resource == self._rollouts
+            and name == self._name
+            and self.record.promoted is None
+            and _promotes(event)
+        ):
+            self.record.promoted = event.version
         if event.resource == LEADER_WORKER_SETS and name == self.workload and self._leaders:
             lifted = _partition(event.object) != HOLD
             if self._held and lifted and self.record.opened is None:
@@ -119,6 +129,11 @@ class Witness:
             metadata = event.object["metadata"]
             if event.type == "DELETED" or metadata.get("deletionTimestamp") or metadata["uid"] != uid:
                 self.record.lost_leaders[name] = event.version
+
+
+def _promotes(event: Event) -> bool:
+    ending = (event.object.get("status") or {}).get("finalising") or {}
+    return bool(ending.get("task") == Task.PROMOTE)
 
 
 def _partition(lws: Object) -> int:

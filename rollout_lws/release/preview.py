@@ -230,9 +230,9 @@ class _Course:
             rounds, windows, loading = min(made, 1), min(made, 1) if self.style is Style.SURGE else 0, []
         pause = self.plan.steps[index - 1].pause.duration
         promotes = is_last_full(self.plan, index)
-        seconds = rounds * self.unit
-        self.clock += seconds
-        seconds += self._first_share(rest.share) + (0 if promotes else pause or 0)
+        loaded = rounds * self.unit + self._share_between(rounds, rest.share)
+        self.clock += loaded
+        seconds = loaded + self._first_share(rest.share) + (0 if promotes else pause or 0)
         back = new if self.in_place else 0
         row = Row(
             step=index,
@@ -252,8 +252,14 @@ class _Course:
             back_loads=back,
             back_seconds=self._back(back, rest.share),
         )
-        self.now, self.clock = rest, self.clock + row.seconds - rounds * self.unit
+        self.now, self.clock = rest, self.clock + seconds - loaded
         return row
+
+    def _share_between(self, rounds: int, share: Fraction) -> float:
+        """Seconds for which the second portion of a step in place waits until the groups of the first have a share."""
+        if not (self.in_place and rounds > 1 and self.routing and share) or self.now.share > 0:
+            return 0
+        return max(0, self.routing.grace_period_seconds - self.given.min_ready_seconds)
 
     def _while_loading(self, before: _Moment, made: int, portion: int, weight: int) -> _Moment:
         """While the ``portion``-th portion of a step in place is away, from 0: shares follow the ready groups."""

@@ -163,7 +163,7 @@ def test_the_way_back_from_each_phase(found: Preview, expected: list[Any]) -> No
         (of("BlueGreen", ("50%", "0%")), [LOAD, LOAD + 33 + LOAD + 3 + 33]),
         (of("BlueGreen", 2, routed=False), [LOAD, LOAD + 4 * LOAD]),
         (of("InPlace", *STEPS), [LOAD + 3, LOAD, 0, 3 + 2 * LOAD]),
-        (of("InPlace", (3, "75%"), replicas=8), [3 * LOAD, 3 + 5 * LOAD]),
+        (of("InPlace", (3, "75%"), replicas=8), [3 * LOAD + 3, 3 + 5 * LOAD]),
         (of("Surge", *STEPS), [LOAD + 3, LOAD, 0, 3 + 2 * LOAD]),
         (of("Surge", *STEPS, routed=False), [LOAD, LOAD, 0, 2 * LOAD]),
     ],

@@ -82,6 +82,8 @@ CASES = [
     Case("InPlace", ((1, "20%"),), replicas=2),
     Case("InPlace", (("50%", None), ("100%", None)), unavailable=2, routed=False),
     Case("InPlace", QUARTERS, unlisted=True),
+    Case("InPlace", (("100%", "100%"),), replicas=3),
+    Case("InPlace", ((3, "40%"),), replicas=6, unavailable=2),
     Case("Surge", QUARTERS),
     Case("Surge", ((1, "5%"), (3, "60%")), replicas=5, unavailable=2),
     Case("Surge", (("25%", "auto"), ("100%", "100%")), min_ready=20),
@@ -132,6 +134,7 @@ async def approved(world: World, index: int) -> None:
 @pytest.mark.parametrize("case", CASES, ids=str)
 async def test_a_release_takes_what_its_preview_says(case: Case) -> None:
     async with measured(case) as (world, told, gauge):
+        await world.until(lambda: world.state != "Healthy")
         for index in told.approvals:
             await approved(world, index)
             row = told.rows[index - 1]

@@ -11,7 +11,8 @@ from typing import Any
 
 from rollout_lws.api import BlueGreenStrategy, CanaryStrategy, StyleStrategy
 from rollout_lws.cli.demo import manifests
-from rollout_lws.release.preview import Given, Preview, Row, preview
+from rollout_lws.release.phases import Given, Preview, Row
+from rollout_lws.release.preview import preview
 from tests.docs.pages import ROOT
 
 PAGE = ROOT / "docs/capacity.md"

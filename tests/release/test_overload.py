@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rollout_lws.release.overload import overload
-from rollout_lws.release.preview import Given, preview
+from rollout_lws.release.phases import Given
+from rollout_lws.release.preview import preview
 from tests.release.plans import plan
 
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from rollout_lws.api import StyleStrategy
 from rollout_lws.release.batches import wanted_groups
-from rollout_lws.release.preview import Given, Preview, Row, much_extra, preview
+from rollout_lws.release.phases import Given, Preview, Row
+from rollout_lws.release.preview import much_extra, preview
 from tests.release.plans import plan
 
 LOAD, ACCELERATORS = 600, 8

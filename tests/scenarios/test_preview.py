@@ -11,7 +11,8 @@ import pytest
 
 from rollout_lws.api import Rollout
 from rollout_lws.objects.resources import LWS_NAME, SERVICES
-from rollout_lws.release.preview import Given, Preview, preview
+from rollout_lws.release.phases import Given, Preview
+from rollout_lws.release.preview import preview
 from rollout_lws.sandbox.behaviours.cluster import Options
 from rollout_lws.sandbox.behaviours.faults import Timing
 from tests.scenarios.gauge import Gauge

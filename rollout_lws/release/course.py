@@ -1,0 +1,214 @@
+"""A release as it will go on, phase after phase: which groups are there, who has which requests, how long it takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from rollout_lws.api import StyleStrategy
+from rollout_lws.release.batches import is_last_full, portion_beside, wanted_groups
+from rollout_lws.release.phases import Given, Preview, Row
+from rollout_lws.release.styles import Style, style_of
+from rollout_lws.release.weights import MOST, weight_in_place, weight_in_promotion, weight_of_step
+
+
+@dataclass(frozen=True, slots=True)
+class _Moment:
+    """Ready groups of either side, and the share of the new one."""
+
+    new: int
+    stable: int
+    share: Fraction
+    replicas: int
+
+    @property
+    def load_new(self) -> float | None:
+        return float(self.share * self.replicas / self.new) if self.new else None
+
+    @property
+    def load_stable(self) -> float | None:
+        return float((1 - self.share) * self.replicas / self.stable) if self.stable else None
+
+    @property
+    def peak(self) -> float:
+        return max(self.load_new or 0.0, self.load_stable or 0.0)
+
+    @property
+    def behind(self) -> int:
+        """Ready groups of sides that have a share."""
+        return (self.new if self.share > 0 else 0) + (self.stable if self.share < 1 else 0)
+
+
+class Course:
+    """The release as it goes on, phase after phase."""
+
+    def __init__(self, plan: StyleStrategy, given: Given) -> None:
+        self.plan, self.given, self.style = plan, given, style_of(plan)
+        self.replicas, self.allowed = given.replicas, max(1, given.unavailable)
+        self.unit = given.load_seconds + given.min_ready_seconds
+        self.routing = plan.traffic_routings[0] if plan.traffic_routings else None
+        self.in_place = self.style is Style.IN_PLACE
+        self.now = self._alone
+        self.clock = 0.0
+
+    def run(self) -> Preview:
+        steps = [self._step(index) for index in range(1, len(self.plan.steps) + 1)]
+        return Preview(self.style, self.given, (*steps, self._promotion()))
+
+    @property
+    def _portion(self) -> int:
+        """Groups renewed at once where no other groups stand beside them."""
+        return min(self.allowed, self.replicas - 1)
+
+    @property
+    def _alone(self) -> _Moment:
+        """All requests at the LWS's own groups alone, as before a release and after it."""
+        return _Moment(0, self.replicas, Fraction(0), self.replicas)
+
+    def _even(self, new: int, stable: int) -> _Moment:
+        """Every ready group with the same load."""
+        return _Moment(new, stable, Fraction(new, new + stable), self.replicas)
+
+    def _shared(self, new: int, stable: int, weight: int) -> _Moment:
+        return _Moment(new, stable, Fraction(weight, 100), self.replicas)
+
+    def _extra(self, new: int) -> int:
+        return 0 if self.in_place else new
+
+    def _step(self, index: int) -> Row:
+        before, new = self.now, wanted_groups(self.plan, index, self.replicas)
+        made, stable = new - before.new, self.replicas - (new if self.in_place else 0)
+        weight = weight_of_step(self.plan, index, self.replicas)
+        rest = self._shared(new, stable, weight) if self.routing else self._even(new, stable)
+        if made and self.in_place:
+            rounds = windows = -(-made // self._portion)
+            loading = [self._while_loading(before, made, each, weight) for each in range(rounds)]
+        else:
+            rounds, windows, loading = min(made, 1), min(made, 1) if self.style is Style.SURGE else 0, []
+        pause = self.plan.steps[index - 1].pause.duration
+        promotes = is_last_full(self.plan, index)
+        loaded = rounds * self.unit + self._share_between(rounds, rest.share)
+        self.clock += loaded
+        seconds = loaded + self._first_share(rest.share) + (0 if promotes else pause or 0)
+        back = new if self.in_place else 0
+        row = Row(
+            step=index,
+            new=new,
+            extra=self._extra(new),
+            ready=min(each.behind for each in (before, *loading, rest)),
+            share=float(rest.share),
+            load_new=rest.load_new,
+            load_stable=rest.load_stable,
+            peak_load=max(each.peak for each in (before, *loading, rest)),
+            windows=windows,
+            rounds=rounds,
+            loads=made,
+            seconds=seconds,
+            approval=pause is None and not promotes,
+            accelerators=(self.replicas + self._extra(new)) * self.given.accelerators,
+            back_loads=back,
+            back_seconds=self._back(back, rest.share),
+        )
+        self.now, self.clock = rest, self.clock + seconds - loaded
+        return row
+
+    def _share_between(self, rounds: int, share: Fraction) -> float:
+        """Seconds for which the second portion of a step in place waits until the groups of the first have a share."""
+        if not (self.in_place and rounds > 1 and self.routing and share) or self.now.share > 0:
+            return 0
+        return max(0, self.routing.grace_period_seconds - self.given.min_ready_seconds)
+
+    def _while_loading(self, before: _Moment, made: int, portion: int, weight: int) -> _Moment:
+        """While the ``portion``-th portion of a step in place is away, from 0: shares follow the ready groups."""
+        new = before.new + portion * self._portion
+        stable = before.stable - min(made, (portion + 1) * self._portion)
+        if self.routing is None:
+            return self._even(new, stable)
+        return self._shared(new, stable, weight_in_place(weight, new, stable, self.replicas))
+
+    def _back(self, groups: int, share: Fraction) -> float:
+        """Seconds until so many groups that steps have renewed are the old version's again and ready: once the others
+        can do without them they are emptied and go all at once, until then portion by portion.
+        """
+        seconds, stable = 0.0, self.replicas - groups
+        routing = self.routing if share else None
+        while groups:
+            at_once = self._portion
+            if routing is not None:
+                seconds += routing.grace_period_seconds
+                if stable * MOST >= self.replicas and not self.given.unlisted:
+                    seconds, at_once = seconds + routing.drain_seconds, groups
+            seconds += self.unit
+            groups, stable = groups - min(at_once, groups), stable + min(at_once, groups)
+        return seconds
+
+    def _rounds_back(self, groups: int) -> int:
+        """Loads one after the other until so many renewed groups are the old version's again."""
+        return -(-groups // (self._portion if self.in_place else self.allowed))
+
+    def _first_share(self, share: Fraction) -> float:
+        """Seconds that the new version's first share waits: routers hear of its first group before they hear of it."""
+        if self.routing is None or share == 0 or self.now.share > 0:
+            return 0
+        return max(0, self.routing.grace_period_seconds + self.given.load_seconds - self.clock)
+
+    def _promotion(self) -> Row:
+        before = self.now
+        grown = self.replicas - before.new if self.style is Style.BLUE_GREEN else 0
+        new, waited = before.new + grown, min(grown, 1) * self.unit
+        self.clock += waited
+        # Groups enough beside the LWS take all requests, so that its own can be renewed all at once.
+        takes_over = self.routing is not None and not self.style.in_one_lws and new >= self.replicas
+        emptied = takes_over and not self.given.unlisted
+        renewed, portion = self._renewal(new, emptied)
+        staying = self.replicas - portion
+        if self.style is Style.IN_PLACE:
+            down = self._even(new, staying - new)
+        elif self.routing is None or self.style is Style.SURGE:
+            down = self._even(new, staying)
+        else:
+            weight = weight_of_step(self.plan, len(self.plan.steps), self.replicas)
+            weight = 100 if takes_over else weight_in_promotion(weight, new, self.replicas, portion)
+            down = self._shared(new, staying, weight)
+        rounds = -(-renewed // portion)
+        end = self._alone
+        return Row(
+            step=None,
+            new=new,
+            extra=self._extra(new),
+            ready=min(each.behind for each in (before, down, end)),
+            share=float(down.share),
+            load_new=down.load_new,
+            load_stable=down.load_stable,
+            peak_load=max(each.peak for each in (before, down, end)),
+            windows=rounds,
+            rounds=rounds + min(grown, 1),
+            loads=renewed + grown,
+            seconds=waited + self._around(down.share, rounds, takes_over) + rounds * self.unit,
+            approval=False,
+            accelerators=(self.replicas + self._extra(new)) * self.given.accelerators,
+            back_loads=self.replicas,
+            back_seconds=(1 if emptied else self._rounds_back(self.replicas)) * self.unit,
+        )
+
+    def _renewal(self, new: int, emptied: bool) -> tuple[int, int]:
+        """Groups of [0, R) that the promotion renews, and how many of them at once."""
+        if self.style is Style.IN_PLACE:
+            left = self.replicas - new
+            return left, min(left, self._portion)
+        if self.style is Style.SURGE:
+            return self.replicas, new
+        return self.replicas, self.replicas if emptied else portion_beside(self.allowed, new, self.replicas)
+
+    def _around(self, share: Fraction, rounds: int, takes_over: bool) -> float:
+        """Seconds of a promotion in which routers hear of what changes, and running requests end."""
+        if self.routing is None:
+            return 0
+        grace, drain = self.routing.grace_period_seconds, self.routing.drain_seconds
+        if self.style.in_one_lws:
+            return grace
+        first, given = self._first_share(share), self.given
+        if not takes_over:
+            return first + grace + drain
+        heard = max(0, grace + given.load_seconds - rounds * self.unit)
+        return first + grace + drain + heard + grace + drain

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.scenarios.one_workload import IN_PLACE, over, routed_in_care, step
+from tests.scenarios.one_workload import IN_PLACE, STYLES, Style, in_care, over, routed_in_care, step
 from tests.scenarios.routed import assert_given_back
 from tests.scenarios.world import World
 
@@ -27,3 +27,31 @@ async def test_a_promotion_whose_new_groups_are_scaled_away_does_not_wait_for_th
     world.patch_lws({"replicas": 2})
     await over(world, "v2")
     assert_given_back(world, before)
+
+
+@pytest.mark.parametrize("style", STYLES, ids=str)
+async def test_an_abort_that_comes_together_with_a_reset_of_the_hold_is_not_lost(world: World, style: Style) -> None:
+    await in_care(world, style)
+    world.checks.clear()
+    world.set_image("v2")
+    await step(world, 1)
+    world.patch_lws({"rolloutStrategy": {"rollingUpdateConfiguration": {"partition": 0}}})
+    world.request("Abort")
+    await over(world, "v1", "Aborted")
+
+
+@pytest.mark.parametrize("style", STYLES, ids=str)
+async def test_an_abort_that_finds_all_groups_new_is_refused(world: World, style: Style) -> None:
+    await in_care(world, style)
+    world.set_image("v2")
+    for number in (1, 2):
+        await step(world, number)
+        world.approve()
+    await world.until(lambda: {tag for o, tag in world.groups().items() if o < 4} == {"v2"}, "all new")
+    world.stop_controller()
+    await world.rest()
+    world.request("Abort")
+    world.start_controller()
+    await world.rest()
+    assert world.status["lastAction"]["outcome"] == ("Refused" if world.state == "Healthy" else "Done")
+    assert set(world.groups().values()) == {"v2" if world.state == "Healthy" else "v1"}

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 import pytest
 
-from tests.scenarios.one_workload import IN_PLACE, STYLES, Style, in_care, over, routed_in_care, step
+from tests.scenarios.one_workload import IN_PLACE, STYLES, SURGE, Style, in_care, over, routed_in_care, step, watch
 from tests.scenarios.routed import assert_given_back
-from tests.scenarios.world import World
+from tests.scenarios.world import KEYS, World
 
 pytestmark = pytest.mark.looptime
 
@@ -55,3 +58,38 @@ async def test_an_abort_that_finds_all_groups_new_is_refused(world: World, style
     await world.rest()
     assert world.status["lastAction"]["outcome"] == ("Refused" if world.state == "Healthy" else "Done")
     assert set(world.groups().values()) == {"v2" if world.state == "Healthy" else "v1"}
+
+
+EDITS = ({"maxSurge": 2}, {"maxUnavailable": 2}, {"maxSurge": "50%", "maxUnavailable": "50%"})
+
+
+@pytest.mark.parametrize("values", EDITS, ids=str)
+@pytest.mark.parametrize("style", STYLES, ids=str)
+async def test_a_strategy_edited_in_a_step_is_noted_and_makes_no_groups(
+    world: World, style: Style, values: dict[str, Any]
+) -> None:
+    await in_care(world, style)
+    world.set_image("v2")
+    await step(world, 1)
+    world.patch_lws({"rolloutStrategy": {"rollingUpdateConfiguration": values}})
+    await world.rest()
+    assert world.groups() == style.new(1)
+    world.patch_rollout({"disabled": True})
+    await world.until(lambda: world.state == "Disabled", "disabled")
+    mark = json.loads(world.lws["metadata"]["annotations"][KEYS.original])
+    live = world.lws["spec"]["rolloutStrategy"]["rollingUpdateConfiguration"]
+    wanted = {member: mark["original"].get(member, live[member]) for member in values}
+    assert wanted == values, "they are the user's from then on"
+
+
+async def test_a_surge_window_outlives_an_edit_of_the_strategy(world: World) -> None:
+    own = {"rolloutStrategy": {"rollingUpdateConfiguration": {"maxUnavailable": 0, "maxSurge": 1}}}
+    await in_care(world, SURGE)
+    world.patch_lws(own)
+    await world.rest()
+    world.set_image("v2")
+    windows = watch(world, SURGE)
+    await world.until(lambda: windows.is_open, "a window")
+    world.patch_lws({"rolloutStrategy": {"rollingUpdateConfiguration": {"maxUnavailable": 1, "maxSurge": 0}}})
+    await step(world, 1)
+    assert world.groups() == SURGE.new(1)

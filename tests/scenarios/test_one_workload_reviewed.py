@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.scenarios.metered import metered
 from tests.scenarios.one_workload import IN_PLACE, STYLES, SURGE, Style, in_care, over, routed_in_care, step, watch
 from tests.scenarios.routed import assert_given_back
 from tests.scenarios.world import KEYS, World
@@ -93,3 +94,18 @@ async def test_a_surge_window_outlives_an_edit_of_the_strategy(world: World) -> 
     world.patch_lws({"rolloutStrategy": {"rollingUpdateConfiguration": {"maxUnavailable": 1, "maxSurge": 0}}})
     await step(world, 1)
     assert world.groups() == SURGE.new(1)
+
+
+@pytest.mark.parametrize("style", STYLES, ids=str)
+async def test_a_contested_release_that_rolls_by_itself_fails_no_request(style: Style) -> None:
+    steps = ({"replicas": 1, "traffic": "20%", "pause": {}}, {"replicas": "100%"})
+    async with metered(*steps, replicas=4, words=style.words) as told:
+        world = told.world
+        world.checks.clear()
+        await told.release(1)
+        for _ in range(2):
+            world.patch_lws({"rolloutStrategy": {"rollingUpdateConfiguration": {"partition": 0}}})
+            await world.sleep(2)
+        await over(world, "v2")
+        await told.settled()
+        assert [str(each) for each in told.meter.failures] == []

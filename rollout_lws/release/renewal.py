@@ -21,6 +21,7 @@ from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.groups import Group, groups, moment_ready
 from rollout_lws.workload.hold import (
     HOLD,
+    foreign_members,
     hold,
     is_held,
     resolved_unavailable,
@@ -278,6 +279,11 @@ class Renewal:
             return Turn(
                 writes=self.close("the portion's leaders exist at the new revision"), message="closing the window"
             )
+        if of_extra and foreign_members(self.facts.lws, self.keys):
+            # Without our surge LWS would never make them.
+            again = window(self.facts.lws, self.keys, self.uid, partition, 0, self.surge)
+            writes = (self._patch(again, "the strategy was edited in the window"),) if again else ()
+            return Turn(writes=writes, message=f"making surge group {_listed(waiting)}")
         leader_set = self.facts.leader_set
         opened = leader_set is not None and leader_set.spec.update_strategy.rolling_update.partition <= partition
         stale = [

@@ -59,11 +59,12 @@ def _rules(d: Draft) -> bool:
     if adoption.adopt(d):
         return True
     guard.keep_hold(d)
+    if d.hold_put_back and guard.has_windows(d):
+        # Before anything is asked of the release: what is filed as done has to be acted on in this very pass.
+        return _held_first(d)
     actions.act(d)
     if d.contested and _contested(d):
         return True
-    if d.hold_put_back and guard.has_windows(d):
-        return _held_first(d)
     return _release(d)
 
 

@@ -111,6 +111,7 @@ def _promote(d: Draft) -> bool:
         return at_zero(d)
     revision, own = d.sub.new_revision, renewal(d)
     if _is_new(d, own, revision):
+        actions.refuse_abort(d, actions.PROMOTED_ALREADY)
         _became_stable(d, revision)
         return False
     if _frozen(d, own):

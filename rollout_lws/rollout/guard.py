@@ -60,7 +60,10 @@ def keep_hold(d: Draft) -> None:
         borrowed(lws, d.keys) is None and lws.spec.rollout_strategy.rolling_update_configuration.partition < HOLD
     )
     if not foreign or _was_released(d):
-        if not has_windows(d) and hold(lws, d.keys, d.uid, _surge(d)) is not None:
+        # Surge groups of a strategy edited in mid-release would be of the old version, or go while they serve.
+        closed = lws.spec.rollout_strategy.rolling_update_configuration.partition >= HOLD
+        if (closed or not has_windows(d)) and hold(lws, d.keys, d.uid, _surge(d)) is not None:
+            d.hold_put_back = True
             write_hold(d, "put the hold back", _surge(d))
         if is_held(lws, _surge(d)) and d.status.hold_fights and not _recent(d):
             d.set(hold_fights=())

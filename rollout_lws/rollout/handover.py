@@ -80,7 +80,9 @@ def merge(d: Draft) -> Routed:
         pinned = point(d, backends.of_stable(facts), both_sides(d))
         if not pinned.done:
             return pinned
-        if not behind_stable(d, facts, new_side(d)):
+        new = new_side(d)
+        # Groups that are gone, be it by scaling down, have nothing that would have to reach them first.
+        if any(group.ready(d.now) for group in new.groups) and not behind_stable(d, facts, new):
             keep(d)
             return Routed(
                 False, f"waiting until Service {facts.names.service} sends requests to groups of both versions"

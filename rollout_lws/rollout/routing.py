@@ -14,7 +14,7 @@ from rollout_lws.api import TrafficRecord
 from rollout_lws.rollout import actions, quarrel
 from rollout_lws.rollout.borrowing import answer
 from rollout_lws.rollout.draft import Draft
-from rollout_lws.rollout.reasons import Task
+from rollout_lws.rollout.reasons import Ending, Task
 from rollout_lws.rollout.routed import DONE, Routed
 from rollout_lws.rollout.shares import (
     DEFAULT_DRAIN_SECONDS,
@@ -22,11 +22,12 @@ from rollout_lws.rollout.shares import (
     new_serves,
     safe,
     settings,
+    stable_serves,
     told,
     wanted_share,
     weight_of,
 )
-from rollout_lws.rollout.sides import new_side
+from rollout_lws.rollout.sides import new_side, stable_side
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.router import Router
 from rollout_lws.traffic.routers import routers
@@ -168,8 +169,10 @@ def withdraw(d: Draft) -> Routed:
     forced it goes after grace and drain, whatever routers say.
     """
     record, facts = d.status.traffic, d.o.routing
-    if record is None or record.step is None or facts is None or not (d.o.canary or new_side(d).exists):
+    if record is None or record.step is None or facts is None:
         return DONE
+    if not (d.o.canary or new_side(d).exists):
+        return _returned(d, facts) if _went_over(d) else DONE
     forced = actions.forced_since(d)
     if forced is not None and drained(d, forced, "the new version").done:
         # Whoever forced it knows that requests may be lost: no router is asked any more, and none can hold it up.
@@ -187,6 +190,25 @@ def withdraw(d: Draft) -> Routed:
     if given_at is None or not d.new_ready:
         return DONE
     return drained(d, given_at, "the new version")
+
+
+def _went_over(d: Draft) -> bool:
+    """Whether the groups of the one LWS went over to the new version by themselves, and serve."""
+    ending = d.status.finalising
+    natively = ending is not None and ending.reason == Ending.ROLLED_NATIVELY.value
+    return natively and d.one_workload and any(group.ready(d.now) for group in stable_side(d).groups)
+
+
+def _returned(d: Draft, facts: RoutingFacts) -> Routed:
+    """Have the version that became stable reached by its own Service again, before the one made for it goes."""
+    note(d, step=0)
+    pinned = answer(d, facts)
+    if not (pinned.done or pinned.contested):
+        return pinned
+    if not stable_serves(d, facts):
+        return Routed(False, f"waiting until Service {facts.names.service} sends requests to groups of the new version")
+    routed = _apply(d, facts, ALL_STABLE)
+    return grace_over(d) if routed.done else routed
 
 
 def drained(d: Draft, since: datetime, where: str) -> Routed:

@@ -1,0 +1,111 @@
+"""In place and surge where reviewers found holes: each story once ended badly."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.scenarios.metered import metered
+from tests.scenarios.one_workload import IN_PLACE, STYLES, SURGE, Style, in_care, over, routed_in_care, step, watch
+from tests.scenarios.routed import assert_given_back
+from tests.scenarios.world import KEYS, World
+
+pytestmark = pytest.mark.looptime
+
+
+async def promoting(world: World) -> None:
+    """v2 in half of the groups, and the promotion begins."""
+    world.set_image("v2")
+    for number in (1, 2):
+        await step(world, number)
+        world.approve()
+    await world.until(lambda: (world.status.get("finalising") or {}).get("task") == "Promote", "the promotion")
+
+
+async def test_a_promotion_whose_new_groups_are_scaled_away_does_not_wait_for_their_endpoints(world: World) -> None:
+    before = await routed_in_care(world, IN_PLACE)
+    await promoting(world)
+    world.checks.clear()
+    world.patch_lws({"replicas": 2})
+    await over(world, "v2")
+    assert_given_back(world, before)
+
+
+@pytest.mark.parametrize("style", STYLES, ids=str)
+async def test_an_abort_that_comes_together_with_a_reset_of_the_hold_is_not_lost(world: World, style: Style) -> None:
+    await in_care(world, style)
+    world.checks.clear()
+    world.set_image("v2")
+    await step(world, 1)
+    world.patch_lws({"rolloutStrategy": {"rollingUpdateConfiguration": {"partition": 0}}})
+    world.request("Abort")
+    await over(world, "v1", "Aborted")
+
+
+@pytest.mark.parametrize("style", STYLES, ids=str)
+async def test_an_abort_that_finds_all_groups_new_is_refused(world: World, style: Style) -> None:
+    await in_care(world, style)
+    world.set_image("v2")
+    for number in (1, 2):
+        await step(world, number)
+        world.approve()
+    await world.until(lambda: {tag for o, tag in world.groups().items() if o < 4} == {"v2"}, "all new")
+    world.stop_controller()
+    await world.rest()
+    world.request("Abort")
+    world.start_controller()
+    await world.rest()
+    assert world.status["lastAction"]["outcome"] == ("Refused" if world.state == "Healthy" else "Done")
+    assert set(world.groups().values()) == {"v2" if world.state == "Healthy" else "v1"}
+
+
+EDITS = ({"maxSurge": 2}, {"maxUnavailable": 2}, {"maxSurge": "50%", "maxUnavailable": "50%"})
+
+
+@pytest.mark.parametrize("values", EDITS, ids=str)
+@pytest.mark.parametrize("style", STYLES, ids=str)
+async def test_a_strategy_edited_in_a_step_is_noted_and_makes_no_groups(
+    world: World, style: Style, values: dict[str, Any]
+) -> None:
+    await in_care(world, style)
+    world.set_image("v2")
+    await step(world, 1)
+    world.patch_lws({"rolloutStrategy": {"rollingUpdateConfiguration": values}})
+    await world.rest()
+    assert world.groups() == style.new(1)
+    world.patch_rollout({"disabled": True})
+    await world.until(lambda: world.state == "Disabled", "disabled")
+    mark = json.loads(world.lws["metadata"]["annotations"][KEYS.original])
+    live = world.lws["spec"]["rolloutStrategy"]["rollingUpdateConfiguration"]
+    wanted = {member: mark["original"].get(member, live[member]) for member in values}
+    assert wanted == values, "they are the user's from then on"
+
+
+async def test_a_surge_window_outlives_an_edit_of_the_strategy(world: World) -> None:
+    own = {"rolloutStrategy": {"rollingUpdateConfiguration": {"maxUnavailable": 0, "maxSurge": 1}}}
+    await in_care(world, SURGE)
+    world.patch_lws(own)
+    await world.rest()
+    world.set_image("v2")
+    windows = watch(world, SURGE)
+    await world.until(lambda: windows.is_open, "a window")
+    world.patch_lws({"rolloutStrategy": {"rollingUpdateConfiguration": {"maxUnavailable": 1, "maxSurge": 0}}})
+    await step(world, 1)
+    assert world.groups() == SURGE.new(1)
+
+
+@pytest.mark.parametrize("style", STYLES, ids=str)
+async def test_a_contested_release_that_rolls_by_itself_fails_no_request(style: Style) -> None:
+    steps = ({"replicas": 1, "traffic": "20%", "pause": {}}, {"replicas": "100%"})
+    async with metered(*steps, replicas=4, words=style.words) as told:
+        world = told.world
+        world.checks.clear()
+        await told.release(1)
+        for _ in range(2):
+            world.patch_lws({"rolloutStrategy": {"rollingUpdateConfiguration": {"partition": 0}}})
+            await world.sleep(2)
+        await over(world, "v2")
+        await told.settled()
+        assert [str(each) for each in told.meter.failures] == []

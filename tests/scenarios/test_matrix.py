@@ -72,6 +72,8 @@ async def aborted_in_mid_promotion(_: World, it: Release) -> None:
     it.do(lambda: it.ask("Abort"))
     # A kill may take so long that there is no way back any more.
     await it.until(lambda: it.world.state in ("Aborted", "Healthy"), "ended")
+    # Workers of surge groups end after their leaders.
+    await it.world.rest()
     await it.ends_at(it.running_version(), it.world.state)
 
 

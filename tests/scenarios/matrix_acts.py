@@ -152,7 +152,9 @@ async def _scaled(it: Release, groups: int) -> None:
     world = it.world
     canary, step = world.get(LEADER_WORKER_SETS, CANARY), world.status["currentStepIndex"]
     it.do(lambda: it.replicas(groups))
-    await it.until(lambda: len(world.groups()) == groups, f"{groups} groups")
+    # Those of a surge stand beside them.
+    beside = lambda: it.plan.style.spared or max(world.groups()) < groups  # noqa: E731
+    await it.until(lambda: groups - 1 in world.groups() and beside(), f"{groups} groups")
     await world.rest()
     if it.in_steps:
         now = world.get(LEADER_WORKER_SETS, CANARY)

@@ -127,7 +127,8 @@ class Metered:
         """Streams cut by the release's own deeds. What no LWS does without is apart: that it renews a group, and drops
         surge groups in the end.
         """
-        dropped = {"surge dropped"} if (self.world.status.get("phase") != "Aborted") else set()
+        aborted = self.world.status_of(NAME).get("phase") == "Aborted"
+        dropped: set[str] = set() if aborted else {"surge dropped"}
         return [cut for cut in self.meter.cuts if cut.cause not in {"renewed"} | dropped]
 
     def assert_unharmed(self) -> None:

@@ -14,7 +14,7 @@ from rollout_lws.api import (
     SummaryState,
 )
 from rollout_lws.release.batches import batch, wanted_groups
-from rollout_lws.release.renewal import LAST_SERVING, Renewal
+from rollout_lws.release.renewal import LAST_SERVING, POINT_OF_NO_RETURN, Renewal
 from rollout_lws.release.turn import Turn
 from rollout_lws.rollout import actions, handover, routing
 from rollout_lws.rollout.adoption import store_version, waits_for_empty
@@ -255,6 +255,10 @@ def _take_back(d: Draft, ending: Ending) -> bool:
     own = renewal(d)
     if _frozen(d, own):
         return True
+    turn = own.go_back(revision, from_steps=True)
+    if turn.stuck == POINT_OF_NO_RETURN:
+        # Requests stay with the groups there are, for none comes that they could go to.
+        return _went_back(d, ending, own, turn)
     room = handover.make_room(d)
     own = renewal(d, emptied=room.emptied)
     if not (room.done or own.is_open):

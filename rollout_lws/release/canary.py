@@ -56,31 +56,20 @@ def remove(canary: Facts | None, keys: Keys) -> Turn:
     if canary is None:
         return Turn(done=True)
     meta = canary.lws.metadata
+    # It keeps an LWS with groups from being deleted under them.
+    kept = [each for each in meta.finalizers if each != keys.canary_finalizer]
+    release = {"metadata": {"finalizers": kept or None}} if len(kept) < len(meta.finalizers) else {}
     if canary.lws.spec.replicas > 0 and not meta.terminating:
-        to_zero = Patch(
-            LEADER_WORKER_SETS,
-            meta.namespace,
-            meta.name,
-            {"spec": {"replicas": 0}},
-            "the canary is no longer needed",
-        )
+        body, reason = {"spec": {"replicas": 0}} | release, "the canary is no longer needed"
+        to_zero = Patch(LEADER_WORKER_SETS, meta.namespace, meta.name, body, reason, meta.resource_version)
         return Turn(writes=(to_zero,), message=f"canary {meta.name} is going")
     standing = [leader for leader in canary.leaders if not leader.metadata.terminating]
     if standing and not meta.terminating:
         return Turn(message=f"waiting for {len(standing)} groups of canary {meta.name} to go")
     writes: list[Write] = []
-    if keys.canary_finalizer in meta.finalizers:
-        others = [each for each in meta.finalizers if each != keys.canary_finalizer]
-        writes.append(
-            Patch(
-                LEADER_WORKER_SETS,
-                meta.namespace,
-                meta.name,
-                {"metadata": {"finalizers": others or None}},
-                "nothing of the canary serves any more",
-                meta.resource_version,
-            )
-        )
+    if release:
+        reason = "nothing of the canary serves any more"
+        writes.append(Patch(LEADER_WORKER_SETS, meta.namespace, meta.name, release, reason, meta.resource_version))
     if not meta.terminating:
         writes.append(Delete(LEADER_WORKER_SETS, meta.namespace, meta.name, meta.uid, "the canary has no groups left"))
     return Turn(writes=tuple(writes), message=f"canary {meta.name} is going")

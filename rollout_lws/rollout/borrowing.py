@@ -47,11 +47,11 @@ def prepare(d: Draft) -> Routed:
     facts = d.o.routing
     if settings(d) is None or facts is None or facts.service is None:
         return DONE
-    if not d.on_record:
-        return Routed(False, "the release is put on record first")
     record = d.status.traffic or TrafficRecord()
     if record.borrowed != facts.names:
         d.set(traffic=record.model_copy(update={"borrowed": facts.names}))
+    if not d.on_record:
+        return Routed(False, "the release is put on record first")
     new = new_side(d)
     pinned = answer(d, facts)
     pinned_new = point(d, backends.of_new(facts), new)
@@ -109,9 +109,9 @@ def point(d: Draft, selectors: Iterable[Selector], side: Side) -> Routed:
 
 
 def _pinned_before(d: Draft) -> bool:
-    """Whether an earlier decision of this release has pinned what it names."""
+    """Whether an earlier decision of this release has pinned what it names: the BatchRelease is made after that."""
     before = d.o.rollout.status
-    if before is None or before.traffic is None or before.traffic.borrowed is None:
+    if before is None or before.traffic is None or before.traffic.borrowed is None or d.o.batch_release is None:
         return False
     # One decision may end a release, with everything given back, and begin the next.
     return before.finalising is None or d.status.finalising is not None

@@ -35,7 +35,8 @@ def scale_new(d: Draft, wanted: int, *, emptied: bool = False, waits: str = "") 
     """
     record = d.o.batch_release
     if record is None:
-        return Turn(message="the BatchRelease is made first")
+        # It is made first, in this very pass.
+        return Turn()
     if d.one_workload:
         return _windowed(d, wanted, emptied=emptied, waits=waits)
     resource = batch_releases(d.keys.group)

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from rollout_lws.api import Capacity
 from rollout_lws.rollout.borrowing import point
+from rollout_lws.rollout.brevity import written_lately
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.routed import Routed
 from rollout_lws.rollout.routing import drained, grace_over, keep, note, route, withdraw
@@ -57,7 +58,10 @@ def hand_over(d: Draft) -> Routed:
     own = {leader.metadata.name for leader in d.stable.leaders}
     service = facts.names.service
     listed = facts.endpoints.get(service, frozenset())
+    before = len(d.writes)
     pinned = point(d, backends.of_stable(facts), new)
+    # Endpoints follow in a moment; where they do not, that is told.
+    d.is_brief = len(d.writes) > before or (bool(own & listed) and written_lately(d, facts.service))
     if not pinned.done:
         return pinned
     if own & listed or not listed:

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from rollout_lws.api import RouteFight, TrafficRecord
+from rollout_lws.rollout.brevity import OURS
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import EventReason
 from rollout_lws.traffic.split import Object
@@ -24,9 +25,6 @@ MOST_FIGHTS = 20
 #: What of ours somebody can write over, by what managedFields calls it: members of spec, and annotations that begin so.
 _MEMBERS = ("f:rules", "f:selector", "f:minReplicas", "f:maxReplicas")
 _ANNOTATIONS = "f:nginx.ingress.kubernetes.io/canary"
-OURS = "rollout-lws"
-#: Times in managedFields are whole seconds.
-LATELY_SECONDS = 2
 
 
 def answer(d: Draft, live: Object | None, what: str, advice: str) -> str:
@@ -59,17 +57,6 @@ def judged(
         d.notice(told_as, f"{manager} wrote over {what}; it was put back: {advice}", warning=True)
     fight = RouteFight(at=d.now, manager=manager, what=what)
     return (*fights, fight)[-MOST_FIGHTS:], ""
-
-
-def written_lately(d: Draft, live: Object | None) -> bool:
-    """Whether we have written the object ourselves within the last moments, by the API server's clock."""
-    entries = live["metadata"].get("managedFields") or () if live is not None else ()
-    ours = [str(each.get("time", "")) for each in entries if str(each.get("manager", "")).startswith(OURS)]
-    try:
-        written = datetime.fromisoformat(max(ours, default=""))
-    except ValueError:
-        return False
-    return written <= d.now and not d.wake_in(written, LATELY_SECONDS)
 
 
 def _writer(live: Object) -> str:

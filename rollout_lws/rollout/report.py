@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from datetime import timedelta
 
 from rollout_lws.api import (
     CanaryStatus,
@@ -22,7 +21,7 @@ from rollout_lws.objects.resources import LEADER_WORKER_SETS, PODS
 from rollout_lws.objects.writes import Patch, Write
 from rollout_lws.release import record as batch_release
 from rollout_lws.release.batches import wanted_groups
-from rollout_lws.rollout import autoscalers, borrowing, significance
+from rollout_lws.rollout import autoscalers, borrowing, brevity, significance
 from rollout_lws.rollout.decision import Decision, Wanted
 from rollout_lws.rollout.diagnosis import explaining_kinds
 from rollout_lws.rollout.draft import Draft, Verdict
@@ -32,9 +31,6 @@ from rollout_lws.rollout.reasons import Ending, Reason, Task
 from rollout_lws.workload.groups import Group, groups, moment_ready
 from rollout_lws.workload.hold import is_held
 from rollout_lws.workload.revisions import target_revision
-
-#: What is over in less than a second is not told.
-BRIEF_SECONDS = 1
 
 _LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 
@@ -52,7 +48,7 @@ def finish(d: Draft) -> Decision:
     if d.verdict is not None and not d.skip_status:
         _conditions(d, d.verdict)
         _summary(d, d.verdict)
-    status = () if d.skip_status or _can_wait(d) else _status_write(d)
+    status = () if d.skip_status or brevity.can_wait(d) else _status_write(d)
     return Decision(
         writes=(*d.confirms, *status, *d.writes) if d.status_first else (*d.confirms, *d.writes, *status),
         labels=tuple(d.labels),
@@ -60,22 +56,6 @@ def finish(d: Draft) -> Decision:
         wake_at=d.wake_at,
         wanted=_wanted(d),
     )
-
-
-def _can_wait(d: Draft) -> bool:
-    """Whether the status says the same in a moment: routers mostly accept a share before anybody could read that it is
-    being written. What was decided for good in this pass is told at once.
-    """
-    before = d.o.rollout.status
-    if not d.is_brief or before is None or before.requested_action is not None:
-        return False
-    decided = ("phase", "current_step_index", "finalising", "stable", "paused", "flaps", "hold_fights", "autoscalers")
-    if any(getattr(before, each) != getattr(d.status, each) for each in decided):
-        return False
-    if before.traffic is None or d.status.traffic is None or before.traffic.fights != d.status.traffic.fights:
-        return False
-    d.wake(d.now + timedelta(seconds=BRIEF_SECONDS))
-    return True
 
 
 def tell_refusal(d: Draft) -> Decision | None:
@@ -112,11 +92,18 @@ def _status_write(d: Draft) -> Iterable[Write]:
 
 
 def _outdated(d: Draft, before: RolloutStatus, after: RolloutStatus) -> bool:
-    """Whether what is waited for, or which groups there are, is told wrongly for so long that it is worth a write."""
+    """Whether what is waited for is told wrongly for so long that it is worth a write; or a leader goes that is not on
+    file, so that the one that replaces it would pass for the first.
+    """
+    filed, known = ({each.uid for each in status.restarts} for status in (before, after))
+    members = [group for facts in (d.o.stable, d.o.canary) if facts is not None for group in groups(facts)]
+    if any(group.terminating and group.uid in known - filed for group in members):
+        return True
+    if before.message == after.message:
+        return False
     told = max((each.last_update_time for each in before.conditions if each.last_update_time), default=d.now)
-    if significance.progress(before) != significance.progress(after):
-        return d.wake_in(told, significance.UNSEEN_SECONDS)
-    return before.message != after.message and d.wake_in(told, significance.OUTDATED_SECONDS)
+    ready = max((group.ready_since for group in members if group.ready_since), default=told)
+    return d.wake_in(told, significance.OUTDATED_SECONDS) and d.wake_in(ready, significance.SETTLED_SECONDS)
 
 
 def _wanted(d: Draft) -> Wanted:
@@ -341,7 +328,7 @@ def _summary(d: Draft, verdict: Verdict) -> None:
         state=verdict.state.value,
         step=step,
         traffic=d.status.traffic.applied if releasing and d.status.traffic is not None else None,
-        new=_ratio(d, new) if releasing else None,
+        new=_ratio(d, new, d.batch.wanted if d.batch is not None else 0) if releasing else None,
         stable=_ratio(d, old) if stable is not None else None,
         accelerators=str(accelerators) if accelerators else None,
         since=before.since if before is not None and before.state == verdict.state.value else d.now,
@@ -349,11 +336,13 @@ def _summary(d: Draft, verdict: Verdict) -> None:
     d.set(summary=summary)
 
 
-def _ratio(d: Draft, members: Iterable[Group]) -> str:
-    """Groups that a window is being opened for count as down: this is the last write before they are."""
+def _ratio(d: Draft, members: Iterable[Group], wanted: int = 0) -> str:
+    """Groups that a window is being opened for count as down, and ``wanted`` ones as there: this is the last write
+    before they are.
+    """
     listed = list(members)
     ready = sum(group.ready(d.now, d.minimum) for group in listed if not _going(d, group))
-    return f"{ready}/{len(listed)}"
+    return f"{ready}/{max(len(listed), wanted)}"
 
 
 def _going(d: Draft, group: Group) -> bool:

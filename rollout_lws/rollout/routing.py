@@ -13,6 +13,7 @@ from typing import Any
 from rollout_lws.api import TrafficRecord
 from rollout_lws.rollout import actions, quarrel
 from rollout_lws.rollout.borrowing import answer
+from rollout_lws.rollout.brevity import written_lately
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import Ending, Task
 from rollout_lws.rollout.routed import DONE, Routed
@@ -112,7 +113,7 @@ def _apply(d: Draft, facts: RoutingFacts, wanted: Split) -> Routed:
         return Routed(False, why or f"{writing} is being written")
     refused = next(filter(None, (each.unaccepted for each in every)), "") or nobody
     if refused:
-        d.is_brief = _is_recorded(d) and not nobody and any(quarrel.written_lately(d, each.live) for each in every)
+        d.is_brief = _is_recorded(d) and not nobody and any(written_lately(d, each.live) for each in every)
         note(d, desired=told(wanted), message=refused)
         return Routed(False, refused)
     if given and record.applied != told(split):

@@ -2,8 +2,7 @@
 
 A projection drops what is incidental. A status is written when its projection changes, and then as a whole, so that
 what was left out catches up with every step, every group that becomes ready or stops being so, and every verdict. The
-sentence that says what is waited for, and the file of leaders seen, are corrected after a while even when nothing else
-changes.
+sentence that says what is waited for is corrected after a while even when nothing else changes.
 """
 
 from __future__ import annotations
@@ -18,9 +17,8 @@ ON_THE_WAY = frozenset({"NotReady", "WorkersNotReady", "WarmingUp", "Terminating
 
 #: What is told of now and is no longer true is corrected after this many seconds at the latest.
 OUTDATED_SECONDS = 30
-#: Groups that were never there before, and those that a promotion has renewed, are told of after this many seconds, for
-#: many come at about the same time.
-UNSEEN_SECONDS = 3
+#: But only when no group has become ready for so many seconds: many come at about the same time.
+SETTLED_SECONDS = 3
 
 
 def of_rollout(status: RolloutStatus) -> dict[str, Any]:
@@ -73,12 +71,6 @@ def of_rollout(status: RolloutStatus) -> dict[str, Any]:
             }
         )
     return kept
-
-
-def progress(status: RolloutStatus) -> tuple[Any, ...]:
-    """What is told a little later than what is decided: which groups there are, and how many of them are new."""
-    sub = status.sub
-    return status.restarts, sub.updated_ready_replicas if sub is not None and status.finalising is not None else None
 
 
 def _rebuilt(status: RolloutStatus) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rollout_lws.api import ConditionType, SummaryState
+from rollout_lws.rollout.brevity import applied_lately
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import Reason
 
@@ -26,5 +27,6 @@ def waits_for_lws(d: Draft, state: SummaryState) -> bool:
                 f" kubectl get pods -n lws-system. If it is, the Events of {name} say why: kubectl describe"
                 f" leaderworkerset {name} -n {namespace}",
             )
+    d.is_brief = applied_lately(d)
     message = f"waiting for the LeaderWorkerSet controller to act on {name}"
     return d.reconciling(Reason.WAITING_FOR_LWS, state, message)

@@ -7,6 +7,7 @@ from rollout_lws.objects.resources import CONTROLLER_REVISIONS
 from rollout_lws.objects.writes import Delete
 from rollout_lws.rollout import autoscalers, borrowing
 from rollout_lws.rollout.adoption import store_version, waits_for_empty
+from rollout_lws.rollout.brevity import applied_lately
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.plan import plan_hash
 from rollout_lws.rollout.reasons import EventReason, Reason
@@ -59,8 +60,10 @@ def settle(d: Draft) -> bool:
     if refusal:
         return refuse(d, refusal)
     if d.o.routing is not None and d.o.routing.waits:
+        d.is_brief = not d.o.routing.trouble and applied_lately(d)
         return d.reconciling(Reason.PREPARING, SummaryState.ROUTING, d.o.routing.waits)
     if not d.o.autoscalers.synced:
+        d.is_brief = not d.o.autoscalers.trouble and applied_lately(d)
         return autoscalers.await_list(d)
     _start(d)
     return False

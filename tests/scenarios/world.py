@@ -27,9 +27,9 @@ from rollout_lws.objects.resources import (
     SERVICES,
 )
 from rollout_lws.objects.writes import Confirm, Write
+from rollout_lws.rollout.brevity import OURS
 from rollout_lws.rollout.decide import decide
 from rollout_lws.rollout.decision import Decision, Notice
-from rollout_lws.rollout.quarrel import OURS
 from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.behaviours.cluster import Cluster, Options
 from rollout_lws.sandbox.behaviours.runner import carry_out

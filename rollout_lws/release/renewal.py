@@ -225,9 +225,14 @@ class Renewal:
         missing = sorted(set(range(self.replicas)) - {group.ordinal for group in regular})
         # What is above every old group was renewed before, and is made again at this moment.
         lost = [ordinal for ordinal in missing if not old or ordinal > old[-1].ordinal]
-        if loading or lost:
-            waited = f"group {_named(loading)}" if loading else f"group {_listed(lost)}, which is made again,"
-            return Turn(message=f"waiting for {waited} of {self.facts.lws.metadata.name}", wake_at=self.wake_at())
+        if loading:
+            # The words by which their windows were opened: it is still the same.
+            renewed = [group for group in loading if group.ordinal < self.replicas]
+            doing = f"renewing group {_named(renewed)}" if renewed else f"making surge group {_named(loading)}"
+            return Turn(message=doing, wake_at=self.wake_at())
+        if lost:
+            waited = f"group {_listed(lost)}, which is made again, of {self.facts.lws.metadata.name}"
+            return Turn(message=f"waiting for {waited}", wake_at=self.wake_at())
         if not may_open:
             return Turn(message="paused: no further group is renewed")
         if not self._acted_on(revision):

@@ -28,7 +28,7 @@ MOST_LEADERS = 50
 
 def remember_leaders(d: Draft, facts: Facts | None, revision: str, wanted: int) -> None:
     """File each leader of ``facts`` that carries ``revision``, with what its containers said when they failed; of the
-    groups below ``wanted``.
+    groups below ``wanted``. One that is on its way out comes on no file: it may have been lost with another pod.
     """
     if facts is None:
         return
@@ -45,7 +45,7 @@ def remember_leaders(d: Draft, facts: Facts | None, revision: str, wanted: int) 
     seen = [
         RestartRecord(workload=workload, group=each.index, uid=each.uid, at=d.now, message=words[each.uid] or None)
         for each in standing
-        if each.uid not in filed
+        if not (each.uid in filed or each.terminating)
     ]
     kept = [*_without_forgotten(d, known, {each.uid for each in standing}), *seen]
     # The oldest stay: with more groups than that, leaders would push each other out for ever.

@@ -92,18 +92,40 @@ def _status_write(d: Draft) -> Iterable[Write]:
 
 
 def _outdated(d: Draft, before: RolloutStatus, after: RolloutStatus) -> bool:
-    """Whether what is waited for is told wrongly for so long that it is worth a write; or a leader goes that is not on
-    file, so that the one that replaces it would pass for the first.
+    """Whether what is waited for is told wrongly for so long that it is worth a write; or a leader has to leave the
+    file before another one comes.
     """
-    filed, known = ({each.uid for each in status.restarts} for status in (before, after))
-    members = [group for facts in (d.o.stable, d.o.canary) if facts is not None for group in groups(facts)]
-    if any(group.terminating and group.uid in known - filed for group in members):
+    if {each.uid for each in before.restarts} - {each.uid for each in after.restarts}:
+        return True
+    if _loads_for_long(d, before):
         return True
     if before.message == after.message:
         return False
     told = max((each.last_update_time for each in before.conditions if each.last_update_time), default=d.now)
-    ready = max((group.ready_since for group in members if group.ready_since), default=told)
+    ready = max((group.ready_since for _, group in _members(d) if group.ready_since), default=told)
     return d.wake_in(told, significance.OUTDATED_SECONDS) and d.wake_in(ready, significance.SETTLED_SECONDS)
+
+
+def _members(d: Draft) -> Iterable[tuple[str, Group]]:
+    """All groups there are, with the names of their LWSs."""
+    for facts in (d.o.stable, d.o.canary):
+        if facts is not None:
+            yield from ((facts.lws.metadata.name, group) for group in groups(facts))
+
+
+def _loads_for_long(d: Draft, before: RolloutStatus) -> bool:
+    """Whether a group that nobody was told of is on its way for longer than any before it was; with the first one
+    nobody knows how long that is.
+    """
+    told = {(each.workload, each.group) for each in before.not_ready_groups}
+    untold = {(each.workload, each.group) for each in d.status.not_ready_groups} - told
+    usual = significance.LONGER_THAN_USUAL * (d.status.longest_load_seconds or 0)
+    made = [
+        group.leader.metadata.creation_timestamp
+        for workload, group in _members(d)
+        if (workload, group.index) in untold and group.leader.metadata.creation_timestamp is not None
+    ]
+    return bool(made) and d.wake_in(min(made), max(usual, significance.SETTLED_SECONDS))
 
 
 def _wanted(d: Draft) -> Wanted:

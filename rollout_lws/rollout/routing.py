@@ -29,6 +29,7 @@ from rollout_lws.rollout.shares import (
     weight_of,
 )
 from rollout_lws.rollout.sides import new_side, stable_side
+from rollout_lws.traffic.backends import of_stable
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.router import Router
 from rollout_lws.traffic.routers import routers
@@ -203,7 +204,8 @@ def _went_over(d: Draft) -> bool:
 def _returned(d: Draft, facts: RoutingFacts) -> Routed:
     """Have the version that became stable reached by its own Service again, before the one made for it goes."""
     note(d, step=0)
-    pinned = answer(d, facts)
+    # What is given back already leads to all groups there are.
+    pinned = answer(d, facts) if any(each.given for each in of_stable(facts)) else DONE
     if not (pinned.done or pinned.contested):
         return pinned
     if not stable_serves(d, facts):

@@ -19,6 +19,8 @@ ON_THE_WAY = frozenset({"NotReady", "WorkersNotReady", "WarmingUp", "Terminating
 OUTDATED_SECONDS = 30
 #: But only when no group has become ready for so many seconds: many come at about the same time.
 SETTLED_SECONDS = 3
+#: A group that is simply on its way is told of when it takes so many times as long as the slowest one before it.
+LONGER_THAN_USUAL = 1.25
 
 
 def of_rollout(status: RolloutStatus) -> dict[str, Any]:

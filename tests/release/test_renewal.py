@@ -165,7 +165,7 @@ def test_max_unavailable_is_raised_only_when_lws_would_open_too_little(
 def test_a_message_names_ten_groups_and_counts_the_rest() -> None:
     turn = renewal("O" * 500, 500, unavailable="100%").promote(NEW)
     assert turn.message == "renewing group 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 489 more"
-    assert renewal("O" + "n" * 11).promote(NEW).message.endswith("9, 10 and 1 more of llama")
+    assert renewal("O" + "n" * 11).promote(NEW).message.endswith("9, 10 and 1 more")
     assert renewal("N" * 12, 12).go_back(OLD).message.startswith("group 0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 2 more goes")
 
 
@@ -178,13 +178,13 @@ def test_a_users_surge_is_no_part_of_a_window(surge: Any) -> None:
 @pytest.mark.parametrize(
     ("made", "message"),
     [
-        (renewal("OOOn"), "waiting for group 3 of llama"),
-        (renewal("OOnn"), "waiting for group 2, 3 of llama"),
-        (renewal("NNNn"), "waiting for group 3 of llama"),
+        (renewal("OOOn"), "renewing group 3"),
+        (renewal("OOnn"), "renewing group 2, 3"),
+        (renewal("NNNn"), "renewing group 3"),
         # It was renewed before, since groups are from the top.
         (renewal("OOO."), "waiting for group 3, which is made again, of llama"),
         (renewal("NNN."), "waiting for group 3, which is made again, of llama"),
-        (renewal("NNNy"), "waiting for group 3 of llama"),
+        (renewal("NNNy"), "renewing group 3"),
         (renewal("OOOO", acted=False), "waiting for the LeaderWorkerSet controller to act on the last change"),
         (renewal("OOOO", target=OLD), "waiting for the LeaderWorkerSet controller to act on the last change"),
         (renewal("NNNN"), "waiting for the StatefulSet controller to record the new revision"),

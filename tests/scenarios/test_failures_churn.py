@@ -124,7 +124,7 @@ async def test_a_tolerated_group_may_crash_for_ever(world: World) -> None:
 
 IN_PROMOTION = (
     "promotion: group 0 of llama was rebuilt 3 times: pod llama-0 (leader) container vllm ended last with Error (exit"
-    " 1); it goes on by itself: waiting for group 0 of llama"
+    " 1); it goes on by itself: renewing group 0"
 )
 
 

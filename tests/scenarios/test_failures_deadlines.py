@@ -146,7 +146,7 @@ async def test_a_drain_costs_a_step_nothing_of_its_time(world: World) -> None:
 NEVER = {"fail": "NeverReady", "fail-on": "llama-0*"}
 SLOW = (
     "promotion: no further group became ready within 120 s: pod llama-0 (leader) is not ready; it goes on by itself:"
-    " waiting for group 0 of llama"
+    " renewing group 0"
 )
 
 

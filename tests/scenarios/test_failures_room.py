@@ -65,9 +65,8 @@ CORDONED = (
 @pytest.mark.parametrize("on_failure", ["Pause", "Abort"])
 @tells(
     {
-        Reason.WAITING_FOR_ACCELERATORS: f"{CORDONED}; waiting for group 3 of llama",
-        Reason.CAPACITY_DEADLINE: f"{CORDONED}, for more than 300 s; it goes on by itself: waiting for group 3 of"
-        " llama",
+        Reason.WAITING_FOR_ACCELERATORS: f"{CORDONED}; renewing group 3",
+        Reason.CAPACITY_DEADLINE: f"{CORDONED}, for more than 300 s; it goes on by itself: renewing group 3",
     }
 )
 async def test_a_promotion_waits_for_room_as_well_and_is_never_ended_by_it(world: World, on_failure: str) -> None:

@@ -7,6 +7,7 @@ import pytest
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.objects.writes import Create
 from rollout_lws.sandbox.behaviours.faults import PREFIX
+from tests.scenarios.one_workload import SURGE, over, routed_in_care, step
 from tests.scenarios.routed import BY_ROUTE, FIVE, assert_given_back, borrowed, create_provider, routing, share
 from tests.scenarios.stories import CANARY, STEPS, assert_clean, at_rest, waiting_for_approval
 from tests.scenarios.world import KEYS, NAME, World
@@ -93,8 +94,8 @@ async def test_a_release_mends_a_stable_version_that_does_not_serve(world: World
     await world.until_state("Healthy")
     template["metadata"]["annotations"] = {f"{PREFIX}fail": None}
     world.patch_lws({"leaderWorkerTemplate": {"workerTemplate": template}})
-    for step in (1, 2):
-        await world.until(lambda at=step: world.state == "AwaitingApproval" and world.status["currentStepIndex"] == at)  # type: ignore[misc]
+    for number in (1, 2):
+        await world.until(lambda at=number: world.state == "AwaitingApproval" and world.status["currentStepIndex"] == at)  # type: ignore[misc]
         await world.until(lambda: share(world) == 1.0, "all requests at the side that serves")
         world.approve()
     await world.until_state("Healthy")
@@ -132,3 +133,26 @@ async def test_a_canary_that_has_just_become_ready_serves_until_the_lws_made_ane
     await world.until_state("Healthy")
     await world.rest()
     assert_clean(world, "v5")
+
+
+#: Half of groups and requests, until somebody approves.
+HALF = {"replicas": "50%", "traffic": "50%", "pause": {}}
+
+
+async def test_a_step_that_no_old_group_is_left_of_is_promoted_when_another_version_comes(world: World) -> None:
+    """Somebody had the LWS roll by itself, and took it back when its only group had been taken down for it."""
+    before = await routed_in_care(world, SURGE, HALF, {"replicas": "100%"}, replicas=1)
+    world.checks.clear()
+    world.patch(LEADER_WORKER_SETS, NAME, {"metadata": {"annotations": {KEYS.release_hold: "true"}}})
+    world.set_image("v2")
+    await over(world, "v2", "HoldReleased")
+    world.set_image("v1")
+    await world.until(lambda: world.groups() == {0: "v1!"}, "the group is made anew")
+    world.patch(LEADER_WORKER_SETS, NAME, {"metadata": {"annotations": {KEYS.release_hold: None}}})
+    await world.until_state("AwaitingApproval")
+    world.set_image("v3")
+    await world.until(lambda: world.groups().get(1) == "v3", "a surge group of the third version")
+    await step(world, 1)
+    world.approve()
+    await over(world, "v3")
+    assert_given_back(world, before)

@@ -95,7 +95,7 @@ async def test_a_release_mends_a_stable_version_that_does_not_serve(world: World
     template["metadata"]["annotations"] = {f"{PREFIX}fail": None}
     world.patch_lws({"leaderWorkerTemplate": {"workerTemplate": template}})
     for number in (1, 2):
-        await world.until(lambda at=number: world.state == "AwaitingApproval" and world.status["currentStepIndex"] == at)  # type: ignore[misc]
+        await step(world, number)
         await world.until(lambda: share(world) == 1.0, "all requests at the side that serves")
         world.approve()
     await world.until_state("Healthy")

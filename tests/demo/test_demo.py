@@ -19,11 +19,17 @@ from rollout_lws.cli.main import program
     ("what", "told", "shares"),
     [
         ("canary", "stable was not touched before its promotion", ["20", "40", "0"]),
-        ("blue-green", "stable was not touched before its promotion", ["100", "0"]),
-        ("in-place", "before the promotion as many groups were renewed", ["20", "25", "33", "40", "0"]),
-        ("surge", "no second LeaderWorkerSet ever existed", ["20", "40", "0"]),
+        pytest.param(
+            *("blue-green", "stable was not touched before its promotion", ["100", "0"]), marks=pytest.mark.long
+        ),
+        pytest.param(
+            *("in-place", "before the promotion as many groups were renewed", ["20", "25", "33", "40", "0"]),
+            marks=pytest.mark.long,
+        ),
+        pytest.param(*("surge", "no second LeaderWorkerSet ever existed", ["20", "40", "0"]), marks=pytest.mark.long),
         ("abort", "every pod from before", []),
     ],
+    ids=["canary", "blue-green", "in-place", "surge", "abort"],
 )
 def test_a_release_is_told_and_its_end_state_proven(what: str, told: str, shares: list[str]) -> None:
     result = CliRunner().invoke(program, ["demo", what, "--fast"], catch_exceptions=False)

@@ -13,7 +13,8 @@ from tests.scenarios.routed import assert_given_back, routed_at_rest
 from tests.scenarios.stories import CANARY, assert_clean, at_rest
 from tests.scenarios.world import NAME, World
 
-pytestmark = pytest.mark.looptime
+# The matrix tells of each act once; here it is all of them while green stands in full.
+pytestmark = [pytest.mark.looptime, pytest.mark.long]
 
 PLAIN: tuple[dict[str, Any], ...] = ({"replicas": "50%", "pause": {}}, {"replicas": "100%", "pause": {}})
 ROUTED: tuple[dict[str, Any], ...] = (

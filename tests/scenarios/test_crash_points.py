@@ -47,12 +47,17 @@ async def third_template_in_mid_promotion(world: World, _: None) -> None:
     assert_clean(world, "v3")
 
 
-@pytest.mark.parametrize("part", range(PARTS))
+#: A part of the moments in the default run, all of them in the longer one.
+SOME = [0, *(pytest.param(part, marks=pytest.mark.long) for part in range(1, PARTS))]
+
+
+@pytest.mark.parametrize("part", SOME)
 @pytest.mark.parametrize("story", [happy, aborted], ids=lambda each: each.__name__)
 def test_a_controller_killed_after_any_write_reaches_the_same_end(story: Story, part: int) -> None:
     kill_after_every_write(at_rest, story, part)
 
 
-@pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.long) for part in range(1, PARTS))])
+@pytest.mark.long
+@pytest.mark.parametrize("part", range(PARTS))
 def test_one_killed_while_it_goes_back_in_mid_promotion_does_too(part: int) -> None:
     kill_after_every_write(at_rest, third_template_in_mid_promotion, part)

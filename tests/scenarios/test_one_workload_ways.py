@@ -12,7 +12,8 @@ from tests.scenarios.routed import assert_given_back
 from tests.scenarios.stories import assert_clean
 from tests.scenarios.world import NAME, World
 
-pytestmark = pytest.mark.looptime
+# The matrix tells of each act once; here it is all of them at each moment.
+pytestmark = [pytest.mark.looptime, pytest.mark.long]
 
 
 async def half_new(world: World, style: Style, tag: str = "v2", old: str = "v1") -> None:

@@ -83,13 +83,13 @@ Story = Callable[[World, Begun], Awaitable[None]]
 def dealt() -> Iterator[Any]:
     """Every story by every provider; what differs only by the provider has its shortest one in the default run."""
     for by, story, part in itertools.product(PROVIDERS, (finished, aborted, aborted_in_mid_promotion), range(PARTS)):
-        late = part > 0 or (by is not BY_ROUTE and story is not aborted)
+        late = part > 0 or story is aborted_in_mid_promotion or (by is not BY_ROUTE and story is not aborted)
         yield pytest.param(
             by, story, part, marks=[pytest.mark.long] * late, id=f"{story.__name__}-by-{by}-{part + 1}-of-{PARTS}"
         )
 
 
-@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.long) for part in range(1, PARTS))])
 def test_one_that_is_down_while_the_version_is_taken_back_gives_back_what_it_had_begun_to_borrow(part: int) -> None:
     kill_after_every_write(at_rest(BY_ROUTE), taken_back_while_nobody_looks, part)
 

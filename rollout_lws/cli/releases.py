@@ -135,6 +135,13 @@ def _items(transport: Transport, resource: Resource, **query: str) -> list[Objec
     return list(transport.get(resource.path(transport.namespace), **query).get("items") or ())
 
 
+def style(rollout: Object) -> Object:
+    """What its spec says of how versions are released, be it a canary or blue-green; {} when nothing."""
+    strategy = rollout["spec"].get("strategy") or {}
+    found: Object = strategy.get("canary") or strategy.get("blueGreen") or {}
+    return found
+
+
 def summary(rollout: Object) -> dict[str, str]:
     """``status.summary``, with empty strings for what the controller has not said."""
     said = (rollout.get("status") or {}).get("summary") or {}

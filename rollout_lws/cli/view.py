@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from rollout_lws.cli.durations import short
-from rollout_lws.cli.releases import Release, message, summary
+from rollout_lws.cli.releases import Release, message, style, summary
 from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.groups import Group, groups
 
@@ -107,8 +107,7 @@ def _field(label: str, text: str) -> str:
 
 def _steps(rollout: Object) -> str:
     """Each step with its size; the current one marked with ">", those behind it with "v"."""
-    strategy = rollout["spec"].get("strategy") or {}
-    plan = strategy.get("canary") or strategy.get("blueGreen") or {}
+    plan = style(rollout)
     status = rollout.get("status") or {}
     current = int(status.get("currentStepIndex") or 0)
     on = status.get("phase") == "Progressing"

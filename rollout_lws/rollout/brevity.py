@@ -1,6 +1,7 @@
-"""What is over in a moment is not told: nobody could read it, and each status costs everybody who watches a write.
+"""When a status is worth a write, for everybody who watches pays for it: what is over in a moment is not told, for
+nobody could read it, and what is told wrongly for long is corrected.
 
-A status says the same in a second, unless something was decided in this pass; what lasts is told then.
+A status that waits says the same in a second, unless something was decided in this pass; what lasts is told then.
 """
 
 from __future__ import annotations
@@ -10,8 +11,10 @@ from datetime import datetime, timedelta
 
 from rollout_lws.api import RolloutStatus, RouteFight
 from rollout_lws.objects.workloads import LeaderWorkerSet
+from rollout_lws.rollout import significance
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.traffic.split import Object
+from rollout_lws.workload.groups import Group, groups
 
 #: A status that can wait is looked at again after so many seconds.
 LOOK_AGAIN_SECONDS = 1
@@ -40,6 +43,43 @@ def can_wait(d: Draft) -> bool:
 
 def _fights(status: RolloutStatus) -> tuple[RouteFight, ...]:
     return status.traffic.fights if status.traffic else ()
+
+
+def outdated(d: Draft, before: RolloutStatus, after: RolloutStatus) -> bool:
+    """Whether what is waited for is told wrongly for so long that it is worth a write; or a leader has to leave the
+    file before another one comes.
+    """
+    if {each.uid for each in before.restarts} - {each.uid for each in after.restarts}:
+        return True
+    if _loads_for_long(d, before):
+        return True
+    if before.message == after.message:
+        return False
+    told = max((each.last_update_time for each in before.conditions if each.last_update_time), default=d.now)
+    ready = max((group.ready_since for _, group in _members(d) if group.ready_since), default=told)
+    return d.wake_in(told, significance.OUTDATED_SECONDS) and d.wake_in(ready, significance.SETTLED_SECONDS)
+
+
+def _members(d: Draft) -> Iterable[tuple[str, Group]]:
+    """All groups there are, with the names of their LWSs."""
+    for facts in (d.o.stable, d.o.canary):
+        if facts is not None:
+            yield from ((facts.lws.metadata.name, group) for group in groups(facts))
+
+
+def _loads_for_long(d: Draft, before: RolloutStatus) -> bool:
+    """Whether a group that nobody was told of is on its way for longer than any before it was; with the first one
+    nobody knows how long that is.
+    """
+    told = {(each.workload, each.group) for each in before.not_ready_groups}
+    untold = {(each.workload, each.group) for each in d.status.not_ready_groups} - told
+    usual = significance.LONGER_THAN_USUAL * (d.status.longest_load_seconds or 0)
+    made = [
+        group.leader.metadata.creation_timestamp
+        for workload, group in _members(d)
+        if (workload, group.index) in untold and group.leader.metadata.creation_timestamp is not None
+    ]
+    return bool(made) and d.wake_in(min(made), max(usual, significance.SETTLED_SECONDS))
 
 
 def written_lately(d: Draft, live: Object | None) -> bool:

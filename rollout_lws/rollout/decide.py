@@ -15,6 +15,7 @@ from rollout_lws.rollout import (
     guard,
     handover,
     leaving,
+    natively,
     report,
     routing,
     start,
@@ -22,6 +23,7 @@ from rollout_lws.rollout import (
 )
 from rollout_lws.rollout.decision import Decision
 from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.going_back import begin_going_back
 from rollout_lws.rollout.observation import Observation
 from rollout_lws.rollout.reasons import Ending, Reason, Task
 from rollout_lws.rollout.refusals import cannot_manage
@@ -94,7 +96,7 @@ def _runs_already(d: Draft) -> bool:
     """Whether what is pending, refused or aborted runs in every group all the same: zero groups keep no version."""
     stable = d.status.stable
     renamed = stable is None or target_revision(d.stable) == stable.revision
-    return not renamed and start.pending(d) and finalising.all_went_over(d)
+    return not renamed and start.pending(d) and natively.all_went_over(d)
 
 
 def _ended_visibly(d: Draft) -> bool:
@@ -122,11 +124,11 @@ def _contested(d: Draft) -> bool:
     if ending is not None and ending.task == Task.CLEAN_UP.value:
         return False
     restored = stable is not None and d.version.template_hash == stable.template_hash
-    if restored and d.status.phase == Phase.PROGRESSING and finalising.follows_template(d):
+    if restored and d.status.phase == Phase.PROGRESSING and natively.follows_template(d):
         d.set(hold_fights=())
-        finalising.begin_going_back(d, Ending.ROLLBACK, "stable's template was restored")
+        begin_going_back(d, Ending.ROLLBACK, "stable's template was restored")
         return finalising.run(d)
-    if not restored and finalising.rolled_natively(d):
+    if not restored and natively.rolled_natively(d):
         if d.status.phase == Phase.PROGRESSING:
             d.begin_finalising(Ending.ROLLED_NATIVELY, Task.CLEAN_UP)
             return finalising.run(d)

@@ -15,6 +15,7 @@ from rollout_lws.release.record import dismiss
 from rollout_lws.rollout import autoscalers, borrowing, finalising, routing
 from rollout_lws.rollout.cleaning import keeps_canary
 from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.going_back import begin_going_back
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason, Task
 from rollout_lws.workload.hold import borrowed, give_back
 
@@ -30,7 +31,7 @@ def leave(d: Draft, ending: Ending) -> bool:
     if d.o.stable is not None and d.status.phase == Phase.PROGRESSING and d.status.stable is not None:
         record = d.status.finalising
         if record is None:
-            finalising.begin_going_back(d, ending, "the Rollout is leaving")
+            begin_going_back(d, ending, "the Rollout is leaving")
         elif record.task == Task.CLEAN_UP.value and record.reason == Ending.CONTINUOUS.value:
             d.set_task(Task.CLEAN_UP, ending)
         finalising.run(d)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 
 from rollout_lws.api import (
+    BatchReleasePhase,
     CanaryStatus,
     Capacity,
     Condition,
@@ -25,7 +26,6 @@ from rollout_lws.rollout import autoscalers, borrowing, brevity, significance
 from rollout_lws.rollout.decision import Decision, Wanted
 from rollout_lws.rollout.diagnosis import explaining_kinds
 from rollout_lws.rollout.draft import Draft, Verdict
-from rollout_lws.rollout.finalising import record_phase
 from rollout_lws.rollout.health import name_troubles
 from rollout_lws.rollout.reasons import Ending, Reason, Task
 from rollout_lws.workload.groups import Group, groups, moment_ready
@@ -81,7 +81,7 @@ def tell_refusal(d: Draft) -> Decision | None:
 def _status_write(d: Draft) -> Iterable[Write]:
     before = d.o.rollout.status or RolloutStatus()
     after = d.status.model_copy(update={"observed_generation": d.o.rollout.metadata.generation})
-    if significance.of_rollout(before) == significance.of_rollout(after) and not _outdated(d, before, after):
+    if significance.of_rollout(before) == significance.of_rollout(after) and not brevity.outdated(d, before, after):
         return ()
     changes = merge_patch(before.to_json_dict(), after.to_json_dict())
     meta = d.o.rollout.metadata
@@ -89,43 +89,6 @@ def _status_write(d: Draft) -> Iterable[Write]:
     body = {"status": changes}
     reason = d.verdict.message if d.verdict else "status"
     return (Patch(resource, meta.namespace, meta.name, body, reason, meta.resource_version, "status"),)
-
-
-def _outdated(d: Draft, before: RolloutStatus, after: RolloutStatus) -> bool:
-    """Whether what is waited for is told wrongly for so long that it is worth a write; or a leader has to leave the
-    file before another one comes.
-    """
-    if {each.uid for each in before.restarts} - {each.uid for each in after.restarts}:
-        return True
-    if _loads_for_long(d, before):
-        return True
-    if before.message == after.message:
-        return False
-    told = max((each.last_update_time for each in before.conditions if each.last_update_time), default=d.now)
-    ready = max((group.ready_since for _, group in _members(d) if group.ready_since), default=told)
-    return d.wake_in(told, significance.OUTDATED_SECONDS) and d.wake_in(ready, significance.SETTLED_SECONDS)
-
-
-def _members(d: Draft) -> Iterable[tuple[str, Group]]:
-    """All groups there are, with the names of their LWSs."""
-    for facts in (d.o.stable, d.o.canary):
-        if facts is not None:
-            yield from ((facts.lws.metadata.name, group) for group in groups(facts))
-
-
-def _loads_for_long(d: Draft, before: RolloutStatus) -> bool:
-    """Whether a group that nobody was told of is on its way for longer than any before it was; with the first one
-    nobody knows how long that is.
-    """
-    told = {(each.workload, each.group) for each in before.not_ready_groups}
-    untold = {(each.workload, each.group) for each in d.status.not_ready_groups} - told
-    usual = significance.LONGER_THAN_USUAL * (d.status.longest_load_seconds or 0)
-    made = [
-        group.leader.metadata.creation_timestamp
-        for workload, group in _members(d)
-        if (workload, group.index) in untold and group.leader.metadata.creation_timestamp is not None
-    ]
-    return bool(made) and d.wake_in(min(made), max(usual, significance.SETTLED_SECONDS))
 
 
 def _wanted(d: Draft) -> Wanted:
@@ -214,7 +177,7 @@ def _record(d: Draft) -> None:
         rollout_id=d.status.observed_rollout_id or "",
         stable_revision=stable.revision if stable else "",
         update_revision=d.sub.new_revision,
-        phase=record_phase(d),
+        phase=_phase_of_record(d),
         replicas=d.replicas,
     )
     record, meta = d.o.batch_release, d.o.rollout
@@ -229,6 +192,11 @@ def _record(d: Draft) -> None:
     spec = batch_release.update_spec(record, meta, wanted, d.keys)
     # After a patch of the spec its answer starts the next reconcile, which then tells the status of that generation.
     d.write(spec or batch_release.update_status(record, meta, wanted, d.batch, d.keys, d.now))
+
+
+def _phase_of_record(d: Draft) -> BatchReleasePhase:
+    """Where the BatchRelease is, from where the Rollout is."""
+    return BatchReleasePhase.PROGRESSING if d.status.finalising is None else BatchReleasePhase.FINALIZING
 
 
 def _label(d: Draft) -> None:

@@ -17,7 +17,9 @@ from rollout_lws.rollout import actions, borrowing, finalising, handover, routin
 from rollout_lws.rollout.capacity import close_window, leaving, note_opened, scale_new, worn_out
 from rollout_lws.rollout.churn import churning, quiet_at, remember_leaders
 from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.going_back import begin_going_back
 from rollout_lws.rollout.health import deadline_passed, loading_words, waits_for_capacity
+from rollout_lws.rollout.natively import at_zero
 from rollout_lws.rollout.plan import next_index, plan_hash, resumed_index
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason, Task
 from rollout_lws.rollout.refusals import cannot_release
@@ -34,13 +36,13 @@ def run(d: Draft) -> bool:
     """One pass over a release that is in its steps; always has the last word."""
     stable, version = d.status.stable, d.version
     if d.abort_reason is not None:
-        finalising.begin_going_back(d, Ending.ABORTED, d.abort_reason)
+        begin_going_back(d, Ending.ABORTED, d.abort_reason)
         return finalising.run(d)
     if stable is not None and version.template_hash == stable.template_hash:
-        finalising.begin_going_back(d, Ending.ROLLBACK, "stable's template was restored")
+        begin_going_back(d, Ending.ROLLBACK, "stable's template was restored")
         return finalising.run(d)
     if version.template_hash != d.status.observed_template_hash:
-        finalising.begin_going_back(d, Ending.CONTINUOUS, "another version was applied")
+        begin_going_back(d, Ending.CONTINUOUS, "another version was applied")
         return finalising.run(d)
     if d.replicas == 0 and carries(d) and not d.one_workload:
         routing.keep(d)
@@ -50,7 +52,7 @@ def run(d: Draft) -> bool:
             " serving until there are groups again: scale up",
         )
     if d.replicas == 0:
-        return finalising.at_zero(d) or finalising.run(d)
+        return at_zero(d) or finalising.run(d)
     _follow_release(d)
     refusal = cannot_release(d)
     if refusal:
@@ -268,7 +270,7 @@ def _aborts(d: Draft) -> bool:
 def failed(d: Draft, reason: Reason, message: str, way_on: str) -> bool:
     """The release does not get on: go back, or tell a person and wait, as ``onFailure`` says."""
     if _aborts(d):
-        finalising.begin_going_back(d, Ending.ABORTED, message)
+        begin_going_back(d, Ending.ABORTED, message)
         return finalising.run(d)
     return d.stalled(reason, f"{message.rstrip('.')}. The release waits, {way_on}; to go back: {d.command('abort')}")
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+from rollout_lws.cli.releases import style
 from rollout_lws.objects.resources import HTTP_ROUTES, LEADER_WORKER_SETS
 from rollout_lws.sandbox.catalogue import GATEWAYS
 
@@ -130,8 +131,7 @@ def rollout(
 def with_short_waits(rollout: Object) -> Object:
     """The Rollout with no pause or drain longer than SHORT_WAIT seconds: nobody watches a demo for ten minutes."""
     short = copy.deepcopy(rollout)
-    strategy = short["spec"].get("strategy") or {}
-    plan = strategy.get("canary") or strategy.get("blueGreen") or {}
+    plan = style(short)
     for routing in plan.get("trafficRoutings") or ():
         for member, standard, most in (("drainSeconds", 30, SHORT_WAIT), ("gracePeriodSeconds", 3, SHORT_GRACE)):
             if isinstance(routing, dict) and isinstance(routing.get(member, standard), int):

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rollout_lws.cli.demo.checks import Check, Listing, Object, label, name_of
+from rollout_lws.cli.releases import style
 from rollout_lws.objects.resources import LWS_REVISION
 from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.meter import NOWHERE, Client, Cut, Failure, TrafficMeter
@@ -49,9 +50,7 @@ class Measured:
 
 def routing_of(rollout: Object) -> Routing | None:
     """None for a Rollout that leaves traffic alone, or whose words on it the API server is to refuse."""
-    strategy = rollout["spec"].get("strategy") or {}
-    style = strategy.get("canary") or strategy.get("blueGreen") or {}
-    for each in style.get("trafficRoutings") or ():
+    for each in style(rollout).get("trafficRoutings") or ():
         gateway = each.get("gateway") or {}
         route, ingress = gateway.get("httpRouteName") or "", (each.get("ingress") or {}).get("name") or ""
         pools = gateway.get("inferencePool") or {}

@@ -1,0 +1,55 @@
+"""What every way to the end of a release has to look at: what was asked meanwhile, what must not start, and how long it
+takes.
+"""
+
+from __future__ import annotations
+
+from rollout_lws.release.renewal import Renewal
+from rollout_lws.rollout import actions, handover
+from rollout_lws.rollout.churn import churning
+from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.health import deadline_passed, waits_for_capacity
+from rollout_lws.rollout.reasons import Ending, Reason
+from rollout_lws.rollout.refusals import unsafe_pending
+
+
+def turned_round(d: Draft) -> tuple[Ending, str] | None:
+    """Why a promotion that is under way shall not go on."""
+    if d.abort_reason is not None:
+        return Ending.ABORTED, d.abort_reason
+    stable = d.status.stable
+    if stable is not None and d.version.template_hash == stable.template_hash:
+        return Ending.ROLLBACK, "stable's template was restored"
+    if d.version.template_hash != d.status.observed_template_hash:
+        return Ending.CONTINUOUS, "another version was applied"
+    return None
+
+
+def frozen(d: Draft, own: Renewal) -> bool:
+    """Whether a version waits that would damage each group that restarts: then none is deleted and no window opened."""
+    refusal = unsafe_pending(d)
+    if refusal is None:
+        return False
+    actions.refuse_abort(d, refusal.message)
+    # Requests are kept from whoever stops serving all the same.
+    handover.protect(d)
+    d.write(own.close("a version waits that must not start"))
+    return d.stalled(refusal.reason, refusal.message)
+
+
+def late(d: Draft, own: Renewal, revision: str, what: str, doing: str) -> bool:
+    """Whether no group has become ready for too long while the release ends: told, but the work goes on."""
+    ready = sum(group.ready(d.now, d.minimum) for group in own.regular if group.revision == revision)
+    # Groups of each task count from another million, so that they are never mistaken for those of the last step.
+    count = ready + (1_000_000 if what == "promotion" else 2_000_000)
+    if ready and count > ((d.status.step.best_ready if d.status.step else 0) or 0):
+        d.set_step(best_ready=count, best_ready_at=d.now)
+    worn, capacity = churning(d), waits_for_capacity(d)
+    if worn:
+        return d.stalled(
+            Reason.CHURN, f"{what}: {next(iter(worn.values())).rstrip('.')}; it goes on by itself: {doing}"
+        )
+    passed = deadline_passed(d, capacity)
+    if passed is not None:
+        return d.stalled(passed[0], f"{what}: {passed[1].rstrip('.')}; it goes on by itself: {doing}")
+    return capacity is not None and d.reconciling(*capacity[:2], f"{what}: {capacity[2].rstrip('.')}; {doing}")

@@ -1,0 +1,105 @@
+"""The ways back of one LWS that holds both versions: out of the steps, and for every capacity out of a promotion."""
+
+from __future__ import annotations
+
+from rollout_lws.api import AbortedRecord, FinalisingRecord, FinalisingStep, SummaryState
+from rollout_lws.release.renewal import LAST_SERVING, POINT_OF_NO_RETURN, Renewal
+from rollout_lws.release.turn import Turn
+from rollout_lws.rollout import actions, handover
+from rollout_lws.rollout.capacity import renewal
+from rollout_lws.rollout.churn import remember_leaders
+from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.ending import frozen, late, turned_round
+from rollout_lws.rollout.reasons import Ending, EventReason, Reason, Task
+
+
+def begin_going_back(d: Draft, ending: Ending, why: str) -> None:
+    """Leave the steps without promotion; with a second LWS nothing of stable has to be touched."""
+    tell_way_back(d, ending, why)
+    d.begin_finalising(ending, Task.TAKE_BACK if d.one_workload else Task.CLEAN_UP)
+
+
+def tell_way_back(d: Draft, ending: Ending, why: str) -> None:
+    # What is deleted from now on to be made anew at the old version does not keep failing.
+    d.set(restarts=())
+    if ending is Ending.CONTINUOUS:
+        d.notice(EventReason.SUPERSEDED, f"release {d.sub.observed_rollout_id} ends: {why}")
+    else:
+        d.notice(EventReason.GOING_BACK, f"back to the stable version: {why}", warning=ending is Ending.ABORTED)
+    if ending is Ending.ABORTED and d.o.stable is not None:
+        d.set(
+            aborted=AbortedRecord(
+                template_hash=d.status.observed_template_hash or "",
+                revision=d.sub.new_revision,
+                release_id=d.status.observed_rollout_id,
+                at=d.now,
+                reason=why,
+                message=why,
+            )
+        )
+
+
+def take_back(d: Draft, ending: Ending) -> bool:
+    """Out of the steps, where one LWS holds both versions: what they have renewed comes back at the stable one."""
+    ending, revision = _way_back(d, ending), d.status.stable.revision if d.status.stable else ""
+    own = renewal(d)
+    if frozen(d, own):
+        return True
+    turn = own.go_back(revision, from_steps=True)
+    if turn.stuck == POINT_OF_NO_RETURN:
+        # Requests stay with the groups there are, for none comes that they could go to.
+        return _went_back(d, ending, own, turn)
+    room = handover.make_room(d)
+    own = renewal(d, emptied=room.emptied)
+    if not (room.done or own.is_open):
+        if room.contested:
+            return d.stalled(Reason.ROUTE_CONTESTED, room.message)
+        return late(d, own, revision, "going back", room.message) or d.reconciling(
+            Reason.ROUTING, SummaryState.GOING_BACK, room.message
+        )
+    return _went_back(d, ending, own, own.go_back(revision, from_steps=True))
+
+
+def go_back(d: Draft, ending: Ending) -> bool:
+    """Out of a promotion: what it has renewed comes back at the stable version, with requests shared as they are."""
+    ending, revision = _way_back(d, ending), d.status.stable.revision if d.status.stable else ""
+    own = renewal(d)
+    if own.go_back(revision).done:
+        d.set_task(Task.CLEAN_UP, ending)
+        return False
+    if frozen(d, own):
+        return True
+    own = renewal(d, emptied=handover.for_promotion(d).emptied)
+    return _went_back(d, ending, own, own.go_back(revision))
+
+
+def _way_back(d: Draft, ending: Ending) -> Ending:
+    """Why the release goes back, as it was said last: whoever aborts a release that is superseded means its version."""
+    turned = turned_round(d)
+    if turned is None or turned[0] in (ending, Ending.CONTINUOUS):
+        return ending
+    tell_way_back(d, *turned)
+    d.begin_finalising(turned[0], Task((d.status.finalising or FinalisingRecord(reason="", task=Task.GO_BACK)).task))
+    return turned[0]
+
+
+def _went_back(d: Draft, ending: Ending, own: Renewal, turn: Turn) -> bool:
+    """Act on a turn of the way back; False when another task goes on in this pass."""
+    if turn.done:
+        d.set_task(Task.CLEAN_UP, ending)
+        return False
+    d.take(turn)
+    stable = d.status.stable
+    if turn.stuck == LAST_SERVING and d.status.finalising and d.status.finalising.task == Task.TAKE_BACK:
+        # Nobody has asked for its version: it is kept for as long as it is the only one that serves.
+        return d.reconciling(Reason.WAITING_FOR_STABLE, SummaryState.GOING_BACK, turn.message)
+    if turn.stuck:
+        d.set_task(Task.PROMOTE, Ending.SUCCESS)
+        d.set(aborted=None)
+        d.notice(EventReason.PROMOTING, actions.PROMOTED_ALREADY, warning=True)
+        return False
+    d.set_sub(finalising_step=FinalisingStep.RESUME_WORKLOAD)
+    remember_leaders(d, d.stable, stable.revision if stable else "", d.replicas)
+    if late(d, own, stable.revision if stable else "", "going back", turn.message):
+        return True
+    return d.reconciling(Reason.GOING_BACK, SummaryState.GOING_BACK, turn.message)

@@ -1,0 +1,114 @@
+"""The promotion: the stable LWS's own groups are renewed through windows.
+
+``status.stable`` changes in one write only, when every group of the stable LWS is new and ready under the hold.
+"""
+
+from __future__ import annotations
+
+from rollout_lws.api import FinalisingStep, SummaryState
+from rollout_lws.release.batches import batch, wanted_groups
+from rollout_lws.release.renewal import Renewal
+from rollout_lws.rollout import actions, handover, routing
+from rollout_lws.rollout.capacity import note_opened, renewal, scale_new, worn_out
+from rollout_lws.rollout.churn import remember_leaders
+from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.ending import frozen, late, turned_round
+from rollout_lws.rollout.going_back import tell_way_back
+from rollout_lws.rollout.natively import all_went_over, at_zero
+from rollout_lws.rollout.reasons import Ending, EventReason, Reason, Task
+from rollout_lws.rollout.shares import green_grows
+from rollout_lws.rollout.sides import shares_nothing
+from rollout_lws.rollout.unlisted import tell_unlisted
+
+
+def promote(d: Draft) -> bool:
+    """Renew the stable LWS; False when another task goes on in this pass."""
+    if d.replicas == 0:
+        return at_zero(d)
+    revision, own = d.sub.new_revision, renewal(d)
+    if _is_new(d, own, revision):
+        actions.refuse_abort(d, actions.PROMOTED_ALREADY)
+        _became_stable(d, revision)
+        return False
+    if frozen(d, own):
+        return True
+    turned = turned_round(d)
+    if turned is not None and not _past_return(d, own):
+        tell_way_back(d, *turned)
+        from_steps = d.one_workload and not shares_nothing(d)
+        d.set_task(Task.TAKE_BACK if from_steps else Task.GO_BACK, turned[0])
+        return False
+    actions.refuse_abort(d, actions.PROMOTED_ALREADY)
+    d.set_sub(finalising_step=FinalisingStep.RESUME_WORKLOAD)
+    _follow_canary(d)
+    tell_unlisted(d)
+    growing = _grows(d)
+    remember_leaders(d, d.o.canary if growing else d.stable, revision, d.replicas)
+    if growing:
+        routing.keep(d)
+        return late(d, own, revision, "promotion", growing) or d.reconciling(
+            Reason.PROMOTING, SummaryState.PROMOTING, growing
+        )
+    routed = handover.for_promotion(d)
+    own = renewal(d, emptied=routed.emptied)
+    overtaken = d.version.template_hash != d.status.observed_template_hash
+    if overtaken and all_went_over(d):
+        return False
+    # No window may be opened to a version that is not released: what went over to it comes back.
+    may_open = not d.paused and not worn_out(d) and routed.done
+    turn = own.go_back(revision) if overtaken else own.promote(revision, may_open=may_open)
+    d.take(turn)
+    note_opened(d, turn)
+    used_up = worn_out(d)
+    if used_up and not turn.writes:
+        return d.stalled(Reason.CHURN, f"{used_up}. It is not renewed again; to go back: {d.command('abort')}")
+    if d.paused:
+        return d.reconciling(Reason.PAUSED, SummaryState.PAUSED, f"paused in mid-promotion: {turn.message}")
+    if routed.contested and not turn.writes:
+        return d.stalled(Reason.ROUTE_CONTESTED, routed.message)
+    if routed.timed and not turn.writes:
+        return d.reconciling(Reason.DRAINING, SummaryState.PROMOTING, routed.message)
+    doing = turn.message if routed.done or turn.writes else routed.message
+    if late(d, own, revision, "promotion", doing):
+        return True
+    return d.reconciling(Reason.PROMOTING, SummaryState.PROMOTING, doing)
+
+
+def _grows(d: Draft) -> str:
+    """What a blue-green promotion waits for before anything of stable goes: as many ready groups as the LWS has."""
+    if not green_grows(d):
+        return ""
+    standing = d.o.canary.lws.spec.replicas if d.o.canary is not None else 0
+    turn = d.take(scale_new(d, max(d.replicas, standing)))
+    return turn.message or f"{d.canary_ready} of {d.replicas} groups of the new version ready"
+
+
+def _past_return(d: Draft, own: Renewal) -> bool:
+    """Whether the way back is closed: the promotion is finished then, and a new template waits for its end."""
+    stable = d.status.stable
+    return bool(own.go_back(stable.revision if stable else "").stuck)
+
+
+def _follow_canary(d: Draft) -> None:
+    """The canary keeps the groups it had at its last step; its batch is judged for the record."""
+    if d.o.rollout.spec.strategy.style is None:
+        # Edited meanwhile to a strategy that cannot be started; what was begun by the old one is finished.
+        return
+    if not d.strategy.promotes_at_full:
+        d.batch = batch(d.new_groups, d.replicas, d.strategy.failure_threshold, d.now, d.minimum)
+        return
+    wanted = wanted_groups(d.strategy, min(d.sub.current_step_index, len(d.strategy.steps)), d.replicas)
+    d.batch = batch(d.new_groups, wanted, d.strategy.failure_threshold, d.now, d.minimum)
+
+
+def _is_new(d: Draft, own: Renewal, revision: str) -> bool:
+    return d.replicas > 0 and own.promote(revision, may_open=False).done
+
+
+def _became_stable(d: Draft, revision: str) -> None:
+    stable = d.status.stable
+    if stable is not None:
+        changes = {"template_hash": d.status.observed_template_hash, "revision": revision}
+        d.set(stable=stable.model_copy(update=changes))
+    d.set_task(Task.CLEAN_UP, Ending.SUCCESS)
+    d.notice(EventReason.PROMOTED, f"revision {revision} is stable: all {d.replicas} groups are new and ready")

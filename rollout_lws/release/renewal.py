@@ -256,7 +256,9 @@ class Renewal:
                 budget -= 1
             chosen.append(group)
         left = self.ready(self.regular) - self.ready(chosen) + self.beside
-        if not chosen or left < 1:
+        # In place nothing can come up beside them: where no group serves, those of a step are all that can mend it.
+        mends = self.capacity is Capacity.IN_PLACE and not self.ready(chosen)
+        if not chosen or (left < 1 and not mends):
             broken = _named([group for group in self.regular if not group.ready(self.now)]) or "all"
             return Turn(message=f"group {broken} is not ready: no further group may go down", wake_at=self.wake_at())
         partition = min(group.ordinal for group in chosen)

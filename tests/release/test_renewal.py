@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from rollout_lws.api import Capacity
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, PODS, STATEFUL_SETS
 from rollout_lws.objects.workloads import Pod
 from rollout_lws.objects.writes import Confirm, Delete, Patch, Write
@@ -374,3 +376,21 @@ def test_nothing_goes_back_before_the_leader_stateful_set_has_the_hold(set_at: i
 def test_the_way_back_ends_when_all_groups_are_stable_and_ready(picture: str, done: bool) -> None:
     turn = renewal(picture).go_back(OLD)
     assert (turn.done, turn.writes) == (done, ())
+
+
+@pytest.mark.parametrize(
+    ("capacity", "picture", "opened"),
+    [
+        (Capacity.IN_PLACE, "ooo", (1, 2)),
+        (Capacity.IN_PLACE, "ooO", ()),
+        (Capacity.SURGE, "ooo", ()),
+        (Capacity.EXTRA_WORKLOAD, "ooo", ()),
+    ],
+    ids=str,
+)
+def test_where_no_group_serves_only_groups_renewed_in_place_can_mend_it(
+    capacity: Capacity, picture: str, opened: tuple[int, ...]
+) -> None:
+    turn = replace(renewal(picture, 0), capacity=capacity).renew(NEW, 2)
+    assert turn.opened == opened
+    assert turn.message.endswith("no further group may go down") is not bool(opened)

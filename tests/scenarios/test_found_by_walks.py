@@ -7,7 +7,7 @@ import pytest
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.objects.writes import Create
 from rollout_lws.sandbox.behaviours.faults import PREFIX
-from tests.scenarios.one_workload import SURGE, over, routed_in_care, step
+from tests.scenarios.one_workload import IN_PLACE, SURGE, over, routed_in_care, step
 from tests.scenarios.routed import BY_ROUTE, FIVE, assert_given_back, borrowed, create_provider, routing, share
 from tests.scenarios.stories import CANARY, STEPS, assert_clean, at_rest, waiting_for_approval
 from tests.scenarios.world import KEYS, NAME, World
@@ -156,3 +156,21 @@ async def test_a_step_that_no_old_group_is_left_of_is_promoted_when_another_vers
     world.approve()
     await over(world, "v3")
     assert_given_back(world, before)
+
+
+async def test_an_lws_of_which_no_group_ever_served_is_mended_in_place_step_by_step(world: World) -> None:
+    world.create_workload(replicas=3)
+    template = world.lws["spec"]["leaderWorkerTemplate"]["workerTemplate"]
+    broken = template | {"metadata": {"annotations": {f"{PREFIX}fail": "CrashLoopBackOff"}}}
+    world.patch_lws({"leaderWorkerTemplate": {"workerTemplate": broken}})
+    world.create_rollout({"replicas": "50%", "pause": {}}, {"replicas": "100%"}, canary=IN_PLACE.words)
+    world.start_controller()
+    await world.until_state("Healthy")
+    mended = template | {"metadata": {"annotations": {f"{PREFIX}fail": None}}}
+    world.patch_lws({"leaderWorkerTemplate": {"workerTemplate": mended}})
+    world.set_image("v2")
+    await step(world, 1)
+    tags = [world.groups()[ordinal] for ordinal in range(3)]
+    assert (tags[1:], tags[0].startswith("v1")) == (["v2", "v2"], True), "only as many as the step says"
+    world.approve()
+    await over(world, "v2")

@@ -28,6 +28,8 @@ class Walk(Staged):
     """One walk through ``world``; ``seen`` counts acts, notices and states."""
 
     where: tuple[str, str, str] = ("", "", "")
+    #: Since when the canary keeps serving because nothing else does, by the clock; 0 while something does.
+    alone_since: float = 0
     #: Seconds at the end in which nothing may be written.
     quiet: float = 24 * 3600
 
@@ -143,8 +145,10 @@ class Walk(Staged):
 
     async def _look_again(self) -> None:
         """A person looks again when something has changed, but not all the time."""
+        now = self.world.now.timestamp()
         alone = "keep serving until one is" in self.world.status_of(NAME).get("message", "")
-        if alone and not await self.world._change(300):
+        self.alone_since = (self.alone_since or now) if alone else 0
+        if alone and now - self.alone_since > 600:
             with self.judge.user():
                 self.delete_canary("Background")
         await self.world._change(60)

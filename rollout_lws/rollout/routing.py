@@ -29,7 +29,6 @@ from rollout_lws.rollout.shares import (
     weight_of,
 )
 from rollout_lws.rollout.sides import new_side, stable_side
-from rollout_lws.traffic.backends import of_stable
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.router import Router
 from rollout_lws.traffic.routers import routers
@@ -181,7 +180,7 @@ def withdraw(d: Draft) -> Routed:
         return DONE
     if record.step:
         note(d, step=0)
-    pinned = answer(d, facts)
+    pinned = _answered(d, facts)
     routed = _apply(d, facts, ALL_STABLE)
     if not routed.done:
         return routed
@@ -204,14 +203,18 @@ def _went_over(d: Draft) -> bool:
 def _returned(d: Draft, facts: RoutingFacts) -> Routed:
     """Have the version that became stable reached by its own Service again, before the one made for it goes."""
     note(d, step=0)
-    # What is given back already leads to all groups there are.
-    pinned = answer(d, facts) if any(each.given for each in of_stable(facts)) else DONE
+    pinned = _answered(d, facts)
     if not (pinned.done or pinned.contested):
         return pinned
     if not stable_serves(d, facts):
         return Routed(False, f"waiting until Service {facts.names.service} sends requests to groups of the new version")
     routed = _apply(d, facts, ALL_STABLE)
     return grace_over(d) if routed.done else routed
+
+
+def _answered(d: Draft, facts: RoutingFacts) -> Routed:
+    """Pins are kept for as long as the BatchRelease stands, which goes when everything has been given back."""
+    return answer(d, facts) if d.o.batch_release is not None else DONE
 
 
 def drained(d: Draft, since: datetime, where: str) -> Routed:

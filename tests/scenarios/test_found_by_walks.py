@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rollout_lws.objects.resources import LEADER_WORKER_SETS
-from rollout_lws.objects.writes import Create
+from rollout_lws.objects.resources import LEADER_WORKER_SETS, SERVICES
+from rollout_lws.objects.writes import Create, Patch
 from rollout_lws.sandbox.behaviours.faults import PREFIX
 from tests.scenarios.one_workload import IN_PLACE, SURGE, over, routed_in_care, step
 from tests.scenarios.routed import BY_ROUTE, FIVE, assert_given_back, borrowed, create_provider, routing, share
@@ -174,3 +174,17 @@ async def test_an_lws_of_which_no_group_ever_served_is_mended_in_place_step_by_s
     assert (tags[1:], tags[0].startswith("v1")) == (["v2", "v2"], True), "only as many as the step says"
     world.approve()
     await over(world, "v2")
+
+
+async def test_what_is_given_back_at_zero_groups_is_not_taken_again_while_these_end(world: World) -> None:
+    before = await routed_in_care(world, IN_PLACE, HALF, {"replicas": "100%"}, replicas=2)
+    world.checks.clear()
+    world.set_image("v2")
+    await world.sleep(0.3)
+    world.set_image("v3")
+    world.patch_lws({"replicas": 0})
+    await world.until(lambda: world.state == "Healthy" and not world.groups(), "at rest without groups")
+    await world.rest()
+    assert_given_back(world, before)
+    pins = [write for write in world.writes if write.resource == SERVICES and isinstance(write, Patch)]
+    assert len(pins) <= 2, "once to pin it, once to give it back"

@@ -257,7 +257,7 @@ class Renewal:
             chosen.append(group)
         left = self.ready(self.regular) - self.ready(chosen) + self.beside
         # In place nothing can come up beside them: where no group serves, those of a step are all that can mend it.
-        mends = self.capacity is Capacity.IN_PLACE and not self.ready(chosen)
+        mends = self.capacity is Capacity.IN_PLACE and not any(group.ready(self.now) for group in chosen)
         if not chosen or (left < 1 and not mends):
             broken = _named([group for group in self.regular if not group.ready(self.now)]) or "all"
             return Turn(message=f"group {broken} is not ready: no further group may go down", wake_at=self.wake_at())

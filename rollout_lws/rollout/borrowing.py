@@ -19,7 +19,7 @@ from rollout_lws.rollout.shares import DEFAULT_GRACE_SECONDS, answers_for_stable
 from rollout_lws.rollout.sides import Side, new_side, stable_side
 from rollout_lws.traffic import backends, marks, services
 from rollout_lws.traffic.backends import Selector
-from rollout_lws.traffic.facts import RoutingFacts, looked_at_kinds
+from rollout_lws.traffic.facts import RoutingFacts, looked_at_kinds, named
 from rollout_lws.traffic.router import Router
 from rollout_lws.traffic.routers import routers
 from rollout_lws.traffic.selectors import selector_changes
@@ -50,6 +50,7 @@ def prepare(d: Draft) -> Routed:
     record = d.status.traffic or TrafficRecord()
     if record.borrowed != facts.names:
         d.set(traffic=record.model_copy(update={"borrowed": facts.names}))
+        d.status_first = d.status_first or d.on_record
     if not d.on_record:
         return Routed(False, "the release is put on record first")
     new = new_side(d)
@@ -66,6 +67,21 @@ def prepare(d: Draft) -> Routed:
         )
         d.write((Create(SERVICES, body, "the new version's groups"),))
     return pinned if not pinned.done else pinned_new
+
+
+def renamed(d: Draft) -> bool:
+    """Whether the spec names something else before anything was pinned: that is on record from then on, and what it
+    names is looked at in the next pass.
+    """
+    record, facts = d.status.traffic, d.o.routing
+    if record is None or record.borrowed is None or facts is None or not facts.synced:
+        return False
+    asked, made = named(settings(d)), facts.canary_service
+    taken = any(each.given for each in _borrowed(facts)) or (made is not None and facts.is_ours(made))
+    if asked == record.borrowed or d.o.batch_release is not None or taken:
+        return False
+    d.set(traffic=record.model_copy(update={"borrowed": asked}))
+    return True
 
 
 def answer(d: Draft, facts: RoutingFacts) -> Routed:

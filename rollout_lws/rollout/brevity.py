@@ -31,7 +31,8 @@ def can_wait(d: Draft) -> bool:
     is. What was decided for good in this pass is told at once.
     """
     before = d.o.rollout.status
-    if not d.is_brief or before is None or before.requested_action is not None:
+    if not d.is_brief or before is None or before.requested_action is not None or d.notices:
+        # What is told by an event is told once because the status says so from then on.
         return False
     if any(getattr(before, each) != getattr(d.status, each) for each in _DECIDED) or _fights(before) != _fights(
         d.status
@@ -50,6 +51,9 @@ def outdated(d: Draft, before: RolloutStatus, after: RolloutStatus) -> bool:
     file before another one comes.
     """
     if {each.uid for each in before.restarts} - {each.uid for each in after.restarts}:
+        return True
+    going = {group.uid for _, group in _members(d) if group.terminating}
+    if going & ({each.uid for each in after.restarts} - {each.uid for each in before.restarts}):
         return True
     if _loads_for_long(d, before):
         return True

@@ -13,8 +13,8 @@ from datetime import datetime, timedelta
 from rollout_lws.api import RestartRecord
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.workload.facts import Facts
-from rollout_lws.workload.groups import groups
-from rollout_lws.workload.pod_words import last_words, lost_to_its_node
+from rollout_lws.workload.groups import SIZE_ANNOTATION, Group, groups
+from rollout_lws.workload.pod_words import last_words, lost_to_its_node, pods_of
 from rollout_lws.workload.trouble import shortened
 
 #: Rebuilt so often within the window, a group is broken.
@@ -45,11 +45,16 @@ def remember_leaders(d: Draft, facts: Facts | None, revision: str, wanted: int) 
     seen = [
         RestartRecord(workload=workload, group=each.index, uid=each.uid, at=d.now, message=words[each.uid] or None)
         for each in standing
-        if not (each.uid in filed or each.terminating)
+        if each.uid not in filed and not (each.terminating and _lacks_pods(facts, each))
     ]
     kept = [*_without_forgotten(d, known, {each.uid for each in standing}), *seen]
     # The oldest stay: with more groups than that, leaders would push each other out for ever.
     d.set(restarts=tuple(kept[:MOST_LEADERS]))
+
+
+def _lacks_pods(facts: Facts, group: Group) -> bool:
+    size = int(group.leader.metadata.annotations.get(SIZE_ANNOTATION, "1") or "1")
+    return len(pods_of(facts, group)) < size
 
 
 def _is_below(record: RestartRecord, wanted: int) -> bool:

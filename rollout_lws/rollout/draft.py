@@ -67,6 +67,7 @@ class Draft:
         self.skip_status = False
         self.status_first = False
         self.is_brief = False
+        self.prepared = False
         self.opening: tuple[int, ...] = ()
         self.promote_full = False
         self.abort_reason: str | None = None

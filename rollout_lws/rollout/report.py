@@ -182,7 +182,7 @@ def _record(d: Draft) -> None:
     )
     record, meta = d.o.batch_release, d.o.rollout
     if record is None:
-        if ending is None and d.on_record and d.o.rollout.metadata.deletion_timestamp is None:
+        if ending is None and d.prepared and d.on_record and d.o.rollout.metadata.deletion_timestamp is None:
             resource = rollouts(d.keys.group)
             owner = batch_release.owner_reference(meta, resource.kind, resource.api_version)
             d.write((batch_release.create(meta, wanted, d.keys, owner),))

@@ -54,6 +54,8 @@ def run(d: Draft) -> bool:
     if d.replicas == 0:
         return at_zero(d) or finalising.run(d)
     _follow_release(d)
+    if borrowing.renamed(d):
+        return d.reconciling(Reason.PREPARING, SummaryState.LOADING, "what trafficRoutings names now is looked at")
     refusal = cannot_release(d)
     if refusal:
         routing.keep(d)
@@ -174,6 +176,7 @@ def _advance(d: Draft) -> bool:
     else:
         remember_leaders(d, d.o.canary, target_revision(d.o.canary) if d.o.canary else "", wanted)
     pinned = borrowing.prepare(d)
+    d.prepared = True
     tell_unlisted(d)
     while True:
         index = d.sub.current_step_index

@@ -188,6 +188,23 @@ async def test_a_group_that_is_only_gone_has_failed_whoever_took_it(world: World
     assert (world.state, world.condition("Stalled")["reason"]) == ("Stalled", Reason.CHURN)
 
 
+async def test_a_group_that_is_rebuilt_long_before_loads_end_is_found_out_as_soon(world: World) -> None:
+    """Nothing else would be told for ten minutes, and nobody knows a leader that was never on record."""
+    await at_rest(world, *ONE)
+    apply(world, faults={"ready-after": "600s"})
+    await world.until_state("AwaitingApproval", 900)
+    world.approve()
+    await world.until_state("Healthy", 4000)
+    apply(world, "v3", faults={"ready-after": "600s"})
+    for rebuilt in range(1, 4):
+        await world.until(lambda: world.leader_uids(CANARY), "a leader")
+        await world.sleep(20)
+        await kill(world, "llama-canary-0")
+        await world.sleep(5)
+        assert (world.state == "Stalled") == (rebuilt == 3), rebuilt
+    assert world.condition("Stalled")["reason"] == Reason.CHURN
+
+
 async def test_groups_that_the_release_takes_and_makes_again_have_not_failed(world: World) -> None:
     await at_rest(world, {"replicas": 1, "pause": {}}, {"replicas": 2, "pause": {}}, {"replicas": 3, "pause": {}})
     await waiting_for_approval(world)

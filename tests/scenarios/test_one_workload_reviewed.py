@@ -7,10 +7,13 @@ from typing import Any
 
 import pytest
 
+from rollout_lws.objects.resources import PODS
+from tests.scenarios.failures import cordon, kill
+from tests.scenarios.invariants import always_serving
 from tests.scenarios.metered import metered
 from tests.scenarios.one_workload import IN_PLACE, STYLES, SURGE, Style, in_care, over, routed_in_care, step, watch
 from tests.scenarios.routed import assert_given_back
-from tests.scenarios.world import KEYS, World
+from tests.scenarios.world import KEYS, NAME, World
 
 pytestmark = pytest.mark.looptime
 
@@ -109,3 +112,24 @@ async def test_a_contested_release_that_rolls_by_itself_fails_no_request(style: 
         await over(world, "v2")
         await told.settled()
         assert [str(each) for each in told.meter.failures] == []
+
+
+async def test_a_group_that_serves_for_a_moment_only_stays_where_it_is_the_last(world: World) -> None:
+    own = {"rollingUpdateConfiguration": {"maxUnavailable": 2}}
+    world.create_workload(replicas=2, size=1, rolloutStrategy={"type": "RollingUpdate", **own})
+    world.create_rollout(
+        {"replicas": 1, "pause": {}}, {"replicas": "100%"}, canary=dict(IN_PLACE.words), minReadySeconds=60
+    )
+    world.start_controller()
+    await world.until_state("Healthy")
+    await world.sleep(100)
+    await kill(world, "llama-1", NAME)
+    await world.until(lambda: world.groups().get(1) == "v1", "group 1 serves again")
+    cordon(world)
+    world.delete(PODS, "llama-0")
+    await world.sleep(5)
+    world.checks[:] = [always_serving]
+    world.set_image("v2")
+    await world.sleep(50)
+    assert world.groups() == {0: "v1!", 1: "v1"}
+    assert world.status["message"] == "group 0 is not ready: no further group may go down"

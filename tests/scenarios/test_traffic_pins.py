@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from rollout_lws.errors import ApiError
 from rollout_lws.objects.resources import INFERENCE_POOLS, LWS_NAME, SERVICES, Resource
+from rollout_lws.objects.writes import Confirm, Patch, Write
 from rollout_lws.rollout.reasons import EventReason, Reason
 from tests.scenarios.metered import metered
 from tests.scenarios.routed import (
@@ -92,3 +94,59 @@ async def test_a_canary_pool_stays_pinned_while_stable_groups_are_renewed(groups
         await world.until(lambda: pin(world, INFERENCE_POOLS, CANARY_POOL) == CANARY, "pinned again", 10)
         await m.finish()
         m.assert_unharmed()
+
+
+def forbidden(write: Write) -> ApiError | None:
+    """Somebody has not allowed us to write Services yet."""
+    writes = write.resource == SERVICES and not isinstance(write, Confirm)
+    return ApiError(403, "Forbidden", "not allowed") if writes else None
+
+
+async def begun_without_permission(world: World) -> dict[str, Any]:
+    before = await routed_at_rest(world, {"replicas": 1, "traffic": "20%", "pause": {}}, {"replicas": "100%"})
+    world.refuse = forbidden
+    world.set_image("v2")
+    await world.until_state("Stalled")
+    await world.rest()
+    return before
+
+
+async def test_a_release_that_is_paused_before_it_could_pin_anything_pins_nothing(world: World) -> None:
+    await begun_without_permission(world)
+    world.patch_rollout({"strategy": {"paused": True}})
+    await world.until_state("Paused")
+    world.refuse = lambda _: None
+    await world.sleep(900)
+    assert (pin(world, SERVICES, SERVICE), world.names()["services"]) == (None, sorted([NAME, SERVICE]))
+    assert EventReason.ROUTE_RESET not in [notice.reason for notice in world.notices]
+
+
+@pytest.mark.parametrize("paused", [True, False])
+async def test_what_was_never_pinned_may_be_named_otherwise(world: World, paused: bool) -> None:
+    before = await begun_without_permission(world)
+    world.patch_rollout({"strategy": {"paused": paused or None}})
+    steps = [{"replicas": 1, "pause": {}}, {"replicas": "100%"}]
+    world.patch_rollout({"strategy": {"canary": {"trafficRoutings": None, "steps": steps}, "paused": None}})
+    await world.until_state("AwaitingApproval")
+    world.approve()
+    await world.until_state("Healthy")
+    await world.rest()
+    assert_given_back(world, before)
+
+
+async def test_a_release_that_begins_paused_has_on_record_what_it_is_about_to_pin(world: World) -> None:
+    await routed_at_rest(world, {"replicas": 1, "traffic": "20%", "pause": {}}, {"replicas": "100%"})
+    world.patch_rollout({"strategy": {"paused": True}})
+    await world.rest()
+    world.set_image("v2")
+    await world.rest()
+    world.writes.clear()
+    world.patch_rollout({"strategy": {"paused": None}})
+    await world.until_state("AwaitingApproval")
+    pinned = [number for number, write in enumerate(world.writes) if write.resource == SERVICES]
+    named = [
+        number
+        for number, write in enumerate(world.writes)
+        if isinstance(write, Patch) and "borrowed" in write.body.get("status", {}).get("traffic", {})
+    ]
+    assert named[0] < pinned[0]

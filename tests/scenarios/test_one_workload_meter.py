@@ -31,7 +31,9 @@ async def shares(told: Metered) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("style", STYLES, ids=str)
-@pytest.mark.parametrize("by", [BY_ROUTE, BY_POOLS, BY_INGRESS], ids=str)
+@pytest.mark.parametrize(
+    "by", [BY_ROUTE, *(pytest.param(each, marks=pytest.mark.long) for each in (BY_POOLS, BY_INGRESS))], ids=str
+)
 async def test_weighted_steps_to_the_end(style: Style, by: Provider) -> None:
     async with metered(*FOUR, by=by, words=style.words) as told:
         windows = watch(told.world, style)
@@ -48,7 +50,7 @@ async def test_weighted_steps_to_the_end(style: Style, by: Provider) -> None:
 
 
 @pytest.mark.parametrize("style", STYLES, ids=str)
-@pytest.mark.parametrize("at", range(1, 5))
+@pytest.mark.parametrize("at", [1, *(pytest.param(at, marks=pytest.mark.long) for at in range(2, 5))])
 async def test_an_abort_at_each_step(style: Style, at: int) -> None:
     async with metered(*FOUR, words=style.words) as told:
         watch(told.world, style)

@@ -103,7 +103,8 @@ def _definition(
         "properties": {
             "apiVersion": {"description": f"Always {resource.api_version}.", "type": "string"},
             "kind": {"description": f"Always {resource.kind}.", "type": "string"},
-            "metadata": {"description": "Standard metadata.", "type": "object"},
+            # A real API server refuses any further word about it.
+            "metadata": {"type": "object"},
             "spec": {"description": "What is wanted.", **spec},
             "status": {"description": "What is there.", **status},
         },

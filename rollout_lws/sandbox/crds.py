@@ -125,6 +125,19 @@ def violations(definition: Mapping[str, Any]) -> list[str]:
     if sum(bool(version.get("storage")) for version in spec["versions"]) != 1:
         found.append("spec.versions: Invalid value: must have exactly one version marked as storage version")
     for at, version in enumerate(spec["versions"]):
-        if not (version.get("schema") or {}).get("openAPIV3Schema"):
-            found.append(f"spec.versions[{at}].schema.openAPIV3Schema: Required value: schemas are required")
+        path = f"spec.versions[{at}].schema.openAPIV3Schema"
+        schema = (version.get("schema") or {}).get("openAPIV3Schema")
+        if not schema:
+            found.append(f"{path}: Required value: schemas are required")
+        elif not _leaves_metadata_alone((schema.get("properties") or {}).get("metadata") or {}):
+            found.append(
+                f"{path}.properties[metadata]: Forbidden: must not specify anything other than name and generateName,"
+                " but metadata is implicitly specified"
+            )
     return found
+
+
+def _leaves_metadata_alone(schema: Mapping[str, Any]) -> bool:
+    """Whether a root schema says of metadata no more than that it is an object, and which names it may have."""
+    named = set(schema.get("properties") or {}) <= {"name", "generateName"}
+    return named and set(schema) <= {"type", "properties"} and schema.get("type", "object") == "object"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from rollout_lws.api import Rollout
 from rollout_lws.cli.playground import read_manifests
 from rollout_lws.release.styles import Style, style_of
@@ -40,3 +42,8 @@ def pod_templates(lws: Object) -> dict[str, Object]:
     """The pod templates of an LWS by role; a leader without its own has the workers'."""
     group = lws["spec"]["leaderWorkerTemplate"]
     return {"leader": group.get("leaderTemplate") or group["workerTemplate"], "worker": group["workerTemplate"]}
+
+
+def mostly_long(*short: str) -> list[Any]:
+    """All examples as parameters; what is not in ``short`` is for the longer lane."""
+    return [name if name in short else pytest.param(name, marks=pytest.mark.long) for name in NAMES]

@@ -10,14 +10,10 @@ from click.testing import CliRunner
 
 from rollout_lws.cli.demo import command, manifests, requests
 from rollout_lws.cli.main import program
-from tests.examples.examples import FOLDER, NAMES, ROUTED
-
-#: The commands of every example's README are run, and its release is told in virtual time, in the default run as well.
-SHORT = ("quickstart", "gateway")
-EACH = [name if name in SHORT else pytest.param(name, marks=pytest.mark.long) for name in NAMES]
+from tests.examples.examples import FOLDER, ROUTED, mostly_long
 
 
-@pytest.mark.parametrize("name", EACH)
+@pytest.mark.parametrize("name", mostly_long("quickstart"))
 def test_the_demo_of_an_example_proves_its_end_state(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(manifests, "SHORT_WAIT", 0)
     monkeypatch.setattr(command, "_FAST", (0.05, 0.05, 0.3))

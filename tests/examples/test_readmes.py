@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rollout_lws.release.styles import Style
-from tests.examples.examples import FOLDER, NAMES, ROUTED, manifests, style
+from tests.examples.examples import FOLDER, ROUTED, manifests, mostly_long, style
 from tests.reader import Reader, reading
 
 OLD = {
@@ -52,7 +52,7 @@ def _but(leaders: dict[str, tuple[str, str]], names: set[str]) -> dict[str, tupl
 
 
 @pytest.mark.kubectl
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", mostly_long("quickstart", "gateway", "in-place"))
 async def test_the_commands_of_a_readme_do_what_it_says(reader: Reader, name: str) -> None:
     scripts, workload = sections(name), manifests(name)["LeaderWorkerSet"]["metadata"]["name"]
     assert list(scripts) == ["Start", "Release a new version", "Approve", "Abort", "Clean up"]

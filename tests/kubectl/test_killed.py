@@ -127,9 +127,8 @@ async def story(programs: Programs, home: Path, shape: tuple[int, int], seed: in
 SHAPES = {"four groups one by one": (4, 1), "four groups in pairs": (4, 2), "a single group": (1, 1)}
 
 
-@pytest.mark.parametrize(
-    ("seed", "name"), [pytest.param(0, "four groups one by one", marks=pytest.mark.long), (2, "a single group")]
-)
+@pytest.mark.long
+@pytest.mark.parametrize(("seed", "name"), [(0, "four groups one by one"), (2, "a single group")])
 async def test_a_controller_killed_at_any_moment_breaks_no_promise(
     programs: Programs, tmp_path: Path, name: str, seed: int
 ) -> None:

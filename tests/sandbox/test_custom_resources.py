@@ -41,6 +41,12 @@ def test_a_definition_is_served_at_once_and_says_so(server: ApiServer) -> None:
     assert server.list(LEADER_WORKER_SETS) == []
 
 
+def told(of_metadata: dict[str, Any]) -> dict[str, Any]:
+    """A version whose schema says so of metadata."""
+    schema = {"type": "object", "properties": {"metadata": {"type": "object", **of_metadata}}}
+    return {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+
+
 @pytest.mark.parametrize(
     ("change", "text"),
     [
@@ -48,6 +54,8 @@ def test_a_definition_is_served_at_once_and_says_so(server: ApiServer) -> None:
         ({"scope": "Galaxy"}, 'Unsupported value: "Galaxy"'),
         ({"group": "other.org"}, 'must be spec.names.plural+"."+spec.group'),
         ({"versions": [{"name": "v1", "served": True}]}, "exactly one version marked as storage version"),
+        ({"versions": [told({"description": "Standard."})]}, "anything other than name and generateName"),
+        ({"versions": [told({"properties": {"labels": {}}})]}, "anything other than name and generateName"),
     ],
 )
 def test_a_definition_that_cannot_be_served_is_invalid(server: ApiServer, change: dict[str, Any], text: str) -> None:

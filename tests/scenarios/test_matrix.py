@@ -103,7 +103,7 @@ def killed(style: Style, traffic: str, story: Killed, part: int, parts: int, rec
 def test_one_whose_controller_is_killed_now_and_then_does_too(
     style: Style, traffic: str, record_property: Record
 ) -> None:
-    killed(style, traffic, finished, 0, 4 * PARTS, record_property)
+    killed(style, traffic, finished, 0, 2 * PARTS, record_property)
 
 
 @pytest.mark.long

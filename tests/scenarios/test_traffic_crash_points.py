@@ -81,9 +81,9 @@ Story = Callable[[World, Begun], Awaitable[None]]
 
 
 def dealt() -> Iterator[Any]:
-    """Every story by every provider; what differs only by the provider has its shortest one in the default run."""
+    """Every story by every provider; of the shortest one each provider has a part in the default run."""
     for by, story, part in itertools.product(PROVIDERS, (finished, aborted, aborted_in_mid_promotion), range(PARTS)):
-        late = part > 0 or story is aborted_in_mid_promotion or (by is not BY_ROUTE and story is not aborted)
+        late = part > 0 or story is not aborted
         yield pytest.param(
             by, story, part, marks=[pytest.mark.long] * late, id=f"{story.__name__}-by-{by}-{part + 1}-of-{PARTS}"
         )

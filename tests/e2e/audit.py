@@ -22,8 +22,8 @@ class Entry(msgspec.Struct, frozen=True):
     """One request, as it was answered (a watch: as it was begun, until it ends).
 
     ``resource`` is ``plural.group`` as ``str(Resource)`` gives it, and empty for paths that are no object's, such as
-    ``/readyz``; ``subresource``, ``namespace`` and ``name`` are empty where the URL has none, so a create tells no name;
-    ``code`` is the HTTP status.
+    ``/readyz``; ``subresource``, ``namespace`` and ``name`` are empty where the URL has none (a create names nothing
+    there); ``code`` is the HTTP status.
     """
 
     at: datetime

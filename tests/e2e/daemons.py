@@ -9,6 +9,7 @@ import asyncio
 import os
 import shutil
 import socket
+import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -62,7 +63,21 @@ def reserved_port() -> Iterator[int]:
         yield int(held.getsockname()[1])
 
 
-def memory_directory() -> Path | None:
-    """A directory that lives in memory, None where there is none: etcd would be as slow as the disk's fsync."""
+@asynccontextmanager
+async def data_directory() -> AsyncIterator[Path]:
+    """A directory that goes with the block, and with whoever entered it, however that ends.
+
+    It lies in memory where it can: etcd is as slow as its disk, and nothing in it is worth a disk.
+    """
     shared = Path("/dev/shm")
-    return shared if os.access(shared, os.W_OK | os.X_OK) else None
+    path = tempfile.mkdtemp(prefix="rollout-lws-", dir=shared if os.access(shared, os.W_OK | os.X_OK) else None)
+    # Its standard input ends when ours closes it, and also when we are killed.
+    remover = await asyncio.create_subprocess_exec(
+        "sh", "-c", 'cat; exec rm -rf "$0"', path, stdin=asyncio.subprocess.PIPE, start_new_session=True
+    )
+    assert remover.stdin is not None
+    try:
+        yield Path(path)
+    finally:
+        remover.stdin.close()
+        await remover.wait()

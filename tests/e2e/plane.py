@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import re
-import tempfile
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -24,7 +23,7 @@ from rollout_lws.objects.resources import Resource
 from tests.bench.processes import Child, Failed, Usage
 from tests.e2e import audit, flags
 from tests.e2e.certificates import Authority, Certificate, signing_key
-from tests.e2e.daemons import daemon, kill, memory_directory, reserved_port
+from tests.e2e.daemons import daemon, data_directory, kill, reserved_port
 from tests.e2e.waiting import until
 
 ADMINISTRATORS = "system:masters"
@@ -187,14 +186,12 @@ async def control_plane(
     ``logs`` must exist. The requests of the ``audited`` users go to the audit log. Failed when a process does not come
     up; its last words are in the error.
     """
-    with (
-        tempfile.TemporaryDirectory(prefix="rollout-lws-", dir=memory_directory()) as data,
-        reserved_port() as port,
-    ):
-        async with AsyncExitStack() as stack:
-            plane = ControlPlane(tools, Path(data), logs, port, audited, stack)
-            await plane._come_up(scheduler)
-            yield plane
+    async with AsyncExitStack() as stack:
+        data = await stack.enter_async_context(data_directory())
+        port = stack.enter_context(reserved_port())
+        plane = ControlPlane(tools, data, logs, port, audited, stack)
+        await plane._come_up(scheduler)
+        yield plane
 
 
 def _base64(content: bytes) -> str:

@@ -14,19 +14,19 @@ from pathlib import Path
 import pytest
 
 from tests.bench.processes import Failed
-from tests.e2e.daemons import daemon, kill, reserved_port
+from tests.e2e.daemons import daemon, data_directory, kill, reserved_port
 from tests.e2e.plane import control_plane
 from tests.e2e.tools import PROGRAMS
 
-#: Starts a daemon, tells its process id, and waits to be killed.
+#: Starts a daemon, tells its process id and its data, and waits to be killed.
 STARTER = """
 import asyncio, sys
 from pathlib import Path
-from tests.e2e.daemons import daemon
+from tests.e2e.daemons import daemon, data_directory
 
 async def main():
-    async with daemon(Path(sys.argv[1]), "600", logs=Path(sys.argv[2])) as running:
-        print(running.process.pid, flush=True)
+    async with data_directory() as data, daemon(Path(sys.argv[1]), "600", logs=Path(sys.argv[2])) as running:
+        print(running.process.pid, data, flush=True)
         await asyncio.Event().wait()
 
 asyncio.run(main())
@@ -68,19 +68,40 @@ async def test_what_a_killed_daemon_said_is_kept_when_it_is_started_again(tmp_pa
 
 
 @pytest.mark.skipif(not shutil.which("setpriv"), reason="only Linux with setpriv (util-linux) can promise it")
-async def test_a_daemon_does_not_outlive_a_starter_that_is_killed(tmp_path: Path) -> None:
+async def test_neither_daemon_nor_data_outlives_a_starter_that_is_killed(tmp_path: Path) -> None:
     starter = await asyncio.create_subprocess_exec(
         sys.executable, "-c", STARTER, str(sleep()), str(tmp_path), stdout=asyncio.subprocess.PIPE
     )
     assert starter.stdout is not None
-    left = os.pidfd_open(int(await starter.stdout.readline()))
+    pid, data = (await starter.stdout.readline()).decode().split()
+    left = os.pidfd_open(int(pid))
     try:
         starter.send_signal(signal.SIGKILL)
         await starter.wait()
         ended, _, _ = await asyncio.to_thread(select.select, [left], [], [], GONE_SECONDS)
         assert ended
+        # Who removes the data has inherited this pipe, and is the last one to close it.
+        await asyncio.wait_for(starter.stdout.read(), GONE_SECONDS)
+        assert not is_there(data)
     finally:
         os.close(left)
+
+
+async def test_data_go_with_their_block_also_when_that_fails() -> None:
+    with pytest.raises(ZeroDivisionError):
+        async with data_directory() as data:
+            fill(data)
+            raise ZeroDivisionError
+    assert not is_there(data)
+
+
+def is_there(path: str | Path) -> bool:
+    return Path(path).exists()
+
+
+def fill(directory: Path) -> None:
+    (directory / "member").mkdir()
+    (directory / "member" / "wal").write_text("all that was ever written")
 
 
 def test_a_reserved_port_is_only_for_who_shares_it() -> None:

@@ -98,7 +98,8 @@ async def test_nothing_is_left_of_a_plane_whose_block_fails(tmp_path: Path) -> N
     with pytest.raises(ZeroDivisionError):
         async with control_plane(tools.directory(), tmp_path) as failing:
             data = failing.admin.parent
-            assert len(failing.usage()) == len(mentioning(data)) == 3
+            assert set(failing.usage()) == {"etcd", "kube-apiserver", "kube-controller-manager"}
+            assert len(mentioning(data)) > len(failing.usage())
             raise ZeroDivisionError
     assert mentioning(data) == []
     assert not data.exists()

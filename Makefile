@@ -7,10 +7,10 @@ STAMP := $(VENV)/.installed
 INPUTS := requirements/dev.txt pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check format generate lock bench clean
+.PHONY: help install demo test e2e e2e-tools check format generate lock bench clean
 
 help: ## list the verbs
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 install: $(STAMP) ## make .venv with rollout-lws and kubectl-rollout_lws in it (needs only Python 3.11 or newer)
 
@@ -26,7 +26,13 @@ demo: $(STAMP) ## the main job: a canary release of a LeaderWorkerSet on an embe
 	@$(BIN)/rollout-lws demo
 
 test: $(STAMP) ## all tests but the longer lanes (under five minutes on two cores)
-	@$(BIN)/python -m pytest -m "not long" -n 2
+	@$(BIN)/python -m pytest -m "not long and not e2e" -n 2
+
+e2e: e2e-tools ## the stories against a real control plane: etcd, kube-apiserver, kube-controller-manager
+	@$(BIN)/python -m pytest -m e2e tests/e2e
+
+e2e-tools: $(STAMP) ## build that control plane, once for each version (needs Go; some minutes, 2.5 GB of memory)
+	@$(BIN)/python -m tests.e2e.tools
 
 check: $(STAMP) ## format, lint, types, layers, generated files
 	@$(BIN)/ruff format --check .

@@ -1,0 +1,117 @@
+"""What somebody asked of the API server, by the server's own account: its audit log as typed entries.
+
+A client that counts its own requests proves nothing; the log of the server does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from pathlib import Path
+
+import msgspec
+
+WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
+
+
+class Unaudited(Exception):
+    """An audit log that is not one; the text says which line."""
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """One request, as it was answered (a watch: as it was begun, until it ends).
+
+    ``resource`` is ``plural.group`` as ``str(Resource)`` gives it, and empty for paths that are no object's, such as
+    ``/readyz``; ``subresource``, ``namespace`` and ``name`` are empty where the URL has none (a create names nothing
+    there); ``code`` is the HTTP status.
+    """
+
+    at: datetime
+    user: str
+    verb: str
+    resource: str
+    subresource: str
+    namespace: str
+    name: str
+    code: int
+
+    @property
+    def is_write(self) -> bool:
+        return self.verb in WRITES
+
+    @property
+    def was_refused(self) -> bool:
+        return self.code >= 400
+
+
+class _User(msgspec.Struct, frozen=True):
+    username: str = ""
+
+
+class _Reference(msgspec.Struct, frozen=True, rename="camel"):
+    resource: str = ""
+    api_group: str = ""
+    subresource: str = ""
+    namespace: str = ""
+    name: str = ""
+
+
+class _Answer(msgspec.Struct, frozen=True):
+    code: int = 0
+
+
+class _Event(msgspec.Struct, frozen=True, rename="camel"):
+    audit_id: str = msgspec.field(name="auditID")
+    stage: str
+    verb: str
+    user: _User
+    request_received_timestamp: datetime
+    object_ref: _Reference = _Reference()
+    response_status: _Answer = _Answer()
+
+
+_decoder = msgspec.json.Decoder(_Event)
+
+
+def policy(users: Iterable[str]) -> dict[str, object]:
+    """An audit policy: each request of ``users`` with its metadata, and nobody else's."""
+    named = sorted(users)
+    # A rule without users would be a rule for everybody.
+    theirs = [{"level": "Metadata", "users": named}] if named else []
+    return {
+        "apiVersion": "audit.k8s.io/v1",
+        "kind": "Policy",
+        "omitStages": ["RequestReceived"],
+        "rules": [*theirs, {"level": "None"}],
+    }
+
+
+def read(log: Path) -> list[Entry]:
+    """The requests in the order in which they came in. Unaudited for a line that is no event.
+
+    A line that the server is still writing is not there yet.
+    """
+    *lines, _unfinished = log.read_bytes().split(b"\n")
+    events: dict[str, _Event] = {}
+    for number, line in enumerate(lines, 1):
+        try:
+            event = _decoder.decode(line)
+        except msgspec.DecodeError as error:
+            raise Unaudited(f"{log}:{number} is no audit event ({error})") from error
+        # A watch is told of when it begins and when it ends.
+        events[event.audit_id] = event
+    return sorted(map(_entry, events.values()), key=lambda entry: entry.at)
+
+
+def _entry(event: _Event) -> Entry:
+    of = event.object_ref
+    return Entry(
+        at=event.request_received_timestamp,
+        user=event.user.username,
+        verb=event.verb,
+        resource=f"{of.resource}.{of.api_group}" if of.api_group else of.resource,
+        subresource=of.subresource,
+        namespace=of.namespace,
+        name=of.name,
+        code=event.response_status.code,
+    )

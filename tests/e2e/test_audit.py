@@ -1,0 +1,89 @@
+"""The audit log's lines become entries: one a request, whatever the server wrote of it in between."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e import audit
+from tests.e2e.audit import Entry
+
+CONTROLLER = "system:serviceaccount:rollouts:controller"
+NINE = datetime(2026, 11, 2, 9, 0, tzinfo=UTC)
+
+
+def line(audit_id: str, second: int, stage: str, verb: str, code: int | None, **reference: str) -> str:
+    event: dict[str, Any] = {
+        "kind": "Event",
+        "apiVersion": "audit.k8s.io/v1",
+        "level": "Metadata",
+        "auditID": audit_id,
+        "stage": stage,
+        "requestURI": "/whatever",
+        "verb": verb,
+        "user": {"username": CONTROLLER, "uid": "7", "groups": ["system:authenticated"]},
+        "sourceIPs": ["127.0.0.1"],
+        "requestReceivedTimestamp": f"2026-11-02T09:00:{second:02}.000000Z",
+        "stageTimestamp": "2026-11-02T09:00:59.000000Z",
+    }
+    if reference:
+        event["objectRef"] = reference
+    if code is not None:
+        event["responseStatus"] = {"metadata": {}, "code": code}
+    return json.dumps(event) + "\n"
+
+
+LWS = {"resource": "leaderworkersets", "apiGroup": "leaderworkerset.x-k8s.io", "apiVersion": "v1"}
+SAMPLE = "".join(
+    [
+        line("a", 2, "ResponseComplete", "patch", 409, **LWS, namespace="chat", name="llama"),
+        # A watch that is still open, and one that has ended.
+        line("b", 0, "ResponseStarted", "watch", 200, resource="pods", apiVersion="v1"),
+        line("c", 1, "ResponseStarted", "watch", 200, **LWS),
+        line("c", 1, "ResponseComplete", "watch", 200, **LWS),
+        line("d", 3, "ResponseComplete", "update", 200, **LWS, namespace="chat", name="llama", subresource="status"),
+        line("e", 4, "ResponseComplete", "get", 200),
+    ]
+)
+
+
+def entry(second: int, verb: str, resource: str, namespace: str, name: str, code: int, subresource: str = "") -> Entry:
+    return Entry(NINE.replace(second=second), CONTROLLER, verb, resource, subresource, namespace, name, code)
+
+
+def test_each_request_is_one_entry_in_the_order_of_coming_in(tmp_path: Path) -> None:
+    log = tmp_path / "audit.log"
+    log.write_text(SAMPLE)
+    sets = "leaderworkersets.leaderworkerset.x-k8s.io"
+    entries = audit.read(log)
+    assert entries == [
+        entry(0, "watch", "pods", "", "", 200),
+        entry(1, "watch", sets, "", "", 200),
+        entry(2, "patch", sets, "chat", "llama", 409),
+        entry(3, "update", sets, "chat", "llama", 200, "status"),
+        entry(4, "get", "", "", "", 200),
+    ]
+    assert [each.verb for each in entries if each.is_write] == ["patch", "update"]
+    assert [each.verb for each in entries if each.was_refused] == ["patch"]
+
+
+def test_a_line_that_is_still_being_written_is_not_there_yet(tmp_path: Path) -> None:
+    log = tmp_path / "audit.log"
+    log.write_text(SAMPLE[:-20])
+    assert len(audit.read(log)) == 4
+
+
+def test_a_line_that_is_no_event_is_named(tmp_path: Path) -> None:
+    log = tmp_path / "audit.log"
+    log.write_text(SAMPLE + '{"kind": "Event"}\n')
+    with pytest.raises(audit.Unaudited, match=r"audit\.log:7 is no audit event .*auditID"):
+        audit.read(log)
+
+
+def test_a_policy_without_users_is_not_a_policy_for_everybody() -> None:
+    assert audit.policy([])["rules"] == [{"level": "None"}]
+    assert audit.policy(["b", "a"])["rules"] == [{"level": "Metadata", "users": ["a", "b"]}, {"level": "None"}]

@@ -8,6 +8,7 @@ of these.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from rollout_lws.objects.resources import HTTP_ROUTES, INFERENCE_POOLS, Resource
@@ -269,3 +270,21 @@ _DEFINITIONS = (
 
 #: What a server offers of these kinds without anybody installing them.
 SERVED: tuple[Served, ...] = tuple(served for definition in _DEFINITIONS for served in crds.served_by(definition))
+
+
+def manifests() -> list[dict[str, Any]]:
+    """CustomResourceDefinitions of these kinds, for an API server that does not have them."""
+    return [_manifest(definition["spec"]) for definition in _DEFINITIONS]
+
+
+def _manifest(spec: Mapping[str, Any]) -> dict[str, Any]:
+    name = f"{spec['names']['plural']}.{spec['group']}"
+    # An API server takes groups of k8s.io only with a word on their review; that of these definitions is that they are
+    # none of the project's own.
+    annotations = {"api-approved.kubernetes.io": "unapproved, the sandbox's reading of a published API"}
+    return {
+        "apiVersion": crds.RESOURCE.api_version,
+        "kind": crds.RESOURCE.kind,
+        "metadata": {"name": name, "annotations": annotations},
+        "spec": spec,
+    }

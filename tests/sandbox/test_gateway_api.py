@@ -6,9 +6,17 @@ from typing import Any
 
 import pytest
 
-from rollout_lws.objects.resources import ENDPOINT_SLICES, HTTP_ROUTES, INFERENCE_POOLS, INGRESSES, Resource
+from rollout_lws.objects.resources import (
+    CUSTOM_RESOURCE_DEFINITIONS,
+    ENDPOINT_SLICES,
+    HTTP_ROUTES,
+    INFERENCE_POOLS,
+    INGRESSES,
+    Resource,
+)
+from rollout_lws.sandbox import gateway_api
 from rollout_lws.sandbox.apiserver import ApiServer
-from rollout_lws.sandbox.catalogue import GATEWAYS
+from rollout_lws.sandbox.catalogue import BUILTINS, GATEWAYS
 from rollout_lws.sandbox.columns import cells_of, columns_of
 from tests.sandbox.conftest import Clock, refused
 
@@ -180,3 +188,13 @@ def test_the_tables_are_those_that_users_know(server: ApiServer, clock: Clock) -
         "Endpoints": "10.0.0.0,10.0.0.1,10.0.0.2 + 2 more...",
         "Age": "0s",
     }
+
+
+def test_the_definitions_can_be_installed_where_the_kinds_are_not_served(clock: Clock) -> None:
+    bare = ApiServer(clock, BUILTINS)
+    for manifest in gateway_api.manifests():
+        bare.create(CUSTOM_RESOURCE_DEFINITIONS, manifest)
+    served = {each.resource: each for each in bare.served}
+    for each in gateway_api.SERVED:
+        assert served[each.resource].status
+        assert served[each.resource].short_names == each.short_names

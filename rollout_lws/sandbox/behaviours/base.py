@@ -132,6 +132,15 @@ def owner_reference(resource: Resource, owner: Object) -> dict[str, Any]:
     }
 
 
+def within(part: Any, whole: Any) -> bool:
+    """Whether ``whole`` has all that ``part`` says; what an API server adds to objects by itself does not count."""
+    if isinstance(part, Mapping) and isinstance(whole, Mapping):
+        return all(within(value, whole.get(key)) for key, value in part.items())
+    if isinstance(part, list) and isinstance(whole, list):
+        return len(part) == len(whole) and all(within(a, b) for a, b in zip(part, whole, strict=True))
+    return bool(part == whole)
+
+
 def has_condition(obj: Object, kind: str) -> bool:
     conditions = (obj.get("status") or {}).get("conditions") or ()
     return any(condition["type"] == kind and condition["status"] == "True" for condition in conditions)

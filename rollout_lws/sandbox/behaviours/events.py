@@ -15,7 +15,7 @@ def event(
     body = {
         "apiVersion": EVENTS.api_version,
         "kind": EVENTS.kind,
-        "metadata": {"generateName": f"{metadata['name']}.", "namespace": metadata["namespace"]},
+        "metadata": {"generateName": f"{metadata['name']}-", "namespace": metadata["namespace"]},
         "eventTime": micro_time(now),
         "reportingController": reporter,
         "reportingInstance": f"{reporter}-sandbox",

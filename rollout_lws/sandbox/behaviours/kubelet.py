@@ -9,14 +9,29 @@ from typing import Any
 
 from rollout_lws.objects.resources import PODS
 from rollout_lws.objects.writes import Delete, Patch
-from rollout_lws.sandbox.behaviours.base import NOTHING, Change, Key, Object, Outcome, View, key_of, terminating
+from rollout_lws.sandbox.behaviours.base import (
+    NOTHING,
+    Change,
+    Key,
+    Object,
+    Outcome,
+    View,
+    key_of,
+    terminating,
+    within,
+)
 from rollout_lws.sandbox.behaviours.faults import Timing, script_of
 from rollout_lws.sandbox.behaviours.pod_life import Stage, stage
+from rollout_lws.sandbox.deletion import FOREGROUND
 from rollout_lws.sandbox.metadata import timestamp
 
 #: How containers end: by themselves, or for want of memory.
 _CRASHED: Mapping[str, Any] = {"exitCode": 1, "reason": "Error"}
 _KILLED: Mapping[str, Any] = {"exitCode": 137, "reason": "OOMKilled"}
+
+#: An API server first marks a pod as ended and then removes it. One that died in between is asked again after this many
+#: seconds.
+_HALF_DONE = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +81,14 @@ def decide(seen: Snapshot, timing: Timing, now: float) -> Outcome:
     pod, script = seen.pod, script_of(seen.pod, timing)
     namespace, name = key_of(pod)
     if seen.doomed is not None:
-        if pod["metadata"].get("deletionGracePeriodSeconds") == 0:
-            return NOTHING  # ended; finalizers keep the object
         end = seen.doomed + script.terminate_after
+        if pod["metadata"].get("deletionGracePeriodSeconds") == 0:
+            if pod["metadata"].get("finalizers"):
+                return NOTHING  # ended; somebody else keeps the object
+            end += _HALF_DONE
         if now < end:
             return Outcome(wake_at=end)
-        gone = Delete(PODS, namespace, name, pod["metadata"]["uid"], "its containers have ended", grace_seconds=0)
-        return Outcome((gone,))
+        return Outcome((_gone(pod),))
     if (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
         return NOTHING
     # The age comes out a rounding error short when a timer fires exactly at a boundary.
@@ -82,10 +98,27 @@ def decide(seen: Snapshot, timing: Timing, now: float) -> Outcome:
     status = _status(pod, current, crash, now)
     if script.problem:
         status["message"] = script.problem
-    if status.items() <= (pod.get("status") or {}).items():
+    if within(status, pod.get("status") or {}):
         return Outcome(wake_at=wake_at)
     report = Patch(PODS, namespace, name, {"status": status}, "containers changed", subresource="status")
     return Outcome((report,), wake_at)
+
+
+def _gone(pod: Object) -> Delete:
+    """Takes the pod away. It goes on with the deletion that somebody asked for: another propagation would make the API
+    server drop the finalizer that keeps a pod until its dependants have gone.
+    """
+    namespace, name = key_of(pod)
+    finalizers = pod["metadata"].get("finalizers") or ()
+    return Delete(
+        PODS,
+        namespace,
+        name,
+        pod["metadata"]["uid"],
+        "its containers have ended",
+        propagation="Foreground" if FOREGROUND in finalizers else "Background",
+        grace_seconds=0,
+    )
 
 
 def _recorded_start(pod: Object, now: float) -> float:

@@ -13,6 +13,9 @@ from rollout_lws.sandbox.behaviours.base import Object, annotations_of
 from rollout_lws.sandbox.behaviours.lws_objects import SUBGROUP_EXCLUSIVE_TOPOLOGY
 from rollout_lws.sandbox.behaviours.lws_partition import resolve
 
+#: The names that LeaderWorkerSet registers its webhooks under; refusals begin with them.
+MUTATING, VALIDATING = "mleaderworkerset.kb.io", "vleaderworkerset.kb.io"
+
 _NAME = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
 _PERCENT = re.compile(r"[0-9]+%")
 _MOST_PODS = 2**31 - 1
@@ -21,16 +24,26 @@ _ROLLING = {"maxUnavailable": 1, "maxSurge": 0, "partition": 0}
 
 def admit(operation: Operation) -> dict[str, Any]:
     """The operation's object with defaults; ApiError 403 when it is refused. Other kinds pass as they are."""
-    if operation.resource != LEADER_WORKER_SETS or operation.subresource == "status":
+    if not concerned(operation):
         return operation.object
-    if not _well_formed(operation.object.get("spec")):
-        return operation.object  # the schema says what is wrong
     lws = defaulted(operation.object)
-    violations = validate(lws, operation.old)
-    if violations:
-        listed = violations[0] if len(violations) == 1 else f"[{', '.join(violations)}]"
-        raise ApiError(403, "Forbidden", f'admission webhook "vleaderworkerset.kb.io" denied the request: {listed}')
+    refusal = refused(lws, operation.old)
+    if refusal:
+        raise ApiError(403, "Forbidden", f'admission webhook "{VALIDATING}" denied the request: {refusal}')
     return lws
+
+
+def concerned(operation: Operation) -> bool:
+    """Whether there is a LeaderWorkerSet to be looked at; of one that is malformed the schema says what is wrong."""
+    if operation.resource != LEADER_WORKER_SETS or operation.subresource == "status":
+        return False
+    return _well_formed(operation.object.get("spec"))
+
+
+def refused(lws: Object, old: Object | None) -> str:
+    """Why a defaulted LeaderWorkerSet is refused, "" when it is not."""
+    violations = validate(lws, old)
+    return f"[{', '.join(violations)}]" if len(violations) > 1 else "".join(violations)
 
 
 def defaulted(lws: dict[str, Any]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from rollout_lws.objects.resources import (
     SERVICES,
     STATEFUL_SETS,
 )
-from rollout_lws.sandbox.behaviours.base import Object, annotations_of, labels_of, owner_reference
+from rollout_lws.sandbox.behaviours.base import Object, annotations_of, labels_of, owner_reference, within
 from rollout_lws.sandbox.behaviours.lws_partition import Strategy
 from rollout_lws.sandbox.behaviours.revisions import controller_revision
 
@@ -127,7 +127,7 @@ def already_applied(desired: Mapping[str, Any], live: Object) -> bool:
         and desired["metadata"]["annotations"] == (meta.get("annotations") or {})
         and desired["metadata"]["ownerReferences"] == meta.get("ownerReferences")
         and all(desired["spec"]["template"]["metadata"][key] == template.get(key) for key in ("labels", "annotations"))
-        and _within(desired["spec"], live["spec"])
+        and within(desired["spec"], live["spec"])
     )
 
 
@@ -138,14 +138,6 @@ def applied(desired: Mapping[str, Any], live: Object) -> dict[str, Any]:
         "metadata": {**live["metadata"], **desired["metadata"]},
         "spec": {**live["spec"], **desired["spec"]},
     }
-
-
-def _within(part: Any, whole: Any) -> bool:
-    if isinstance(part, Mapping) and isinstance(whole, Mapping):
-        return all(_within(value, whole.get(key)) for key, value in part.items())
-    if isinstance(part, list) and isinstance(whole, list):
-        return len(part) == len(whole) and all(_within(a, b) for a, b in zip(part, whole, strict=True))
-    return bool(part == whole)
 
 
 def _stateful_set(lws: Object, name: str, labels: Mapping[str, str], annotations: Mapping[str, str]) -> dict[str, Any]:

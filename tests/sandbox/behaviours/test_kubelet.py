@@ -8,7 +8,10 @@ from typing import Any
 import pytest
 
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, NODES, PODS
+from rollout_lws.objects.writes import Delete, Patch
 from rollout_lws.sandbox.apiserver import ApiServer
+from rollout_lws.sandbox.behaviours import kubelet
+from rollout_lws.sandbox.behaviours.base import NOTHING
 from rollout_lws.sandbox.behaviours.cluster import Options
 from rollout_lws.sandbox.behaviours.durations import seconds
 from rollout_lws.sandbox.behaviours.faults import Script, Timing
@@ -235,6 +238,47 @@ async def test_cordoned_nodes_and_node_selectors_are_respected() -> None:
             "0/2 nodes are available: 1 node(s) didn't match Pod's node affinity/selector, "
             "1 node(s) were unschedulable."
         )
+
+
+def bound(**metadata: Any) -> dict[str, Any]:
+    """A pod on a node, as a kubelet sees it."""
+    spec = {"nodeName": "node-0", "containers": [{"name": "main", "image": "model:A"}]}
+    return {"metadata": {"name": "solo", "namespace": NAMESPACE, "uid": "00c0ffee", **metadata}, "spec": spec}
+
+
+@pytest.mark.parametrize(
+    ("finalizers", "propagation"), [([], "Background"), (["foregroundDeletion"], "Foreground"), (["own"], "Background")]
+)
+def test_the_end_of_a_pod_leaves_to_others_what_it_waits_for(finalizers: list[str], propagation: str) -> None:
+    pod = bound(deletionTimestamp="2026-01-01T00:00:30Z", deletionGracePeriodSeconds=30, finalizers=finalizers)
+    (gone,) = kubelet.decide(kubelet.Snapshot(pod, 0.0, doomed=0.0), Timing(), 1.0).writes
+    assert gone == Delete(
+        PODS, NAMESPACE, "solo", "00c0ffee", "its containers have ended", propagation=propagation, grace_seconds=0
+    )
+
+
+def test_a_pod_whose_removal_was_cut_in_two_is_removed_again() -> None:
+    """The server marks it and dies; what only finalizers keep is left to those that have set them."""
+    ended = {"deletionTimestamp": "2026-01-01T00:00:00Z", "deletionGracePeriodSeconds": 0}
+    waiting = kubelet.decide(kubelet.Snapshot(bound(**ended), 0.0, doomed=0.0), Timing(), 0.3)
+    assert (waiting.writes, waiting.wake_at) == ((), pytest.approx(1.2))
+    (gone,) = kubelet.decide(kubelet.Snapshot(bound(**ended), 0.0, doomed=0.0), Timing(), 1.2).writes
+    assert isinstance(gone, Delete)
+    kept = bound(**ended, finalizers=["own"])
+    assert kubelet.decide(kubelet.Snapshot(kept, 0.0, doomed=0.0), Timing(), 9.0) == NOTHING
+
+
+def test_a_status_that_the_server_filled_in_is_not_reported_again() -> None:
+    """A real API server gives every condition of a pod a lastProbeTime."""
+    pod = bound()
+    (report,) = kubelet.decide(kubelet.Snapshot(pod, 0.0), Timing(), 1.0).writes
+    assert isinstance(report, Patch)
+    status = report.body["status"]
+    conditions = [{**each, "lastProbeTime": None} for each in status["conditions"]]
+    pod["status"] = {**status, "conditions": conditions, "qosClass": "BestEffort"}
+    assert kubelet.decide(kubelet.Snapshot(pod, 0.0), Timing(), 2.0).writes == ()
+    pod["status"]["conditions"][-1]["status"] = "False"
+    assert kubelet.decide(kubelet.Snapshot(pod, 0.0), Timing(), 2.0).writes != ()
 
 
 @pytest.mark.parametrize(

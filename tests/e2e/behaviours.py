@@ -1,0 +1,99 @@
+"""The parts of a cluster that no Go module brings, or that would need machines: LeaderWorkerSet, kubelets, Gateways.
+
+They are the sandbox's, run as clients of an API server beside the real StatefulSet controller, garbage collector and
+EndpointSlice controller.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+from rollout_lws.errors import ApiError
+from rollout_lws.kube.client import Client
+from rollout_lws.objects.resources import (
+    CONTROLLER_REVISIONS,
+    HORIZONTAL_POD_AUTOSCALERS,
+    HTTP_ROUTES,
+    INFERENCE_POOLS,
+    LEADER_WORKER_SETS,
+    NAMESPACES,
+    NODES,
+    PERSISTENT_VOLUME_CLAIMS,
+    PODS,
+    SERVICES,
+    STATEFUL_SETS,
+)
+from rollout_lws.objects.writes import Create, Patch
+from rollout_lws.sandbox.behaviours import nodes
+from rollout_lws.sandbox.behaviours.autoscaler import Autoscalers
+from rollout_lws.sandbox.behaviours.base import Behaviour
+from rollout_lws.sandbox.behaviours.cluster import Options
+from rollout_lws.sandbox.behaviours.gateway import Gateways
+from rollout_lws.sandbox.behaviours.kubelet import Kubelet
+from rollout_lws.sandbox.behaviours.lws import LeaderWorkerSets
+from rollout_lws.sandbox.behaviours.lws_pods import GroupPods
+from rollout_lws.sandbox.behaviours.nodes import Scheduler
+from rollout_lws.sandbox.behaviours.volumes import VolumeBinder
+from rollout_lws.sandbox.catalogue import GATEWAYS
+from tests.e2e.remote import RemoteRunner
+
+#: All that any of them looks at.
+RESOURCES = (
+    NAMESPACES,
+    NODES,
+    PODS,
+    SERVICES,
+    PERSISTENT_VOLUME_CLAIMS,
+    STATEFUL_SETS,
+    CONTROLLER_REVISIONS,
+    LEADER_WORKER_SETS,
+    HORIZONTAL_POD_AUTOSCALERS,
+    GATEWAYS,
+    HTTP_ROUTES,
+    INFERENCE_POOLS,
+)
+#: There is a kubelet on every node, and each looks after its own pods.
+_KUBELETS = 8
+
+
+def machines(options: Options) -> tuple[Behaviour, ...]:
+    """Scheduler, kubelets and storage: for a control plane without nodes."""
+    return Scheduler(options.timing), Kubelet(options.timing), VolumeBinder()
+
+
+def controllers(options: Options) -> tuple[Behaviour, ...]:
+    """LeaderWorkerSet, the Gateways' controller and autoscaling; not beside the real ones."""
+    return LeaderWorkerSets(), GroupPods(), Gateways(options.gateway_lag), Autoscalers(options.autoscaler_lag)
+
+
+@asynccontextmanager
+async def running(
+    client: Client, options: Options | None = None, behaviours: Sequence[Behaviour] | None = None
+) -> AsyncIterator[RemoteRunner]:
+    """``behaviours`` (all by default) and as many nodes as ``options`` say (0 where there are real ones), from here to
+    the end of the block, which raises what went wrong inside. StatefulSets are the real controller's, of whatever
+    variant.
+    """
+    options = options or Options()
+    if behaviours is None:
+        behaviours = (*machines(options), *controllers(options))
+    runner = RemoteRunner(client, behaviours, RESOURCES, {Kubelet.name: _KUBELETS})
+    async with runner.running():
+        await asyncio.gather(*(_register(client, number, options.gpus_per_node) for number in range(options.nodes)))
+        yield runner
+
+
+async def _register(client: Client, number: int, gpus: int) -> None:
+    """One node, as its kubelet would; one that is there already is taken over."""
+    body = nodes.node(number, gpus)
+    try:
+        await client.send(Create(NODES, body, "a kubelet registers its node"))
+    except ApiError as error:
+        if error.reason != "AlreadyExists":
+            raise
+    status = nodes.ready_status(body, time.time())
+    name = body["metadata"]["name"]
+    await client.send(Patch(NODES, "", name, {"status": status}, "the kubelet is ready", subresource="status"))

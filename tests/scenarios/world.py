@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
-
-import msgspec
+from datetime import UTC, datetime
 
 from rollout_lws.api.resources import batch_releases
 from rollout_lws.controller.apply import Next, classify
@@ -36,9 +34,9 @@ from rollout_lws.sandbox.behaviours.runner import carry_out
 from rollout_lws.sandbox.store import Event
 from tests.definitions import definitions
 from tests.scenarios.names import KEYS, NAME, NAMESPACE, ORIGIN, ROLLOUTS
-from tests.scenarios.sight import Sight
 from tests.scenarios.store_world import StoreWorld
 from tests.scenarios.user import User
+from tests.scenarios.waits import Waits
 
 #: Stories take their world and its names from here.
 __all__ = ["KEYS", "NAME", "NAMESPACE", "ORIGIN", "ROLLOUTS", "World"]
@@ -53,7 +51,7 @@ class Stopped(Exception):
     """The controller was killed."""
 
 
-class World(User, Sight):
+class World(User, Waits):
     """One cluster, one LWS ``llama``, one Rollout ``llama`` (or ``name``), and the decision loop."""
 
     LWS, ROLLOUT, RECORD = LEADER_WORKER_SETS, ROLLOUTS, batch_releases()
@@ -117,23 +115,6 @@ class World(User, Sight):
             except AssertionError as error:
                 self.errors.append(error)
         self._wake()
-
-    def _announce(self) -> None:
-        for waiter in self._waiters:
-            if not waiter.done():
-                waiter.set_result(None)
-        self._waiters.clear()
-
-    async def _change(self, seconds: float) -> bool:
-        """Wait for the next change; False when there was none in time."""
-        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiters.add(waiter)
-        try:
-            async with asyncio.timeout(max(0.001, seconds)):
-                await waiter
-        except TimeoutError:
-            return False
-        return True
 
     def _wake(self) -> None:
         if self.running and not self._scheduled:
@@ -216,45 +197,8 @@ class World(User, Sight):
         carry_out(self.server, write, OURS if write.resource in ROUTING else "")
         self.writes.append(write)
 
-    # Time
-
-    async def sleep(self, seconds: float) -> None:
-        """Let virtual time pass."""
-        await asyncio.sleep(seconds)
-        self.raise_errors()
-
-    async def until(self, holds: Callable[[], bool], what: str = "", seconds: float = 600) -> None:
-        """Wait, in virtual time, until something is so."""
-        deadline = self.now + timedelta(seconds=seconds)
-        while not holds():
-            self.raise_errors()
-            if self.now >= deadline:
-                raise AssertionError(f"not within {seconds} s: {what or holds}\n{self.describe()}")
-            await self._change((deadline - self.now).total_seconds())
-        self.raise_errors()
-
-    async def until_state(self, state: str, seconds: float = 600) -> None:
-        await self.until(lambda: self.state == state, f"state {state}", seconds)
-
-    async def rest(self, quiet: float = 3, seconds: float = 900) -> None:
-        """Wait until nothing has changed for ``quiet`` seconds."""
-        deadline = self.now + timedelta(seconds=seconds)
-        while True:
-            self.raise_errors()
-            assert self.now < deadline, f"never at rest\n{self.describe()}"
-            if not await self._change(quiet):
-                self.raise_errors()
-                return
-
-    def raise_errors(self) -> None:
-        if self.errors:
-            raise self.errors[0]
-
-    def describe(self) -> str:
-        listed = {name: self.groups(name) for name in self.names()["leaderworkersets"]}
-        told = "\n".join(f"  {notice.reason}: {notice.note}" for notice in self.notices[-8:])
-        partition = self.lws["spec"]["rolloutStrategy"] if self.get(LEADER_WORKER_SETS, NAME) else None
-        return f"groups {listed}\nstrategy {partition}\nstatus {msgspec.json.encode(self.status).decode()}\n{told}"
+    def _told(self) -> list[Notice]:
+        return self.notices
 
     def close(self) -> None:
         self.stop_controller()

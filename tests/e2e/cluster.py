@@ -1,0 +1,86 @@
+"""A whole cluster on this machine for stories: a control plane, the definitions, a role for the controller, and what
+machines and LeaderWorkerSet's manager would do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from rollout_lws.kube.client import Client
+from rollout_lws.objects.resources import CUSTOM_RESOURCE_DEFINITIONS, Resource
+from rollout_lws.objects.writes import Create
+from rollout_lws.sandbox import gateway_api
+from tests.bench.processes import child
+from tests.definitions import definitions
+from tests.docs.pages import blocks
+from tests.e2e.certificates import Authority
+from tests.e2e.plane import ControlPlane, connected, control_plane
+from tests.e2e.waiting import condition, until
+
+#: Who the controller is to the API server: its role is all that it may do, and what it asks is written down.
+CONTROLLER = "rollout-lws-controller"
+
+_RBAC = "rbac.authorization.k8s.io"
+CLUSTER_ROLES = Resource(_RBAC, "v1", "ClusterRole", "clusterroles", namespaced=False)
+CLUSTER_ROLE_BINDINGS = Resource(_RBAC, "v1", "ClusterRoleBinding", "clusterrolebindings", namespaced=False)
+_PAGE = Path(__file__).parents[2] / "docs" / "run-on-a-cluster.md"
+_START_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """``plane`` with everything on it; ``controller`` is the kubeconfig of who has the controller's role."""
+
+    plane: ControlPlane
+    controller: Path
+
+
+def role() -> dict[str, Any]:
+    """The ClusterRole that the documentation tells people to install."""
+    found = [yaml.safe_load(each) for each in blocks(_PAGE, "yaml")]
+    role: dict[str, Any] = next(each for each in found if each["kind"] == "ClusterRole")
+    return role
+
+
+@asynccontextmanager
+async def cluster(tools: Path, logs: Path, *, nodes: int = 64, ready_after: str = "1s") -> AsyncIterator[Cluster]:
+    """Everything up and registered, from here to the end of the block; ``ready_after`` is how long pods load."""
+    async with AsyncExitStack() as stack:
+        plane = await stack.enter_async_context(control_plane(tools, logs, audited=[CONTROLLER]))
+        connection = await stack.enter_async_context(connected(plane.admin))
+        await _install(Client(connection))
+        arguments = ("-m", "tests.e2e.serve", str(plane.admin), "--webhooks", *map(str, _certificates(logs)))
+        options = ("--nodes", str(nodes), "--ready-after", ready_after)
+        served = await stack.enter_async_context(child("lws-sandbox", *arguments, *options, logs=logs))
+        await served.told("ready", lambda _: None, _START_SECONDS)
+        yield Cluster(plane, plane.kubeconfig_for(CONTROLLER))
+
+
+async def _install(admin: Client) -> None:
+    for body in (*definitions(), *gateway_api.manifests()):
+        await admin.send(Create(CUSTOM_RESOURCE_DEFINITIONS, body, "stories release with it"))
+    for body in (*definitions(), *gateway_api.manifests()):
+        name = body["metadata"]["name"]
+        await until(admin, CUSTOM_RESOURCE_DEFINITIONS, "", name, lambda obj: condition(obj, "Established") == "True")
+    granted = role()
+    await admin.send(Create(CLUSTER_ROLES, granted, "the controller lives with it"))
+    reference = {"apiGroup": _RBAC, "kind": "ClusterRole", "name": granted["metadata"]["name"]}
+    subjects = [{"apiGroup": _RBAC, "kind": "User", "name": CONTROLLER}]
+    binding = {"metadata": {"name": CONTROLLER}, "roleRef": reference, "subjects": subjects}
+    await admin.send(Create(CLUSTER_ROLE_BINDINGS, binding, "the controller lives with it"))
+
+
+def _certificates(directory: Path) -> tuple[Path, Path, Path]:
+    """Certificate, key and authority of the webhooks' server."""
+    authority = Authority("webhooks")
+    issued = authority.server("127.0.0.1")
+    paths = directory / "webhooks.crt", directory / "webhooks.key", directory / "webhooks-ca.crt"
+    for path, content in zip(paths, (issued.certificate, issued.key, authority.certificate), strict=True):
+        path.write_bytes(content)
+    return paths

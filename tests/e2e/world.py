@@ -1,0 +1,162 @@
+"""The world of stories in a namespace of a real cluster: the same words, real time, the controller in a process."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from rollout_lws.api.resources import batch_releases
+from rollout_lws.kube.client import Client
+from rollout_lws.objects.resources import (
+    ENDPOINT_SLICES,
+    EVENTS,
+    HTTP_ROUTES,
+    LEADER_WORKER_SETS,
+    NAMESPACES,
+    PODS,
+    SERVICES,
+    STATEFUL_SETS,
+)
+from rollout_lws.objects.writes import Create
+from rollout_lws.rollout.decision import Notice
+from rollout_lws.sandbox.catalogue import GATEWAYS
+from tests.e2e.door import Door
+from tests.e2e.mirror import Mirror
+from tests.e2e.plane import connected
+from tests.kubectl.programs import Program, Programs
+from tests.scenarios.names import NAME, ROLLOUTS
+from tests.scenarios.sight import Sight
+from tests.scenarios.user import User
+from tests.scenarios.waits import Waits
+
+#: The kinds that stories look at.
+KINDS = (
+    *(LEADER_WORKER_SETS, STATEFUL_SETS, PODS, SERVICES, ENDPOINT_SLICES, HTTP_ROUTES, GATEWAYS, EVENTS),
+    *(ROLLOUTS, batch_releases()),
+)
+_CONTROLLER = str(Path(sys.executable).with_name("rollout-lws"))
+
+Check = Callable[[Any], None]
+
+
+class Settled(Sight):
+    """What checks look at: the world in the order in which the server made its changes."""
+
+    def __init__(self, mirror: Mirror, checks: list[Check]) -> None:
+        self.server = mirror.settled  # type: ignore[assignment]
+        self.name = NAME
+        self.checks = checks
+
+
+class RemoteWorld(User, Waits):
+    """One LWS ``llama`` and one Rollout ``llama`` in a namespace of their own; ``remote_world`` makes one.
+
+    ``checks`` are made at every change, in the server's order. The controller is a process that sees this namespace
+    only, so that it can be killed without anybody else's noticing.
+    """
+
+    ROLLOUT = ROLLOUTS
+
+    def __init__(self, client: Client, admin: Path, controller: Path, namespace: str, programs: Programs) -> None:
+        self.name, self.namespace = NAME, namespace
+        self.checks: list[Check] = []
+        self.errors: list[BaseException] = []
+        self._waiters: set[asyncio.Future[None]] = set()
+        self.mirror = Mirror(client, namespace, KINDS, self._seen, self._check)
+        self.server = Door(admin, namespace, self.mirror)  # type: ignore[assignment]
+        self._settled = Settled(self.mirror, self.checks)
+        self._command = (
+            *(_CONTROLLER, "controller", "--kubeconfig", str(controller), "-n", namespace),
+            *("--metrics-bind-address", "0", "--health-probe-bind-address", "0"),
+        )
+        self._programs = programs
+        self._process: Program | None = None
+        self._changes, self._killed_at = 0, 0
+        self.kills = 0
+        self._tasks: set[asyncio.Task[None]] = set()
+        #: What refuses writes in the sandbox; a real API server refuses what it likes.
+        self.refuse: Callable[[Any], Any] = lambda _: None
+
+    @property
+    def now(self) -> datetime:
+        return datetime.now(UTC)
+
+    @property
+    def notices(self) -> list[Notice]:
+        """What the controller has told as Events; what it says again and again counts once."""
+        listed = sorted(self.server.list(EVENTS), key=lambda each: str(each.get("eventTime") or ""))
+        return [Notice(each["reason"], each.get("note", ""), each.get("type", "Normal")) for each in listed]
+
+    def _told(self) -> list[Notice]:
+        return self.notices
+
+    # The controller
+
+    async def begin(self) -> None:
+        self._process = await self._programs.start(*self._command)
+        await self._process.says("controller started")
+
+    def start_controller(self) -> None:
+        """It runs already."""
+
+    def kill_after(self, changes: int) -> None:
+        """Kill the controller when so many changes more have been seen, and start it again."""
+        self._killed_at = self._changes + changes
+
+    async def _kill_and_begin(self) -> None:
+        if self._process is not None:
+            self._process.signal(signal.SIGKILL)
+            self.kills += 1
+            await self._process.kill()
+        await self.begin()
+
+    async def close(self) -> None:
+        for task in tuple(self._tasks):
+            await task
+        if self._process is not None:
+            await self._process.stop()
+        self.server.close()  # type: ignore[attr-defined]
+
+    # Changes
+
+    def _seen(self) -> None:
+        self._changes += 1
+        if self._killed_at and self._changes >= self._killed_at:
+            self._killed_at = 0
+            task = asyncio.create_task(self._kill_and_begin())
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        self._announce()
+
+    def _check(self) -> None:
+        for check in tuple(self.checks):
+            try:
+                check(self._settled)
+            except AssertionError as error:
+                self.errors.append(error)
+
+
+@asynccontextmanager
+async def remote_world(admin: Path, controller: Path, namespace: str, programs: Programs) -> AsyncIterator[RemoteWorld]:
+    """A world in a new ``namespace``, with its controller running as the user of kubeconfig ``controller``."""
+    async with AsyncExitStack() as stack:
+        client = Client(await stack.enter_async_context(connected(admin)))
+        await client.send(Create(NAMESPACES, {"metadata": {"name": namespace}}, "a story of its own"))
+        world = RemoteWorld(client, admin, controller, namespace, programs)
+        for task in world.mirror.start():
+            stack.push_async_callback(_ended, task)
+        await world.mirror.synced()
+        stack.push_async_callback(world.close)
+        await world.begin()
+        yield world
+
+
+async def _ended(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.wait([task])

@@ -20,7 +20,7 @@ from tests.bench.processes import child
 from tests.definitions import definitions
 from tests.docs.pages import blocks
 from tests.e2e.certificates import Authority
-from tests.e2e.plane import ControlPlane, connected, control_plane
+from tests.e2e.plane import ControlPlane, control_plane
 from tests.e2e.waiting import condition, until
 
 #: Who the controller is to the API server: its role is all that it may do, and what it asks is written down.
@@ -52,9 +52,7 @@ def role() -> dict[str, Any]:
 async def cluster(tools: Path, logs: Path, *, nodes: int = 64, ready_after: str = "1s") -> AsyncIterator[Cluster]:
     """Everything up and registered, from here to the end of the block; ``ready_after`` is how long pods load."""
     async with AsyncExitStack() as stack:
-        plane = await stack.enter_async_context(control_plane(tools, logs, audited=[CONTROLLER]))
-        connection = await stack.enter_async_context(connected(plane.admin))
-        await _install(Client(connection))
+        plane = await stack.enter_async_context(control_plane(tools, logs, audited=[CONTROLLER], install=_install))
         arguments = ("-m", "tests.e2e.serve", str(plane.admin), "--webhooks", *map(str, _certificates(logs)))
         options = ("--nodes", str(nodes), "--ready-after", ready_after)
         served = await stack.enter_async_context(child("lws-sandbox", *arguments, *options, logs=logs))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import re
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,8 @@ from tests.e2e.waiting import until
 
 ADMINISTRATORS = "system:masters"
 SERVICE_ACCOUNTS = Resource("", "v1", "ServiceAccount", "serviceaccounts")
+
+Install = Callable[[Client], Awaitable[None]]
 
 _HOST = "127.0.0.1"
 #: Ready takes seven seconds on two idle cores; the rest is patience with a busy machine.
@@ -87,9 +89,12 @@ class ControlPlane:
         """CPU and memory of each process, by its name."""
         return {name: each.usage() for name, each in self._running.items() if each.process.returncode is None}
 
-    async def _come_up(self, scheduler: bool) -> None:
+    async def _come_up(self, scheduler: bool, install: Install | None) -> None:
         await self._start("etcd", flags.etcd(self._data))
         await self._start_api_server()
+        if install is not None:
+            async with connected(self.admin) as connection:
+                await install(Client(connection))
         manager = self.kubeconfig_for("system:kube-controller-manager")
         await self._start("kube-controller-manager", flags.controller_manager(self._data, manager))
         if scheduler:
@@ -179,18 +184,24 @@ async def connected(kubeconfig: Path) -> AsyncIterator[Connection]:
 
 @asynccontextmanager
 async def control_plane(
-    tools: Path, logs: Path, *, audited: Sequence[str] = (), scheduler: bool = False
+    tools: Path,
+    logs: Path,
+    *,
+    audited: Sequence[str] = (),
+    scheduler: bool = False,
+    install: Install | None = None,
 ) -> AsyncIterator[ControlPlane]:
     """A control plane from the programs in ``tools`` (tests.e2e.tools), ready, from here to the end of the block.
 
-    ``logs`` must exist. The requests of the ``audited`` users go to the audit log. Failed when a process does not come
+    ``logs`` must exist. The requests of the ``audited`` users go to the audit log. ``install`` is done before the
+    controllers start: the garbage collector looks for new kinds every 30 s only. Failed when a process does not come
     up; its last words are in the error.
     """
     async with AsyncExitStack() as stack:
         data = await stack.enter_async_context(data_directory())
         port = stack.enter_context(reserved_port())
         plane = ControlPlane(tools, data, logs, port, audited, stack)
-        await plane._come_up(scheduler)
+        await plane._come_up(scheduler, install)
         yield plane
 
 

@@ -5,10 +5,14 @@ Each story has a namespace and a controller of its own, and that controller is k
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 import random
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -30,6 +34,10 @@ pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="module"), pytest.
 async def whole(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Cluster]:
     async with cluster(tools.directory(), tmp_path_factory.mktemp("cluster")) as running:
         yield running
+
+
+#: Stories beside each other: each has a controller of its own, and one step of a release is a second or two of waiting.
+AT_A_TIME = 6
 
 
 class Bystander:
@@ -54,21 +62,61 @@ STORIES = {
 }
 
 
-@pytest.mark.parametrize("traffic", TRAFFIC)
-@pytest.mark.parametrize("style", STYLES, ids=str)
-@pytest.mark.parametrize("story", STORIES)
-async def test_a_release_comes_to_its_end(whole: Cluster, story: str, style: Style, traffic: str) -> None:
-    happen, moment = STORIES[story]
-    namespace = f"{story}-{style}-{traffic}".replace(" ", "-").lower()
-    programs = Programs()
-    try:
-        async with remote_world(whole.plane.admin, whole.controller, namespace, programs) as world:
-            it = release(world, style, traffic)
-            await it.begin()
-            world.kill_after(random.Random(namespace).randrange(5, 60))
-            await it.come_to(moment)
-            await happen(it)
-            assert world.kills == 1
-    finally:
-        await programs.close()
-        print(*programs.logs(), sep="\n")
+@dataclass(frozen=True, slots=True)
+class Story:
+    """``name`` of what happens, in a release of ``style`` with ``traffic``."""
+
+    name: str
+    style: Style
+    traffic: str
+
+    def __str__(self) -> str:
+        return f"{self.name}-{self.style}-{self.traffic}".replace(" ", "-").lower()
+
+    async def tell(self, whole: Cluster) -> None:
+        happen, moment = STORIES[self.name]
+        programs = Programs()
+        try:
+            async with remote_world(whole.plane.admin, whole.controller, str(self), programs) as world:
+                it = release(world, self.style, self.traffic)
+                await it.begin()
+                world.kill_after(random.Random(str(self)).randrange(5, 60))
+                await it.come_to(moment)
+                await happen(it)
+                assert world.kills == 1
+        except BaseException as error:
+            # Stories are told beside each other, so their output cannot be told apart afterwards.
+            error.add_note("\n".join(programs.logs()))
+            raise
+        finally:
+            await programs.close()
+
+
+EVERY = [Story(*chosen) for chosen in itertools.product(STORIES, STYLES, TRAFFIC)]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def telling(request: pytest.FixtureRequest, whole: Cluster) -> AsyncIterator[Mapping[str, asyncio.Task[None]]]:
+    """All stories that are asked for, told beside each other; each test waits for its own."""
+    room = asyncio.Semaphore(AT_A_TIME)
+
+    async def tell(story: Story) -> None:
+        async with room:
+            await story.tell(whole)
+
+    asked = [each.callspec.params["story"] for each in request.session.items if "story" in _parameters(each)]
+    tasks = {str(story): asyncio.create_task(tell(story)) for story in asked}
+    yield tasks
+    for task in tasks.values():
+        task.cancel()
+    await asyncio.gather(*tasks.values(), return_exceptions=True)
+
+
+def _parameters(item: Any) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = item.callspec.params if item.path == Path(__file__) else {}
+    return found
+
+
+@pytest.mark.parametrize("story", EVERY, ids=str)
+async def test_a_release_comes_to_its_end(telling: Mapping[str, asyncio.Task[None]], story: Story) -> None:
+    await telling[str(story)]

@@ -1,0 +1,119 @@
+"""What a release asks of a real API server, from the server's own audit log: how much, and nothing beyond its role."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from rollout_lws.objects.resources import EVENTS, LEADER_WORKER_SETS, PODS
+from tests.e2e import audit, tools
+from tests.e2e.audit import Entry
+from tests.e2e.cluster import Cluster, cluster, role
+from tests.e2e.world import RemoteWorld, remote_world
+from tests.kubectl.programs import Programs
+from tests.scenarios.names import NAME
+from tests.scenarios.routed import assert_given_back, borrowed, create_route, routing
+from tests.scenarios.test_writes import MOST
+
+pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(300)]
+
+#: Seconds in which an approval is awaited and nothing may be written.
+SILENCE = 20.0
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def whole(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Cluster]:
+    async with cluster(tools.directory(), tmp_path_factory.mktemp("cluster")) as running:
+        yield running
+
+
+@asynccontextmanager
+async def routed(whole: Cluster, namespace: str, *steps: dict[str, Any]) -> AsyncIterator[RemoteWorld]:
+    """Five groups at rest with a route, in care of a Rollout."""
+    programs = Programs()
+    try:
+        async with remote_world(whole.plane.admin, whole.controller, namespace, programs) as world:
+            told: Any = world
+            create_route(told)
+            world.create_workload(replicas=5)
+            words = routing(gracePeriodSeconds=1, drainSeconds=2)
+            world.create_rollout(*steps, canary={"trafficRoutings": words})
+            await world.until(lambda: world.state == "Healthy" and set(world.groups().values()) == {"v1"}, "at rest")
+            await world.rest()
+            yield world
+    finally:
+        await programs.close()
+        print(*programs.logs(), sep="\n")
+
+
+def asked(whole: Cluster, namespace: str, after: int = 0) -> Sequence[Entry]:
+    """What the controller of a namespace has asked, from its entry number ``after`` on."""
+    return [each for each in audit.read(whole.plane.audit_log) if each.namespace == namespace][after:]
+
+
+def steering(entries: Sequence[Entry]) -> list[Entry]:
+    """Writes that were accepted, without Events, leaders' labels and what opens and closes windows."""
+    return [
+        each
+        for each in entries
+        if each.is_write
+        and not each.was_refused
+        and each.resource != str(EVENTS)
+        and (each.resource, each.verb) != (str(PODS), "patch")
+        and (each.resource, each.name) != (str(LEADER_WORKER_SETS), NAME)
+    ]
+
+
+async def test_five_weighted_steps_take_no_more_than_sixty_writes(whole: Cluster) -> None:
+    steps = ({"replicas": number, "traffic": f"{10 * number}%", "pause": {"duration": 2}} for number in range(1, 6))
+    async with routed(whole, "five-steps", *steps) as world:
+        told: Any = world
+        lent = borrowed(told)
+        before = len(asked(whole, "five-steps"))
+        world.set_image("v2")
+        await world.until(lambda: world.state == "Healthy" and set(world.groups().values()) == {"v2"}, "released")
+        await world.rest()
+        assert_given_back(told, lent)
+        seen = asked(whole, "five-steps", before)
+    steered = steering(seen)
+    counted = Counter(f"{each.verb} {each.resource}/{each.subresource} {each.name}" for each in steered)
+    assert len(steered) <= MOST, counted.most_common()
+    writes = [each for each in seen if each.is_write]
+    refused = [each for each in writes if each.was_refused]
+    print(f"{len(steered)} writes apart from windows, labels and Events; {len(refused)} of {len(writes)} refused")
+    # Windows are opened and closed at the very moment at which LWS writes its status; they demand what was seen.
+    windows = [
+        each for each in refused if (each.code, each.resource, each.name) == (409, str(LEADER_WORKER_SETS), NAME)
+    ]
+    assert refused == windows
+
+
+async def test_nothing_is_written_while_an_approval_is_awaited(whole: Cluster) -> None:
+    async with routed(whole, "silence", {"replicas": 1, "traffic": "20%", "pause": {}}) as world:
+        world.set_image("v2")
+        await world.until_state("AwaitingApproval")
+        await world.rest()
+        before = len(asked(whole, "silence"))
+        await world.sleep(SILENCE)
+        written = [each for each in asked(whole, "silence", before) if each.is_write]
+        assert written == []
+
+
+async def test_nothing_is_asked_beyond_the_role(whole: Cluster) -> None:
+    allowed = {
+        (verb, f"{resource}.{group}" if group else resource)
+        for rule in role()["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+    for each in audit.read(whole.plane.audit_log):
+        name, _, group = each.resource.partition(".")
+        kind = f"{name}/{each.subresource}" if each.subresource else name
+        assert (each.verb, f"{kind}.{group}" if group else kind) in allowed, each
+        assert each.code != 403, each

@@ -91,20 +91,27 @@ class Door:
         return told
 
     def _answer(self, method: str, path: str, body: str, kind: str) -> bytes:
-        if self._connection is None:
-            self._connection = self._connect()
-        headers = {**self._access.headers, "Accept": "application/json", "Content-Type": kind}
+        reused = self._connection is not None
         try:
-            self._connection.request(method, f"{path}?{urlencode({'fieldManager': 'somebody'})}", body, headers)
-            answer = self._connection.getresponse()
-            content = answer.read()
+            answer, content = self._sent(method, path, body, kind)
         except (OSError, http.client.HTTPException) as error:
             self.close()
+            if reused:
+                # A connection that was kept open has ended together with the server's process.
+                return self._answer(method, path, body, kind)
             raise Unreachable(f"{method} {path}: {error or type(error).__name__}") from error
         if answer.status >= 400:
             status = json.loads(content)
             raise ApiError(answer.status, str(status.get("reason") or ""), str(status.get("message") or ""))
         return content
+
+    def _sent(self, method: str, path: str, body: str, kind: str) -> tuple[http.client.HTTPResponse, bytes]:
+        if self._connection is None:
+            self._connection = self._connect()
+        headers = {**self._access.headers, "Accept": "application/json", "Content-Type": kind}
+        self._connection.request(method, f"{path}?{urlencode({'fieldManager': 'somebody'})}", body, headers)
+        answer = self._connection.getresponse()
+        return answer, answer.read()
 
     def _connect(self) -> http.client.HTTPConnection:
         url = urlsplit(self._access.server)

@@ -8,9 +8,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import random
-from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,12 +18,12 @@ import pytest_asyncio
 
 from tests.e2e import tools
 from tests.e2e.cluster import Cluster, cluster
-from tests.e2e.world import RemoteWorld, remote_world
+from tests.e2e.staged import release
+from tests.e2e.world import remote_world
 from tests.kubectl.programs import Programs
 from tests.scenarios import matrix_acts
-from tests.scenarios.matrix import GROUPS, TRAFFIC, Moment, Release
+from tests.scenarios.matrix import TRAFFIC, Moment
 from tests.scenarios.styles import STYLES, Style
-from tests.scenarios.walk_plans import Plan
 
 pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(600)]
 
@@ -38,20 +36,6 @@ async def whole(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Clust
 
 #: Stories beside each other: each has a controller of its own, and one step of a release is a second or two of waiting.
 AT_A_TIME = 6
-
-
-class Bystander:
-    """Who looks on where writes cannot be judged before they are made."""
-
-    @contextmanager
-    def user(self) -> Iterator[None]:
-        yield
-
-
-def release(world: RemoteWorld, style: Style, traffic: str) -> Release:
-    plan = Plan(replicas=GROUPS, size=2, steps=style.steps, routed=traffic != "none", style=style)
-    told: Any = world
-    return Release(told, plan, Counter(), Bystander())  # type: ignore[arg-type]
 
 
 STORIES = {

@@ -1,0 +1,27 @@
+"""A release of the matrix in a world that is somewhere else."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from tests.e2e.world import RemoteWorld
+from tests.scenarios.matrix import GROUPS, Release
+from tests.scenarios.styles import Style
+from tests.scenarios.walk_plans import Plan
+
+
+class Bystander:
+    """Who looks on where writes cannot be judged before they are made."""
+
+    @contextmanager
+    def user(self) -> Iterator[None]:
+        yield
+
+
+def release(world: RemoteWorld, style: Style, traffic: str) -> Release:
+    plan = Plan(replicas=GROUPS, size=2, steps=style.steps, routed=traffic != "none", style=style)
+    told: Any = world
+    return Release(told, plan, Counter(), Bystander())  # type: ignore[arg-type]

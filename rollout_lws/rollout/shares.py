@@ -104,7 +104,8 @@ def _share_in_place(d: Draft, split: Split) -> Split:
         return split
     new = d.new_ready - min(len(going), renewal(d).allowed)
     ready = sum(group.ready(d.now) for group in stable_side(d).groups)
-    if new < 1:
+    if new < 1 or not d.replicas:
+        # Of none there is no part.
         return ALL_STABLE
     return replace(split, weight=weight_in_place(split.weight, new, ready, d.replicas))
 

@@ -188,3 +188,14 @@ async def test_what_is_given_back_at_zero_groups_is_not_taken_again_while_these_
     assert_given_back(world, before)
     pins = [write for write in world.writes if write.resource == SERVICES and isinstance(write, Patch)]
     assert len(pins) <= 2, "once to pin it, once to give it back"
+
+
+async def test_scaling_to_zero_together_with_a_reset_of_the_hold_in_place_is_decided(world: World) -> None:
+    before = await routed_in_care(world, IN_PLACE, HALF, {"replicas": "100%"})
+    world.checks.clear()
+    world.set_image("v2")
+    await step(world, 1)
+    world.patch_lws({"replicas": 0, "rolloutStrategy": {"rollingUpdateConfiguration": {"partition": 0}}})
+    await world.until(lambda: world.state == "Healthy" and not world.groups(), "at rest without groups")
+    await world.rest()
+    assert_given_back(world, before)

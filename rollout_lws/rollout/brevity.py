@@ -34,9 +34,8 @@ def can_wait(d: Draft) -> bool:
     if not d.is_brief or before is None or before.requested_action is not None or d.notices:
         # What is told by an event is told once because the status says so from then on.
         return False
-    if any(getattr(before, each) != getattr(d.status, each) for each in _DECIDED) or _fights(before) != _fights(
-        d.status
-    ):
+    decided = any(getattr(before, each) != getattr(d.status, each) for each in _DECIDED)
+    if decided or _fights(before) != _fights(d.status):
         return False
     d.wake(d.now + timedelta(seconds=LOOK_AGAIN_SECONDS))
     return True

@@ -37,15 +37,14 @@ def clean_up(d: Draft, ending: Ending) -> bool:
             return d.stalled(late[0], f"{told}; it goes on by itself when it is")
         return d.reconciling(Reason.ROUTING, state, emptied.message)
     turn = d.take(remove(d.o.canary, d.keys))
-    # Groups without requests mostly end at once; where they do not, that is told.
-    d.is_brief = bool(turn.writes) or (d.o.canary is not None and scaled_lately(d, d.o.canary.lws))
     record = d.o.batch_release
     restored = turn.done and borrowing.restore(d)
     if turn.done and record is not None:
         d.write(dismiss(record, d.keys))
     # The next release makes a record of the same name, so this one must be gone.
     if not restored or record is not None:
-        d.is_brief = d.is_brief or bool(d.writes)
+        # Groups without requests mostly end at once; where they do not, that is told.
+        d.is_brief = bool(d.writes) or (d.o.canary is not None and scaled_lately(d, d.o.canary.lws))
         unknown = d.o.routing.waits if d.o.routing is not None else ""
         told = turn.message or unknown or "removing what was made for the release"
         return d.reconciling(Reason.CLEANING_UP, state, told)

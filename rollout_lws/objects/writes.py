@@ -34,7 +34,10 @@ class Create:
 class Patch:
     """JSON merge patch of one object, or of its ``subresource`` ("status", "scale").
 
-    ``resource_version``, when given, makes it conditional: a stale one is answered with 409 Conflict.
+    ``resource_version``, when given, makes it conditional: a stale one is answered with 409 Conflict. So does
+    ``generation``, but only a change of the spec makes that one stale: it is for objects whose status others write at
+    the very moment at which we have to write. With it goes the ``uid``, whatever is merged into must be there, and what
+    is removed too.
     """
 
     resource: Resource
@@ -44,6 +47,8 @@ class Patch:
     reason: str
     resource_version: str | None = None
     subresource: str = ""
+    uid: str | None = None
+    generation: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,8 @@ def scale(
         name,
         {"spec": {"replicas": wanted}},
         f"{wanted} groups of the new version instead of {canary.lws.spec.replicas}",
-        resource_version=canary.lws.metadata.resource_version,
+        uid=canary.lws.metadata.uid,
+        generation=canary.lws.metadata.generation,
     )
     return Turn(writes=(patch,))
 

@@ -8,7 +8,7 @@ ready, so no more groups are down at once than the portion has, and a template e
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from rollout_lws.api import Capacity
@@ -130,9 +130,11 @@ class Renewal:
 
     def _patch(self, body: dict[str, object], reason: str) -> Patch:
         meta = self.facts.lws.metadata
-        return Patch(
-            LEADER_WORKER_SETS, meta.namespace, meta.name, body, reason, resource_version=meta.resource_version
-        )
+        patch = Patch(LEADER_WORKER_SETS, meta.namespace, meta.name, body, reason)
+        if not meta.annotations:
+            return replace(patch, resource_version=meta.resource_version)
+        # LWS writes its status at the very moments at which windows are opened and closed.
+        return replace(patch, uid=meta.uid, generation=meta.generation)
 
     def _delete(self, chosen: Sequence[Group], reason: str) -> tuple[Write, ...]:
         """Deletions of leaders, preceded by a read of the leader StatefulSet they rely on."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from rollout_lws.objects.json_patch import member
+
 
 def json_patch(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The operations that turn ``before`` into ``after``, member by member; lists are replaced whole."""
@@ -14,16 +16,12 @@ def json_patch(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[dict
 def _operations(path: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     for key in before:
         if key not in after:
-            yield {"op": "remove", "path": _member(path, key)}
+            yield {"op": "remove", "path": member(path, key)}
     for key, value in after.items():
-        here = _member(path, key)
+        here = member(path, key)
         if key not in before:
             yield {"op": "add", "path": here, "value": value}
         elif isinstance(before[key], Mapping) and isinstance(value, Mapping):
             yield from _operations(here, before[key], value)
         elif before[key] != value:
             yield {"op": "replace", "path": here, "value": value}
-
-
-def _member(path: str, key: str) -> str:
-    return f"{path}/{key.replace('~', '~0').replace('/', '~1')}"

@@ -86,11 +86,7 @@ async def test_five_weighted_steps_take_no_more_than_sixty_writes(whole: Cluster
     writes = [each for each in seen if each.is_write]
     refused = [each for each in writes if each.was_refused]
     print(f"{len(steered)} writes apart from windows, labels and Events; {len(refused)} of {len(writes)} refused")
-    # Windows are opened and closed at the very moment at which LWS writes its status; they demand what was seen.
-    windows = [
-        each for each in refused if (each.code, each.resource, each.name) == (409, str(LEADER_WORKER_SETS), NAME)
-    ]
-    assert refused == windows
+    assert len(refused) < len(writes) / 100, refused
 
 
 async def test_nothing_is_written_while_an_approval_is_awaited(whole: Cluster) -> None:

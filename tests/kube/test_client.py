@@ -32,6 +32,26 @@ async def test_a_patch_is_a_merge_patch_and_carries_its_precondition_beside_its_
     assert "resourceVersion" not in patch.body["metadata"], "the decided value was changed"
 
 
+async def test_a_patch_of_a_generation_tests_it_and_fails_like_a_conflict_when_the_spec_has_changed() -> None:
+    patch = Patch(PODS, "ns", "a", {"spec": {"x": 1}}, "why", uid="u1", generation=3)
+    changed, same = ({"metadata": {"name": "a", "uid": "u1", "generation": number}} for number in (4, 3))
+    invalid = refusal(422, "Invalid", "the server rejected our request due to an error in our request")
+    transport = FakeTransport(ok(same), invalid, ok(changed), invalid, ok(same))
+    client = Client(transport)
+    await client.send(patch)
+    asked = transport.requests[0]
+    assert (asked.method, asked.content_type) == ("PATCH", "application/json-patch+json")
+    assert asked.body == [
+        {"op": "test", "path": "/metadata/uid", "value": "u1"},
+        {"op": "test", "path": "/metadata/generation", "value": 3},
+        {"op": "add", "path": "/spec/x", "value": 1},
+    ]
+    for code in (409, 422):
+        with pytest.raises(ApiError) as caught:
+            await client.send(patch)
+        assert caught.value.code == code
+
+
 async def test_a_patch_without_a_version_is_unconditional_and_may_go_to_a_subresource() -> None:
     transport = FakeTransport(ok({}))
     await Client(transport).send(Patch(PODS, "ns", "a", {"status": {}}, "why", subresource="status"))

@@ -15,7 +15,7 @@ from rollout_lws.objects.writes import Confirm, Delete, Patch, Write
 from rollout_lws.release.renewal import Renewal
 from rollout_lws.release.turn import Turn
 from rollout_lws.workload.hold import HOLD, hold, window
-from tests.workload.build import KEYS, NEW, NOW, OLD, UID, facts, leader_set, lws, patched, pod, revision_record
+from tests.workload.build import KEYS, NAME, NEW, NOW, OLD, UID, facts, leader_set, lws, patched, pod, revision_record
 
 #: One letter a group, from ordinal 0: old or new, ready (capital) or not; "." is missing, x and y terminate.
 _GROUPS: dict[str, dict[str, Any]] = {
@@ -62,7 +62,7 @@ def renewal(
 
 def strategy(write: Write) -> dict[str, Any]:
     assert isinstance(write, Patch)
-    assert (write.resource, write.resource_version) == (LEADER_WORKER_SETS, "7")
+    assert (write.resource, write.uid, write.generation) == (LEADER_WORKER_SETS, f"uid-{NAME}", 3)
     found: dict[str, Any] = write.body["spec"]["rolloutStrategy"]["rollingUpdateConfiguration"]
     return found
 

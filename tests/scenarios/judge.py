@@ -86,7 +86,11 @@ class Judge(Count):
             return True
         meta = live["metadata"]
         version, uid = getattr(write, "resource_version", None), getattr(write, "uid", None)
-        return version not in (None, meta["resourceVersion"]) or uid not in (None, meta["uid"])
+        generation = getattr(write, "generation", None)
+        return any(
+            wanted not in (None, meta.get(member))
+            for member, wanted in (("resourceVersion", version), ("uid", uid), ("generation", generation))
+        )
 
     def _count(self, write: Write) -> None:
         second = int(self._world.server.clock())

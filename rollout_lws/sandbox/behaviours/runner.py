@@ -13,11 +13,14 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from rollout_lws.errors import ApiError
+from rollout_lws.objects.json_patch import operations
 from rollout_lws.objects.resources import CORE_EVENTS
 from rollout_lws.objects.writes import Create, Delete, Patch, Replace, Write
+from rollout_lws.sandbox import refusals
 from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.behaviours.base import Behaviour, Change, Complaining, Key
 from rollout_lws.sandbox.behaviours.index import Index
+from rollout_lws.sandbox.patches import JSON_PATCH
 from rollout_lws.sandbox.store import Event
 
 _log = logging.getLogger(__name__)
@@ -160,6 +163,8 @@ def carry_out(server: ApiServer, write: Write, manager: str = "") -> None:
     """Do one write; ApiError when the server refuses it. Without a ``manager`` it leaves no managedFields."""
     if isinstance(write, Create):
         server.create(write.resource, write.body, field_manager=manager)
+    elif isinstance(write, Patch) and write.generation is not None:
+        _patch_of_generation(server, write, manager)
     elif isinstance(write, Patch):
         body = dict(write.body)
         if write.resource_version is not None:
@@ -181,3 +186,21 @@ def carry_out(server: ApiServer, write: Write, manager: str = "") -> None:
         )
     else:
         raise TypeError(f"the sandbox cannot carry out {write!r}")
+
+
+def _patch_of_generation(server: ApiServer, write: Patch, manager: str) -> None:
+    try:
+        server.patch(
+            write.resource,
+            write.namespace,
+            write.name,
+            operations(write),
+            JSON_PATCH,
+            subresource=write.subresource,
+            field_manager=manager,
+        )
+    except ApiError as error:
+        live = server.get(write.resource, write.namespace, write.name)["metadata"]
+        if error.code == 422 and (live["uid"], live["generation"]) != (write.uid, write.generation):
+            raise refusals.modified(write.resource, write.name) from error
+        raise

@@ -1,0 +1,35 @@
+"""A merge patch as operations of a JSON Patch (RFC 6902), which can test.
+
+A merge patch can demand nothing but the whole object's resourceVersion, and every status write changes that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rollout_lws.objects.writes import Patch
+
+
+def operations(patch: Patch) -> list[dict[str, Any]]:
+    """What ``patch`` does, provided that the object still has its uid and generation."""
+    tests = (
+        {"op": "test", "path": f"/metadata/{each}", "value": getattr(patch, each)} for each in ("uid", "generation")
+    )
+    return [*tests, *_merged("", patch.body)]
+
+
+def _merged(path: str, body: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    for key, value in body.items():
+        here = member(path, key)
+        if isinstance(value, Mapping):
+            yield from _merged(here, value)
+        elif value is None:
+            yield {"op": "remove", "path": here}
+        else:
+            yield {"op": "add", "path": here, "value": value}
+
+
+def member(path: str, key: str) -> str:
+    """The JSON Pointer (RFC 6901) of a member of what is at ``path``."""
+    return f"{path}/{key.replace('~', '~0').replace('/', '~1')}"

@@ -1,0 +1,45 @@
+"""A merge patch as operations: it demands the object that was seen, and changes what the merge patch would."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rollout_lws.errors import ApiError
+from rollout_lws.objects.json_patch import operations
+from rollout_lws.objects.resources import LEADER_WORKER_SETS
+from rollout_lws.objects.writes import Patch
+from rollout_lws.sandbox.patches import json_patch, merge_patch
+
+_META = {"uid": "u1", "generation": 3, "resourceVersion": "7", "annotations": {"a/b": "1", "c~d": "2"}}
+_SEEN: dict[str, Any] = {"metadata": _META, "spec": {"replicas": 2, "nested": {"partition": 0, "kept": True}}}
+
+
+def patch(body: dict[str, Any]) -> Patch:
+    return Patch(LEADER_WORKER_SETS, "prod", "llama", body, "why", uid="u1", generation=3)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"spec": {"replicas": 5}},
+        {"spec": {"nested": {"partition": 4, "new": [1, 2]}}},
+        {"metadata": {"annotations": {"a/b": None, "e/f~g": "3"}}, "spec": {"nested": {"partition": 1000000}}},
+        {"metadata": {"annotations": {"c~d": "other"}}},
+    ],
+)
+def test_the_operations_change_what_the_merge_patch_changes(body: dict[str, Any]) -> None:
+    assert json_patch(_SEEN, operations(patch(body))) == merge_patch(_SEEN, body)
+
+
+@pytest.mark.parametrize("moved", [{"uid": "u2"}, {"generation": 4}])
+def test_another_object_or_another_spec_refuses_them_whole(moved: dict[str, Any]) -> None:
+    with pytest.raises(ApiError) as caught:
+        json_patch({**_SEEN, "metadata": {**_META, **moved}}, operations(patch({"spec": {"replicas": 5}})))
+    assert caught.value.code == 422
+
+
+def test_a_status_that_was_written_meanwhile_does_not_matter() -> None:
+    live = {**_SEEN, "metadata": {**_META, "resourceVersion": "8"}, "status": {"readyReplicas": 2}}
+    assert json_patch(live, operations(patch({"spec": {"replicas": 5}})))["spec"]["replicas"] == 5

@@ -5,7 +5,7 @@ server.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any, cast
 
@@ -40,14 +40,31 @@ class Door:
         return self._server.create(resource, body, **asked)
 
     def patch(self, resource: Resource, namespace: str, name: str, body: Any, *kind: str, **asked: Any) -> Any:
-        version = (body.get("metadata") or {}).get("resourceVersion")
+        merge, tested = merged(body) if isinstance(body, list) else (body, {})
+        version = (merge.get("metadata") or {}).get("resourceVersion")
         reason, subresource = "asked by the controller", asked.get("subresource", "")
-        self._before(Patch(resource, namespace, name, body, reason, version, subresource))
+        self._before(Patch(resource, namespace, name, merge, reason, version, subresource, **tested))
         return self._server.patch(resource, namespace, name, body, *kind, **asked)
 
     def delete(self, resource: Resource, namespace: str, name: str, **asked: Any) -> Any:
         self._before(Delete(resource, namespace, name, asked.get("uid") or "", "asked by the controller"))
         return self._server.delete(resource, namespace, name, **asked)
+
+
+def merged(operations: Iterable[dict[str, Any]]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The merge patch that the controller made ``operations`` of, and what they demand of the object's metadata."""
+    body: dict[str, Any] = {}
+    tested: dict[str, Any] = {}
+    for operation in operations:
+        *parents, last = (part.replace("~1", "/").replace("~0", "~") for part in operation["path"].split("/")[1:])
+        if operation["op"] == "test":
+            tested[last] = operation["value"]
+            continue
+        inner = body
+        for part in parents:
+            inner = inner.setdefault(part, {})
+        inner[last] = operation.get("value")
+    return body, tested
 
 
 class ShellWorld(World):

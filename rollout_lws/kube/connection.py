@@ -20,6 +20,8 @@ from rollout_lws.kube.status import refused
 
 #: Longest line of a watch: etcd takes no object above 1.5 MB, and JSON of it is not much more.
 _LINE_LIMIT = 8 * 2**20
+#: A machine that is gone does not even refuse.
+_CONNECT_SECONDS = 10.0
 _NO_ANSWER = (aiohttp.ClientError, TimeoutError, OSError)
 
 
@@ -95,7 +97,9 @@ class Connection:
                 self._configuration.host.rstrip("/") + path,
                 params={**params, "watch": "true"},
                 headers=headers,
-                timeout=aiohttp.ClientTimeout(total=None, sock_connect=silence, sock_read=silence),
+                timeout=aiohttp.ClientTimeout(
+                    total=None, sock_connect=min(silence, _CONNECT_SECONDS), sock_read=silence
+                ),
                 **self._wire,
             )
         except _NO_ANSWER as error:

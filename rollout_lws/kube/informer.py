@@ -16,6 +16,7 @@ from typing import Any, Generic
 import msgspec
 
 from rollout_lws.errors import ApiError, Unreachable
+from rollout_lws.kube.backoff import BackOff
 from rollout_lws.kube.client import Client
 from rollout_lws.kube.status import deleted_uid, of_error_event
 from rollout_lws.kube.store import Change, Store, T
@@ -28,9 +29,6 @@ _PAGE = 500
 _WATCH_SECONDS = 300
 #: Servers send a bookmark about every minute; silence this much longer than any sane pause means a dead connection.
 _SILENCE_SECONDS = 150.0
-_FIRST_BACK_OFF, _LONGEST_BACK_OFF = 0.1, 30.0
-#: A watch that lived this long was a good one, and the next failure starts with a short back-off again.
-_GOOD_SECONDS = 5.0
 
 
 class _ListMeta(msgspec.Struct, rename="camel"):
@@ -89,6 +87,8 @@ class Informer(Generic[T]):
         self._news: list[Callable[[], None]] = []
         self._synced = asyncio.Event()
         self._version = ""
+        #: The loop's time when the watch began; None while there is none.
+        self._watching: float | None = None
         self._chance = chance or random.Random()
         self._envelope = msgspec.json.Decoder(_Event)
         self._page = msgspec.json.Decoder(_Page)
@@ -154,23 +154,23 @@ class Informer(Generic[T]):
 
     async def run(self) -> None:
         """Follow the resource until cancelled; failures are retried, so this never returns."""
-        delay = _FIRST_BACK_OFF
+        back_off = BackOff(self._chance)
         while True:
-            started, asked = asyncio.get_running_loop().time(), 0.0
+            failure: Exception | None = None
+            self._watching = None
             try:
                 if not self._version:
                     await self._list()
                 await self._watch()
-            except ApiError as error:
-                self._failed(error)
-                asked = error.retry_after or 0.0
-            except (Unreachable, msgspec.DecodeError, UnicodeDecodeError) as error:
+            except (ApiError, Unreachable, msgspec.DecodeError, UnicodeDecodeError) as error:
+                failure = error
                 self._failed(error)
             self.restarts += 1
-            if asyncio.get_running_loop().time() - started >= _GOOD_SECONDS:
-                delay = _FIRST_BACK_OFF
-            await asyncio.sleep(max(delay * self._chance.uniform(0.8, 1.2), asked))
-            delay = min(delay * 2, _LONGEST_BACK_OFF)
+            await asyncio.sleep(back_off.after(failure, self._lived()))
+
+    def _lived(self) -> float:
+        """Seconds for which the last watch was open."""
+        return 0.0 if self._watching is None else asyncio.get_running_loop().time() - self._watching
 
     def _failed(self, error: Exception) -> None:
         if isinstance(error, ApiError) and error.code == 410:
@@ -237,6 +237,7 @@ class Informer(Generic[T]):
             "timeoutSeconds": str(seconds),
         }
         async with self._client.watch(self.resource, self._namespace, params, _SILENCE_SECONDS) as lines:
+            self._watching = asyncio.get_running_loop().time()
             async for line in lines:
                 if line:
                     self.last_traffic = asyncio.get_running_loop().time()

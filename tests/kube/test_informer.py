@@ -209,6 +209,39 @@ async def test_a_watch_that_lived_makes_the_next_back_off_short_again() -> None:
         assert asyncio.get_running_loop().time() - ended < 0.2
 
 
+async def test_a_server_that_was_started_again_is_followed_within_moments() -> None:
+    second = page("50", pod("a", 40))
+    async with following(page("10", pod("a", 1)), second) as each:
+        watch = await each.watch()
+        await asyncio.sleep(1.5)
+        each.transport.refusals.extend([Unreachable("refused")] * 5)
+        each.transport.refusals.append(ApiError(403, "Forbidden", "its own caches are empty"))
+        each.transport.refusals.append(ApiError(429, "TooManyRequests", "storage is (re)initializing", 1.0))
+        each.transport.refusals.append(expired())
+        ended = asyncio.get_running_loop().time()
+        watch.end()
+        await each.watch(2)
+        assert each.versions == {"a": "40"}
+        unheard = (0.1 * (1 + 2 + 4 + 8 + 16) + 2) * 1.2
+        refusing = 0.1 * (1 + 2) * 1.2 + 1.2
+        assert asyncio.get_running_loop().time() - ended < unheard + refusing
+
+
+async def test_a_server_that_calls_every_watch_too_old_is_listed_ever_more_seldom() -> None:
+    async with following(*[page("10")] * 60) as each:
+        each.transport.refusals.extend([expired()] * 60)
+        await asyncio.sleep(600)
+        assert 20 <= len(each.transport.requests) <= 35
+
+
+async def test_a_server_that_nobody_hears_is_asked_every_two_seconds() -> None:
+    async with following(page("10")) as each:
+        each.transport.refusals.extend([Unreachable("refused")] * 40)
+        await asyncio.sleep(100)
+        gaps = [later - earlier for earlier, later in pairwise(each.transport.opened)]
+        assert all(1.6 <= gap <= 2.4 for gap in gaps[6:])
+
+
 async def test_a_watch_refused_with_retry_after_waits_that_long() -> None:
     async with following(page("10")) as each:
         each.transport.refusals.append(ApiError(429, "TooManyRequests", "busy", 20.0))

@@ -31,6 +31,7 @@ SERVICE_ACCOUNTS = Resource("", "v1", "ServiceAccount", "serviceaccounts")
 
 Install = Callable[[Client], Awaitable[None]]
 
+_MANAGER = "kube-controller-manager"
 _HOST = "127.0.0.1"
 #: Ready takes seven seconds on two idle cores; the rest is patience with a busy machine.
 _READY_SECONDS = 120.0
@@ -85,6 +86,11 @@ class ControlPlane:
         await self.kill_api_server()
         await self._start_api_server()
 
+    async def restart_controllers(self) -> None:
+        """SIGKILL for the controller manager, which then is started again."""
+        await kill(self._running[_MANAGER])
+        await self._start_controllers()
+
     def usage(self) -> Mapping[str, Usage]:
         """CPU and memory of each process, by its name."""
         return {name: each.usage() for name, each in self._running.items() if each.process.returncode is None}
@@ -95,11 +101,14 @@ class ControlPlane:
         if install is not None:
             async with connected(self.admin) as connection:
                 await install(Client(connection))
-        manager = self.kubeconfig_for("system:kube-controller-manager")
-        await self._start("kube-controller-manager", flags.controller_manager(self._data, manager))
+        await self._start_controllers()
         if scheduler:
             await self._start("kube-scheduler", flags.scheduler(self.kubeconfig_for("system:kube-scheduler")))
         await self._controlled()
+
+    async def _start_controllers(self) -> None:
+        manager = self.kubeconfig_for(f"system:{_MANAGER}")
+        await self._start(_MANAGER, flags.controller_manager(self._data, manager))
 
     async def _start_api_server(self) -> None:
         await self._start("kube-apiserver", flags.api_server(self._data, _HOST, self._port, self.audit_log))
@@ -137,7 +146,7 @@ class ControlPlane:
                 await until(Client(connection), SERVICE_ACCOUNTS, "default", "default", bool, _READY_SECONDS)
         except TimeoutError as error:
             self._check_alive()
-            raise self._failed("kube-controller-manager", f"does not work ({error})") from None
+            raise self._failed(_MANAGER, f"does not work ({error})") from None
 
     def _check_alive(self) -> None:
         for name, child in self._running.items():

@@ -30,3 +30,7 @@ class Containers:
         if not self.image:
             return str(container["image"].rpartition(":")[2])
         return next(str(each["value"]) for each in container["env"] if each["name"] == _VARIABLE)
+
+
+#: What runs in the sandbox.
+TAGGED = Containers()

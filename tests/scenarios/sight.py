@@ -9,7 +9,7 @@ from rollout_lws.errors import ApiError
 from rollout_lws.objects import resources as kinds
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, LWS_NAME, LWS_WORKER_INDEX, Resource
 from rollout_lws.sandbox.apiserver import ApiServer
-from tests.scenarios.containers import Containers
+from tests.scenarios.containers import TAGGED, Containers
 from tests.scenarios.names import NAME, NAMESPACE, ROLLOUTS
 
 
@@ -17,7 +17,7 @@ class Sight:
     """Reads ``server``; the Rollout that is meant is called ``name``, and ``containers`` are what runs in pods."""
 
     server: ApiServer
-    containers = Containers()
+    containers: Containers = TAGGED
     name: str
 
     @property

@@ -7,7 +7,7 @@ from typing import Any
 
 from rollout_lws.objects.resources import CUSTOM_RESOURCE_DEFINITIONS, LEADER_WORKER_SETS, Resource
 from rollout_lws.sandbox.apiserver import ApiServer
-from tests.scenarios.containers import Containers
+from tests.scenarios.containers import TAGGED, Containers
 from tests.scenarios.names import NAME, NAMESPACE, ROLLOUTS
 
 
@@ -15,7 +15,7 @@ class User:
     """Writes straight to ``server``, in the words of manifests."""
 
     server: ApiServer
-    containers = Containers()
+    containers: Containers = TAGGED
     #: The parentRef to a Gateway that is lent to stories; without it each makes one of its own.
     gateway: Mapping[str, str] | None = None
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from rollout_lws.objects.spelling import plain
 from rollout_lws.objects.workloads import LeaderWorkerSetSpec
 
 #: Seconds that a step waits at least for groups when nothing else is said.
@@ -91,8 +92,11 @@ def _version(template: bytes, network: bytes) -> Version:
 
 
 def _canonical(members: dict[str, Any]) -> Version:
-    document = msgspec.json.encode(_without_nulls(members), order="sorted")
-    return Version(template_hash=hashlib.sha256(document).hexdigest()[:10], document=document)
+    told = _without_nulls(members)
+    document = msgspec.json.encode(told, order="sorted")
+    # A person who writes a quantity as LWS does not, or leaves out what its webhook fills in, has changed nothing.
+    meant = msgspec.json.encode(plain(told), order="sorted")
+    return Version(template_hash=hashlib.sha256(meant).hexdigest()[:10], document=document)
 
 
 def _without_nulls(value: Any) -> Any:

@@ -59,14 +59,15 @@ RESOURCES = (
 _KUBELETS = 8
 
 
-def machines(options: Options) -> tuple[Behaviour, ...]:
-    """Scheduler, kubelets and storage: for a control plane without nodes."""
-    return Scheduler(options.timing), Kubelet(options.timing), VolumeBinder()
+def everything(options: Options) -> tuple[Behaviour, ...]:
+    """Of machines (scheduler, kubelets, storage) and of controllers that a cluster may have real ones of."""
+    machines = Scheduler(options.timing), Kubelet(options.timing), VolumeBinder()
+    gateways, autoscalers = Gateways(options.gateway_lag), Autoscalers(options.autoscaler_lag)
+    return (*machines, LeaderWorkerSets(), GroupPods(), gateways, autoscalers)
 
 
-def controllers(options: Options) -> tuple[Behaviour, ...]:
-    """LeaderWorkerSet, the Gateways' controller and autoscaling; not beside the real ones."""
-    return LeaderWorkerSets(), GroupPods(), Gateways(options.gateway_lag), Autoscalers(options.autoscaler_lag)
+#: What each of them is called.
+NAMES = tuple(each.name for each in everything(Options()))
 
 
 @asynccontextmanager
@@ -79,7 +80,7 @@ async def running(
     """
     options = options or Options()
     if behaviours is None:
-        behaviours = (*machines(options), *controllers(options))
+        behaviours = everything(options)
     runner = RemoteRunner(client, behaviours, RESOURCES, {Kubelet.name: _KUBELETS})
     async with runner.running():
         await asyncio.gather(*(_register(client, number, options.gpus_per_node) for number in range(options.nodes)))

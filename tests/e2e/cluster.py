@@ -4,7 +4,7 @@ machines and LeaderWorkerSet's manager would do.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +20,7 @@ from tests.bench.processes import child
 from tests.definitions import definitions
 from tests.docs.pages import blocks
 from tests.e2e.certificates import Authority
+from tests.e2e.place import Place
 from tests.e2e.plane import ControlPlane, control_plane
 from tests.e2e.waiting import condition, until
 
@@ -40,12 +41,22 @@ class Cluster:
     plane: ControlPlane
     controller: Path
 
+    @property
+    def place(self) -> Place:
+        return Place(self.plane.admin, self.controller)
+
 
 def role() -> dict[str, Any]:
     """The ClusterRole that the documentation tells people to install."""
     found = [yaml.safe_load(each) for each in blocks(_PAGE, "yaml")]
     role: dict[str, Any] = next(each for each in found if each["kind"] == "ClusterRole")
     return role
+
+
+def binding(name: str, metadata: Mapping[str, Any], subject: Mapping[str, Any]) -> dict[str, Any]:
+    """The ClusterRoleBinding that gives ``subject`` the ClusterRole ``name``."""
+    reference = {"apiGroup": _RBAC, "kind": "ClusterRole", "name": name}
+    return {"metadata": dict(metadata), "roleRef": reference, "subjects": [dict(subject)]}
 
 
 @asynccontextmanager
@@ -68,10 +79,9 @@ async def _install(admin: Client) -> None:
         await until(admin, CUSTOM_RESOURCE_DEFINITIONS, "", name, lambda obj: condition(obj, "Established") == "True")
     granted = role()
     await admin.send(Create(CLUSTER_ROLES, granted, "the controller lives with it"))
-    reference = {"apiGroup": _RBAC, "kind": "ClusterRole", "name": granted["metadata"]["name"]}
-    subjects = [{"apiGroup": _RBAC, "kind": "User", "name": CONTROLLER}]
-    binding = {"metadata": {"name": CONTROLLER}, "roleRef": reference, "subjects": subjects}
-    await admin.send(Create(CLUSTER_ROLE_BINDINGS, binding, "the controller lives with it"))
+    user = {"apiGroup": _RBAC, "kind": "User", "name": CONTROLLER}
+    bound = binding(granted["metadata"]["name"], {"name": CONTROLLER}, user)
+    await admin.send(Create(CLUSTER_ROLE_BINDINGS, bound, "the controller lives with it"))
 
 
 def _certificates(directory: Path) -> tuple[Path, Path, Path]:

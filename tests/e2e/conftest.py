@@ -1,22 +1,63 @@
-"""Where there is no control plane, its tests are skipped with one line that says what is missing and how to get it."""
+"""Which cluster the tests run on, and one line for those that cannot be run there: what is missing, how to get it.
+
+A cluster that the environment names (tests.e2e.elsewhere) is for the stories only; everything else needs a control
+plane that it may kill, or whose logs it may read.
+"""
 
 from __future__ import annotations
 
-import pytest
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
 
-from tests.e2e import tools
+import pytest
+import pytest_asyncio
+
+from tests.e2e import elsewhere, tools
+from tests.e2e.cluster import cluster
+from tests.e2e.needs import Found, Lacking
+from tests.e2e.place import Place
 
 _LANE = "tests with a real control plane"
+_OWN = f"they need a control plane of their own, and {elsewhere.KUBECONFIG} names another"
+_CHOSEN = pytest.StashKey[tuple[elsewhere.Chosen, Found]]()
+#: Lines for people, beside the tests' results.
+_TOLD = pytest.StashKey[list[str]]()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    config.stash[_TOLD] = []
     wanting = [item for item in items if item.get_closest_marker("e2e")]
-    why = tools.missing() if wanting else ""
+    if not wanting:
+        return
+    try:
+        asked = elsewhere.chosen()
+        if asked is not None:
+            config.stash[_CHOSEN] = asked, asyncio.run(elsewhere.look(asked))
+    except Lacking as error:
+        raise pytest.UsageError(*str(error).splitlines()) from error
+    why = _OWN if asked else tools.missing()
     for item in wanting if why else ():
-        item.add_marker(pytest.mark.skip(reason=f"{_LANE}: {why}"))
+        if not (asked and "place" in getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.skip(reason=f"{_LANE}: {why}"))
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    count = sum(_LANE in str(each.longrepr) for each in terminalreporter.stats.get("skipped", ()))
-    if count:
-        terminalreporter.write_line(f"skipped {count} {_LANE}: {tools.missing()}", yellow=True)
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    reasons = Counter(str(each.longrepr[2]) for each in terminalreporter.stats.get("skipped", ()))
+    for reason, count in reasons.items():
+        if _LANE in reason:
+            terminalreporter.write_line(f"skipped {count} {reason.removeprefix('Skipped: ')}", yellow=True)
+    for line in config.stash.get(_TOLD, []):
+        terminalreporter.write_line(line, yellow=True)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def place(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Place]:
+    """Where stories are told: the cluster that the environment names, else a control plane of their own."""
+    directory = tmp_path_factory.mktemp("cluster")
+    if _CHOSEN in pytestconfig.stash:
+        async with elsewhere.elsewhere(*pytestconfig.stash[_CHOSEN], directory, pytestconfig.stash[_TOLD]) as found:
+            yield found
+    else:
+        async with cluster(tools.directory(), directory) as own:
+            yield own.place

@@ -79,13 +79,18 @@ async def register(transport: Transport, url: str, authority: bytes, *, timeout:
     try:
         async with asyncio.timeout(timeout):
             # An API server tells nobody when it has taken a configuration in: it shows in its answers only.
-            while answer := await _defaulting(transport) or await _validating(transport):
+            while answer := await uncalled(transport):
                 await asyncio.sleep(wait)
                 wait = min(2 * wait, _LONGEST_WAIT)
     except TimeoutError:
         raise TimeoutError(
             f"the webhooks at {url} are not called {timeout:g} s after their registration: {answer}"
         ) from None
+
+
+async def uncalled(transport: Transport) -> str:
+    """How it shows that LeaderWorkerSet's webhooks, the real ones' or ours, are not called; "" when they are."""
+    return await _defaulting(transport) or await _validating(transport)
 
 
 async def _defaulting(transport: Transport) -> str:

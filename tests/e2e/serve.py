@@ -34,7 +34,13 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option("--ready-after", type=DURATION, default=1.0, metavar="DURATION", help="How long a pod loads (1s).")
 @click.option("--terminate-after", type=DURATION, default=0.2, metavar="DURATION", help="How long it ends (0.2s).")
 @click.option("--gateway-lag", type=DURATION, default=0.2, metavar="DURATION", help="Until a route is accepted (0.2s).")
-@click.option("--without-controllers", is_flag=True, help="Scheduler, kubelets and storage only.")
+@click.option(
+    "--without",
+    multiple=True,
+    type=click.Choice(behaviours.NAMES),
+    metavar="NAME",
+    help="What somebody else does on this cluster, by its name in the ready line; may be repeated.",
+)
 def serve(
     kubeconfig: Path,
     tls: tuple[Path, Path, Path] | None,
@@ -43,19 +49,19 @@ def serve(
     ready_after: float,
     terminate_after: float,
     gateway_lag: float,
-    without_controllers: bool,
+    without: tuple[str, ...],
 ) -> None:
     """Run what a control plane without machines lacks, until SIGTERM."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     timing = Timing(ready_after=ready_after, terminate_after=terminate_after)
     options = Options(nodes, gpus_per_node, timing, gateway_lag=gateway_lag)
-    asyncio.run(until_signalled(_serve(kubeconfig, tls, options, without_controllers)))
+    asyncio.run(until_signalled(_serve(kubeconfig, tls, options, without)))
 
 
 async def _serve(
-    kubeconfig: Path, tls: tuple[Path, Path, Path] | None, options: Options, without_controllers: bool
+    kubeconfig: Path, tls: tuple[Path, Path, Path] | None, options: Options, without: tuple[str, ...]
 ) -> None:
-    chosen = behaviours.machines(options) + (() if without_controllers else behaviours.controllers(options))
+    chosen = [each for each in behaviours.everything(options) if each.name not in without]
     async with AsyncExitStack() as stack:
         connection = await connect(str(kubeconfig))
         stack.push_async_callback(connection.close)

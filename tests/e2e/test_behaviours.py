@@ -232,7 +232,9 @@ async def test_whoever_starts_later_finds_everything_as_it_is(tmp_path: Path) ->
 async def test_a_process_of_their_own_does_for_a_cluster_without_machines(tmp_path: Path) -> None:
     async with control_plane(tmp_path) as (plane, _):
         plane.server.create(PODS, pod("solo"))
-        arguments = (str(tmp_path / "kubeconfig"), "--nodes", "1", "--ready-after", "0.1s", "--without-controllers")
+        others = ("leaderworkerset", "leaderworkerset-pods", "gateway", "autoscaler")
+        options = ("--nodes", "1", "--ready-after", "0.1s", *(part for name in others for part in ("--without", name)))
+        arguments = (str(tmp_path / "kubeconfig"), *options)
         async with child("parts", "-m", "tests.e2e.serve", *arguments, logs=tmp_path) as parts:
             assert await parts.told("ready", print, 20.0) == ["scheduler", "kubelet", "volume binder"]
             await plane.until(lambda: has_condition(plane.server.get(PODS, HOME, "solo"), "Ready"))

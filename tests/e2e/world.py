@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -30,6 +30,7 @@ from tests.e2e.door import Door
 from tests.e2e.mirror import Mirror
 from tests.e2e.plane import connected
 from tests.kubectl.programs import Program, Programs
+from tests.scenarios.containers import TAGGED, Containers
 from tests.scenarios.names import NAME, ROLLOUTS
 from tests.scenarios.sight import Sight
 from tests.scenarios.user import User
@@ -48,10 +49,11 @@ Check = Callable[[Any], None]
 class Settled(Sight):
     """What checks look at: the world in the order in which the server made its changes."""
 
-    def __init__(self, mirror: Mirror, checks: list[Check]) -> None:
+    def __init__(self, mirror: Mirror, checks: list[Check], containers: Containers) -> None:
         self.server = mirror.settled  # type: ignore[assignment]
         self.name = NAME
         self.checks = checks
+        self.containers = containers
 
 
 class RemoteWorld(User, Waits):
@@ -63,14 +65,24 @@ class RemoteWorld(User, Waits):
 
     ROLLOUT = ROLLOUTS
 
-    def __init__(self, client: Client, admin: Path, controller: Path, namespace: str, programs: Programs) -> None:
+    def __init__(
+        self,
+        client: Client,
+        admin: Path,
+        controller: Path,
+        namespace: str,
+        programs: Programs,
+        containers: Containers,
+        gateway: Mapping[str, str] | None,
+    ) -> None:
         self.name, self.namespace = NAME, namespace
+        self.containers, self.gateway = containers, gateway
         self.checks: list[Check] = []
         self.errors: list[BaseException] = []
         self._waiters: set[asyncio.Future[None]] = set()
         self.mirror = Mirror(client, namespace, KINDS, self._seen, self._check)
         self.server = Door(admin, namespace, self.mirror)  # type: ignore[assignment]
-        self._settled = Settled(self.mirror, self.checks)
+        self._settled = Settled(self.mirror, self.checks, containers)
         self._command = (
             *(_CONTROLLER, "controller", "--kubeconfig", str(controller), "-n", namespace),
             *("--metrics-bind-address", "0", "--health-probe-bind-address", "0"),
@@ -143,12 +155,25 @@ class RemoteWorld(User, Waits):
 
 
 @asynccontextmanager
-async def remote_world(admin: Path, controller: Path, namespace: str, programs: Programs) -> AsyncIterator[RemoteWorld]:
-    """A world in a new ``namespace``, with its controller running as the user of kubeconfig ``controller``."""
+async def remote_world(
+    admin: Path,
+    controller: Path,
+    namespace: str,
+    programs: Programs,
+    *,
+    labels: Mapping[str, str] | None = None,
+    containers: Containers = TAGGED,
+    gateway: Mapping[str, str] | None = None,
+) -> AsyncIterator[RemoteWorld]:
+    """A world in a new ``namespace`` with ``labels``, its controller running as the user of kubeconfig ``controller``.
+
+    ``containers`` run in its pods; ``gateway`` is the parentRef to a Gateway for its routes, if there is one.
+    """
     async with AsyncExitStack() as stack:
         client = Client(await stack.enter_async_context(connected(admin)))
-        await client.send(Create(NAMESPACES, {"metadata": {"name": namespace}}, "a story of its own"))
-        world = RemoteWorld(client, admin, controller, namespace, programs)
+        metadata = {"name": namespace, "labels": dict(labels or {})}
+        await client.send(Create(NAMESPACES, {"metadata": metadata}, "a story of its own"))
+        world = RemoteWorld(client, admin, controller, namespace, programs, containers, gateway)
         for task in world.mirror.start():
             stack.push_async_callback(_ended, task)
         await world.mirror.synced()

@@ -98,16 +98,21 @@ def create_provider(world: World, provider: Provider) -> None:
         create_ingress(world)
 
 
+def create_gateway(world: World) -> Mapping[str, str]:
+    """A Gateway of the story's own, and the parentRef to it."""
+    listeners = [{"name": "http", "port": 80, "protocol": "HTTP"}]
+    make(world, GATEWAYS, GATEWAY, spec={"gatewayClassName": "any", "listeners": listeners})
+    return {"name": GATEWAY}
+
+
 def create_route(
     world: World, name: str = ROUTE, service: str = SERVICE, backend: Mapping[str, Any] | None = None, **more: Any
 ) -> None:
-    """A Gateway, a Service for the leaders, and a route to it, or to another ``backend``."""
-    listeners = [{"name": "http", "port": 80, "protocol": "HTTP"}]
+    """A Gateway where none is lent, a Service for the leaders, and a route to it, or to another ``backend``."""
     selector = {"app": "llama", LWS_WORKER_INDEX: "0"}
     reference = dict(backend or {"name": service, "port": 80}) | more
-    make(world, GATEWAYS, GATEWAY, spec={"gatewayClassName": "any", "listeners": listeners})
     make(world, SERVICES, service, spec={"selector": selector, "ports": [{"port": 80, "targetPort": 8000}]})
-    spec = {"parentRefs": [{"name": GATEWAY}], "rules": [{"backendRefs": [reference]}]}
+    spec = {"parentRefs": [world.gateway or create_gateway(world)], "rules": [{"backendRefs": [reference]}]}
     make(world, HTTP_ROUTES, name, spec=spec)
 
 

@@ -9,13 +9,15 @@ from rollout_lws.errors import ApiError
 from rollout_lws.objects import resources as kinds
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, LWS_NAME, LWS_WORKER_INDEX, Resource
 from rollout_lws.sandbox.apiserver import ApiServer
+from tests.scenarios.containers import TAGGED, Containers
 from tests.scenarios.names import NAME, NAMESPACE, ROLLOUTS
 
 
 class Sight:
-    """Reads ``server``; the Rollout that is meant is called ``name``."""
+    """Reads ``server``; the Rollout that is meant is called ``name``, and ``containers`` are what runs in pods."""
 
     server: ApiServer
+    containers: Containers = TAGGED
     name: str
 
     @property
@@ -57,17 +59,21 @@ class Sight:
         return next((each for each in self.status.get("conditions", ()) if each["type"] == kind), {})
 
     def groups(self, name: str = NAME) -> dict[int, str]:
-        """Image tag by ordinal, with "!" when a pod of the group is not ready."""
+        """Version by ordinal, with "!" when a pod of the group is not ready."""
         size = (self.get(LEADER_WORKER_SETS, name) or self.lws)["spec"]["leaderWorkerTemplate"].get("size", 1)
         found: dict[int, list[tuple[str, bool]]] = {}
         for pod in self.server.list(kinds.PODS, NAMESPACE, label_selector=f"{LWS_NAME}={name}"):
             conditions = {each["type"]: each["status"] for each in pod.get("status", {}).get("conditions", ())}
             ready = conditions.get("Ready") == "True" and "deletionTimestamp" not in pod["metadata"]
-            tag = pod["spec"]["containers"][0]["image"].rpartition(":")[2]
-            found.setdefault(int(pod["metadata"]["labels"][kinds.LWS_GROUP_INDEX]), []).append((tag, ready))
+            version = self.containers.version(pod)
+            found.setdefault(int(pod["metadata"]["labels"][kinds.LWS_GROUP_INDEX]), []).append((version, ready))
         return {
             index: members[0][0]
-            + ("" if len(members) == size and all(ready and tag == members[0][0] for tag, ready in members) else "!")
+            + (
+                ""
+                if len(members) == size and all(ready and version == members[0][0] for version, ready in members)
+                else "!"
+            )
             for index, members in sorted(found.items())
         }
 

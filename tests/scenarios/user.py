@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from rollout_lws.objects.resources import CUSTOM_RESOURCE_DEFINITIONS, LEADER_WORKER_SETS, Resource
 from rollout_lws.sandbox.apiserver import ApiServer
+from tests.scenarios.containers import TAGGED, Containers
 from tests.scenarios.names import NAME, NAMESPACE, ROLLOUTS
 
 
@@ -13,13 +15,16 @@ class User:
     """Writes straight to ``server``, in the words of manifests."""
 
     server: ApiServer
+    containers: Containers = TAGGED
+    #: The parentRef to a Gateway that is lent to stories; without it each makes one of its own.
+    gateway: Mapping[str, str] | None = None
 
     def create_workload(
         self, *, replicas: int = 4, size: int = 2, tag: str = "v1", name: str = NAME, **spec: Any
     ) -> None:
         template = {
             "metadata": {"labels": {"app": "llama"}},
-            "spec": {"containers": [{"name": "vllm", "image": f"vllm:{tag}"}]},
+            "spec": {"containers": self.containers.of(tag)},
         }
         body: dict[str, Any] = {
             "apiVersion": LEADER_WORKER_SETS.api_version,
@@ -54,8 +59,7 @@ class User:
         self.patch(LEADER_WORKER_SETS, name, {"spec": spec})
 
     def set_image(self, tag: str) -> None:
-        containers = [{"name": "vllm", "image": f"vllm:{tag}"}]
-        self.patch_lws({"leaderWorkerTemplate": {"workerTemplate": {"spec": {"containers": containers}}}})
+        self.patch_lws({"leaderWorkerTemplate": {"workerTemplate": {"spec": {"containers": self.containers.of(tag)}}}})
 
     def patch_rollout(self, spec: dict[str, Any]) -> None:
         self.patch(ROLLOUTS, NAME, {"spec": spec})

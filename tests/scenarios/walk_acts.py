@@ -43,7 +43,7 @@ class Acts:
 
     def create_lws(self, version: str = "v1") -> None:
         plan = self.plan
-        annotated = template(version)
+        annotated = template(version, self.world.containers)
         annotations = annotated["metadata"]["annotations"]
         annotated["metadata"]["annotations"] = {key: value for key, value in annotations.items() if value is not None}
         self.world.create_workload(
@@ -78,7 +78,7 @@ class Acts:
         return [{"traffic": f"{10 * number}%", **step} for number, step in enumerate(steps, 1)]
 
     def apply(self, version: str) -> None:
-        self.world.patch_lws({"leaderWorkerTemplate": {"workerTemplate": template(version)}})
+        self.world.patch_lws({"leaderWorkerTemplate": {"workerTemplate": template(version, self.world.containers)}})
 
     def replicas(self, count: int) -> None:
         """None, or so many, or the fewest that the style can release."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rollout_lws.sandbox.behaviours.faults import PREFIX
+from tests.scenarios.containers import Containers
 from tests.scenarios.styles import CANARY_STYLE, Style
 
 #: Annotations of the pod template by version; a version's name is its image's tag. "bad…" tags never become ready.
@@ -59,10 +60,10 @@ class Act:
     then: float = 0
 
 
-def template(version: str) -> dict[str, Any]:
+def template(version: str, containers: Containers) -> dict[str, Any]:
     annotations: dict[str, str | None] = dict.fromkeys((PREFIX + "fail", PREFIX + "crash-after"))
     annotations |= {PREFIX + key: value for key, value in VERSIONS[version].items()}
     return {
         "metadata": {"labels": {"app": "llama"}, "annotations": annotations},
-        "spec": {"containers": [{"name": "vllm", "image": f"vllm:{version}"}]},
+        "spec": {"containers": containers.of(version)},
     }

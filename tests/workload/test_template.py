@@ -56,7 +56,6 @@ _CHANGES: dict[str, dict[str, Any]] = {
     "order of variables": changed(*LEADER, "env", to=[{"name": "B", "value": ""}, {"name": "A", "value": "1"}]),
     "a further variable": changed(*LEADER, "env", to=[*CONTAINER["env"], {"name": "C"}]),  # type: ignore[misc]
     "a limit": changed(*LEADER, "resources", "limits", "nvidia.com/gpu", to="4"),
-    "a number instead of a text": changed(*LEADER, "resources", "limits", "nvidia.com/gpu", to=8),
     "a label of the pods": changed("leaderTemplate", "metadata", "labels", "role", to="head"),
     "an annotation of the pods": changed("workerTemplate", "metadata", "annotations", to={"restartedAt": "now"}),
     "no leader template": changed("leaderTemplate", to=...),
@@ -104,6 +103,20 @@ def test_all_those_versions_differ_from_each_other() -> None:
 )
 def test_the_same_version_written_otherwise_has_the_same_hash(same: Version) -> None:
     assert same == version()
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        changed(*LEADER, "resources", "limits", "nvidia.com/gpu", to=8),
+        changed(*LEADER, "resources", "limits", "nvidia.com/gpu", to="8000m"),
+        changed("workerTemplate", "metadata", to=...),
+        changed("workerTemplate", "spec", "containers", 0, "resources", to={}),
+    ],
+    ids=["a number for a text", "thousandths", "no metadata", "empty resources"],
+)
+def test_what_leader_worker_set_takes_for_the_same_has_the_same_hash(template: dict[str, Any]) -> None:
+    assert version(template).template_hash == version().template_hash
 
 
 def test_white_space_in_stored_json_does_not_matter() -> None:

@@ -39,7 +39,7 @@ from rollout_lws.sandbox.behaviours.base import (
 )
 from rollout_lws.sandbox.behaviours.events import event
 from rollout_lws.sandbox.behaviours.lws_partition import GroupState, Leaders, Strategy, partition_and_replicas
-from rollout_lws.sandbox.behaviours.revisions import newest, next_number, short_hash
+from rollout_lws.sandbox.behaviours.revisions import newest, next_number
 
 _REPORTER = "leaderworkerset"
 
@@ -152,7 +152,7 @@ def _revision(seen: Snapshot, now: float, writes: list[Write]) -> tuple[Object, 
     leader_set = seen.leader_set
     applied = labels_of(leader_set).get(LWS_REVISION) if leader_set is not None else None
     if applied is None:
-        applied = short_hash(data)
+        applied = lws_objects.revision_key(data)
     current = newest(item for item in seen.revisions if labels_of(item).get(LWS_REVISION) == applied)
     number = next_number(seen.revisions)
     if current is None:
@@ -161,7 +161,7 @@ def _revision(seen: Snapshot, now: float, writes: list[Write]) -> tuple[Object, 
         number += 1
     if leader_set is None or current["data"] == data:
         return current, False
-    key = short_hash(data)
+    key = lws_objects.revision_key(data)
     candidate = lws_objects.revision(lws, key, data, number)
     writes.append(Create(CONTROLLER_REVISIONS, candidate, "the template changed"))
     note = f"Creating revision with key {key} for updated LWS"

@@ -8,6 +8,7 @@ from typing import Any
 
 from rollout_lws.errors import ApiError
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
+from rollout_lws.objects.spelling import in_full
 from rollout_lws.sandbox.apiserver import Operation
 from rollout_lws.sandbox.behaviours.base import Object, annotations_of
 from rollout_lws.sandbox.behaviours.lws_objects import SUBGROUP_EXCLUSIVE_TOPOLOGY
@@ -61,6 +62,9 @@ def defaulted(lws: dict[str, Any]) -> dict[str, Any]:
     network = dict(spec.get("networkConfig") or {})
     network["subdomainPolicy"] = network.get("subdomainPolicy") or "Shared"
     filled = {**spec, "leaderWorkerTemplate": groups, "rolloutStrategy": strategy, "networkConfig": network}
+    if policy == "Default" or (lws.get("spec") or {}).get("networkConfig") != network:
+        # The webhook has something to fill in, which no default of the schema does: then all is written back.
+        filled = in_full(filled)
     return lws if filled == lws.get("spec") else {**lws, "spec": filled}
 
 

@@ -16,9 +16,10 @@ from rollout_lws.objects.resources import (
     SERVICES,
     STATEFUL_SETS,
 )
+from rollout_lws.objects.spelling import in_full, plain
 from rollout_lws.sandbox.behaviours.base import Object, annotations_of, labels_of, owner_reference, within
 from rollout_lws.sandbox.behaviours.lws_partition import Strategy
-from rollout_lws.sandbox.behaviours.revisions import controller_revision
+from rollout_lws.sandbox.behaviours.revisions import controller_revision, short_hash
 
 SIZE = LWS_PREFIX + "size"
 REPLICAS = LWS_PREFIX + "replicas"
@@ -38,9 +39,14 @@ def revision_data(spec: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "spec": {
             "networkConfig": {**(spec.get("networkConfig") or {}), "$patch": "replace"},
-            "leaderWorkerTemplate": {**spec["leaderWorkerTemplate"], "$patch": "replace"},
+            "leaderWorkerTemplate": {**in_full(spec)["leaderWorkerTemplate"], "$patch": "replace"},
         }
     }
+
+
+def revision_key(data: Mapping[str, Any]) -> str:
+    """The hash that a version goes by, however it is written."""
+    return short_hash({"spec": plain(data["spec"])})
 
 
 def revision(lws: Object, key: str, data: Mapping[str, Any], number: int) -> dict[str, Any]:
@@ -51,7 +57,7 @@ def revision(lws: Object, key: str, data: Mapping[str, Any], number: int) -> dic
 
 def leader_set(lws: Object, key: str, partition: int, replicas: int, strategy: Strategy) -> dict[str, Any]:
     """The fields of the leader StatefulSet that the controller owns."""
-    spec = lws["spec"]
+    spec = in_full(lws["spec"])
     groups = spec["leaderWorkerTemplate"]
     name = lws["metadata"]["name"]
     shared = _group_annotations(lws, groups)
@@ -83,7 +89,7 @@ def worker_set(lws: Object, leader: Object, groups_of_revision: Mapping[str, Any
     Up to v0.10 only the pod template is taken from the leader's revision; size, subgroups, network and claims come from
     the live spec, so that a change of those that is still held reaches groups of the old version when they restart.
     """
-    live = lws["spec"]["leaderWorkerTemplate"]
+    live = in_full(lws["spec"])["leaderWorkerTemplate"]
     unique = lws["spec"]["networkConfig"]["subdomainPolicy"] == "UniquePerReplica"
     labels, name = labels_of(leader), leader["metadata"]["name"]
     selector = {

@@ -1,0 +1,85 @@
+"""Quantities and templates are written in one way, whichever way a person has written them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rollout_lws.objects.quantities import canonical, exact
+from rollout_lws.objects.spelling import in_full, plain
+
+
+@pytest.mark.parametrize(
+    ("written", "told"),
+    [
+        *(("1000m", "1"), ("0.5", "500m"), ("0.1m", "100u"), ("1.5", "1500m"), ("8", "8"), ("10", "10")),
+        *(("1000", "1k"), ("1500", "1500"), ("2000M", "2G"), ("0", "0"), ("0Gi", "0"), ("-1000m", "-1")),
+        *(("1024Mi", "1Gi"), ("1.5Gi", "1536Mi"), ("1000Ki", "1000Ki"), ("512Ki", "512Ki"), ("0.5Ki", "512")),
+        *(("1e3", "1e3"), ("2E", "2E"), ("1024Pi", "1Ei")),
+    ],
+)
+def test_a_quantity_is_told_as_kubernetes_tells_it(written: str, told: str) -> None:
+    assert canonical(written) == told
+    assert canonical(told) == told
+
+
+@given(st.integers(0, 10**12), st.sampled_from(["", "m", "k", "M", "Ki", "Mi", "Gi"]))
+def test_no_quantity_changes_its_value(number: int, suffix: str) -> None:
+    assert exact(canonical(f"{number}{suffix}")) == exact(f"{number}{suffix}")
+
+
+@pytest.mark.parametrize("text", ["", "many", "1.2.3", "NaN", "Infinity"])
+def test_what_is_no_quantity_is_said_to_be_none(text: str) -> None:
+    with pytest.raises(ValueError, match="is not a quantity"):
+        exact(text)
+
+
+def spec(**container: Any) -> dict[str, Any]:
+    return {"leaderWorkerTemplate": {"workerTemplate": {"spec": {"containers": [container]}}}}
+
+
+@pytest.mark.parametrize(
+    ("written", "otherwise"),
+    [
+        (spec(name="a"), spec(name="a", resources={})),
+        (spec(resources={"limits": {"gpu": 8}}), spec(resources={"limits": {"gpu": "8"}})),
+        (
+            spec(env=[{"name": "A", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu"}}}]),
+            spec(env=[{"name": "A", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu", "divisor": "0"}}}]),
+        ),
+    ],
+    ids=["empty resources", "a number", "no divisor"],
+)
+def test_two_ways_to_write_a_version_are_one(written: dict[str, Any], otherwise: dict[str, Any]) -> None:
+    assert plain(written) == plain(otherwise)
+    assert in_full(written) == in_full(otherwise)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (spec(resources={"limits": {"gpu": "8"}}), spec(resources={"limits": {"gpu": "4"}})),
+        (spec(name="a", env=[{"name": "A", "value": "1000m"}]), spec(name="a", env=[{"name": "A", "value": "1"}])),
+        (spec(name="a"), spec(name="a", securityContext={})),
+    ],
+    ids=["another amount", "a text that looks like an amount", "another empty member"],
+)
+def test_versions_that_differ_stay_different(one: dict[str, Any], other: dict[str, Any]) -> None:
+    assert plain(one) != plain(other)
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-5, 5) | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=2), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(_JSON, _JSON)
+def test_what_has_another_form_than_a_template_stays_as_it_is(inner: Any, resources: Any) -> None:
+    for odd in ({"leaderWorkerTemplate": inner}, spec(resources=resources), {"other": inner}):
+        assert plain(plain(odd)) == plain(odd)
+        assert in_full(in_full(odd)) == in_full(odd)

@@ -133,6 +133,8 @@ class ApiServer:
         name = given.get("name") or (self._names.generated(given["generateName"]) if given.get("generateName") else "")
         if not name:
             raise refusals.invalid(resource, "", ["metadata.name: Required value: name or generateName is required"])
+        if (given.get("resourceVersion") or "0") != "0":
+            raise refusals.version_on_create()
         self._require_open(resource, namespace, name)
         meta = metadata.born(
             given, uid=self._names.uid(), created=self.now(), generation=served.generation or served.custom

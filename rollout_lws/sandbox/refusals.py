@@ -2,14 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from rollout_lws.errors import ApiError
 from rollout_lws.objects.resources import Resource
 
+#: The reason of a cause by the words that its message begins with.
+_CAUSES = {
+    "Required value": "FieldValueRequired",
+    "Invalid value": "FieldValueInvalid",
+    "Unsupported value": "FieldValueNotSupported",
+    "Duplicate value": "FieldValueDuplicate",
+    "Forbidden": "FieldValueForbidden",
+    "Too long": "FieldValueTooLong",
+    "Too many": "FieldValueTooMany",
+}
+
+
+class Refusal(ApiError):
+    """An ApiError with what a Status says of it for programs: ``details`` names the object and the causes."""
+
+    def __init__(self, code: int, reason: str, message: str, details: Mapping[str, Any]) -> None:
+        super().__init__(code, reason, message)
+        self.details = details
+
+
+def _about(resource: Resource, name: str, kind: str = "") -> dict[str, Any]:
+    """Details of a refusal that concerns one object; ``kind`` is the resource's plural unless given."""
+    named = {"name": name, "group": resource.group, "kind": kind or resource.plural}
+    return {key: value for key, value in named.items() if value}
+
 
 def not_found(resource: Resource, name: str) -> ApiError:
-    return ApiError(404, "NotFound", f'{resource} "{name}" not found')
+    return Refusal(404, "NotFound", f'{resource} "{name}" not found', _about(resource, name))
 
 
 def no_such_resource() -> ApiError:
@@ -17,11 +43,16 @@ def no_such_resource() -> ApiError:
 
 
 def already_exists(resource: Resource, name: str) -> ApiError:
-    return ApiError(409, "AlreadyExists", f'{resource} "{name}" already exists')
+    return Refusal(409, "AlreadyExists", f'{resource} "{name}" already exists', _about(resource, name))
+
+
+def version_on_create() -> ApiError:
+    return ApiError(500, "", "resourceVersion should not be set on objects to be created")
 
 
 def conflict(resource: Resource, name: str, why: str) -> ApiError:
-    return ApiError(409, "Conflict", f'Operation cannot be fulfilled on {resource} "{name}": {why}')
+    message = f'Operation cannot be fulfilled on {resource} "{name}": {why}'
+    return Refusal(409, "Conflict", message, _about(resource, name))
 
 
 def modified(resource: Resource, name: str) -> ApiError:
@@ -37,7 +68,17 @@ def invalid(resource: Resource, name: str, violations: Sequence[str]) -> ApiErro
     kind = f"{resource.kind}.{resource.group}" if resource.group else resource.kind
     unique = list(dict.fromkeys(violations))
     listed = unique[0] if len(unique) == 1 else f"[{', '.join(unique)}]"
-    return ApiError(422, "Invalid", f'{kind} "{name}" is invalid: {listed}')
+    details = {**_about(resource, name, resource.kind), "causes": [_cause(each) for each in violations]}
+    return Refusal(422, "Invalid", f'{kind} "{name}" is invalid: {listed}', details)
+
+
+def _cause(violation: str) -> dict[str, str]:
+    """One entry of details.causes, from "field: Type of error: what is wrong"."""
+    field, _, message = violation.partition(": ")
+    reason = next((word for start, word in _CAUSES.items() if message.startswith(start)), "FieldValueInvalid")
+    if reason == "FieldValueInvalid" and " in body must be of type " in message:
+        reason = "FieldValueTypeInvalid"
+    return {"reason": reason, "message": message, "field": field}
 
 
 def bad_request(message: str) -> ApiError:
@@ -45,7 +86,7 @@ def bad_request(message: str) -> ApiError:
 
 
 def forbidden(resource: Resource, name: str, why: str) -> ApiError:
-    return ApiError(403, "Forbidden", f'{resource} "{name}" is forbidden: {why}')
+    return Refusal(403, "Forbidden", f'{resource} "{name}" is forbidden: {why}', _about(resource, name))
 
 
 def unsupported_patch(custom: bool) -> ApiError:

@@ -23,8 +23,10 @@ _CAUSES = {
 class Refusal(ApiError):
     """An ApiError with what a Status says of it for programs: ``details`` names the object and the causes."""
 
-    def __init__(self, code: int, reason: str, message: str, details: Mapping[str, Any]) -> None:
-        super().__init__(code, reason, message)
+    def __init__(
+        self, code: int, reason: str, message: str, details: Mapping[str, Any], *, retry_after: float | None = None
+    ) -> None:
+        super().__init__(code, reason, message, retry_after)
         self.details = details
 
 
@@ -39,7 +41,19 @@ def not_found(resource: Resource, name: str) -> ApiError:
 
 
 def no_such_resource() -> ApiError:
-    return ApiError(404, "NotFound", "the server could not find the requested resource")
+    return Refusal(404, "NotFound", "the server could not find the requested resource", {})
+
+
+class NoSuchPath(ApiError):
+    """Nobody serves anything under a path; Kubernetes says so in plain text, without a Status and so without reason."""
+
+    def __init__(self) -> None:
+        super().__init__(404, "", "404 page not found")
+
+
+def no_such_method() -> ApiError:
+    message = "the server does not allow this method on the requested resource"
+    return Refusal(405, "MethodNotAllowed", message, {})
 
 
 def already_exists(resource: Resource, name: str) -> ApiError:
@@ -55,6 +69,13 @@ def conflict(resource: Resource, name: str, why: str) -> ApiError:
     return Refusal(409, "Conflict", message, _about(resource, name))
 
 
+def not_meant(resource: Resource, name: str, why: str) -> ApiError:
+    """409 of a deletion that was meant for another object; here Kubernetes names the kind."""
+    details = _about(resource, name, resource.kind)
+    message = f'Operation cannot be fulfilled on {_kind(resource)} "{name}": {why}'
+    return Refusal(409, "Conflict", message, details)
+
+
 def modified(resource: Resource, name: str) -> ApiError:
     return conflict(
         resource,
@@ -63,13 +84,48 @@ def modified(resource: Resource, name: str) -> ApiError:
     )
 
 
+def conflicting(contested: Mapping[str, Sequence[str]]) -> ApiError:
+    """409 of an apply to fields, by path, of owners that want them otherwise."""
+    total = sum(map(len, contested.values()))
+    if total == 1:
+        ((who, (path,)),) = contested.items()
+        told = f"conflict: conflict with {who}: {path}"
+    else:
+        listed = ["".join([f"conflicts with {who}:", *(f"\n- {path}" for path in contested[who])]) for who in contested]
+        told = "conflicts: " + "\n".join(listed)
+    causes = [
+        {"reason": "FieldManagerConflict", "message": f"conflict with {who}", "field": path}
+        for who, paths in contested.items()
+        for path in paths
+    ]
+    return Refusal(409, "Conflict", f"Apply failed with {total} {told}", {"causes": causes})
+
+
 def invalid(resource: Resource, name: str, violations: Sequence[str]) -> ApiError:
     """422 Invalid; one violation stands alone, several are bracketed, as kube-apiserver does."""
-    kind = f"{resource.kind}.{resource.group}" if resource.group else resource.kind
+    return _invalid(_kind(resource), name, _about(resource, name, resource.kind), violations)
+
+
+def unconditional(resource: Resource, name: str) -> ApiError:
+    """422 of a replacement that does not say which version it replaces; here Kubernetes names the resource."""
+    why = "metadata.resourceVersion: Invalid value: 0: must be specified for an update"
+    return _invalid(str(resource), name, _about(resource, name), [why])
+
+
+def invalid_options(kind: str, violation: str) -> ApiError:
+    """422 of the parameters of a request, which are an object of ``kind`` to Kubernetes."""
+    return _invalid(f"{kind}.meta.k8s.io", "", {"group": "meta.k8s.io", "kind": kind}, [violation])
+
+
+def _kind(resource: Resource) -> str:
+    return f"{resource.kind}.{resource.group}" if resource.group else resource.kind
+
+
+def _invalid(what: str, name: str, about: Mapping[str, Any], violations: Sequence[str]) -> ApiError:
     unique = list(dict.fromkeys(violations))
     listed = unique[0] if len(unique) == 1 else f"[{', '.join(unique)}]"
-    details = {**_about(resource, name, resource.kind), "causes": [_cause(each) for each in violations]}
-    return Refusal(422, "Invalid", f'{kind} "{name}" is invalid: {listed}', details)
+    details = {**about, "causes": [_cause(each) for each in violations]}
+    return Refusal(422, "Invalid", f'{what} "{name}" is invalid: {listed}', details)
 
 
 def _cause(violation: str) -> dict[str, str]:
@@ -94,7 +150,24 @@ def unsupported_patch(custom: bool) -> ApiError:
     if not custom:
         accepted.append("application/strategic-merge-patch+json")
     message = f"the body of the request was in an unknown format - accepted media types include: {', '.join(accepted)}"
-    return ApiError(415, "UnsupportedMediaType", message)
+    return Refusal(415, "UnsupportedMediaType", message, {})
+
+
+def rejected_patch() -> ApiError:
+    message = "the server rejected our request due to an error in our request"
+    return Refusal(422, "Invalid", message, {})
+
+
+def no_version(text: str) -> str:
+    return f'resourceVersion: Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax'
+
+
+def future_version(version: int, current: int) -> ApiError:
+    """504 of a list that is to be no older than what has not happened yet."""
+    causes = [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]
+    details = {"causes": causes, "retryAfterSeconds": 1}
+    message = f"Timeout: Too large resource version: {version}, current: {current}"
+    return Refusal(504, "Timeout", message, details, retry_after=1.0)
 
 
 def exceeded_quota(pod: str) -> ApiError:

@@ -11,7 +11,7 @@ import yaml
 from rollout_lws.errors import ApiError
 from rollout_lws.sandbox import protobuf
 from rollout_lws.sandbox.patches import APPLY_PATCH
-from rollout_lws.sandbox.refusals import Refusal, bad_request
+from rollout_lws.sandbox.refusals import NoSuchPath, Refusal, bad_request
 from rollout_lws.sandbox.routes import Request, Response
 
 PROTOBUF = "application/vnd.kubernetes.protobuf"
@@ -46,6 +46,8 @@ def status_of(error: ApiError) -> dict[str, Any]:
 
 
 def refused(error: ApiError) -> Response:
+    if isinstance(error, NoSuchPath):
+        return Response(error.code, f"{error.message}\n".encode(), {"content-type": "text/plain; charset=utf-8"})
     headers = {"content-type": "application/json"}
     if error.retry_after is not None:
         headers["retry-after"] = f"{error.retry_after:g}"

@@ -6,8 +6,8 @@ What comes back is told as it came: nothing is raised for a refusal, as half of 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -73,20 +73,26 @@ class Events:
         self._lines = lines
 
     async def next(self) -> tuple[str, Object]:
-        """Type and object of the next event."""
+        """Type and object of the next event; EOFError when the server closes the stream without one."""
         async with asyncio.timeout(_PATIENCE):
-            event = msgspec.json.decode(await anext(self._lines))
+            line = await anext(self._lines, None)
+        if line is None:
+            raise EOFError("the watch has ended")
+        event = msgspec.json.decode(line)
         return event["type"], event["object"]
+
+    async def rest(self) -> list[tuple[str, Object]]:
+        """What is told until the server closes the stream."""
+        told = []
+        with suppress(EOFError):
+            while True:
+                told.append(await self.next())
+        return told
 
     async def names(self, count: int) -> list[tuple[str, str]]:
         """Type and name of the next ``count`` events."""
         told = [await self.next() for _ in range(count)]
         return [(kind, obj["metadata"]["name"]) for kind, obj in told]
-
-    async def ended(self) -> bool:
-        """Whether the server closes the stream without another event."""
-        async with asyncio.timeout(_PATIENCE):
-            return await anext(self._lines, None) is None
 
 
 class Asking:
@@ -150,16 +156,28 @@ class Asking:
         async with self._wire.stream(resource.path(self.namespace), params=params, timeout=_PATIENCE) as lines:
             yield Events(lines)
 
+    async def until(self, resource: Resource, name: str, holds: Callable[[Object], bool]) -> Object:
+        """The object as soon as ``holds`` is true of it, which must exist until then."""
+        found = (await self.get(resource, name)).ok()
+        async with self._changes(resource, name, found) as events:
+            while not holds(found):
+                kind, found = await events.next()
+                assert kind != "DELETED", found
+        return found
+
     async def gone(self, resource: Resource, name: str) -> None:
-        """Until there is no such object; TimeoutError with what there is in its stead."""
-        selector = f"metadata.name={name}"
-        listed = (await self.list(resource, fieldSelector=selector)).ok()
-        if not listed["items"]:
+        """Until there is no such object."""
+        found = await self.get(resource, name)
+        if found.code == 404:
             return
-        version = listed["metadata"]["resourceVersion"]
-        async with self.watching(resource, fieldSelector=selector, resourceVersion=version) as events:
+        async with self._changes(resource, name, found.ok()) as events:
             while (await events.next())[0] != "DELETED":
                 pass
+
+    def _changes(self, resource: Resource, name: str, seen: Object) -> AbstractAsyncContextManager[Events]:
+        """What happens to an object after it was ``seen``."""
+        version = seen["metadata"]["resourceVersion"]
+        return self.watching(resource, fieldSelector=f"metadata.name={name}", resourceVersion=version)
 
 
 @asynccontextmanager

@@ -25,3 +25,11 @@ class Difference:
     def on(self, server: str) -> Any:
         """What the server of this name is expected to answer."""
         return {KUBERNETES: self.kubernetes, SANDBOX: self.sandbox}[server]
+
+
+FUTURE_WATCH = Difference(
+    what="a watch from a resourceVersion that is yet to come: its events until its time is over",
+    kubernetes=[],
+    sandbox=[("ERROR", "Timeout")],
+    why="a sandbox that is started again counts from 1: a client of the one before would wait for ever, and lists anew",
+)

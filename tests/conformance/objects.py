@@ -48,3 +48,11 @@ def rollout(name: str = "llama", **spec: Any) -> Object:
         "metadata": {"name": name},
         "spec": {"workloadRef": workload, "strategy": {"canary": canary}, **spec},
     }
+
+
+def stateful_set(name: str = "web", replicas: int = 0) -> Object:
+    """One whose controller has nothing to do but to tell its status."""
+    labels = {"app": name}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "main", "image": "web:1"}]}}
+    spec = {"replicas": replicas, "serviceName": name, "selector": {"matchLabels": labels}, "template": template}
+    return {"metadata": {"name": name}, "spec": spec}

@@ -133,6 +133,8 @@ class ApiServer:
         name = given.get("name") or (self._names.generated(given["generateName"]) if given.get("generateName") else "")
         if not name:
             raise refusals.invalid(resource, "", ["metadata.name: Required value: name or generateName is required"])
+        if (given.get("resourceVersion") or "0") != "0":
+            raise refusals.version_on_create()
         self._require_open(resource, namespace, name)
         meta = metadata.born(
             given, uid=self._names.uid(), created=self.now(), generation=served.generation or served.custom
@@ -169,8 +171,7 @@ class ApiServer:
         if subresource == "scale":
             body = scaling.scaled(served, old, body)
         elif served.custom and not given.get("resourceVersion"):
-            why = "metadata.resourceVersion: Invalid value: 0x0: must be specified for an update"
-            raise refusals.invalid(resource, name, [why])
+            raise refusals.unconditional(resource, name)
         return self._update(served, old, body, subresource, field_manager, dry_run)
 
     def patch(
@@ -191,7 +192,8 @@ class ApiServer:
         stored = self.store.get(served.storage, namespace, name)
         if content_type == patches.APPLY_PATCH:
             if not field_manager:
-                raise refusals.bad_request("PatchOptions.meta.k8s.io is invalid: fieldManager: Required value")
+                why = "fieldManager: Required value: is required for apply patch"
+                raise refusals.invalid_options("PatchOptions", why)
             if stored is None:
                 return self._apply_new(served, namespace, name, patch, field_manager, dry_run)
             old = served.shown(stored)
@@ -221,7 +223,7 @@ class ApiServer:
         *,
         uid: str | None = None,
         resource_version: str | None = None,
-        propagation: str = "Background",
+        propagation: str = "",
         grace_seconds: int | None = None,
         dry_run: bool = False,
     ) -> Object:
@@ -237,7 +239,7 @@ class ApiServer:
         if resource == crds.RESOURCE:
             return self._teardown.definition(old, marked or old)
         if marked is None:
-            return served.shown(self.store.remove(served.storage, namespace, name))
+            return served.shown(self.store.remove(served.storage, namespace, name, deletion.last(old)))
         if marked is not old:
             marked = self.store.put(served.storage, marked)
         return served.shown(marked)
@@ -249,7 +251,7 @@ class ApiServer:
         label_selector: str = "",
         field_selector: str = "",
         *,
-        propagation: str = "Background",
+        propagation: str = "",
         grace_seconds: int | None = None,
         dry_run: bool = False,
     ) -> Sequence[Object]:
@@ -308,8 +310,9 @@ class ApiServer:
         if "generation" in meta and kinds.spec_changed(new, old, served):
             new["metadata"] = {**new["metadata"], "generation": meta["generation"] + 1}
         if "deletionTimestamp" in meta and deletion.finished(new, resource) and not dry_run:
-            self.store.put(served.storage, new if served.to_storage is None else served.to_storage(new))
-            return self.store.remove(served.storage, meta.get("namespace", ""), meta["name"])
+            gone = self.store.remove(served.storage, meta.get("namespace", ""), meta["name"])
+            version = gone["metadata"]["resourceVersion"]
+            return {**new, "metadata": {**new["metadata"], "resourceVersion": version}}
         return self._commit(served, new, dry_run)
 
     def _admit(self, served: Served, operation: Operation) -> Object:
@@ -335,7 +338,7 @@ class ApiServer:
         own = given.get("namespace") or namespace
         if namespace and own != namespace:
             raise refusals.bad_request(
-                f"the namespace of the provided object does not match the namespace sent on the request: {own}"
+                "the namespace of the provided object does not match the namespace sent on the request"
             )
         if not own:
             raise refusals.bad_request("an empty namespace may not be set during creation")
@@ -359,6 +362,8 @@ class ApiServer:
             for served in crds.served_by(event.previous or event.object):
                 self._served.pop(served.resource, None)
                 self._by_path.pop(_path_key(served.resource), None)
+            if event.type == "ADDED":
+                self.store.begin(crds.storage_of(event.object))
             if event.type != "DELETED":
                 for served in crds.served_by(event.object):
                     self._served[served.resource] = self._by_path[_path_key(served.resource)] = served

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from rollout_lws.objects.resources import CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES, PODS, Resource
 from rollout_lws.sandbox.catalogue import Served
 from rollout_lws.sandbox.metadata import timestamp
-from rollout_lws.sandbox.refusals import bad_request, conflict
+from rollout_lws.sandbox.refusals import invalid_options, not_meant
 
 Object = dict[str, Any]
 
@@ -25,42 +26,56 @@ def check_preconditions(
     """ApiError 409 when the object is not, or is no longer, the one that was meant."""
     meta = obj["metadata"]
     if uid is not None and uid != meta["uid"]:
-        why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {meta['uid']}"
-        raise conflict(resource, meta["name"], why)
+        why = f"the UID in the precondition ({uid}) does not match the UID in record ({meta['uid']})"
+        text = f"{why}. The object might have been deleted and then recreated"
+        raise not_meant(resource, meta["name"], text)
     if resource_version is not None and resource_version != meta["resourceVersion"]:
         why = (
-            f"Precondition failed: ResourceVersion in precondition: {resource_version}, "
-            f"ResourceVersion in object meta: {meta['resourceVersion']}"
+            f"the ResourceVersion in the precondition ({resource_version}) does not match the ResourceVersion in "
+            f"record ({meta['resourceVersion']}). The object might have been modified"
         )
-        raise conflict(resource, meta["name"], why)
+        raise not_meant(resource, meta["name"], why)
 
 
 def mark(served: Served, obj: Object, propagation: str, grace_seconds: int | None, now: float) -> Object | None:
     """What a delete leaves of ``obj``: None when it is gone at once, ``obj`` itself when nothing changes.
 
-    ``grace_seconds`` None is the pod's own grace; kinds other than pods have none.
+    An empty ``propagation`` leaves to the finalizers that are there what becomes of dependants. ``grace_seconds`` None
+    is the pod's own grace; kinds other than pods have none. A grace that runs can only be made shorter.
     """
-    if propagation not in _FINALIZER:
-        raise bad_request(f'unknown propagation policy "{propagation}": use Background, Foreground or Orphan')
+    if propagation and propagation not in _FINALIZER:
+        supported = '"Foreground", "Background", "Orphan", "nil"'
+        why = f'propagationPolicy: Unsupported value: "{propagation}": supported values: {supported}'
+        raise invalid_options("DeleteOptions", why)
     meta = obj["metadata"]
-    finalizers = [entry for entry in meta.get("finalizers") or () if entry not in (FOREGROUND, ORPHAN)]
-    if "deletionTimestamp" in meta:
-        finalizers = list(meta.get("finalizers") or ())
-    elif _FINALIZER[propagation] and served.resource not in HOLDERS:
-        finalizers.append(_FINALIZER[propagation])
     grace = _grace(obj, grace_seconds) if served.resource == PODS else 0
+    running = meta.get("deletionGracePeriodSeconds", 0)
+    if running and grace >= running:
+        return obj
+    finalizers = list(meta.get("finalizers") or ())
+    if propagation and served.resource not in HOLDERS:
+        kept = [entry for entry in finalizers if entry not in (FOREGROUND, ORPHAN)]
+        finalizers = [*kept, *filter(None, [_FINALIZER[propagation]])]
     if grace == 0 and not finalizers and served.resource not in HOLDERS:
         return None
-    if "deletionTimestamp" in meta and grace >= meta.get("deletionGracePeriodSeconds", 0):
-        return obj
-    marked = {**meta, "deletionTimestamp": timestamp(now + grace), "deletionGracePeriodSeconds": grace}
-    if "generation" in meta and "deletionTimestamp" not in meta:
-        marked["generation"] = meta["generation"] + 1
-    if finalizers:
-        marked["finalizers"] = finalizers
+    marked = {**meta, "deletionGracePeriodSeconds": grace, "finalizers": finalizers}
+    if "deletionTimestamp" in meta:
+        asked = datetime.fromisoformat(meta["deletionTimestamp"]).timestamp() - running
     else:
-        marked.pop("finalizers", None)
-    return {**obj, "metadata": marked}
+        asked = now
+        if "generation" in meta:
+            marked["generation"] = meta["generation"] + 1
+    marked["deletionTimestamp"] = timestamp(asked + grace)
+    if not finalizers:
+        del marked["finalizers"]
+    return obj if marked == meta else {**obj, "metadata": marked}
+
+
+def last(obj: Object) -> Object:
+    """``obj`` as it is told of when it goes: a grace that was running has ended."""
+    if "deletionGracePeriodSeconds" not in obj["metadata"]:
+        return obj
+    return {**obj, "metadata": {**obj["metadata"], "deletionGracePeriodSeconds": 0}}
 
 
 def finished(obj: Mapping[str, Any], resource: Resource) -> bool:

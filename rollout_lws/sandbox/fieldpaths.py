@@ -18,6 +18,8 @@ Paths: TypeAlias = frozenset[Path]
 Object = dict[str, Any]
 
 _IDENTITY = frozenset({"apiVersion", "kind"})
+#: What a key of a list's items is when an item does not say.
+_KEY_DEFAULTS = {"protocol": "TCP"}
 _OWNABLE_METADATA = frozenset({"labels", "annotations", "finalizers", "ownerReferences"})
 
 
@@ -67,10 +69,14 @@ def _segments(field: str, entries: list[Any], node: Node | None) -> list[str] | 
         key = merge_key(field, entries)
         if key is None:
             return None
-        keys = (key,)
+        keys = (key, "protocol") if field == "ports" else (key,)
     if not all(isinstance(entry, Mapping) for entry in entries):
         return None
-    return [f"k:{_text({key: entry[key] for key in keys if key in entry})}" for entry in entries]
+    return [f"k:{_text({key: _key(entry, key) for key in keys if _key(entry, key) is not None})}" for entry in entries]
+
+
+def _key(entry: Mapping[str, Any], key: str) -> Any:
+    return entry.get(key, _KEY_DEFAULTS.get(key))
 
 
 def _text(value: Any) -> str:
@@ -82,7 +88,7 @@ def _position(entries: list[Any], segment: str) -> int | None:
     if segment.startswith("v:"):
         return entries.index(wanted) if wanted in entries else None
     for at, entry in enumerate(entries):
-        if isinstance(entry, Mapping) and all(entry.get(key) == value for key, value in wanted.items()):
+        if isinstance(entry, Mapping) and all(_key(entry, key) == value for key, value in wanted.items()):
             return at
     return None
 

@@ -18,7 +18,7 @@ from rollout_lws.sandbox import wire
 from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.faults import Faults
 from rollout_lws.sandbox.gate import Gate
-from rollout_lws.sandbox.routes import Request, Response
+from rollout_lws.sandbox.routes import Request, Response, target_of, verb_of
 
 #: Largest body that is read: a little above what etcd takes.
 _LARGEST_BODY = 3 * 1024 * 1024
@@ -79,7 +79,7 @@ class Server:
             return _plain(wire.refused(ApiError(401, "Unauthorized", "Unauthorized")))
         request = Request(http.method, path, dict(http.query), headers, await http.read())
         try:
-            if http.method == "GET" and request.flag("watch"):
+            if request.flag("watch") and verb_of(request, target_of(self.gate.server, path)) == "watch":
                 return await self._watch(http, request)
             return _plain(await self.gate.answer(request))
         except ApiError as error:

@@ -13,7 +13,7 @@ from rollout_lws.objects.resources import (
     SERVICES,
     STATEFUL_SETS,
 )
-from rollout_lws.sandbox import crds, defaults, ingress, metadata, refusals
+from rollout_lws.sandbox import crds, defaults, ingress, naming, refusals, scaling
 from rollout_lws.sandbox.catalogue import Served
 
 Object = dict[str, Any]
@@ -75,9 +75,10 @@ def check(served: Served, obj: Object, old: Object | None) -> None:
     """ApiError 422 with every violation."""
     found: list[str] = []
     if old is None or obj["metadata"] != old["metadata"]:
-        found += metadata.violations(served.resource, obj["metadata"])
+        found += naming.violations(served.resource, obj["metadata"])
     if served.schema is not None:
         found += served.schema.violations(obj, old)
+        found += scaling.violations(served, obj)
     elif served.resource == crds.RESOURCE:
         found += crds.violations(obj)
     elif old is not None and obj.get("spec") is not old.get("spec"):

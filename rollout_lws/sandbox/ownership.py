@@ -16,6 +16,7 @@ from rollout_lws.errors import ApiError
 from rollout_lws.sandbox import fieldpaths
 from rollout_lws.sandbox.catalogue import Served
 from rollout_lws.sandbox.fieldpaths import Path, Paths
+from rollout_lws.sandbox.refusals import conflicting
 
 Object = dict[str, Any]
 
@@ -30,7 +31,8 @@ def track(old: Object | None, new: Object, manager: str, subresource: str, now: 
     gone = before - after
     if not changed and not gone:
         return new
-    entries = _entries(old)
+    # The new object has the records of the old one, unless its writer has thrown them away.
+    entries = [] if old is None else _entries(new)
     name = manager or "unknown"
     mine = _Entry.find(entries, name, "Update", subresource)
     if mine is None:
@@ -71,7 +73,7 @@ def apply(
     differing = {path for path in wanted if fieldpaths.value_at(live, path) != fieldpaths.value_at(config, path)}
     contested = {entry: entry.paths & differing for entry in entries if entry is not mine and entry.paths & differing}
     if contested and not force and not frozenset().union(*contested.values()) <= _migrating(live, manager):
-        raise _conflict(contested)
+        raise conflicting({entry.who(): sorted(map(fieldpaths.shown, owned)) for entry, owned in contested.items()})
     others: Paths = frozenset().union(*(entry.paths for entry in entries if entry is not mine))
     merged = fieldpaths.merge(live, config, root)
     for path in _dropped(mine.paths - wanted, others):
@@ -125,6 +127,12 @@ class _Entry:
         wanted = (manager, operation, subresource)
         return next((entry for entry in entries if (entry.manager, entry.operation, entry.subresource) == wanted), None)
 
+    def who(self) -> str:
+        """This record's owner, as conflicts name it."""
+        below = f' with subresource "{self.subresource}"' if self.subresource else ""
+        using = f" using {self.api_version}" if self.operation == "Update" else ""
+        return f'"{self.manager}"{below}{using}'
+
     def owning(self, paths: Paths, time: str = "") -> _Entry:
         """This record with other fields. Its time is that of its manager's last change, and does not move when others
         take fields away.
@@ -161,17 +169,3 @@ def _entries(obj: Object | None) -> list[_Entry]:
 def _recorded(obj: Object, entries: list[_Entry]) -> Object:
     records = [entry.encoded() for entry in entries if entry.paths]
     return {**obj, "metadata": {**obj["metadata"], "managedFields": records}}
-
-
-def _conflict(contested: Mapping[_Entry, Paths]) -> ApiError:
-    total = sum(len(paths) for paths in contested.values())
-    parts = []
-    for entry, paths in contested.items():
-        using = f" using {entry.api_version}" if entry.operation == "Update" else ""
-        listed = sorted(fieldpaths.shown(path) for path in paths)
-        if total == 1:
-            parts.append(f'conflict with "{entry.manager}"{using}: {listed[0]}')
-        else:
-            parts.append(f'conflicts with "{entry.manager}"{using}:\n- ' + "\n- ".join(listed))
-    word = "conflict" if total == 1 else "conflicts"
-    return ApiError(409, "Conflict", f"Apply failed with {total} {word}: " + "\n".join(parts))

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from rollout_lws.errors import ApiError
-from rollout_lws.sandbox.refusals import bad_request
+from rollout_lws.sandbox.refusals import bad_request, rejected_patch
 
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -30,21 +29,13 @@ def merge_patch(target: Any, patch: Any) -> Any:
 def json_patch(document: Any, operations: Any) -> Any:
     """RFC 6902; ApiError 400 for what is no patch, 422 Invalid when a test fails or a path does not exist."""
     if not isinstance(operations, Sequence) or isinstance(operations, str):
-        raise bad_request("a JSON patch is a list of operations")
+        raise bad_request("error decoding patch: a JSON patch is a list of operations")
     for operation in operations:
         try:
             document = _carry_out(document, operation)
         except (KeyError, IndexError, ValueError, TypeError) as failure:
-            raise _unprocessable(operation, str(failure)) from failure
+            raise rejected_patch() from failure
     return document
-
-
-def _unprocessable(operation: Any, why: str) -> ApiError:
-    kind = operation.get("op") if isinstance(operation, Mapping) else operation
-    path = operation.get("path") if isinstance(operation, Mapping) else ""
-    return ApiError(
-        422, "Invalid", f"the server rejected our request: {kind} operation does not apply at {path}: {why}"
-    )
 
 
 def _carry_out(document: Any, operation: Mapping[str, Any]) -> Any:
@@ -106,10 +97,9 @@ def _insert(parent: Any, key: str, value: Any) -> Any:
 def _put(parent: Any, key: str, value: Any) -> Any:
     if isinstance(parent, list):
         parent[int(key)] = value
-    elif key in parent:
-        parent[key] = value
     else:
-        raise KeyError(f"no member {key}")
+        # RFC 6902 asks for a member that exists; Kubernetes' library does not.
+        parent[key] = value
     return parent
 
 

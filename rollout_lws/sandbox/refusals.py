@@ -2,26 +2,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from rollout_lws.errors import ApiError
 from rollout_lws.objects.resources import Resource
 
+#: The reason of a cause by the words that its message begins with.
+_CAUSES = {
+    "Required value": "FieldValueRequired",
+    "Invalid value": "FieldValueInvalid",
+    "Unsupported value": "FieldValueNotSupported",
+    "Duplicate value": "FieldValueDuplicate",
+    "Forbidden": "FieldValueForbidden",
+    "Too long": "FieldValueTooLong",
+    "Too many": "FieldValueTooMany",
+}
+
+
+class Refusal(ApiError):
+    """An ApiError with what a Status says of it for programs: ``details`` names the object and the causes."""
+
+    def __init__(
+        self, code: int, reason: str, message: str, details: Mapping[str, Any], *, retry_after: float | None = None
+    ) -> None:
+        super().__init__(code, reason, message, retry_after)
+        self.details = details
+
+
+def _about(resource: Resource, name: str, kind: str = "") -> dict[str, Any]:
+    """Details of a refusal that concerns one object; ``kind`` is the resource's plural unless given."""
+    named = {"name": name, "group": resource.group, "kind": kind or resource.plural}
+    return {key: value for key, value in named.items() if value}
+
 
 def not_found(resource: Resource, name: str) -> ApiError:
-    return ApiError(404, "NotFound", f'{resource} "{name}" not found')
+    return Refusal(404, "NotFound", f'{resource} "{name}" not found', _about(resource, name))
 
 
 def no_such_resource() -> ApiError:
-    return ApiError(404, "NotFound", "the server could not find the requested resource")
+    return Refusal(404, "NotFound", "the server could not find the requested resource", {})
+
+
+class NoSuchPath(ApiError):
+    """Nobody serves anything under a path; Kubernetes says so in plain text, without a Status and so without reason."""
+
+    def __init__(self) -> None:
+        super().__init__(404, "", "404 page not found")
+
+
+def no_such_method() -> ApiError:
+    message = "the server does not allow this method on the requested resource"
+    return Refusal(405, "MethodNotAllowed", message, {})
 
 
 def already_exists(resource: Resource, name: str) -> ApiError:
-    return ApiError(409, "AlreadyExists", f'{resource} "{name}" already exists')
+    return Refusal(409, "AlreadyExists", f'{resource} "{name}" already exists', _about(resource, name))
+
+
+def version_on_create() -> ApiError:
+    return ApiError(500, "", "resourceVersion should not be set on objects to be created")
 
 
 def conflict(resource: Resource, name: str, why: str) -> ApiError:
-    return ApiError(409, "Conflict", f'Operation cannot be fulfilled on {resource} "{name}": {why}')
+    message = f'Operation cannot be fulfilled on {resource} "{name}": {why}'
+    return Refusal(409, "Conflict", message, _about(resource, name))
+
+
+def not_meant(resource: Resource, name: str, why: str) -> ApiError:
+    """409 of a deletion that was meant for another object; here Kubernetes names the kind."""
+    details = _about(resource, name, resource.kind)
+    message = f'Operation cannot be fulfilled on {_kind(resource)} "{name}": {why}'
+    return Refusal(409, "Conflict", message, details)
 
 
 def modified(resource: Resource, name: str) -> ApiError:
@@ -32,12 +84,57 @@ def modified(resource: Resource, name: str) -> ApiError:
     )
 
 
+def conflicting(contested: Mapping[str, Sequence[str]]) -> ApiError:
+    """409 of an apply to fields, by path, of owners that want them otherwise."""
+    total = sum(map(len, contested.values()))
+    if total == 1:
+        ((who, (path,)),) = contested.items()
+        told = f"conflict: conflict with {who}: {path}"
+    else:
+        listed = ["".join([f"conflicts with {who}:", *(f"\n- {path}" for path in contested[who])]) for who in contested]
+        told = "conflicts: " + "\n".join(listed)
+    causes = [
+        {"reason": "FieldManagerConflict", "message": f"conflict with {who}", "field": path}
+        for who, paths in contested.items()
+        for path in paths
+    ]
+    return Refusal(409, "Conflict", f"Apply failed with {total} {told}", {"causes": causes})
+
+
 def invalid(resource: Resource, name: str, violations: Sequence[str]) -> ApiError:
     """422 Invalid; one violation stands alone, several are bracketed, as kube-apiserver does."""
-    kind = f"{resource.kind}.{resource.group}" if resource.group else resource.kind
+    return _invalid(_kind(resource), name, _about(resource, name, resource.kind), violations)
+
+
+def unconditional(resource: Resource, name: str) -> ApiError:
+    """422 of a replacement that does not say which version it replaces; here Kubernetes names the resource."""
+    why = "metadata.resourceVersion: Invalid value: 0: must be specified for an update"
+    return _invalid(str(resource), name, _about(resource, name), [why])
+
+
+def invalid_options(kind: str, violation: str) -> ApiError:
+    """422 of the parameters of a request, which are an object of ``kind`` to Kubernetes."""
+    return _invalid(f"{kind}.meta.k8s.io", "", {"group": "meta.k8s.io", "kind": kind}, [violation])
+
+
+def _kind(resource: Resource) -> str:
+    return f"{resource.kind}.{resource.group}" if resource.group else resource.kind
+
+
+def _invalid(what: str, name: str, about: Mapping[str, Any], violations: Sequence[str]) -> ApiError:
     unique = list(dict.fromkeys(violations))
     listed = unique[0] if len(unique) == 1 else f"[{', '.join(unique)}]"
-    return ApiError(422, "Invalid", f'{kind} "{name}" is invalid: {listed}')
+    details = {**about, "causes": [_cause(each) for each in violations]}
+    return Refusal(422, "Invalid", f'{what} "{name}" is invalid: {listed}', details)
+
+
+def _cause(violation: str) -> dict[str, str]:
+    """One entry of details.causes, from "field: Type of error: what is wrong"."""
+    field, _, message = violation.partition(": ")
+    reason = next((word for start, word in _CAUSES.items() if message.startswith(start)), "FieldValueInvalid")
+    if reason == "FieldValueInvalid" and " in body must be of type " in message:
+        reason = "FieldValueTypeInvalid"
+    return {"reason": reason, "message": message, "field": field}
 
 
 def bad_request(message: str) -> ApiError:
@@ -45,7 +142,7 @@ def bad_request(message: str) -> ApiError:
 
 
 def forbidden(resource: Resource, name: str, why: str) -> ApiError:
-    return ApiError(403, "Forbidden", f'{resource} "{name}" is forbidden: {why}')
+    return Refusal(403, "Forbidden", f'{resource} "{name}" is forbidden: {why}', _about(resource, name))
 
 
 def unsupported_patch(custom: bool) -> ApiError:
@@ -53,7 +150,24 @@ def unsupported_patch(custom: bool) -> ApiError:
     if not custom:
         accepted.append("application/strategic-merge-patch+json")
     message = f"the body of the request was in an unknown format - accepted media types include: {', '.join(accepted)}"
-    return ApiError(415, "UnsupportedMediaType", message)
+    return Refusal(415, "UnsupportedMediaType", message, {})
+
+
+def rejected_patch() -> ApiError:
+    message = "the server rejected our request due to an error in our request"
+    return Refusal(422, "Invalid", message, {})
+
+
+def no_version(text: str) -> str:
+    return f'resourceVersion: Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax'
+
+
+def future_version(version: int, current: int) -> ApiError:
+    """504 of a list that is to be no older than what has not happened yet."""
+    causes = [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]
+    details = {"causes": causes, "retryAfterSeconds": 1}
+    message = f"Timeout: Too large resource version: {version}, current: {current}"
+    return Refusal(504, "Timeout", message, details, retry_after=1.0)
 
 
 def exceeded_quota(pod: str) -> ApiError:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import logging
 from collections.abc import Callable
 from typing import Any
@@ -18,6 +17,8 @@ _log = logging.getLogger(__name__)
 
 #: Pages of lists that clients have not fetched yet; older ones expire.
 _PAGES = 64
+#: What every continue token begins with.
+_TOKEN = "page."
 
 
 class Rest:
@@ -46,9 +47,7 @@ class Rest:
             target = target_of(self.server, request.path)
             verb = self._verbs.get(verb_of(request, target))
             if verb is None:
-                raise ApiError(
-                    405, "MethodNotAllowed", "the server does not allow this method on the requested resource"
-                )
+                raise refusals.no_such_method()
             return verb(request, target)
         except ApiError as error:
             return wire.refused(error)
@@ -62,11 +61,10 @@ class Rest:
     def _get(self, request: Request, target: Target) -> Response:
         if target.subresource == "log":
             raise refusals.bad_request("the sandbox runs no containers, so there are no logs")
+        self._require_subresource(target)
         obj = self.server.get(target.served.resource, target.namespace, target.name)
         if target.subresource == "scale":
             return wire.answer(scaling.scale_of(target.served, obj))
-        if target.subresource not in ("", "status"):
-            raise refusals.no_such_resource()
         return wire.answer(tables.shown(target.served, request, obj, self.server.clock()))
 
     def _list(self, request: Request, target: Target) -> Response:
@@ -85,6 +83,8 @@ class Rest:
         token = request.params.get("continue")
         if token:
             page = self._pages.get(token)
+            if page is None and not token.startswith(_TOKEN):
+                raise refusals.bad_request("invalid continue token: continue key is not valid: no list gave this one")
             if page is None:
                 raise ApiError(
                     410,
@@ -94,6 +94,7 @@ class Rest:
                 )
             return page
         params = request.params
+        self._require_past(params.get("resourceVersion") or "0")
         objects = self.server.list(
             target.served.resource,
             target.namespace,
@@ -102,9 +103,16 @@ class Rest:
         )
         return self.server.store.version, objects
 
+    def _require_past(self, version: str) -> None:
+        current = self.server.store.version
+        if not version.isdigit():
+            raise refusals.bad_request(f"invalid resource version: {refusals.no_version(version)}")
+        if int(version) > current:
+            raise refusals.future_version(int(version), current)
+
     def _keep(self, version: int, rest: list[Object]) -> str:
         self._page_count += 1
-        token = base64.urlsafe_b64encode(f"{version}/{self._page_count}".encode()).decode()
+        token = f"{_TOKEN}{version}.{self._page_count}"
         self._pages[token] = (version, rest)
         if len(self._pages) > _PAGES:
             del self._pages[next(iter(self._pages))]
@@ -122,7 +130,7 @@ class Rest:
             self.server.delete(PODS, target.namespace, target.name, grace_seconds=grace)
             return wire.answer({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}, 201)
         if target.name:
-            raise refusals.no_such_resource()
+            raise refusals.no_such_method()
         self._require_kind(target, body)
         warnings = _unknown_fields(request, target, body)
         made = self.server.create(
@@ -135,6 +143,9 @@ class Rest:
         return wire.answer(tables.shown(target.served, request, made, self.server.clock()), 201, **warnings)
 
     def _update(self, request: Request, target: Target) -> Response:
+        if not target.name:
+            raise refusals.no_such_method()
+        self._require_subresource(target)
         body = wire.object_of(request)
         if target.subresource != "scale":
             self._require_kind(target, body)
@@ -151,11 +162,17 @@ class Rest:
         return self._written(request, target, made, warnings)
 
     def _patch(self, request: Request, target: Target) -> Response:
+        if not target.name:
+            raise refusals.no_such_method()
+        self._require_subresource(target)
         content_type = wire.content_type(request)
         body = wire.body_of(request) if content_type == patches.JSON_PATCH else wire.object_of(request)
         if content_type == patches.APPLY_PATCH and isinstance(body, dict):
             self._require_kind(target, body)
         warnings = _unknown_fields(request, target, body) if isinstance(body, dict) else {}
+        if content_type != patches.APPLY_PATCH and "force" in request.params:
+            why = "force: Forbidden: may not be specified for non-apply patch"
+            raise refusals.invalid_options("PatchOptions", why)
         existed = self.server.store.get(target.served.storage, target.namespace, target.name) is not None
         made = self.server.patch(
             target.served.resource,
@@ -191,7 +208,7 @@ class Rest:
             target.name,
             uid=conditions.get("uid"),
             resource_version=conditions.get("resourceVersion"),
-            propagation=options.get("propagationPolicy") or "Background",
+            propagation=options.get("propagationPolicy") or "",
             grace_seconds=_grace(options),
             dry_run=_dry_run(request) or "All" in (options.get("dryRun") or ()),
         )
@@ -207,12 +224,18 @@ class Rest:
             target.namespace,
             request.params.get("labelSelector", ""),
             request.params.get("fieldSelector", ""),
-            propagation=options.get("propagationPolicy") or "Background",
+            propagation=options.get("propagationPolicy") or "",
             grace_seconds=_grace(options),
             dry_run=_dry_run(request),
         )
-        version = self.server.store.version
-        return wire.answer(wire.listed(f"{resource.kind}List", resource.api_version, doomed, version))
+        version, now = self.server.store.version, self.server.clock()
+        return wire.answer(tables.listed(target.served, request, doomed, version, {}, now))
+
+    @staticmethod
+    def _require_subresource(target: Target) -> None:
+        offered = {"": True, "status": target.served.status, "scale": target.served.scale is not None}
+        if not offered.get(target.subresource):
+            raise refusals.no_such_resource()
 
     def _require_kind(self, target: Target, body: Object) -> None:
         resource = target.served.resource
@@ -226,7 +249,9 @@ class Rest:
 def _dry_run(request: Request) -> bool:
     value = request.params.get("dryRun", "")
     if value not in ("", "All"):
-        raise refusals.bad_request(f'dryRun: Unsupported value: "{value}": supported values: "All"')
+        kind = {"POST": "CreateOptions", "PUT": "UpdateOptions", "PATCH": "PatchOptions"}.get(request.method)
+        why = f'dryRun: Unsupported value: ["{value}"]: supported values: "All"'
+        raise refusals.invalid_options(kind or "DeleteOptions", why)
     return value == "All"
 
 
@@ -243,7 +268,7 @@ def _grace(options: dict[str, Any]) -> int | None:
 def _whole(request: Request, name: str) -> int:
     value = request.params.get(name) or "0"
     if not value.isdigit():
-        raise refusals.bad_request(f"{name} is a whole number, not {value!r}")
+        raise refusals.bad_request(f'strconv.ParseInt: parsing "{value}": invalid syntax')
     return int(value)
 
 

@@ -68,8 +68,8 @@ def target_of(server: ApiServer, path: str) -> Target:
 def verb_of(request: Request, target: Target) -> str:
     """Kubernetes' word for a request: get, list, watch, create, update, patch, delete or deletecollection."""
     if request.method == "GET":
-        if request.flag("watch"):
-            return "watch"
-        return "get" if target.name else "list"
+        if target.name:
+            return "get"
+        return "watch" if request.flag("watch") else "list"
     verb = _VERBS.get(request.method, "")
     return "deletecollection" if verb == "delete" and not target.name else verb

@@ -32,6 +32,17 @@ def scale_of(served: Served, obj: Mapping[str, Any]) -> Object:
     }
 
 
+def violations(served: Served, obj: Mapping[str, Any]) -> list[str]:
+    """What makes a custom resource unfit to be seen as a Scale."""
+    paths = () if served.scale is None else (served.scale.spec_replicas, served.scale.status_replicas)
+    numbers = [(path, value_at(obj, path)) for path in paths]
+    return [
+        f".{path}: Invalid value: {number}: should be a non-negative integer"
+        for path, number in numbers
+        if isinstance(number, int) and number < 0
+    ]
+
+
 def scaled(served: Served, obj: Object, scale: Mapping[str, Any]) -> Object:
     """``obj`` with the replicas of ``scale``, whose resourceVersion, when set, stays the precondition."""
     if served.scale is None:

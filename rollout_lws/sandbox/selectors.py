@@ -102,7 +102,7 @@ def parse_fields(text: str, supported: frozenset[str]) -> Callable[[Mapping[str,
     for part in filter(None, (part.strip() for part in text.split(","))):
         found = re.fullmatch(r"([A-Za-z0-9.]+)(==|=|!=)(.*)", part)
         if not found:
-            raise ApiError(400, "BadRequest", f'invalid selector: "{text}"; can\'t understand "{part}"')
+            raise ApiError(400, "BadRequest", f"invalid selector: '{text}'; can't understand '{part}'")
         if found[1] not in supported:
             raise ApiError(400, "BadRequest", f"field label not supported: {found[1]}")
         terms.append((found[1], found[3], found[2] != "!="))

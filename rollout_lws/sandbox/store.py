@@ -99,15 +99,18 @@ class Store:
         self._publish(Event("ADDED" if previous is None else "MODIFIED", resource, stored, previous, self.version))
         return stored
 
-    def remove(self, resource: Resource, namespace: str, name: str) -> Object:
-        """Take an object out; the answer (and the event) carries the resourceVersion of its removal."""
+    def remove(self, resource: Resource, namespace: str, name: str, last: Object | None = None) -> Object:
+        """Take an object out; the answer (and the event) is ``last``, by default the object as it was, and carries the
+        resourceVersion of its removal.
+        """
         spaces = self._objects[resource]
         previous = spaces[namespace].pop(name)
         if not spaces[namespace]:
             del spaces[namespace]
         self._unindex((resource, namespace, name), previous)
         self.version += 1
-        last = {**previous, "metadata": {**previous["metadata"], "resourceVersion": str(self.version)}}
+        last = last or previous
+        last = {**last, "metadata": {**last["metadata"], "resourceVersion": str(self.version)}}
         self._publish(Event("DELETED", resource, last, previous, self.version))
         return last
 
@@ -130,6 +133,10 @@ class Store:
                 break
             found.appendleft(event)
         return found
+
+    def begin(self, resource: Resource) -> None:
+        """Let the history of a resource begin now: nobody was told of its changes before."""
+        self._compacted[resource] = self.version
 
     def compact(self) -> None:
         """Forget the history: a watch from any earlier resourceVersion is answered with 410."""

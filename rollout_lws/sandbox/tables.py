@@ -47,10 +47,11 @@ def listed(
         made = table(served, request, objects, now, version=str(version))
         return {**made, "metadata": {**made["metadata"], **metadata}}
     if form.startswith("PartialObjectMetadata"):
-        items = [_partial(obj) for obj in objects]
-        return wire.listed("PartialObjectMetadataList", _META, items, version, **metadata)
+        partial = [_partial(obj) for obj in objects]
+        return wire.listed("PartialObjectMetadataList", _META, partial, version, **metadata)
     resource = served.resource
-    return wire.listed(f"{resource.kind}List", resource.api_version, list(objects), version, **metadata)
+    items = list(objects) if served.custom else [_unnamed(obj) for obj in objects]
+    return wire.listed(f"{resource.kind}List", resource.api_version, items, version, **metadata)
 
 
 def table(
@@ -82,6 +83,11 @@ def table(
         "columnDefinitions": definitions if headed else None,
         "rows": rows,
     }
+
+
+def _unnamed(obj: Object) -> Object:
+    """An item of a list of built-in objects, whose kind the list tells."""
+    return {key: value for key, value in obj.items() if key not in ("apiVersion", "kind")}
 
 
 def _partial(obj: Object) -> Object:

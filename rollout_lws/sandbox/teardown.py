@@ -20,7 +20,9 @@ class Server(Protocol):
 
     @property
     def store(self) -> Store: ...
-    def delete(self, resource: Resource, namespace: str, name: str, *, grace_seconds: int | None = None) -> Object: ...
+    def delete(
+        self, resource: Resource, namespace: str, name: str, *, propagation: str = "", grace_seconds: int | None = None
+    ) -> Object: ...
 
 
 class Teardown:
@@ -71,4 +73,4 @@ class Teardown:
             meta = obj["metadata"]
             namespace, name = meta.get("namespace", ""), meta["name"]
             if self._server.store.get(resource, namespace, name) is not None:
-                self._server.delete(resource, namespace, name, grace_seconds=0)
+                self._server.delete(resource, namespace, name, propagation="Background", grace_seconds=0)

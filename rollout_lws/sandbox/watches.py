@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Callable
 from typing import Any
 
 from rollout_lws.errors import ApiError
-from rollout_lws.sandbox import selectors, tables, wire
+from rollout_lws.sandbox import refusals, selectors, tables, wire
 from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.refusals import bad_request
 from rollout_lws.sandbox.routes import Request, Target
@@ -83,12 +83,15 @@ class Watch:
         params, store = self._request.params, self._server.store
         version = params.get("resourceVersion", "")
         if version and not version.isdigit():
-            raise bad_request(f'Invalid value: "{version}": resourceVersion is a number')
+            raise ApiError(500, "", refusals.no_version(version))
         if int(version or 0) > store.version:
             error = ApiError(504, "Timeout", f"Too large resource version: {version}, current: {store.version}", 1.0)
             self._put("ERROR", wire.status_of(error))
             return False
         initial = params.get("sendInitialEvents", "")
+        if initial and params.get("resourceVersionMatch") != "NotOlderThan":
+            why = "Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+            raise refusals.invalid_options("ListOptions", f"resourceVersionMatch: {why}")
         if initial.lower() == "true" or (not initial and version in ("", "0")):
             served = self._target.served
             for obj in self._server.list(served.resource, self._target.namespace):
@@ -110,27 +113,26 @@ class Watch:
         params = self._request.params
         labels = selectors.parse_labels(params.get("labelSelector", ""))
         fields = selectors.parse_fields(params.get("fieldSelector", ""), self._target.served.fields)
-        name = self._target.name
-        return lambda obj: (
-            (not name or obj["metadata"]["name"] == name)
-            and labels.matches(obj["metadata"].get("labels") or {})
-            and fields(obj)
-        )
+        return lambda obj: labels.matches(obj["metadata"].get("labels") or {}) and fields(obj)
 
     def _receive(self, event: Event) -> None:
-        """Queue a change as this watch sees it: an object that leaves the selection is deleted for it."""
+        """Queue a change as this watch sees it: an object that leaves the selection is deleted for it, as it was."""
         served = self._target.served
         if event.resource != served.storage:
             return
         if self._target.namespace and event.object["metadata"].get("namespace") != self._target.namespace:
             return
         obj = served.shown(event.object)
-        after = event.type != "DELETED" and self._selects(obj)
-        before = event.previous is not None and self._selects(served.shown(event.previous))
-        if after:
+        previous = None if event.previous is None else served.shown(event.previous)
+        before = previous is not None and self._selects(previous)
+        if event.type == "DELETED":
+            if before:
+                self._put("DELETED", obj)
+        elif self._selects(obj):
             self._put("MODIFIED" if before else "ADDED", obj)
-        elif before:
-            self._put("DELETED", obj)
+        elif previous is not None and before:
+            version = obj["metadata"]["resourceVersion"]
+            self._put("DELETED", {**previous, "metadata": {**previous["metadata"], "resourceVersion": version}})
 
     def _put(self, kind: str, obj: Object) -> None:
         form = tables.form_of(self._request) if kind != "ERROR" else ""

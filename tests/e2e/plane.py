@@ -24,6 +24,7 @@ from tests.bench.processes import Child, Failed, Usage
 from tests.e2e import audit, flags
 from tests.e2e.certificates import Authority, Certificate, signing_key
 from tests.e2e.daemons import daemon, data_directory, kill, reserved_port
+from tests.e2e.scenes import record
 from tests.e2e.waiting import until
 
 ADMINISTRATORS = "system:masters"
@@ -201,6 +202,7 @@ async def control_plane(
         data = await stack.enter_async_context(data_directory())
         port = stack.enter_context(reserved_port())
         plane = ControlPlane(tools, data, logs, port, audited, stack)
+        stack.enter_context(record.stage(logs, plane.audit_log))
         await plane._come_up(scheduler, install)
         yield plane
 

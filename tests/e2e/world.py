@@ -29,6 +29,7 @@ from rollout_lws.sandbox.catalogue import GATEWAYS
 from tests.e2e.door import Door
 from tests.e2e.mirror import Mirror
 from tests.e2e.plane import connected
+from tests.e2e.scenes import record
 from tests.kubectl.programs import Program, Programs
 from tests.scenarios.names import NAME, ROLLOUTS
 from tests.scenarios.sight import Sight
@@ -148,6 +149,7 @@ async def remote_world(admin: Path, controller: Path, namespace: str, programs: 
     async with AsyncExitStack() as stack:
         client = Client(await stack.enter_async_context(connected(admin)))
         await client.send(Create(NAMESPACES, {"metadata": {"name": namespace}}, "a story of its own"))
+        stack.enter_context(record.scene(admin, namespace, programs))
         world = RemoteWorld(client, admin, controller, namespace, programs)
         for task in world.mirror.start():
             stack.push_async_callback(_ended, task)

@@ -157,6 +157,7 @@ class Informer(Generic[T]):
         delay = _FIRST_BACK_OFF
         while True:
             started, asked = asyncio.get_running_loop().time(), 0.0
+            went_on = bool(self._version)
             try:
                 if not self._version:
                     await self._list()
@@ -164,6 +165,11 @@ class Informer(Generic[T]):
             except ApiError as error:
                 self._failed(error)
                 asked = error.retry_after or 0.0
+                if error.code == 410 and went_on:
+                    # Who says so is there again: the outage before it is over. Only a list that led to nothing else
+                    # has to be waited after.
+                    self.restarts += 1
+                    continue
             except (Unreachable, msgspec.DecodeError, UnicodeDecodeError) as error:
                 self._failed(error)
             self.restarts += 1

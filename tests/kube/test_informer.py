@@ -161,6 +161,25 @@ async def test_a_watch_that_is_too_old_lists_again_and_tells_only_the_difference
         assert watch.closed
 
 
+async def test_a_watch_that_is_too_old_after_an_outage_lists_again_at_once() -> None:
+    async with following(page("10"), page("50")) as each:
+        watch = await each.watch()
+        await asyncio.sleep(60)
+        each.transport.refusals.extend([*[Unreachable("refused")] * 8, expired()])
+        watch.end()
+        await each.watch(2)
+        answered, asked = each.transport.opened[-2], each.transport.requests[-1].at
+        assert each.transport.opened[-2] - each.transport.opened[-3] > 10, "the outage was a long one"
+        assert asked == pytest.approx(answered, abs=0.01)
+
+
+async def test_a_server_that_takes_each_of_its_own_lists_for_too_old_is_asked_ever_more_seldom() -> None:
+    async with following(*[page("10")] * 50) as each:
+        each.transport.refusals.extend(expired() for _ in range(50))
+        await asyncio.sleep(600)
+        assert 20 <= len(each.transport.requests) <= 35
+
+
 async def test_another_error_event_does_not_list_again() -> None:
     async with following(page("10", pod("a", 1))) as each:
         (await each.watch()).send("ERROR", {"kind": "Status", "code": 500, "reason": "InternalError"})

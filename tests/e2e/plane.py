@@ -21,7 +21,7 @@ from rollout_lws.kube.client import Client
 from rollout_lws.kube.connection import Connection, connect
 from rollout_lws.objects.resources import Resource
 from tests.bench.processes import Child, Failed, Usage
-from tests.e2e import audit, flags
+from tests.e2e import audit, etcd, flags
 from tests.e2e.certificates import Authority, Certificate, signing_key
 from tests.e2e.daemons import daemon, data_directory, kill, reserved_port
 from tests.e2e.scenes import record
@@ -85,6 +85,13 @@ class ControlPlane:
         """Start the API server again, at the same address over the same data; returns when it is ready."""
         await self.kill_api_server()
         await self._start_api_server()
+
+    async def compact(self) -> int:
+        """Have etcd forget all history before now; gives the revision that is the oldest known from now on.
+
+        An API server goes on answering from its own memory until it is started again.
+        """
+        return await etcd.compact(flags.etcd_socket(self._data))
 
     def usage(self) -> Mapping[str, Usage]:
         """CPU and memory of each process, by its name."""

@@ -16,17 +16,21 @@ FAILS_AT = 3.0
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One measured value. ``better`` says on which side of ``goal`` a value should lie; ``unit`` is that of both."""
+    """One measured value. ``better`` says on which side of ``goal`` a value should lie; ``unit`` is that of both. What
+    has no goal is told, and fails nothing.
+    """
 
     name: str
     value: float
-    goal: float
+    goal: float | None
     unit: str = ""
     better: Literal["less", "more"] = "less"
 
     @property
     def ratio(self) -> float:
         """How many times worse than the goal the value is: 1 is just met, 0.5 twice as good as asked for."""
+        if self.goal is None:
+            return 0.0
         bad, good = (self.value, self.goal) if self.better == "less" else (self.goal, self.value)
         if good > 0:
             return bad / good
@@ -63,17 +67,21 @@ def number(value: float) -> str:
 
 
 def table(figures: Iterable[Figure]) -> str:
-    """A Markdown table, aligned so that it also reads well in a terminal."""
-    header = ("figure", "value", "goal", "value / goal")
+    """A Markdown table of values and goals."""
     rows = [
         (
             each.name,
             f"{number(each.value)} {each.unit}".strip(),
-            f"{'≤' if each.better == 'less' else '≥'} {number(each.goal)} {each.unit}".strip(),
+            _asked(each),
             _told(each),
         )
         for each in figures
     ]
+    return markdown(("figure", "value", "goal", "value / goal"), rows)
+
+
+def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table, aligned so that it also reads well in a terminal."""
     widths = [max(len(row[column]) for row in (header, *rows)) for column in range(len(header))]
     lines = [
         "|" + "|".join(f" {cell:<{width}} " for cell, width in zip(row, widths, strict=True)) + "|" for row in rows
@@ -83,7 +91,15 @@ def table(figures: Iterable[Figure]) -> str:
     return "\n".join([top, rule, *lines])
 
 
+def _asked(figure: Figure) -> str:
+    if figure.goal is None:
+        return ""
+    return f"{'≤' if figure.better == 'less' else '≥'} {number(figure.goal)} {figure.unit}".strip()
+
+
 def _told(figure: Figure) -> str:
+    if figure.goal is None:
+        return ""
     if figure.goal == 0:
         return "met" if figure.ratio == 0 else "missed"
     return f"{figure.value / figure.goal:.2f}"

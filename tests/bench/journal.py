@@ -7,8 +7,8 @@ Latencies are told from the server's side only. A controller that measured itsel
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import msgspec
@@ -80,49 +80,71 @@ class Accepted:
 Entry: TypeAlias = Write | Ready | Accepted
 
 
-@dataclass(slots=True)
+class Moments:
+    """Tells ``add`` of pods and routes that have become what a release waits for, as their objects are stored.
+
+    ``wanted`` is how many pods an LWS (namespace, name) asks for, -1 while there is none.
+    """
+
+    def __init__(self, add: Callable[[Ready | Accepted], None], wanted: Callable[[str, str], int]) -> None:
+        self._add = add
+        self._wanted = wanted
+        self._ready: dict[tuple[str, str], set[str]] = {}
+        self._accepted: dict[tuple[str, str], int] = {}
+
+    def pod_stored(self, at: float, pod: Mapping[str, Any], *, gone: bool) -> None:
+        """A pod as it was stored at ``at``, or as it was when it went."""
+        meta = pod["metadata"]
+        lws = (meta.get("labels") or {}).get(LWS_NAME)
+        if not lws:
+            return
+        ready = self._ready.setdefault((meta["namespace"], lws), set())
+        if gone or "deletionTimestamp" in meta or not _is_ready(pod):
+            ready.discard(meta["name"])
+        elif meta["name"] not in ready:
+            ready.add(meta["name"])
+            if len(ready) == self._wanted(meta["namespace"], lws):
+                self._add(Ready(at, meta["namespace"], lws))
+
+    def route_stored(self, at: float, route: Mapping[str, Any]) -> None:
+        meta, generation = route["metadata"], int(route["metadata"]["generation"])
+        key = (meta["namespace"], meta["name"])
+        if _is_accepted(route) and self._accepted.get(key) != generation:
+            self._accepted[key] = generation
+            self._add(Accepted(at, *key))
+
+
+def pods_wanted(lws: Mapping[str, Any]) -> int:
+    """How many pods an LWS asks for."""
+    spec = lws["spec"]
+    return int(spec["replicas"]) * int(spec["leaderWorkerTemplate"].get("size", 1))
+
+
 class Journal:
     """Entries in the order in which they happened, by namespace: each release of the benchmark has one of its own."""
 
-    server: ApiServer
-    entries: dict[str, list[Entry]] = field(default_factory=dict)
-    _ready: dict[tuple[str, str], set[str]] = field(default_factory=dict)
-    _accepted: dict[tuple[str, str], int] = field(default_factory=dict)
+    def __init__(self, server: ApiServer) -> None:
+        self.entries: dict[str, list[Entry]] = {}
+        self._server = server
+        self._moments = Moments(self.add, self._wanted)
 
     def follow(self) -> None:
-        self.server.store.subscribe(self._stored)
+        self._server.store.subscribe(self._stored)
 
     def add(self, entry: Entry) -> None:
         self.entries.setdefault(entry.namespace, []).append(entry)
 
     def _stored(self, event: Event) -> None:
-        meta = event.object["metadata"]
         if event.resource == HTTP_ROUTES:
-            self._route_stored(event.object)
-        lws = (meta.get("labels") or {}).get(LWS_NAME)
-        if event.resource != PODS or not lws:
-            return
-        ready = self._ready.setdefault((meta["namespace"], lws), set())
-        if event.type == "DELETED" or "deletionTimestamp" in meta or not _is_ready(event.object):
-            ready.discard(meta["name"])
-        elif meta["name"] not in ready:
-            ready.add(meta["name"])
-            if len(ready) == self._wanted(meta["namespace"], lws):
-                self.add(Ready(time.time(), meta["namespace"], lws))
-
-    def _route_stored(self, route: Mapping[str, Any]) -> None:
-        meta, generation = route["metadata"], int(route["metadata"]["generation"])
-        key = (meta["namespace"], meta["name"])
-        if _is_accepted(route) and self._accepted.get(key) != generation:
-            self._accepted[key] = generation
-            self.add(Accepted(time.time(), *key))
+            self._moments.route_stored(time.time(), event.object)
+        if event.resource == PODS:
+            self._moments.pod_stored(time.time(), event.object, gone=event.type == "DELETED")
 
     def _wanted(self, namespace: str, lws: str) -> int:
         try:
-            spec = self.server.get(LEADER_WORKER_SETS, namespace, lws)["spec"]
+            return pods_wanted(self._server.get(LEADER_WORKER_SETS, namespace, lws))
         except ApiError:
             return -1
-        return int(spec["replicas"]) * int(spec["leaderWorkerTemplate"].get("size", 1))
 
 
 def _is_ready(pod: Mapping[str, Any]) -> bool:

@@ -13,6 +13,7 @@ from rollout_lws.objects.resources import HTTP_ROUTES, LEADER_WORKER_SETS, LWS_W
 from rollout_lws.sandbox.behaviours.faults import PREFIX
 from rollout_lws.sandbox.catalogue import GATEWAYS
 from rollout_lws.settings import DEFAULT_API_GROUP
+from tests.scenarios.styles import CANARY_STYLE, Style
 
 Object = dict[str, Any]
 
@@ -109,14 +110,15 @@ def traffic(namespace: str) -> Iterable[tuple[Resource, Object]]:
         yield resource, {"metadata": {"name": name, "namespace": namespace}, "spec": spec}
 
 
-def rollout(namespace: str, steps: Iterable[Object]) -> Object:
+def rollout(namespace: str, steps: Iterable[Object], style: Style = CANARY_STYLE) -> Object:
     """Steps of which any has ``traffic`` share the requests of what ``traffic`` gives."""
     steps = list(steps)
     gateway = {"httpRouteName": NAME}
     routing = [{"service": "api", "gateway": gateway, "gracePeriodSeconds": GRACE, "drainSeconds": DRAIN}]
-    canary = {"steps": steps} | ({"trafficRoutings": routing} if any("traffic" in step for step in steps) else {})
+    routings = {"trafficRoutings": routing} if any("traffic" in step for step in steps) else {}
+    strategy = {style.key: {"steps": steps, **routings, **style.words}}
     reference = {"apiVersion": LEADER_WORKER_SETS.api_version, "kind": LEADER_WORKER_SETS.kind, "name": NAME}
     return {
         "metadata": {"name": NAME, "namespace": namespace},
-        "spec": {"workloadRef": reference, "strategy": {"canary": canary}},
+        "spec": {"workloadRef": reference, "strategy": strategy},
     }

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,7 +46,7 @@ class Bench:
                 self._child("releases", "-m", "tests.bench.releases", str(kubeconfig), str(self.template))
             )
             await server.told("listening", self.progress, _PATIENCE_SECONDS)
-            await stack.enter_async_context(self._child("controller", *_controller(kubeconfig)))
+            await stack.enter_async_context(self._child("controller", *controller(kubeconfig)))
             found = await server.told("result", self.progress, _PATIENCE_SECONDS)
         return list(of_releases(found)), found
 
@@ -78,26 +78,12 @@ class Bench:
             objects = await server.told("objects", self.progress, _PATIENCE_SECONDS)
             kinds = ", ".join(f"{count:,} {resource.partition('.')[0]}" for resource, count in objects.items())
             self.progress(f"fleet: {kinds}")
-            port, started = free_port(), time.perf_counter()
-            controller = await stack.enter_async_context(
-                self._child("resting", *_controller(kubeconfig, f"127.0.0.1:{port}"))
-            )
-            await controller.logged("controller started", _PATIENCE_SECONDS)
-            synced = time.perf_counter() - started
-            await _decided(controller, f"http://127.0.0.1:{port}/metrics", rollouts)
-            decided = time.perf_counter() - started
-            self.progress(f"fleet: synced after {synced:.1f} s, decided after {decided:.1f} s, now at rest")
-            before, since = controller.usage(), time.perf_counter()
-            await asyncio.sleep(_REST_SECONDS)
-            after, seconds = controller.usage(), time.perf_counter() - since
+            async with at_rest(kubeconfig, rollouts, _REST_SECONDS, self.directory, self.progress) as (rest, _):
+                pass
             asked = await server.rest_of("write")
         fleet = f"{rollouts:,} Rollouts of 4 groups of 4 at rest"
-        share = rollouts / 5000
         return [
-            Figure(f"{fleet}: start until the caches are filled", synced, 5 * max(1.0, share * 5), "s"),
-            Figure(f"{fleet}: start until each is decided once", decided, 10 * max(1.0, share * 5), "s"),
-            Figure(f"{fleet}: resident memory", after.memory, memory_goal(rollouts), "MB"),
-            Figure(f"{fleet}: CPU, of one core", 100 * (after.cpu - before.cpu) / seconds, 1, "%"),
+            *of_rest(fleet, rollouts, rest),
             Figure(f"{fleet}: writes", len(asked), 0),
         ]
 
@@ -143,12 +129,56 @@ def memory_goal(rollouts: int) -> float:
     return 100 + 300 * rollouts / 5000
 
 
-def _controller(kubeconfig: Path, metrics: str = "0") -> tuple[str, ...]:
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """Seconds from its start until a controller had its caches filled and each Rollout decided, and what it took when
+    nothing happened afterwards: ``memory`` in MB, ``cpu`` in percent of one core.
+    """
+
+    synced: float
+    decided: float
+    memory: float
+    cpu: float
+
+
+@asynccontextmanager
+async def at_rest(
+    kubeconfig: Path, rollouts: int, seconds: float, logs: Path, progress: Progress
+) -> AsyncIterator[tuple[Rest, Child]]:
+    """A controller that starts cold with a fleet on which nothing happens, as it is ``seconds`` after; it goes on to
+    the end of the block.
+    """
+    port, started = free_port(), time.perf_counter()
+    async with child("resting", *controller(kubeconfig, f"127.0.0.1:{port}"), logs=logs) as running:
+        await running.logged("controller started", _PATIENCE_SECONDS)
+        synced = time.perf_counter() - started
+        await _decided(running, f"http://127.0.0.1:{port}/metrics", rollouts)
+        decided = time.perf_counter() - started
+        progress(f"fleet: synced after {synced:.1f} s, decided after {decided:.1f} s, now at rest")
+        before, since = running.usage(), time.perf_counter()
+        await asyncio.sleep(seconds)
+        after, passed = running.usage(), time.perf_counter() - since
+        yield Rest(synced, decided, after.memory, 100 * (after.cpu - before.cpu) / passed), running
+
+
+def of_rest(fleet: str, rollouts: int, rest: Rest) -> list[Figure]:
+    """The figures of a fleet, of so many Rollouts, at rest."""
+    share = max(1.0, rollouts / 1000)
+    return [
+        Figure(f"{fleet}: start until the caches are filled", rest.synced, 5 * share, "s"),
+        Figure(f"{fleet}: start until each is decided once", rest.decided, 10 * share, "s"),
+        Figure(f"{fleet}: resident memory", rest.memory, memory_goal(rollouts), "MB"),
+        Figure(f"{fleet}: CPU, of one core", rest.cpu, 1, "%"),
+    ]
+
+
+def controller(kubeconfig: Path, metrics: str = "0") -> tuple[str, ...]:
+    """The arguments of a controller's process; its metrics at address ``metrics``, "0" for nowhere."""
     addresses = ("--metrics-bind-address", metrics, "--health-probe-bind-address", "0")
     return (*PROGRAM, "controller", "--kubeconfig", str(kubeconfig), *addresses)
 
 
-async def _decided(controller: Child, url: str, count: int) -> None:
+async def _decided(running: Child, url: str, count: int) -> None:
     """Wait until the controller at ``url`` has decided as many Rollouts; it tells its count only when asked."""
     told = None
     try:
@@ -162,7 +192,7 @@ async def _decided(controller: Child, url: str, count: int) -> None:
     except TimeoutError:
         decided = int(float(told[1])) if told else 0
         raise Failed(
-            f"{decided} of {count} Rollouts were decided within {_PATIENCE_SECONDS:g} s\n{controller.last_words()}"
+            f"{decided} of {count} Rollouts were decided within {_PATIENCE_SECONDS:g} s\n{running.last_words()}"
         ) from None
 
 

@@ -4,7 +4,7 @@ machines and LeaderWorkerSet's manager would do.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,12 +60,23 @@ def binding(name: str, metadata: Mapping[str, Any], subject: Mapping[str, Any]) 
 
 
 @asynccontextmanager
-async def cluster(tools: Path, logs: Path, *, nodes: int = 64, ready_after: str = "1s") -> AsyncIterator[Cluster]:
-    """Everything up and registered, from here to the end of the block; ``ready_after`` is how long pods load."""
+async def cluster(
+    tools: Path,
+    logs: Path,
+    *,
+    nodes: int = 64,
+    gpus_per_node: int = 8,
+    ready_after: str = "1s",
+    in_full: Sequence[Resource] = (),
+) -> AsyncIterator[Cluster]:
+    """Everything up and registered, from here to the end of the block; ``ready_after`` is how long pods load, and of
+    the kinds ``in_full`` the audit log has each write of everybody's.
+    """
     async with AsyncExitStack() as stack:
-        plane = await stack.enter_async_context(control_plane(tools, logs, audited=[CONTROLLER], install=_install))
+        audited = control_plane(tools, logs, audited=[CONTROLLER], in_full=in_full, install=_install)
+        plane = await stack.enter_async_context(audited)
         arguments = ("-m", "tests.e2e.serve", str(plane.admin), "--webhooks", *map(str, _certificates(logs)))
-        options = ("--nodes", str(nodes), "--ready-after", ready_after)
+        options = ("--nodes", str(nodes), "--gpus-per-node", str(gpus_per_node), "--ready-after", ready_after)
         served = await stack.enter_async_context(child("lws-sandbox", *arguments, *options, logs=logs))
         await served.told("ready", lambda _: None, _START_SECONDS)
         yield Cluster(plane, plane.kubeconfig_for(CONTROLLER))

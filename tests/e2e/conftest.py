@@ -1,22 +1,23 @@
 """Which cluster the tests run on, and one line for those that cannot be run there: what is missing, how to get it.
 
 A cluster that the environment names (tests.e2e.elsewhere) is for the stories only; everything else needs a control
-plane that it may kill, or whose logs it may read.
+plane that it may kill, or whose logs it may read. A test that fails leaves its evidence and says where.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Generator
 
 import pytest
 import pytest_asyncio
 
-from tests.e2e import elsewhere, tools
+from tests.e2e import elsewhere, evidence, tools
 from tests.e2e.cluster import cluster
 from tests.e2e.needs import Found, Lacking
 from tests.e2e.place import Place
+from tests.e2e.scenes import record
 
 _LANE = "tests with a real control plane"
 _OWN = f"they need a control plane of their own, and {elsewhere.KUBECONFIG} names another"
@@ -61,3 +62,20 @@ async def place(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFa
     else:
         async with cluster(tools.directory(), directory) as own:
             yield own.place
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if report.failed and call.excinfo is not None and item.get_closest_marker("e2e"):
+        try:
+            kept = evidence.keep(record, item.nodeid, call.excinfo.value, call.start)
+            told = "" if kept is None else f"logs, audit log and objects: {kept}"
+        except Exception as error:
+            # The failure of the test must be told, whatever becomes of its evidence.
+            told = f"not complete: {error!r}"
+        if told:
+            report.sections.append(("evidence", told))
+    return report

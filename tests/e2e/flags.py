@@ -82,6 +82,10 @@ def scheduler(kubeconfig: Path) -> Mapping[str, str]:
     return {"kubeconfig": str(kubeconfig), **_ALONE, **_IMPATIENT}
 
 
-def _etcd_url(data: Path) -> str:
+def etcd_socket(data: Path) -> Path:
     """A socket that only this user reaches needs neither a port nor a certificate."""
-    return f"unix://{data / 'etcd.sock'}"
+    return data / "etcd.sock"
+
+
+def _etcd_url(data: Path) -> str:
+    return f"unix://{etcd_socket(data)}"

@@ -21,9 +21,10 @@ from rollout_lws.kube.client import Client
 from rollout_lws.kube.connection import Connection, connect
 from rollout_lws.objects.resources import Resource
 from tests.bench.processes import Child, Failed, Usage
-from tests.e2e import audit, flags
+from tests.e2e import audit, etcd, flags
 from tests.e2e.certificates import Authority, Certificate, signing_key
 from tests.e2e.daemons import daemon, data_directory, kill, reserved_port
+from tests.e2e.scenes import record
 from tests.e2e.waiting import until
 
 ADMINISTRATORS = "system:masters"
@@ -48,7 +49,7 @@ class ControlPlane:
     """
 
     def __init__(
-        self, tools: Path, data: Path, logs: Path, port: int, audited: Sequence[str], stack: AsyncExitStack
+        self, tools: Path, data: Path, logs: Path, port: int, policy: Mapping[str, object], stack: AsyncExitStack
     ) -> None:
         self.url = f"https://{_HOST}:{port}"
         self.logs = logs
@@ -59,7 +60,7 @@ class ControlPlane:
         self._authority = Authority("rollout-lws end-to-end")
         self._stack = stack
         self._running: dict[str, Child] = {}
-        self._keep("audit-policy.yaml", yaml.safe_dump(audit.policy(audited)).encode())
+        self._keep("audit-policy.yaml", yaml.safe_dump(policy).encode())
         self._keep("ca.crt", self._authority.certificate)
         self._keep_certificate("server", self._authority.server(_HOST, "localhost", "kubernetes.default.svc"))
         tokens = signing_key()
@@ -90,6 +91,13 @@ class ControlPlane:
         """SIGKILL for the controller manager, which then is started again."""
         await kill(self._running[_MANAGER])
         await self._start_controllers()
+
+    async def compact(self) -> int:
+        """Have etcd forget all history before now; gives the revision that is the oldest known from now on.
+
+        An API server goes on answering from its own memory until it is started again.
+        """
+        return await etcd.compact(flags.etcd_socket(self._data))
 
     def usage(self) -> Mapping[str, Usage]:
         """CPU and memory of each process, by its name."""
@@ -197,19 +205,22 @@ async def control_plane(
     logs: Path,
     *,
     audited: Sequence[str] = (),
+    in_full: Sequence[Resource] = (),
     scheduler: bool = False,
     install: Install | None = None,
 ) -> AsyncIterator[ControlPlane]:
     """A control plane from the programs in ``tools`` (tests.e2e.tools), ready, from here to the end of the block.
 
-    ``logs`` must exist. The requests of the ``audited`` users go to the audit log. ``install`` is done before the
+    ``logs`` must exist. The requests of the ``audited`` users go to the audit log, and all
+    writes of the kinds ``in_full`` with what was asked and answered. ``install`` is done before the
     controllers start: the garbage collector looks for new kinds every 30 s only. Failed when a process does not come
     up; its last words are in the error.
     """
     async with AsyncExitStack() as stack:
         data = await stack.enter_async_context(data_directory())
         port = stack.enter_context(reserved_port())
-        plane = ControlPlane(tools, data, logs, port, audited, stack)
+        plane = ControlPlane(tools, data, logs, port, audit.policy(audited, in_full), stack)
+        stack.enter_context(record.stage(logs, plane.audit_log))
         await plane._come_up(scheduler, install)
         yield plane
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from rollout_lws.objects.resources import PODS
 from tests.e2e import audit
 from tests.e2e.audit import Entry
 
@@ -51,8 +52,10 @@ SAMPLE = "".join(
 )
 
 
-def entry(second: int, verb: str, resource: str, namespace: str, name: str, code: int, subresource: str = "") -> Entry:
-    return Entry(NINE.replace(second=second), CONTROLLER, verb, resource, subresource, namespace, name, code)
+def entry(
+    second: int, verb: str, resource: str, namespace: str, name: str, code: int, subresource: str = "", **more: Any
+) -> Entry:
+    return Entry(NINE.replace(second=second), CONTROLLER, verb, resource, subresource, namespace, name, code, **more)
 
 
 def test_each_request_is_one_entry_in_the_order_of_coming_in(tmp_path: Path) -> None:
@@ -61,7 +64,7 @@ def test_each_request_is_one_entry_in_the_order_of_coming_in(tmp_path: Path) -> 
     sets = "leaderworkersets.leaderworkerset.x-k8s.io"
     entries = audit.read(log)
     assert entries == [
-        entry(0, "watch", "pods", "", "", 200),
+        entry(0, "watch", "pods", "", "", 200, is_open=True),
         entry(1, "watch", sets, "", "", 200),
         entry(2, "patch", sets, "chat", "llama", 409),
         entry(3, "update", sets, "chat", "llama", 200, "status"),
@@ -86,4 +89,18 @@ def test_a_line_that_is_no_event_is_named(tmp_path: Path) -> None:
 
 def test_a_policy_without_users_is_not_a_policy_for_everybody() -> None:
     assert audit.policy([])["rules"] == [{"level": "None"}]
-    assert audit.policy(["b", "a"])["rules"] == [{"level": "Metadata", "users": ["a", "b"]}, {"level": "None"}]
+    *_, theirs, others = rules(["b", "a"])
+    assert (theirs, others) == ({"level": "Metadata", "users": ["a", "b"]}, {"level": "None"})
+
+
+def test_a_policy_has_bodies_only_of_what_is_asked_for_in_full_and_of_windows() -> None:
+    everybodys, windows, *_ = rules(["a"], [PODS])
+    assert [each["resources"] for each in everybodys["resources"]] == [["pods", "pods/status"]]
+    assert (everybodys["level"], "users" in everybodys) == ("RequestResponse", False)
+    assert [each["resources"][0] for each in windows["resources"]] == ["leaderworkersets"]
+    assert (windows["level"], windows["users"]) == ("Request", ["a"])
+
+
+def rules(*asked: Any) -> list[dict[str, Any]]:
+    found: Any = audit.policy(*asked)["rules"]
+    return list(found)

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from rollout_lws.objects.resources import EVENTS, LEADER_WORKER_SETS, PODS
+from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from tests.e2e import audit, tools
 from tests.e2e.audit import Entry
 from tests.e2e.cluster import Cluster, cluster, role
+from tests.e2e.costs import steering
 from tests.e2e.world import RemoteWorld, remote_world
 from tests.kubectl.programs import Programs
 from tests.scenarios.names import NAME
@@ -54,19 +55,6 @@ async def routed(whole: Cluster, namespace: str, *steps: dict[str, Any]) -> Asyn
 def asked(whole: Cluster, namespace: str, after: int = 0) -> Sequence[Entry]:
     """What the controller of a namespace has asked, from its entry number ``after`` on."""
     return [each for each in audit.read(whole.plane.audit_log) if each.namespace == namespace][after:]
-
-
-def steering(entries: Sequence[Entry]) -> list[Entry]:
-    """Writes that were accepted, without Events, leaders' labels and what opens and closes windows."""
-    return [
-        each
-        for each in entries
-        if each.is_write
-        and not each.was_refused
-        and each.resource != str(EVENTS)
-        and (each.resource, each.verb) != (str(PODS), "patch")
-        and (each.resource, each.name) != (str(LEADER_WORKER_SETS), NAME)
-    ]
 
 
 async def test_five_weighted_steps_take_no_more_than_sixty_writes(whole: Cluster) -> None:

@@ -29,6 +29,7 @@ from rollout_lws.sandbox.catalogue import GATEWAYS
 from tests.e2e.door import Door
 from tests.e2e.mirror import Mirror
 from tests.e2e.plane import connected
+from tests.e2e.scenes import record
 from tests.kubectl.programs import Program, Programs
 from tests.scenarios.containers import TAGGED, Containers
 from tests.scenarios.names import NAME, ROLLOUTS
@@ -173,6 +174,7 @@ async def remote_world(
         client = Client(await stack.enter_async_context(connected(admin)))
         metadata = {"name": namespace, "labels": dict(labels or {})}
         await client.send(Create(NAMESPACES, {"metadata": metadata}, "a story of its own"))
+        stack.enter_context(record.scene(admin, namespace, programs))
         world = RemoteWorld(client, admin, controller, namespace, programs, containers, gateway)
         for task in world.mirror.start():
             stack.push_async_callback(_ended, task)

@@ -118,23 +118,23 @@ class Programs:
     """The processes of one test; their logs are printed at its end, which pytest shows when the test has failed."""
 
     def __init__(self) -> None:
-        self._started: list[Program] = []
+        self.started: list[Program] = []
 
     async def start(
         self, *command: str, environment: dict[str, str] | None = None, told: Callable[[str], None] | None = None
     ) -> Program:
         program = await Program.start(*command, environment=environment, told=told)
-        self._started.append(program)
+        self.started.append(program)
         return program
 
     async def close(self) -> None:
-        for program in reversed(self._started):
+        for program in reversed(self.started):
             await program.kill()
 
     def logs(self) -> Sequence[str]:
         """The last lines of those that are ours."""
         return [
             f"=== {program.name}\n" + "\n".join(program.lines[-200:])
-            for program in self._started
+            for program in self.started
             if program.name.startswith("rollout-lws")
         ]

@@ -21,7 +21,15 @@ class Bystander:
         yield
 
 
-def release(world: RemoteWorld, style: Style, traffic: str) -> Release:
-    plan = Plan(replicas=GROUPS, size=2, steps=style.steps, routed=traffic != "none", style=style)
+def release(world: RemoteWorld, style: Style, traffic: str, deadline: int = 600) -> Release:
+    """What a story begins with; after ``deadline`` seconds without progress its release stalls."""
+    plan = Plan(
+        replicas=GROUPS,
+        size=2,
+        steps=style.steps,
+        routed=traffic != "none",
+        style=style,
+        deadline=deadline,
+    )
     told: Any = world
     return Release(told, plan, Counter(), Bystander())  # type: ignore[arg-type]

@@ -10,14 +10,12 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from tests.e2e import audit, tools
 from tests.e2e.audit import Entry
 from tests.e2e.cluster import Cluster, cluster, role
 from tests.e2e.costs import steering
 from tests.e2e.world import RemoteWorld, remote_world
 from tests.kubectl.programs import Programs
-from tests.scenarios.names import NAME
 from tests.scenarios.routed import assert_given_back, borrowed, create_route, routing
 from tests.scenarios.test_writes import MOST
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import os
 import random
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,50 +20,53 @@ import pytest_asyncio
 from tests.e2e.place import Place
 from tests.e2e.staged import release
 from tests.kubectl.programs import Programs
-from tests.scenarios import matrix_acts
 from tests.scenarios.matrix import TRAFFIC, Moment
+from tests.scenarios.matrix_acts import ACTS, BAD_VERSION, Act
+from tests.scenarios.matrix_table import Told
 from tests.scenarios.styles import STYLES, Style
 
 pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(600)]
 
 
+Record = Callable[[str, object], None]
+#: The environment variable that has the whole matrix told when it is "1".
+ALL = "ROLLOUT_LWS_E2E_ALL"
 #: Stories beside each other: each has a controller of its own, and one step of a release is a second or two of waiting.
 AT_A_TIME = 6
 
 
-STORIES = {
-    "finish": (matrix_acts.finish, Moment.FIRST),
-    "abort": (matrix_acts.abort, Moment.SECOND),
-    "rollback": (matrix_acts.rollback_by_template, Moment.FIRST),
-    "delete": (matrix_acts.delete_rollout, Moment.SECOND),
-}
+#: What is told by default, of all that the matrix has.
+SAMPLE = ("finish", "abort", "rollback by template", "delete Rollout")
+#: Seconds without progress after which a release of a version that never becomes ready stalls.
+STALLED_AFTER = 60
 
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """``name`` of what happens, in a release of ``style`` with ``traffic``."""
+    """What happens, ``act``, at a ``moment`` of a release of ``style`` with ``traffic``."""
 
-    name: str
+    act: Act
+    moment: Moment
     style: Style
     traffic: str
 
     def __str__(self) -> str:
-        return f"{self.name}-{self.style}-{self.traffic}".replace(" ", "-").lower()
+        told = f"{self.act}-{self.moment.name}-{self.style}-{self.traffic}"
+        return told.replace(" ", "-").replace("_", "-").lower()
 
     def misses(self, place: Place) -> str:
         """Why it cannot be told there, "" when it can."""
         return place.unrouted if self.traffic != "none" else ""
 
     async def tell(self, place: Place) -> None:
-        happen, moment = STORIES[self.name]
         programs = Programs()
         try:
             async with place.world(str(self), programs) as world:
-                it = release(world, self.style, self.traffic)
+                it = release(world, self.style, self.traffic, STALLED_AFTER if self.act is BAD_VERSION else 600)
                 await it.begin()
                 world.kill_after(random.Random(str(self)).randrange(5, 60))
-                await it.come_to(moment)
-                await happen(it)
+                await it.come_to(self.moment)
+                await self.act.happen(it)
                 assert world.kills == 1
         except BaseException as error:
             # Stories are told beside each other, so their output cannot be told apart afterwards.
@@ -72,7 +76,13 @@ class Story:
             await programs.close()
 
 
-EVERY = [Story(*chosen) for chosen in itertools.product(STORIES, STYLES, TRAFFIC)]
+def told() -> Iterator[Story]:
+    """The sample, each act of it at the moment that the matrix's own sample has; or all of the matrix."""
+    for act, style, traffic in itertools.product(ACTS, STYLES, TRAFFIC):
+        if os.environ.get(ALL) == "1":
+            yield from (Story(act, moment, style, traffic) for moment in act.moments)
+        elif act.name in SAMPLE:
+            yield Story(act, act.sample, style, traffic)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -97,10 +107,11 @@ def _parameters(item: Any) -> Mapping[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("story", EVERY, ids=str)
+@pytest.mark.parametrize("story", [*told()], ids=str)
 async def test_a_release_comes_to_its_end(
-    telling: Mapping[str, asyncio.Task[None]], place: Place, story: Story
+    telling: Mapping[str, asyncio.Task[None]], place: Place, story: Story, record_property: Record
 ) -> None:
     if why := story.misses(place):
         pytest.skip(f"stories with a route: {why}")
+    record_property(*Told(story.act.name, story.style.name, story.traffic).note())
     await telling[str(story)]

@@ -177,6 +177,7 @@ class Act:
         return self.name
 
 
+BAD_VERSION = Act("bad version", bad_version, Moment.LOADING)
 ACTS = (
     Act("finish", finish, Moment.FIRST, (Moment.FIRST,)),
     Act("rollback by template", rollback_by_template, Moment.PROMOTION),
@@ -189,6 +190,6 @@ ACTS = (
     Act("delete Rollout", delete_rollout, Moment.SECOND),
     Act("disable", disable, Moment.PROMOTION),
     Act("delete LWS", delete_lws, Moment.SECOND),
-    Act("bad version", bad_version, Moment.LOADING),
+    BAD_VERSION,
     Act("group lost in mid-step", group_lost, Moment.LOADING),
 )

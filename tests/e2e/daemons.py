@@ -15,6 +15,7 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 from tests.bench.processes import Child, Errors
+from tests.kubectl.programs import tied_to_us
 
 
 @asynccontextmanager
@@ -26,7 +27,7 @@ async def daemon(program: Path, *arguments: str, logs: Path) -> AsyncIterator[Ch
     said = Errors(logs / f"{program.name}.log")
     with said.path.open("ab") as log:
         process = await asyncio.create_subprocess_exec(
-            *_tied_to_us(),
+            *tied_to_us(),
             str(program),
             *arguments,
             stdin=asyncio.subprocess.DEVNULL,
@@ -46,12 +47,6 @@ async def kill(running: Child) -> None:
     if running.process.returncode is None:
         running.process.kill()
     await running.process.wait()
-
-
-def _tied_to_us() -> tuple[str, ...]:
-    """Where the kernel can, it ends the process when ours is killed and no block is left in order."""
-    setpriv = shutil.which("setpriv")
-    return (setpriv, "--pdeathsig", "KILL", "--") if setpriv else ()
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
 import sys
 from collections.abc import Callable, Sequence
@@ -30,6 +31,7 @@ class Program:
     ) -> Program:
         """Start ``command``; ``told`` is called with each line as it comes."""
         process = await asyncio.create_subprocess_exec(
+            *tied_to_us(),
             *command,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
@@ -112,6 +114,14 @@ class Program:
         code = await self._process.wait()
         await asyncio.shield(self._reading)
         return code
+
+
+def tied_to_us() -> tuple[str, ...]:
+    """What a command begins with so that the kernel, where it can, ends the process when ours is killed and nobody is
+    left to end it.
+    """
+    setpriv = shutil.which("setpriv")
+    return (setpriv, "--pdeathsig", "KILL", "--") if setpriv else ()
 
 
 class Programs:

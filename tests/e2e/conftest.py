@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Generator
 import pytest
 import pytest_asyncio
 
-from tests.e2e import elsewhere, evidence, tools
+from tests.e2e import elsewhere, evidence, left_out, tools
 from tests.e2e.cluster import cluster
 from tests.e2e.needs import Found, Lacking
 from tests.e2e.place import Place
@@ -48,6 +48,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     for reason, count in reasons.items():
         if _LANE in reason:
             terminalreporter.write_line(f"skipped {count} {reason.removeprefix('Skipped: ')}", yellow=True)
+    ran = [each for key in ("passed", "failed") for each in terminalreporter.stats.get(key, ())]
+    if any("test_stories.py" in each.nodeid for each in ran):
+        for line in left_out.lines():
+            terminalreporter.write_line(line)
     for line in config.stash.get(_TOLD, []):
         terminalreporter.write_line(line, yellow=True)
 

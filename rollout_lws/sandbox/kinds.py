@@ -7,6 +7,8 @@ from typing import Any
 
 from rollout_lws.objects.resources import (
     CONTROLLER_REVISIONS,
+    CORE_EVENTS,
+    EVENTS,
     HORIZONTAL_POD_AUTOSCALERS,
     INGRESSES,
     PODS,
@@ -85,12 +87,23 @@ def check(served: Served, obj: Object, old: Object | None) -> None:
         found += _immutable(served, obj, old)
     if served.resource == INGRESSES and (old is None or obj.get("spec") is not old.get("spec")):
         found += ingress.violations(obj)
+    if served.resource in (CORE_EVENTS, EVENTS):
+        found += _event_namespace(obj)
     if served.resource == HORIZONTAL_POD_AUTOSCALERS:
         found += _bounds(obj)
     if old is not None and served.resource == CONTROLLER_REVISIONS and obj.get("data") != old.get("data"):
         found.append("data: Invalid value: field is immutable")
     if found:
         raise refusals.invalid(served.resource, obj["metadata"]["name"], found)
+
+
+def _event_namespace(event: Mapping[str, Any]) -> list[str]:
+    """An event stands in the namespace of the object that it is about."""
+    about = event.get("involvedObject") or event.get("regarding") or {}
+    namespace = about.get("namespace", "")
+    if not namespace or namespace == event["metadata"].get("namespace"):
+        return []
+    return [f'involvedObject.namespace: Invalid value: "{namespace}": does not match event.namespace']
 
 
 def _bounds(autoscaler: Mapping[str, Any]) -> list[str]:

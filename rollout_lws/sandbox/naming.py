@@ -78,7 +78,7 @@ def _labels(labels: Mapping[str, Any]) -> Iterator[str]:
         _require_text("labels", key, value)
         yield from _qualified("metadata.labels", key)
         if len(value) > 63:
-            yield f'metadata.labels: Invalid value: "{value}": must be no more than 63 characters'
+            yield f'metadata.labels: Invalid value: "{value}": must be no more than 63 bytes'
         elif not _LABEL_VALUE.fullmatch(value):
             yield f'metadata.labels: Invalid value: "{value}": {_LABEL_VALUE_TEXT}'
 
@@ -122,7 +122,7 @@ def _qualified(field: str, key: str, shown: str = "") -> Iterator[str]:
     if not name:
         yield f"{start}name part must be non-empty"
     elif len(name) > 63:
-        yield f"{start}name part must be no more than 63 characters"
+        yield f"{start}name part must be no more than 63 bytes"
     if not _NAME_PART.fullmatch(name):
         yield start + _NAME_PART_TEXT
 

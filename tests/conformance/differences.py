@@ -33,3 +33,31 @@ FUTURE_WATCH = Difference(
     sandbox=[("ERROR", "Timeout")],
     why="a sandbox that is started again counts from 1: a client of the one before would wait for ever, and lists anew",
 )
+
+DIGIT_SERVICE = Difference(
+    what="a Service whose name begins with a digit: the answer's code",
+    kubernetes=201,
+    sandbox=422,
+    why="Kubernetes before 1.36 refuses it, and what works on the sandbox is to work there too",
+)
+
+EMPTY_POD = Difference(
+    what="a Pod without containers: the answer's code",
+    kubernetes=422,
+    sandbox=201,
+    why="the sandbox validates metadata and custom resources; of built-in kinds only what a release writes to",
+)
+
+STRICT_PATCH = Difference(
+    what="a patch with a field that the schema lacks and fieldValidation=Strict: the answer's code",
+    kubernetes=422,
+    sandbox=400,
+    why="Kubernetes calls the patched object invalid and prints all of it; what is wrong is told in the same words",
+)
+
+RULED_OBJECT = Difference(
+    what="what is said before the message of a CEL rule about an object",
+    kubernetes="Invalid value",
+    sandbox='Invalid value: "object"',
+    why="the words of Kubernetes 1.33, which people will meet more often, and which the documentation shows",
+)

@@ -15,7 +15,7 @@ from rollout_lws.objects.resources import (
     SERVICES,
     STATEFUL_SETS,
 )
-from rollout_lws.sandbox import crds, defaults, ingress, naming, refusals, scaling
+from rollout_lws.sandbox import crds, defaults, event_rules, ingress, naming, refusals, scaling
 from rollout_lws.sandbox.catalogue import Served
 
 Object = dict[str, Any]
@@ -88,22 +88,13 @@ def check(served: Served, obj: Object, old: Object | None) -> None:
     if served.resource == INGRESSES and (old is None or obj.get("spec") is not old.get("spec")):
         found += ingress.violations(obj)
     if served.resource in (CORE_EVENTS, EVENTS):
-        found += _event_namespace(obj)
+        found += event_rules.violations(served.resource, obj, old)
     if served.resource == HORIZONTAL_POD_AUTOSCALERS:
         found += _bounds(obj)
     if old is not None and served.resource == CONTROLLER_REVISIONS and obj.get("data") != old.get("data"):
         found.append("data: Invalid value: field is immutable")
     if found:
-        raise refusals.invalid(served.resource, obj["metadata"]["name"], found)
-
-
-def _event_namespace(event: Mapping[str, Any]) -> list[str]:
-    """An event stands in the namespace of the object that it is about."""
-    about = event.get("involvedObject") or event.get("regarding") or {}
-    namespace = about.get("namespace", "")
-    if not namespace or namespace == event["metadata"].get("namespace"):
-        return []
-    return [f'involvedObject.namespace: Invalid value: "{namespace}": does not match event.namespace']
+        raise refusals.invalid(served.storage, obj["metadata"]["name"], found)
 
 
 def _bounds(autoscaler: Mapping[str, Any]) -> list[str]:

@@ -6,17 +6,13 @@ import pytest
 
 from rollout_lws.objects.resources import (
     CONFIG_MAPS,
-    CORE_EVENTS,
     LEADER_WORKER_SETS,
     NAMESPACES,
     PODS,
-    SERVICES,
-    STATEFUL_SETS,
     Resource,
 )
 from tests.conformance.asking import MERGE, Asking, Object
-from tests.conformance.differences import DIGIT_SERVICE, EMPTY_POD
-from tests.conformance.objects import config_map, lws, pod, service, stateful_set
+from tests.conformance.objects import config_map, lws, pod
 
 _NOWHERE = (404, "NotFound", "the server could not find the requested resource")
 _NO_METHOD = (405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
@@ -30,7 +26,7 @@ _LABEL = (
     "end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is "
     "'(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
 )
-_NAME_PART = (
+NAME_PART = (
     "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric "
     "character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is "
     "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
@@ -59,24 +55,19 @@ async def test_a_name_has_an_end(server: Asking) -> None:
     assert refused.refusal[2] == f'ConfigMap "{"x" * 254}" is invalid: {text}'
 
 
-async def test_a_service_is_named_as_a_host(server: Asking) -> None:
-    assert (await server.create(SERVICES, service("a.b"))).refusal[:2] == (422, "Invalid")
-    assert (await server.create(SERVICES, service("1a"))).code == DIGIT_SERVICE.on(server.name)
-
-
 @pytest.mark.parametrize(
     ("metadata", "text"),
     [
         ({"labels": {"a": "b c"}}, f'metadata.labels: Invalid value: "b c": {_LABEL}'),
         ({"labels": {"a": "b" * 64}}, f'metadata.labels: Invalid value: "{"b" * 64}": must be no more than 63 bytes'),
-        ({"labels": {"a b": "c"}}, f'metadata.labels: Invalid value: "a b": {_NAME_PART}'),
+        ({"labels": {"a b": "c"}}, f'metadata.labels: Invalid value: "a b": {NAME_PART}'),
         ({"labels": {"A_b/c": "d"}}, f'metadata.labels: Invalid value: "A_b/c": prefix part {_SUBDOMAIN}'),
         (
             {"labels": {"b" * 64: "c"}},
             f'metadata.labels: Invalid value: "{"b" * 64}": name part must be no more than 63 bytes',
         ),
         ({"labels": {"/c": "d"}}, 'metadata.labels: Invalid value: "/c": prefix part must be non-empty'),
-        ({"annotations": {"a b": "c"}}, f'metadata.annotations: Invalid value: "a b": {_NAME_PART}'),
+        ({"annotations": {"a b": "c"}}, f'metadata.annotations: Invalid value: "a b": {NAME_PART}'),
         ({"annotations": {"a": "b" * 262144}}, "metadata.annotations: Too long: may not be more than 262144 bytes"),
         ({"generateName": "chat."}, f'metadata.generateName: Invalid value: "chat.": {_SUBDOMAIN}'),
         (
@@ -194,45 +185,3 @@ async def test_nothing_is_created_in_a_namespace_that_is_going(server: Asking) -
     assert refused.causes == [("NamespaceTerminating", "metadata.namespace", told)]
     (await server.patch(CONFIG_MAPS, "last", {"metadata": {"finalizers": None}})).ok()
     await server.gone(NAMESPACES, server.namespace)
-
-
-async def test_an_event_is_told_in_the_namespace_of_its_object(server: Asking) -> None:
-    body = {
-        "metadata": {"generateName": "chat."},
-        "involvedObject": {"kind": "Pod", "name": "chat", "namespace": "elsewhere"},
-        "type": "Normal",
-    }
-    refused = await server.create(CORE_EVENTS, body)
-    code, reason, message = refused.refusal
-    assert (code, reason) == (422, "Invalid")
-    text = 'involvedObject.namespace: Invalid value: "elsewhere": does not match event.namespace'
-    assert message.endswith(f" is invalid: {text}")
-    body["involvedObject"] = {"kind": "Pod", "name": "chat", "namespace": server.namespace}
-    made = (await server.create(CORE_EVENTS, body)).ok()
-    assert made["metadata"]["name"].startswith("chat.")
-
-
-async def test_a_pod_without_containers_is_invalid(server: Asking) -> None:
-    answer = await server.create(PODS, {"metadata": {"name": "web"}, "spec": {}})
-    assert answer.code == EMPTY_POD.on(server.name)
-
-
-async def test_what_may_not_change_of_a_pod(server: Asking) -> None:
-    (await server.create(PODS, pod())).ok()
-    refused = await server.patch(PODS, "web", {"spec": {"restartPolicy": "Never"}})
-    code, reason, message = refused.refusal
-    assert (code, reason) == (422, "Invalid")
-    fields = "`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations`"
-    text = f"spec: Forbidden: pod updates may not change fields other than {fields} (only additions to existing"
-    assert message.startswith(f'Pod "web" is invalid: {text}')
-
-
-async def test_what_may_not_change_of_a_stateful_set(server: Asking) -> None:
-    (await server.create(STATEFUL_SETS, stateful_set())).ok()
-    refused = await server.patch(STATEFUL_SETS, "web", {"spec": {"serviceName": "other"}})
-    text = (
-        "spec: Forbidden: updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', "
-        "'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are "
-        "forbidden"
-    )
-    assert refused.refusal == (422, "Invalid", f'StatefulSet.apps "web" is invalid: {text}')

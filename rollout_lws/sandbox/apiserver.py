@@ -87,6 +87,10 @@ class ApiServer:
         """What a URL calls by these names, None when nothing does."""
         return self._by_path.get((group, version, plural))
 
+    def builds_in(self, group: str) -> bool:
+        """Whether kinds of this API group come with the server and not by definitions."""
+        return any(served.resource.group == group and not served.custom for served in self._served.values())
+
     def now(self) -> str:
         return metadata.timestamp(self.clock())
 
@@ -353,7 +357,9 @@ class ApiServer:
             raise refusals.not_found(NAMESPACES, namespace)
         if "deletionTimestamp" in home["metadata"]:
             why = f"unable to create new content in namespace {namespace} because it is being terminated"
-            raise refusals.forbidden(resource, name, why)
+            told = f"namespace {namespace} is being terminated"
+            causes = [{"reason": "NamespaceTerminating", "message": told, "field": "metadata.namespace"}]
+            raise refusals.forbidden(resource, name, why, causes)
 
     def _follow(self, event: Event) -> None:
         if event.type == "DELETED":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rollout_lws.objects.resources import NAMESPACES
 from rollout_lws.sandbox import wire
 from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.catalogue import Served
@@ -66,6 +67,11 @@ def _group(name: str, versions: dict[str, list[Served]]) -> Document:
     return {"name": name, "versions": listed, "preferredVersion": listed[0]}
 
 
+def _verbs(served: Served) -> list[str]:
+    """Namespaces go one by one."""
+    return [verb for verb in _VERBS if (verb, served.resource) != ("deletecollection", NAMESPACES)]
+
+
 def _subresources(served: Served) -> list[str]:
     return [*(["status"] if served.status else []), *(["scale"] if served.scale else [])]
 
@@ -79,7 +85,7 @@ def _resource_list(group_version: str, resources: list[Served]) -> Document:
             "singularName": served.singular,
             "namespaced": resource.namespaced,
             "kind": resource.kind,
-            "verbs": _VERBS,
+            "verbs": _verbs(served),
         }
         if served.short_names:
             entry["shortNames"] = list(served.short_names)
@@ -120,7 +126,7 @@ def _discovered(served: Served) -> Document:
         "responseKind": kind,
         "scope": "Namespaced" if resource.namespaced else "Cluster",
         "singularResource": served.singular,
-        "verbs": _VERBS,
+        "verbs": _verbs(served),
         "shortNames": list(served.short_names),
         "categories": list(served.categories),
         "subresources": [

@@ -7,13 +7,15 @@ from typing import Any
 
 from rollout_lws.objects.resources import (
     CONTROLLER_REVISIONS,
+    CORE_EVENTS,
+    EVENTS,
     HORIZONTAL_POD_AUTOSCALERS,
     INGRESSES,
     PODS,
     SERVICES,
     STATEFUL_SETS,
 )
-from rollout_lws.sandbox import crds, defaults, ingress, naming, refusals, scaling
+from rollout_lws.sandbox import crds, defaults, event_rules, ingress, naming, refusals, scaling
 from rollout_lws.sandbox.catalogue import Served
 
 Object = dict[str, Any]
@@ -85,12 +87,14 @@ def check(served: Served, obj: Object, old: Object | None) -> None:
         found += _immutable(served, obj, old)
     if served.resource == INGRESSES and (old is None or obj.get("spec") is not old.get("spec")):
         found += ingress.violations(obj)
+    if served.resource in (CORE_EVENTS, EVENTS):
+        found += event_rules.violations(served.resource, obj, old)
     if served.resource == HORIZONTAL_POD_AUTOSCALERS:
         found += _bounds(obj)
     if old is not None and served.resource == CONTROLLER_REVISIONS and obj.get("data") != old.get("data"):
         found.append("data: Invalid value: field is immutable")
     if found:
-        raise refusals.invalid(served.resource, obj["metadata"]["name"], found)
+        raise refusals.invalid(served.storage, obj["metadata"]["name"], found)
 
 
 def _bounds(autoscaler: Mapping[str, Any]) -> list[str]:

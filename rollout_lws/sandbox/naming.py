@@ -76,9 +76,9 @@ def _name(resource: Resource, metadata: Mapping[str, Any]) -> Iterator[str]:
 def _labels(labels: Mapping[str, Any]) -> Iterator[str]:
     for key, value in labels.items():
         _require_text("labels", key, value)
-        yield from _qualified("metadata.labels", key)
+        yield from qualified("metadata.labels", key)
         if len(value) > 63:
-            yield f'metadata.labels: Invalid value: "{value}": must be no more than 63 characters'
+            yield f'metadata.labels: Invalid value: "{value}": must be no more than 63 bytes'
         elif not _LABEL_VALUE.fullmatch(value):
             yield f'metadata.labels: Invalid value: "{value}": {_LABEL_VALUE_TEXT}'
 
@@ -87,7 +87,7 @@ def _annotations(annotations: Mapping[str, Any]) -> Iterator[str]:
     size = 0
     for key, value in annotations.items():
         _require_text("annotations", key, value)
-        yield from _qualified("metadata.annotations", key.lower(), key)
+        yield from qualified("metadata.annotations", key.lower(), key)
         size += len(key.encode()) + len(value.encode())
     if size > _LARGEST_ANNOTATIONS:
         yield f"metadata.annotations: Too long: may not be more than {_LARGEST_ANNOTATIONS} bytes"
@@ -102,13 +102,13 @@ def _owners(references: Any) -> Iterator[str]:
 
 def _finalizers(finalizers: Any) -> Iterator[str]:
     for at, entry in enumerate(finalizers):
-        yield from _qualified("metadata.finalizers", entry)
+        yield from qualified("metadata.finalizers", entry)
         if "/" not in entry and entry not in _STANDARD_FINALIZERS:
             why = "name is neither a standard finalizer name nor is it fully qualified"
             yield f'metadata.finalizers[{at}]: Invalid value: "{entry}": {why}'
 
 
-def _qualified(field: str, key: str, shown: str = "") -> Iterator[str]:
+def qualified(field: str, key: str, shown: str = "") -> Iterator[str]:
     """What is wrong with a name that may have a domain before it."""
     start = f'{field}: Invalid value: "{shown or key}": '
     prefix, slash, name = key.rpartition("/")
@@ -122,7 +122,7 @@ def _qualified(field: str, key: str, shown: str = "") -> Iterator[str]:
     if not name:
         yield f"{start}name part must be non-empty"
     elif len(name) > 63:
-        yield f"{start}name part must be no more than 63 characters"
+        yield f"{start}name part must be no more than 63 bytes"
     if not _NAME_PART.fullmatch(name):
         yield start + _NAME_PART_TEXT
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from rollout_lws.errors import ApiError
 from rollout_lws.objects.resources import Resource
 
@@ -137,12 +139,45 @@ def _cause(violation: str) -> dict[str, str]:
     return {"reason": reason, "message": message, "field": field}
 
 
+def wrong_kind(resource: Resource, body: Mapping[str, Any], *, custom: bool) -> ApiError | None:
+    """What is wrong with the identity that a body gives itself; None when it is ``resource``'s, or left to the URL."""
+    version, kind = body.get("apiVersion"), body.get("kind")
+    if custom and not kind:
+        text = f"the object provided is unrecognized (must be of type {resource.kind})"
+        return bad_request(f"{text}: Object 'Kind' is missing in {_shortened(body)}")
+    if (version or resource.api_version, kind or resource.kind) == (resource.api_version, resource.kind):
+        return None
+    if not custom:
+        what = f'{kind or resource.kind} in version "{version or resource.api_version}"'
+        return bad_request(f"{what} cannot be handled as a {resource.kind}: unknown conversion")
+    if version and version != resource.api_version:
+        text = f"the API version in the data ({version}) does not match the expected API version"
+        return bad_request(f"{text} ({resource.api_version})")
+    name = str((body.get("metadata") or {}).get("name", ""))
+    details = {"name": name, "group": resource.group, "kind": kind}
+    why = f'kind: Invalid value: "{kind}": must be {resource.kind}'
+    return _invalid(f"{kind}.{resource.group}", name, details, [why])
+
+
+def _shortened(body: Mapping[str, Any]) -> str:
+    text = str(msgspec.json.encode(body), "utf-8")
+    return f"'{text}'" if len(text) < 1024 else f"'{text[:1024]}...'"
+
+
+def undeclared(resource: Resource, body: Mapping[str, Any], path: str) -> ApiError:
+    """500 of an apply with a field that the schema lacks: it could be owned by nobody."""
+    given = body.get("metadata") or {}
+    what = f"{given.get('namespace', '')}/{given.get('name', '')}; {resource.api_version}, Kind={resource.kind}"
+    return ApiError(500, "", f"failed to create typed patch object ({what}): .{path}: field not declared in schema")
+
+
 def bad_request(message: str) -> ApiError:
     return ApiError(400, "BadRequest", message)
 
 
-def forbidden(resource: Resource, name: str, why: str) -> ApiError:
-    return Refusal(403, "Forbidden", f'{resource} "{name}" is forbidden: {why}', _about(resource, name))
+def forbidden(resource: Resource, name: str, why: str, causes: Sequence[Mapping[str, str]] = ()) -> ApiError:
+    details = _about(resource, name) | ({"causes": causes} if causes else {})
+    return Refusal(403, "Forbidden", f'{resource} "{name}" is forbidden: {why}', details)
 
 
 def unsupported_patch(custom: bool) -> ApiError:

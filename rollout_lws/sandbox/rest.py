@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rollout_lws.errors import ApiError
-from rollout_lws.objects.resources import PODS
+from rollout_lws.objects.resources import NAMESPACES, PODS
 from rollout_lws.sandbox import discovery, openapi, patches, refusals, scaling, tables, wire
 from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.routes import Request, Response, Target, target_of, verb_of
@@ -217,8 +217,10 @@ class Rest:
         return wire.answer(wire.success(resource.plural, resource.group, left))
 
     def _delete_collection(self, request: Request, target: Target) -> Response:
-        options = wire.options_of(request)
         resource = target.served.resource
+        if resource == NAMESPACES:
+            raise refusals.no_such_method()
+        options = wire.options_of(request)
         doomed = self.server.delete_collection(
             resource,
             target.namespace,
@@ -237,13 +239,11 @@ class Rest:
         if not offered.get(target.subresource):
             raise refusals.no_such_resource()
 
-    def _require_kind(self, target: Target, body: Object) -> None:
-        resource = target.served.resource
-        for field, expected in (("kind", resource.kind), ("apiVersion", resource.api_version)):
-            if body.get(field, expected) != expected:
-                raise refusals.bad_request(
-                    f"{field} in the data ({body[field]}) does not match the expected {field} ({expected})"
-                )
+    @staticmethod
+    def _require_kind(target: Target, body: Object) -> None:
+        wrong = refusals.wrong_kind(target.served.resource, body, custom=target.served.custom)
+        if wrong is not None:
+            raise wrong
 
 
 def _dry_run(request: Request) -> bool:
@@ -273,21 +273,22 @@ def _whole(request: Request, name: str) -> int:
 
 
 def _unknown_fields(request: Request, target: Target, body: Object) -> dict[str, str]:
-    """Headers with a warning for each field that the schema lacks; ApiError 400 when validation is Strict."""
+    """Headers with a warning for each field that the schema lacks; ApiError when that is not to be let through."""
     mode = request.params.get("fieldValidation", "Warn")
     schema = target.served.schema
-    if mode == "Ignore" or schema is None or target.subresource == "scale":
+    applied = wire.content_type(request) == patches.APPLY_PATCH
+    if (mode == "Ignore" and not applied) or schema is None or target.subresource == "scale":
         return {}
     unknown: list[str] = []
     schema.prepared(body, None, unknown.append)
     if not unknown:
         return {}
-    texts = [f'unknown field "{path}"' for path in unknown]
+    if applied:
+        raise refusals.undeclared(target.served.resource, body, min(unknown))
+    texts = [f'unknown field "{path}"' for path in sorted(unknown)]
     if mode == "Strict":
-        name = (body.get("metadata") or {}).get("name", target.name)
-        raise refusals.bad_request(
-            f'{target.served.resource.kind} in version "{target.served.resource.version}" cannot be handled as a '
-            f'{target.served.resource.kind} ("{name}"): strict decoding error: {", ".join(texts)}'
-        )
+        kind, version = target.served.resource.kind, target.served.resource.version
+        text = f'{kind} in version "{version}" cannot be handled as a {kind}'
+        raise refusals.bad_request(f"{text}: strict decoding error: {', '.join(texts)}")
     quoted = [text.replace('"', '\\"') for text in texts]
     return {"warning": ", ".join(f'299 - "{text}"' for text in quoted)}

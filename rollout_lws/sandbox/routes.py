@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import unquote
 
+from rollout_lws.errors import ApiError
 from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.catalogue import Served
-from rollout_lws.sandbox.refusals import no_such_resource
+from rollout_lws.sandbox.refusals import NoSuchPath, no_such_resource
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +56,19 @@ def target_of(server: ApiServer, path: str) -> Target:
     elif parts[0] == "apis" and len(parts) > 3:
         group, version, rest = parts[1], parts[2], parts[3:]
     else:
-        raise no_such_resource()
+        raise _nothing_at(server, parts[1] if parts[0] == "apis" and len(parts) > 1 else parts[0])
     namespace = ""
     if rest[0] == "namespaces" and len(rest) > 2 and rest[2] not in ("status", "finalize"):
         namespace, rest = rest[1], rest[2:]
     served = server.find(group, version, rest[0])
     if served is None or len(rest) > 3 or bool(namespace) > served.resource.namespaced:
-        raise no_such_resource()
+        raise _nothing_at(server, group)
     return Target(served, namespace, *rest[1:])
+
+
+def _nothing_at(server: ApiServer, group: str) -> ApiError:
+    """404 in the form of whoever answers for an API group: the server itself, or nobody."""
+    return no_such_resource() if server.builds_in(group) else NoSuchPath()
 
 
 def verb_of(request: Request, target: Target) -> str:

@@ -22,6 +22,19 @@ _ABSENT = object()
 _ROOT_FIELDS = frozenset({"apiVersion", "kind", "metadata"})
 
 
+_UNASKED = (
+    "some validation rules were not checked because the object was invalid; correct the existing errors to complete "
+    "validation"
+)
+#: What violations begin with after which rules may not find what they look for.
+_SHAPELESS = ("Required value", "Unsupported value", "Too long", "Too many")
+
+
+def _blocks_rules(violation: str) -> bool:
+    what = violation.partition(": ")[2]
+    return what.startswith(_SHAPELESS) or " in body must be of type " in what
+
+
 class Node:
     """One schema with its children. ``default`` is _ABSENT when there is none."""
 
@@ -168,14 +181,16 @@ class Schema:
         return made
 
     def violations(self, obj: Object, old: Object | None) -> list[str]:
-        """Every violation, in kube-apiserver's words; CEL rules are asked only when the structure is right."""
+        """Every violation, in kube-apiserver's words; CEL rules are asked only of an object whose shape is right."""
         found = [text for check in self.root.checks for text in check(obj, "")]
         for name, child in self.root.properties.items():
             value = obj.get(name, _ABSENT)
             if name in _ROOT_FIELDS or value is _ABSENT or (old is not None and old.get(name) is value):
                 continue
             found += child.violations(value, name)
-        if self._has_rules and not found:
+        if self._has_rules and any(map(_blocks_rules, found)):
+            found.append(f"<nil>: Invalid value: null: {_UNASKED}")
+        elif self._has_rules:
             from rollout_lws.sandbox import cel
 
             for node, value, before, path in self.root.ruled(obj, old, ""):

@@ -58,8 +58,7 @@ def table(
     served: Served, request: Request, objects: Sequence[Object], now: float, *, version: str, headed: bool = True
 ) -> Object:
     """A Table with a row for each object; in a watch only the first one is ``headed`` with its columns."""
-    definitions = [{"name": "Name", "type": "string", "format": "name", "description": "", "priority": 0}]
-    definitions += [
+    definitions = [
         {
             "name": column.name,
             "type": column.type,
@@ -72,7 +71,7 @@ def table(
     include = request.params.get("includeObject", "Metadata")
     rows = []
     for obj in objects:
-        row: Object = {"cells": [obj["metadata"]["name"], *cells_of(served, obj, now)]}
+        row: Object = {"cells": cells_of(served, obj, now)}
         if include != "None":
             row["object"] = obj if include == "Object" else _partial(obj)
         rows.append(row)

@@ -40,7 +40,7 @@ class Wire(Connection):
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """One answer; ``body`` is its JSON."""
+    """One answer; ``body`` is its JSON, or the bytes of what is none."""
 
     code: int
     headers: Mapping[str, str]
@@ -112,8 +112,8 @@ class Asking:
         answer = await self._wire.request(
             method, path, params=params, body=encoded, content_type=content_type, timeout=_PATIENCE
         )
-        is_json = answer.headers.get("content-type", "").startswith("application/json")
-        return Reply(answer.status, answer.headers, msgspec.json.decode(answer.body) if is_json else answer.body)
+        body = msgspec.json.decode(answer.body) if answer.body.startswith(b"{") else answer.body
+        return Reply(answer.status, answer.headers, body)
 
     async def create(self, resource: Resource, body: Any, **params: str) -> Reply:
         return await self.ask("POST", resource.path(self.namespace), body, **params)

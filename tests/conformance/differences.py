@@ -33,3 +33,79 @@ FUTURE_WATCH = Difference(
     sandbox=[("ERROR", "Timeout")],
     why="a sandbox that is started again counts from 1: a client of the one before would wait for ever, and lists anew",
 )
+
+DIGIT_SERVICE = Difference(
+    what="a Service whose name begins with a digit: the answer's code",
+    kubernetes=201,
+    sandbox=422,
+    why="Kubernetes before 1.36 refuses it, and what works on the sandbox is to work there too",
+)
+
+EMPTY_POD = Difference(
+    what="a Pod without containers: the answer's code",
+    kubernetes=422,
+    sandbox=201,
+    why="the sandbox validates metadata and custom resources; of built-in kinds only what a release writes to",
+)
+
+STRICT_PATCH = Difference(
+    what="a patch with a field that the schema lacks and fieldValidation=Strict: the answer's code",
+    kubernetes=422,
+    sandbox=400,
+    why="Kubernetes calls the patched object invalid and prints all of it; what is wrong is told in the same words",
+)
+
+RULED_OBJECT = Difference(
+    what="what is said before the message of a CEL rule about an object",
+    kubernetes="Invalid value",
+    sandbox='Invalid value: "object"',
+    why="the words of Kubernetes 1.33, which people will meet more often, and which the documentation shows",
+)
+
+POD_VOLUMES = Difference(
+    what="a Pod that names no volumes: how many it gets",
+    kubernetes=1,
+    sandbox=0,
+    why="it is the token of a service account, and nobody in a sandbox would take one",
+)
+
+STATEFUL_SET_GATE = Difference(
+    what="rollingUpdate of a StatefulSet with maxUnavailable 2, as it is kept",
+    kubernetes={"partition": 0},
+    sandbox={"partition": 0, "maxUnavailable": 2},
+    why="its feature gate is off by default; clusters that turn it on behave otherwise, and the sandbox can be either",
+)
+
+UNKNOWN_BUILT_IN = Difference(
+    what="a field that a ConfigMap does not have, as it is kept",
+    kubernetes=None,
+    sandbox="round",
+    why="built-in kinds have no schema here, and what kubectl sends of them has been through its own",
+)
+
+OWNED_MAP = Difference(
+    what="what the maker of a ConfigMap with one key owns, in managedFields",
+    kubernetes={"f:data": {".": {}, "f:key": {}}},
+    sandbox={"f:data": {"f:key": {}}},
+    why="only who else owns a map matters when it is empty, and no client here owns empty maps",
+)
+
+#: The order of the page.
+ALL = (
+    FUTURE_WATCH,
+    RULED_OBJECT,
+    STRICT_PATCH,
+    OWNED_MAP,
+    EMPTY_POD,
+    UNKNOWN_BUILT_IN,
+    POD_VOLUMES,
+    DIGIT_SERVICE,
+    STATEFUL_SET_GATE,
+)
+
+
+def table() -> str:
+    """The differences as the table of docs/conformance.md."""
+    rows = [(each.what, f"`{each.kubernetes}`", f"`{each.sandbox}`", each.why) for each in ALL]
+    lines = [" | ".join(row) for row in (("asked", "Kubernetes", "sandbox", "why"), ("---",) * 4, *rows)]
+    return "".join(f"| {line} |\n" for line in lines)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rollout_lws.objects.resources import CONFIG_MAPS, LEADER_WORKER_SETS, PODS, SERVICES
 from tests.conformance.asking import Asking, Object
+from tests.conformance.differences import OWNED_MAP
 from tests.conformance.objects import config_map, lws, pod
 
 
@@ -69,6 +70,11 @@ async def test_a_conflict_with_an_update_tells_its_version(server: Asking) -> No
     who = f'conflict with "rollout-lws" using {LEADER_WORKER_SETS.api_version}'
     assert refused.refusal == (409, "Conflict", f"Apply failed with 1 conflict: {who}: .spec.replicas")
     assert refused.causes == [("FieldManagerConflict", ".spec.replicas", who)]
+
+
+async def test_an_update_owns_the_map_that_it_makes(server: Asking) -> None:
+    made = (await server.create(CONFIG_MAPS, config_map())).ok()
+    assert owned(made, "rollout-lws") == OWNED_MAP.on(server.name)
 
 
 async def test_the_same_value_is_shared(server: Asking) -> None:

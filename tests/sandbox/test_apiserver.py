@@ -77,7 +77,7 @@ def test_a_name_can_be_taken_only_once(server: ApiServer) -> None:
         ({"name": ""}, "name or generateName is required"),
         ({"name": "a" * 254}, "no more than 253 characters"),
         ({"name": "a", "labels": {"k": "not valid"}}, "a valid label must be an empty string"),
-        ({"name": "a", "labels": {"k": "x" * 64}}, "no more than 63 characters"),
+        ({"name": "a", "labels": {"k": "x" * 64}}, "no more than 63 bytes"),
     ],
 )
 def test_bad_metadata_is_invalid(server: ApiServer, body: dict[str, Any], text: str) -> None:

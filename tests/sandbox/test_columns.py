@@ -8,8 +8,9 @@ import pytest
 
 from rollout_lws.objects.resources import CONTROLLER_REVISIONS, PODS
 from rollout_lws.sandbox.apiserver import ApiServer
-from rollout_lws.sandbox.columns import age, cells_of
+from rollout_lws.sandbox.columns import cells_of
 from rollout_lws.sandbox.jsonpath import find
+from rollout_lws.sandbox.printers import age
 from tests.sandbox.conftest import Clock, pod
 
 BORN = 1_767_225_600
@@ -67,11 +68,11 @@ def test_json_paths_of_printer_columns(path: str, found: list[Any]) -> None:
 def test_a_pod_shows_what_is_wrong_with_it(server: ApiServer, clock: Clock, status: dict[str, Any], shown: str) -> None:
     server.create(PODS, pod())
     made = server.patch(PODS, "default", "web-0", {"status": status}, subresource="status")
-    assert cells_of(server.lookup(PODS), made, clock())[1] == shown
+    assert cells_of(server.lookup(PODS), made, clock())[2] == shown
 
 
 def test_a_revision_shows_its_owner(server: ApiServer, clock: Clock) -> None:
     owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db", "uid": "1", "controller": True}
     body = {"metadata": {"name": "r", "namespace": "default", "ownerReferences": [owner]}, "revision": 4}
     made = server.create(CONTROLLER_REVISIONS, body)
-    assert cells_of(server.lookup(CONTROLLER_REVISIONS), made, clock())[:2] == ["statefulset.apps/db", 4]
+    assert cells_of(server.lookup(CONTROLLER_REVISIONS), made, clock())[1:3] == ["statefulset.apps/db", 4]

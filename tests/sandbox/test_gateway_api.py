@@ -168,7 +168,9 @@ def test_the_tables_are_those_that_users_know(server: ApiServer, clock: Clock) -
     def shown(resource: Resource, body: dict[str, Any]) -> dict[str, Any]:
         served = server.lookup(resource)
         cells = cells_of(served, server.create(resource, body), clock())
-        return dict(zip((column.name for column in columns_of(served)), cells, strict=True))
+        told = dict(zip((column.name for column in columns_of(served)), cells, strict=True))
+        assert told.pop("Name") == body["metadata"]["name"]
+        return told
 
     assert shown(GATEWAYS, gateway()) == {"Class": "any", "Address": None, "Programmed": "Unknown", "Age": "0s"}
     assert set(shown(HTTP_ROUTES, route(backend()))) == {"Hostnames", "Age"}

@@ -61,8 +61,11 @@ async def place(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFa
     """Where stories are told: the cluster that the environment names, else a control plane of their own."""
     directory = tmp_path_factory.mktemp("cluster")
     if _CHOSEN in pytestconfig.stash:
-        async with elsewhere.elsewhere(*pytestconfig.stash[_CHOSEN], directory, pytestconfig.stash[_TOLD]) as found:
-            yield found
+        try:
+            async with elsewhere.elsewhere(*pytestconfig.stash[_CHOSEN], directory, pytestconfig.stash[_TOLD]) as found:
+                yield found
+        except Lacking as error:
+            pytest.exit(str(error), pytest.ExitCode.USAGE_ERROR)
     else:
         async with cluster(tools.directory(), directory) as own:
             yield own.place

@@ -12,11 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rollout_lws.api import crd
 from rollout_lws.errors import ApiError
 from rollout_lws.kube.client import Client
-from rollout_lws.objects.resources import CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES
+from rollout_lws.objects.resources import CUSTOM_RESOURCE_DEFINITIONS, LEADER_WORKER_SETS, NAMESPACES
 from rollout_lws.objects.writes import Create, Delete
 from tests.e2e import namespaces, needs, rights
+from tests.e2e.cluster import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES
 from tests.e2e.place import Place
 from tests.e2e.plane import connected
 from tests.e2e.waiting import condition, until
@@ -30,6 +32,8 @@ KUBECONFIG, GATEWAY, IMAGE = "ROLLOUT_LWS_E2E_KUBECONFIG", "ROLLOUT_LWS_E2E_GATE
 PAUSE = "registry.k8s.io/pause:3.10"
 #: On every object of a run that stands outside of its namespaces, and on these: what is left over is found by it.
 LABEL = "rollout-lws-e2e"
+#: A controller that sees a Rollout says something about it within a fraction of this.
+_ANSWER_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +68,18 @@ async def look(asked: Chosen) -> needs.Found:
 async def elsewhere(asked: Chosen, found: needs.Found, directory: Path, tell: list[str]) -> AsyncIterator[Place]:
     """The cluster made ready for stories, and nothing left of them at the end of the block.
 
-    What a person should know of it is added to ``tell``.
+    What a person should know of it is added to ``tell``. Lacking when it turns out not to be fit for them.
     """
     run = f"rollout-lws-e2e-{secrets.token_hex(3)}"
     labels = {LABEL: run}
     async with AsyncExitStack() as stack:
         connection = await stack.enter_async_context(connected(asked.kubeconfig))
         client = Client(connection)
+        stack.push_async_callback(_look_back, client, run, tell)
         await stack.enter_async_context(_defined(client, found.definitions, tell))
         stack.push_async_callback(_swept, client, run)
+        if len(found.definitions) < len(crd.render()):
+            await _alone(client, f"{run}-probe", labels)
         try:
             account = rights.account(connection, asked.kubeconfig, run, labels, directory)
             controller = await stack.enter_async_context(account)
@@ -110,6 +117,43 @@ async def _undefine(client: Client, meta: Mapping[str, Any], tell: list[str]) ->
     write = Delete(CUSTOM_RESOURCE_DEFINITIONS, "", meta["name"], meta["uid"], "it was not there before")
     await client.send(write)
     await until(client, CUSTOM_RESOURCE_DEFINITIONS, "", meta["name"], lambda obj: obj is None)
+
+
+async def _alone(client: Client, namespace: str, labels: Mapping[str, str]) -> None:
+    """Lacking when somebody else's controller takes care of Rollouts: two of them would race in each story."""
+    await client.send(
+        Create(NAMESPACES, {"metadata": {"name": namespace, "labels": dict(labels)}}, "to see who answers")
+    )
+    reference = {
+        "apiVersion": LEADER_WORKER_SETS.api_version,
+        "kind": LEADER_WORKER_SETS.kind,
+        "name": "does-not-exist",
+    }
+    body = {
+        "apiVersion": ROLLOUTS.api_version,
+        "kind": ROLLOUTS.kind,
+        "metadata": {"namespace": namespace, "name": "probe"},
+        "spec": {"workloadRef": reference, "strategy": {"canary": {"steps": [{"replicas": 1}]}}},
+    }
+    await client.send(Create(ROLLOUTS, body, "to see who answers"))
+    try:
+        await until(client, ROLLOUTS, namespace, "probe", lambda obj: bool(obj and obj.get("status")), _ANSWER_SECONDS)
+    except TimeoutError:
+        return
+    raise needs.Lacking("a controller of Rollouts runs on this cluster already: stop it, or take another cluster")
+
+
+async def _look_back(client: Client, run: str, tell: list[str]) -> None:
+    """Tell what is left of the run all the same, and how to be rid of it."""
+    for resource in (NAMESPACES, CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS):
+        try:
+            listed = json.loads(await client.list(resource, "", {"labelSelector": f"{LABEL}={run}"}))["items"]
+        except ApiError as error:
+            if error.code != 403:
+                raise
+            continue
+        if listed:
+            tell.append(f"{len(listed)} {resource} are left: kubectl delete {resource} -l {LABEL}={run}")
 
 
 async def _swept(client: Client, run: str) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rollout_lws.api import crd
+from rollout_lws.api.resources import batch_releases
 from rollout_lws.controller.capabilities import CRD_NAME, of_schema
 from rollout_lws.errors import ApiError, Unreachable
 from rollout_lws.kube.client import Client
@@ -42,15 +43,16 @@ _REVIEWS = Resource(
 )
 _READ, _WRITE = ("list", "watch"), ("create", "patch", "delete")
 #: What people in stories do, and what looks on.
-_RIGHTS: tuple[tuple[Resource, tuple[str, ...]], ...] = (
+RIGHTS: tuple[tuple[Resource, tuple[str, ...]], ...] = (
     (NAMESPACES, ("create", "get", "list", "watch", "delete")),
     (CUSTOM_RESOURCE_DEFINITIONS, ("get", *_READ)),
     (LEADER_WORKER_SETS, (*_READ, *_WRITE)),
     (ROLLOUTS, (*_READ, *_WRITE)),
+    (batch_releases(), (*_READ, "patch")),
     (SERVICES, (*_READ, "create")),
     *((resource, _READ) for resource in (STATEFUL_SETS, PODS, ENDPOINT_SLICES, EVENTS)),
 )
-_TO_INSTALL = ((CUSTOM_RESOURCE_DEFINITIONS, ("create", "delete")),)
+TO_INSTALL = ((CUSTOM_RESOURCE_DEFINITIONS, ("create", "delete")),)
 _TO_ROUTE = ((HTTP_ROUTES, (*_READ, "create")), (GATEWAYS, ("get", *_READ)))
 
 
@@ -73,12 +75,12 @@ async def look(connection: Connection, gateway: tuple[str, str] | None) -> Found
     """
     client = Client(connection)
     try:
-        lines = await _without_rights(client, _RIGHTS)
+        lines = await _without_rights(client, RIGHTS)
         if not lines:
             definitions, unrouted = await _definitions(client), await _unrouted(client, gateway)
             missing = [ours for ours, theirs in definitions if theirs is None]
-            lines += [_incompatible(ours, theirs) for ours, theirs in definitions if theirs is not None]
-            further = (*(_TO_INSTALL if missing else ()), *(() if unrouted else _TO_ROUTE))
+            lines += [incompatible(ours, theirs) for ours, theirs in definitions if theirs is not None]
+            further = (*(TO_INSTALL if missing else ()), *(() if unrouted else _TO_ROUTE))
             lines += await _without_rights(client, further)
             lines.append(await _without_lws(connection, client))
             if gateway is not None and not unrouted:
@@ -160,7 +162,7 @@ async def _unrouted(client: Client, gateway: tuple[str, str] | None) -> str:
     return "" if gateway else "no Gateway is named for them, as ROLLOUT_LWS_E2E_GATEWAY=namespace/name would"
 
 
-def _incompatible(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> str:
+def incompatible(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> str:
     """What is wrong with a definition of ours that is installed: it may be another version's, or OpenKruise's own."""
     name, version = ours["metadata"]["name"], ours["spec"]["versions"][0]["name"]
     missing = next(_missing(_schema(ours, version), _schema(theirs, version), ""), "")

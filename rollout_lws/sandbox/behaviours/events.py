@@ -8,9 +8,19 @@ from rollout_lws.sandbox.behaviours.base import Object, micro_time
 
 
 def event(
-    resource: Resource, regarding: Object, now: float, reason: str, note: str, *, reporter: str, warning: bool = False
+    resource: Resource,
+    regarding: Object,
+    now: float,
+    reason: str,
+    note: str,
+    *,
+    reporter: str,
+    action: str = "",
+    warning: bool = False,
 ) -> Create:
-    """One Event about ``regarding``. Each gets a name of its own: nothing is counted up."""
+    """One Event about ``regarding``; ``action`` is the reason unless it is said. Each gets a name of its own: nothing
+    is counted up.
+    """
     metadata = regarding["metadata"]
     body = {
         "apiVersion": EVENTS.api_version,
@@ -19,7 +29,7 @@ def event(
         "eventTime": micro_time(now),
         "reportingController": reporter,
         "reportingInstance": f"{reporter}-sandbox",
-        "action": reason,
+        "action": action or reason,
         "reason": reason,
         "type": "Warning" if warning else "Normal",
         "note": note,

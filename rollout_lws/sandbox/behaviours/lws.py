@@ -89,7 +89,8 @@ class LeaderWorkerSets:
         if lws is None:
             return None
         reason = "FailedCreate" if isinstance(write, Create) else "FailedUpdate"
-        return event(LEADER_WORKER_SETS, lws, now, reason, str(error), reporter=_REPORTER, warning=True)
+        action = reason.removeprefix("Failed")
+        return event(LEADER_WORKER_SETS, lws, now, reason, str(error), reporter=_REPORTER, action=action, warning=True)
 
 
 def observe(view: View, namespace: str, name: str) -> Snapshot | None:
@@ -140,6 +141,8 @@ def decide(seen: Snapshot, now: float) -> Outcome:
     status = lws_status.status(lws, present, existing, strategy.partition, now)
     if status != lws.get("status"):
         writes.append(_status_patch(lws, status))
+        if told := lws_status.news(lws, present, strategy.partition, status):
+            writes.append(_told(lws, now, *told))
     if strategy.partition == 0 and all(group.done for group in row[: strategy.replicas]):
         writes += [_forget(old) for old in seen.revisions if labels_of(old).get(LWS_REVISION) != key]
     return Outcome(tuple(writes))
@@ -158,6 +161,10 @@ def _revision(seen: Snapshot, now: float, writes: list[Write]) -> tuple[Object, 
     if current is None:
         current = lws_objects.revision(lws, applied, data, number)
         writes.append(Create(CONTROLLER_REVISIONS, current, "the version in the spec has no record"))
+        whose = "for a newly created" if leader_set is None else "for existing"
+        kind = "revision" if leader_set is None else "missing revision"
+        note = f"Creating {kind} with key {applied} {whose} LeaderWorkerSet"
+        writes.append(_told(lws, now, "CreatingRevision", note, "Create"))
         number += 1
     if leader_set is None or current["data"] == data:
         return current, False
@@ -165,7 +172,7 @@ def _revision(seen: Snapshot, now: float, writes: list[Write]) -> tuple[Object, 
     candidate = lws_objects.revision(lws, key, data, number)
     writes.append(Create(CONTROLLER_REVISIONS, candidate, "the template changed"))
     note = f"Creating revision with key {key} for updated LWS"
-    writes.append(event(LEADER_WORKER_SETS, lws, now, "CreatingRevision", note, reporter=_REPORTER))
+    writes.append(_told(lws, now, "CreatingRevision", note, "Create"))
     return candidate, True
 
 
@@ -201,7 +208,7 @@ def _apply(seen: Snapshot, desired: Mapping[str, Any], template_updated: bool, n
     if live is None:
         writes.append(Create(STATEFUL_SETS, desired, "the LeaderWorkerSet's leaders"))
         note = f"Created leader statefulset {desired['metadata']['name']}"
-        writes.append(event(LEADER_WORKER_SETS, seen.lws, now, "GroupsProgressing", note, reporter=_REPORTER))
+        writes.append(_told(seen.lws, now, "GroupsProgressing", note, "Create"))
         return
     if lws_objects.already_applied(desired, live):
         return
@@ -210,15 +217,22 @@ def _apply(seen: Snapshot, desired: Mapping[str, Any], template_updated: bool, n
     partition = int(desired["spec"]["updateStrategy"]["rollingUpdate"]["partition"])
     if before is None or template_updated:
         return
-    if partition < before.partition and partition < before.replicas:
-        last = min(before.partition, before.replicas) - 1
+    if partition != before.partition:
+        # It speaks of groups that do not exist, and of updating them when it is to stop: the words are the real ones.
+        last = before.partition - 1
         several = f"Updating replicas {partition} to {last} (inclusive)"
-        note = f"Updating replica {last}" if partition == last else several
-        writes.append(event(LEADER_WORKER_SETS, seen.lws, now, "GroupsUpdating", note, reporter=_REPORTER))
-    replicas = int(desired["spec"]["replicas"])
+        note = f"Updating replica {partition}" if partition == last else several
+        writes.append(_told(seen.lws, now, "GroupsUpdating", note, "Update"))
+    replicas, name = int(desired["spec"]["replicas"]), desired["metadata"]["name"]
     if int(seen.lws["spec"]["replicas"]) <= replicas < before.replicas:
-        note = f"deleting surge replica {desired['metadata']['name']}-{replicas}"
-        writes.append(event(LEADER_WORKER_SETS, seen.lws, now, "GroupsProgressing", note, reporter=_REPORTER))
+        last = before.replicas - 1
+        several = f"deleting surge replicas from {name}-{replicas} to {name}-{last}"
+        note = f"deleting surge replica {name}-{replicas}" if replicas == last else several
+        writes.append(_told(seen.lws, now, "GroupsProgressing", note, "Delete"))
+
+
+def _told(lws: Object, now: float, reason: str, note: str, action: str) -> Create:
+    return event(LEADER_WORKER_SETS, lws, now, reason, note, reporter=_REPORTER, action=action)
 
 
 def _status_patch(lws: Object, status: Mapping[str, Any]) -> Patch:

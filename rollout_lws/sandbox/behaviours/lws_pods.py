@@ -132,7 +132,9 @@ def decide(seen: Snapshot, now: float) -> Outcome:
         _pin(body, topology, domain)
     writes.append(Create(STATEFUL_SETS, body, "the group's workers"))
     note = f"Created worker statefulset for leader pod {leader['metadata']['name']}"
-    writes.append(event(LEADER_WORKER_SETS, lws, now, "GroupsProgressing", note, reporter="leaderworkerset"))
+    writes.append(
+        event(LEADER_WORKER_SETS, lws, now, "GroupsProgressing", note, reporter="leaderworkerset", action="Create")
+    )
     return Outcome(tuple(writes))
 
 
@@ -180,10 +182,10 @@ def _recreate(seen: Snapshot, now: float) -> tuple[Write, ...]:
     assert leader is not None
     namespace, name = key_of(leader)
     pod, index = seen.pod["metadata"]["name"], labels_of(leader).get(LWS_GROUP_INDEX, "")
-    note = f"Pod {pod} failed, deleted leader pod {name} to recreate group {index}"
+    note = f"Worker pod {pod} failed, deleted leader pod {name} to recreate group {index}"
     return (
         Delete(PODS, namespace, name, leader["metadata"]["uid"], "recreate the group", propagation="Foreground"),
-        event(LEADER_WORKER_SETS, seen.lws, now, "RecreateGroup", note, reporter="leaderworkerset"),
+        event(LEADER_WORKER_SETS, seen.lws, now, "RecreateGroup", note, reporter="leaderworkerset", action="Delete"),
     )
 
 

@@ -7,7 +7,7 @@ rewrites the True one with a new time.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from rollout_lws.objects.resources import LWS_NAME, LWS_WORKER_INDEX
 from rollout_lws.sandbox.behaviours.base import Object
@@ -17,6 +17,14 @@ from rollout_lws.sandbox.metadata import timestamp
 _AVAILABLE = {"type": "Available", "reason": "AllGroupsReady", "message": "All replicas are ready"}
 _PROGRESSING = {"type": "Progressing", "reason": "GroupsProgressing", "message": "Replicas are progressing"}
 _UPDATING = {"type": "UpdateInProgress", "reason": "GroupsUpdating", "message": "Rolling Upgrade is in progress"}
+
+
+class Event(NamedTuple):
+    """What an Event of LeaderWorkerSet's controller says."""
+
+    reason: str
+    note: str
+    action: str
 
 
 def status(
@@ -36,6 +44,15 @@ def status(
         "observedGeneration": lws["metadata"]["generation"],
         "conditions": _conditions(lws, before.get("conditions") or (), _true_now(lws, present, partition), now),
     }
+
+
+def news(lws: Object, present: Mapping[int, GroupState], partition: int, wanted: Mapping[str, Any]) -> Event | None:
+    """What is told when the status becomes ``wanted``: None unless a condition changes."""
+    if wanted["conditions"] == ((lws.get("status") or {}).get("conditions") or []):
+        return None
+    now = _true_now(lws, present, partition)[0]
+    ready, replicas = wanted["readyReplicas"], lws["spec"]["replicas"]
+    return Event(now["reason"], f"{now['message']}, with {ready} groups ready of total {replicas} groups", "Update")
 
 
 def _true_now(lws: Object, present: Mapping[int, GroupState], partition: int) -> tuple[dict[str, str], ...]:

@@ -310,6 +310,7 @@ async def test_a_crash_in_a_worker_recreates_the_group_and_says_so() -> None:
         assert after["0"]["metadata"]["uid"] == before["0"]["metadata"]["uid"]
         assert after["1"]["metadata"]["uid"] != before["1"]["metadata"]["uid"]
         events = [event for event in server.list(EVENTS, NAMESPACE) if event["reason"] == "RecreateGroup"]
+        assert all(event["action"] == "Delete" and event["note"].startswith("Worker pod ") for event in events)
         assert [event["regarding"]["name"] for event in events] == ["llm"]
 
 

@@ -10,12 +10,18 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from rollout_lws.errors import ApiError
+from rollout_lws.kube.client import Client
+from rollout_lws.objects.resources import LEADER_WORKER_SETS
+from rollout_lws.objects.writes import Patch
 from tests.e2e import audit, tools
 from tests.e2e.audit import Entry
 from tests.e2e.cluster import Cluster, cluster, role
 from tests.e2e.costs import steering
+from tests.e2e.plane import connected
 from tests.e2e.world import RemoteWorld, remote_world
 from tests.kubectl.programs import Programs
+from tests.scenarios.names import NAME
 from tests.scenarios.routed import assert_given_back, borrowed, create_route, routing
 from tests.scenarios.test_writes import MOST
 
@@ -84,6 +90,27 @@ async def test_nothing_is_written_while_an_approval_is_awaited(whole: Cluster) -
         await world.sleep(SILENCE)
         written = [each for each in asked(whole, "silence", before) if each.is_write]
         assert written == []
+
+
+async def test_a_patch_of_a_spec_that_has_changed_is_a_conflict_and_changes_nothing(whole: Cluster) -> None:
+    async with routed(whole, "stale", {"replicas": 1, "traffic": "20%", "pause": {}}) as world:
+        seen = world.lws["metadata"]
+
+        def scaled(replicas: int) -> Patch:
+            body = {"spec": {"replicas": replicas}}
+            return Patch(
+                *(LEADER_WORKER_SETS, "stale", NAME, body, "a person scales"),
+                uid=seen["uid"],
+                generation=seen["generation"],
+            )
+
+        async with connected(whole.controller) as connection:
+            client = Client(connection)
+            await client.send(scaled(4))
+            with pytest.raises(ApiError) as caught:
+                await client.send(scaled(3))
+        assert (caught.value.code, caught.value.reason) == (409, "Conflict")
+        await world.until(lambda: len(world.groups()) == 4 and world.state == "Healthy", "scaled once")
 
 
 async def test_nothing_is_asked_beyond_the_role(whole: Cluster) -> None:

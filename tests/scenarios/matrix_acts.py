@@ -56,8 +56,8 @@ async def scale_down(it: Release) -> None:
 
 async def to_zero(it: Release) -> None:
     it.take_all(lambda: it.replicas(0))
+    await it.until(lambda: it.world.groups() == {}, "empty")
     await it.world.rest()
-    assert it.world.groups() == {}
     it.do(lambda: it.replicas(GROUPS))
     await it.ends_at("v2")
 

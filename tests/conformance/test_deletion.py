@@ -153,6 +153,13 @@ async def test_options_may_stand_in_the_query(server: Asking) -> None:
     assert (await server.get(PODS, "web")).code == 404
 
 
+async def test_a_grace_that_is_no_number_is_refused(server: Asking) -> None:
+    (await server.create(PODS, placed())).ok()
+    refused = await server.delete(PODS, "web", {"gracePeriodSeconds": "soon"})
+    assert refused.refusal[:2] == (400, "BadRequest")
+    assert "DeleteOptions.gracePeriodSeconds" in refused.refusal[2]
+
+
 async def test_an_unknown_propagation_is_refused(server: Asking) -> None:
     (await server.create(CONFIG_MAPS, config_map())).ok()
     refused = await server.delete(CONFIG_MAPS, "settings", {"propagationPolicy": "Sideways"})

@@ -98,6 +98,17 @@ async def test_what_stands_in_metadata_is_looked_at(server: Asking, metadata: Ob
     assert refused.refusal == (422, "Invalid", f'ConfigMap "x" is invalid: {text}')
 
 
+async def test_an_object_has_one_controller(server: Asking) -> None:
+    owner = {"apiVersion": "v1", "kind": "Pod", "controller": True}
+    owners = [{**owner, "name": name, "uid": name} for name in ("a", "b")]
+    refused = await server.create(CONFIG_MAPS, config_map(ownerReferences=owners))
+    assert refused.refusal[:2] == (422, "Invalid")
+    ((_, field, message),) = refused.causes
+    assert field == "metadata.ownerReferences"
+    why = "Only one reference can have Controller set to true"
+    assert message.endswith(f'{why}. Found "true" in references for Pod/a and Pod/b')
+
+
 async def test_all_that_is_wrong_is_told_at_once(server: Asking) -> None:
     refused = await server.create(CONFIG_MAPS, config_map("A_b", labels={"a": "b c"}))
     texts = [f'metadata.name: Invalid value: "A_b": {_SUBDOMAIN}', f'metadata.labels: Invalid value: "b c": {_LABEL}']

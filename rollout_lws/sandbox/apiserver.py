@@ -215,6 +215,10 @@ class ApiServer:
             body = strategic.merge(target, patch)
         else:
             raise refusals.unsupported_patch(served.custom)
+        if served.custom and subresource != "scale" and isinstance(body, Mapping):
+            changed = refusals.other_identity(resource, body)
+            if changed is not None:
+                raise changed
         if subresource == "scale":
             body = scaling.scaled(served, old, body)
         return self._update(served, old, body, subresource, field_manager, dry_run)
@@ -301,6 +305,7 @@ class ApiServer:
         meta = old["metadata"]
         if given.get("resourceVersion") not in (None, "", meta["resourceVersion"]):
             raise refusals.modified(resource, meta["name"])
+        self._namespace(served, meta.get("namespace", ""), given)
         new = kinds.limited_to({**body, "metadata": metadata.carried(resource, given, meta)}, old, served, subresource)
         new |= {"apiVersion": resource.api_version, "kind": resource.kind}
         new = kinds.prepare(served, new, old, self.now())

@@ -7,8 +7,9 @@ from typing import Any
 
 from rollout_lws.sandbox import printers
 from rollout_lws.sandbox.catalogue import Column, Served
+from rollout_lws.sandbox.cells import age
 from rollout_lws.sandbox.jsonpath import find
-from rollout_lws.sandbox.printers import NAME, age
+from rollout_lws.sandbox.printers import NAME
 
 Object = Mapping[str, Any]
 

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import msgspec
+
 from rollout_lws.objects.resources import CORE_EVENTS, SERVICES, Resource
 from rollout_lws.sandbox.refusals import bad_request
 
@@ -98,6 +100,12 @@ def _owners(references: Any) -> Iterator[str]:
         for key, how in _OWNER.items():
             if not isinstance(owner, Mapping) or not owner.get(key):
                 yield f'metadata.ownerReferences.{key}: Invalid value: "": {how} not be empty'
+    controllers = [each for each in references if isinstance(each, Mapping) and each.get("controller")]
+    if len(controllers) > 1:
+        first, second = (f"{each.get('kind')}/{each.get('name')}" for each in controllers[:2])
+        why = "Only one reference can have Controller set to true. Found"
+        shown = str(msgspec.json.encode(references), "utf-8")
+        yield f'metadata.ownerReferences: Invalid value: {shown}: {why} "true" in references for {first} and {second}'
 
 
 def _finalizers(finalizers: Any) -> Iterator[str]:

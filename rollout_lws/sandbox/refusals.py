@@ -153,10 +153,19 @@ def wrong_kind(resource: Resource, body: Mapping[str, Any], *, custom: bool) -> 
     if version and version != resource.api_version:
         text = f"the API version in the data ({version}) does not match the expected API version"
         return bad_request(f"{text} ({resource.api_version})")
-    name = str((body.get("metadata") or {}).get("name", ""))
-    details = {"name": name, "group": resource.group, "kind": kind}
-    why = f'kind: Invalid value: "{kind}": must be {resource.kind}'
-    return _invalid(f"{kind}.{resource.group}", name, details, [why])
+    return other_identity(resource, {**body, "apiVersion": resource.api_version})
+
+
+def other_identity(resource: Resource, body: Mapping[str, Any]) -> ApiError | None:
+    """422 of a custom resource that a write would make another kind of thing; None when it stays what it is."""
+    version, kind = str(body.get("apiVersion")), str(body.get("kind"))
+    name, group = str((body.get("metadata") or {}).get("name", "")), version.rpartition("/")[0]
+    details = {"name": name, "group": group, "kind": kind}
+    for field, given, expected in (("apiVersion", version, resource.api_version), ("kind", kind, resource.kind)):
+        if given != expected:
+            why = f'{field}: Invalid value: "{given}": must be {expected}'
+            return _invalid(f"{kind}.{group}", name, details, [why])
+    return None
 
 
 def _shortened(body: Mapping[str, Any]) -> str:

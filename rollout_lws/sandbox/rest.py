@@ -262,7 +262,10 @@ def _manager(request: Request) -> str:
 
 def _grace(options: dict[str, Any]) -> int | None:
     value = options.get("gracePeriodSeconds")
-    return None if value is None else int(value)
+    try:
+        return None if value is None else int(value)
+    except (TypeError, ValueError) as failure:
+        raise refusals.bad_request("DeleteOptions.gracePeriodSeconds is a whole number") from failure
 
 
 def _whole(request: Request, name: str) -> int:

@@ -59,7 +59,7 @@ RULED_OBJECT = Difference(
     what="what is said before the message of a CEL rule about an object",
     kubernetes="Invalid value",
     sandbox='Invalid value: "object"',
-    why="the words of Kubernetes 1.33, which people will meet more often, and which the documentation shows",
+    why="the words of Kubernetes 1.33, which is the version that the sandbox tells",
 )
 
 POD_VOLUMES = Difference(
@@ -80,7 +80,7 @@ UNKNOWN_BUILT_IN = Difference(
     what="a field that a ConfigMap does not have, as it is kept",
     kubernetes=None,
     sandbox="round",
-    why="built-in kinds have no schema here, and what kubectl sends of them has been through its own",
+    why="built-in kinds have no schema here, so that a misspelt field of theirs is found on a real cluster only",
 )
 
 OWNED_MAP = Difference(

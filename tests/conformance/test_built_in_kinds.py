@@ -8,7 +8,7 @@ from rollout_lws.objects.resources import CONFIG_MAPS, CORE_EVENTS, EVENTS, PODS
 from tests.conformance.asking import Asking, Object
 from tests.conformance.differences import DIGIT_SERVICE, EMPTY_POD, POD_VOLUMES, STATEFUL_SET_GATE, UNKNOWN_BUILT_IN
 from tests.conformance.objects import config_map, pod, service, stateful_set
-from tests.conformance.test_errors import NAME_PART
+from tests.conformance.words import NAME_PART
 
 
 async def test_an_event_is_told_in_the_namespace_of_its_object(server: Asking) -> None:

@@ -139,10 +139,25 @@ async def test_the_grace_of_a_pod_with_a_finalizer_ends_before_it_goes(server: A
     assert (await server.get(PODS, "web")).code == 404
 
 
+async def test_a_mode_takes_back_what_another_has_set(server: Asking) -> None:
+    (await server.create(PODS, placed())).ok()
+    waiting = (await server.delete(PODS, "web", {"propagationPolicy": "Foreground"})).ok()
+    assert waiting["metadata"]["finalizers"] == ["foregroundDeletion"]
+    (await server.delete(PODS, "web", {"gracePeriodSeconds": 0, "propagationPolicy": "Background"})).ok()
+    assert (await server.get(PODS, "web")).code == 404
+
+
 async def test_options_may_stand_in_the_query(server: Asking) -> None:
     (await server.create(PODS, placed())).ok()
     (await server.delete(PODS, "web", gracePeriodSeconds="0")).ok()
     assert (await server.get(PODS, "web")).code == 404
+
+
+async def test_a_grace_that_is_no_number_is_refused(server: Asking) -> None:
+    (await server.create(PODS, placed())).ok()
+    refused = await server.delete(PODS, "web", {"gracePeriodSeconds": "soon"})
+    assert refused.refusal[:2] == (400, "BadRequest")
+    assert "DeleteOptions.gracePeriodSeconds" in refused.refusal[2]
 
 
 async def test_an_unknown_propagation_is_refused(server: Asking) -> None:

@@ -13,24 +13,10 @@ from rollout_lws.objects.resources import (
 )
 from tests.conformance.asking import MERGE, Asking, Object
 from tests.conformance.objects import config_map, lws, pod
+from tests.conformance.words import LABEL, NAME_PART, SUBDOMAIN
 
 _NOWHERE = (404, "NotFound", "the server could not find the requested resource")
 _NO_METHOD = (405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
-_SUBDOMAIN = (
-    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and "
-    "end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
-    "'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
-)
-_LABEL = (
-    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and "
-    "end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is "
-    "'(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
-)
-NAME_PART = (
-    "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric "
-    "character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is "
-    "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
-)
 
 
 @pytest.mark.parametrize(
@@ -44,7 +30,7 @@ NAME_PART = (
 )
 async def test_a_name_is_a_subdomain(server: Asking, resource: Resource, body: Object, kind: str) -> None:
     refused = await server.create(resource, body)
-    text = f'Invalid value: "A_b": {_SUBDOMAIN}'
+    text = f'Invalid value: "A_b": {SUBDOMAIN}'
     assert refused.refusal == (422, "Invalid", f'{kind} "A_b" is invalid: metadata.name: {text}')
     assert refused.causes == [("FieldValueInvalid", "metadata.name", text)]
 
@@ -58,10 +44,10 @@ async def test_a_name_has_an_end(server: Asking) -> None:
 @pytest.mark.parametrize(
     ("metadata", "text"),
     [
-        ({"labels": {"a": "b c"}}, f'metadata.labels: Invalid value: "b c": {_LABEL}'),
+        ({"labels": {"a": "b c"}}, f'metadata.labels: Invalid value: "b c": {LABEL}'),
         ({"labels": {"a": "b" * 64}}, f'metadata.labels: Invalid value: "{"b" * 64}": must be no more than 63 bytes'),
         ({"labels": {"a b": "c"}}, f'metadata.labels: Invalid value: "a b": {NAME_PART}'),
-        ({"labels": {"A_b/c": "d"}}, f'metadata.labels: Invalid value: "A_b/c": prefix part {_SUBDOMAIN}'),
+        ({"labels": {"A_b/c": "d"}}, f'metadata.labels: Invalid value: "A_b/c": prefix part {SUBDOMAIN}'),
         (
             {"labels": {"b" * 64: "c"}},
             f'metadata.labels: Invalid value: "{"b" * 64}": name part must be no more than 63 bytes',
@@ -69,7 +55,7 @@ async def test_a_name_has_an_end(server: Asking) -> None:
         ({"labels": {"/c": "d"}}, 'metadata.labels: Invalid value: "/c": prefix part must be non-empty'),
         ({"annotations": {"a b": "c"}}, f'metadata.annotations: Invalid value: "a b": {NAME_PART}'),
         ({"annotations": {"a": "b" * 262144}}, "metadata.annotations: Too long: may not be more than 262144 bytes"),
-        ({"generateName": "chat."}, f'metadata.generateName: Invalid value: "chat.": {_SUBDOMAIN}'),
+        ({"generateName": "chat."}, f'metadata.generateName: Invalid value: "chat.": {SUBDOMAIN}'),
         (
             {"ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "x", "uid": ""}]},
             'metadata.ownerReferences.uid: Invalid value: "": must not be empty',
@@ -98,9 +84,20 @@ async def test_what_stands_in_metadata_is_looked_at(server: Asking, metadata: Ob
     assert refused.refusal == (422, "Invalid", f'ConfigMap "x" is invalid: {text}')
 
 
+async def test_an_object_has_one_controller(server: Asking) -> None:
+    owner = {"apiVersion": "v1", "kind": "Pod", "controller": True}
+    owners = [{**owner, "name": name, "uid": name} for name in ("a", "b")]
+    refused = await server.create(CONFIG_MAPS, config_map(ownerReferences=owners))
+    assert refused.refusal[:2] == (422, "Invalid")
+    ((_, field, message),) = refused.causes
+    assert field == "metadata.ownerReferences"
+    why = "Only one reference can have Controller set to true"
+    assert message.endswith(f'{why}. Found "true" in references for Pod/a and Pod/b')
+
+
 async def test_all_that_is_wrong_is_told_at_once(server: Asking) -> None:
     refused = await server.create(CONFIG_MAPS, config_map("A_b", labels={"a": "b c"}))
-    texts = [f'metadata.name: Invalid value: "A_b": {_SUBDOMAIN}', f'metadata.labels: Invalid value: "b c": {_LABEL}']
+    texts = [f'metadata.name: Invalid value: "A_b": {SUBDOMAIN}', f'metadata.labels: Invalid value: "b c": {LABEL}']
     assert refused.refusal[2] == f'ConfigMap "A_b" is invalid: [{texts[0]}, {texts[1]}]'
     assert [field for _, field, _ in refused.causes] == ["metadata.name", "metadata.labels"]
 

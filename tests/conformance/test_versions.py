@@ -112,6 +112,24 @@ async def test_an_object_of_another_uid_is_not_replaced(server: Asking) -> None:
     assert refused.refusal[2].endswith(why)
 
 
+async def test_a_patch_does_not_make_another_thing_of_an_object(server: Asking) -> None:
+    (await server.create(LEADER_WORKER_SETS, lws())).ok()
+    refused = await server.patch(LEADER_WORKER_SETS, "llama", {"kind": "Other"})
+    text = 'kind: Invalid value: "Other": must be LeaderWorkerSet'
+    assert refused.refusal == (422, "Invalid", f'Other.leaderworkerset.x-k8s.io "llama" is invalid: {text}')
+    refused = await server.patch(LEADER_WORKER_SETS, "llama", {"apiVersion": "x/v1"})
+    text = 'apiVersion: Invalid value: "x/v1": must be leaderworkerset.x-k8s.io/v1'
+    assert refused.refusal == (422, "Invalid", f'LeaderWorkerSet.x "llama" is invalid: {text}')
+    refused = await server.patch(LEADER_WORKER_SETS, "llama", {"metadata": {"namespace": "other"}})
+    text = "the namespace of the provided object does not match the namespace sent on the request"
+    assert refused.refusal == (400, "BadRequest", text)
+    kept = (
+        await server.patch(LEADER_WORKER_SETS, "llama", {"metadata": {"uid": None, "creationTimestamp": None}})
+    ).ok()
+    assert kept == (await server.get(LEADER_WORKER_SETS, "llama")).ok()
+    assert kept["metadata"]["uid"]
+
+
 async def test_a_body_for_another_name_or_namespace_is_refused(server: Asking) -> None:
     (await server.create(CONFIG_MAPS, config_map())).ok()
     path = CONFIG_MAPS.path(server.namespace, "settings")

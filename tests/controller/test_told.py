@@ -107,7 +107,7 @@ async def test_readiness_says_that_leader_worker_set_is_not_installed_and_goes_o
         server.create(CUSTOM_RESOURCE_DEFINITIONS, definition)
     async with starting(server) as controller:
         assert controller.missing == (
-            "leaderworkersets.leaderworkerset.x-k8s.io: the server could not find the requested resource:"
+            "leaderworkersets.leaderworkerset.x-k8s.io: 404 page not found:"
             " leaderworkersets.leaderworkerset.x-k8s.io is not served by this cluster, install its"
             " CustomResourceDefinition\n"
         )

@@ -232,13 +232,15 @@ def test_field_selectors_choose_and_refuse_unknown_fields(server: ApiServer) -> 
 
 def test_both_event_apis_show_the_same_events(server: ApiServer) -> None:
     about = {"kind": "Pod", "name": "web-0"}
-    meta = {"name": "e", "namespace": "default"}
-    server.create(EVENTS, {"metadata": meta, "note": "it broke", "regarding": about, "reason": "Broken"})
+    told = {"note": "it broke", "reason": "Broken", "action": "Breaking", "type": "Warning"}
+    told |= {"eventTime": "2026-01-01T00:00:00.000000Z", "reportingController": "me", "reportingInstance": "one"}
+    server.create(EVENTS, {"metadata": {"name": "e", "namespace": "default"}, "regarding": about, **told})
     seen = server.list(CORE_EVENTS, field_selector="involvedObject.name=web-0")[0]
     assert (seen["message"], seen["apiVersion"]) == ("it broke", "v1")
-    patched = server.patch(EVENTS, "default", "e", {"note": "again"})
-    assert (patched["note"], patched["apiVersion"]) == ("again", "events.k8s.io/v1")
-    assert server.get(CORE_EVENTS, "default", "e")["message"] == "again"
+    series = {"count": 2, "lastObservedTime": "2026-01-01T00:00:01.000000Z"}
+    patched = server.patch(EVENTS, "default", "e", {"series": series})
+    assert (patched["series"], patched["apiVersion"]) == (series, "events.k8s.io/v1")
+    assert server.get(CORE_EVENTS, "default", "e")["series"] == series
 
 
 def test_admission_may_change_or_refuse(server: ApiServer) -> None:

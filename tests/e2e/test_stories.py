@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from tests.e2e.place import Place
+from tests.e2e.place import UNROUTED, Place
 from tests.e2e.staged import release
 from tests.kubectl.programs import Programs
 from tests.scenarios import matrix_acts
@@ -102,5 +102,5 @@ async def test_a_release_comes_to_its_end(
     telling: Mapping[str, asyncio.Task[None]], place: Place, story: Story
 ) -> None:
     if why := story.misses(place):
-        pytest.skip(f"stories with a route: {why}")
+        pytest.skip(f"{UNROUTED}: {why}")
     await telling[str(story)]

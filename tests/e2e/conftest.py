@@ -16,7 +16,7 @@ import pytest_asyncio
 from tests.e2e import elsewhere, evidence, left_out, tools
 from tests.e2e.cluster import cluster
 from tests.e2e.needs import Found, Lacking
-from tests.e2e.place import Place
+from tests.e2e.place import UNROUTED, Place
 from tests.e2e.scenes import record
 
 _LANE = "tests with a real control plane"
@@ -46,7 +46,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     reasons = Counter(str(each.longrepr[2]) for each in terminalreporter.stats.get("skipped", ()))
     for reason, count in reasons.items():
-        if _LANE in reason:
+        if any(told in reason for told in (_LANE, UNROUTED)):
             terminalreporter.write_line(f"skipped {count} {reason.removeprefix('Skipped: ')}", yellow=True)
     ran = [each for key in ("passed", "failed") for each in terminalreporter.stats.get(key, ())]
     if any("test_stories.py" in each.nodeid for each in ran):

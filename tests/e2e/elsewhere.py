@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from rollout_lws.api import crd
-from rollout_lws.errors import ApiError
+from rollout_lws.cli import kubeconfig
+from rollout_lws.errors import ApiError, UsageError
 from rollout_lws.kube.client import Client
 from rollout_lws.objects.resources import CUSTOM_RESOURCE_DEFINITIONS, LEADER_WORKER_SETS, NAMESPACES
 from rollout_lws.objects.writes import Create, Delete
@@ -60,8 +61,13 @@ def chosen(environment: Mapping[str, str] = os.environ) -> Chosen | None:
 
 async def look(asked: Chosen) -> needs.Found:
     """What is found on the cluster before anything is changed. Lacking when stories cannot be told there."""
-    async with connected(asked.kubeconfig) as connection:
-        return await needs.look(connection, asked.gateway)
+    try:
+        # People in stories and their controllers do not read a kubeconfig with the same code.
+        kubeconfig.load(str(asked.kubeconfig), None)
+        async with connected(asked.kubeconfig) as connection:
+            return await needs.look(connection, asked.gateway)
+    except UsageError as error:
+        raise needs.Lacking(str(error)) from error
 
 
 @asynccontextmanager

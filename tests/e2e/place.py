@@ -14,6 +14,9 @@ from tests.e2e.world import RemoteWorld, remote_world
 from tests.kubectl.programs import Programs
 from tests.scenarios.containers import TAGGED, Containers
 
+#: What the reason begins with for which some are skipped.
+UNROUTED = "stories with a route"
+
 
 @dataclass(frozen=True, slots=True)
 class Place:

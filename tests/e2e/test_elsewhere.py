@@ -82,6 +82,13 @@ def test_a_kubeconfig_that_does_not_exist_is_refused(tmp_path: Path) -> None:
         elsewhere.chosen({elsewhere.KUBECONFIG: str(tmp_path / "none")})
 
 
+async def test_a_kubeconfig_that_makes_no_sense_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "kubeconfig"
+    path.write_text("current-context: prod\n")
+    with pytest.raises(Lacking, match="prod"):
+        await elsewhere.look(by(path))
+
+
 def test_a_definition_of_another_version_is_told_by_what_it_lacks() -> None:
     ours = crd.render()[0]
     assert needs.incompatible(ours, ours) == ""

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from tests.e2e.place import Place
+from tests.e2e.place import UNROUTED, Place
 from tests.e2e.staged import release
 from tests.kubectl.programs import Programs
 from tests.scenarios.matrix import TRAFFIC, Moment
@@ -112,6 +112,6 @@ async def test_a_release_comes_to_its_end(
     telling: Mapping[str, asyncio.Task[None]], place: Place, story: Story, record_property: Record
 ) -> None:
     if why := story.misses(place):
-        pytest.skip(f"stories with a route: {why}")
+        pytest.skip(f"{UNROUTED}: {why}")
     record_property(*Told(story.act.name, story.style.name, story.traffic).note())
     await telling[str(story)]

@@ -32,7 +32,16 @@ Object = dict[str, Any]
 #: Owners before those that they own; pods before their StatefulSet, which would make others.
 _KINDS = (LEADER_WORKER_SETS, CONTROLLER_REVISIONS, SERVICES, PODS, STATEFUL_SETS, ROLLOUTS)
 #: What the API server or the owner's own controller writes anew.
-_OWN = ("uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "namespace", "ownerReferences")
+_OWN = (
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "managedFields",
+    "namespace",
+    "ownerReferences",
+    "finalizers",
+)
 _WITH_STATUS = (LEADER_WORKER_SETS, PODS)
 #: Requests under way at a time: more would only wait for the same two cores.
 _HANDS = 16
@@ -96,20 +105,18 @@ class Copier:
     async def _fill(self, namespace: str) -> None:
         uids: dict[str, str] = {}
         for resource, obj in self._source.objects:
-            answer = json.loads(
-                await self._client.send(Create(resource, _copied(obj, namespace, uids, resource), _WHY))
-            )
+            answer = json.loads(await self._client.send(Create(resource, copied(obj, namespace, uids), _WHY)))
             meta = answer["metadata"]
             uids[obj["metadata"]["uid"]] = meta["uid"]
             if resource in _WITH_STATUS:
                 status = obj["status"]
                 if "observedGeneration" in status:
                     status = {**status, "observedGeneration": meta["generation"]}
-                body = {"status": status}
-                await self._client.send(Patch(resource, namespace, meta["name"], body, _WHY, subresource="status"))
+                told = Patch(resource, namespace, meta["name"], {"status": status}, _WHY, subresource="status")
+                await self._client.send(told)
 
 
-def _copied(obj: Object, namespace: str, uids: Mapping[str, str], resource: Resource) -> Object:
+def copied(obj: Object, namespace: str, uids: Mapping[str, str]) -> Object:
     """``obj`` as somebody would make it in ``namespace``; ``uids`` are its other objects', by the originals'.
 
     A pod has no owner: its StatefulSet adopts it.
@@ -121,8 +128,6 @@ def _copied(obj: Object, namespace: str, uids: Mapping[str, str], resource: Reso
         if each["uid"] in uids
     ]
     meta |= {"namespace": namespace} | ({"ownerReferences": owners} if owners else {})
-    if resource == ROLLOUTS:
-        meta.pop("finalizers", None)
     return {**{key: value for key, value in obj.items() if key != "status"}, "metadata": meta}
 
 

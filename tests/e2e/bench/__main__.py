@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -39,6 +40,9 @@ def bench(path: Path | None, sizes: tuple[int, ...], rest: int) -> None:
         raise click.ClickException(why)
     if list(sizes) != sorted(set(sizes)):
         raise click.BadParameter("each has to be larger than the one before", param_hint="--rollouts")
+
+    # Its own watches fail together with the API server that it kills, and nobody needs to read of them.
+    logging.getLogger("rollout_lws").addHandler(logging.NullHandler())
 
     async def measure(progress: Progress) -> tuple[Sequence[Figure], str]:
         with tempfile.TemporaryDirectory(prefix="rollout-lws-bench-e2e-") as name:

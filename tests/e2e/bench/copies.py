@@ -25,9 +25,8 @@ from rollout_lws.objects.resources import (
 from rollout_lws.objects.writes import Create, Patch
 from tests.bench.manifests import ROLLOUTS
 from tests.e2e.bench.informed import Informed
+from tests.e2e.bench.person import Object, each
 from tests.e2e.plane import SERVICE_ACCOUNTS
-
-Object = dict[str, Any]
 
 #: Owners before those that they own; pods before their StatefulSet, which would make others.
 _KINDS = (LEADER_WORKER_SETS, CONTROLLER_REVISIONS, SERVICES, PODS, STATEFUL_SETS, ROLLOUTS)
@@ -61,59 +60,51 @@ async def original(client: Client, namespace: str) -> Original:
     for resource in _KINDS:
         listed = json.loads(await client.list(resource, namespace))["items"]
         head = {"apiVersion": resource.api_version, "kind": resource.kind}
-        found += [(resource, head | each) for each in listed if _is_kept(resource, each)]
+        found += [(resource, head | obj) for obj in listed if _is_kept(resource, obj)]
     return Original(found)
 
 
 def _is_kept(resource: Resource, obj: Object) -> bool:
     """A StatefulSet's revisions and the Rollout's history have to be their owners' own."""
     owners = obj["metadata"].get("ownerReferences") or ()
-    return resource != CONTROLLER_REVISIONS or any(each["kind"] == LEADER_WORKER_SETS.kind for each in owners)
+    return resource != CONTROLLER_REVISIONS or any(owner["kind"] == LEADER_WORKER_SETS.kind for owner in owners)
 
 
-class Copier:
-    """Makes copies of ``original`` by ``client``."""
+async def copy(client: Client, source: Original, namespaces: Iterable[str]) -> None:
+    """Make one copy of ``source`` in each of ``namespaces``, which are made too."""
+    names, hands = sorted(namespaces), asyncio.Semaphore(_HANDS)
+    missing = set(names)
 
-    def __init__(self, client: Client, source: Original) -> None:
-        self._client = client
-        self._source = source
+    async def make(name: str) -> None:
+        async with hands:
+            await client.send(Create(NAMESPACES, {"metadata": {"name": name}}, _WHY))
 
-    async def copy(self, namespaces: Iterable[str]) -> None:
-        """One copy in each of ``namespaces``, which are made."""
-        names, hands = set(namespaces), asyncio.Semaphore(_HANDS)
+    async def fill(name: str) -> None:
+        async with hands:
+            await _fill(client, source, name)
 
-        async def each(name: str) -> None:
-            async with hands:
-                await self._client.send(Create(NAMESPACES, {"metadata": {"name": name}}, _WHY))
+    def complete(account: Mapping[str, Any]) -> bool:
+        missing.discard(account["metadata"]["namespace"])
+        return not missing
 
-        async def fill(name: str) -> None:
-            async with hands:
-                await self._fill(name)
+    # No pod is taken in a namespace without its service account.
+    async with Informed(client, SERVICE_ACCOUNTS, complete) as informed:
+        await each(make(name) for name in names)
+        await informed.reached()
+    await each(fill(name) for name in names)
 
-        accounts: set[str] = set()
 
-        def reached(account: Mapping[str, Any]) -> bool:
-            accounts.add(account["metadata"]["namespace"])
-            return names <= accounts
-
-        # No pod is taken in a namespace without its service account.
-        async with Informed(self._client, SERVICE_ACCOUNTS, reached) as informed:
-            await _all(each(name) for name in sorted(names))
-            await informed.reached()
-        await _all(fill(name) for name in sorted(names))
-
-    async def _fill(self, namespace: str) -> None:
-        uids: dict[str, str] = {}
-        for resource, obj in self._source.objects:
-            answer = json.loads(await self._client.send(Create(resource, copied(obj, namespace, uids), _WHY)))
-            meta = answer["metadata"]
-            uids[obj["metadata"]["uid"]] = meta["uid"]
-            if resource in _WITH_STATUS:
-                status = obj["status"]
-                if "observedGeneration" in status:
-                    status = {**status, "observedGeneration": meta["generation"]}
-                told = Patch(resource, namespace, meta["name"], {"status": status}, _WHY, subresource="status")
-                await self._client.send(told)
+async def _fill(client: Client, source: Original, namespace: str) -> None:
+    uids: dict[str, str] = {}
+    for resource, obj in source.objects:
+        answer = json.loads(await client.send(Create(resource, copied(obj, namespace, uids), _WHY)))
+        meta = answer["metadata"]
+        uids[obj["metadata"]["uid"]] = meta["uid"]
+        if resource in _WITH_STATUS:
+            status = obj["status"]
+            if "observedGeneration" in status:
+                status = {**status, "observedGeneration": meta["generation"]}
+            await client.send(Patch(resource, namespace, meta["name"], {"status": status}, _WHY, subresource="status"))
 
 
 def copied(obj: Object, namespace: str, uids: Mapping[str, str]) -> Object:
@@ -123,15 +114,9 @@ def copied(obj: Object, namespace: str, uids: Mapping[str, str]) -> Object:
     """
     meta = {key: value for key, value in obj["metadata"].items() if key not in _OWN}
     owners = [
-        {**each, "uid": uids[each["uid"]]}
-        for each in obj["metadata"].get("ownerReferences") or ()
-        if each["uid"] in uids
+        {**owner, "uid": uids[owner["uid"]]}
+        for owner in obj["metadata"].get("ownerReferences") or ()
+        if owner["uid"] in uids
     ]
     meta |= {"namespace": namespace} | ({"ownerReferences": owners} if owners else {})
     return {**{key: value for key, value in obj.items() if key != "status"}, "metadata": meta}
-
-
-async def _all(work: Iterable[Any]) -> None:
-    async with asyncio.TaskGroup() as group:
-        for each in work:
-            group.create_task(each)

@@ -24,9 +24,9 @@ from tests.bench.processes import Child, Failed, Progress, child
 from tests.bench.releases import ALL
 from tests.e2e import audit, tools
 from tests.e2e.audit import Entry
-from tests.e2e.bench.copies import Copier, Object, Original, original
+from tests.e2e.bench.copies import Original, copy, original
 from tests.e2e.bench.informed import Informed
-from tests.e2e.bench.person import Person, Trial, state
+from tests.e2e.bench.person import Object, Person, Trial, state
 from tests.e2e.cluster import CONTROLLER, Cluster, install
 from tests.e2e.plane import ControlPlane, connected, control_plane
 
@@ -85,7 +85,7 @@ async def _measured(
         since = datetime.now(UTC)
         async with at_rest(stage.controller, size, rest_seconds, logs, progress) as (rest, running):
             written = [one for one in _asked(stage, since) if one.is_write]
-            name = f"{size:,} Rollouts of one pod each"
+            name = f"{size:,} Rollouts of one pod each" if size > 1 else "1 Rollout of one pod"
             figures += [*of_rest(name, size, rest), Figure(f"{name}: writes since the start", len(written), 0)]
             if size == sizes[-1]:
                 figures += await _storm(stage, name, running, since, progress)
@@ -109,7 +109,7 @@ async def _grow(stage: Stage, before: int, size: int, logs: Path, progress: Prog
         await making.logged("controller started", _START_SECONDS)
         client = Client(connection)
         async with Informed(client, ROLLOUTS, enough) as informed:
-            await Copier(client, stage.source).copy(f"team-{number:05}" for number in range(before, size))
+            await copy(client, stage.source, (f"team-{number:05}" for number in range(before, size)))
             progress(f"fleet: {size - before:,} more made, waiting until all are in care")
             await informed.reached()
             await informed.quiet(_QUIET_SECONDS)

@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 INPUTS := requirements/dev.txt pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test e2e e2e-tools check format generate lock bench clean
+.PHONY: help install demo test e2e e2e-tools check format generate lock bench bench-e2e clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -60,6 +60,9 @@ lock: $(STAMP) ## renew requirements/*.txt from pyproject.toml (needs uv: pip in
 
 bench: $(STAMP) ## the figures that the README quotes
 	@$(BIN)/python -m tests.bench
+
+bench-e2e: e2e-tools ## the same on a real control plane (about ten minutes)
+	@$(BIN)/python -m tests.e2e.bench
 
 clean: ## remove .venv and what tools left
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache dist

@@ -7,13 +7,13 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
-from tests.bench.journal import EVENT, LABEL, RELEASE, WINDOW, Accepted, Entry, Ready, Write
+from tests.bench.journal import EVENT, LABEL, RELEASE, WINDOW, Accepted, Counted, Entry, Ready, Write
 
 #: Writes that take a release further; Events and leader labels answer nothing.
 _STEERING = (RELEASE, WINDOW)
 
 
-def waits(entries: Iterable[Entry], until: type[Ready] | type[Accepted] = Ready) -> list[float]:
+def waits(entries: Iterable[Entry], until: type[Ready | Counted | Accepted] = Ready) -> list[float]:
     """Seconds from each moment at which what was waited for was there (all pods ready, or a route accepted) until the
     controller's next write arrived. What counts is a write that takes the release further and was accepted; of several
     moments before one write the last.

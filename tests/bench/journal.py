@@ -77,7 +77,16 @@ class Accepted:
     route: str
 
 
-Entry: TypeAlias = Write | Ready | Accepted
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """The moment at which the StatefulSets of an LWS were stored as having all its pods ready between them."""
+
+    at: float
+    namespace: str
+    lws: str
+
+
+Entry: TypeAlias = Write | Ready | Counted | Accepted
 
 
 class Moments:
@@ -86,9 +95,10 @@ class Moments:
     ``wanted`` is how many pods an LWS (namespace, name) asks for, -1 while there is none.
     """
 
-    def __init__(self, add: Callable[[Ready | Accepted], None], wanted: Callable[[str, str], int]) -> None:
+    def __init__(self, add: Callable[[Ready | Counted | Accepted], None], wanted: Callable[[str, str], int]) -> None:
         self._add = add
         self._wanted = wanted
+        self._counts: dict[tuple[str, str], dict[str, int]] = {}
         self._ready: dict[tuple[str, str], set[str]] = {}
         self._accepted: dict[tuple[str, str], int] = {}
 
@@ -105,6 +115,18 @@ class Moments:
             ready.add(meta["name"])
             if len(ready) == self._wanted(meta["namespace"], lws):
                 self._add(Ready(at, meta["namespace"], lws))
+
+    def set_stored(self, at: float, stateful_set: Mapping[str, Any], *, gone: bool) -> None:
+        """A StatefulSet as it was stored at ``at``, or as it was when it went."""
+        meta = stateful_set["metadata"]
+        lws = (meta.get("labels") or {}).get(LWS_NAME)
+        if not lws:
+            return
+        counts = self._counts.setdefault((meta["namespace"], lws), {})
+        before = sum(counts.values())
+        counts[meta["name"]] = 0 if gone else int((stateful_set.get("status") or {}).get("readyReplicas", 0))
+        if sum(counts.values()) != before and sum(counts.values()) == self._wanted(meta["namespace"], lws):
+            self._add(Counted(at, meta["namespace"], lws))
 
     def route_stored(self, at: float, route: Mapping[str, Any]) -> None:
         meta, generation = route["metadata"], int(route["metadata"]["generation"])

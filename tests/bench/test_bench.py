@@ -68,6 +68,17 @@ def test_the_table_names_value_goal_and_their_ratio() -> None:
     ]
 
 
+def test_a_figure_without_a_goal_is_told_and_fails_nothing() -> None:
+    figure = Figure("away", 4.2, None, "s")
+    assert not figure.failed
+    assert [cell.strip() for cell in table([figure]).splitlines()[-1].strip("|").split("|")] == [
+        "away",
+        "4.2 s",
+        "",
+        "",
+    ]
+
+
 def test_a_wait_ends_with_the_first_accepted_write_that_takes_the_release_further() -> None:
     entries: list[Entry] = [
         write(1.0),

@@ -73,7 +73,7 @@ async def cluster(
     the kinds ``in_full`` the audit log has each write of everybody's.
     """
     async with AsyncExitStack() as stack:
-        audited = control_plane(tools, logs, audited=[CONTROLLER], in_full=in_full, install=_install)
+        audited = control_plane(tools, logs, audited=[CONTROLLER], in_full=in_full, install=install)
         plane = await stack.enter_async_context(audited)
         arguments = ("-m", "tests.e2e.serve", str(plane.admin), "--webhooks", *map(str, _certificates(logs)))
         options = ("--nodes", str(nodes), "--gpus-per-node", str(gpus_per_node), "--ready-after", ready_after)
@@ -82,7 +82,8 @@ async def cluster(
         yield Cluster(plane, plane.kubeconfig_for(CONTROLLER))
 
 
-async def _install(admin: Client) -> None:
+async def install(admin: Client) -> None:
+    """The definitions, and the documented role for CONTROLLER: what ``control_plane`` is given to install."""
     for body in (*definitions(), *gateway_api.manifests()):
         await admin.send(Create(CUSTOM_RESOURCE_DEFINITIONS, body, "stories release with it"))
     for body in (*definitions(), *gateway_api.manifests()):

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from rollout_lws.objects.resources import HTTP_ROUTES, LEADER_WORKER_SETS, PODS
+from rollout_lws.objects.resources import HTTP_ROUTES, LEADER_WORKER_SETS, PODS, STATEFUL_SETS
 from tests.bench.journal import RELEASE, Moments, Write, pods_wanted
 from tests.bench.journal import Entry as Moment
 from tests.e2e.audit import Entry
+
+#: What the moments of a journal are read from.
+FOLLOWED = (LEADER_WORKER_SETS, PODS, STATEFUL_SETS, HTTP_ROUTES)
 
 
 def written(entry: Entry) -> Write:
@@ -33,7 +36,7 @@ def steering(entries: Iterable[Entry]) -> list[Entry]:
 def journal(entries: Iterable[Entry], user: str) -> dict[str, list[Moment]]:
     """By namespace, the writes of ``user`` and the moments at which others had done what a release waits for.
 
-    The audit log must have pods, HTTPRoutes and LeaderWorkerSets in full. A moment is that of the arrival of the write
+    The audit log must have FOLLOWED in full. A moment is that of the arrival of the write
     that brought it about, so a wait includes the server's own handling of that.
     """
     found: dict[str, list[Moment]] = {}
@@ -59,6 +62,8 @@ def _stored(entry: Entry, moments: Moments, wanted: dict[tuple[str, str], int]) 
     if "spec" not in obj:
         return
     meta: dict[str, Any] = obj["metadata"]
+    if entry.resource == str(STATEFUL_SETS):
+        moments.set_stored(at, obj, gone=entry.verb == "delete")
     if entry.resource == str(LEADER_WORKER_SETS):
         wanted[meta["namespace"], meta["name"]] = pods_wanted(obj)
     if entry.resource == str(PODS):

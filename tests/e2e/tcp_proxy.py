@@ -27,6 +27,7 @@ class TcpProxy:
         self._target = host, port
         self._server: asyncio.Server | None = None
         self._open: set[asyncio.StreamWriter] = set()
+        self._passing: set[asyncio.Task[Any]] = set()
 
     async def mend(self) -> None:
         """Let connections through, from now on."""
@@ -41,7 +42,16 @@ class TcpProxy:
         for writer in self._open:
             writer.transport.abort()
 
+    async def close(self) -> None:
+        """Cut it for good, and wait for the end of every connection."""
+        self.cut()
+        await asyncio.gather(*self._passing)
+
     async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        passing = asyncio.current_task()
+        assert passing is not None
+        self._passing.add(passing)
+        passing.add_done_callback(self._passing.discard)
         self._open.add(writer)
         try:
             there, back = await asyncio.open_connection(*self._target)
@@ -85,7 +95,7 @@ async def proxied(url: str) -> AsyncIterator[TcpProxy]:
     try:
         yield proxy
     finally:
-        proxy.cut()
+        await proxy.close()
 
 
 def through(proxy: TcpProxy, kubeconfig: Path, into: Path) -> Path:

@@ -6,28 +6,24 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from contextlib import AsyncExitStack
 from pathlib import Path
 
 from rollout_lws.kube.client import Client
-from rollout_lws.objects.resources import HTTP_ROUTES, LEADER_WORKER_SETS, PODS
 from tests.bench import account
 from tests.bench.figures import Figure, markdown, percentile
-from tests.bench.journal import EVENT, LABEL, RELEASE, WINDOW, Accepted, Entry, Write
+from tests.bench.journal import EVENT, LABEL, RELEASE, WINDOW, Accepted, Counted, Entry, Ready, Write
 from tests.bench.measures import controller
 from tests.bench.processes import Progress, child
 from tests.bench.releases import ALL, HANDS_ON, ROUTED_STEPS
-from tests.e2e import audit, tools
+from tests.e2e import audit
 from tests.e2e.bench.person import Person, Trial, each
-from tests.e2e.cluster import CONTROLLER, Cluster, cluster
+from tests.e2e.cluster import CONTROLLER, Cluster
 from tests.e2e.costs import journal
 from tests.e2e.plane import connected
 from tests.scenarios.styles import BLUE_GREEN, IN_PLACE, SURGE
 
-#: What the moments and the windows are read from.
-IN_FULL = (LEADER_WORKER_SETS, PODS, HTTP_ROUTES)
 #: A release and the controller's writes in it.
-Counted = tuple[Trial, list[Write]]
+Told = tuple[Trial, list[Write]]
 
 _GREEN = (
     {"replicas": "50%", "traffic": "0%", "pause": {"duration": 2}},
@@ -53,14 +49,9 @@ _AFTERMATH_SECONDS = 2.0
 _START_SECONDS = 60.0
 
 
-async def measure(directory: Path, progress: Progress) -> tuple[list[Figure], str]:
-    """Figures of releases on a control plane of their own, and their writes one by one."""
-    logs = directory / "releases"
-    logs.mkdir()
-    progress("releases: a control plane, the sandbox's machines, and a controller")
-    async with AsyncExitStack() as stack:
-        whole = await stack.enter_async_context(cluster(tools.directory(), logs, gpus_per_node=64, in_full=IN_FULL))
-        running = await stack.enter_async_context(child("controller", *controller(whole.controller), logs=logs))
+async def measure(whole: Cluster, logs: Path, progress: Progress) -> tuple[list[Figure], str]:
+    """Figures of releases on a cluster whose audit log has FOLLOWED in full, and their writes one by one."""
+    async with child("releases", *controller(whole.controller), logs=logs) as running:
         await running.logged("controller started", _START_SECONDS)
         return await _released(whole, progress)
 
@@ -86,7 +77,10 @@ async def _released(whole: Cluster, progress: Progress) -> tuple[list[Figure], s
         await asyncio.sleep(_AFTERMATH_SECONDS)
     told = journal(audit.read(whole.plane.audit_log), CONTROLLER)
     entries = {name: [one for one in told[name] if one.at >= begun] for name, begun in since.items()}
-    ready = [wait for trial in small for wait in account.waits(entries[trial.namespace])]
+    ready, known = (
+        [wait for trial in small for wait in account.waits(entries[trial.namespace], moment)]
+        for moment in (Ready, Counted)
+    )
     accepted = [
         wait
         for trial in (*COUNTED, *weighted)
@@ -95,12 +89,13 @@ async def _released(whole: Cluster, progress: Progress) -> tuple[list[Figure], s
         for wait in account.waits(entries[trial.namespace], Accepted)[: len(trial.steps)]
     ]
     counted = [(trial, [one for one in entries[trial.namespace] if isinstance(one, Write)]) for trial in COUNTED]
-    return [*_waits(ready, accepted), *_costs(counted)], _details(counted)
+    return [*_waits(ready, known, accepted), *_costs(counted)], _details(counted)
 
 
-def _waits(ready: Sequence[float], accepted: Sequence[float]) -> Iterable[Figure]:
+def _waits(ready: Sequence[float], counted: Sequence[float], accepted: Sequence[float]) -> Iterable[Figure]:
     for what, samples, goals in (
-        ("last pod of a step or a group ready", ready, (15, 100)),
+        ("last pod of a batch ready", ready, (180, None)),
+        ("StatefulSet controller has counted it", counted, (None, None)),
         ("route accepted", accepted, (None, 100)),
     ):
         for share, goal in zip((0.5, 0.99), goals, strict=True):
@@ -108,7 +103,7 @@ def _waits(ready: Sequence[float], accepted: Sequence[float]) -> Iterable[Figure
             yield Figure(name, 1000 * percentile(samples, share), goal, "ms")
 
 
-def _costs(counted: Sequence[Counted]) -> Iterable[Figure]:
+def _costs(counted: Sequence[Told]) -> Iterable[Figure]:
     for trial, writes in counted:
         yield Figure(f"writes of {_named(trial)}", account.purposes(writes)[RELEASE], MOST)
     every = [one for _, writes in counted for one in writes]
@@ -123,7 +118,7 @@ def _named(trial: Trial) -> str:
 _APART = {WINDOW: "promotion windows", LABEL: "leader labels", EVENT: "Events"}
 
 
-def _details(counted: Sequence[Counted]) -> str:
+def _details(counted: Sequence[Told]) -> str:
     """Accepted writes by verb and resource in a table, a column for each release; then what is counted apart."""
     columns: list[Counter[str]] = []
     for _, writes in counted:

@@ -20,6 +20,7 @@ from rollout_lws.sandbox.faults import WRITES
 from rollout_lws.sandbox.gate import Gate
 from rollout_lws.sandbox.routes import Request, Response, target_of, verb_of
 from rollout_lws.sandbox.store import Event
+from tests.json_patch import as_merge
 
 #: What a write is for: the release itself, a promotion window opened or closed, a leader's labels, or an Event.
 RELEASE, WINDOW, LABEL, EVENT = "release", "window", "label", "event"
@@ -197,7 +198,7 @@ class RecordingGate(Gate):
             return response
         verb = verb_of(request, target)
         if verb in WRITES:
-            body = msgspec.json.decode(request.body) if request.body else {}
+            body = as_merge(msgspec.json.decode(request.body) if request.body else None)
             meta = body.get("metadata") or {}
             self._journal.add(
                 Write(

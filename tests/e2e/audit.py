@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, Resource
+from tests.json_patch import as_merge
 
 WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 
@@ -75,7 +76,7 @@ class _Event(msgspec.Struct, frozen=True, rename="camel"):
     request_received_timestamp: datetime
     object_ref: _Reference = _Reference()
     response_status: _Answer = _Answer()
-    request_object: dict[str, Any] | None = None
+    request_object: dict[str, Any] | list[Any] | None = None
     response_object: dict[str, Any] | None = None
 
 
@@ -140,7 +141,7 @@ def _entry(event: _Event) -> Entry:
         namespace=of.namespace,
         name=of.name,
         code=event.response_status.code,
-        body=event.request_object or {},
+        body=as_merge(event.request_object),
         answer=event.response_object or {},
         is_open=event.stage == "ResponseStarted",
     )

@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from rollout_lws.objects.resources import PODS
+from rollout_lws.objects.json_patch import operations
+from rollout_lws.objects.resources import LEADER_WORKER_SETS, PODS
+from rollout_lws.objects.writes import Patch
 from tests.e2e import audit
 from tests.e2e.audit import Entry
 
@@ -104,3 +106,12 @@ def test_a_policy_has_bodies_only_of_what_is_asked_for_in_full_and_of_windows() 
 def rules(*asked: Any) -> list[dict[str, Any]]:
     found: Any = audit.policy(*asked)["rules"]
     return list(found)
+
+
+def test_a_json_patch_is_read_as_the_merge_patch_that_it_was_made_of(tmp_path: Path) -> None:
+    log = tmp_path / "audit.log"
+    event = json.loads(line("a", 1, "ResponseComplete", "patch", 200, **LWS, namespace="chat", name="llama"))
+    body = {"spec": {"replicas": 3}, "metadata": {"annotations": {"a/b": None}}}
+    patch = Patch(LEADER_WORKER_SETS, "chat", "llama", body, "why", uid="u1", generation=2)
+    log.write_text(json.dumps({**event, "requestObject": operations(patch)}) + "\n")
+    assert [each.body for each in audit.read(log)] == [body]

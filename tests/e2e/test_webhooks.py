@@ -21,8 +21,8 @@ from rollout_lws.objects.resources import LEADER_WORKER_SETS, LWS_NAME, PODS
 from rollout_lws.sandbox import patches
 from tests.e2e import registration, webhooks
 from tests.e2e.certificates import Authority
-from tests.e2e.json_patch import json_patch
 from tests.e2e.sandboxed import ControlPlane, control_plane
+from tests.json_patch import json_patch
 from tests.sandbox.conftest import lws, pod, refused
 
 DEFAULTING, VALIDATING, POD = webhooks.WEBHOOKS

@@ -22,7 +22,7 @@ from rollout_lws.errors import ApiError
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, LWS_NAME, PODS, Resource
 from rollout_lws.sandbox.apiserver import Operation
 from rollout_lws.sandbox.behaviours import lws_admission, lws_pod_admission
-from tests.e2e.json_patch import json_patch
+from tests.json_patch import json_patch
 
 #: Largest review that is read: it holds the old object and the new one, each at most what etcd takes.
 _LARGEST_BODY = 8 * 2**20

@@ -5,7 +5,7 @@ server.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, cast
 
@@ -22,6 +22,7 @@ from rollout_lws.sandbox.behaviours.cluster import Options
 from rollout_lws.sandbox.faults import Effect, Faults
 from rollout_lws.sandbox.transport import DirectTransport
 from rollout_lws.settings import Settings
+from tests.json_patch import merged
 from tests.scenarios.walk import Walk
 from tests.scenarios.world import ORIGIN, World
 
@@ -49,22 +50,6 @@ class Door:
     def delete(self, resource: Resource, namespace: str, name: str, **asked: Any) -> Any:
         self._before(Delete(resource, namespace, name, asked.get("uid") or "", "asked by the controller"))
         return self._server.delete(resource, namespace, name, **asked)
-
-
-def merged(operations: Iterable[dict[str, Any]]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The merge patch that the controller made ``operations`` of, and what they demand of the object's metadata."""
-    body: dict[str, Any] = {}
-    tested: dict[str, Any] = {}
-    for operation in operations:
-        *parents, last = (part.replace("~1", "/").replace("~0", "~") for part in operation["path"].split("/")[1:])
-        if operation["op"] == "test":
-            tested[last] = operation["value"]
-            continue
-        inner = body
-        for part in parents:
-            inner = inner.setdefault(part, {})
-        inner[last] = operation.get("value")
-    return body, tested
 
 
 class ShellWorld(World):

@@ -89,12 +89,26 @@ def check(served: Served, obj: Object, old: Object | None) -> None:
         found += ingress.violations(obj)
     if served.resource in (CORE_EVENTS, EVENTS):
         found += event_rules.violations(served.resource, obj, old)
+    if served.resource == SERVICES and (old is None or obj.get("spec") is not old.get("spec")):
+        found += _service(obj, old)
     if served.resource == HORIZONTAL_POD_AUTOSCALERS:
         found += _bounds(obj)
     if old is not None and served.resource == CONTROLLER_REVISIONS and obj.get("data") != old.get("data"):
         found.append("data: Invalid value: field is immutable")
     if found:
         raise refusals.invalid(served.storage, obj["metadata"]["name"], found)
+
+
+def _service(service: Mapping[str, Any], old: Mapping[str, Any] | None) -> list[str]:
+    """A Service keeps the address that it has, and needs ports unless it is but a name."""
+    found: list[str] = []
+    spec, before = service["spec"], (old or {}).get("spec") or {}
+    named = "ExternalName" in (spec.get("type"), before.get("type"))
+    if before.get("clusterIP") and not named and spec.get("clusterIP") != before["clusterIP"]:
+        found.append(f'spec.clusterIPs[0]: Invalid value: ["{spec.get("clusterIP")}"]: may not change once set')
+    if not spec.get("ports") and spec.get("clusterIP") != "None" and spec.get("type") != "ExternalName":
+        found.append("spec.ports: Required value")
+    return found
 
 
 def _bounds(autoscaler: Mapping[str, Any]) -> list[str]:

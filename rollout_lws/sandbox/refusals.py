@@ -158,8 +158,9 @@ def wrong_kind(resource: Resource, body: Mapping[str, Any], *, custom: bool) -> 
 
 def other_identity(resource: Resource, body: Mapping[str, Any]) -> ApiError | None:
     """422 of a custom resource that a write would make another kind of thing; None when it stays what it is."""
-    version, kind = str(body.get("apiVersion")), str(body.get("kind"))
-    name, group = str((body.get("metadata") or {}).get("name", "")), version.rpartition("/")[0]
+    version, kind, metadata = str(body.get("apiVersion")), str(body.get("kind")), body.get("metadata")
+    name = str(metadata.get("name", "")) if isinstance(metadata, Mapping) else ""
+    group = version.rpartition("/")[0]
     details = {"name": name, "group": group, "kind": kind}
     for field, given, expected in (("apiVersion", version, resource.api_version), ("kind", kind, resource.kind)):
         if given != expected:

@@ -112,6 +112,24 @@ async def test_what_may_not_change_of_a_stateful_set(server: Asking) -> None:
     assert refused.refusal == (422, "Invalid", f'StatefulSet.apps "web" is invalid: {text}')
 
 
+async def test_a_service_has_ports_unless_it_is_but_a_name(server: Asking) -> None:
+    refused = await server.create(SERVICES, service(ports=[], selector={"app": "chat"}))
+    assert refused.refusal == (422, "Invalid", 'Service "web" is invalid: spec.ports: Required value')
+    headless = (await server.create(SERVICES, service(ports=[], clusterIP="None"))).ok()
+    assert headless["spec"]["clusterIPs"] == ["None"]
+
+
+async def test_a_service_keeps_its_address(server: Asking) -> None:
+    made = (await server.create(SERVICES, service())).ok()
+    address = made["spec"]["clusterIP"]
+    assert made["spec"]["clusterIPs"] == [address]
+    changed = (await server.put(SERVICES, service(selector={"app": "chat"}))).ok()
+    assert changed["spec"]["clusterIP"] == address
+    refused = await server.patch(SERVICES, "web", {"spec": {"clusterIP": "None", "clusterIPs": ["None"]}})
+    text = 'spec.clusterIPs[0]: Invalid value: ["None"]: may not change once set'
+    assert refused.refusal == (422, "Invalid", f'Service "web" is invalid: {text}')
+
+
 async def test_a_service_is_named_as_a_host(server: Asking) -> None:
     assert (await server.create(SERVICES, service("a.b"))).refusal[:2] == (422, "Invalid")
     assert (await server.create(SERVICES, service("1a"))).code == DIGIT_SERVICE.on(server.name)

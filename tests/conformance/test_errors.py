@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from rollout_lws.objects.resources import (
@@ -108,6 +110,12 @@ async def test_metadata_of_another_shape_is_refused(server: Asking, resource: Re
     body = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": {"name": "x", **metadata}}
     refused = await server.create(resource, body)
     assert refused.refusal[:2] == (400, "BadRequest")
+
+
+@pytest.mark.parametrize("body", [{"metadata": 5}, {"metadata": {"labels": 7}}, 5], ids=str)
+async def test_a_patch_to_another_shape_is_refused(server: Asking, body: Any) -> None:
+    (await server.create(LEADER_WORKER_SETS, lws())).ok()
+    assert (await server.patch(LEADER_WORKER_SETS, "llama", body)).code in (400, 422)
 
 
 @pytest.mark.parametrize("body", [b"{", b"[]", b'"text"', b""], ids=repr)

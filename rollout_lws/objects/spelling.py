@@ -62,6 +62,11 @@ def _tree(paths: Iterable[_Path]) -> _Tree:
 
 
 _QUANTITY_TREE, _DIVISOR_TREE, _STRUCT_TREE = _tree(_QUANTITIES), _tree(_DIVISORS), _tree(_STRUCTS)
+#: By name of what is filled in: what with, and where.
+_FILLED: dict[str, tuple[Any, _Tree]] = {
+    name: ("0" if name == "divisor" else {}, _tree(path[:-1] for path in (*_STRUCTS, *_DIVISORS) if path[-1] == name))
+    for name in sorted({path[-1] for path in (*_STRUCTS, *_DIVISORS)})
+}
 
 
 def plain(members: Mapping[str, Any]) -> dict[str, Any]:
@@ -74,13 +79,13 @@ def plain(members: Mapping[str, Any]) -> dict[str, Any]:
 def in_full(members: Mapping[str, Any]) -> dict[str, Any]:
     """A spec, or some members of it, as Go's types write it back."""
     told = _changed(members, _QUANTITY_TREE, _canonical)
-    for *outer, name in (*_STRUCTS, *_DIVISORS):
-        told = _changed(told, _tree([tuple(outer)]), _filler(name, "0" if name == "divisor" else {}))
+    for name, (default, tree) in _FILLED.items():
+        told = _changed(told, tree, _filler(name, default))
     return dict(told)
 
 
 def _filler(name: str, default: Any) -> Callable[[Any], Any]:
-    return lambda value: {**value, name: value.get(name, default)} if isinstance(value, dict) else value
+    return lambda value: {name: default, **value} if isinstance(value, dict) else value
 
 
 def _canonical(value: Any) -> Any:

@@ -31,6 +31,7 @@ def exact(text: str) -> Decimal:
     return number
 
 
+@lru_cache(maxsize=512)
 def canonical(text: str) -> str:
     """``text`` as Kubernetes writes it back: 1000m as 1, 1.5Gi as 1536Mi; ValueError when it is no quantity."""
     value = exact(text)

@@ -14,7 +14,9 @@ from rollout_lws.objects.quantities import canonical
 
 #: Steps from the members of a LeaderWorkerSet's spec inwards; each value of an object or list for ``_EACH``.
 _Path: TypeAlias = tuple[str, ...]
-_EACH = "*"
+#: The same paths, those that begin alike in one branch: templates are read often, and once through has to do.
+_Tree: TypeAlias = dict[str, Any]
+_EACH, _END = "*", ""
 _GONE: Any = object()
 
 _GROUPS = "leaderWorkerTemplate"
@@ -49,23 +51,41 @@ _STRUCTS: tuple[_Path, ...] = (
 )
 
 
+def _tree(paths: Iterable[_Path]) -> _Tree:
+    root: _Tree = {}
+    for path in paths:
+        branch = root
+        for step in path:
+            branch = branch.setdefault(step, {})
+        branch[_END] = {}
+    return root
+
+
+_QUANTITY_TREE, _DIVISOR_TREE, _STRUCT_TREE = _tree(_QUANTITIES), _tree(_DIVISORS), _tree(_STRUCTS)
+#: By name of what is filled in: what with, and where.
+_FILLED: dict[str, tuple[Any, _Tree]] = {
+    name: ("0" if name == "divisor" else {}, _tree(path[:-1] for path in (*_STRUCTS, *_DIVISORS) if path[-1] == name))
+    for name in sorted({path[-1] for path in (*_STRUCTS, *_DIVISORS)})
+}
+
+
 def plain(members: Mapping[str, Any]) -> dict[str, Any]:
     """A spec, or some members of it, in the shortest way to write it: equal for all that mean the same version."""
-    told = _each(dict(members), _QUANTITIES, _canonical)
-    told = _each(told, _DIVISORS, lambda value: _GONE if value == "0" else value)
-    return _each(told, _STRUCTS, lambda value: _GONE if value == {} else value)
+    told = _changed(members, _QUANTITY_TREE, _canonical)
+    told = _changed(told, _DIVISOR_TREE, lambda value: _GONE if value == "0" else value)
+    return dict(_changed(told, _STRUCT_TREE, lambda value: _GONE if value == {} else value))
 
 
 def in_full(members: Mapping[str, Any]) -> dict[str, Any]:
     """A spec, or some members of it, as Go's types write it back."""
-    told = _each(dict(members), _QUANTITIES, _canonical)
-    for *outer, name in (*_STRUCTS, *_DIVISORS):
-        told = _each(told, (tuple(outer),), _filler(name, "0" if name == "divisor" else {}))
-    return told
+    told = _changed(members, _QUANTITY_TREE, _canonical)
+    for name, (default, tree) in _FILLED.items():
+        told = _changed(told, tree, _filler(name, default))
+    return dict(told)
 
 
 def _filler(name: str, default: Any) -> Callable[[Any], Any]:
-    return lambda value: {**value, name: value.get(name, default)} if isinstance(value, dict) else value
+    return lambda value: {name: default, **value} if isinstance(value, dict) else value
 
 
 def _canonical(value: Any) -> Any:
@@ -77,23 +97,14 @@ def _canonical(value: Any) -> Any:
         return value
 
 
-def _each(members: dict[str, Any], paths: Iterable[_Path], change: Callable[[Any], Any]) -> dict[str, Any]:
-    for path in paths:
-        members = _along(members, path, change)
-    return members
-
-
-def _along(value: Any, path: _Path, change: Callable[[Any], Any]) -> Any:
-    """``value`` with what stands at ``path`` changed, or taken out; what has another form than expected stays."""
-    if not path:
-        return change(value)
-    step, rest = path[0], path[1:]
-    if isinstance(value, list) and step == _EACH:
-        return [_along(item, rest, change) for item in value]
-    if not isinstance(value, dict):
-        return value
-    names = set(value) if step == _EACH else {step} & set(value)
-    if not names:
-        return value
-    made = {name: _along(item, rest, change) if name in names else item for name, item in value.items()}
-    return {name: item for name, item in made.items() if item is not _GONE}
+def _changed(value: Any, tree: _Tree, change: Callable[[Any], Any]) -> Any:
+    """``value`` with what stands at the ends of ``tree`` changed, or taken out; what has another form stays."""
+    if isinstance(value, list) and _EACH in tree:
+        value = [_changed(item, tree[_EACH], change) for item in value]
+    elif isinstance(value, Mapping):
+        made = {}
+        for name, item in value.items():
+            branch = tree.get(name) or tree.get(_EACH)
+            made[name] = item if branch is None else _changed(item, branch, change)
+        value = {name: item for name, item in made.items() if item is not _GONE}
+    return change(value) if _END in tree else value

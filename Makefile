@@ -65,4 +65,4 @@ bench-e2e: e2e-tools ## the same on a real control plane (about ten minutes)
 	@$(BIN)/python -m tests.e2e.bench
 
 clean: ## remove .venv and what tools left
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache dist
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .e2e-failures dist

@@ -6,11 +6,16 @@ import asyncio
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
 
 from tests import kubectl_tool, virtual_time
 from tests.scenarios.matrix_table import table, told_by, windows_told
 
 _LANE = "tests with kubectl"
+
+# How long an example takes says more of what else the machine does than of what is tested.
+settings.register_profile("patient", deadline=None)
+settings.load_profile("patient")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

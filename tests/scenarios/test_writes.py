@@ -11,6 +11,7 @@ import pytest
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, PODS
 from rollout_lws.objects.writes import Patch, Write
 from rollout_lws.sandbox.behaviours.faults import PREFIX
+from tests.scenarios.containers import TAGGED
 from tests.scenarios.routed import assert_given_back, routed_at_rest
 from tests.scenarios.shell import ShellWorld
 from tests.scenarios.walk_plans import template
@@ -44,7 +45,7 @@ async def test_five_weighted_steps_take_no_more_than_sixty_writes(load: str) -> 
     try:
         before = await routed_at_rest(world, *STEPS, size=4)
         written.clear()
-        changes = {"metadata": {"annotations": {PREFIX + "ready-after": load}}, "spec": template("v2")["spec"]}
+        changes = {"metadata": {"annotations": {PREFIX + "ready-after": load}}, "spec": template("v2", TAGGED)["spec"]}
         world.patch_lws({"leaderWorkerTemplate": {"workerTemplate": changes}})
         await world.until(lambda: world.state == "Healthy" and set(world.groups().values()) == {"v2"}, "released", 4e4)
         await world.rest()

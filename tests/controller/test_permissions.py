@@ -36,6 +36,7 @@ from rollout_lws.sandbox import wire
 from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.behaviours.faults import PREFIX
 from rollout_lws.sandbox.catalogue import GATEWAYS
+from rollout_lws.sandbox.patches import JSON_PATCH
 from rollout_lws.sandbox.transport import Answer, DirectTransport
 from rollout_lws.settings import Settings
 from tests.controller.test_controller import ORIGIN, cluster, create
@@ -72,13 +73,17 @@ def right_of(method: str, path: str, watch: bool = False) -> Right:
 
 
 class Guarded(DirectTransport):
-    """A transport under a role; ``used`` are the rights that were needed, ``missed`` those that were not there."""
+    """A transport under a role; ``used`` are the rights that were needed, ``missed`` those that were not there.
+
+    A person edits the strategy just before the first window is opened, which is refused then.
+    """
 
     def __init__(self, server: ApiServer, rights: set[Right]) -> None:
         super().__init__(server)
-        self._rights = rights
+        self._rights, self._of = rights, server
         self.used: set[Right] = set()
         self.missed: set[Right] = set()
+        self._edited = False
 
     def _allowed(self, right: Right) -> bool:
         (self.used if right in self._rights else self.missed).add(right)
@@ -86,6 +91,10 @@ class Guarded(DirectTransport):
 
     async def request(self, method: str, path: str, **options: Any) -> Answer:
         right = right_of(method, path)
+        if options.get("content_type") == JSON_PATCH and path.endswith("/llama") and not self._edited:
+            self._edited = True
+            strategy = {"rolloutStrategy": {"rollingUpdateConfiguration": {"maxUnavailable": 2}}}
+            self._of.patch(LEADER_WORKER_SETS, "default", "llama", {"spec": strategy})
         if self._allowed(right):
             return await super().request(method, path, **options)
         refused = wire.refused(ApiError(403, "Forbidden", f"cannot {right[2]} {right[1]}"))

@@ -34,7 +34,7 @@ e2e: $(STAMP)
 	@ROLLOUT_LWS_E2E_ALL='$(ALL)' ROLLOUT_LWS_E2E_KUBECONFIG='$(KUBECONFIG)' $(BIN)/python -m pytest -m e2e tests/e2e
 else
 e2e: e2e-tools ## the stories on a control plane of their own (etcd, kube-apiserver, ...), or on KUBECONFIG=path
-	@ROLLOUT_LWS_E2E_ALL='$(ALL)' $(BIN)/python -m pytest -m e2e tests/e2e tests/conformance
+	@ROLLOUT_LWS_E2E_ALL='$(ALL)' ROLLOUT_LWS_E2E_KUBECONFIG= $(BIN)/python -m pytest -m e2e tests/e2e tests/conformance
 endif
 
 e2e-tools: $(STAMP) ## build that control plane, once for each version (needs Go; some minutes, 2.5 GB of memory)

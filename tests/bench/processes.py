@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.kubectl.programs import tied_to_us
+
 _TICKS = os.sysconf("SC_CLK_TCK")
 #: Longest line that a child tells.
 _LINE = 2**20
@@ -113,7 +115,12 @@ class Child:
 async def child(name: str, *arguments: str, logs: Path) -> AsyncIterator[Child]:
     """A process from here to the end of the block; its standard error is filed in ``logs``."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable, *arguments, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, limit=_LINE
+        *tied_to_us(),
+        sys.executable,
+        *arguments,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        limit=_LINE,
     )
     errors = Errors(logs / f"{name}.log")
     assert process.stderr is not None

@@ -16,9 +16,11 @@ from rollout_lws.kube.client import Client
 from rollout_lws.objects.resources import CUSTOM_RESOURCE_DEFINITIONS, Resource
 from rollout_lws.objects.writes import Create
 from rollout_lws.sandbox import gateway_api
-from tests.bench.processes import child
+from tests.bench.processes import Failed, child
 from tests.definitions import definitions
 from tests.docs.pages import blocks
+from tests.e2e import audit
+from tests.e2e.audit import Entry
 from tests.e2e.certificates import Authority
 from tests.e2e.place import Place
 from tests.e2e.plane import ControlPlane, control_plane
@@ -80,6 +82,9 @@ async def cluster(
         served = await stack.enter_async_context(child("lws-sandbox", *arguments, *options, logs=logs))
         await served.told("ready", lambda _: None, _START_SECONDS)
         yield Cluster(plane, plane.kubeconfig_for(CONTROLLER))
+        await served.rest_of("ready")
+        if await served.process.wait() != 0:
+            raise Failed(f"what stands in for machines and LeaderWorkerSet failed\n{served.last_words()}")
 
 
 async def install(admin: Client) -> None:
@@ -104,3 +109,26 @@ def _certificates(directory: Path) -> tuple[Path, Path, Path]:
     for path, content in zip(paths, (issued.certificate, issued.key, authority.certificate), strict=True):
         path.write_bytes(content)
     return paths
+
+
+def beyond_the_role(audit_log: Path) -> list[Entry]:
+    """What CONTROLLER has asked beyond its role, or was forbidden, by a log of which that it asked something at all is
+    certain.
+    """
+    allowed = {
+        (verb, f"{resource}.{group}" if group else resource)
+        for rule in role()["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+    asked = [each for each in audit.read(audit_log) if each.user == CONTROLLER]
+    assert asked, "the audit log is empty"
+    return [each for each in asked if each.code == 403 or (each.verb, _kind(each)) not in allowed]
+
+
+def _kind(entry: Entry) -> str:
+    """As a role names it: leaderworkersets.leaderworkerset.x-k8s.io, rollouts/status.rollouts.kruise.io."""
+    name, _, group = entry.resource.partition(".")
+    kind = f"{name}/{entry.subresource}" if entry.subresource else name
+    return f"{kind}.{group}" if group else kind

@@ -14,7 +14,7 @@ import pytest
 import pytest_asyncio
 
 from tests.e2e import elsewhere, evidence, left_out, tools
-from tests.e2e.cluster import cluster
+from tests.e2e.cluster import beyond_the_role, cluster
 from tests.e2e.needs import Found, Lacking
 from tests.e2e.place import UNROUTED, Place
 from tests.e2e.scenes import record
@@ -26,6 +26,7 @@ _CHOSEN = pytest.StashKey[tuple[elsewhere.Chosen, Found]]()
 _TOLD = pytest.StashKey[list[str]]()
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     config.stash[_TOLD] = []
     wanting = [item for item in items if item.get_closest_marker("e2e")]
@@ -69,6 +70,7 @@ async def place(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFa
     else:
         async with cluster(tools.directory(), directory) as own:
             yield own.place
+            assert beyond_the_role(own.plane.audit_log) == []
 
 
 @pytest.hookimpl(wrapper=True)

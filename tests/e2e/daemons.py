@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import socket
 import tempfile
 from collections.abc import AsyncIterator, Iterator
@@ -15,6 +16,9 @@ from pathlib import Path
 
 from tests.bench.processes import Child, Errors
 from tests.kubectl.programs import tied_to_us
+
+#: Bytes that etcd may come to; containers often have 64 MB of shared memory, which its log alone is larger than.
+_ROOM = 2 * 2**30
 
 
 @asynccontextmanager
@@ -61,10 +65,11 @@ def reserved_port() -> Iterator[int]:
 async def data_directory() -> AsyncIterator[Path]:
     """A directory that goes with the block, and with whoever entered it, however that ends.
 
-    It lies in memory where it can: etcd is as slow as its disk, and nothing in it is worth a disk.
+    It lies in memory where there is room: etcd is as slow as its disk, and nothing in it is worth a disk.
     """
     shared = Path("/dev/shm")
-    path = tempfile.mkdtemp(prefix="rollout-lws-", dir=shared if os.access(shared, os.W_OK | os.X_OK) else None)
+    roomy = os.access(shared, os.W_OK | os.X_OK) and shutil.disk_usage(shared).free >= _ROOM
+    path = tempfile.mkdtemp(prefix="rollout-lws-", dir=shared if roomy else None)
     # Its standard input ends when ours closes it, and also when we are killed.
     remover = await asyncio.create_subprocess_exec(
         "sh", "-c", 'cat; exec rm -rf "$0"', path, stdin=asyncio.subprocess.PIPE, start_new_session=True

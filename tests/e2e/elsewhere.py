@@ -82,7 +82,7 @@ async def elsewhere(asked: Chosen, found: needs.Found, directory: Path, tell: li
         connection = await stack.enter_async_context(connected(asked.kubeconfig))
         client = Client(connection)
         stack.push_async_callback(_look_back, client, run, tell)
-        await stack.enter_async_context(_defined(client, found.definitions, tell))
+        await stack.enter_async_context(_defined(client, found.definitions, labels, tell))
         stack.push_async_callback(_swept, client, run)
         if len(found.definitions) < len(crd.render()):
             await _alone(client, f"{run}-probe", labels)
@@ -100,9 +100,13 @@ async def elsewhere(asked: Chosen, found: needs.Found, directory: Path, tell: li
 
 
 @asynccontextmanager
-async def _defined(client: Client, definitions: Sequence[Mapping[str, Any]], tell: list[str]) -> AsyncIterator[None]:
+async def _defined(
+    client: Client, definitions: Sequence[Mapping[str, Any]], labels: Mapping[str, str], tell: list[str]
+) -> AsyncIterator[None]:
     async with AsyncExitStack() as stack:
-        for body in definitions:
+        for each in definitions:
+            meta = each["metadata"]
+            body = {**each, "metadata": {**meta, "labels": {**meta.get("labels", {}), **labels}}}
             made = json.loads(await client.send(Create(CUSTOM_RESOURCE_DEFINITIONS, body, "stories release with it")))
             stack.push_async_callback(_undefine, client, made["metadata"], tell)
         for body in definitions:
@@ -151,7 +155,7 @@ async def _alone(client: Client, namespace: str, labels: Mapping[str, str]) -> N
 
 async def _look_back(client: Client, run: str, tell: list[str]) -> None:
     """Tell what is left of the run all the same, and how to be rid of it."""
-    for resource in (NAMESPACES, CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS):
+    for resource in (NAMESPACES, CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS, CUSTOM_RESOURCE_DEFINITIONS):
         try:
             listed = json.loads(await client.list(resource, "", {"labelSelector": f"{LABEL}={run}"}))["items"]
         except ApiError as error:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 #: What, and why not there; of the matrix itself nothing is left out with ALL=1.
 LEFT_OUT: Mapping[str, str] = {
     "controller killed at every write": "thousands of releases in real time; each story kills its controller once",
+    "promises judged before each write": "a write that is on its way cannot be stopped; what it did is checked instead",
     "random walks": "what one finds is found again only where chance and time can be chosen",
     "refusals, lost answers and slow answers of the API server": "a real one cannot be told to; outages are told",
     "requests counted by the meter": "nobody serves requests there; shares are looked at in routes and endpoints",

@@ -26,6 +26,7 @@ Object = dict[str, Any]
 
 #: Watches of one server differ by less, even on a busy machine.
 SETTLED_SECONDS = 0.3
+_LATE_SECONDS = 0.05
 
 
 class View:
@@ -153,10 +154,18 @@ class Mirror:
         self.newest.take(resource, name, obj)
         entry = (version if obj is not None else self._highest, next(self._numbers), resource, name, obj)
         heapq.heappush(self._row, entry)
-        asyncio.get_running_loop().call_later(SETTLED_SECONDS, self._settle, entry[:2])
+        self._settle_later(entry[:2])
         self._changed()
 
-    def _settle(self, until: tuple[int, int]) -> None:
+    def _settle_later(self, until: tuple[int, int]) -> None:
+        loop = asyncio.get_running_loop()
+        loop.call_later(SETTLED_SECONDS, self._settle, until, loop.time() + SETTLED_SECONDS)
+
+    def _settle(self, until: tuple[int, int], due: float) -> None:
+        if asyncio.get_running_loop().time() - due > _LATE_SECONDS:
+            # Somebody has held the loop up, and what came in meanwhile is not read yet.
+            self._settle_later(until)
+            return
         while self._row and self._row[0][:2] <= until:
             _, _, resource, name, obj = heapq.heappop(self._row)
             self.settled.take(resource, name, obj)

@@ -48,9 +48,11 @@ RIGHTS: tuple[tuple[Resource, tuple[str, ...]], ...] = (
     (CUSTOM_RESOURCE_DEFINITIONS, ("get", *_READ)),
     (LEADER_WORKER_SETS, (*_READ, *_WRITE)),
     (ROLLOUTS, (*_READ, *_WRITE)),
+    (Resource(ROLLOUTS.group, ROLLOUTS.version, ROLLOUTS.kind, f"{ROLLOUTS.plural}/status"), ("patch",)),
     (batch_releases(), (*_READ, "patch")),
     (SERVICES, (*_READ, "create")),
-    *((resource, _READ) for resource in (STATEFUL_SETS, PODS, ENDPOINT_SLICES, EVENTS)),
+    (PODS, (*_READ, "delete")),
+    *((resource, _READ) for resource in (STATEFUL_SETS, ENDPOINT_SLICES, EVENTS)),
 )
 TO_INSTALL = ((CUSTOM_RESOURCE_DEFINITIONS, ("create", "delete")),)
 _TO_ROUTE = ((HTTP_ROUTES, (*_READ, "create")), (GATEWAYS, ("get", *_READ)))
@@ -118,7 +120,8 @@ async def _without_rights(client: Client, rights: Sequence[tuple[Resource, tuple
 
 
 async def _may(client: Client, verb: str, resource: Resource) -> bool:
-    asked = {"verb": verb, "group": resource.group, "resource": resource.plural}
+    plural, _, subresource = resource.plural.partition("/")
+    asked = {"verb": verb, "group": resource.group, "resource": plural, "subresource": subresource}
     body = {
         "apiVersion": _REVIEWS.api_version,
         "kind": _REVIEWS.kind,
@@ -168,7 +171,10 @@ def incompatible(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> str:
     missing = next(_missing(_schema(ours, version), _schema(theirs, version), ""), "")
     if not missing:
         return ""
-    return f"the CustomResourceDefinition {name} is another version's (it has no {missing.lstrip('.')}): apply crds/"
+    return (
+        f"the CustomResourceDefinition {name} is another version's or OpenKruise's (it has no {missing.lstrip('.')}):"
+        " where OpenKruise Rollouts runs take another cluster, else apply crds/"
+    )
 
 
 def _schema(definition: Mapping[str, Any], version: str) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -16,6 +17,8 @@ from tests.scenarios.containers import TAGGED, Containers
 
 #: What the reason begins with for which some are skipped.
 UNROUTED = "stories with a route"
+#: What Kubernetes allows a namespace's name to have, in characters.
+_LONGEST = 63
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +38,17 @@ class Place:
     gateway: Mapping[str, str] | None = None
     unrouted: str = ""
 
+    def namespace(self, name: str) -> str:
+        """That of the story ``name``: as long as a namespace's name may be, and no two stories' the same."""
+        whole = self.prefix + name
+        if len(whole) <= _LONGEST:
+            return whole
+        return f"{whole[: _LONGEST - 9].rstrip('-')}-{hashlib.sha256(whole.encode()).hexdigest()[:8]}"
+
     @asynccontextmanager
     async def world(self, name: str, programs: Programs) -> AsyncIterator[RemoteWorld]:
         """The world of the story ``name``."""
-        namespace = self.prefix + name
+        namespace = self.namespace(name)
         async with AsyncExitStack() as stack:
             if self.labels:
                 client = Client(await stack.enter_async_context(connected(self.admin)))

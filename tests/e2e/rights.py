@@ -41,8 +41,8 @@ async def account(
         ):
             made = json.loads(await client.send(Create(resource, body, "the controllers live with it")))
             stack.push_async_callback(_delete, client, resource, made)
-        stack.push_async_callback(namespaces.remove, client, name)
         await client.send(Create(NAMESPACES, {"metadata": metadata}, "the controllers' account lives there"))
+        stack.push_async_callback(namespaces.remove, client, name)
         account = {"metadata": {"namespace": name, "name": _ACCOUNT}}
         await client.send(Create(SERVICE_ACCOUNTS, account, "the controllers' account"))
         login = {"token": await _token(connection, name)}

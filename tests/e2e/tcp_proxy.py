@@ -11,6 +11,8 @@ from urllib.parse import urlsplit
 
 import yaml
 
+from tests.e2e.daemons import reserved_port
+
 _HOST = "127.0.0.1"
 _CHUNK = 1 << 16
 
@@ -22,17 +24,16 @@ class TcpProxy:
     the server's certificate has to hold for 127.0.0.1.
     """
 
-    def __init__(self, host: str, port: int) -> None:
-        self.port = 0
-        self._target = host, port
+    def __init__(self, port: int, host: str, target: int) -> None:
+        self.port = port
+        self._target = host, target
         self._server: asyncio.Server | None = None
         self._open: set[asyncio.StreamWriter] = set()
         self._passing: set[asyncio.Task[Any]] = set()
 
     async def mend(self) -> None:
         """Let connections through, from now on."""
-        self._server = await asyncio.start_server(self._pass_on, _HOST, self.port, reuse_address=True)
-        self.port = self._server.sockets[0].getsockname()[1]
+        self._server = await asyncio.start_server(self._pass_on, _HOST, self.port, reuse_port=True)
 
     def cut(self) -> None:
         """End every connection, and refuse new ones until the network is mended."""
@@ -90,12 +91,13 @@ async def proxied(url: str) -> AsyncIterator[TcpProxy]:
     """A proxy of the server at ``url``, open from here to the end of the block."""
     to = urlsplit(url)
     assert to.hostname is not None and to.port is not None
-    proxy = TcpProxy(to.hostname, to.port)
-    await proxy.mend()
-    try:
-        yield proxy
-    finally:
-        await proxy.close()
+    with reserved_port() as port:
+        proxy = TcpProxy(port, to.hostname, to.port)
+        await proxy.mend()
+        try:
+            yield proxy
+        finally:
+            await proxy.close()
 
 
 def through(proxy: TcpProxy, kubeconfig: Path, into: Path) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,11 @@ from rollout_lws.api import crd
 from rollout_lws.kube.client import Client
 from rollout_lws.objects.resources import CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES, PODS
 from rollout_lws.objects.writes import Create, Delete
-from tests.e2e import elsewhere, needs, tools
+from tests.e2e import elsewhere, needs, test_stories, tools
 from tests.e2e.cluster import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, Cluster, binding, cluster
 from tests.e2e.elsewhere import Chosen
 from tests.e2e.needs import Lacking
+from tests.e2e.place import Place
 from tests.e2e.plane import connected, control_plane
 from tests.e2e.waiting import condition, until
 from tests.kubectl.programs import ROLLOUT_LWS, Programs
@@ -94,7 +96,7 @@ def test_a_definition_of_another_version_is_told_by_what_it_lacks() -> None:
     assert needs.incompatible(ours, ours) == ""
     older = copy.deepcopy(ours)
     del older["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["disabled"]
-    assert "(it has no spec.disabled): apply crds/" in needs.incompatible(ours, older)
+    assert "(it has no spec.disabled): where OpenKruise" in needs.incompatible(ours, older)
     assert needs.incompatible(older, ours) == "", "one that knows more does"
 
 
@@ -206,3 +208,15 @@ async def test_who_may_not_grant_rights_lends_their_own(whole: Cluster, admin: C
         assert place.controller == asked.kubeconfig
     (line,) = tell
     assert "which may not grant others" in line
+
+
+@pytest.mark.parametrize("everything", ["", "1"])
+def test_each_story_has_a_namespace_of_its_own_wherever_it_is_told(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, everything: str
+) -> None:
+    monkeypatch.setenv(test_stories.ALL, everything)
+    stories = [str(each) for each in test_stories.told()]
+    place = Place(tmp_path, tmp_path, prefix="rollout-lws-e2e-f00baa-")
+    names = [place.namespace(each) for each in stories]
+    assert len({*names}) == len(stories) >= 32
+    assert all(re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", each) for each in names)

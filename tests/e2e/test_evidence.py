@@ -25,7 +25,7 @@ from tests.e2e.cluster import cluster
 from tests.e2e.world import remote_world
 from tests.kubectl.programs import Programs
 
-pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(240)]
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def whole(tmp_path_factory):

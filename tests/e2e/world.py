@@ -144,8 +144,14 @@ class RemoteWorld(User, Waits):
             self._killed_at = 0
             task = asyncio.create_task(self._kill_and_begin())
             self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            task.add_done_callback(self._killed)
         self._announce()
+
+    def _killed(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()):
+            self.errors.append(error)
+            self._announce()
 
     def _check(self) -> None:
         for check in tuple(self.checks):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import os
 import shutil
 import signal
+import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -120,8 +122,19 @@ def tied_to_us() -> tuple[str, ...]:
     """What a command begins with so that the kernel, where it can, ends the process when ours is killed and nobody is
     left to end it.
     """
-    setpriv = shutil.which("setpriv")
-    return (setpriv, "--pdeathsig", "KILL", "--") if setpriv else ()
+    if not _can_be_tied():
+        return ()
+    # We may be killed before the kernel has been told, and then somebody else is its parent already.
+    orphaned = '[ "$PPID" = "$0" ] || exit; exec "$@"'
+    return ("setpriv", "--pdeathsig", "KILL", "--", "sh", "-c", orphaned, str(os.getpid()))
+
+
+@functools.cache
+def _can_be_tied() -> bool:
+    """Whether there is a setpriv, and one that knows how."""
+    if not shutil.which("setpriv"):
+        return False
+    return subprocess.run(["setpriv", "--pdeathsig", "KILL", "--", "true"], capture_output=True).returncode == 0
 
 
 class Programs:

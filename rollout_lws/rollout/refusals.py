@@ -12,6 +12,7 @@ from typing import Any
 from rollout_lws.api import BlueGreenStatus, CanaryStatus, Capacity, Phase
 from rollout_lws.api.validation import problems
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
+from rollout_lws.objects.spelling import plain
 from rollout_lws.rollout.autoscalers import cannot_hold
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.multikueue import copied_from_another_cluster, dispatched_to_another_cluster
@@ -131,7 +132,7 @@ def _stable_version(d: Draft) -> Version | None:
 
 def _changed(d: Draft, pick: Callable[[dict[str, Any]], Any]) -> bool:
     stable = _stable_version(d)
-    return stable is not None and pick(stable.members) != pick(d.version.members)
+    return stable is not None and pick(plain(stable.members)) != pick(plain(d.version.members))
 
 
 def claims_changed(d: Draft) -> Refusal | None:

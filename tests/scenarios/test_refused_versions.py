@@ -12,6 +12,7 @@ from rollout_lws.rollout.observation import Capabilities
 from rollout_lws.rollout.reasons import EventReason, Reason
 from tests.scenarios.stories import CANARY, STEPS, assert_clean, at_rest, mid_promotion, waiting_for_approval
 from tests.scenarios.told import assert_only_held, assert_stalled, tells
+from tests.scenarios.walk_plans import template
 from tests.scenarios.world import NAME, World
 
 pytestmark = pytest.mark.looptime
@@ -131,6 +132,24 @@ async def test_other_volume_claims_wait(world: World) -> None:
     assert_only_held(world, before)
     world.patch_lws({"leaderWorkerTemplate": {"volumeClaimTemplates": None}})
     await world.until_state("Healthy")
+
+
+async def test_claims_that_are_applied_again_as_the_manifest_has_them_are_the_same(world: World) -> None:
+    claim = {
+        "metadata": {"name": "cache"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1024Mi"}}},
+    }
+    groups = {"size": 2, "workerTemplate": template("v1", world.containers), "volumeClaimTemplates": [claim]}
+    world.create_workload(leaderWorkerTemplate=groups)
+    world.create_rollout(*STEPS)
+    world.start_controller()
+    await world.until_state("Healthy")
+    # Client-side apply sends a list whole, without what LWS's webhook has filled in when the object was made.
+    world.patch_lws({"leaderWorkerTemplate": {"volumeClaimTemplates": [claim]}})
+    await world.rest()
+    assert world.state == "Healthy", world.describe()
+    world.set_image("v2")
+    await world.until(lambda: world.state == "AwaitingApproval", "in its first step")
 
 
 TAKEN = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from decimal import Decimal, InvalidOperation
+from decimal import ROUND_UP, Context, Decimal
 from functools import lru_cache
 
 _BINARY = tuple(
@@ -16,28 +16,56 @@ _DECIMAL = tuple(
 #: Kubernetes keeps powers of ten that are written so.
 _EXPONENT = re.compile(r"[eE][+-]?[0-9]")
 _SCALES = {suffix: scale for suffix, scale in (*_BINARY, *_DECIMAL) if suffix}
+#: Kubernetes rounds up to what is left of this.
+_NANO = Decimal("1e-9")
+#: Digits that are reckoned with: those of any quantity that anybody means.
+_EXACT = Context(prec=100, Emax=99, Emin=-99)
 
 
 @lru_cache(maxsize=512)
 def exact(text: str) -> Decimal:
-    """The value of a quantity; ValueError when the text is none."""
+    """The value of a quantity; ValueError when the text is none, or larger than anybody could mean."""
     suffix = next((known for known in _SCALES if text.endswith(known)), "")
     try:
-        number = Decimal(text.removesuffix(suffix)) * _SCALES.get(suffix, Decimal(1))
-    except InvalidOperation:
+        number = _EXACT.multiply(_EXACT.create_decimal(text.removesuffix(suffix)), _SCALES.get(suffix, Decimal(1)))
+    except ArithmeticError:
         raise ValueError(f'"{text}" is not a quantity') from None
     if not number.is_finite():
         raise ValueError(f'"{text}" is not a quantity')
     return number
 
 
-@lru_cache(maxsize=512)
+def by_value(text: str) -> str:
+    """One text for all quantities of the same value: 1e3, 1k and 1000 are one; ValueError when it is no quantity."""
+    return str(_EXACT.normalize(_in_nanos(exact(text))))
+
+
 def canonical(text: str) -> str:
-    """``text`` as Kubernetes writes it back: 1000m as 1, 1.5Gi as 1536Mi; ValueError when it is no quantity."""
-    value = exact(text)
+    """``text`` as Kubernetes writes it back: 1000m as 1, 1.5Gi as 1536Mi, 0.1Gi, which is no number of bytes, as
+    107374182400m; ValueError when it is no quantity.
+    """
+    value = _in_nanos(exact(text))
+    if not value:
+        return "0"
     if _EXPONENT.search(text):
-        return text
-    binary = text.endswith("i") and abs(value) >= 1024
+        return _in_powers_of_ten(value)
+    binary = text.endswith("i") and abs(value) >= 1024 and _divides(Decimal(1), value)
     scales = (("", Decimal(1)), *_BINARY) if binary else _DECIMAL
-    suffix, scale = next(((name, size) for name, size in reversed(scales) if value % size == 0), scales[0])
-    return f"{int((value / scale).to_integral_value(rounding='ROUND_UP'))}{suffix}" if value else "0"
+    suffix, scale = next(((name, size) for name, size in reversed(scales) if _divides(size, value)), scales[0])
+    return f"{int(_EXACT.divide(value, scale))}{suffix}"
+
+
+def _in_nanos(value: Decimal) -> Decimal:
+    return value if _divides(_NANO, value) else value.quantize(_NANO, ROUND_UP, _EXACT)
+
+
+def _divides(size: Decimal, value: Decimal) -> bool:
+    return not _EXACT.remainder(value, size)
+
+
+def _in_powers_of_ten(value: Decimal) -> str:
+    sign, digits, exponent = _EXACT.normalize(value).as_tuple()
+    assert isinstance(exponent, int)
+    number = int("".join(map(str, digits))) * 10 ** (exponent % 3)
+    power = exponent - exponent % 3
+    return f"{'-' if sign else ''}{number}{f'e{power}' if power else ''}"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import product
 from typing import Any, TypeAlias
 
-from rollout_lws.objects.quantities import canonical
+from rollout_lws.objects.quantities import by_value, canonical
 
 #: Steps from the members of a LeaderWorkerSet's spec inwards; each value of an object or list for ``_EACH``.
 _Path: TypeAlias = tuple[str, ...]
@@ -29,8 +29,13 @@ _CLAIMS: tuple[_Path, ...] = (
     (_GROUPS, "volumeClaimTemplates", _EACH),
     *((*template, "spec", "volumes", _EACH, "ephemeral", "volumeClaimTemplate") for template in _TEMPLATES),
 )
-_DIVISORS: tuple[_Path, ...] = tuple(
-    (*container, "env", _EACH, "valueFrom", "resourceFieldRef", "divisor") for container in _CONTAINERS
+_DOWNWARD: tuple[_Path, ...] = tuple(
+    (*template, "spec", "volumes", _EACH, *where, "downwardAPI", "items", _EACH)
+    for template, where in product(_TEMPLATES, ((), ("projected", "sources", _EACH)))
+)
+_DIVISORS: tuple[_Path, ...] = (
+    *((*container, "env", _EACH, "valueFrom", "resourceFieldRef", "divisor") for container in _CONTAINERS),
+    *((*item, "resourceFieldRef", "divisor") for item in _DOWNWARD),
 )
 _RESOURCES: tuple[_Path, ...] = (
     *((*container, "resources") for container in _CONTAINERS),
@@ -71,14 +76,14 @@ _FILLED: dict[str, tuple[Any, _Tree]] = {
 
 def plain(members: Mapping[str, Any]) -> dict[str, Any]:
     """A spec, or some members of it, in the shortest way to write it: equal for all that mean the same version."""
-    told = _changed(members, _QUANTITY_TREE, _canonical)
+    told = _changed(members, _QUANTITY_TREE, _written(by_value))
     told = _changed(told, _DIVISOR_TREE, lambda value: _GONE if value == "0" else value)
     return dict(_changed(told, _STRUCT_TREE, lambda value: _GONE if value == {} else value))
 
 
 def in_full(members: Mapping[str, Any]) -> dict[str, Any]:
     """A spec, or some members of it, as Go's types write it back."""
-    told = _changed(members, _QUANTITY_TREE, _canonical)
+    told = _changed(members, _QUANTITY_TREE, _written(canonical))
     for name, (default, tree) in _FILLED.items():
         told = _changed(told, tree, _filler(name, default))
     return dict(told)
@@ -88,13 +93,16 @@ def _filler(name: str, default: Any) -> Callable[[Any], Any]:
     return lambda value: {name: default, **value} if isinstance(value, dict) else value
 
 
-def _canonical(value: Any) -> Any:
-    if not isinstance(value, str | int | float) or isinstance(value, bool):
-        return value
-    try:
-        return canonical(str(value))
-    except ValueError:
-        return value
+def _written(how: Callable[[str], str]) -> Callable[[Any], Any]:
+    def write(value: Any) -> Any:
+        if not isinstance(value, str | int | float) or isinstance(value, bool):
+            return value
+        try:
+            return how(str(value))
+        except ValueError:
+            return value
+
+    return write
 
 
 def _changed(value: Any, tree: _Tree, change: Callable[[Any], Any]) -> Any:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rollout_lws.objects.quantities import canonical, exact
+from rollout_lws.objects.quantities import by_value, canonical, exact
 from rollout_lws.objects.spelling import in_full, plain
 
 
@@ -18,7 +19,8 @@ from rollout_lws.objects.spelling import in_full, plain
         *(("1000m", "1"), ("0.5", "500m"), ("0.1m", "100u"), ("1.5", "1500m"), ("8", "8"), ("10", "10")),
         *(("1000", "1k"), ("1500", "1500"), ("2000M", "2G"), ("0", "0"), ("0Gi", "0"), ("-1000m", "-1")),
         *(("1024Mi", "1Gi"), ("1.5Gi", "1536Mi"), ("1000Ki", "1000Ki"), ("512Ki", "512Ki"), ("0.5Ki", "512")),
-        *(("1e3", "1e3"), ("2E", "2E"), ("1024Pi", "1Ei")),
+        *(("1e3", "1e3"), ("1E3", "1e3"), ("10e2", "1e3"), ("1e4", "10e3"), ("1.5e3", "1500"), ("1e-3", "1e-3")),
+        *(("2E", "2E"), ("1024Pi", "1Ei"), ("0.1Gi", "107374182400m"), ("1.1Ki", "1126400m"), ("0.1n", "1n")),
     ],
 )
 def test_a_quantity_is_told_as_kubernetes_tells_it(written: str, told: str) -> None:
@@ -26,12 +28,27 @@ def test_a_quantity_is_told_as_kubernetes_tells_it(written: str, told: str) -> N
     assert canonical(told) == told
 
 
-@given(st.integers(0, 10**12), st.sampled_from(["", "m", "k", "M", "Ki", "Mi", "Gi"]))
-def test_no_quantity_changes_its_value(number: int, suffix: str) -> None:
-    assert exact(canonical(f"{number}{suffix}")) == exact(f"{number}{suffix}")
+@given(st.decimals(0, 10**9, places=3), st.sampled_from(["", "m", "k", "M", "Ki", "Mi", "Gi", "e3", "E-3"]))
+def test_no_quantity_changes_its_value(number: Decimal, suffix: str) -> None:
+    text = f"{number}{suffix}"
+    assert exact(canonical(text)) == exact(text)
+    assert by_value(canonical(text)) == by_value(text)
+    assert canonical(canonical(text)) == canonical(text)
 
 
-@pytest.mark.parametrize("text", ["", "many", "1.2.3", "NaN", "Infinity"])
+@pytest.mark.parametrize(
+    ("one", "other"), [("1e3", "1k"), ("1E3", "1000"), ("0.5", "500m"), ("1024Mi", "1Gi"), ("0", "0Gi")]
+)
+def test_quantities_of_one_value_are_one(one: str, other: str) -> None:
+    assert by_value(one) == by_value(other)
+
+
+@pytest.mark.parametrize(("one", "other"), [("1.1Ki", "1127"), ("1", "1m"), ("1k", "1Ki"), ("9" * 60, "9" * 59 + "8")])
+def test_quantities_that_differ_stay_different(one: str, other: str) -> None:
+    assert by_value(one) != by_value(other)
+
+
+@pytest.mark.parametrize("text", ["", "many", "1.2.3", "NaN", "Infinity", "1e9999999", "-1e9999999", "1e400"])
 def test_what_is_no_quantity_is_said_to_be_none(text: str) -> None:
     with pytest.raises(ValueError, match="is not a quantity"):
         exact(text)
@@ -39,6 +56,12 @@ def test_what_is_no_quantity_is_said_to_be_none(text: str) -> None:
 
 def spec(**container: Any) -> dict[str, Any]:
     return {"leaderWorkerTemplate": {"workerTemplate": {"spec": {"containers": [container]}}}}
+
+
+def volume(reference: dict[str, Any]) -> dict[str, Any]:
+    items = [{"path": "cpu", "resourceFieldRef": reference}]
+    pod = {"volumes": [{"name": "a", "projected": {"sources": [{"downwardAPI": {"items": items}}]}}]}
+    return {"leaderWorkerTemplate": {"leaderTemplate": {"spec": pod}}}
 
 
 @pytest.mark.parametrize(
@@ -50,12 +73,14 @@ def spec(**container: Any) -> dict[str, Any]:
             spec(env=[{"name": "A", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu"}}}]),
             spec(env=[{"name": "A", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu", "divisor": "0"}}}]),
         ),
+        (spec(resources={"limits": {"gpu": "1e1"}}), spec(resources={"limits": {"gpu": "10"}})),
+        (volume({"resource": "limits.cpu"}), volume({"resource": "limits.cpu", "divisor": "0"})),
     ],
-    ids=["empty resources", "a number", "no divisor"],
+    ids=["empty resources", "a number", "no divisor", "a power of ten", "no divisor of a volume"],
 )
 def test_two_ways_to_write_a_version_are_one(written: dict[str, Any], otherwise: dict[str, Any]) -> None:
     assert plain(written) == plain(otherwise)
-    assert in_full(written) == in_full(otherwise)
+    assert plain(in_full(written)) == plain(in_full(otherwise)) == plain(written)
 
 
 @pytest.mark.parametrize(

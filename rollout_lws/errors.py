@@ -29,6 +29,11 @@ class ApiError(RolloutLwsError):
         self.message = message
         self.retry_after = retry_after
 
+    @property
+    def is_unserved(self) -> bool:
+        """Whether the API server itself has nothing at that path; a proxy's 404 says nothing of objects."""
+        return self.code == 404 and (self.reason == "NotFound" or self.message.startswith("404 page not found"))
+
 
 class Unreachable(RolloutLwsError):
     """The API server did not answer; the request may or may not have been carried out."""

@@ -11,6 +11,10 @@ _FIRST, _LONGEST = 0.1, 30.0
 _LONGEST_UNHEARD = 2.0
 #: A watch that lived this long was a good one.
 _GOOD_SECONDS = 1.0
+#: One that ends again for being too old has to live so long: listing everything is dear.
+_GOOD_SECONDS_OF_A_LIST = 60.0
+#: Whatever a server asks for, a controller must not be deaf for longer.
+_LONGEST_ASKED = 60.0
 
 
 class BackOff:
@@ -20,21 +24,24 @@ class BackOff:
         self._chance = chance
         self._delay = _FIRST
         self._last: Exception | None = None
+        self._heard_again = False
 
     def after(self, error: Exception | None, lived: float) -> float:
         """Seconds to wait after an attempt that ended with ``error`` and whose watch was open for ``lived`` seconds."""
         last, self._last = self._last, error
-        if lived >= _GOOD_SECONDS or (isinstance(last, Unreachable) and isinstance(error, ApiError)):
+        too_old_again = _is_expired(error) and _is_expired(last)
+        if lived >= (_GOOD_SECONDS_OF_A_LIST if too_old_again else _GOOD_SECONDS):
+            self._delay, self._heard_again = _FIRST, False
+        if isinstance(last, Unreachable) and isinstance(error, ApiError) and not self._heard_again:
             # A server that answers again refuses a little at first: its own caches are empty.
-            self._delay = _FIRST
-        if _is_expired(error) and not _is_expired(last):
+            self._delay, self._heard_again = _FIRST, True
+        if _is_expired(error) and not too_old_again and not isinstance(last, Unreachable):
             # After its restart a server knows no old version and says so to every watch. Twice in a row is no restart.
             return 0.0
-        if isinstance(error, ApiError) and error.retry_after:
-            return error.retry_after * self._chance.uniform(1.0, 1.2)
         delay = min(self._delay, _LONGEST_UNHEARD if isinstance(error, Unreachable) else _LONGEST)
-        self._delay = delay * 2
-        return delay * self._chance.uniform(0.8, 1.2)
+        self._delay = min(self._delay * 2, _LONGEST)
+        asked = min(_LONGEST_ASKED, (isinstance(error, ApiError) and error.retry_after) or 0.0)
+        return max(delay * self._chance.uniform(0.8, 1.2), asked * self._chance.uniform(1.0, 1.2))
 
 
 def _is_expired(error: Exception | None) -> bool:

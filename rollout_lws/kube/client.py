@@ -15,7 +15,7 @@ import msgspec
 from rollout_lws.errors import ApiError, Unreachable
 from rollout_lws.kube.status import refused
 from rollout_lws.kube.transport import Transport
-from rollout_lws.objects.json_patch import operations
+from rollout_lws.objects.json_patch import fits, operations
 from rollout_lws.objects.resources import Resource
 from rollout_lws.objects.writes import Confirm, Create, Delete, Patch, Replace, Write
 
@@ -82,17 +82,21 @@ class Client:
             return await self._call(_VERBS[method], write.resource, method, path, params, body, content_type)
         except ApiError as error:
             if error.code == 422 and isinstance(write, Patch) and write.generation is not None:
-                # A test that fails is answered like an object that is invalid.
-                await self._confirm(write)
+                await self._told_apart(write, error)
             raise
+
+    async def _told_apart(self, write: Patch, error: ApiError) -> None:
+        """A test that fails, or that somebody has taken away what is merged into, is answered like an object that is
+        invalid, and is a conflict.
+        """
+        if not fits(write, msgspec.json.decode(await self._confirm(write))):
+            raise _changed(write) from error
 
     async def _confirm(self, write: Confirm | Patch) -> bytes:
         body = await self.get(write.resource, write.namespace, write.name)
         live = msgspec.json.decode(body, type=_Object).metadata
         if (live.uid, live.generation) != (write.uid, write.generation):
-            raise ApiError(
-                409, "Conflict", f"{write.resource} {write.namespace}/{write.name} has changed since it was seen"
-            )
+            raise _changed(write)
         return body
 
     async def _read(self, verb: str, resource: Resource, path: str, params: Mapping[str, str]) -> bytes:
@@ -134,6 +138,10 @@ class Client:
         if code >= 400:
             raise refused(code, answer.headers, answer.body)
         return answer.body
+
+
+def _changed(write: Confirm | Patch) -> ApiError:
+    return ApiError(409, "Conflict", f"{write.resource} {write.namespace}/{write.name} has changed since it was seen")
 
 
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}

@@ -178,7 +178,7 @@ class Informer(Generic[T]):
             self._version = ""
             return
         self.trouble = f"{error}{_advice(self.resource, error)}"
-        if isinstance(error, ApiError) and error.code == 404:
+        if isinstance(error, ApiError) and error.is_unserved:
             if self.unserved:
                 # Nothing is new: it is asked again for ever, for somebody may install it.
                 return

@@ -30,6 +30,23 @@ def _merged(path: str, body: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
             yield {"op": "add", "path": here, "value": value}
 
 
+def fits(patch: Patch, obj: Mapping[str, Any]) -> bool:
+    """Whether all that ``patch`` merges into, or removes, is there in ``obj``."""
+    return _fits(patch.body, obj)
+
+
+def _fits(body: Mapping[str, Any], there: Any) -> bool:
+    if not isinstance(there, Mapping):
+        return False
+    for key, value in body.items():
+        if isinstance(value, Mapping):
+            if not _fits(value, there.get(key)):
+                return False
+        elif value is None and key not in there:
+            return False
+    return True
+
+
 def member(path: str, key: str) -> str:
     """The JSON Pointer (RFC 6901) of a member of what is at ``path``."""
     return f"{path}/{key.replace('~', '~0').replace('/', '~1')}"

@@ -34,9 +34,12 @@ async def test_a_patch_is_a_merge_patch_and_carries_its_precondition_beside_its_
 
 async def test_a_patch_of_a_generation_tests_it_and_fails_like_a_conflict_when_the_spec_has_changed() -> None:
     patch = Patch(PODS, "ns", "a", {"spec": {"x": 1}}, "why", uid="u1", generation=3)
-    changed, same = ({"metadata": {"name": "a", "uid": "u1", "generation": number}} for number in (4, 3))
+    changed, without, same = (
+        {"metadata": {"name": "a", "uid": "u1", "generation": number}} | more
+        for number, more in ((4, {}), (3, {}), (3, {"spec": {}}))
+    )
     invalid = refusal(422, "Invalid", "the server rejected our request due to an error in our request")
-    transport = FakeTransport(ok(same), invalid, ok(changed), invalid, ok(same))
+    transport = FakeTransport(ok(same), invalid, ok(changed), invalid, ok(without), invalid, ok(same))
     client = Client(transport)
     await client.send(patch)
     asked = transport.requests[0]
@@ -46,7 +49,7 @@ async def test_a_patch_of_a_generation_tests_it_and_fails_like_a_conflict_when_t
         {"op": "test", "path": "/metadata/generation", "value": 3},
         {"op": "add", "path": "/spec/x", "value": 1},
     ]
-    for code in (409, 422):
+    for code in (409, 409, 422):
         with pytest.raises(ApiError) as caught:
             await client.send(patch)
         assert caught.value.code == code

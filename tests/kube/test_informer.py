@@ -242,6 +242,35 @@ async def test_a_server_that_nobody_hears_is_asked_every_two_seconds() -> None:
         assert all(1.6 <= gap <= 2.4 for gap in gaps[6:])
 
 
+async def test_a_404_of_a_proxy_takes_nothing_out_of_the_cache() -> None:
+    async with following(page("10", pod("a", 1))) as each:
+        watch = await each.watch()
+        each.transport.refusals.append(ApiError(404, "", "HTTP 404 Not Found, not from the API server itself"))
+        watch.end()
+        await each.watch(2)
+        assert (each.versions, each.informer.unserved) == ({"a": "1"}, False)
+
+
+async def test_a_server_that_always_asks_for_a_second_is_asked_ever_more_seldom() -> None:
+    async with following(page("10")) as each:
+        each.transport.refusals.extend([ApiError(429, "TooManyRequests", "busy", 1.0)] * 600)
+        await asyncio.sleep(600)
+        assert 20 <= len(each.transport.opened) <= 35
+
+
+async def test_a_server_that_is_there_by_turns_is_asked_ever_more_seldom() -> None:
+    async with following(page("10")) as each:
+        each.transport.refusals.extend([Unreachable("refused"), ApiError(503, "", "no backend")] * 400)
+        await asyncio.sleep(600)
+        assert len(each.transport.opened) <= 60
+
+
+async def test_nobody_makes_a_watch_wait_for_an_hour() -> None:
+    async with following(page("10")) as each:
+        each.transport.refusals.append(ApiError(429, "TooManyRequests", "later", 3600.0))
+        await asyncio.wait_for(each.watch(), 90)
+
+
 async def test_a_watch_refused_with_retry_after_waits_that_long() -> None:
     async with following(page("10")) as each:
         each.transport.refusals.append(ApiError(429, "TooManyRequests", "busy", 20.0))

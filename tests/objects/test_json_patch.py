@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rollout_lws.errors import ApiError
-from rollout_lws.objects.json_patch import operations
+from rollout_lws.objects.json_patch import fits, operations
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.objects.writes import Patch
 from rollout_lws.sandbox.patches import json_patch, merge_patch
@@ -43,3 +43,18 @@ def test_another_object_or_another_spec_refuses_them_whole(moved: dict[str, Any]
 def test_a_status_that_was_written_meanwhile_does_not_matter() -> None:
     live = {**_SEEN, "metadata": {**_META, "resourceVersion": "8"}, "status": {"readyReplicas": 2}}
     assert json_patch(live, operations(patch({"spec": {"replicas": 5}})))["spec"]["replicas"] == 5
+
+
+@pytest.mark.parametrize(
+    ("there", "fitting"),
+    [
+        (_SEEN, True),
+        ({**_SEEN, "metadata": {**_META, "annotations": {}}}, False),
+        ({**_SEEN, "metadata": {"uid": "u1", "generation": 3}}, False),
+        ({"metadata": _META, "spec": {}}, False),
+    ],
+    ids=["as seen", "what is removed is gone", "no annotations", "no strategy"],
+)
+def test_it_fits_where_all_is_that_it_merges_into_or_removes(there: dict[str, Any], fitting: bool) -> None:
+    wanted = patch({"metadata": {"annotations": {"a/b": None}}, "spec": {"nested": {"partition": 1}}})
+    assert fits(wanted, there) is fitting

@@ -15,7 +15,10 @@ _DECIMAL = tuple(
 )
 #: Kubernetes keeps powers of ten that are written so.
 _EXPONENT = re.compile(r"[eE][+-]?[0-9]")
+_PARTS = re.compile(r"[+-]?0*([0-9]*)(?:\.([0-9]*))?(.*)", re.DOTALL)
 _SCALES = {suffix: scale for suffix, scale in (*_BINARY, *_DECIMAL) if suffix}
+#: The largest amount that Kubernetes reads with a binary suffix; what is larger is read as this.
+_MOST_BINARY = Decimal(2**63 - 1)
 #: Kubernetes rounds up to what is left of this.
 _NANO = Decimal("1e-9")
 #: Digits that are reckoned with: those of any quantity that anybody means.
@@ -35,24 +38,42 @@ def exact(text: str) -> Decimal:
     return number
 
 
-def by_value(text: str) -> str:
-    """One text for all quantities of the same value: 1e3, 1k and 1000 are one; ValueError when it is no quantity."""
-    return str(_EXACT.normalize(_in_nanos(exact(text))))
-
-
 def canonical(text: str) -> str:
     """``text`` as Kubernetes writes it back: 1000m as 1, 1.5Gi as 1536Mi, 0.1Gi, which is no number of bytes, as
     107374182400m; ValueError when it is no quantity.
+
+    One value has several of these texts: 1Gi and 1073741824, 1k and 1e3, 1E3 and 1e3 stay what they are.
     """
+    text = text.strip()
     value = _in_nanos(exact(text))
+    if _left_alone(text):
+        return text
     if not value:
         return "0"
     if _EXPONENT.search(text):
         return _in_powers_of_ten(value)
+    if text.endswith("i"):
+        value = max(-_MOST_BINARY, min(value, _MOST_BINARY))
     binary = text.endswith("i") and abs(value) >= 1024 and _divides(Decimal(1), value)
     scales = (("", Decimal(1)), *_BINARY) if binary else _DECIMAL
     suffix, scale = next(((name, size) for name, size in reversed(scales) if _divides(size, value)), scales[0])
     return f"{int(_EXACT.divide(value, scale))}{suffix}"
+
+
+def _left_alone(text: str) -> bool:
+    """Whether Kubernetes, which reads short numbers in a quicker way, takes ``text`` for canonical without a closer
+    look: a sign, zeros in front and the case of an E stay then.
+    """
+    parts = _PARTS.fullmatch(text)
+    assert parts is not None
+    whole, fraction, suffix = parts[1] or "0", parts[2] or "", parts[3]
+    if suffix.endswith("i"):
+        thousands = next((power for power, (known, _) in enumerate(_BINARY, 1) if known == suffix), 0)
+        return not fraction and int(whole) % 8 != 0 and len(whole) + 3 * thousands <= 14
+    digits = whole + fraction
+    exponent = int(suffix[1:]) if _EXPONENT.match(suffix) else _SCALES.get(suffix, Decimal(1)).adjusted()
+    exponent -= len(fraction)
+    return len(digits) <= 18 and exponent >= -9 and exponent % 3 == 0 and digits[0] != "0" and digits[-3:] != "000"
 
 
 def _in_nanos(value: Decimal) -> Decimal:

@@ -1,7 +1,8 @@
 """What LeaderWorkerSet may write differently without meaning another version.
 
-It reads templates into Go's types. Those compare quantities by value and know no difference between a struct that is
-empty and one that is absent; and whatever they write back has the canonical quantities and the empty structs in it.
+It reads templates into Go's types and compares what those write: with quantities in their canonical form, and with no
+difference between a struct, list or map that is empty and one that is absent. Two quantities of one value are still two
+versions when their canonical forms differ: a change from 1Gi to 1073741824 restarts every group.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import product
 from typing import Any, TypeAlias
 
-from rollout_lws.objects.quantities import by_value, canonical
+from rollout_lws.objects.quantities import canonical
 
 #: Steps from the members of a LeaderWorkerSet's spec inwards; each value of an object or list for ``_EACH``.
 _Path: TypeAlias = tuple[str, ...]
@@ -54,6 +55,12 @@ _STRUCTS: tuple[_Path, ...] = (
     *((*outer, "metadata") for outer in (*_TEMPLATES, *_CLAIMS)),
     (_GROUPS, "volumeClaimTemplates", _EACH, "status"),
 )
+#: Maps that Go leaves out when they are empty.
+_MAPS: tuple[_Path, ...] = (
+    *((*outer, "metadata", name) for outer, name in product((*_TEMPLATES, *_CLAIMS), ("labels", "annotations"))),
+    *((*template, "spec", name) for template, name in product(_TEMPLATES, ("nodeSelector", "overhead"))),
+    *(path[:-1] for path in _QUANTITIES if path[-2] in ("limits", "requests")),
+)
 
 
 def _tree(paths: Iterable[_Path]) -> _Tree:
@@ -66,7 +73,7 @@ def _tree(paths: Iterable[_Path]) -> _Tree:
     return root
 
 
-_QUANTITY_TREE, _DIVISOR_TREE, _STRUCT_TREE = _tree(_QUANTITIES), _tree(_DIVISORS), _tree(_STRUCTS)
+_QUANTITY_TREE, _DIVISOR_TREE, _EMPTY_TREE = _tree(_QUANTITIES), _tree(_DIVISORS), _tree((*_STRUCTS, *_MAPS))
 #: By name of what is filled in: what with, and where.
 _FILLED: dict[str, tuple[Any, _Tree]] = {
     name: ("0" if name == "divisor" else {}, _tree(path[:-1] for path in (*_STRUCTS, *_DIVISORS) if path[-1] == name))
@@ -75,34 +82,49 @@ _FILLED: dict[str, tuple[Any, _Tree]] = {
 
 
 def plain(members: Mapping[str, Any]) -> dict[str, Any]:
-    """A spec, or some members of it, in the shortest way to write it: equal for all that mean the same version."""
-    told = _changed(members, _QUANTITY_TREE, _written(by_value))
+    """A spec, or some members of it, in a short way to write it: equal for what means the same version.
+
+    Nulls stay. Not covered is what Go leaves out besides lists and the maps of ``_MAPS``: empty texts, false and 0
+    where that is the same as none (``hostNetwork: false``, a variable's ``value: ""``), and empty maps deeper inside
+    (``matchLabels: {}``). Written or not, these make two versions here and one for LeaderWorkerSet.
+    """
+    told = _changed(_without_empty_lists(members), _QUANTITY_TREE, _written)
     told = _changed(told, _DIVISOR_TREE, lambda value: _GONE if value == "0" else value)
-    return dict(_changed(told, _STRUCT_TREE, lambda value: _GONE if value == {} else value))
+    return dict(_changed(told, _EMPTY_TREE, lambda value: _GONE if value == {} else value))
 
 
 def in_full(members: Mapping[str, Any]) -> dict[str, Any]:
-    """A spec, or some members of it, as Go's types write it back."""
-    told = _changed(members, _QUANTITY_TREE, _written(canonical))
+    """A spec, or some members of it, as the webhook writes it back: with all that Go's types add, and what they would
+    leave out, which the webhook does not take away.
+    """
+    told = _changed(members, _QUANTITY_TREE, _written)
     for name, (default, tree) in _FILLED.items():
         told = _changed(told, tree, _filler(name, default))
     return dict(told)
 
 
 def _filler(name: str, default: Any) -> Callable[[Any], Any]:
-    return lambda value: {name: default, **value} if isinstance(value, dict) else value
+    def fill(value: Any) -> Any:
+        return {**value, name: default} if isinstance(value, Mapping) and value.get(name) is None else value
+
+    return fill
 
 
-def _written(how: Callable[[str], str]) -> Callable[[Any], Any]:
-    def write(value: Any) -> Any:
-        if not isinstance(value, str | int | float) or isinstance(value, bool):
-            return value
-        try:
-            return how(str(value))
-        except ValueError:
-            return value
+def _written(value: Any) -> Any:
+    if not isinstance(value, str | int | float) or isinstance(value, bool):
+        return value
+    try:
+        return canonical(str(value))
+    except ValueError:
+        return value
 
-    return write
+
+def _without_empty_lists(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_without_empty_lists(item) for item in value]
+    if isinstance(value, Mapping):
+        return {name: _without_empty_lists(item) for name, item in value.items() if item != []}
+    return value
 
 
 def _changed(value: Any, tree: _Tree, change: Callable[[Any], Any]) -> Any:

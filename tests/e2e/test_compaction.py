@@ -83,7 +83,7 @@ async def test_a_release_goes_on_from_new_lists_when_its_watches_are_too_old(
                 it.lose(NAME, 0)
                 await it.until(lambda: world.leader_uids().get(f"{NAME}-0", leader) != leader, "a new leader")
                 await plane.compact()
-                await plane.restart_api_server()
+                await plane.restart()
                 await assert_gone(plane, ROLLOUTS, namespace, seen)
                 mended = datetime.now(UTC)
                 await network.mend()

@@ -88,15 +88,15 @@ class ControlPlane:
         await self._start_api_server()
 
     async def restart(self) -> None:
-        """SIGKILL for the API server and Kubernetes' own controllers, which then are started again; returns when the
-        API server is ready.
+        """SIGKILL for the API server and Kubernetes' own controllers, which then are started again, one after
+        the other.
 
         On most clusters they live on one machine. With the API server alone killed, the garbage collector may never
         hear of what went while its watches were cut: a worker pod of a StatefulSet that was made anew under the same
         name stays in the way of its successor until the collector is started again.
         """
-        await kill(self._running[_MANAGER])
         await self.restart_api_server()
+        await kill(self._running[_MANAGER])
         await self._start_controllers()
 
     async def compact(self) -> int:

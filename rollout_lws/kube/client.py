@@ -15,7 +15,7 @@ import msgspec
 from rollout_lws.errors import ApiError, Unreachable
 from rollout_lws.kube.status import refused
 from rollout_lws.kube.transport import Transport
-from rollout_lws.objects.json_patch import fits, operations
+from rollout_lws.objects.json_patch import is_stale, operations
 from rollout_lws.objects.resources import Resource
 from rollout_lws.objects.writes import Confirm, Create, Delete, Patch, Replace, Write
 
@@ -81,18 +81,15 @@ class Client:
         try:
             return await self._call(_VERBS[method], write.resource, method, path, params, body, content_type)
         except ApiError as error:
-            if error.code == 422 and isinstance(write, Patch) and write.generation is not None:
-                await self._told_apart(write, error)
+            if error.code != 422 or not isinstance(write, Patch) or write.generation is None:
+                raise
+            # A test that fails is answered like an object that is invalid, and is a conflict.
+            live = msgspec.json.decode(await self.get(write.resource, write.namespace, write.name))
+            if is_stale(write, live):
+                raise _changed(write) from error
             raise
 
-    async def _told_apart(self, write: Patch, error: ApiError) -> None:
-        """A test that fails, or that somebody has taken away what is merged into, is answered like an object that is
-        invalid, and is a conflict.
-        """
-        if not fits(write, msgspec.json.decode(await self._confirm(write))):
-            raise _changed(write) from error
-
-    async def _confirm(self, write: Confirm | Patch) -> bytes:
+    async def _confirm(self, write: Confirm) -> bytes:
         body = await self.get(write.resource, write.namespace, write.name)
         live = msgspec.json.decode(body, type=_Object).metadata
         if (live.uid, live.generation) != (write.uid, write.generation):

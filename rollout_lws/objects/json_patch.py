@@ -30,9 +30,12 @@ def _merged(path: str, body: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
             yield {"op": "add", "path": here, "value": value}
 
 
-def fits(patch: Patch, obj: Mapping[str, Any]) -> bool:
-    """Whether all that ``patch`` merges into, or removes, is there in ``obj``."""
-    return _fits(patch.body, obj)
+def is_stale(patch: Patch, live: Mapping[str, Any]) -> bool:
+    """Whether ``patch``, refused as invalid, was refused because ``live`` is not what it was made for: another object,
+    another spec, or something gone that it merges into or removes.
+    """
+    meta = live["metadata"]
+    return (meta.get("uid"), meta.get("generation")) != (patch.uid, patch.generation) or not _fits(patch.body, live)
 
 
 def _fits(body: Mapping[str, Any], there: Any) -> bool:

@@ -14,6 +14,8 @@ from rollout_lws.objects.resources import LEADER_WORKER_SETS, PODS
 from rollout_lws.objects.writes import Patch
 from tests.e2e import audit
 from tests.e2e.audit import Entry
+from tests.e2e.cluster import CONTROLLER as BOUND
+from tests.e2e.cluster import beyond_the_role
 
 CONTROLLER = "system:serviceaccount:rollouts:controller"
 NINE = datetime(2026, 11, 2, 9, 0, tzinfo=UTC)
@@ -115,3 +117,23 @@ def test_a_json_patch_is_read_as_the_merge_patch_that_it_was_made_of(tmp_path: P
     patch = Patch(LEADER_WORKER_SETS, "chat", "llama", body, "why", uid="u1", generation=2)
     log.write_text(json.dumps({**event, "requestObject": operations(patch)}) + "\n")
     assert [each.body for each in audit.read(log)] == [body]
+
+
+def test_what_the_role_does_not_grant_or_the_server_forbade_is_found(tmp_path: Path) -> None:
+    secrets = {"resource": "secrets", "apiVersion": "v1"}
+    lines = (
+        line("a", 1, "ResponseComplete", "patch", 200, **LWS, namespace="chat", name="llama"),
+        line("b", 2, "ResponseComplete", "patch", 403, **LWS, namespace="chat", name="llama"),
+        line("c", 3, "ResponseComplete", "delete", 200, **LWS, namespace="chat", name="llama", subresource="status"),
+        line("d", 4, "ResponseComplete", "get", 200, **secrets, namespace="chat", name="token"),
+    )
+    log = tmp_path / "audit.log"
+    log.write_text("".join(lines).replace(CONTROLLER, BOUND))
+    assert [each.at.second for each in beyond_the_role(log)] == [2, 3, 4]
+
+
+def test_a_log_in_which_the_controller_asked_nothing_proves_nothing(tmp_path: Path) -> None:
+    log = tmp_path / "audit.log"
+    log.write_text(SAMPLE)
+    with pytest.raises(AssertionError, match="empty"):
+        beyond_the_role(log)

@@ -67,10 +67,7 @@ class Watch:
 
 
 class FakeTransport:
-    """Answers requests from ``replies`` in order; opens a Watch for each stream unless ``refusals`` has an error.
-
-    With ``ends`` every watch ends as soon as it is open.
-    """
+    """Answers requests from ``replies`` in order; opens a Watch for each stream unless ``refusals`` has an error."""
 
     def __init__(self, *replies: Reply | Exception) -> None:
         self.replies: deque[Reply | Exception] = deque(replies)
@@ -78,7 +75,6 @@ class FakeTransport:
         self.requests: list[Asked] = []
         self.watches: list[Watch] = []
         self.opened: list[float] = []
-        self.ends = False
 
     async def request(
         self,
@@ -113,8 +109,6 @@ class FakeTransport:
             raise self.refusals.popleft()
         watch = Watch(dict(params))
         self.watches.append(watch)
-        if self.ends:
-            watch.end()
         try:
             yield watch.lines(silence)
         finally:

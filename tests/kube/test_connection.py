@@ -219,6 +219,23 @@ async def test_no_server_and_no_answer_in_time_are_both_unreachable(tmp_path: Pa
     await connection.close()
 
 
+async def test_a_watch_whose_server_does_not_take_the_connection_is_given_up_soon(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rollout_lws.kube.connection._CONNECT_SECONDS", 0.1)
+    with socket.socket() as deaf, socket.socket() as first, socket.socket() as second:
+        deaf.bind(("127.0.0.1", 0))
+        deaf.listen(0)
+        for waiting in (first, second):
+            waiting.setblocking(False)
+            waiting.connect_ex(deaf.getsockname())
+        connection = await connect(kubeconfig(tmp_path, f"http://127.0.0.1:{deaf.getsockname()[1]}"))
+        async with asyncio.timeout(5):
+            with pytest.raises(Unreachable, match="did not begin"):
+                await read(connection, silence=60)
+        await connection.close()
+
+
 async def test_lines_are_found_wherever_the_chunks_are_cut(tmp_path: Path) -> None:
     async with connected(tmp_path, streaming(b'{"a', b'":1}\n{"b":2}\n{', b'"c":3}\n')) as connection:
         assert await read(connection) == [b'{"a":1}', b'{"b":2}', b'{"c":3}']

@@ -188,16 +188,6 @@ async def test_traffic_keeps_a_watch_alive_and_shows_in_its_age() -> None:
         assert asyncio.get_running_loop().time() - each.informer.last_traffic < 1
 
 
-async def test_a_server_that_ends_every_watch_at_once_is_asked_ever_more_seldom() -> None:
-    async with following(page("10")) as each:
-        each.transport.ends = True
-        await asyncio.sleep(600)
-        assert 20 <= len(each.transport.opened) <= 35
-        gaps = [b - a for a, b in zip(each.transport.opened, each.transport.opened[1:], strict=False)]
-        assert gaps[0] == pytest.approx(0.1, rel=0.21)
-        assert all(24 <= gap <= 36.1 for gap in gaps[10:])
-
-
 async def test_a_watch_that_lived_makes_the_next_back_off_short_again() -> None:
     async with following(page("10")) as each:
         each.transport.refusals.extend([Unreachable("refused")] * 8)
@@ -234,14 +224,6 @@ async def test_a_server_that_calls_every_watch_too_old_is_listed_ever_more_seldo
         assert 20 <= len(each.transport.requests) <= 35
 
 
-async def test_a_server_that_nobody_hears_is_asked_every_two_seconds() -> None:
-    async with following(page("10")) as each:
-        each.transport.refusals.extend([Unreachable("refused")] * 40)
-        await asyncio.sleep(100)
-        gaps = [later - earlier for earlier, later in pairwise(each.transport.opened)]
-        assert all(1.6 <= gap <= 2.4 for gap in gaps[6:])
-
-
 async def test_a_404_of_a_proxy_takes_nothing_out_of_the_cache() -> None:
     async with following(page("10", pod("a", 1))) as each:
         watch = await each.watch()
@@ -249,26 +231,6 @@ async def test_a_404_of_a_proxy_takes_nothing_out_of_the_cache() -> None:
         watch.end()
         await each.watch(2)
         assert (each.versions, each.informer.unserved) == ({"a": "1"}, False)
-
-
-async def test_a_server_that_always_asks_for_a_second_is_asked_ever_more_seldom() -> None:
-    async with following(page("10")) as each:
-        each.transport.refusals.extend([ApiError(429, "TooManyRequests", "busy", 1.0)] * 600)
-        await asyncio.sleep(600)
-        assert 20 <= len(each.transport.opened) <= 35
-
-
-async def test_a_server_that_is_there_by_turns_is_asked_ever_more_seldom() -> None:
-    async with following(page("10")) as each:
-        each.transport.refusals.extend([Unreachable("refused"), ApiError(503, "", "no backend")] * 400)
-        await asyncio.sleep(600)
-        assert len(each.transport.opened) <= 60
-
-
-async def test_nobody_makes_a_watch_wait_for_an_hour() -> None:
-    async with following(page("10")) as each:
-        each.transport.refusals.append(ApiError(429, "TooManyRequests", "later", 3600.0))
-        await asyncio.wait_for(each.watch(), 90)
 
 
 async def test_a_watch_refused_with_retry_after_waits_that_long() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rollout_lws.errors import ApiError
-from rollout_lws.objects.json_patch import fits, operations
+from rollout_lws.objects.json_patch import is_stale, operations
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.objects.writes import Patch
 from rollout_lws.sandbox.patches import json_patch, merge_patch
@@ -46,15 +46,26 @@ def test_a_status_that_was_written_meanwhile_does_not_matter() -> None:
 
 
 @pytest.mark.parametrize(
-    ("there", "fitting"),
+    ("there", "stale"),
     [
-        (_SEEN, True),
-        ({**_SEEN, "metadata": {**_META, "annotations": {}}}, False),
-        ({**_SEEN, "metadata": {"uid": "u1", "generation": 3}}, False),
-        ({"metadata": _META, "spec": {}}, False),
+        (_SEEN, False),
+        ({**_SEEN, "metadata": {**_META, "resourceVersion": "8"}}, False),
+        ({**_SEEN, "metadata": {**_META, "uid": "u2"}}, True),
+        ({**_SEEN, "metadata": {**_META, "generation": 4}}, True),
+        ({**_SEEN, "metadata": {**_META, "annotations": {}}}, True),
+        ({**_SEEN, "metadata": {"uid": "u1", "generation": 3}}, True),
+        ({"metadata": _META, "spec": {}}, True),
     ],
-    ids=["as seen", "what is removed is gone", "no annotations", "no strategy"],
+    ids=[
+        "as seen",
+        "status written",
+        "another object",
+        "another spec",
+        "what is removed is gone",
+        "no annotations",
+        "no strategy",
+    ],
 )
-def test_it_fits_where_all_is_that_it_merges_into_or_removes(there: dict[str, Any], fitting: bool) -> None:
+def test_it_is_stale_where_something_is_gone_that_it_was_made_for(there: dict[str, Any], stale: bool) -> None:
     wanted = patch({"metadata": {"annotations": {"a/b": None}}, "spec": {"nested": {"partition": 1}}})
-    assert fits(wanted, there) is fitting
+    assert is_stale(wanted, there) is stale

@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from msgspec.structs import replace as change
 
 from rollout_lws.api import Capacity
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, PODS, STATEFUL_SETS
@@ -394,3 +395,12 @@ def test_where_no_group_serves_only_groups_renewed_in_place_can_mend_it(
     turn = replace(renewal(picture, 0), capacity=capacity).renew(NEW, 2)
     assert turn.opened == opened
     assert turn.message.endswith("no further group may go down") is not bool(opened)
+
+
+def test_a_window_of_an_lws_that_has_no_annotations_demands_its_resource_version() -> None:
+    """A JSON Patch cannot add a member to what is not there."""
+    held = renewal("OO")
+    bare = change(held.facts.lws, metadata=change(held.facts.lws.metadata, annotations={}))
+    turn = replace(held, facts=replace(held.facts, lws=bare)).promote(NEW, may_open=True)
+    (opened,) = [each for each in turn.writes if isinstance(each, Patch)]
+    assert (opened.resource_version, opened.generation) == (bare.metadata.resource_version, None)

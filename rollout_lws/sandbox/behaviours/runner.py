@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from rollout_lws.errors import ApiError
-from rollout_lws.objects.json_patch import operations
+from rollout_lws.objects.json_patch import is_stale, operations
 from rollout_lws.objects.resources import CORE_EVENTS
 from rollout_lws.objects.writes import Create, Delete, Patch, Replace, Write
 from rollout_lws.sandbox import refusals
@@ -200,7 +200,6 @@ def _patch_of_generation(server: ApiServer, write: Patch, manager: str) -> None:
             field_manager=manager,
         )
     except ApiError as error:
-        live = server.get(write.resource, write.namespace, write.name)["metadata"]
-        if error.code == 422 and (live["uid"], live["generation"]) != (write.uid, write.generation):
+        if error.code == 422 and is_stale(write, server.get(write.resource, write.namespace, write.name)):
             raise refusals.modified(write.resource, write.name) from error
         raise

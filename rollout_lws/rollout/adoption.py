@@ -20,12 +20,13 @@ from rollout_lws.api import (
     TrafficRecord,
     rollouts,
 )
-from rollout_lws.objects.resources import CONTROLLER_REVISIONS, LEADER_WORKER_SETS
-from rollout_lws.objects.writes import Create, Patch
+from rollout_lws.objects.resources import LEADER_WORKER_SETS
+from rollout_lws.objects.writes import Patch
 from rollout_lws.release.canary import remove
-from rollout_lws.release.record import dismiss, owner_reference
+from rollout_lws.release.record import dismiss
 from rollout_lws.rollout import autoscalers, borrowing, routing
 from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.history import store_version
 from rollout_lws.rollout.multikueue import waits_for_workloads
 from rollout_lws.rollout.reasons import EventReason, Reason
 from rollout_lws.rollout.refusals import invalid_spec
@@ -36,8 +37,6 @@ from rollout_lws.workload.groups import groups
 from rollout_lws.workload.hold import HOLD, borrowed, hold
 from rollout_lws.workload.revisions import (
     current_revision,
-    history_body,
-    history_name,
     is_empty,
     leaders_revisions,
     lws_revision,
@@ -228,28 +227,3 @@ def write_hold(d: Draft, reason: str, surge: int = 0) -> None:
         body = {**(body or {}), "metadata": {"annotations": {**marks, d.keys.held: None}}}
     if body is not None:
         d.write((Patch(LEADER_WORKER_SETS, meta.namespace, meta.name, body, reason, meta.resource_version),))
-
-
-def store_version(d: Draft, version: Version, revision: str) -> None:
-    """Keep the version in the Rollout's own history, as the newest release of it."""
-    meta = d.o.rollout.metadata
-    name = history_name(meta.name, version.template_hash)
-    newest = max((each.revision for each in d.o.history), default=0)
-    stored = next((each for each in d.o.history if each.metadata.name == name), None)
-    if stored is not None:
-        if stored.revision < newest:
-            # The limit drops what was released longest ago, not what was first released longest ago.
-            last = {"revision": newest + 1}
-            d.write((Patch(CONTROLLER_REVISIONS, meta.namespace, name, last, "the version is released again"),))
-        return
-    resource = rollouts(d.keys.group)
-    body = history_body(
-        version,
-        d.keys,
-        rollout=meta.name,
-        namespace=meta.namespace,
-        owner=owner_reference(d.o.rollout, resource.kind, resource.api_version),
-        number=newest + 1,
-        revision=revision,
-    )
-    d.write((Create(CONTROLLER_REVISIONS, body, "to be able to go back to it"),))

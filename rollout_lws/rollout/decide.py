@@ -14,6 +14,7 @@ from rollout_lws.rollout import (
     finalising,
     guard,
     handover,
+    history,
     leaving,
     natively,
     report,
@@ -60,6 +61,7 @@ def _rules(d: Draft) -> bool:
         return True
     if adoption.adopt(d):
         return True
+    history.follow_hashes(d)
     guard.keep_hold(d)
     if d.hold_put_back and guard.has_windows(d):
         # Before anything is asked of the release: what is filed as done has to be acted on in this very pass.

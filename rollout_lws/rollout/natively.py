@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from rollout_lws.api import SummaryState
 from rollout_lws.rollout import actions
-from rollout_lws.rollout.adoption import store_version, waits_for_empty
+from rollout_lws.rollout.adoption import waits_for_empty
 from rollout_lws.rollout.capacity import renewal
 from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.history import store_version
 from rollout_lws.rollout.reasons import Ending, EventReason, Task
 from rollout_lws.workload.hold import is_held
 from rollout_lws.workload.revisions import current_revision, is_empty, observed, target_revision

@@ -15,13 +15,12 @@ from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.objects.spelling import plain
 from rollout_lws.rollout.autoscalers import cannot_hold
 from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.history import stable_version
 from rollout_lws.rollout.multikueue import copied_from_another_cluster, dispatched_to_another_cluster
 from rollout_lws.rollout.reasons import Reason
 from rollout_lws.rollout.refusal import Refusal
 from rollout_lws.rollout.routable import cannot_route
 from rollout_lws.workload.canary import canary_name
-from rollout_lws.workload.revisions import lws_revision, recorded_version
-from rollout_lws.workload.template import Version
 
 #: Longest value of a label.
 NAME_LIMIT = 63
@@ -119,19 +118,8 @@ def invalid_spec(d: Draft) -> Refusal | None:
     return Refusal(Reason.INVALID_SPEC, f"{found[0].path}: {found[0].message}{more}")
 
 
-def _stable_version(d: Draft) -> Version | None:
-    record = d.status.stable
-    if record is None:
-        return None
-    for stored in d.o.history:
-        if stored.metadata.annotations.get(d.keys.template_hash) == record.template_hash:
-            return recorded_version(stored)
-    own = lws_revision(d.stable, record.revision)
-    return recorded_version(own) if own else None
-
-
 def _changed(d: Draft, pick: Callable[[dict[str, Any]], Any]) -> bool:
-    stable = _stable_version(d)
+    stable = stable_version(d)
     return stable is not None and pick(plain(stable.members)) != pick(plain(d.version.members))
 
 

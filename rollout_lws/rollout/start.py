@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from rollout_lws.api import AbortedRecord, Phase, StableRecord, StepRecord, StepState, SummaryState
-from rollout_lws.objects.resources import CONTROLLER_REVISIONS
-from rollout_lws.objects.writes import Delete
 from rollout_lws.rollout import autoscalers, borrowing
-from rollout_lws.rollout.adoption import store_version, waits_for_empty
+from rollout_lws.rollout.adoption import waits_for_empty
 from rollout_lws.rollout.brevity import applied_lately
 from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.history import drop_surplus, store_version
 from rollout_lws.rollout.plan import plan_hash
 from rollout_lws.rollout.reasons import EventReason, Reason
 from rollout_lws.rollout.refusal import Refusal
 from rollout_lws.rollout.refusals import cannot_release, invalid_spec, refused_by_spec
 from rollout_lws.rollout.silence import waits_for_lws
-from rollout_lws.workload.revisions import is_empty, observed, surplus_history, target_revision
+from rollout_lws.workload.revisions import is_empty, observed, target_revision
 
 
 def pending(d: Draft) -> bool:
@@ -51,8 +50,7 @@ def settle(d: Draft) -> bool:
         return _nothing_pending(d, stable)
     if d.replicas == 0:
         return _at_zero(d, stable)
-    aborted = d.status.aborted
-    if aborted is not None and aborted.template_hash == d.version.template_hash:
+    if _is_aborted(d):
         _judged(d)
         d.set(phase=Phase.ABORTED)
         return stays_aborted(d)
@@ -67,6 +65,19 @@ def settle(d: Draft) -> bool:
         return autoscalers.await_list(d)
     _start(d)
     return False
+
+
+def _is_aborted(d: Draft) -> bool:
+    """Whether the version that is pending is the one that was aborted, by our hash of it or by LWS's revision."""
+    aborted = d.status.aborted
+    if aborted is None:
+        return False
+    if aborted.template_hash != d.version.template_hash:
+        if aborted.revision != target_revision(d.stable):
+            return False
+        d.confirm_leader_set("the revision that was aborted, for another template")
+        d.set(aborted=aborted.model_copy(update={"template_hash": d.version.template_hash}))
+    return True
 
 
 def stays_aborted(d: Draft) -> bool:
@@ -105,20 +116,14 @@ def _nothing_pending(d: Draft, stable: StableRecord) -> bool:
     _judged(d)
     d.set(phase=Phase.HEALTHY)
     d.set_sub(stable_revision=stable.revision, new_revision=stable.revision)
-    d.write(
-        Delete(
-            CONTROLLER_REVISIONS, old.metadata.namespace, old.metadata.name, old.metadata.uid, "more than ten versions"
-        )
-        for old in surplus_history(d.o.history, d.keys, stable.template_hash)
-    )
+    drop_surplus(d, stable.template_hash)
     return d.ready(Reason.HEALTHY, SummaryState.HEALTHY)
 
 
 def _at_zero(d: Draft, stable: StableRecord) -> bool:
     """With no groups a change takes effect by itself: it is stable, unless it is the one that was aborted."""
-    aborted = d.status.aborted
     _judged(d)
-    if aborted is not None and aborted.template_hash == d.version.template_hash:
+    if _is_aborted(d):
         return d.stalled(
             Reason.SCALED_TO_ZERO,
             f"LeaderWorkerSet {d.stable.lws.metadata.name} has 0 groups and holds the aborted version: the next"

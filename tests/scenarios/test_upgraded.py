@@ -1,0 +1,181 @@
+"""The controller is replaced by another release of itself, which hashes the same versions differently."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from rollout_lws.objects.resources import CONTROLLER_REVISIONS
+from rollout_lws.workload import template
+from tests.scenarios.stories import CANARY, STEPS, assert_clean, at_rest, mid_promotion, waiting_for_approval
+from tests.scenarios.world import KEYS, NAME, NAMESPACE, World
+
+pytestmark = pytest.mark.looptime
+
+Upgrade = Callable[[], None]
+_STYLES: dict[str, dict[str, Any]] = {
+    "canary": {},
+    "blue-green": {"blueGreen": {}},
+    "in place": {"canary": {"capacity": "InPlace"}},
+    "surge": {"canary": {"capacity": "Surge"}},
+}
+styles = pytest.mark.parametrize("style", [pytest.param(style, id=name) for name, style in _STYLES.items()])
+
+
+@pytest.fixture
+def upgrade(world: World, monkeypatch: pytest.MonkeyPatch) -> Upgrade:
+    """Stops the controller and starts one that calls every version otherwise."""
+
+    def replaced() -> None:
+        world.stop_controller()
+        before, known = hashes(world), template.plain
+        monkeypatch.setattr(template, "plain", lambda members: {**known(members), "release": "next"})
+        template._version.cache_clear()
+        world.start_controller()
+        assert before, "there is nothing that could be called otherwise"
+
+    return replaced
+
+
+@pytest.fixture(autouse=True)
+def _forgets(monkeypatch: pytest.MonkeyPatch) -> Any:
+    yield
+    monkeypatch.undo()
+    template._version.cache_clear()
+
+
+def steps_of(style: dict[str, Any]) -> tuple[dict[str, Any], ...]:
+    """One approval before the promotion, whatever the style: only blue-green waits at its last step."""
+    return (STEPS[0], {"replicas": "100%", "pause": {}}) if "blueGreen" in style else STEPS
+
+
+def hashes(world: World) -> set[str]:
+    """By which the status knows versions."""
+    status = world.status
+    told = {status.get("observedTemplateHash")}
+    told |= {status[name]["templateHash"] for name in ("stable", "aborted") if name in status}
+    return told - {None}
+
+
+def remembered(world: World) -> dict[str, str]:
+    """Hash by the image tag of each stored version."""
+    return {
+        each["data"]["spec"]["leaderWorkerTemplate"]["workerTemplate"]["spec"]["containers"][0]["image"].rpartition(
+            ":"
+        )[2]: each["metadata"]["annotations"][KEYS.template_hash]
+        for each in world.server.list(CONTROLLER_REVISIONS, NAMESPACE, label_selector=KEYS.history)
+    }
+
+
+def reasons(world: World) -> set[str]:
+    return {notice.reason for notice in world.notices}
+
+
+@styles
+async def test_a_release_in_its_steps_goes_on(world: World, upgrade: Upgrade, style: dict[str, Any]) -> None:
+    await at_rest(world, *steps_of(style), **style)
+    await waiting_for_approval(world)
+    before, uids, writes = hashes(world), world.leader_uids(), len(world.writes)
+    canary = world.leader_uids(CANARY)
+    upgrade()
+    await world.rest()
+    assert world.state == "AwaitingApproval"
+    assert (world.leader_uids(), world.leader_uids(CANARY)) == (uids, canary)
+    assert not before & hashes(world)
+    assert hashes(world) == set(remembered(world).values()), "stored versions are found by their hashes of today"
+    assert len(world.writes) - writes <= 3, "two stored versions and the status"
+    world.approve()
+    await world.until_state("Healthy")
+    await world.rest()
+    assert_clean(world, "v2")
+    assert not reasons(world) & {"Superseded", "GoingBack"}
+    assert world.status["stable"]["templateHash"] == remembered(world)["v2"]
+
+
+@styles
+async def test_a_promotion_goes_on(world: World, upgrade: Upgrade, style: dict[str, Any]) -> None:
+    await at_rest(world, *steps_of(style), **style)
+    await mid_promotion(world)
+    upgrade()
+    await world.until_state("Healthy")
+    await world.rest()
+    assert_clean(world, "v2")
+    assert not reasons(world) & {"Superseded", "GoingBack"}
+
+
+@styles
+async def test_an_abort_goes_on_and_what_was_aborted_stays_so(
+    world: World, upgrade: Upgrade, style: dict[str, Any]
+) -> None:
+    await at_rest(world, *steps_of(style), **style)
+    await mid_promotion(world)
+    world.request("Abort")
+    await world.until_state("GoingBack")
+    upgrade()
+    await world.until_state("Aborted")
+    await world.rest()
+    assert_clean(world, "v1")
+    releases = [notice for notice in world.notices if notice.reason == "ReleaseStarted"]
+    upgrade()
+    await world.rest()
+    assert world.state == "Aborted"
+    assert [notice for notice in world.notices if notice.reason == "ReleaseStarted"] == releases
+    world.request("Retry")
+    await world.until_state("AwaitingApproval")
+
+
+async def test_stables_template_is_known_again_when_it_is_restored(world: World, upgrade: Upgrade) -> None:
+    await at_rest(world)
+    await waiting_for_approval(world)
+    upgrade()
+    world.set_image("v1")
+    await world.until_state("Healthy")
+    await world.rest()
+    assert_clean(world, "v1")
+    assert world.condition("Succeeded")["reason"] == "Rollback"
+    assert "Superseded" not in reasons(world)
+
+
+async def test_nothing_is_released_at_rest_and_the_next_version_is(world: World, upgrade: Upgrade) -> None:
+    await at_rest(world)
+    upgrade()
+    await world.rest()
+    assert (world.state, reasons(world)) == ("Healthy", {"Adopted"})
+    await waiting_for_approval(world)
+    assert world.status["stable"]["templateHash"] == remembered(world)["v1"]
+    assert len(remembered(world)) == len(
+        world.server.list(CONTROLLER_REVISIONS, NAMESPACE, label_selector=KEYS.history)
+    )
+
+
+async def test_a_version_that_came_while_the_controller_was_replaced_is_released(
+    world: World, upgrade: Upgrade
+) -> None:
+    await at_rest(world)
+    world.stop_controller()
+    world.set_image("v2")
+    upgrade()
+    await world.until_state("AwaitingApproval")
+    assert world.groups(CANARY) == {0: "v2", 1: "v2"}
+    assert world.status["stable"]["templateHash"] == remembered(world)["v1"]
+
+
+async def test_an_aborted_version_that_only_lws_knows_stays_aborted(world: World, upgrade: Upgrade) -> None:
+    """The Rollout that remembered it is gone, and its mark on the LWS has a hash that means nothing any more."""
+    await at_rest(world)
+    await waiting_for_approval(world)
+    world.request("Abort")
+    await world.until_state("Aborted")
+    await world.rest()
+    world.patch_rollout({"disabled": True})
+    await world.until_state("Disabled")
+    for each in world.server.list(CONTROLLER_REVISIONS, NAMESPACE, label_selector=KEYS.history):
+        world.server.delete(CONTROLLER_REVISIONS, NAMESPACE, each["metadata"]["name"])
+    upgrade()
+    world.patch_rollout({"disabled": False})
+    await world.until_state("Aborted")
+    await world.rest()
+    assert world.groups() == dict.fromkeys(range(4), "v1")
+    assert NAME in world.names()["leaderworkersets"] and CANARY not in world.names()["leaderworkersets"]

@@ -12,7 +12,6 @@ from typing import Any
 from rollout_lws.api import BlueGreenStatus, CanaryStatus, Capacity, Phase
 from rollout_lws.api.validation import problems
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
-from rollout_lws.objects.spelling import plain
 from rollout_lws.rollout.autoscalers import cannot_hold
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.history import stable_version
@@ -120,7 +119,7 @@ def invalid_spec(d: Draft) -> Refusal | None:
 
 def _changed(d: Draft, pick: Callable[[dict[str, Any]], Any]) -> bool:
     stable = stable_version(d)
-    return stable is not None and pick(plain(stable.members)) != pick(plain(d.version.members))
+    return stable is not None and pick(stable.meaning) != pick(d.version.meaning)
 
 
 def claims_changed(d: Draft) -> Refusal | None:

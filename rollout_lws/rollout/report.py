@@ -81,6 +81,8 @@ def tell_refusal(d: Draft) -> Decision | None:
 def _status_write(d: Draft) -> Iterable[Write]:
     before = d.o.rollout.status or RolloutStatus()
     after = d.status.model_copy(update={"observed_generation": d.o.rollout.metadata.generation})
+    if before == after:
+        return ()
     if significance.of_rollout(before) == significance.of_rollout(after) and not brevity.outdated(d, before, after):
         return ()
     changes = merge_patch(before.to_json_dict(), after.to_json_dict())

@@ -7,6 +7,7 @@ roll is complete, so each version of a release is also stored as a ControllerRev
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -82,7 +83,12 @@ def lws_revision(facts: Facts, revision: str) -> ControllerRevision | None:
 
 def recorded_version(record: ControllerRevision) -> Version | None:
     """The version inside a ControllerRevision of LWS or of ours; None when its data has another shape."""
-    data = msgspec.json.decode(record.data) if bytes(record.data) else None
+    return _recorded(bytes(record.data))
+
+
+@lru_cache(maxsize=1024)
+def _recorded(document: bytes) -> Version | None:
+    data = msgspec.json.decode(document) if document else None
     spec = data.get("spec") if isinstance(data, dict) else None
     if not isinstance(spec, dict) or "leaderWorkerTemplate" not in spec:
         return None

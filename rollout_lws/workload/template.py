@@ -26,15 +26,23 @@ START_UP_MARGIN_SECONDS = 900
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """One version of a model server: the JSON of the two members, and our hash of it (10 hex digits)."""
+    """One version of a model server: the JSON of the two members, and our hash of what it means (10 hex digits)."""
 
     template_hash: str
     document: bytes
     """Canonical JSON of {"leaderWorkerTemplate": …, "networkConfig": …}; members that are null are left out."""
+    meant: bytes
+    """The same for all documents that are one version to LWS."""
 
     @property
     def members(self) -> dict[str, Any]:
         decoded: dict[str, Any] = msgspec.json.decode(self.document)
+        return decoded
+
+    @property
+    def meaning(self) -> dict[str, Any]:
+        """The members in a form in which equal means the same to LWS."""
+        decoded: dict[str, Any] = msgspec.json.decode(self.meant)
         return decoded
 
     @property
@@ -96,7 +104,7 @@ def _canonical(members: dict[str, Any]) -> Version:
     document = msgspec.json.encode(told, order="sorted")
     # A person who writes a quantity as LWS does not, or leaves out what its webhook fills in, has changed nothing.
     meant = msgspec.json.encode(plain(told), order="sorted")
-    return Version(template_hash=hashlib.sha256(meant).hexdigest()[:10], document=document)
+    return Version(template_hash=hashlib.sha256(meant).hexdigest()[:10], document=document, meant=meant)
 
 
 def _without_nulls(value: Any) -> Any:

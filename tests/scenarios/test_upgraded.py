@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rollout_lws.objects.resources import CONTROLLER_REVISIONS
-from rollout_lws.workload import template
+from rollout_lws.workload import revisions, template
 from tests.scenarios.stories import CANARY, STEPS, assert_clean, at_rest, mid_promotion, waiting_for_approval
 from tests.scenarios.world import KEYS, NAME, NAMESPACE, World
 
@@ -32,7 +32,7 @@ def upgrade(world: World, monkeypatch: pytest.MonkeyPatch) -> Upgrade:
         world.stop_controller()
         before, known = hashes(world), template.plain
         monkeypatch.setattr(template, "plain", lambda members: {**known(members), "release": "next"})
-        template._version.cache_clear()
+        forget()
         world.start_controller()
         assert before, "there is nothing that could be called otherwise"
 
@@ -43,7 +43,13 @@ def upgrade(world: World, monkeypatch: pytest.MonkeyPatch) -> Upgrade:
 def _forgets(monkeypatch: pytest.MonkeyPatch) -> Any:
     yield
     monkeypatch.undo()
+    forget()
+
+
+def forget() -> None:
+    """As a process that has just begun."""
     template._version.cache_clear()
+    revisions._recorded.cache_clear()
 
 
 def steps_of(style: dict[str, Any]) -> tuple[dict[str, Any], ...]:

@@ -17,7 +17,7 @@ from rollout_lws.controller.logs import fields
 from rollout_lws.errors import ApiError, RolloutLwsError, Unreachable
 from rollout_lws.objects.resources import Resource
 from rollout_lws.objects.writes import Confirm, Create, Delete, Patch, Replace, Write
-from rollout_lws.rollout.decision import Decision
+from rollout_lws.rollout.decision import Decision, Notice
 from rollout_lws.rollout.observation import RefusedWrite
 
 log = logging.getLogger(__name__)
@@ -70,9 +70,17 @@ def classify(error: ApiError | Unreachable, write: Write) -> Failure | None:
     return Failure(write, error, Next.REFUSED, error.retry_after)
 
 
-async def carry_out(decision: Decision, sender: Sender, absorb: Absorb, written: Written) -> Failure | None:
-    """All writes, then the labels; None when every write was carried out. A label that fails is logged and left."""
-    for write in decision.writes:
+async def carry_out(
+    decision: Decision, sender: Sender, absorb: Absorb, written: Written, tell: Callable[[Notice], None]
+) -> Failure | None:
+    """All writes, then the labels; None when every write was carried out. A label that fails is logged and left.
+
+    Notices are told as soon as what they say is on record, whatever becomes of the writes after that.
+    """
+    notices, told_after = list(decision.notices), decision.told_after
+    for number, write in enumerate(decision.writes):
+        if number == told_after:
+            _tell(notices, tell)
         try:
             answer = await _whole(sender.send(write))
         except (ApiError, Unreachable) as error:
@@ -84,8 +92,15 @@ async def carry_out(decision: Decision, sender: Sender, absorb: Absorb, written:
             written(write)
         absorb(write.resource, answer)
         log.debug("written", extra=fields(verb=verb(write), object=target(write), reason=write.reason))
+    _tell(notices, tell)
     await _mark(decision.labels, sender, absorb, written)
     return None
+
+
+def _tell(notices: list[Notice], tell: Callable[[Notice], None]) -> None:
+    for notice in notices:
+        tell(notice)
+    notices.clear()
 
 
 async def _mark(labels: Iterable[Write], sender: Sender, absorb: Absorb, written: Written) -> None:

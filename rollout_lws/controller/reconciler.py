@@ -95,16 +95,18 @@ class Reconciler:
             await self._let_go(key)
             return
         decision = self.decide(seen)
-        failure = await apply.carry_out(decision, self.sender, self.absorb, self._count)
+
+        def tell(notice: Notice) -> None:
+            self.record(notice, seen)
+            log.info(notice.note, extra=fields(namespace=namespace, rollout=name, reason=notice.reason))
+
+        failure = await apply.carry_out(decision, self.sender, self.absorb, self._count, tell)
         if failure is not None:
             self._failed(key, failure)
             return
         if not decision.only_tells:
             self.queue.forget(key)
             self.failing.forget(key)
-        for notice in decision.notices:
-            self.record(notice, seen)
-            log.info(notice.note, extra=fields(namespace=namespace, rollout=name, reason=notice.reason))
         if decision.only_tells:
             self.queue.add(key)
             return

@@ -37,15 +37,17 @@ class Decision:
 
     Status writes of Rollout and BatchRelease are among them, at most one an object, each conditional on the
     resourceVersion that was observed. ``labels`` are writes of leader pod labels: of no consequence for the release, so
-    that a failure of one (the pod is gone) is no failure of the reconcile. ``notices`` are recorded only after all
-    writes were carried out. ``wake_at`` is the moment to look again if nothing changes before; None: only a change
-    matters. ``wanted`` says what is to be watched besides what always is. ``only_tells``
-    marks a decision that does no more than put a refused write into the status: the write itself is still to be tried.
+    that a failure of one (the pod is gone) is no failure of the reconcile. ``notices`` are recorded as soon as the
+    first ``told_after`` writes were carried out (None: all of them), the status among them: once it is written, no
+    later decision has anything new to tell. ``wake_at`` is the moment to look again if nothing changes before; None:
+    only a change matters. ``wanted`` says what is to be watched besides what always is. ``only_tells`` marks a decision
+    that does no more than put a refused write into the status: the write itself is still to be tried.
     """
 
     writes: tuple[Write, ...] = ()
     labels: tuple[Write, ...] = ()
     notices: tuple[Notice, ...] = ()
+    told_after: int | None = None
     wake_at: datetime | None = None
     wanted: Wanted = Wanted()
     only_tells: bool = False

@@ -48,11 +48,12 @@ def finish(d: Draft) -> Decision:
     if d.verdict is not None and not d.skip_status:
         _conditions(d, d.verdict)
         _summary(d, d.verdict)
-    status = () if d.skip_status or brevity.can_wait(d) else _status_write(d)
+    status = () if d.skip_status or brevity.can_wait(d) else tuple(_status_write(d))
     return Decision(
         writes=(*d.confirms, *status, *d.writes) if d.status_first else (*d.confirms, *d.writes, *status),
         labels=tuple(d.labels),
         notices=tuple(d.notices),
+        told_after=len((*d.confirms, *status)) if d.status_first and status else None,
         wake_at=d.wake_at,
         wanted=_wanted(d),
     )

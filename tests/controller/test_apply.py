@@ -10,7 +10,7 @@ from rollout_lws.controller.apply import Failure, Next, advice, carry_out, class
 from rollout_lws.errors import ApiError, Unreachable
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, PODS, Resource
 from rollout_lws.objects.writes import Create, Delete, Patch, Write
-from rollout_lws.rollout.decision import Decision
+from rollout_lws.rollout.decision import Decision, Notice
 
 CREATE = Create(LEADER_WORKER_SETS, {"metadata": {"name": "llama-canary", "namespace": "prod"}}, "one more group")
 PATCH = Patch(LEADER_WORKER_SETS, "prod", "llama", {"spec": {}}, "hold", resource_version="7")
@@ -29,6 +29,7 @@ class Server:
         self.sent: list[str] = []
         self.absorbed: list[tuple[Resource, bytes]] = []
         self.written: list[str] = []
+        self.told: list[tuple[str, int]] = []
 
     async def send(self, write: Write) -> bytes:
         self.sent.append(target(write))
@@ -42,6 +43,7 @@ class Server:
             self,
             lambda resource, answer: self.absorbed.append((resource, answer)),
             lambda write: self.written.append(target(write)),
+            lambda notice: self.told.append((notice.reason, len(self.written))),
         )
 
 
@@ -140,3 +142,28 @@ def test_a_busy_server_needs_no_advice() -> None:
     failure = classify(ApiError(503, "ServiceUnavailable", ""), STATUS)
     assert failure is not None
     assert advice(failure) == ""
+
+
+GOING_BACK = Notice("GoingBack", "back to the stable version")
+
+
+@pytest.mark.parametrize(
+    ("told_after", "failing", "told"),
+    [
+        (None, None, [("GoingBack", 3)]),
+        (None, DELETE, []),
+        (1, None, [("GoingBack", 1)]),
+        (1, DELETE, [("GoingBack", 1)]),
+        (1, STATUS, []),
+        (3, None, [("GoingBack", 3)]),
+        (3, DELETE, []),
+    ],
+)
+async def test_what_is_on_record_is_told_whatever_becomes_of_the_writes_after_it(
+    told_after: int | None, failing: Write | None, told: list[tuple[str, int]]
+) -> None:
+    """No later decision would tell it: by the status it is old news."""
+    server = Server(failing, ApiError(409, "Conflict", "it has changed"))
+    decision = Decision(writes=(STATUS, PATCH, DELETE), notices=(GOING_BACK,), told_after=told_after)
+    assert (await server.carry_out(decision) is None) == (failing is None)
+    assert server.told == told

@@ -179,8 +179,10 @@ class Release(Staged):
             assert (borrowed(world), names["services"]) == (self.lent, sorted([NAME, SERVICE]))
         self.assert_untouched()
 
-    def told(self, reason: str) -> bool:
-        return any(notice.reason == reason for notice in self.world.notices)
+    def assert_told(self, reason: str, so: bool = True) -> None:
+        """A controller that is killed takes along what it has not sent yet; what it has sent is true."""
+        told = any(notice.reason == reason for notice in self.world.notices)
+        assert told == so or (so and self.world.kills), f"{reason} told: {told}"
 
 
 def release(world: World, style: Style, traffic: str, size: int = 2) -> Release:

@@ -133,7 +133,7 @@ async def test_who_leaves_restarts_nothing_gives_all_back_and_says_what_waits(
     await part(it)
     await world.rest()
     it.assert_left("v1", waits=point is not at_rest)
-    assert it.told(EventReason.LEFT if point is at_rest else EventReason.VERSION_WAITS)
+    it.assert_told(EventReason.LEFT if point is at_rest else EventReason.VERSION_WAITS)
     if style.apart and point is not going_back:
         assert world.leader_uids() == it.leaders
     # Whoever opens the hold by hand, as the mark says, has the version roll by itself.
@@ -251,7 +251,7 @@ async def test_an_lws_that_is_made_to_roll_by_itself_in_mid_release_ends_it(
     assert world.condition("Stalled")["reason"] == Reason.HOLD_CONTESTED
     assert world.get(LEADER_WORKER_SETS, CANARY) is not None or not style.apart, "the canary stays meanwhile"
     await it.ends_at("v2", approve=False)
-    assert it.told(EventReason.ROLLED_NATIVELY)
+    it.assert_told(EventReason.ROLLED_NATIVELY)
 
 
 @EVERY_STYLE

@@ -10,7 +10,7 @@ from rollout_lws.errors import ApiError
 from rollout_lws.objects.resources import CONTROLLER_REVISIONS, LEADER_WORKER_SETS, Resource
 from rollout_lws.objects.writes import Create, Patch, Write
 from rollout_lws.rollout.reasons import EventReason, Reason
-from tests.scenarios.stories import CANARY, STEPS, assert_clean, at_rest
+from tests.scenarios.stories import CANARY, STEPS, assert_clean, at_rest, waiting_for_approval
 from tests.scenarios.told import assert_stalled, assert_untouched, tells
 from tests.scenarios.world import NAME, World
 
@@ -199,3 +199,17 @@ async def test_an_object_that_stands_in_the_way_unseen_is_named(world: World) ->
 
 def _status(write: Write) -> bool:
     return isinstance(write, Patch) and write.subresource == "status"
+
+
+async def test_what_a_release_says_of_its_end_is_told_though_the_next_write_is_refused(world: World) -> None:
+    """The status has it already, so that no later decision has."""
+    await at_rest(world)
+    await waiting_for_approval(world)
+    conflicts = [ApiError(409, "Conflict", "it has changed")]
+    world.refuse = lambda write: (
+        conflicts.pop() if conflicts and isinstance(write, Patch) and write.name == CANARY else None
+    )
+    world.set_image("v3")
+    await world.until(lambda: set(world.groups(CANARY).values()) == {"v3"}, "a canary of the third version")
+    assert not conflicts
+    assert [notice.reason for notice in world.notices].count("Superseded") == 1

@@ -18,6 +18,8 @@ class Waits(Sight):
     """Whoever changes the world calls ``_announce``; ``errors`` are what went wrong meanwhile."""
 
     errors: list[BaseException]
+    #: How often the controller was killed in mid-release.
+    kills: int = 0
     _waiters: set[asyncio.Future[None]]
 
     @property

@@ -140,7 +140,10 @@ class World(User, Waits):
             # One that does nothing is made over and over anyway.
             if decision.writes or decision.notices:
                 assert decide(seen) == decision, "a decision is a function of its observation"
-            for write in decision.writes:
+            told_after = len(decision.writes) if decision.told_after is None else decision.told_after
+            for number, write in enumerate(decision.writes):
+                if number == told_after:
+                    self.notices += decision.notices
                 self._send(write)
         except Stopped:
             self.running = False
@@ -161,7 +164,8 @@ class World(User, Waits):
                 self.labels.append(write)
             except ApiError:
                 continue
-        self.notices += decision.notices
+        if told_after >= len(decision.writes):
+            self.notices += decision.notices
         new = None if decision.only_tells else self.view.want(decision.wanted.kinds)
         if new is not None:
             asyncio.get_running_loop().call_later(new + 1e-6, self._wake)

@@ -9,9 +9,9 @@ from typing import Any
 
 import click
 
+from rollout_lws.cli.access.transport import Object, Transport
 from rollout_lws.cli.options import Target, release_name, with_target
 from rollout_lws.cli.releases import fetch_rollout, find_rollouts, summary
-from rollout_lws.cli.transport import Object, Transport
 from rollout_lws.errors import ApiError, UsageError
 from rollout_lws.objects.resources import Resource
 

@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 import click
 
 from rollout_lws.cli import view
+from rollout_lws.cli.access.transport import Object, Transport
 from rollout_lws.cli.options import Target, release_name, with_target
 from rollout_lws.cli.releases import fetch_release, fetch_rollout, find_rollouts, summary
-from rollout_lws.cli.transport import Object, Transport
 from rollout_lws.errors import ApiError
 from rollout_lws.objects.resources import Resource
 

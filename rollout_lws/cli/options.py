@@ -11,6 +11,12 @@ import click
 
 from rollout_lws.cli.durations import DURATION
 
+
+def _flag(*names: str, **more: Any) -> Callable[..., Any]:
+    """One that few people need: understood, and left out of each command's help."""
+    return click.option(*names, hidden=True, **more)
+
+
 _OPTIONS = (
     click.option("-n", "--namespace", metavar="NAME", help="Namespace; the context's own by default."),
     click.option("--context", metavar="NAME", help="Context of the kubeconfig; the current one by default."),
@@ -20,12 +26,25 @@ _OPTIONS = (
     click.option(
         "--api-group", metavar="GROUP", help="API group of our kinds; found by asking the cluster by default."
     ),
+    _flag("--as-group", "impersonate_groups", multiple=True, metavar="GROUP"),
+    _flag("--as-uid", "impersonate_uid", metavar="UID"),
+    _flag("--cluster", metavar="NAME"),
+    _flag("--user", metavar="NAME"),
+    _flag("-s", "--server", metavar="URL"),
+    _flag("--token", metavar="TOKEN"),
+    _flag("--certificate-authority", metavar="FILE"),
+    _flag("--client-certificate", metavar="FILE"),
+    _flag("--client-key", metavar="FILE"),
+    _flag("--tls-server-name", metavar="NAME"),
+    _flag("--insecure-skip-tls-verify", is_flag=True, default=None),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Which cluster, namespace and API group a command is about; None where the kubeconfig or the cluster decides."""
+    """Which cluster, namespace and API group a command is about, and as whom; None where the kubeconfig or the cluster
+    decides. ``request_timeout`` is seconds.
+    """
 
     namespace: str | None = None
     context: str | None = None
@@ -33,6 +52,17 @@ class Target:
     impersonate: str | None = None
     request_timeout: float | None = None
     api_group: str | None = None
+    impersonate_groups: tuple[str, ...] = ()
+    impersonate_uid: str | None = None
+    cluster: str | None = None
+    user: str | None = None
+    server: str | None = None
+    token: str | None = None
+    certificate_authority: str | None = None
+    client_certificate: str | None = None
+    client_key: str | None = None
+    tls_server_name: str | None = None
+    insecure_skip_tls_verify: bool | None = None
 
 
 def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -49,9 +79,10 @@ def with_target(command: Callable[..., Any]) -> Callable[..., Any]:
     def wrapper(*args: Any, **given: Any) -> Any:
         before = click.get_current_context().find_root().params
         names = Target.__dataclass_fields__
-        chosen = {name: given.pop(name) if given.get(name) is not None else before.get(name) for name in names}
-        for name in names:
-            given.pop(name, None)
+        after = {name: given.pop(name) for name in names}
+        chosen: dict[str, Any] = {
+            name: before.get(name) if value in (None, ()) else value for name, value in after.items()
+        }
         return command(*args, target=Target(**chosen), **given)
 
     return cluster_options(wrapper)

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import msgspec
 
-from rollout_lws.cli.transport import Object, Transport
+from rollout_lws.cli.access.transport import Object, Transport
 from rollout_lws.errors import ApiError, UsageError
 from rollout_lws.objects.resources import (
     LEADER_WORKER_SETS,

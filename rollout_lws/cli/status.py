@@ -10,10 +10,10 @@ from datetime import UTC, datetime
 
 import click
 
+from rollout_lws.cli.access.transport import Object, Transport
 from rollout_lws.cli.durations import DURATION
 from rollout_lws.cli.options import Target, release_name, with_target
 from rollout_lws.cli.releases import fetch_rollout, find_rollouts, message, summary
-from rollout_lws.cli.transport import Object, Transport
 from rollout_lws.cli.verdict import Goal, Pin, Verdict, judge, not_seen, pin
 from rollout_lws.errors import ApiError, Unreachable, UsageError
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, Resource

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
-from rollout_lws.cli import kubeconfig
+from rollout_lws.cli.access import kubeconfig
 from rollout_lws.errors import ApiError, Unreachable
 from rollout_lws.objects.resources import Resource
 from tests.e2e.mirror import Mirror, Object, Reading

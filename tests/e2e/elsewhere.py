@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from rollout_lws.api import crd
-from rollout_lws.cli import kubeconfig
+from rollout_lws.cli.access import kubeconfig
 from rollout_lws.errors import ApiError, UsageError
 from rollout_lws.kube.client import Client
 from rollout_lws.objects.resources import CUSTOM_RESOURCE_DEFINITIONS, LEADER_WORKER_SETS, NAMESPACES

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from rollout_lws.api import Rollout
+from rollout_lws.cli.access.transport import Transport
 from rollout_lws.cli.actions import approve, go_back
 from rollout_lws.cli.demo import checks, manifests
 from rollout_lws.cli.demo.checks import Check, Object
@@ -23,7 +24,6 @@ from rollout_lws.cli.demo.witness import Witness
 from rollout_lws.cli.options import Target
 from rollout_lws.cli.playground import Playground, playground
 from rollout_lws.cli.releases import rollouts_of, summary
-from rollout_lws.cli.transport import Transport
 from rollout_lws.controller import process
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, LWS_NAME, LWS_REVISION
 from rollout_lws.release.batches import wanted_groups

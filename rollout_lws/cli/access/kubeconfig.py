@@ -1,0 +1,149 @@
+"""Which server, as whom: kubeconfig files and kubectl's global flags, read with nothing but PyYAML."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from rollout_lws.cli.options import Target
+from rollout_lws.errors import UsageError
+
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+#: Entries that name a file, relative to the kubeconfig they stand in.
+_FILES = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """A context, flags included: ``cluster`` and ``user`` as a kubeconfig writes them, with absolute paths."""
+
+    name: str
+    server: str
+    namespace: str
+    cluster: Mapping[str, Any] = field(default_factory=dict)
+    user: Mapping[str, Any] = field(default_factory=dict)
+
+
+def load(target: Target, environment: Mapping[str, str] = os.environ) -> Context:
+    """The context that ``target`` names, else the current one; without any kubeconfig what the flags say, else the
+    service account of the pod we are in. UsageError says which file or entry is missing.
+    """
+    files = _files(target.kubeconfig, environment)
+    if not files and not target.server:
+        return _flagged(_service_account(environment), target)
+    config = _merge(files)
+    name = target.context or config["current-context"]
+    chosen: Mapping[str, Any] = {}
+    if name:
+        chosen = _entry(config, "contexts", name)
+    elif not (target.cluster or target.server):
+        raise UsageError("no context is current: run kubectl config use-context NAME, or give --context")
+    cluster_name, user_name = target.cluster or chosen.get("cluster"), target.user or chosen.get("user")
+    cluster = _entry(config, "clusters", str(cluster_name)) if cluster_name else {}
+    user = _entry(config, "users", str(user_name)) if user_name else {}
+    found = Context(
+        str(name or "of the flags"), str(cluster.get("server", "")), chosen.get("namespace") or "default", cluster, user
+    )
+    context = _flagged(found, target)
+    if not context.server.startswith(("http://", "https://")):
+        raise UsageError(f"cluster {cluster_name!r} has no http:// or https:// server: correct the kubeconfig")
+    return context
+
+
+def _flagged(context: Context, target: Target) -> Context:
+    """What the flags say wins; a flag that names a file does so against the same thing given as data, too."""
+    cluster, user = dict(context.cluster), dict(context.user)
+    for entry, name, value in (
+        (cluster, "certificate-authority", target.certificate_authority),
+        (user, "client-certificate", target.client_certificate),
+        (user, "client-key", target.client_key),
+    ):
+        if value:
+            entry.pop(f"{name}-data", None)
+            entry[name] = str(Path(value).expanduser())
+    if target.insecure_skip_tls_verify:
+        cluster |= {"insecure-skip-tls-verify": True}
+    if target.tls_server_name:
+        cluster["tls-server-name"] = target.tls_server_name
+    if target.token or target.client_certificate:
+        # Whoever says who they are is not asked by a login program as well.
+        user = {name: value for name, value in user.items() if name not in ("exec", "tokenFile", "auth-provider")}
+    if target.token:
+        user["token"] = target.token
+    if target.impersonate:
+        user = {name: value for name, value in user.items() if not name.startswith("as-")} | {"as": target.impersonate}
+    if target.impersonate_groups:
+        user["as-groups"] = list(target.impersonate_groups)
+    if target.impersonate_uid:
+        user["as-uid"] = target.impersonate_uid
+    server = (target.server or context.server).rstrip("/")
+    if target.server and "://" not in server:
+        server = f"https://{server}"
+    return Context(context.name, server, target.namespace or context.namespace, cluster, user)
+
+
+def _files(path: str | None, environment: Mapping[str, str]) -> list[Path]:
+    if path:
+        if not Path(path).is_file():
+            raise UsageError(f"kubeconfig {path} does not exist: give the right --kubeconfig")
+        return [Path(path)]
+    listed = [Path(part) for part in environment.get("KUBECONFIG", "").split(os.pathsep) if part]
+    candidates = listed or [Path(environment.get("HOME", "~")).expanduser() / ".kube" / "config"]
+    return [file for file in candidates if file.is_file()]
+
+
+def _merge(files: list[Path]) -> dict[str, Any]:
+    """kubectl's rule: the first file that names an entry wins. Relative paths are relative to their own file."""
+    merged: dict[str, Any] = {"current-context": "", "contexts": {}, "clusters": {}, "users": {}}
+    for file in files:
+        try:
+            content = yaml.load(file.read_text(), _LOADER) or {}
+        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+            raise UsageError(f"kubeconfig {file} cannot be read: {' '.join(str(error).split())}") from error
+        if not isinstance(content, dict):
+            raise UsageError(f"{file} is no kubeconfig: give the right --kubeconfig")
+        merged["current-context"] = merged["current-context"] or content.get("current-context") or ""
+        for kind, member in (("contexts", "context"), ("clusters", "cluster"), ("users", "user")):
+            for item in content.get(kind) or ():
+                merged[kind].setdefault(item.get("name"), _absolute(dict(item.get(member) or {}), file.parent))
+    return merged
+
+
+def _absolute(entry: dict[str, Any], directory: Path) -> dict[str, Any]:
+    for key in _FILES:
+        if entry.get(key):
+            entry[key] = str(directory / Path(entry[key]).expanduser())
+    program = entry.get("exec") or {}
+    if os.sep in str(program.get("command") or ""):
+        # A bare name is looked for in $PATH.
+        entry["exec"] = {**program, "command": str(directory / Path(program["command"]).expanduser())}
+    return entry
+
+
+def _entry(config: Mapping[str, Any], kind: str, name: str) -> dict[str, Any]:
+    if name not in config[kind]:
+        known = ", ".join(sorted(map(str, config[kind]))) or "none"
+        raise UsageError(f"the kubeconfig has no {kind[:-1]} {name!r} (known: {known})")
+    entry: dict[str, Any] = config[kind][name]
+    return entry
+
+
+def _service_account(environment: Mapping[str, str]) -> Context:
+    host, port = environment.get("KUBERNETES_SERVICE_HOST"), environment.get("KUBERNETES_SERVICE_PORT", "443")
+    if not host or not (_SERVICE_ACCOUNT / "token").is_file():
+        looked = environment.get("KUBECONFIG") or "~/.kube/config"
+        raise UsageError(f"no kubeconfig found at {looked}: give --kubeconfig, or set KUBECONFIG")
+    address = f"[{host}]" if ":" in host else host
+    return Context(
+        "of the service account",
+        f"https://{address}:{port}",
+        (_SERVICE_ACCOUNT / "namespace").read_text().strip(),
+        {"certificate-authority": str(_SERVICE_ACCOUNT / "ca.crt")},
+        {"tokenFile": str(_SERVICE_ACCOUNT / "token")},
+    )

@@ -1,0 +1,205 @@
+"""As whom requests are made: tokens, token files, passwords, certificates, login programs, and whom to impersonate.
+
+A gate waits for hours, and most logins end within one: what a file or a program gave is asked for again when it has
+expired, and once more when the server refuses it.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from rollout_lws.cli.access.kubeconfig import Context
+from rollout_lws.errors import UsageError
+
+#: Headers, of which one name may come more than once.
+Headers = list[tuple[str, str]]
+#: What a login program is told of the cluster when its entry asks for that.
+_TOLD_OF_CLUSTER = ("server", "tls-server-name", "insecure-skip-tls-verify", "certificate-authority-data", "proxy-url")
+#: Characters that a header's name may have.
+_PLAIN = "!#$&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz"
+_EXTENSION = "client.authentication.k8s.io/exec"
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """A client's certificate and key, each as the path of a PEM file or as its content; the key may be in the same."""
+
+    path: str = ""
+    key_path: str = ""
+    pem: str = ""
+    key_pem: str = ""
+
+
+class Login:
+    """The login of ``context``'s user. UsageError where it cannot be had."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._given: Mapping[str, Any] | None = None
+        self._expires: datetime | None = None
+        if context.user.get("auth-provider"):
+            raise UsageError(
+                f"the user of context {context.name!r} has an auth-provider, which Kubernetes has removed: use an exec"
+                " plugin of your provider"
+            )
+
+    @property
+    def headers(self) -> Headers:
+        """Of one request made now."""
+        user = self._context.user
+        return [*self._authentication(), *_impersonation(user)]
+
+    @property
+    def certificate(self) -> Certificate | None:
+        """The client's certificate, if that is how it says who it is."""
+        user = {**self._context.user, **self._told()}
+        if user.get("client-certificate-data"):
+            return Certificate(
+                pem=_decoded(user["client-certificate-data"]),
+                key_pem=_decoded(user.get("client-key-data")),
+                key_path=user.get("client-key") or "",
+            )
+        if user.get("client-certificate"):
+            return Certificate(
+                path=user["client-certificate"],
+                key_path=user.get("client-key") or "",
+                key_pem=_decoded(user.get("client-key-data")),
+            )
+        return None
+
+    def refused(self) -> bool:
+        """The server knows nobody of that name: whether asking for the login again may help."""
+        self._given = self._expires = None
+        return bool(self._context.user.get("exec") or self._context.user.get("tokenFile"))
+
+    def _authentication(self) -> Headers:
+        user = {**self._context.user, **self._told()}
+        token = _of_file(user.get("tokenFile"), user.get("token")) or user.get("token")
+        if token:
+            return [("Authorization", f"Bearer {token}")]
+        if user.get("username"):
+            pair = f"{user['username']}:{user.get('password') or ''}"
+            return [("Authorization", f"Basic {base64.b64encode(pair.encode()).decode()}")]
+        return []
+
+    def _told(self) -> Mapping[str, Any]:
+        """What the login program says, asked for when it has not been, or what it said has expired."""
+        program = self._context.user.get("exec")
+        if not program:
+            return {}
+        if self._given is None or (self._expires is not None and self._expires <= datetime.now(UTC)):
+            status = _run(program, self._context)
+            self._expires = _moment(status.get("expirationTimestamp"))
+            self._given = {
+                "token": status.get("token"),
+                "client-certificate-data": _encoded(status.get("clientCertificateData")),
+                "client-key-data": _encoded(status.get("clientKeyData")),
+            }
+        return self._given
+
+
+def _of_file(path: str | None, instead: str | None) -> str | None:
+    if not path:
+        return None
+    try:
+        return Path(path).read_text().strip()
+    except (OSError, UnicodeDecodeError):
+        if instead:
+            return None
+        raise
+
+
+def _impersonation(user: Mapping[str, Any]) -> Headers:
+    if not user.get("as"):
+        if any(user.get(name) for name in ("as-uid", "as-groups", "as-user-extra")):
+            raise UsageError("a group or UID is impersonated, and no user: give --as as well")
+        return []
+    headers = [("Impersonate-User", str(user["as"]))]
+    if user.get("as-uid"):
+        headers.append(("Impersonate-Uid", str(user["as-uid"])))
+    headers += [("Impersonate-Group", str(group)) for group in user.get("as-groups") or ()]
+    for name, values in (user.get("as-user-extra") or {}).items():
+        headers += [(f"Impersonate-Extra-{_escaped(name)}", str(value)) for value in values]
+    return headers
+
+
+def _escaped(name: str) -> str:
+    """A key as part of a header's name: lower case, and what such a name may not contain as %XX."""
+    plain = "!#$&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz"
+    return "".join(
+        each if each in plain else "".join(f"%{byte:02X}" for byte in each.encode()) for each in name.lower()
+    )
+
+
+def _run(program: Mapping[str, Any], context: Context) -> Mapping[str, Any]:
+    """The status of the ExecCredential that the login program prints."""
+    command = [str(program.get("command", "")), *map(str, program.get("args") or ())]
+    mode = program.get("interactiveMode") or "IfAvailable"
+    interactive = mode != "Never" and sys.stdin is not None and sys.stdin.isatty()
+    if mode == "Always" and not interactive:
+        raise UsageError(f"the login program {command[0]!r} has to ask you something: run this on a terminal")
+    told: dict[str, Any] = {"interactive": interactive}
+    if program.get("provideClusterInfo"):
+        told["cluster"] = _cluster_info(context)
+    request = {"apiVersion": program.get("apiVersion"), "kind": "ExecCredential", "spec": told}
+    extra = {str(pair["name"]): str(pair["value"]) for pair in program.get("env") or ()}
+    try:
+        answer = subprocess.run(
+            command,
+            env={**os.environ, **extra, "KUBERNETES_EXEC_INFO": json.dumps(request)},
+            stdin=None if interactive else subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            check=True,
+        ).stdout
+        said = json.loads(answer)
+        status = said.get("status") if isinstance(said, dict) else None
+    except FileNotFoundError as error:
+        hint = str(program.get("installHint") or "install it").strip()
+        raise UsageError(f"the kubeconfig's login program {command[0]!r} is not installed: {hint}") from error
+    except (subprocess.CalledProcessError, ValueError, OSError) as error:
+        raise UsageError(
+            f"the kubeconfig's login program failed: {error}; run it by hand: {' '.join(command)}"
+        ) from error
+    if not isinstance(status, dict) or not (status.get("token") or status.get("clientCertificateData")):
+        raise UsageError(
+            "the kubeconfig's login program gave neither a token nor a certificate; run it by hand:"
+            f" {' '.join(command)}"
+        )
+    return status
+
+
+def _cluster_info(context: Context) -> dict[str, Any]:
+    told = {name: context.cluster[name] for name in _TOLD_OF_CLUSTER if context.cluster.get(name)}
+    told["server"] = context.server
+    if context.cluster.get("certificate-authority") and "certificate-authority-data" not in told:
+        told["certificate-authority-data"] = base64.b64encode(
+            Path(context.cluster["certificate-authority"]).read_bytes()
+        ).decode()
+    for each in context.cluster.get("extensions") or ():
+        if each.get("name") == _EXTENSION:
+            told["config"] = each.get("extension")
+    return told
+
+
+def _moment(text: str | None) -> datetime | None:
+    try:
+        return datetime.fromisoformat(text) if text else None
+    except ValueError:
+        return None
+
+
+def _encoded(pem: str | None) -> str | None:
+    return base64.b64encode(pem.encode()).decode() if pem else None
+
+
+def _decoded(data: str | None) -> str:
+    return base64.b64decode(data).decode() if data else ""

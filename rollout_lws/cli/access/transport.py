@@ -1,0 +1,195 @@
+"""Requests to an API server by the standard library's HTTP client: one connection, one request at a time."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+from rollout_lws.cli.access import kubeconfig, proxies
+from rollout_lws.cli.access.kubeconfig import Context
+from rollout_lws.cli.access.login import Login
+from rollout_lws.cli.options import Target
+from rollout_lws.errors import ApiError, Unreachable, UsageError
+
+Object = dict[str, Any]
+DEFAULT_TIMEOUT = 30.0
+#: A watch is asked to end, and begun anew, after this many seconds, so that a dead connection is noticed.
+WATCH_SECONDS = 240
+_MERGE, _JSON = "application/merge-patch+json", "application/json"
+
+
+class Transport:
+    """A cluster to talk to; answers are JSON values. Errors: ApiError for a refusal, Unreachable for no answer.
+
+    ``timeout`` is seconds a request. A login that the server refuses is asked for once more where that may help.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        timeout: float = DEFAULT_TIMEOUT,
+        environment: Mapping[str, str] = os.environ,
+    ) -> None:
+        self.namespace = context.namespace
+        self._context = context
+        self._url = urlsplit(context.server)
+        self._timeout = timeout
+        self._login = Login(context)
+        self._proxy = proxies.proxy_of(context.server, context.cluster, environment)
+        self._connection: http.client.HTTPConnection | None = None
+
+    @classmethod
+    def to(cls, target: Target) -> Transport:
+        """By kubeconfig and flags; ``namespace`` is the flag's, else the context's."""
+        return cls(kubeconfig.load(target), target.request_timeout or DEFAULT_TIMEOUT)
+
+    def get(self, path: str, **query: str) -> Object:
+        return self._json("GET", path, query)
+
+    def merge_patch(self, path: str, body: Mapping[str, Any]) -> Object:
+        return self._json("PATCH", path, {"fieldManager": "rollout-lws-cli"}, body, _MERGE)
+
+    def post(self, path: str, body: Mapping[str, Any]) -> Object:
+        return self._json("POST", path, {"fieldManager": "rollout-lws-cli"}, body)
+
+    def watch(self, path: str, resource_version: str, deadline: float | None = None, **query: str) -> Iterator[Object]:
+        """Watch events of a collection, until the server ends it or ``time.monotonic()`` is past ``deadline``."""
+        remaining = WATCH_SECONDS if deadline is None else min(WATCH_SECONDS, deadline - time.monotonic())
+        if remaining <= 0:
+            return
+        query |= {"watch": "true", "resourceVersion": resource_version, "allowWatchBookmarks": "true"}
+        query["timeoutSeconds"] = str(max(1, round(remaining)))
+        connection = self._connect(remaining)
+        try:
+            answer = self._send(connection, "GET", path, query)
+            with answer:
+                while line := answer.readline():
+                    event: Object = json.loads(line)
+                    if event["type"] == "ERROR":
+                        raise _refusal(int(event["object"].get("code") or 500), event["object"])
+                    yield event
+        except TimeoutError:
+            return
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            raise Unreachable(f"the watch on {self._context.server} broke: {error or type(error).__name__}") from error
+        finally:
+            connection.close()
+
+    def __enter__(self) -> Transport:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _json(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str],
+        body: Mapping[str, Any] | None = None,
+        content_type: str = _JSON,
+    ) -> Object:
+        try:
+            if self._connection is None:
+                self._connection = self._connect(self._timeout)
+            content = self._send(self._connection, method, path, query, body, content_type).read()
+            answer: Object = json.loads(content)
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            self.close()
+            raise Unreachable(
+                f"no answer from {self._context.server}: {error or type(error).__name__};"
+                " check the kubeconfig and the network"
+            ) from error
+        return answer
+
+    def _connect(self, timeout: float) -> http.client.HTTPConnection:
+        return _Connection(self._context, self._login, self._proxy, timeout)
+
+    def _send(
+        self,
+        connection: http.client.HTTPConnection,
+        method: str,
+        path: str,
+        query: Mapping[str, str],
+        body: Mapping[str, Any] | None = None,
+        content_type: str = _JSON,
+    ) -> http.client.HTTPResponse:
+        target = self._url.path + path + (f"?{urlencode(query)}" if query else "")
+        content = None if body is None else json.dumps(body).encode()
+        answer = self._ask(connection, method, target, content, content_type)
+        if answer.status == 401 and self._login.refused():
+            # With a new login comes a new certificate, perhaps, and that belongs to the connection.
+            answer.read()
+            connection.close()
+            answer = self._ask(connection, method, target, content, content_type)
+        if answer.status < 400:
+            return answer
+        said = answer.read()
+        try:
+            status = json.loads(said)
+        except ValueError:
+            status = {"message": said[:200].decode(errors="replace").strip() or answer.reason}
+        raise _refusal(answer.status, status if isinstance(status, dict) else {})
+
+    def _ask(
+        self, connection: http.client.HTTPConnection, method: str, target: str, body: bytes | None, content_type: str
+    ) -> http.client.HTTPResponse:
+        connection.putrequest(method, target, skip_accept_encoding=True)
+        try:
+            headers = self._login.headers
+        except OSError as error:
+            raise _unreadable(self._context, error) from error
+        for name, value in (*headers, ("Accept", _JSON), ("User-Agent", "rollout-lws")):
+            connection.putheader(name, value)
+        if body is not None:
+            connection.putheader("Content-Type", content_type)
+            connection.putheader("Content-Length", str(len(body)))
+        connection.endheaders(body)
+        return connection.getresponse()
+
+
+class _Connection(http.client.HTTPConnection):
+    """One connection: by a proxy where there is one, and with TLS where the server wants it."""
+
+    def __init__(self, context: Context, login: Login, proxy: str, timeout: float) -> None:
+        url = urlsplit(context.server)
+        super().__init__(url.hostname or "", url.port or (443 if url.scheme == "https" else 80), timeout=timeout)
+        self._context, self._login, self._proxy = context, login, proxy
+        self._secure = url.scheme == "https"
+
+    def connect(self) -> None:
+        tls = None
+        if self._secure:
+            from rollout_lws.cli.access.tls import context as tls_context
+
+            try:
+                tls = tls_context(self._context.cluster, self._login.certificate)
+            except (OSError, ValueError) as error:
+                raise _unreadable(self._context, error) from error
+        self.sock = proxies.dial(self.host, self.port, self.timeout, self._proxy)
+        if tls is not None:
+            name = self._context.cluster.get("tls-server-name") or self.host
+            self.sock = proxies.wrapped(self.sock, tls, str(name))
+
+
+def _unreadable(context: Context, error: Exception) -> UsageError:
+    return UsageError(
+        f"the certificates or the token of context {context.name!r} cannot be read: {error}; correct the kubeconfig"
+    )
+
+
+def _refusal(code: int, status: Mapping[str, Any]) -> ApiError:
+    message = str(status.get("message") or f"the API server answered {code}")
+    if code == 401:
+        message += "; log in again, or check the kubeconfig's user"
+    return ApiError(code, str(status.get("reason") or ""), message)

@@ -1,0 +1,146 @@
+"""Kubeconfig files as people have them, and kubectl's flags over them: what a context is, and one clear error else."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from rollout_lws.cli.access import kubeconfig
+from rollout_lws.cli.options import Target
+from rollout_lws.errors import UsageError
+
+
+def written(path: Path, cluster: dict[str, Any] | None = None, user: dict[str, Any] | None = None) -> str:
+    """A kubeconfig with context main of cluster c and user u."""
+    content = {
+        "current-context": "main",
+        "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:6443", **(cluster or {})}}],
+        "users": [{"name": "u", "user": user or {}}],
+        "contexts": [{"name": "main", "context": {"cluster": "c", "user": "u"}}],
+    }
+    path.write_text(yaml.safe_dump(content))
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("flags", "part", "expected"),
+    [
+        ({"token": "t"}, "user", {"token": "t"}),
+        (
+            {"client_certificate": "/a.crt", "client_key": "/a.key"},
+            "user",
+            {"client-certificate": "/a.crt", "client-key": "/a.key"},
+        ),
+        (
+            {"impersonate": "jane", "impersonate_groups": ("dev", "ops"), "impersonate_uid": "7"},
+            "user",
+            {"as": "jane", "as-groups": ["dev", "ops"], "as-uid": "7"},
+        ),
+        ({"certificate_authority": "/ca.crt"}, "cluster", {"certificate-authority": "/ca.crt"}),
+        (
+            {"insecure_skip_tls_verify": True, "tls_server_name": "api"},
+            "cluster",
+            {"insecure-skip-tls-verify": True, "tls-server-name": "api"},
+        ),
+    ],
+)
+def test_what_a_flag_says_wins(tmp_path: Path, flags: dict[str, Any], part: str, expected: dict[str, Any]) -> None:
+    cluster = {"certificate-authority-data": "eA=="}
+    user = {"exec": {"command": "login"}, "client-key-data": "eA==", "as": "joe", "as-groups": ["all"]}
+    path = written(tmp_path / "config", cluster, user)
+    found = kubeconfig.load(Target(kubeconfig=path, **flags))
+    assert expected.items() <= getattr(found, part).items()
+
+
+def test_who_says_who_they_are_is_not_asked_by_a_login_program_too(tmp_path: Path) -> None:
+    path = written(tmp_path / "config", user={"exec": {"command": "login"}, "tokenFile": "/t"})
+    assert kubeconfig.load(Target(kubeconfig=path, token="t")).user == {"token": "t"}
+
+
+def test_a_flags_file_wins_over_the_same_thing_given_as_data(tmp_path: Path) -> None:
+    path = written(tmp_path / "config", {"certificate-authority-data": "eA=="})
+    found = kubeconfig.load(Target(kubeconfig=path, certificate_authority="/ca.crt"))
+    assert "certificate-authority-data" not in found.cluster
+
+
+def test_whoever_is_impersonated_by_flag_is_nobody_of_the_kubeconfigs(tmp_path: Path) -> None:
+    path = written(tmp_path / "config", user={"as": "joe", "as-groups": ["all"], "as-uid": "1", "token": "t"})
+    assert kubeconfig.load(Target(kubeconfig=path, impersonate="jane")).user == {"token": "t", "as": "jane"}
+
+
+def test_cluster_user_and_server_may_be_of_the_flags_alone(tmp_path: Path) -> None:
+    content = yaml.safe_load(Path(written(tmp_path / "config")).read_text())
+    content["clusters"].append({"name": "other", "cluster": {"server": "https://other"}})
+    content["users"].append({"name": "admin", "user": {"token": "a"}})
+    (tmp_path / "config").write_text(yaml.safe_dump(content))
+    found = kubeconfig.load(Target(kubeconfig=str(tmp_path / "config"), cluster="other", user="admin"))
+    assert (found.server, found.user) == ("https://other", {"token": "a"})
+
+
+@pytest.mark.parametrize(
+    ("server", "meant"),
+    [("http://127.0.0.1:8001/", "http://127.0.0.1:8001"), ("10.0.0.1:6443", "https://10.0.0.1:6443")],
+)
+def test_a_server_needs_no_kubeconfig(tmp_path: Path, server: str, meant: str) -> None:
+    found = kubeconfig.load(Target(server=server), {"HOME": str(tmp_path)})
+    assert (found.server, found.namespace) == (meant, "default")
+
+
+def test_several_files_are_one_and_the_first_that_names_an_entry_wins(tmp_path: Path) -> None:
+    first = tmp_path / "first"
+    first.write_text(yaml.safe_dump({"users": [{"name": "u", "user": {"token": "of the first"}}]}))
+    (tmp_path / "sub").mkdir()
+    second = written(tmp_path / "sub" / "second", {"certificate-authority": "ca.crt"}, {"token": "of the second"})
+    found = kubeconfig.load(Target(), {"KUBECONFIG": os.pathsep.join([str(first), "/nowhere", second])})
+    assert found.user == {"token": "of the first"}
+    assert found.cluster["certificate-authority"] == str(tmp_path / "sub" / "ca.crt"), "relative to its own file"
+
+
+@pytest.mark.parametrize(("command", "meant"), [("login", "login"), ("./bin/login", "{}/bin/login"), ("/a/b", "/a/b")])
+def test_a_login_program_with_a_path_is_beside_its_kubeconfig(tmp_path: Path, command: str, meant: str) -> None:
+    path = written(tmp_path / "config", user={"exec": {"command": command}})
+    program = kubeconfig.load(Target(kubeconfig=path)).user["exec"]["command"]
+    assert os.path.normpath(program) == meant.format(tmp_path)
+
+
+def test_inside_a_pod_without_kubeconfig_it_is_the_pods_service_account(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, content in (("token", "t\n"), ("namespace", "prod\n"), ("ca.crt", "")):
+        (tmp_path / name).write_text(content)
+    monkeypatch.setattr(kubeconfig, "_SERVICE_ACCOUNT", tmp_path)
+    environment = {"HOME": "/nowhere", "KUBERNETES_SERVICE_HOST": "fd00::1", "KUBERNETES_SERVICE_PORT": "6443"}
+    found = kubeconfig.load(Target(impersonate="jane"), environment)
+    assert (found.server, found.namespace) == ("https://[fd00::1]:6443", "prod")
+    assert found.user == {"tokenFile": str(tmp_path / "token"), "as": "jane"}
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"- a\n", "config is no kubeconfig"),
+        (b"\xff\xfe\x00", "config cannot be read"),
+        (b"a: [", "config cannot be read"),
+        (b"current-context: b\ncontexts: [{name: a}]\n", r"has no context 'b' \(known: a\)"),
+        (b"contexts: [{name: a, context: {cluster: x}}]\n", "no context is current"),
+        (b"current-context: a\ncontexts: [{name: a, context: {cluster: x}}]\n", r"has no cluster 'x' \(known: none\)"),
+        (
+            b"current-context: a\ncontexts: [{name: a, context: {cluster: x}}]\nclusters: [{name: x}]\n",
+            "cluster 'x' has no http",
+        ),
+    ],
+)
+def test_what_is_missing_or_no_kubeconfig_is_named(tmp_path: Path, content: bytes, told: str) -> None:
+    (tmp_path / "config").write_bytes(content)
+    with pytest.raises(UsageError, match=told):
+        kubeconfig.load(Target(kubeconfig=str(tmp_path / "config")))
+
+
+@pytest.mark.parametrize(("given", "named"), [({"KUBECONFIG": "/nowhere"}, "/nowhere"), ({}, "~/.kube/config")])
+def test_where_a_kubeconfig_was_looked_for_is_told(tmp_path: Path, given: dict[str, str], named: str) -> None:
+    with pytest.raises(UsageError, match=f"no kubeconfig found at {named}"):
+        kubeconfig.load(Target(), {"HOME": str(tmp_path), **given})

@@ -1,0 +1,173 @@
+"""Requests over a real wire: TLS both ways, names, proxies of each kind, and logins that end."""
+
+from __future__ import annotations
+
+import base64
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rollout_lws.cli.access.kubeconfig import Context
+from rollout_lws.cli.access.transport import Transport
+from rollout_lws.errors import ApiError, Unreachable, UsageError
+from tests.cli.access.servers import Asked, api_server, http_proxy, socks_proxy
+from tests.e2e.certificates import Authority, Certificate
+
+NO_PEM = base64.b64encode(b"no certificate").decode()
+
+
+@pytest.fixture(scope="module")
+def authority() -> Authority:
+    return Authority("tests")
+
+
+def data(content: bytes) -> str:
+    return base64.b64encode(content).decode()
+
+
+def server_side(authority: Authority, directory: Path, *names: str, clients: bool = False) -> ssl.SSLContext:
+    issued = authority.server(*names)
+    chain = directory / f"{'-'.join(names)}.pem"
+    chain.write_bytes(issued.certificate + issued.key)
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    tls.load_cert_chain(chain)
+    if clients:
+        tls.load_verify_locations(cadata=authority.certificate.decode())
+        tls.verify_mode = ssl.CERT_REQUIRED
+    return tls
+
+
+def ask(
+    server: str, user: dict[str, Any] | None = None, environment: dict[str, str] | None = None, **cluster: Any
+) -> Any:
+    context = Context("main", server, "default", cluster, user or {})
+    with Transport(context, 10, environment or {}) as transport:
+        return transport.get("/version")
+
+
+@contextmanager
+def secured(authority: Authority, directory: Path, asked: Asked, *names: str, **more: Any) -> Iterator[str]:
+    with api_server(asked, server_side(authority, directory, *names, **more)) as port:
+        yield f"https://127.0.0.1:{port}"
+
+
+def test_every_header_arrives_also_those_of_one_name() -> None:
+    asked = Asked()
+    user = {"token": "t", "as": "jane", "as-groups": ["dev", "ops"]}
+    with api_server(asked) as port:
+        assert ask(f"http://127.0.0.1:{port}", user) == {}
+    (told,) = asked.headers
+    assert told["Authorization"] == ["Bearer t"]
+    assert (told["Impersonate-User"], told["Impersonate-Group"]) == (["jane"], ["dev", "ops"])
+
+
+def test_a_server_is_known_by_its_authority(authority: Authority, tmp_path: Path) -> None:
+    asked = Asked()
+    with secured(authority, tmp_path, asked, "127.0.0.1") as server:
+        assert ask(server, **{"certificate-authority-data": data(authority.certificate)}) == {}
+        with pytest.raises(Unreachable, match="certificate verify failed"):
+            ask(server)
+        assert ask(server, **{"insecure-skip-tls-verify": True}) == {}
+
+
+def test_a_server_may_have_another_name_than_its_address(authority: Authority, tmp_path: Path) -> None:
+    asked = Asked()
+    known = {"certificate-authority-data": data(authority.certificate)}
+    with secured(authority, tmp_path, asked, "api.internal") as server:
+        with pytest.raises(Unreachable, match="certificate verify failed"):
+            ask(server, **known)
+        assert ask(server, **known, **{"tls-server-name": "api.internal"}) == {}
+    assert asked.names[-1] == "api.internal"
+
+
+@pytest.mark.parametrize("as_files", [False, True])
+def test_a_client_is_known_by_its_certificate(authority: Authority, tmp_path: Path, as_files: bool) -> None:
+    asked, issued = Asked(), authority.client("jane")
+    with secured(authority, tmp_path, asked, "127.0.0.1", clients=True) as server:
+        ask(server, _as_user(issued, tmp_path, as_files), **{"certificate-authority-data": data(authority.certificate)})
+    assert asked.clients == ["jane"]
+
+
+def _as_user(issued: Certificate, directory: Path, as_files: bool) -> dict[str, Any]:
+    if not as_files:
+        return {"client-certificate-data": data(issued.certificate), "client-key-data": data(issued.key)}
+    (directory / "client.crt").write_bytes(issued.certificate)
+    (directory / "client.key").write_bytes(issued.key)
+    return {"client-certificate": str(directory / "client.crt"), "client-key": str(directory / "client.key")}
+
+
+@pytest.mark.parametrize(
+    ("cluster", "user"),
+    [
+        ({"certificate-authority": "/not/there"}, {}),
+        ({"certificate-authority-data": NO_PEM}, {}),
+        ({"certificate-authority-data": "a"}, {}),
+        ({}, {"tokenFile": "/not/there"}),
+        ({}, {"client-certificate": "/not/there"}),
+        ({}, {"client-certificate-data": NO_PEM, "client-key-data": NO_PEM}),
+    ],
+)
+def test_credentials_that_cannot_be_read_are_one_clear_error(
+    authority: Authority, tmp_path: Path, cluster: dict[str, Any], user: dict[str, Any]
+) -> None:
+    trust = cluster or {"certificate-authority-data": data(authority.certificate)}
+    with (
+        secured(authority, tmp_path, Asked(), "127.0.0.1") as server,
+        pytest.raises(UsageError, match=r"of context 'main' cannot be read: .*; correct the kubeconfig"),
+    ):
+        ask(server, user, **trust)
+
+
+@pytest.mark.parametrize("scheme", ["http", "https", "socks5"])
+def test_a_server_behind_a_proxy(
+    authority: Authority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scheme: str
+) -> None:
+    """The proxy is asked for the server's name, which nobody here can resolve."""
+    asked, by = Asked(), Asked()
+    ca = tmp_path / "ca.crt"
+    ca.write_bytes(authority.certificate)
+    monkeypatch.setenv("SSL_CERT_FILE", str(ca))
+    known = {"certificate-authority-data": data(authority.certificate)}
+    with secured(authority, tmp_path, asked, "api.nowhere.invalid") as server:
+        port = int(server.rpartition(":")[2])
+        way = {
+            "http": lambda: http_proxy(by, port),
+            "https": lambda: http_proxy(by, port, server_side(authority, tmp_path, "127.0.0.1")),
+            "socks5": lambda: socks_proxy(by, port),
+        }[scheme]()
+        with way as at:
+            proxy = f"{scheme}://me:p%40ss@127.0.0.1:{at}"
+            assert ask("https://api.nowhere.invalid:6443", {"token": "t"}, **known, **{"proxy-url": proxy}) == {}
+            assert ask("https://api.nowhere.invalid:6443", {"token": "t"}, {"HTTPS_PROXY": proxy}, **known) == {}
+    assert by.destinations == [("api.nowhere.invalid", 6443)] * 2
+    told = {"socks5": "me:p@ss"}.get(scheme, "Basic " + data(b"me:p@ss"))
+    assert by.authorizations == [told] * 2
+    assert [each["Authorization"] for each in asked.headers] == [["Bearer t"]] * 2
+
+
+def test_a_proxy_that_refuses_is_named() -> None:
+    with (
+        http_proxy(Asked(), 0, status="407 Proxy Authentication Required") as at,
+        pytest.raises(Unreachable, match=r"the proxy 127\.0\.0\.1 answered 407 Proxy Authentication Required"),
+    ):
+        ask("https://api.nowhere.invalid", **{"proxy-url": f"http://127.0.0.1:{at}"})
+
+
+def test_a_login_that_ended_is_asked_for_once_more(tmp_path: Path) -> None:
+    asked, token = Asked(tokens={"new"}), tmp_path / "token"
+    token.write_text("old")
+    user = {"tokenFile": str(token)}
+    with (
+        api_server(asked) as port,
+        Transport(Context("main", f"http://127.0.0.1:{port}", "default", {}, user), 10, {}) as transport,
+    ):
+        with pytest.raises(ApiError, match="Unauthorized; log in again") as caught:
+            transport.get("/version")
+        assert caught.value.code == 401
+        assert len(asked.headers) == 2, "once more, and no more"
+        token.write_text("new")
+        assert transport.get("/version") == {}

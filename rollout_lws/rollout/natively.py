@@ -9,7 +9,7 @@ from rollout_lws.rollout.capacity import renewal
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.history import store_version
 from rollout_lws.rollout.reasons import Ending, EventReason, Task
-from rollout_lws.workload.hold import is_held
+from rollout_lws.workload.hold import is_held, standing_surge
 from rollout_lws.workload.revisions import current_revision, is_empty, observed, target_revision
 
 
@@ -37,7 +37,10 @@ def all_went_over(d: Draft) -> bool:
     """Whether every group has gone over to the version of the template without us (through a window that nobody
     closed, or after zero groups): that one is stable then.
     """
-    if not is_held(d.stable.lws) or current_revision(d.stable) != target_revision(d.stable) or not rolled_natively(d):
+    lws = d.stable.lws
+    if not is_held(lws, standing_surge(lws, d.keys)) or current_revision(d.stable) != target_revision(d.stable):
+        return False
+    if not rolled_natively(d):
         return False
     d.set(observed_template_hash=d.version.template_hash, observed_rollout_id=d.release_id)
     d.set_task(Task.CLEAN_UP, Ending.ROLLED_NATIVELY)

@@ -19,7 +19,7 @@ from rollout_lws.rollout.churn import churning, quiet_at, remember_leaders
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.going_back import begin_going_back
 from rollout_lws.rollout.health import deadline_passed, loading_words, waits_for_capacity
-from rollout_lws.rollout.natively import at_zero
+from rollout_lws.rollout.natively import all_went_over, at_zero
 from rollout_lws.rollout.plan import next_index, plan_hash, resumed_index
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason, Task
 from rollout_lws.rollout.refusals import cannot_release
@@ -53,6 +53,9 @@ def run(d: Draft) -> bool:
         )
     if d.replicas == 0:
         return at_zero(d) or finalising.run(d)
+    if all_went_over(d):
+        # It was scaled to zero and up again while nobody looked.
+        return finalising.run(d)
     _follow_release(d)
     if borrowing.renamed(d):
         return d.reconciling(Reason.PREPARING, SummaryState.LOADING, "what trafficRoutings names now is looked at")

@@ -84,7 +84,8 @@ class Release(Staged):
             Moment.PROMOTION: lambda: (
                 self.task == "Promote" and any(told.endswith("!") for told in world.groups().values())
             ),
-            Moment.CLEAN_UP: lambda: self.task == "CleanUp",
+            # Where time is real it may be over before anybody gets to look, and v2 is stable in both.
+            Moment.CLEAN_UP: lambda: self.task == "CleanUp" or (world.state == "Healthy" and self.ready("v2")),
         }
 
     @property

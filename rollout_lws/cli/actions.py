@@ -1,170 +1,123 @@
-"""promote and abort: requests that the controller carries out, each bound to the release and step that was seen."""
+"""promote, pause, resume, abort, retry: what people do to a release, by a request that the controller carries out.
+
+All of them need no more than ``patch`` on rollouts/status.
+"""
 
 from __future__ import annotations
 
-import getpass
-import uuid
-from datetime import UTC, datetime
+from collections.abc import Callable
 from typing import Any
 
 import click
 
-from rollout_lws.cli.access.transport import Object, Transport
-from rollout_lws.cli.options import Target, release_name, with_target
-from rollout_lws.cli.releases import fetch_rollout, find_rollouts, summary
-from rollout_lws.errors import ApiError, UsageError
-from rollout_lws.objects.resources import Resource
+from rollout_lws.cli import requests
+from rollout_lws.cli.access.transport import Transport
+from rollout_lws.cli.asking import PATIENCE, ask
+from rollout_lws.cli.durations import DURATION
+from rollout_lws.cli.options import Target, with_target
+from rollout_lws.cli.releases import chosen_names, find_rollouts
+from rollout_lws.errors import RolloutLwsError
 
-#: A status changes often in a release; so many newer ones are looked at before giving up.
-_ATTEMPTS = 5
+
+def _of_releases(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Names or a selector, and how long the controller's answer is waited for."""
+    for option in (
+        click.option(
+            "--timeout",
+            type=DURATION,
+            default=PATIENCE,
+            metavar="DURATION",
+            help=f"How long the controller's answer is waited for ({PATIENCE:g}s); 0 does not wait for it.",
+        ),
+        click.option("-l", "--selector", metavar="SELECTOR", help="Every Rollout with these labels."),
+        click.argument("names", nargs=-1, metavar="[NAME]..."),
+    ):
+        command = option(command)
+    return with_target(command)
+
+
+_reason = click.option("--reason", metavar="TEXT", help="Why; kept in the Rollout's status and in the event.")
+_step = click.option("--step", type=int, metavar="N", help="Only if the release is at step N.")
+_release = click.option("--release-id", "release", metavar="ID", help="Only if it is the release with this id.")
 
 
 @click.command()
-@click.argument("name")
-@with_target
-def promote(name: str, target: Target) -> None:
+@_of_releases
+@click.option("--full", is_flag=True, help="Promote all of it, without the steps that are left.")
+@click.option("--to-step", type=int, metavar="N", help="Go to step N, forward or back.")
+@_step
+@_release
+@_reason
+def promote(full: bool, to_step: int | None, step: int | None, release: str | None, **given: Any) -> None:
     """Approve the step at which the release of Rollout NAME waits."""
-    transport = click.get_current_context().with_resource(Transport.to(target))
-    click.echo(approve(transport, find_rollouts(transport, target.api_group), release_name(name)))
+    if full and to_step is not None:
+        raise click.UsageError("--full skips every step, --to-step goes to one: leave out either")
+    judge: requests.Judge = requests.approve
+    if full:
+        judge = requests.promote_full
+    elif to_step is not None:
+        judge = requests.jump_to(to_step)
+    _each(requests.at(judge, step, release), **given)
 
 
 @click.command()
-@click.argument("name")
-@click.option("--reason", metavar="TEXT", help="Why; kept in the Rollout's status and in the event.")
+@_of_releases
+@_release
+@_reason
 @click.option(
     "--force",
     is_flag=True,
     help="Remove the new version after grace and drain even if no router has taken its share away; requests may fail.",
 )
-@with_target
-def abort(name: str, reason: str | None, force: bool, target: Target) -> None:
+def abort(release: str | None, force: bool, **given: Any) -> None:
     """Abort the release of Rollout NAME and go back to the stable version."""
+    _each(requests.at(requests.abort(force=force), None, release), **given)
+
+
+@click.command()
+@_of_releases
+@_reason
+def retry(**given: Any) -> None:
+    """Release the aborted version of Rollout NAME again; in its steps, count deadlines and failures anew."""
+    _each(requests.retry, **given)
+
+
+@click.command()
+@_of_releases
+@_reason
+def pause(**given: Any) -> None:
+    """Hold the release of Rollout NAME where it is; what is being done is finished."""
+    _each(requests.pause, **given)
+
+
+@click.command()
+@_of_releases
+@_reason
+def resume(**given: Any) -> None:
+    """Go on with the release of Rollout NAME."""
+    _each(requests.resume, **given)
+
+
+def _each(
+    judge: requests.Judge,
+    names: tuple[str, ...],
+    selector: str | None,
+    target: Target,
+    timeout: float,
+    reason: str | None = None,
+) -> None:
+    """The same of every Rollout that is meant; 1 when any of them was refused, each with its reason on stderr."""
     transport = click.get_current_context().with_resource(Transport.to(target))
     rollouts = find_rollouts(transport, target.api_group)
-    click.echo(go_back(transport, rollouts, release_name(name), reason, force=force))
-
-
-def approve(transport: Transport, rollouts: Resource, name: str) -> str:
-    """Ask for the approval of the step that waits, and say so; UsageError when none does."""
-    rollout = fetch_rollout(transport, rollouts, name)
-    _refuse_promotion(rollout)
-    _request(transport, rollouts, rollout, "Approve", None)
-    return f"rollout/{name} step {_step(rollout)} approved"
-
-
-def go_back(
-    transport: Transport, rollouts: Resource, name: str, reason: str | None = None, *, force: bool = False
-) -> str:
-    """Ask for the abort of the release that is on, and say so; UsageError when none is. With ``force`` it does not wait
-    for routers.
-    """
-    rollout = fetch_rollout(transport, rollouts, name)
-    if phase_of(rollout) == "Aborted":
-        return f"rollout/{name} is aborted already"
-    _refuse_abort(rollout)
-    _request(transport, rollouts, rollout, "Abort", reason, force=force)
-    waits = ", without waiting for routers" if force else ""
-    return f"rollout/{name} aborted at step {_step(rollout)}; going back to stable{waits}"
-
-
-def _step(rollout: Object) -> str:
-    """How a step is shown: 2/5 where the controller says so, else its number."""
-    return summary(rollout)["step"] or str(step_of(rollout))
-
-
-def phase_of(rollout: Object) -> str:
-    return str((rollout.get("status") or {}).get("phase") or "")
-
-
-def step_of(rollout: Object) -> int:
-    return int((rollout.get("status") or {}).get("currentStepIndex") or 0)
-
-
-def _refuse_promotion(rollout: Object) -> None:
-    """UsageError when no step of this Rollout waits for somebody."""
-    name, status = rollout["metadata"]["name"], rollout.get("status") or {}
-    _refuse_busy(rollout)
-    if phase_of(rollout) != "Progressing":
-        raise UsageError(
-            f"rollout/{name} is {phase_of(rollout) or 'not seen by a controller yet'}: nothing waits for approval"
-        )
-    if status.get("currentStepState") != "StepPaused":
-        now = summary(rollout)["state"] or status.get("currentStepState") or "starting"
-        raise UsageError(
-            f"rollout/{name} step {_step(rollout)} is not waiting for approval (now {now}):"
-            f" `rollout-lws status {name} --for paused` waits for it"
-        )
-
-
-def _refuse_abort(rollout: Object) -> None:
-    """UsageError when there is no release that could be aborted."""
-    name = rollout["metadata"]["name"]
-    _refuse_busy(rollout)
-    if phase_of(rollout) != "Progressing":
-        raise UsageError(
-            f"rollout/{name} is {phase_of(rollout) or 'not seen by a controller yet'}: nothing is being released"
-        )
-    ending = rollout["status"].get("finalising") or {}
-    if (ending.get("reason"), ending.get("task")) == ("Success", "CleanUp"):
-        raise UsageError(f"rollout/{name} is already promoted: apply the old template to go back")
-
-
-def _refuse_busy(rollout: Object) -> None:
-    pending = (rollout.get("status") or {}).get("requestedAction")
-    if pending:
-        raise UsageError(
-            f"rollout/{rollout['metadata']['name']} has a request that waits ({pending.get('type')}):"
-            " is the controller running?"
-        )
-
-
-def _request(
-    transport: Transport, rollouts: Resource, seen: Object, kind: str, reason: str | None, *, force: bool = False
-) -> None:
-    """Ask for an action on the release and step of ``seen``; UsageError when the release has moved on meanwhile."""
-    rollout = seen
-    for _ in range(_ATTEMPTS):
+    meant = chosen_names(transport, rollouts, names, selector)
+    refused: list[RolloutLwsError] = []
+    for name in meant:
         try:
-            transport.merge_patch(
-                rollouts.path(rollout["metadata"]["namespace"], rollout["metadata"]["name"], "status"),
-                {
-                    "metadata": {"resourceVersion": rollout["metadata"]["resourceVersion"]},
-                    "status": {"requestedAction": _action(seen, kind, reason) | ({"force": True} if force else {})},
-                },
-            )
-            return
-        except ApiError as error:
-            if error.code != 409:
+            click.echo(ask(transport, rollouts, name, judge, reason=reason, patience=timeout))
+        except RolloutLwsError as error:
+            if len(meant) == 1:
                 raise
-        rollout = fetch_rollout(transport, rollouts, seen["metadata"]["name"])
-        if _identity(rollout) != _identity(seen):
-            break
-    raise UsageError(
-        f"rollout/{seen['metadata']['name']} moved on to step {step_of(rollout)} meanwhile, nothing was changed:"
-        " look with `rollout-lws get` and decide again"
-    )
-
-
-def _action(rollout: Object, kind: str, reason: str | None) -> Object:
-    action: dict[str, Any] = {
-        "type": kind,
-        "id": uuid.uuid4().hex[:12],
-        "by": getpass.getuser(),
-        "at": datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
-        "step": step_of(rollout),
-    }
-    template = (rollout.get("status") or {}).get("observedTemplateHash")
-    if template:
-        action["templateHash"] = template
-    if reason:
-        action["reason"] = reason
-    return action
-
-
-def _identity(rollout: Object) -> tuple[Any, ...]:
-    """What must not have changed between the look and the deed."""
-    status = rollout.get("status") or {}
-    return (
-        rollout["metadata"]["uid"],
-        *(status.get(key) for key in ("phase", "observedTemplateHash", "currentStepIndex", "currentStepState")),
-    )
+            click.echo(f"rollout-lws: {error}", err=True)
+            refused.append(error)
+    if refused:
+        click.get_current_context().exit(1)

@@ -9,6 +9,7 @@ from typing import TypeVar
 import msgspec
 
 from rollout_lws.cli.access.transport import Object, Transport
+from rollout_lws.cli.options import release_name
 from rollout_lws.errors import ApiError, UsageError
 from rollout_lws.objects.resources import (
     LEADER_WORKER_SETS,
@@ -70,6 +71,21 @@ def fetch_rollout(transport: Transport, rollouts: Resource, name: str) -> Object
                 f" see `rollout-lws get -n {transport.namespace}`"
             ) from error
         raise
+
+
+def chosen_names(transport: Transport, rollouts: Resource, names: Iterable[str], selector: str | None) -> list[str]:
+    """The Rollouts that a command is about, by name or by label; UsageError when there is none."""
+    given = [release_name(name) for name in names]
+    if given and selector:
+        raise UsageError("a NAME and -l are given: leave out either")
+    if given:
+        return list(dict.fromkeys(given))
+    if not selector:
+        raise UsageError("the Rollout's name is missing: write NAME, rollout/NAME or -l SELECTOR")
+    found = _items(transport, rollouts, labelSelector=selector)
+    if not found:
+        raise UsageError(f"no Rollout in namespace {transport.namespace!r} has the labels {selector}")
+    return [each["metadata"]["name"] for each in found]
 
 
 @dataclass(frozen=True, slots=True)

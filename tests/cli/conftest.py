@@ -21,6 +21,7 @@ from rollout_lws.errors import RolloutLwsError
 from rollout_lws.objects.resources import CUSTOM_RESOURCE_DEFINITIONS, LEADER_WORKER_SETS
 from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.http import Server
+from rollout_lws.sandbox.store import Event
 from rollout_lws.settings import DEFAULT_API_GROUP
 from tests.definitions import definitions
 
@@ -82,6 +83,22 @@ class World:
     def tell(self, **status: Any) -> None:
         seen = {"observedGeneration": 1, "observedWorkloadGeneration": 1, **status}
         self.do(lambda: self.server.patch(self.rollouts, "default", "llama", {"status": seen}, subresource="status"))
+
+    def answer(self, refusal: str = "") -> None:
+        """File every request from now on, as a controller does: done, or refused with this reason."""
+
+        def take(event: Event) -> None:
+            asked = ((event.object or {}).get("status") or {}).get("requestedAction")
+            if asked:
+                outcome = {"outcome": "Refused", "message": refusal} if refusal else {"outcome": "Done"}
+                status = {"requestedAction": None, "lastAction": {**asked, **outcome}}
+                self._loop.call_soon(
+                    lambda: self.server.patch(
+                        self.rollouts, "default", "llama", {"status": status}, subresource="status"
+                    )
+                )
+
+        self.do(lambda: self.server.store.subscribe(take))
 
     def status(self) -> Object:
         status: Object = self.do(lambda: self.server.get(self.rollouts, "default", "llama"))["status"]

@@ -11,28 +11,11 @@ from typing import Any
 
 import pytest
 
-from rollout_lws.cli.demo import manifests
 from rollout_lws.cli.main import COMMANDS
 from rollout_lws.cli.playground import Playground
-from rollout_lws.cli.verdict import pin
 from rollout_lws.errors import UsageError
 from tests.cli.conftest import World
-
-HASH = pin({"metadata": {}}, manifests.workload()).template_hash
-HEALTHY: dict[str, Any] = {
-    "phase": "Healthy",
-    "observedTemplateHash": HASH,
-    "stable": {"templateHash": HASH},
-    "summary": {"state": "Healthy", "stable": "4/4"},
-}
-AWAITING: dict[str, Any] = {
-    "phase": "Progressing",
-    "observedTemplateHash": HASH,
-    "currentStepIndex": 2,
-    "currentStepState": "StepPaused",
-    "summary": {"state": "AwaitingApproval", "step": "2/3", "new": "2/2", "stable": "4/4"},
-}
-LOADING = AWAITING | {"currentStepState": "StepUpgrade", "summary": {"state": "Loading", "step": "2/3"}}
+from tests.cli.states import AWAITING, HEALTHY, LOADING
 
 
 def test_get_lists_every_rollout_with_its_state(world: World) -> None:
@@ -98,57 +81,6 @@ def test_a_rollout_that_does_not_exist_is_told_with_its_namespace(world: World) 
     result = world.run("get", "mistral", "-n", "prod")
     assert result.exit_code == 1
     assert "no Rollout 'mistral' in namespace 'prod'" in str(result.exception)
-
-
-def test_promote_asks_for_the_approval_of_the_very_step_and_version_it_saw(world: World) -> None:
-    world.release(**AWAITING)
-    result = world.run("promote", "llama")
-    assert (result.exit_code, result.stdout) == (0, "rollout/llama step 2/3 approved\n")
-    asked = world.status()["requestedAction"]
-    assert (asked["type"], asked["step"], asked["templateHash"]) == ("Approve", 2, HASH)
-
-
-@pytest.mark.parametrize(("status", "why"), [(LOADING, "not waiting for approval"), (HEALTHY, "nothing waits")])
-def test_promote_refuses_when_nothing_waits_and_writes_nothing(world: World, status: dict[str, Any], why: str) -> None:
-    world.release(**status)
-    result = world.run("promote", "llama")
-    assert result.exit_code == 1
-    assert why in str(result.exception)
-    assert "requestedAction" not in world.status()
-
-
-def test_abort_carries_its_reason(world: World) -> None:
-    world.release(**LOADING)
-    assert world.run("abort", "llama", "--reason", "too slow").exit_code == 0
-    asked = world.status()["requestedAction"]
-    assert (asked["type"], asked["reason"]) == ("Abort", "too slow")
-
-
-def test_an_abort_that_is_forced_says_what_it_does_not_wait_for(world: World) -> None:
-    world.release(**LOADING)
-    result = world.run("abort", "llama", "--force")
-    assert result.stdout.endswith("going back to stable, without waiting for routers\n")
-    assert world.status()["requestedAction"]["force"] is True
-
-
-def test_abort_of_a_release_that_is_promoted_already_is_refused(world: World) -> None:
-    world.release(**LOADING, finalising={"reason": "Success", "task": "CleanUp"})
-    assert "already promoted: apply the old template" in str(world.run("abort", "llama").exception)
-    assert "requestedAction" not in world.status()
-
-
-def test_abort_of_an_aborted_release_is_done_already(world: World) -> None:
-    world.release(phase="Aborted")
-    result = world.run("abort", "llama")
-    assert (result.exit_code, result.stdout) == (0, "rollout/llama is aborted already\n")
-
-
-def test_a_second_request_is_refused_while_one_waits(world: World) -> None:
-    world.release(**AWAITING)
-    world.run("promote", "llama")
-    result = world.run("abort", "llama")
-    assert result.exit_code == 1
-    assert "is the controller running?" in str(result.exception)
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from rollout_lws.api import Rollout
+from rollout_lws.cli import requests
 from rollout_lws.cli.access.transport import Transport
-from rollout_lws.cli.actions import approve, go_back
+from rollout_lws.cli.asking import ask
 from rollout_lws.cli.demo import checks, manifests
 from rollout_lws.cli.demo.checks import Check, Object
 from rollout_lws.cli.demo.requests import Requests, answered, client_of, given_back, requests_checks, routing_of
@@ -177,8 +178,11 @@ class _Story:
                 return
             await asyncio.sleep(self._plan.hesitation)
             step = summary(witness.rollout())["step"] or witness.status().get("currentStepIndex")
-            await self._act(f"approve step {step}", lambda: approve(self._person, self._rollouts, self._plan.name))
+            await self._act(f"approve step {step}", lambda: self._ask(requests.approve))
             await witness.until("the approval is acted on", lambda: not _awaits(witness), _PATIENCE)
+
+    def _ask(self, judge: requests.Judge, reason: str | None = None) -> str:
+        return ask(self._person, self._rollouts, self._plan.name, judge, reason=reason, patience=0)
 
     async def _abort(self, witness: Witness, before: checks.Listing) -> None:
         """Give the bad version some time, then go back, as an operator would."""
@@ -187,7 +191,7 @@ class _Story:
         await witness.until(what, lambda: bool(_revisions(witness.listing()) - revisions), _PATIENCE)
         await asyncio.sleep(self._plan.hesitation)
         reason = "the new version does not become ready"
-        await self._act("abort", lambda: go_back(self._person, self._rollouts, self._plan.name, reason))
+        await self._act("abort", lambda: self._ask(requests.abort(), reason))
         await witness.until("the release is aborted", lambda: witness.status().get("phase") == "Aborted", _PATIENCE)
 
     async def _judge(self, witness: Witness, before: checks.Listing, requests: Requests | None) -> list[Check]:

@@ -1,0 +1,157 @@
+"""Carrying a request to the controller, bound to the release and step that were seen, and its answer back."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import time
+import uuid
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+from rollout_lws.cli.access.transport import Object, Transport
+from rollout_lws.cli.releases import fetch_rollout
+from rollout_lws.cli.requests import Already, Ask, Judge, step_words
+from rollout_lws.errors import ApiError, RolloutLwsError, UsageError
+from rollout_lws.objects.resources import Resource
+
+#: A status changes often in a release; so many newer ones are looked at before giving up.
+_ATTEMPTS = 5
+#: Seconds in which a controller that runs has answered.
+PATIENCE = 10.0
+
+
+def ask(
+    transport: Transport,
+    rollouts: Resource,
+    name: str,
+    judge: Judge,
+    *,
+    reason: str | None = None,
+    patience: float = PATIENCE,
+) -> str:
+    """Ask for what ``judge`` finds fit, and say what became of it.
+
+    UsageError where it makes no sense, where the release has moved on meanwhile, or where the controller refuses it;
+    RolloutLwsError when no controller has answered within ``patience`` seconds (0: do not wait for an answer).
+    """
+    seen = fetch_rollout(transport, rollouts, name)
+    wanted = judge(seen)
+    if isinstance(wanted, Already):
+        return wanted.told
+    action = _action(seen, wanted, reason)
+    requested = _request(transport, rollouts, seen, wanted, action)
+    if patience <= 0:
+        return wanted.done
+    for rollout in _changes(transport, rollouts, requested, patience):
+        answer = _answered(rollout, action["id"])
+        if answer == "":
+            return wanted.done
+        if answer is not None:
+            raise UsageError(f"rollout/{name}: not done: {answer}")
+    if wanted.until:
+        return f"rollout/{name}: asked for; {wanted.until}"
+    raise RolloutLwsError(
+        f"rollout/{name}: asked for, but no controller has answered within {patience:g} s: is it running? The request"
+        " stays, and is carried out when one does"
+    )
+
+
+def _answered(rollout: Object, request: str) -> str | None:
+    """Why the request was refused, "" when it was done, None while it waits."""
+    last = (rollout.get("status") or {}).get("lastAction") or {}
+    if last.get("id") == request:
+        return str(last.get("message") or "without a reason") if last.get("outcome") == "Refused" else ""
+    pending = (rollout.get("status") or {}).get("requestedAction") or {}
+    if pending.get("id") == request:
+        return None
+    if pending:
+        return f"{pending.get('by') or 'somebody'} asked for {pending.get('type')} instead"
+    return f"{last.get('by') or 'somebody'} asked for {last.get('type')} right after it: look with `rollout-lws get`"
+
+
+def _changes(transport: Transport, rollouts: Resource, first: Object, patience: float) -> Iterator[Object]:
+    """The Rollout, each time it changes, for ``patience`` seconds."""
+    meta, deadline = first["metadata"], time.monotonic() + patience
+    events = transport.watch(
+        rollouts.path(meta["namespace"]),
+        meta["resourceVersion"],
+        deadline,
+        fieldSelector=f"metadata.name={meta['name']}",
+    )
+    for event in events:
+        if event["type"] == "DELETED":
+            raise UsageError(f"rollout/{meta['name']} was deleted")
+        if event["type"] != "BOOKMARK":
+            yield event["object"]
+
+
+def _request(transport: Transport, rollouts: Resource, seen: Object, wanted: Ask, action: Object) -> Object:
+    """The Rollout with the request in it; UsageError when the release has moved on meanwhile."""
+    rollout = seen
+    for _ in range(_ATTEMPTS):
+        _refuse_busy(rollout, wanted)
+        try:
+            return transport.merge_patch(
+                rollouts.path(rollout["metadata"]["namespace"], rollout["metadata"]["name"], "status"),
+                {
+                    "metadata": {"resourceVersion": rollout["metadata"]["resourceVersion"]},
+                    "status": {"requestedAction": action},
+                },
+            )
+        except ApiError as error:
+            if error.code != 409:
+                raise
+        rollout = fetch_rollout(transport, rollouts, seen["metadata"]["name"])
+        if _identity(rollout, wanted) != _identity(seen, wanted):
+            break
+    raise UsageError(
+        f"rollout/{seen['metadata']['name']} moved on to step {step_words(rollout)} meanwhile, nothing was changed:"
+        " look with `rollout-lws get` and decide again"
+    )
+
+
+def _refuse_busy(rollout: Object, wanted: Ask) -> None:
+    pending = (rollout.get("status") or {}).get("requestedAction")
+    if not pending or (wanted.replaces and pending.get("type") not in ("Abort", "Pause")):
+        return
+    by = f" by {pending['by']}" if pending.get("by") else ""
+    raise UsageError(
+        f"rollout/{rollout['metadata']['name']} has a request{by} that waits ({pending.get('type')}):"
+        " is the controller running?"
+    )
+
+
+def _action(rollout: Object, wanted: Ask, reason: str | None) -> Object:
+    action: dict[str, Any] = {
+        "type": wanted.type,
+        "id": uuid.uuid4().hex[:12],
+        "by": _person(),
+        "at": datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z"),
+        # What is taken out of a request that this one replaces has to be said.
+        "toStep": None,
+        "step": None,
+        "force": None,
+        "reason": reason or None,
+        "templateHash": (rollout.get("status") or {}).get("observedTemplateHash"),
+        **wanted.fields,
+    }
+    if wanted.of_step:
+        action["step"] = int((rollout.get("status") or {}).get("currentStepIndex") or 0)
+    return action
+
+
+def _person() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        # A container's user often has no name.
+        return f"uid {os.getuid()}"
+
+
+def _identity(rollout: Object, wanted: Ask) -> tuple[Any, ...]:
+    """What must not have changed between the look and the deed."""
+    status = rollout.get("status") or {}
+    parts = ("phase", "observedTemplateHash", *(("currentStepIndex", "currentStepState") if wanted.of_step else ()))
+    return (rollout["metadata"]["uid"], *(status.get(key) for key in parts))

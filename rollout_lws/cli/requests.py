@@ -1,0 +1,197 @@
+"""What may be asked of a release now: pure judgements of a Rollout, each an ``Ask``, or that it is so already.
+
+The controller judges again, bound to the release and step that were seen here; this saves people a round trip and gives
+them the reason in the words of the moment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from rollout_lws.cli.releases import style, summary
+from rollout_lws.errors import UsageError
+
+Object = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A request to the controller; ``done`` is what to say when it was carried out."""
+
+    type: str
+    done: str
+    fields: dict[str, Any] = field(default_factory=dict)
+    #: Whether another step than the one seen is another matter.
+    of_step: bool = False
+    #: Whether it may take the place of a request that waits for groups.
+    replaces: bool = False
+    #: What it waits for when the controller does not carry it out at once.
+    until: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Already:
+    """Nothing to ask for: it is so."""
+
+    told: str
+
+
+#: Judges a Rollout; UsageError when what is wanted makes no sense now.
+Judge = Callable[[Object], Ask | Already]
+
+
+def approve(rollout: Object) -> Ask | Already:
+    """The approval of the step that waits."""
+    name, state = _name(rollout), _status(rollout).get("currentStepState")
+    _in_steps(rollout, "nothing waits for approval")
+    if state == "StepReady":
+        return Already(f"{name} step {step_words(rollout)} is approved already")
+    if state != "StepPaused":
+        now = summary(rollout)["state"] or state or "starting"
+        raise UsageError(
+            f"{name} step {step_words(rollout)} is not waiting for approval (now {now}):"
+            f" `rollout-lws status {_bare(rollout)} --for paused` waits for it"
+        )
+    return Ask("Approve", f"{name} step {step_words(rollout)} approved", of_step=True)
+
+
+def jump_to(step: int) -> Judge:
+    """The jump to a step of the plan, forward or back."""
+
+    def judge(rollout: Object) -> Ask | Already:
+        count = len(style(rollout).get("steps") or ())
+        if not 1 <= step <= count:
+            raise UsageError(f"{_name(rollout)} has steps 1 to {count}: there is no step {step}")
+        _in_steps(rollout, "there is no step to go to")
+        if step == step_of(rollout):
+            return Already(f"{_name(rollout)} is at step {step} already")
+        return Ask("Jump", f"{_name(rollout)} goes to step {step}/{count}", {"toStep": step}, of_step=True)
+
+    return judge
+
+
+def promote_full(rollout: Object) -> Ask | Already:
+    """Everything at once, as soon as the groups of the step that is on are ready."""
+    name = _name(rollout)
+    ending = _status(rollout).get("finalising") or {}
+    if (ending.get("reason"), ending.get("task")) == ("Success", "Promote"):
+        return Already(f"{name} is being promoted already")
+    _in_steps(rollout, "there is nothing to promote")
+    until = f"it is promoted as soon as the groups of step {step_words(rollout)} are ready"
+    return Ask("PromoteFull", f"{name} is promoted, all remaining steps are skipped", until=until)
+
+
+def abort(*, force: bool = False) -> Judge:
+    """The way back; with ``force`` it does not wait for routers."""
+
+    def judge(rollout: Object) -> Ask | Already:
+        name, status = _name(rollout), _status(rollout)
+        if phase_of(rollout) == "Aborted":
+            return Already(f"{name} is aborted already")
+        if phase_of(rollout) != "Progressing":
+            raise UsageError(f"{name} is {_phase_words(rollout)}: nothing is being released")
+        ending = status.get("finalising") or {}
+        if (ending.get("reason"), ending.get("task")) == ("Success", "CleanUp"):
+            raise UsageError(
+                f"{name} is already promoted: `rollout-lws undo {_bare(rollout)}` releases the old version"
+            )
+        if ending.get("reason") == "Aborted" and not force:
+            return Already(f"{name} is going back already")
+        waits = ", without waiting for routers" if force else ""
+        told = f"{name} aborted at step {step_words(rollout)}; going back to stable{waits}"
+        return Ask("Abort", told, {"force": True} if force else {}, replaces=True)
+
+    return judge
+
+
+def retry(rollout: Object) -> Ask | Already:
+    """The aborted version once more; in its steps, deadlines and failures are counted anew."""
+    name, status = _name(rollout), _status(rollout)
+    if status.get("aborted") and phase_of(rollout) != "Progressing":
+        return Ask("Retry", f"{name} is released again from its first step")
+    if (status.get("finalising") or {}).get("reason") == "Aborted":
+        return Ask("Retry", f"{name} is released again", until="it begins when the way back is over")
+    _in_steps(rollout, "no version was aborted, so there is none to try again")
+    return Ask("Retry", f"{name} step {step_words(rollout)} has its whole deadline again")
+
+
+def pause(rollout: Object) -> Ask | Already:
+    if is_paused(rollout):
+        return Already(f"{_name(rollout)} is paused already")
+    on = phase_of(rollout) == "Progressing"
+    told = "nothing goes forward until it is resumed" if on else "the next version will wait in its first step"
+    return Ask("Pause", f"{_name(rollout)} paused: {told}", replaces=True)
+
+
+def resume(rollout: Object) -> Ask | Already:
+    name = _name(rollout)
+    if (rollout["spec"].get("strategy") or {}).get("paused"):
+        raise UsageError(f"{name} is paused by its spec: set spec.strategy.paused to false where it is kept")
+    if not is_paused(rollout):
+        return Already(f"{name} is not paused")
+    return Ask("Resume", f"{name} resumed")
+
+
+def phase_of(rollout: Object) -> str:
+    return str(_status(rollout).get("phase") or "")
+
+
+def step_of(rollout: Object) -> int:
+    return int(_status(rollout).get("currentStepIndex") or 0)
+
+
+def step_words(rollout: Object) -> str:
+    """How a step is shown: 2/5 where the controller says so, else its number."""
+    return summary(rollout)["step"] or str(step_of(rollout))
+
+
+def is_paused(rollout: Object) -> bool:
+    return bool(_status(rollout).get("paused") or (rollout["spec"].get("strategy") or {}).get("paused"))
+
+
+def at(judge: Judge, step: int | None, release: str | None) -> Judge:
+    """``judge``, provided that the release is the one that somebody had on their screen; None: whichever it is."""
+
+    def bound(rollout: Object) -> Ask | Already:
+        seen = _status(rollout).get("observedRolloutID")
+        if release is not None and release != seen:
+            raise UsageError(
+                f"{_name(rollout)} is about release {seen or 'none'} now, not {release}: look with"
+                f" `rollout-lws get {_bare(rollout)}`"
+            )
+        if step is not None and step != step_of(rollout):
+            raise UsageError(
+                f"{_name(rollout)} is at step {step_words(rollout)} now, not {step}: look with"
+                f" `rollout-lws get {_bare(rollout)}`"
+            )
+        return judge(rollout)
+
+    return bound
+
+
+def _in_steps(rollout: Object, otherwise: str) -> None:
+    """UsageError unless a release is in its steps."""
+    if phase_of(rollout) != "Progressing":
+        raise UsageError(f"{_name(rollout)} is {_phase_words(rollout)}: {otherwise}")
+    if _status(rollout).get("finalising"):
+        now = summary(rollout)["state"] or "ending"
+        raise UsageError(f"{_name(rollout)} is past its steps (now {now}): {otherwise}")
+
+
+def _phase_words(rollout: Object) -> str:
+    return phase_of(rollout) or "not seen by a controller yet"
+
+
+def _status(rollout: Object) -> Object:
+    found: Object = rollout.get("status") or {}
+    return found
+
+
+def _bare(rollout: Object) -> str:
+    return str(rollout["metadata"]["name"])
+
+
+def _name(rollout: Object) -> str:
+    return f"rollout/{_bare(rollout)}"

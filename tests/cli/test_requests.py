@@ -1,0 +1,144 @@
+"""What may be asked of a release, state by state."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rollout_lws.cli import requests
+from rollout_lws.cli.requests import Already, Ask, Judge
+from rollout_lws.errors import UsageError
+
+IN_STEPS: dict[str, Any] = {
+    "phase": "Progressing",
+    "currentStepIndex": 2,
+    "summary": {"state": "Loading", "step": "2/3"},
+}
+STATES: dict[str, dict[str, Any]] = {
+    "unseen": {},
+    "at rest": {"phase": "Healthy"},
+    "loading": IN_STEPS | {"currentStepState": "StepUpgrade"},
+    "awaiting": IN_STEPS | {"currentStepState": "StepPaused", "summary": {"state": "AwaitingApproval", "step": "2/3"}},
+    "approved": IN_STEPS | {"currentStepState": "StepReady"},
+    "paused": IN_STEPS
+    | {"currentStepState": "StepUpgrade", "paused": True, "summary": {"state": "Paused", "step": "2/3"}},
+    "promoting": IN_STEPS
+    | {"finalising": {"reason": "Success", "task": "Promote"}, "summary": {"state": "Promoting", "step": "3/3"}},
+    "promoted": IN_STEPS | {"finalising": {"reason": "Success", "task": "CleanUp"}},
+    "superseded": IN_STEPS
+    | {"finalising": {"reason": "Continuous", "task": "CleanUp"}, "summary": {"state": "GoingBack", "step": "2/3"}},
+    "aborting": IN_STEPS | {"finalising": {"reason": "Aborted", "task": "GoBack"}, "aborted": {"templateHash": "h"}},
+    "aborted": {"phase": "Aborted", "aborted": {"templateHash": "h"}},
+}
+JUDGES: dict[str, Judge] = {
+    "promote": requests.approve,
+    "promote --full": requests.promote_full,
+    "promote --to-step 3": requests.jump_to(3),
+    "abort": requests.abort(),
+    "abort --force": requests.abort(force=True),
+    "retry": requests.retry,
+    "pause": requests.pause,
+    "resume": requests.resume,
+}
+#: What each command finds in each state: a request (!), that it is so (=), or why not.
+TABLE = """
+                     unseen                  at rest                 loading               awaiting              approved               paused               promoting               promoted                superseded              aborting                aborted
+promote              not seen by a           is Healthy: nothing     not waiting           !                     =approved already      not waiting          past its steps          past its steps          past its steps          past its steps          is Aborted: nothing
+promote --full       not seen by a           is Healthy: there       !                     !                     !                      !                    =being promoted         past its steps          past its steps          past its steps          is Aborted: there
+promote --to-step 3  not seen by a           is Healthy: there       !                     !                     !                      !                    past its steps          past its steps          past its steps          past its steps          is Aborted: there
+abort                not seen by a           is Healthy: nothing     !                     !                     !                      !                    !                       already promoted        !                       =going back already     =aborted already
+abort --force        not seen by a           is Healthy: nothing     !                     !                     !                      !                    !                       already promoted        !                       !                       =aborted already
+retry                no version was aborted  no version was aborted  !                     !                     !                      !                    past its steps          past its steps          past its steps          !                       !
+pause                !                       !                       !                     !                     !                      =paused already      !                       !                       !                       !                       !
+resume               =is not paused          =is not paused          =is not paused        =is not paused        =is not paused         !                    =is not paused          =is not paused          =is not paused          =is not paused          =is not paused
+"""  # noqa: E501
+
+
+def rollout(status: dict[str, Any], **strategy: Any) -> dict[str, Any]:
+    steps = [{"replicas": 1}, {"replicas": 2}, {"replicas": "100%"}]
+    return {
+        "metadata": {"name": "llama"},
+        "spec": {"strategy": {"canary": {"steps": steps}, **strategy}},
+        "status": status,
+    }
+
+
+def cells() -> list[tuple[str, str, str]]:
+    """Command, state and what is found, of each cell of the table."""
+    head, *rows = TABLE.strip("\n").splitlines()
+    starts = [head.index(state) for state in STATES]
+    ends = [*starts[1:], None]
+    return [
+        (row[: starts[0]].strip(), state, row[start:end].strip())
+        for row in rows
+        for state, start, end in zip(STATES, starts, ends, strict=True)
+    ]
+
+
+@pytest.mark.parametrize(("command", "state", "found"), cells())
+def test_every_command_in_every_state(command: str, state: str, found: str) -> None:
+    judge, seen = JUDGES[command], rollout(STATES[state])
+    if found.startswith("="):
+        answer = judge(seen)
+        assert isinstance(answer, Already) and found[1:] in answer.told
+    elif found == "!":
+        answer = judge(seen)
+        assert isinstance(answer, Ask) and answer.done.startswith("rollout/llama ")
+    else:
+        with pytest.raises(UsageError, match=found):
+            judge(seen)
+
+
+def test_the_table_has_every_command_and_every_state() -> None:
+    assert {command for command, _, _ in cells()} == set(JUDGES)
+    assert len(cells()) == len(JUDGES) * len(STATES)
+
+
+@pytest.mark.parametrize(
+    ("command", "state", "kind", "fields", "told"),
+    [
+        ("promote", "awaiting", "Approve", {}, "step 2/3 approved"),
+        ("promote --to-step 3", "loading", "Jump", {"toStep": 3}, "goes to step 3/3"),
+        ("abort", "loading", "Abort", {}, "aborted at step 2/3; going back to stable"),
+        ("abort --force", "aborting", "Abort", {"force": True}, "going back to stable, without waiting for routers"),
+        ("retry", "aborted", "Retry", {}, "released again from its first step"),
+        ("retry", "loading", "Retry", {}, "step 2/3 has its whole deadline again"),
+        ("pause", "loading", "Pause", {}, "paused: nothing goes forward until it is resumed"),
+        ("pause", "at rest", "Pause", {}, "the next version will wait in its first step"),
+        ("resume", "paused", "Resume", {}, "rollout/llama resumed"),
+    ],
+)
+def test_what_is_asked_for(command: str, state: str, kind: str, fields: dict[str, Any], told: str) -> None:
+    answer = JUDGES[command](rollout(STATES[state]))
+    assert isinstance(answer, Ask)
+    assert (answer.type, answer.fields) == (kind, fields)
+    assert told in answer.done
+
+
+@pytest.mark.parametrize("step", [0, 4, -1])
+def test_a_step_that_does_not_exist_is_told_with_those_that_do(step: int) -> None:
+    with pytest.raises(UsageError, match=f"has steps 1 to 3: there is no step {step}"):
+        requests.jump_to(step)(rollout(STATES["loading"]))
+
+
+def test_the_step_that_is_on_needs_no_jump() -> None:
+    assert requests.jump_to(2)(rollout(STATES["loading"])) == Already("rollout/llama is at step 2 already")
+
+
+def test_what_a_spec_pauses_no_request_resumes() -> None:
+    with pytest.raises(UsageError, match=r"set spec\.strategy.paused to false"):
+        requests.resume(rollout(STATES["loading"], paused=True))
+    assert isinstance(requests.pause(rollout(STATES["loading"], paused=True)), Already)
+
+
+@pytest.mark.parametrize(
+    ("step", "release", "told"), [(1, None, "at step 2/3 now, not 1"), (2, "build-7", "about release build-8 now, not")]
+)
+def test_a_click_on_an_old_screen_is_told_where_the_release_is(
+    step: int | None, release: str | None, told: str
+) -> None:
+    seen = rollout(STATES["awaiting"] | {"observedRolloutID": "build-8"})
+    with pytest.raises(UsageError, match=told):
+        requests.at(requests.approve, step, release)(seen)
+    assert isinstance(requests.at(requests.approve, 2, "build-8")(seen), Ask)

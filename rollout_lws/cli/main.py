@@ -32,12 +32,17 @@ COMMANDS = {
     "crds": Entry("crds", "crds", "Print the CustomResourceDefinitions."),
     "demo": Entry("demo.command", "demo", "Watch a whole release on a throw-away cluster."),
     "get": Entry("get", "get", "Show one release, or list them all."),
+    "history": Entry("edits", "history", "List the versions that are stored."),
     "pause": Entry("actions", "pause", "Hold a release where it is."),
     "promote": Entry("actions", "promote", "Approve the step that waits, or all of them."),
+    "release-hold": Entry("edits", "release_hold", "Let LeaderWorkerSet roll by itself."),
+    "restart": Entry("edits", "restart", "Release the same version once more."),
     "resume": Entry("actions", "resume", "Go on with a release that was paused."),
     "retry": Entry("actions", "retry", "Release the aborted version again."),
     "sandbox": Entry("sandbox", "sandbox", "Run a cluster in one process, for kubectl and for trying things."),
+    "set": Entry("edits", "set_", "Change a container's image."),
     "status": Entry("status", "status", "Wait for a release and tell its outcome as an exit code."),
+    "undo": Entry("edits", "undo", "Put the version before into the LWS."),
     "version": Entry("version", "version", "Print the version."),
 }
 

@@ -10,8 +10,10 @@ import msgspec
 
 from rollout_lws.cli.access.transport import Object, Transport
 from rollout_lws.cli.options import release_name
+from rollout_lws.cli.versions import Stored, stored
 from rollout_lws.errors import ApiError, UsageError
 from rollout_lws.objects.resources import (
+    CONTROLLER_REVISIONS,
     LEADER_WORKER_SETS,
     LWS_NAME,
     LWS_WORKER_INDEX,
@@ -19,9 +21,10 @@ from rollout_lws.objects.resources import (
     STATEFUL_SETS,
     Resource,
 )
-from rollout_lws.objects.workloads import LeaderWorkerSet, Pod, StatefulSet
+from rollout_lws.objects.workloads import LeaderWorkerSet, LeaderWorkerSetSpec, Pod, StatefulSet
 from rollout_lws.settings import DEFAULT_API_GROUP
 from rollout_lws.workload.facts import Facts
+from rollout_lws.workload.template import version_of
 
 VERSION = "v1beta1"
 SHORT_NAME = "lwsro"
@@ -112,6 +115,17 @@ def fetch_release(transport: Transport, rollouts: Resource, name: str) -> Releas
     sets = _items(transport, STATEFUL_SETS, labelSelector=f"{LWS_NAME} in ({names})")
     leaders = _items(transport, PODS, labelSelector=f"{LWS_NAME} in ({names}),{LWS_WORKER_INDEX}=0")
     return assemble(rollout, workloads, sets, leaders)
+
+
+def stored_versions(transport: Transport, rollouts: Resource, rollout: Object) -> list[Stored]:
+    """The versions that a Rollout has stored, the newest release first."""
+    selector = f"{rollouts.group}/history={rollout['metadata']['name']}"
+    return stored(_items(transport, CONTROLLER_REVISIONS, labelSelector=selector), rollouts.group)
+
+
+def version_hash(lws: Object) -> str:
+    """Our hash of the version that an LWS asks for."""
+    return version_of(_typed(lws["spec"], LeaderWorkerSetSpec)).template_hash
 
 
 def assemble(

@@ -5,11 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
-
-from rollout_lws.cli.releases import condition, message
-from rollout_lws.objects.workloads import LeaderWorkerSetSpec
-from rollout_lws.workload.template import version_of
+from rollout_lws.cli.releases import condition, message, version_hash
 
 Object = dict[str, Any]
 #: Step states from which on a step's groups are ready and its traffic is routed.
@@ -55,11 +51,8 @@ class Verdict:
 
 
 def pin(rollout: Object, workload: Object) -> Pin:
-    spec = msgspec.json.decode(msgspec.json.encode(workload["spec"]), type=LeaderWorkerSetSpec)
     return Pin(
-        rollout["metadata"].get("generation", 0),
-        workload["metadata"].get("generation", 0),
-        version_of(spec).template_hash,
+        rollout["metadata"].get("generation", 0), workload["metadata"].get("generation", 0), version_hash(workload)
     )
 
 

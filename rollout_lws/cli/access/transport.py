@@ -6,8 +6,8 @@ import http.client
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
 from urllib.parse import urlencode, urlsplit
 
 from rollout_lws.cli.access import kubeconfig, proxies
@@ -20,7 +20,9 @@ Object = dict[str, Any]
 DEFAULT_TIMEOUT = 30.0
 #: A watch is asked to end, and begun anew, after this many seconds, so that a dead connection is noticed.
 WATCH_SECONDS = 240
-_MERGE, _JSON = "application/merge-patch+json", "application/json"
+_JSON, _MERGE, _JSON_PATCH = "application/json", "application/merge-patch+json", "application/json-patch+json"
+#: What a request carries: an object, or the operations of a JSON Patch.
+Body: TypeAlias = Mapping[str, Any] | Sequence[Mapping[str, Any]]
 
 
 class Transport:
@@ -54,8 +56,8 @@ class Transport:
     def merge_patch(self, path: str, body: Mapping[str, Any]) -> Object:
         return self._json("PATCH", path, {"fieldManager": "rollout-lws-cli"}, body, _MERGE)
 
-    def post(self, path: str, body: Mapping[str, Any]) -> Object:
-        return self._json("POST", path, {"fieldManager": "rollout-lws-cli"}, body)
+    def json_patch(self, path: str, operations: Sequence[Mapping[str, Any]]) -> Object:
+        return self._json("PATCH", path, {"fieldManager": "rollout-lws-cli"}, operations, _JSON_PATCH)
 
     def watch(self, path: str, resource_version: str, deadline: float | None = None, **query: str) -> Iterator[Object]:
         """Watch events of a collection, until the server ends it or ``time.monotonic()`` is past ``deadline``."""
@@ -96,7 +98,7 @@ class Transport:
         method: str,
         path: str,
         query: Mapping[str, str],
-        body: Mapping[str, Any] | None = None,
+        body: Body | None = None,
         content_type: str = _JSON,
     ) -> Object:
         try:
@@ -121,7 +123,7 @@ class Transport:
         method: str,
         path: str,
         query: Mapping[str, str],
-        body: Mapping[str, Any] | None = None,
+        body: Body | None = None,
         content_type: str = _JSON,
     ) -> http.client.HTTPResponse:
         target = self._url.path + path + (f"?{urlencode(query)}" if query else "")

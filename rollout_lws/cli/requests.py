@@ -67,7 +67,9 @@ def jump_to(step: int) -> Judge:
         _in_steps(rollout, "there is no step to go to")
         if step == step_of(rollout):
             return Already(f"{_name(rollout)} is at step {step} already")
-        return Ask("Jump", f"{_name(rollout)} goes to step {step}/{count}", {"toStep": step}, of_step=True)
+        until = f"it goes there as soon as the groups of step {step_words(rollout)} are ready"
+        told = f"{_name(rollout)} goes to step {step}/{count}"
+        return Ask("Jump", told, {"toStep": step}, of_step=True, until=until)
 
     return judge
 

@@ -11,6 +11,7 @@ from datetime import datetime
 
 from rollout_lws.api import ActionType, LastAction, Phase, RequestedAction, StepState
 from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.plan import next_index
 from rollout_lws.rollout.reasons import Ending, EventReason, Task
 
 #: Outcomes that ``lastAction`` may have.
@@ -107,6 +108,10 @@ def _jump(d: Draft, request: RequestedAction) -> str:
         return "no release is in its steps"
     if request.to_step is None or not 1 <= request.to_step <= count:
         return f"toStep must be a number from 1 to {count}"
+    if style is not None and request.to_step == next_index(style.steps, d.sub.current_step_index):
+        # That nextStepIndex says anyway: the step that is on is left as by an approval, once it may be.
+        waits = d.status.step is None or d.status.step.paused_at is None
+        return _LATER if waits else _approve(d, request)
     d.set_sub(next_step_index=request.to_step)
     return ""
 

@@ -212,6 +212,20 @@ async def test_a_jump_back_shrinks_and_a_jump_forward_grows_the_canary(world: Wo
     assert world.status["currentStepIndex"] == 1
 
 
+async def test_a_jump_to_the_very_next_step_leaves_this_one_as_soon_as_its_groups_are_ready(world: World) -> None:
+    await at_rest(world, {"replicas": 1, "pause": {}}, {"replicas": 2, "pause": {}}, {"replicas": 3, "pause": {}})
+    await waiting_for_approval(world)
+    world.request("Jump", toStep=2)
+    await world.until(lambda: world.status["currentStepIndex"] == 2, "the second step")
+    await world.sleep(0.1)
+    assert world.groups(CANARY) == {0: "v2", 1: "v2!"}
+    world.request("Jump", toStep=3)
+    await world.until(lambda: world.status["currentStepIndex"] == 3, "the third step")
+    await world.until_state("AwaitingApproval")
+    assert world.groups(CANARY) == dict.fromkeys(range(3), "v2")
+    assert world.status["lastAction"]["outcome"] == "Done"
+
+
 async def test_an_edited_plan_goes_on_from_the_groups_that_stand(world: World) -> None:
     await at_rest(world, {"replicas": 1, "pause": {}}, {"replicas": 2, "pause": {}}, {"replicas": 4, "pause": {}})
     await waiting_for_approval(world)

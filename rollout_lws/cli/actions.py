@@ -14,7 +14,7 @@ from rollout_lws.cli import requests
 from rollout_lws.cli.access.transport import Transport
 from rollout_lws.cli.asking import PATIENCE, ask
 from rollout_lws.cli.durations import DURATION
-from rollout_lws.cli.options import Target, with_target
+from rollout_lws.cli.options import Target, rollouts_argument, with_target
 from rollout_lws.cli.releases import chosen_names, find_rollouts
 from rollout_lws.errors import RolloutLwsError
 
@@ -30,7 +30,7 @@ def _of_releases(command: Callable[..., Any]) -> Callable[..., Any]:
             help=f"How long the controller's answer is waited for ({PATIENCE:g}s); 0 does not wait for it.",
         ),
         click.option("-l", "--selector", metavar="SELECTOR", help="Every Rollout with these labels."),
-        click.argument("names", nargs=-1, metavar="[NAME]..."),
+        rollouts_argument,
     ):
         command = option(command)
     return with_target(command)

@@ -14,7 +14,7 @@ import click
 
 from rollout_lws.cli import gitops, versions
 from rollout_lws.cli.access.transport import Object, Transport
-from rollout_lws.cli.options import Target, release_name, with_target
+from rollout_lws.cli.options import Target, release_name, rollout_argument, with_target
 from rollout_lws.cli.releases import fetch_rollout, find_rollouts, stored_versions, version_hash
 from rollout_lws.cli.view import age, table
 from rollout_lws.errors import ApiError, UsageError
@@ -25,7 +25,7 @@ _SHOWN_IMAGES = 3
 
 
 @click.command()
-@click.argument("name")
+@rollout_argument
 @click.option("--revision", type=int, metavar="N", help="Print the whole version N.")
 @click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="Another form of output.")
 @with_target
@@ -55,7 +55,7 @@ def history(name: str, revision: int | None, output: str | None, target: Target)
 
 
 @click.command()
-@click.argument("name")
+@rollout_argument
 @click.option("--to-revision", type=int, metavar="N", help="The stored version N; by default the one before.")
 @_force
 @with_target
@@ -77,7 +77,7 @@ def undo(name: str, to_revision: int | None, force: bool, target: Target) -> Non
 
 
 @click.command()
-@click.argument("name")
+@rollout_argument
 @_force
 @with_target
 def restart(name: str, force: bool, target: Target) -> None:
@@ -96,7 +96,7 @@ def set_() -> None:
 
 
 @set_.command("image")
-@click.argument("name")
+@rollout_argument
 @click.argument("images", nargs=-1, required=True, metavar="CONTAINER=IMAGE...")
 @click.option("--role", type=click.Choice(["leader", "worker", "all"]), default="all", show_default=True)
 @_force
@@ -113,7 +113,7 @@ def image(name: str, images: tuple[str, ...], role: str, force: bool, target: Ta
 
 
 @click.command("release-hold")
-@click.argument("name")
+@rollout_argument
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @with_target
 def release_hold(name: str, yes: bool, target: Target) -> None:

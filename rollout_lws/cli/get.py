@@ -11,7 +11,7 @@ import click
 
 from rollout_lws.cli import view
 from rollout_lws.cli.access.transport import Object, Transport
-from rollout_lws.cli.options import Target, release_name, with_target
+from rollout_lws.cli.options import Target, known_names, release_name, with_target
 from rollout_lws.cli.releases import fetch_release, fetch_rollout, find_rollouts, summary
 from rollout_lws.errors import ApiError
 from rollout_lws.objects.resources import Resource
@@ -20,7 +20,7 @@ _TERMINAL = ("Healthy", "Aborted", "Disabled")
 
 
 @click.command()
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=known_names)
 @click.option("-w", "--watch", is_flag=True, help="Go on until the release has ended.")
 @click.option("-A", "--all-namespaces", is_flag=True, help="List the Rollouts of all namespaces.")
 @click.option("-o", "--output", type=click.Choice(["wide", "json", "yaml", "name"]), help="Another form of output.")

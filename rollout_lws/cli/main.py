@@ -10,11 +10,15 @@ import os
 import signal
 import sys
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import click
 
 from rollout_lws.cli.options import cluster_options
 from rollout_lws.errors import RolloutLwsError
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +32,7 @@ class Entry:
 
 COMMANDS = {
     "abort": Entry("actions", "abort", "Go back to stable; what serves is not restarted."),
+    "completion": Entry("completion", "completion", "Print the script that completes commands and names in a shell."),
     "controller": Entry("controller", "controller", "Run the controller."),
     "crds": Entry("crds", "crds", "Print the CustomResourceDefinitions."),
     "demo": Entry("demo.command", "demo", "Watch a whole release on a throw-away cluster."),
@@ -60,6 +65,18 @@ class LazyGroup(click.Group):
         command = getattr(importlib.import_module(f"rollout_lws.cli.{entry.module}"), entry.attribute)
         assert isinstance(command, click.Command)
         return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Names with their summaries, without loading a single command."""
+        from click.shell_completion import CompletionItem
+
+        if incomplete.startswith("-"):
+            return super().shell_complete(ctx, incomplete)
+        return [
+            CompletionItem(name, help=COMMANDS[name].summary)
+            for name in sorted(COMMANDS)
+            if name.startswith(incomplete)
+        ]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
         with formatter.section("Commands"):

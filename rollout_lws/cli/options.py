@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -86,6 +86,33 @@ def with_target(command: Callable[..., Any]) -> Callable[..., Any]:
         return command(*args, target=Target(**chosen), **given)
 
     return cluster_options(wrapper)
+
+
+def target_of(context: click.Context) -> Target:
+    """What ``context`` and its parents say of the cluster; for those who have no arguments of their own to look at."""
+    chosen: dict[str, Any] = {}
+    for name in Target.__dataclass_fields__:
+        given = (each.params.get(name) for each in _upwards(context))
+        chosen[name] = next((value for value in given if value not in (None, ())), None)
+    return Target(**{name: value for name, value in chosen.items() if value is not None})
+
+
+def _upwards(context: click.Context | None) -> Iterator[click.Context]:
+    while context is not None:
+        yield context
+        context = context.parent
+
+
+def known_names(context: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    """Names of the namespace's Rollouts, for shells that complete them; none where nobody can tell."""
+    from rollout_lws.cli.completion import rollout_names
+
+    return rollout_names(target_of(context), incomplete)
+
+
+#: The Rollout that a command is about, and several of them.
+rollout_argument = click.argument("name", shell_complete=known_names)
+rollouts_argument = click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=known_names)
 
 
 def release_name(text: str) -> str:

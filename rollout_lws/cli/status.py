@@ -12,7 +12,7 @@ import click
 
 from rollout_lws.cli.access.transport import Object, Transport
 from rollout_lws.cli.durations import DURATION
-from rollout_lws.cli.options import Target, release_name, with_target
+from rollout_lws.cli.options import Target, release_name, rollout_argument, with_target
 from rollout_lws.cli.releases import fetch_rollout, find_rollouts, message, summary
 from rollout_lws.cli.verdict import Goal, Pin, Verdict, judge, not_seen, pin
 from rollout_lws.errors import ApiError, Unreachable, UsageError
@@ -35,7 +35,7 @@ class GoalParameter(click.ParamType[Goal]):
 
 
 @click.command()
-@click.argument("name")
+@rollout_argument
 @click.option(
     "--for", "goal", type=GoalParameter(), default="healthy", show_default=True, metavar="healthy|paused|step=N|aborted"
 )

@@ -1,0 +1,81 @@
+"""completion: scripts for shells, kubectl's own way to complete a plugin, and the names that both offer."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+from click.shell_completion import ShellComplete, get_completion_class
+
+from rollout_lws.cli.access import kubeconfig
+from rollout_lws.cli.access.transport import Transport
+from rollout_lws.cli.options import Target
+from rollout_lws.cli.releases import find_rollouts
+from rollout_lws.errors import RolloutLwsError
+
+#: A shell that waits for names is a shell that hangs.
+_PATIENCE_SECONDS = 2.0
+#: To kubectl: what follows is all there is, no file names besides.
+_NO_FILES = ":4"
+_SHELLS = ("bash", "zsh", "fish")
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(_SHELLS))
+def completion(shell: str) -> None:
+    """Print the script that completes rollout-lws in a shell.
+
+    \b
+    bash   source <(rollout-lws completion bash)          # or once and for all, in ~/.bashrc
+    zsh    source <(rollout-lws completion zsh)           # in ~/.zshrc
+    fish   rollout-lws completion fish | source           # in ~/.config/fish/config.fish
+
+    `kubectl rollout-lws` is completed by kubectl's own script, as soon as kubectl_complete-rollout_lws is on the PATH.
+    """
+    kind = get_completion_class(shell)
+    assert kind is not None, "click knows these shells"
+    root = click.get_current_context().find_root().command
+    click.echo(kind(root, {}, "rollout-lws", "_ROLLOUT_LWS_COMPLETE").source())
+
+
+def rollout_names(target: Target, beginning: str) -> list[str]:
+    """Names of Rollouts that begin so; none where the cluster does not answer."""
+    prefix = "rollout/" if beginning.startswith("rollout/") else ""
+    try:
+        with Transport(kubeconfig.load(target), _PATIENCE_SECONDS) as transport:
+            rollouts = find_rollouts(transport, target.api_group)
+            items = transport.get(rollouts.path(transport.namespace)).get("items") or ()
+    except RolloutLwsError:
+        return []
+    return sorted(name for each in items if (name := prefix + each["metadata"]["name"]).startswith(beginning))
+
+
+def kubectl_complete() -> None:
+    """Entry point kubectl_complete-rollout_lws: what may stand at the end of a line ``kubectl rollout-lws …``.
+
+    kubectl passes the words after the plugin's name, the last one incomplete, and reads a line for each offer.
+    """
+    from rollout_lws.cli.main import program
+
+    *words, incomplete = sys.argv[1:] or [""]
+    with _unasked():
+        offers = ShellComplete(program, {}, "kubectl rollout-lws", "").get_completions(words, incomplete)
+    for offer in offers:
+        told = f"\t{offer.help}" if offer.help else ""
+        sys.stdout.write(f"{offer.value}{told}\n")
+    sys.stdout.write(f"{_NO_FILES}\n")
+
+
+@contextmanager
+def _unasked() -> Iterator[None]:
+    """A login program must not ask anything while somebody types."""
+    with Path(os.devnull).open() as nobody:
+        sys.stdin, terminal = nobody, sys.stdin
+        try:
+            yield
+        finally:
+            sys.stdin = terminal

@@ -13,10 +13,11 @@ import click
 from rollout_lws.cli.access.transport import Object, Transport
 from rollout_lws.cli.durations import DURATION
 from rollout_lws.cli.options import Target, release_name, rollout_argument, with_target
-from rollout_lws.cli.releases import fetch_rollout, find_rollouts, message, summary
-from rollout_lws.cli.verdict import Goal, Pin, Verdict, judge, not_seen, pin
+from rollout_lws.cli.releases import fetch_rollout, find_rollouts, message, stored_versions, summary
+from rollout_lws.cli.verdict import Goal, Pin, Verdict, is_stranger, judge, not_seen, pin
 from rollout_lws.errors import ApiError, Unreachable, UsageError
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, Resource
+from rollout_lws.workload.template import version_of_members
 
 #: Seconds between two attempts at a server that does not answer; a gate must outlive a control plane's upgrade.
 _RECONNECT = 2.0
@@ -55,18 +56,26 @@ def status(name: str, goal: Goal, timeout: float | None, output: str, target: Ta
     rollouts = find_rollouts(transport, target.api_group)
     rollout = fetch_rollout(transport, rollouts, name)
     pinned = _pin(transport, rollout)
-    told = ""
+    told, today = "", dict[str, str]()
     for seen in _changes(transport, rollouts, rollout, deadline):
         line = _line(seen)
         if line != told and output != "json":
             click.echo(json.dumps({"time": _now(), **summary(seen)}) if output == "jsonl" else f"{_now()} {line}")
             told = line
-        verdict = judge(seen, goal, pinned)
+        if is_stranger(seen, pinned, today):
+            today |= {seen["status"]["observedTemplateHash"]: "", **_hashes(transport, rollouts, seen)}
+        verdict = judge(seen, goal, pinned, today)
         if verdict is not None:
             _finish(seen, verdict, output)
         rollout = seen
     why = "no controller has seen this version yet; is one running?" if not_seen(rollout, pinned) else _line(rollout)
     _finish(rollout, Verdict(4, "timeout", f"rollout/{name} is not {goal} yet: {why}"), output)
+
+
+def _hashes(transport: Transport, rollouts: Resource, rollout: Object) -> dict[str, str]:
+    """Our hash of each stored version, by the controller's."""
+    known = stored_versions(transport, rollouts, rollout)
+    return {each.template_hash: version_of_members(each.members).template_hash for each in known}
 
 
 def _pin(transport: Transport, rollout: Object) -> Pin:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,21 +66,37 @@ def not_seen(rollout: Object, pinned: Pin) -> bool:
     )
 
 
-def judge(rollout: Object, goal: Goal, pinned: Pin) -> Verdict | None:
+def is_stranger(rollout: Object, pinned: Pin, today: Mapping[str, str]) -> bool:
+    """Whether only the history can tell if the version that the status is about is the pinned one.
+
+    A controller of another release may hash a version differently than we do. While the LWS is the one that was pinned
+    that does not matter; after an edit of it ``today`` has our hash of a version by the controller's.
+    """
+    status = rollout.get("status") or {}
+    seen = status.get("observedTemplateHash")
+    return bool(seen) and seen not in (pinned.template_hash, *today) and not _of_pinned_spec(status, pinned)
+
+
+def _of_pinned_spec(status: Object, pinned: Pin) -> bool:
+    return int(status.get("observedWorkloadGeneration") or 0) == pinned.workload_generation
+
+
+def judge(rollout: Object, goal: Goal, pinned: Pin, today: Mapping[str, str]) -> Verdict | None:
     """None while there is nothing to say: the controller has not seen the pinned version, or it is on its way."""
     name, status = rollout["metadata"]["name"], rollout.get("status") or {}
     if not_seen(rollout, pinned):
         return None
     seen = status.get("observedTemplateHash")
-    if seen and seen != pinned.template_hash:
+    if seen and not _of_pinned_spec(status, pinned) and today.get(seen, seen) != pinned.template_hash:
         return Verdict(6, "superseded", f"rollout/{name}: a newer version replaced the one that was waited for")
-    return _ended(name, rollout, goal, pinned) or _under_way(name, rollout, goal)
+    return _ended(name, rollout, goal) or _under_way(name, rollout, goal)
 
 
-def _ended(name: str, rollout: Object, goal: Goal, pinned: Pin) -> Verdict | None:
+def _ended(name: str, rollout: Object, goal: Goal) -> Verdict | None:
+    """The end of the release of the pinned version, which is the one that the status is about."""
     status = rollout["status"]
-    phase = status.get("phase")
-    if phase == "Healthy" and (status.get("stable") or {}).get("templateHash") == pinned.template_hash:
+    phase, stable = status.get("phase"), (status.get("stable") or {}).get("templateHash")
+    if phase == "Healthy" and stable and stable == status.get("observedTemplateHash"):
         if goal.word in ("healthy", "step"):
             return Verdict(0, "healthy", f"rollout/{name} is healthy")
         return Verdict(3, "healthy", f"rollout/{name} is healthy with this version, so it will not be {goal.word}")

@@ -93,7 +93,7 @@ def test_a_rollout_that_does_not_exist_is_told_with_its_namespace(world: World) 
         (AWAITING, ["--for", "paused"], 0),
         (AWAITING, ["--for", "step=2"], 0),
         (LOADING, ["--timeout", "0"], 4),
-        (HEALTHY | {"observedTemplateHash": "other"}, [], 6),
+        (HEALTHY | {"observedTemplateHash": "other", "observedWorkloadGeneration": 2}, [], 6),
         (HEALTHY, ["--for", "sunny"], 2),
     ],
 )

@@ -17,7 +17,7 @@ def rollout(**status: Any) -> dict[str, Any]:
 
 
 def code(goal: str, **status: Any) -> int | None:
-    verdict = judge(rollout(**status), Goal.parse(goal), PINNED)
+    verdict = judge(rollout(**status), Goal.parse(goal), PINNED, {})
     return None if verdict is None else verdict.code
 
 
@@ -73,7 +73,7 @@ def test_nothing_is_said_from_a_status_older_than_what_was_applied(older: dict[s
 
 
 def test_another_version_seen_later_is_superseded_whatever_it_does() -> None:
-    assert code("healthy", **(HEALTHY | {"observedTemplateHash": "newer"})) == 6
+    assert code("healthy", **(HEALTHY | {"observedTemplateHash": "newer", "observedWorkloadGeneration": 42})) == 6
 
 
 def test_a_stalled_condition_of_an_older_generation_ends_nothing() -> None:
@@ -85,3 +85,41 @@ def test_a_stalled_condition_of_an_older_generation_ends_nothing() -> None:
 def test_a_goal_that_does_not_exist_is_refused_with_those_that_do(text: str) -> None:
     with pytest.raises(ValueError, match="healthy, paused, step=N or aborted"):
         Goal.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("observed", "generation", "today", "verdict"),
+    [
+        ("new", 41, {}, 0),
+        ("other", 41, {}, 0),
+        ("new", 42, {}, 0),
+        ("other", 42, {"other": "new"}, 0),
+        ("other", 42, {"other": "newer"}, 6),
+        ("other", 42, {"other": ""}, 6),
+        ("other", 42, {}, 6),
+    ],
+    ids=[
+        "pinned",
+        "another hash",
+        "scaled",
+        "scaled, another hash",
+        "edited",
+        "unknown to the history",
+        "not asked yet",
+    ],
+)
+def test_a_controller_of_another_release_may_hash_the_version_differently(
+    observed: str, generation: int, today: dict[str, str], verdict: int
+) -> None:
+    seen = rollout(
+        phase="Healthy",
+        observedTemplateHash=observed,
+        observedWorkloadGeneration=generation,
+        stable={"templateHash": observed},
+    )
+    found = judge(seen, Goal("healthy"), PINNED, today)
+    assert found is not None and found.code == verdict
+
+
+def test_healthy_with_another_version_is_no_end() -> None:
+    assert code("healthy", phase="Healthy", stable={"templateHash": "before"}) is None

@@ -8,12 +8,17 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 
 from rollout_lws.cli.access import kubeconfig
+from rollout_lws.cli.access.login import Login
+from rollout_lws.cli.access.proxies import proxy_of
+from rollout_lws.cli.access.transport import Connection
+from rollout_lws.cli.options import Target
 from rollout_lws.errors import ApiError, Unreachable
 from rollout_lws.objects.resources import Resource
 from tests.e2e.mirror import Mirror, Object, Reading
@@ -30,7 +35,8 @@ class Door:
     """
 
     def __init__(self, access: Path, namespace: str, mirror: Mirror) -> None:
-        self._access = kubeconfig.load(str(access), None)
+        self._context = kubeconfig.load(Target(kubeconfig=str(access)))
+        self._login = Login(self._context)
         self._namespace = namespace
         self._mirror = mirror
         self._connection: http.client.HTTPConnection | None = None
@@ -107,16 +113,9 @@ class Door:
 
     def _sent(self, method: str, path: str, body: str, kind: str) -> tuple[http.client.HTTPResponse, bytes]:
         if self._connection is None:
-            self._connection = self._connect()
-        headers = {**self._access.headers, "Accept": "application/json", "Content-Type": kind}
+            proxy = proxy_of(self._context.server, self._context.cluster, os.environ)
+            self._connection = Connection(self._context, self._login, proxy, _PATIENCE_SECONDS)
+        headers = {**dict(self._login.headers), "Accept": "application/json", "Content-Type": kind}
         self._connection.request(method, f"{path}?{urlencode({'fieldManager': 'somebody'})}", body, headers)
         answer = self._connection.getresponse()
         return answer, answer.read()
-
-    def _connect(self) -> http.client.HTTPConnection:
-        url = urlsplit(self._access.server)
-        if self._access.tls is None:
-            return http.client.HTTPConnection(url.hostname or "", url.port, timeout=_PATIENCE_SECONDS)
-        return http.client.HTTPSConnection(
-            url.hostname or "", url.port, timeout=_PATIENCE_SECONDS, context=self._access.tls
-        )

@@ -14,6 +14,7 @@ from typing import Any
 
 from rollout_lws.api import crd
 from rollout_lws.cli.access import kubeconfig
+from rollout_lws.cli.options import Target
 from rollout_lws.errors import ApiError, UsageError
 from rollout_lws.kube.client import Client
 from rollout_lws.objects.resources import CUSTOM_RESOURCE_DEFINITIONS, LEADER_WORKER_SETS, NAMESPACES
@@ -63,7 +64,7 @@ async def look(asked: Chosen) -> needs.Found:
     """What is found on the cluster before anything is changed. Lacking when stories cannot be told there."""
     try:
         # People in stories and their controllers do not read a kubeconfig with the same code.
-        kubeconfig.load(str(asked.kubeconfig), None)
+        kubeconfig.load(Target(kubeconfig=str(asked.kubeconfig)))
         async with connected(asked.kubeconfig) as connection:
             return await needs.look(connection, asked.gateway)
     except UsageError as error:

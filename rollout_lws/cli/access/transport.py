@@ -115,7 +115,7 @@ class Transport:
         return answer
 
     def _connect(self, timeout: float) -> http.client.HTTPConnection:
-        return _Connection(self._context, self._login, self._proxy, timeout)
+        return Connection(self._context, self._login, self._proxy, timeout)
 
     def _send(
         self,
@@ -160,8 +160,8 @@ class Transport:
         return connection.getresponse()
 
 
-class _Connection(http.client.HTTPConnection):
-    """One connection: by a proxy where there is one, and with TLS where the server wants it."""
+class Connection(http.client.HTTPConnection):
+    """To the server of ``context``: by ``proxy`` (its URL) if there is one, and with TLS where the server wants it."""
 
     def __init__(self, context: Context, login: Login, proxy: str, timeout: float) -> None:
         url = urlsplit(context.server)

@@ -82,6 +82,11 @@ class Keys:
         return f"{self.group}/revision"
 
     @property
+    def went_back(self) -> str:
+        """Annotation on those ControllerRevisions: why the last release of the version did not end with it."""
+        return f"{self.group}/went-back"
+
+    @property
     def rollout_finalizer(self) -> str:
         return f"{self.group}/rollout"
 

@@ -43,11 +43,12 @@ def forced_since(d: Draft) -> datetime | None:
     return last.finished_at if forced and last.finished_at and last.finished_at >= ending.since else None
 
 
-def promoted_in_full(d: Draft) -> None:
-    """File the request for everything at once, now that it is acted on."""
+def step_left(d: Draft) -> None:
+    """File the request that waited for the groups of its step, now that it is acted on."""
     request = d.status.requested_action
-    if d.promote_full and request is not None:
+    if (d.promote_full or d.leave_step) and request is not None:
         _file(d, request, "")
+    d.leave_step = False
 
 
 def refuse_abort(d: Draft, why: str) -> None:
@@ -108,11 +109,11 @@ def _jump(d: Draft, request: RequestedAction) -> str:
         return "no release is in its steps"
     if request.to_step is None or not 1 <= request.to_step <= count:
         return f"toStep must be a number from 1 to {count}"
-    if style is not None and request.to_step == next_index(style.steps, d.sub.current_step_index):
-        # That nextStepIndex says anyway: the step that is on is left as by an approval, once it may be.
-        waits = d.status.step is None or d.status.step.paused_at is None
-        return _LATER if waits else _approve(d, request)
     d.set_sub(next_step_index=request.to_step)
+    if style is not None and request.to_step == next_index(style.steps, d.sub.current_step_index):
+        # That it says anyway: the step that is on is left, as soon as its groups are ready.
+        d.leave_step = True
+        return _LATER
     return ""
 
 

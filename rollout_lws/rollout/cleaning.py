@@ -11,6 +11,7 @@ from rollout_lws.rollout import borrowing, routing, start
 from rollout_lws.rollout.brevity import scaled_lately
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.health import deadline_passed
+from rollout_lws.rollout.history import note_left
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason
 from rollout_lws.workload.groups import groups
 
@@ -105,6 +106,7 @@ def _end(d: Draft, ending: Ending) -> bool:
         d.notice(EventReason.COMPLETED, f"release {release} is complete: revision {revision}")
         _mark_aborted(d, None)
         return d.ready(Reason.HEALTHY, SummaryState.HEALTHY)
+    note_left(d, ending)
     if ending is Ending.ABORTED:
         d.set(phase=Phase.ABORTED)
         _mark_aborted(d, d.status.aborted)

@@ -45,6 +45,8 @@ def decide(observation: Observation) -> Decision:
 def _rules(d: Draft) -> bool:
     refusal = cannot_manage(d)
     d.set(phase=d.status.phase or Phase.INITIAL)
+    # Who leaves finishes what is on, and has to know it.
+    history.follow_hashes(d)
     if leaving.deleting(d):
         return leaving.leave(d, Ending.DELETED)
     if d.o.rollout.spec.disabled:
@@ -61,7 +63,6 @@ def _rules(d: Draft) -> bool:
         return True
     if adoption.adopt(d):
         return True
-    history.follow_hashes(d)
     guard.keep_hold(d)
     if d.hold_put_back and guard.has_windows(d):
         # Before anything is asked of the release: what is filed as done has to be acted on in this very pass.

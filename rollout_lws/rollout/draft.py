@@ -70,6 +70,7 @@ class Draft:
         self.prepared = False
         self.opening: tuple[int, ...] = ()
         self.promote_full = False
+        self.leave_step = False
         self.abort_reason: str | None = None
 
     # What is known

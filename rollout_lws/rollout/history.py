@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
-
-from msgspec.structs import replace as changed
 
 from rollout_lws.api import rollouts
 from rollout_lws.objects.resources import CONTROLLER_REVISIONS
@@ -14,7 +11,8 @@ from rollout_lws.objects.workloads import ControllerRevision
 from rollout_lws.objects.writes import Create, Delete, Patch
 from rollout_lws.release.record import owner_reference
 from rollout_lws.rollout.draft import Draft
-from rollout_lws.workload.revisions import history_body, lws_revision, recorded_version, surplus_history
+from rollout_lws.rollout.reasons import Ending
+from rollout_lws.workload.revisions import HISTORY_LIMIT, history_body, lws_revision, recorded_version
 from rollout_lws.workload.template import Version
 
 
@@ -24,9 +22,12 @@ def store_version(d: Draft, version: Version, revision: str) -> None:
     newest = max((each.revision for each in d.o.history), default=0)
     stored = _stored(d, version.template_hash)
     if stored is not None:
-        if stored.revision < newest:
-            # The limit drops what was released longest ago, not what was first released longest ago.
-            _patch(d, stored, {"revision": newest + 1}, "the version is released again")
+        # The limit drops what was released longest ago, not what was first released longest ago.
+        again: dict[str, Any] = {"revision": newest + 1} if stored.revision < newest else {}
+        if d.keys.went_back in stored.metadata.annotations:
+            again["metadata"] = {"annotations": {d.keys.went_back: None}}
+        if again:
+            _patch(d, stored, again, "the version is released again")
         return
     resource = rollouts(d.keys.group)
     body = history_body(
@@ -50,14 +51,22 @@ def stable_version(d: Draft) -> Version | None:
     return recorded_version(known) if known else None
 
 
-def drop_surplus(d: Draft, stable_hash: str) -> None:
-    """Forget what was released longest ago."""
-    d.write(
-        Delete(
-            CONTROLLER_REVISIONS, old.metadata.namespace, old.metadata.name, old.metadata.uid, "more than ten versions"
-        )
-        for old in surplus_history(d.o.history, d.keys, stable_hash)
-    )
+def drop_surplus(d: Draft) -> None:
+    """Forget what was released longest ago; never the stable version."""
+    kept = _stored(d, d.status.stable.template_hash) if d.status.stable else None
+    by_age = sorted(d.o.history, key=lambda each: each.revision, reverse=True)
+    for old in by_age[HISTORY_LIMIT:]:
+        meta = old.metadata
+        if old is not kept:
+            d.write((Delete(CONTROLLER_REVISIONS, meta.namespace, meta.name, meta.uid, "more than ten versions"),))
+
+
+def note_left(d: Draft, ending: Ending) -> None:
+    """Mark the version whose release did not end with it: whoever wants "the version before" does not mean that one."""
+    stored = _stored(d, d.status.observed_template_hash or "")
+    if stored is not None and stored.metadata.annotations.get(d.keys.went_back) != ending.value:
+        body = {"metadata": {"annotations": {d.keys.went_back: ending.value}}}
+        _patch(d, stored, body, "its release did not end with it")
 
 
 def follow_hashes(d: Draft) -> None:
@@ -65,42 +74,54 @@ def follow_hashes(d: Draft) -> None:
 
     Another release of this controller may know more that means the same, and so have hashed a version differently: it
     would be taken for one that nobody has seen, in the middle of its own release. The versions themselves are stored.
+    Their annotations follow once the status is written: until then they are all that tells which version it means.
     """
     status = d.status
-    known = {each.template_hash for each in (status.stable, status.aborted) if each} | {status.observed_template_hash}
-    if d.version.template_hash in known:
+    if d.o.stable is None or status.stable is None or status.stable.workload_uid != d.stable.lws.metadata.uid:
         return
-    today: dict[str | None, str] = {}
-    history = list(d.o.history)
-    for at, stored in enumerate(history):
-        before, version = stored.metadata.annotations.get(d.keys.template_hash), recorded_version(stored)
-        if before not in known or version is None or version.template_hash == before:
-            continue
-        today[before] = version.template_hash
-        told = {d.keys.template_hash: version.template_hash}
-        _patch(d, stored, {"metadata": {"annotations": told}}, "the version has another hash today")
-        renamed = changed(stored.metadata, annotations={**stored.metadata.annotations, **told})
-        history[at] = changed(stored, metadata=renamed)
-    if not today:
-        return
-    # Whoever looks a version up in this very pass does so by its hash of today.
-    d.o = replace(d.o, history=tuple(history))
+    known = {each.template_hash for each in (status.stable, status.aborted) if each}
+    known |= {status.observed_template_hash} if status.observed_template_hash else set()
+    told = {_annotated(d, each) for each in d.o.history}
+    if d.version.template_hash not in known:
+        today = {_annotated(d, each): hash_of(each) for each in d.o.history if _annotated(d, each) in known}
+        today = {before: after for before, after in today.items() if after}
+        if any(before != after for before, after in today.items()):
+            _rename(d, today)
+    elif known - told:
+        for each in d.o.history:
+            if hash_of(each) in known - told:
+                body = {"metadata": {"annotations": {d.keys.template_hash: hash_of(each)}}}
+                _patch(d, each, body, "the version has another hash today")
+
+
+def _rename(d: Draft, today: Mapping[str, str]) -> None:
+    def renamed(record: Any) -> Any:
+        if record is None or record.template_hash not in today:
+            return record
+        return record.model_copy(update={"template_hash": today[record.template_hash]})
+
+    observed = d.status.observed_template_hash
     d.set(
-        stable=_renamed(status.stable, today),
-        aborted=_renamed(status.aborted, today),
-        observed_template_hash=today.get(status.observed_template_hash, status.observed_template_hash),
+        stable=renamed(d.status.stable),
+        aborted=renamed(d.status.aborted),
+        observed_template_hash=today.get(observed, observed) if observed else observed,
     )
 
 
-def _renamed(record: Any, today: Mapping[str | None, str]) -> Any:
-    if record is None or record.template_hash not in today:
-        return record
-    return record.model_copy(update={"template_hash": today[record.template_hash]})
+def hash_of(stored: ControllerRevision) -> str:
+    """Today's hash of a stored version; "" of one that nobody can read."""
+    version = recorded_version(stored)
+    return version.template_hash if version is not None else ""
+
+
+def _annotated(d: Draft, stored: ControllerRevision) -> str:
+    return stored.metadata.annotations.get(d.keys.template_hash, "")
 
 
 def _stored(d: Draft, template_hash: str) -> ControllerRevision | None:
-    told = (each for each in d.o.history if each.metadata.annotations.get(d.keys.template_hash) == template_hash)
-    return next(told, None)
+    told = (each for each in d.o.history if _annotated(d, each) == template_hash)
+    meant = (each for each in d.o.history if hash_of(each) == template_hash)
+    return next(told, None) or next(meant, None)
 
 
 def _patch(d: Draft, stored: ControllerRevision, body: Mapping[str, Any], reason: str) -> None:

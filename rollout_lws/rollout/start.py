@@ -116,7 +116,7 @@ def _nothing_pending(d: Draft, stable: StableRecord) -> bool:
     _judged(d)
     d.set(phase=Phase.HEALTHY)
     d.set_sub(stable_revision=stable.revision, new_revision=stable.revision)
-    drop_surplus(d, stable.template_hash)
+    drop_surplus(d)
     return d.ready(Reason.HEALTHY, SummaryState.HEALTHY)
 
 

@@ -54,7 +54,7 @@ def run(d: Draft) -> bool:
     if d.replicas == 0:
         return at_zero(d) or finalising.run(d)
     if all_went_over(d):
-        # It was scaled to zero and up again while nobody looked.
+        # It was scaled to zero and up again, or rolled natively, while nobody looked.
         return finalising.run(d)
     _follow_release(d)
     if borrowing.renamed(d):
@@ -218,10 +218,10 @@ def _advance(d: Draft) -> bool:
                 f"step {index}: {judged.ready} of {judged.wanted} groups of the new version ready",
             )
         d.set_sub(current_step_state=StepState.STEP_PAUSED)
-        if not (d.promote_full or approved or _pause_over(d, step, index)):
+        if not (d.promote_full or d.leave_step or approved or _pause_over(d, step, index)):
             return _waiting(d, step, index)
+        actions.step_left(d)
         if d.promote_full or index == len(steps):
-            actions.promoted_in_full(d)
             d.set_sub(current_step_state=StepState.COMPLETED)
             d.notice(EventReason.PROMOTING, f"step {index} done: the stable LeaderWorkerSet is renewed")
             d.begin_finalising(Ending.SUCCESS, Task.PROMOTE)

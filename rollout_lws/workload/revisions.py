@@ -123,9 +123,3 @@ def history_body(
         "data": {"spec": version.members},
         "revision": number,
     }
-
-
-def surplus_history(history: tuple[ControllerRevision, ...], keys: Keys, stable_hash: str) -> list[ControllerRevision]:
-    """Stored versions beyond the limit, oldest release first; never the stable one."""
-    by_age = sorted(history, key=lambda each: each.revision, reverse=True)
-    return [each for each in by_age[HISTORY_LIMIT:] if each.metadata.annotations.get(keys.template_hash) != stable_hash]

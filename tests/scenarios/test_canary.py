@@ -226,6 +226,18 @@ async def test_a_jump_to_the_very_next_step_leaves_this_one_as_soon_as_its_group
     assert world.status["lastAction"]["outcome"] == "Done"
 
 
+async def test_the_later_of_two_jumps_counts(world: World) -> None:
+    await at_rest(world, *({"replicas": count, "pause": {}} for count in (1, 2, 3, 4)))
+    world.set_image("v2")
+    await world.until(lambda: world.groups(CANARY) == {0: "v2!"}, "a group that loads")
+    world.request("Jump", toStep=4)
+    await world.sleep(0.1)
+    world.request("Jump", toStep=2)
+    await world.until_state("AwaitingApproval")
+    assert world.status["currentStepIndex"] == 2
+    assert world.status["lastAction"]["outcome"] == "Done"
+
+
 async def test_an_edited_plan_goes_on_from_the_groups_that_stand(world: World) -> None:
     await at_rest(world, {"replicas": 1, "pause": {}}, {"replicas": 2, "pause": {}}, {"replicas": 4, "pause": {}})
     await waiting_for_approval(world)

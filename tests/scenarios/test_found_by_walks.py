@@ -139,7 +139,7 @@ async def test_a_canary_that_has_just_become_ready_serves_until_the_lws_made_ane
 HALF = {"replicas": "50%", "traffic": "50%", "pause": {}}
 
 
-async def test_a_step_that_no_old_group_is_left_of_is_promoted_when_another_version_comes(world: World) -> None:
+async def test_a_release_that_no_old_group_is_left_of_ends_by_itself(world: World) -> None:
     """Somebody had the LWS roll by itself, and took it back when its only group had been taken down for it."""
     before = await routed_in_care(world, SURGE, HALF, {"replicas": "100%"}, replicas=1)
     world.checks.clear()
@@ -149,7 +149,7 @@ async def test_a_step_that_no_old_group_is_left_of_is_promoted_when_another_vers
     world.set_image("v1")
     await world.until(lambda: world.groups() == {0: "v1!"}, "the group is made anew")
     world.patch(LEADER_WORKER_SETS, NAME, {"metadata": {"annotations": {KEYS.release_hold: None}}})
-    await world.until_state("AwaitingApproval")
+    await over(world, "v1")
     world.set_image("v3")
     await world.until(lambda: world.groups().get(1) == "v3", "a surge group of the third version")
     await step(world, 1)

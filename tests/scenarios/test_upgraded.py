@@ -7,14 +7,16 @@ from typing import Any
 
 import pytest
 
+from rollout_lws.errors import ApiError
 from rollout_lws.objects.resources import CONTROLLER_REVISIONS
+from rollout_lws.objects.writes import Patch
 from rollout_lws.workload import revisions, template
 from tests.scenarios.stories import CANARY, STEPS, assert_clean, at_rest, mid_promotion, waiting_for_approval
 from tests.scenarios.world import KEYS, NAME, NAMESPACE, World
 
 pytestmark = pytest.mark.looptime
 
-Upgrade = Callable[[], None]
+Upgrade = Callable[..., None]
 _STYLES: dict[str, dict[str, Any]] = {
     "canary": {},
     "blue-green": {"blueGreen": {}},
@@ -28,12 +30,13 @@ styles = pytest.mark.parametrize("style", [pytest.param(style, id=name) for name
 def upgrade(world: World, monkeypatch: pytest.MonkeyPatch) -> Upgrade:
     """Stops the controller and starts one that calls every version otherwise."""
 
-    def replaced() -> None:
+    def replaced(budget: int | None = None) -> None:
+        """``budget`` writes later it is killed."""
         world.stop_controller()
         before, known = hashes(world), template.plain
         monkeypatch.setattr(template, "plain", lambda members: {**known(members), "release": "next"})
         forget()
-        world.start_controller()
+        world.start_controller(budget)
         assert before, "there is nothing that could be called otherwise"
 
     return replaced
@@ -185,3 +188,56 @@ async def test_an_aborted_version_that_only_lws_knows_stays_aborted(world: World
     await world.rest()
     assert world.groups() == dict.fromkeys(range(4), "v1")
     assert NAME in world.names()["leaderworkersets"] and CANARY not in world.names()["leaderworkersets"]
+
+
+@styles
+@pytest.mark.parametrize("budget", range(4))
+async def test_a_controller_that_is_killed_as_it_learns_the_new_names_loses_nothing(
+    world: World, upgrade: Upgrade, style: dict[str, Any], budget: int
+) -> None:
+    await at_rest(world, *steps_of(style), **style)
+    await waiting_for_approval(world)
+    upgrade(budget)
+    await world.rest()
+    world.start_controller()
+    await world.rest()
+    assert (world.state, reasons(world) & {"Superseded", "GoingBack"}) == ("AwaitingApproval", set())
+    assert hashes(world) == set(remembered(world).values())
+
+
+@pytest.mark.parametrize("name", ["status", "controllerrevisions"])
+async def test_a_write_that_is_refused_once_meanwhile_loses_nothing(world: World, upgrade: Upgrade, name: str) -> None:
+    await at_rest(world)
+    await waiting_for_approval(world)
+    conflicts = [ApiError(409, "Conflict", "it has changed")]
+    world.refuse = lambda write: (
+        conflicts.pop()
+        if conflicts and isinstance(write, Patch) and name in (write.subresource, write.resource.plural)
+        else None
+    )
+    upgrade()
+    await world.rest()
+    assert not conflicts
+    assert (world.state, reasons(world) & {"Superseded"}) == ("AwaitingApproval", set())
+    assert hashes(world) == set(remembered(world).values())
+
+
+@pytest.mark.parametrize("leave", ["disabled", "deleted"])
+@styles
+async def test_who_leaves_in_mid_promotion_finishes_it_all_the_same(
+    world: World, upgrade: Upgrade, style: dict[str, Any], leave: str
+) -> None:
+    await at_rest(world, *steps_of(style), **style)
+    await mid_promotion(world)
+    if "canary" in style:
+        await world.until(lambda: world.state == "Promoting", "the promotion")
+    world.stop_controller()
+    if leave == "disabled":
+        world.patch_rollout({"disabled": True})
+    else:
+        world.delete(world.ROLLOUT, NAME)
+    upgrade()
+    await world.until(lambda: world.get(world.ROLLOUT, NAME) is None or world.state == "Disabled", "left")
+    await world.rest()
+    assert world.groups() == dict.fromkeys(range(4), "v2")
+    assert not reasons(world) & {"Superseded", "GoingBack"}

@@ -6,11 +6,11 @@ import getpass
 import os
 import time
 import uuid
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
 from rollout_lws.cli.access.transport import Object, Transport
+from rollout_lws.cli.following import follow
 from rollout_lws.cli.releases import fetch_rollout
 from rollout_lws.cli.requests import Already, Ask, Judge, step_words
 from rollout_lws.errors import ApiError, RolloutLwsError, UsageError
@@ -43,8 +43,8 @@ def ask(
     action = _action(seen, wanted, reason)
     requested = _request(transport, rollouts, seen, wanted, action)
     if patience <= 0:
-        return wanted.done
-    for rollout in _changes(transport, rollouts, requested, patience):
+        return f"rollout/{name}: asked for ({wanted.type}); whether it is done tells `rollout-lws get {name}`"
+    for rollout in follow(transport, rollouts, requested, time.monotonic() + patience):
         answer = _answered(rollout, action["id"])
         if answer == "":
             return wanted.done
@@ -69,22 +69,6 @@ def _answered(rollout: Object, request: str) -> str | None:
     if pending:
         return f"{pending.get('by') or 'somebody'} asked for {pending.get('type')} instead"
     return f"{last.get('by') or 'somebody'} asked for {last.get('type')} right after it: look with `rollout-lws get`"
-
-
-def _changes(transport: Transport, rollouts: Resource, first: Object, patience: float) -> Iterator[Object]:
-    """The Rollout, each time it changes, for ``patience`` seconds."""
-    meta, deadline = first["metadata"], time.monotonic() + patience
-    events = transport.watch(
-        rollouts.path(meta["namespace"]),
-        meta["resourceVersion"],
-        deadline,
-        fieldSelector=f"metadata.name={meta['name']}",
-    )
-    for event in events:
-        if event["type"] == "DELETED":
-            raise UsageError(f"rollout/{meta['name']} was deleted")
-        if event["type"] != "BOOKMARK":
-            yield event["object"]
 
 
 def _request(transport: Transport, rollouts: Resource, seen: Object, wanted: Ask, action: Object) -> Object:

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
 import click
 from click.shell_completion import ShellComplete, get_completion_class
@@ -46,7 +42,8 @@ def rollout_names(target: Target, beginning: str) -> list[str]:
     """Names of Rollouts that begin so; none where the cluster does not answer."""
     prefix = "rollout/" if beginning.startswith("rollout/") else ""
     try:
-        with Transport(kubeconfig.load(target), _PATIENCE_SECONDS) as transport:
+        # A login program must not ask anything while somebody types.
+        with Transport(kubeconfig.load(target), _PATIENCE_SECONDS, asks=False) as transport:
             rollouts = find_rollouts(transport, target.api_group)
             items = transport.get(rollouts.path(transport.namespace)).get("items") or ()
     except RolloutLwsError:
@@ -62,20 +59,8 @@ def kubectl_complete() -> None:
     from rollout_lws.cli.main import program
 
     *words, incomplete = sys.argv[1:] or [""]
-    with _unasked():
-        offers = ShellComplete(program, {}, "kubectl rollout-lws", "").get_completions(words, incomplete)
+    offers = ShellComplete(program, {}, "kubectl rollout-lws", "").get_completions(words, incomplete)
     for offer in offers:
         told = f"\t{offer.help}" if offer.help else ""
         sys.stdout.write(f"{offer.value}{told}\n")
     sys.stdout.write(f"{_NO_FILES}\n")
-
-
-@contextmanager
-def _unasked() -> Iterator[None]:
-    """A login program must not ask anything while somebody types."""
-    with Path(os.devnull).open() as nobody:
-        sys.stdin, terminal = nobody, sys.stdin
-        try:
-            yield
-        finally:
-            sys.stdin = terminal

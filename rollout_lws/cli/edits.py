@@ -6,22 +6,28 @@ Edits of its templates are released like any version. They need ``patch`` on lea
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
 import click
 
-from rollout_lws.cli import gitops, versions
+from rollout_lws.cli import gitops, requests, versions
 from rollout_lws.cli.access.transport import Object, Transport
+from rollout_lws.cli.asking import ask
+from rollout_lws.cli.following import follow
 from rollout_lws.cli.options import Target, release_name, rollout_argument, with_target
-from rollout_lws.cli.releases import fetch_rollout, find_rollouts, stored_versions, version_hash
+from rollout_lws.cli.releases import fetch_rollout, find_rollouts, stored_versions, todays_hashes, version_hash
 from rollout_lws.cli.view import age, table
 from rollout_lws.errors import ApiError, UsageError
-from rollout_lws.objects.resources import LEADER_WORKER_SETS
+from rollout_lws.objects.resources import LEADER_WORKER_SETS, Resource
 
 _force = click.option("--force", is_flag=True, help="Though a GitOps controller keeps the LWS and may take it back.")
 _SHOWN_IMAGES = 3
+#: How a version is called whose release did not end with it, by the controller's word for why.
+_LEFT = {"Aborted": "aborted", "Rollback": "taken back", "Continuous": "superseded"}
 
 
 @click.command()
@@ -62,18 +68,23 @@ def history(name: str, revision: int | None, output: str | None, target: Target)
 def undo(name: str, to_revision: int | None, force: bool, target: Target) -> None:
     """Put the version before into the LWS of Rollout NAME; in mid-release that is the stable one."""
 
-    def edit(lws: Object, rollout: Object, known: list[versions.Stored]) -> tuple[versions.Operations, str]:
-        live = version_hash(lws)
-        stable = ((rollout.get("status") or {}).get("stable") or {}).get("templateHash") or live
-        found = versions.to_undo(known, live, stable, to_revision)
-        if found.template_hash == stable:
+    def edit(seen: Seen) -> tuple[versions.Operations, str]:
+        found = versions.to_undo(seen.known, seen.live, seen.stable, to_revision)
+        what = "it is released in steps"
+        if found.template_hash == seen.stable:
             what = "the release goes back to it"
-        else:
-            what = "it is released in steps"
+        elif found.template_hash == seen.aborted:
+            what = f"it was aborted, so it waits for `rollout-lws retry {release_name(name)}`"
         told = f"has revision {found.number} again ({', '.join(found.images)}): {what}"
-        return versions.putting_back(lws, found.members), told
+        return versions.putting_back(seen.lws, found.members), told
 
-    _edit(name, target, force, edit)
+    def first(seen: Seen) -> None:
+        # LWS drops the groups of a surge at once when its template is the stable one again: requests have to go first.
+        status = seen.rollout.get("status") or {}
+        if status.get("capacity") == "Surge" and status.get("phase") == "Progressing":
+            _abort(seen)
+
+    _edit(name, target, force, edit, first)
 
 
 @click.command()
@@ -83,9 +94,14 @@ def undo(name: str, to_revision: int | None, force: bool, target: Target) -> Non
 def restart(name: str, force: bool, target: Target) -> None:
     """Release the version of Rollout NAME's LWS once more, so that each of its groups is made anew, step by step."""
 
-    def edit(lws: Object, *_: Any) -> tuple[versions.Operations, str]:
+    def edit(seen: Seen) -> tuple[versions.Operations, str]:
+        if seen.live != seen.stable:
+            raise UsageError(
+                f"leaderworkerset/{seen.lws['metadata']['name']} asks for a version that is not stable: there is"
+                f" nothing to restart before it is promoted, or taken back with `rollout-lws undo {release_name(name)}`"
+            )
         now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-        return versions.restarting(lws, now), "is to be restarted: it is released in steps"
+        return versions.restarting(seen.lws, now), "is to be restarted: it is released in steps"
 
     _edit(name, target, force, edit)
 
@@ -105,8 +121,8 @@ def image(name: str, images: tuple[str, ...], role: str, force: bool, target: Ta
     """Give containers of Rollout NAME's LWS another image; * stands for every container."""
     wanted = _pairs(images)
 
-    def edit(lws: Object, *_: Any) -> tuple[versions.Operations, str]:
-        operations, told = versions.setting_images(lws, wanted, role)
+    def edit(seen: Seen) -> tuple[versions.Operations, str]:
+        operations, told = versions.setting_images(seen.lws, wanted, role)
         return operations if told else [], "; ".join(told) or "has these images already"
 
     _edit(name, target, force, edit)
@@ -118,43 +134,72 @@ def image(name: str, images: tuple[str, ...], role: str, force: bool, target: Ta
 @with_target
 def release_hold(name: str, yes: bool, target: Target) -> None:
     """Let LeaderWorkerSet roll the LWS of Rollout NAME by itself, without steps, until the annotation is removed."""
-    transport = click.get_current_context().with_resource(Transport.to(target))
-    rollouts = find_rollouts(transport, target.api_group)
-    rollout = fetch_rollout(transport, rollouts, release_name(name))
-    lws = _workload(transport, rollout)
-    mark, what = f"{rollouts.group}/release-hold", f"leaderworkerset/{lws['metadata']['name']}"
-    if (lws["metadata"].get("annotations") or {}).get(mark) == "true":
+    seen = _look(name, target)
+    meta, mark = seen.lws["metadata"], f"{seen.rollouts.group}/release-hold"
+    what = f"leaderworkerset/{meta['name']}"
+    if (meta.get("annotations") or {}).get(mark) == "true":
         click.echo(f"{what} is let go of already")
         return
-    stable = ((rollout.get("status") or {}).get("stable") or {}).get("templateHash")
-    waits = stable is not None and version_hash(lws) != stable
+    waits = seen.live != seen.stable
     rolls = "the version that waits rolls at once, in every group" if waits else "the next version rolls at once"
-    if not yes:
-        click.confirm(f"{what}: {rolls}. Go on?", abort=True, err=True)
-    path = LEADER_WORKER_SETS.path(lws["metadata"]["namespace"], lws["metadata"]["name"])
-    transport.merge_patch(path, {"metadata": {"annotations": {mark: "true"}}})
-    click.echo(
-        f"{what} is let go of: {rolls}; to have it held again: kubectl annotate lws {lws['metadata']['name']} {mark}-"
-    )
+    if not yes and not sys.stdin.isatty():
+        raise UsageError(f"{what}: {rolls}. If that is meant, say so with --yes")
+    if not yes and not click.confirm(f"{what}: {rolls}. Go on?", err=True):
+        raise UsageError("nothing was changed")
+    seen.transport.merge_patch(_path(seen.lws), {"metadata": {"annotations": {mark: "true"}}})
+    click.echo(f"{what} is let go of: {rolls}; to have it held again: kubectl annotate lws {meta['name']} {mark}-")
 
 
-#: An LWS, its Rollout and the stored versions → operations (none: nothing to do) and what they do, in words.
-Edit = Callable[[Object, Object, list[versions.Stored]], tuple[versions.Operations, str]]
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A release as an edit finds it. ``live``, ``stable`` and ``aborted`` are our hashes of the versions that the LWS
+    asks for, that serves, and that was aborted last ("": none).
+    """
+
+    transport: Transport
+    rollouts: Resource
+    rollout: Object
+    lws: Object
+    known: list[versions.Stored]
+    live: str
+    stable: str
+    aborted: str
 
 
-def _edit(name: str, target: Target, force: bool, edit: Edit) -> None:
+def _look(name: str, target: Target) -> Seen:
     transport = click.get_current_context().with_resource(Transport.to(target))
     rollouts = find_rollouts(transport, target.api_group)
     rollout = fetch_rollout(transport, rollouts, release_name(name))
+    known = stored_versions(transport, rollouts, rollout)
+    hashes = todays_hashes(known)
+
+    def told(record: str) -> str:
+        found = str(((rollout.get("status") or {}).get(record) or {}).get("templateHash") or "")
+        return hashes.get(found, found)
+
     lws = _workload(transport, rollout)
-    operations, told = edit(lws, rollout, stored_versions(transport, rollouts, rollout))
-    meta = lws["metadata"]
+    live = version_hash(lws)
+    renamed = [replace(each, template_hash=hashes[each.template_hash]) for each in known]
+    return Seen(transport, rollouts, rollout, lws, renamed, live, told("stable") or live, told("aborted"))
+
+
+#: What is seen → operations (none: nothing to do) and what they do, in words.
+Edit = Callable[[Seen], tuple[versions.Operations, str]]
+
+
+def _edit(name: str, target: Target, force: bool, edit: Edit, first: Callable[[Seen], None] | None = None) -> None:
+    """``first`` is done before the LWS is edited, when it is."""
+    seen = _look(name, target)
+    operations, told = edit(seen)
+    meta = seen.lws["metadata"]
     if operations:
-        _refuse_kept(lws, force)
+        _refuse_kept(seen.lws, force)
+        if first is not None:
+            first(seen)
         try:
-            transport.json_patch(LEADER_WORKER_SETS.path(meta["namespace"], meta["name"]), operations)
+            seen.transport.json_patch(_path(seen.lws), operations)
         except ApiError as error:
-            if error.code in (409, 422) and _moved(transport, rollout, meta):
+            if error.code in (409, 422) and _moved(seen):
                 raise UsageError(
                     f"leaderworkerset/{meta['name']} was changed by somebody else meanwhile, nothing was changed here:"
                     " look and decide again"
@@ -163,9 +208,23 @@ def _edit(name: str, target: Target, force: bool, edit: Edit) -> None:
     click.echo(f"leaderworkerset/{meta['name']} {told}")
 
 
-def _moved(transport: Transport, rollout: Object, meta: Mapping[str, Any]) -> bool:
-    now = _workload(transport, rollout)["metadata"]
-    return (now["uid"], now["generation"]) != (meta["uid"], meta["generation"])
+def _abort(seen: Seen) -> None:
+    """Abort, and wait until the release has gone back."""
+    name = seen.rollout["metadata"]["name"]
+    click.echo(ask(seen.transport, seen.rollouts, name, requests.abort(), reason="undo"))
+    current = fetch_rollout(seen.transport, seen.rollouts, name)
+    for rollout in follow(seen.transport, seen.rollouts, current, None):
+        if requests.phase_of(rollout) != "Progressing":
+            return
+
+
+def _path(lws: Object) -> str:
+    return LEADER_WORKER_SETS.path(lws["metadata"]["namespace"], lws["metadata"]["name"])
+
+
+def _moved(seen: Seen) -> bool:
+    now, before = _workload(seen.transport, seen.rollout)["metadata"], seen.lws["metadata"]
+    return (now["uid"], now["generation"]) != (before["uid"], before["generation"])
 
 
 def _refuse_kept(lws: Object, force: bool) -> None:
@@ -207,7 +266,7 @@ def _role(each: versions.Stored, rollout: Object) -> str:
         return "aborted"
     if status.get("phase") == "Progressing" and each.template_hash == status.get("observedTemplateHash"):
         return "new"
-    return ""
+    return _LEFT.get(each.went_back, "")
 
 
 def _as_json(each: versions.Stored, rollout: Object) -> Object:

@@ -11,9 +11,9 @@ import click
 
 from rollout_lws.cli import view
 from rollout_lws.cli.access.transport import Object, Transport
+from rollout_lws.cli.following import follow
 from rollout_lws.cli.options import Target, known_names, release_name, with_target
 from rollout_lws.cli.releases import fetch_release, fetch_rollout, find_rollouts, summary
-from rollout_lws.errors import ApiError
 from rollout_lws.objects.resources import Resource
 
 _TERMINAL = ("Healthy", "Aborted", "Disabled")
@@ -82,27 +82,11 @@ def _dump(value: Object, output: str) -> None:
 
 def _follow(transport: Transport, rollouts: Resource, name: str, show: Callable[[], None]) -> None:
     """Shown anew at each change on a terminal, else one line a change; ends with the release."""
-    seen = fetch_rollout(transport, rollouts, name)
     told = ""
-    while summary(seen)["state"] not in _TERMINAL:
-        version = seen["metadata"]["resourceVersion"]
-        try:
-            for event in transport.watch(
-                rollouts.path(transport.namespace), version, fieldSelector=f"metadata.name={name}"
-            ):
-                if event["type"] == "DELETED":
-                    click.echo(f"rollout/{name} was deleted", err=True)
-                    return
-                if event["type"] == "BOOKMARK":
-                    continue
-                seen = event["object"]
-                told = _tell(seen, told, show)
-                if summary(seen)["state"] in _TERMINAL:
-                    return
-        except ApiError as error:
-            if error.code != 410:
-                raise
-        seen = fetch_rollout(transport, rollouts, name)
+    for seen in follow(transport, rollouts, fetch_rollout(transport, rollouts, name), None):
+        told = _tell(seen, told, show)
+        if summary(seen)["state"] in _TERMINAL:
+            return
 
 
 def _tell(rollout: Object, told: str, show: Callable[[], None]) -> str:

@@ -32,6 +32,8 @@ _OPTIONS = (
     _flag("--user", metavar="NAME"),
     _flag("-s", "--server", metavar="URL"),
     _flag("--token", metavar="TOKEN"),
+    _flag("--username", metavar="NAME"),
+    _flag("--password", metavar="TEXT"),
     _flag("--certificate-authority", metavar="FILE"),
     _flag("--client-certificate", metavar="FILE"),
     _flag("--client-key", metavar="FILE"),
@@ -58,6 +60,8 @@ class Target:
     user: str | None = None
     server: str | None = None
     token: str | None = None
+    username: str | None = None
+    password: str | None = None
     certificate_authority: str | None = None
     client_certificate: str | None = None
     client_key: str | None = None

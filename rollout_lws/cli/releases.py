@@ -24,7 +24,7 @@ from rollout_lws.objects.resources import (
 from rollout_lws.objects.workloads import LeaderWorkerSet, LeaderWorkerSetSpec, Pod, StatefulSet
 from rollout_lws.settings import DEFAULT_API_GROUP
 from rollout_lws.workload.facts import Facts
-from rollout_lws.workload.template import version_of
+from rollout_lws.workload.template import version_of, version_of_members
 
 VERSION = "v1beta1"
 SHORT_NAME = "lwsro"
@@ -121,6 +121,11 @@ def stored_versions(transport: Transport, rollouts: Resource, rollout: Object) -
     """The versions that a Rollout has stored, the newest release first."""
     selector = f"{rollouts.group}/history={rollout['metadata']['name']}"
     return stored(_items(transport, CONTROLLER_REVISIONS, labelSelector=selector), rollouts.group)
+
+
+def todays_hashes(known: Iterable[Stored]) -> dict[str, str]:
+    """Our hash of each stored version, by the controller's: one of another release may hash differently."""
+    return {each.template_hash: version_of_members(each.members).template_hash for each in known}
 
 
 def version_hash(lws: Object) -> str:

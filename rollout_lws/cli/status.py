@@ -5,22 +5,18 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import click
 
 from rollout_lws.cli.access.transport import Object, Transport
 from rollout_lws.cli.durations import DURATION
+from rollout_lws.cli.following import follow
 from rollout_lws.cli.options import Target, release_name, rollout_argument, with_target
-from rollout_lws.cli.releases import fetch_rollout, find_rollouts, message, stored_versions, summary
+from rollout_lws.cli.releases import fetch_rollout, find_rollouts, message, stored_versions, summary, todays_hashes
 from rollout_lws.cli.verdict import Goal, Pin, Verdict, is_stranger, judge, not_seen, pin
 from rollout_lws.errors import ApiError, Unreachable, UsageError
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, Resource
-from rollout_lws.workload.template import version_of_members
-
-#: Seconds between two attempts at a server that does not answer; a gate must outlive a control plane's upgrade.
-_RECONNECT = 2.0
 
 
 class GoalParameter(click.ParamType[Goal]):
@@ -57,7 +53,7 @@ def status(name: str, goal: Goal, timeout: float | None, output: str, target: Ta
     rollout = fetch_rollout(transport, rollouts, name)
     pinned = _pin(transport, rollout)
     told, today = "", dict[str, str]()
-    for seen in _changes(transport, rollouts, rollout, deadline):
+    for seen in follow(transport, rollouts, rollout, deadline):
         line = _line(seen)
         if line != told and output != "json":
             click.echo(json.dumps({"time": _now(), **summary(seen)}) if output == "jsonl" else f"{_now()} {line}")
@@ -73,9 +69,11 @@ def status(name: str, goal: Goal, timeout: float | None, output: str, target: Ta
 
 
 def _hashes(transport: Transport, rollouts: Resource, rollout: Object) -> dict[str, str]:
-    """Our hash of each stored version, by the controller's."""
-    known = stored_versions(transport, rollouts, rollout)
-    return {each.template_hash: version_of_members(each.members).template_hash for each in known}
+    """Our hash of each stored version, by the controller's; none where the history cannot be read."""
+    try:
+        return todays_hashes(stored_versions(transport, rollouts, rollout))
+    except (ApiError, Unreachable):
+        return {}
 
 
 def _pin(transport: Transport, rollout: Object) -> Pin:
@@ -89,42 +87,6 @@ def _pin(transport: Transport, rollout: Object) -> Pin:
             f"rollout/{rollout['metadata']['name']} refers to LeaderWorkerSet {workload!r},"
             " which does not exist: apply it first"
         ) from error
-
-
-def _changes(transport: Transport, rollouts: Resource, first: Object, deadline: float | None) -> Iterator[Object]:
-    """The Rollout, each time it changes, until the deadline. UsageError when it is deleted or replaced."""
-    name = first["metadata"]["name"]
-    yield first
-    version = first["metadata"]["resourceVersion"]
-    while deadline is None or time.monotonic() < deadline:
-        try:
-            for event in transport.watch(
-                rollouts.path(transport.namespace), version, deadline, fieldSelector=f"metadata.name={name}"
-            ):
-                version = event["object"]["metadata"]["resourceVersion"]
-                if event["type"] == "DELETED":
-                    raise UsageError(f"rollout/{name} was deleted while its release was waited for")
-                if event["type"] != "BOOKMARK":
-                    yield event["object"]
-        except (ApiError, Unreachable) as error:
-            if _passes(error):
-                click.echo(f"rollout-lws: {error}; trying again", err=True)
-                time.sleep(_RECONNECT if deadline is None else max(0.0, min(_RECONNECT, deadline - time.monotonic())))
-            elif not isinstance(error, ApiError) or error.code != 410:
-                raise
-        try:
-            current = fetch_rollout(transport, rollouts, name)
-        except (ApiError, Unreachable) as error:
-            if not _passes(error):
-                raise
-            continue
-        version = current["metadata"]["resourceVersion"]
-        yield current
-
-
-def _passes(error: ApiError | Unreachable) -> bool:
-    """Whether a server that is busy, starting or being upgraded is enough to explain it."""
-    return isinstance(error, Unreachable) or error.code == 429 or error.code >= 500
 
 
 def _line(rollout: Object) -> str:

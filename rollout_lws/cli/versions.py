@@ -18,13 +18,16 @@ ROLES = ("leader", "worker")
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """One version of a Rollout's history. ``number`` grows with each release; ``revision`` is LWS's name of it."""
+    """One version of a Rollout's history. ``number`` grows with each release; ``revision`` is LWS's name of it;
+    ``went_back`` is why its last release did not end with it, "" when it did, or is on.
+    """
 
     number: int
     template_hash: str
     revision: str
     created: str
     members: Object
+    went_back: str = ""
 
     @property
     def images(self) -> list[str]:
@@ -42,6 +45,7 @@ def stored(records: Iterable[Object], group: str) -> list[Stored]:
             str(_annotations(each).get(f"{group}/revision") or ""),
             str(each["metadata"].get("creationTimestamp") or ""),
             (each.get("data") or {}).get("spec") or {},
+            str(_annotations(each).get(f"{group}/went-back") or ""),
         )
         for each in records
     ]
@@ -54,7 +58,8 @@ def _annotations(obj: Object) -> Mapping[str, Any]:
 
 
 def to_undo(history: Sequence[Stored], live: str, stable: str, number: int | None) -> Stored:
-    """The version to go back to: the one with ``number``; else, in a release, the stable one; else the one before it.
+    """The version to go back to: the one with ``number``; else, in a release, the stable one; else the one before it
+    that was stable.
 
     ``live`` and ``stable`` are template hashes. UsageError when there is none, or it is what the LWS asks for already.
     """
@@ -68,9 +73,9 @@ def to_undo(history: Sequence[Stored], live: str, stable: str, number: int | Non
         if not found:
             raise UsageError("the stable version is not in the history: apply its template")
     else:
-        found = [each for each in history if each.template_hash != stable]
+        found = [each for each in history if each.template_hash != stable and not each.went_back]
         if not found:
-            raise UsageError("the history has no version but the one that serves: there is nothing to go back to")
+            raise UsageError("no other version of the history was ever stable: name one with --to-revision")
     if found[0].template_hash == live:
         raise UsageError(f"revision {found[0].number} is the version that the LeaderWorkerSet asks for already")
     return found[0]

@@ -88,17 +88,17 @@ class World:
         """File every request from now on, as a controller does: done, or refused with this reason."""
 
         def take(event: Event) -> None:
-            asked = ((event.object or {}).get("status") or {}).get("requestedAction")
-            if asked:
-                outcome = {"outcome": "Refused", "message": refusal} if refusal else {"outcome": "Done"}
-                status = {"requestedAction": None, "lastAction": {**asked, **outcome}}
-                self._loop.call_soon(
-                    lambda: self.server.patch(
-                        self.rollouts, "default", "llama", {"status": status}, subresource="status"
-                    )
-                )
+            if ((event.object or {}).get("status") or {}).get("requestedAction"):
+                self._loop.call_soon(lambda: self.file("Refused" if refusal else "Done", refusal))
 
         self.do(lambda: self.server.store.subscribe(take))
+
+    def file(self, outcome: str, message: str | None = None) -> None:
+        """File the request that waits, on the server's own thread."""
+        asked = self.server.get(self.rollouts, "default", "llama")["status"]["requestedAction"]
+        last = {**asked, "outcome": outcome, "message": message or None}
+        status = {"requestedAction": None, "lastAction": last}
+        self.server.patch(self.rollouts, "default", "llama", {"status": status}, subresource="status")
 
     def status(self) -> Object:
         status: Object = self.do(lambda: self.server.get(self.rollouts, "default", "llama"))["status"]

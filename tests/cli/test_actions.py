@@ -89,7 +89,9 @@ def test_a_controller_that_does_not_answer_is_told(world: World) -> None:
 
 def test_whoever_does_not_want_to_wait_does_not(world: World) -> None:
     world.release(**AWAITING)
-    assert world.run("promote", "llama", "--timeout", "0").stdout == "rollout/llama step 2/3 approved\n"
+    result = world.run("promote", "llama", "--timeout", "0")
+    assert result.exit_code == 0
+    assert result.stdout == "rollout/llama: asked for (Approve); whether it is done tells `rollout-lws get llama`\n"
 
 
 def test_a_promotion_in_full_may_wait_for_the_groups_of_its_step(world: World) -> None:
@@ -158,3 +160,14 @@ def test_an_old_screen_promotes_nothing(world: World) -> None:
     world.release(**AWAITING)
     assert "is at step 2/3 now, not 1" in failed(world, "promote", "llama", "--step", "1")
     assert "requestedAction" not in world.status()
+
+
+@pytest.mark.parametrize("code", [500, 410])
+def test_an_answer_is_waited_for_though_the_watch_breaks(
+    world: World, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    monkeypatch.setattr("rollout_lws.cli.following._RECONNECT", 0.05)
+    world.release(**AWAITING)
+    world.http.gate.faults.refuse(code, "watch", "rollouts", nth=1)
+    world.later(0.5, lambda: world.file("Done"))
+    assert world.run("promote", "llama").stdout == "rollout/llama step 2/3 approved\n"

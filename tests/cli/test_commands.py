@@ -121,7 +121,7 @@ def test_status_follows_changes_and_ends_with_a_line_for_machines(world: World) 
 def test_status_outlives_a_server_that_is_busy_or_being_upgraded(
     world: World, verb: str, code: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rollout_lws.cli.status._RECONNECT", 0.05)
+    monkeypatch.setattr("rollout_lws.cli.following._RECONNECT", 0.05)
     world.release(**LOADING)
     faults = world.http.gate.faults
     rule = faults.refuse(code, verb, "rollouts", nth=1 if verb == "watch" else 2)

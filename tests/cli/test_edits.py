@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from rollout_lws.api.resources import keys
+from rollout_lws.cli import edits
 from rollout_lws.cli.demo import manifests
 from rollout_lws.cli.releases import version_hash
 from rollout_lws.cli.versions import containers
 from rollout_lws.objects.resources import CONTROLLER_REVISIONS, LEADER_WORKER_SETS
+from rollout_lws.sandbox.store import Event
 from rollout_lws.workload.revisions import history_body
 from rollout_lws.workload.template import version_of_members
 from tests.cli.conftest import World
@@ -114,23 +117,90 @@ def test_what_git_keeps_is_edited_with_force_only(world: World, command: list[st
 
 def test_an_edit_of_somebody_else_meanwhile_is_not_overwritten(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     world.release(**HEALTHY)
+    look = edits._look
 
-    def scaled_meanwhile(*_: Any) -> Any:
+    def then_somebody_scales(*given: Any) -> Any:
+        seen = look(*given)
         world.do(lambda: world.server.patch(LEADER_WORKER_SETS, "default", "llama", {"spec": {"replicas": 9}}))
-        return []
+        return seen
 
-    monkeypatch.setattr("rollout_lws.cli.edits.stored_versions", scaled_meanwhile)
+    monkeypatch.setattr(edits, "_look", then_somebody_scales)
     result = world.run("restart", "llama")
     assert result.exit_code == 1
     assert "was changed by somebody else meanwhile" in str(result.exception)
     assert version_hash(lws(world)) == HASH
 
 
-def test_the_hold_is_let_go_of_only_by_whoever_knows_what_rolls_then(world: World) -> None:
+def test_a_version_that_is_not_stable_is_not_restarted(world: World) -> None:
+    world.release(phase="Aborted", observedTemplateHash=HASH, stable={"templateHash": store(world, 1, "v1")})
+    result = world.run("restart", "llama")
+    assert result.exit_code == 1
+    assert "there is nothing to restart before it is promoted, or taken back with `rollout-lws undo llama`" in str(
+        result.exception
+    )
+    assert version_hash(lws(world)) == HASH
+
+
+def test_undo_to_the_aborted_version_says_what_it_waits_for(world: World) -> None:
+    bad = store(world, 1, "bad")
+    world.release(**HEALTHY | {"aborted": {"templateHash": bad}})
+    assert world.run("undo", "llama", "--to-revision", "1").stdout.endswith(
+        "it was aborted, so it waits for `rollout-lws retry llama`\n"
+    )
+
+
+def test_undo_of_a_surge_aborts_first_so_that_requests_go_before_the_groups_do(world: World) -> None:
+    old = store(world, 1, "v1")
+    world.release(**LOADING | {"capacity": "Surge", "stable": {"templateHash": old}})
+
+    def act(event: Event) -> None:
+        asked = ((event.object or {}).get("status") or {}).get("requestedAction")
+        if asked and asked["type"] == "Abort":
+            assert version_hash(world.server.get(LEADER_WORKER_SETS, "default", "llama")) == HASH
+            world.later(0, lambda: world.file("Done"))
+            world.later(
+                0.3,
+                lambda: world.server.patch(
+                    world.rollouts, "default", "llama", {"status": {"phase": "Aborted"}}, subresource="status"
+                ),
+            )
+
+    world.do(lambda: world.server.store.subscribe(act))
+    first, last = world.run("undo", "llama").stdout.splitlines()
+    assert first == "rollout/llama aborted at step 2/3; going back to stable"
+    assert last.startswith("leaderworkerset/llama has revision 1 again")
+    assert world.status()["phase"] == "Aborted"
+    assert version_hash(lws(world)) == old
+
+
+def test_a_controller_of_another_release_is_understood(world: World) -> None:
+    """It calls the version that the LWS asks for otherwise, and serves it."""
+    live = manifests.workload()["spec"]
+    version = version_of_members(
+        {name: live[name] for name in ("leaderWorkerTemplate", "networkConfig") if name in live}
+    )
+    body = history_body(
+        replace(version, template_hash="theirs"),
+        KEYS,
+        rollout="llama",
+        namespace="default",
+        owner={"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "u"},
+        number=1,
+        revision="lws-1",
+    )
+    world.do(lambda: world.server.create(CONTROLLER_REVISIONS, body))
+    world.release(**HEALTHY | {"observedTemplateHash": "theirs", "stable": {"templateHash": "theirs"}})
+    assert "no other version of the history was ever stable" in str(world.run("undo", "llama").exception)
+    assert "the next version rolls at once" in world.run("release-hold", "llama", "-y").stdout
+
+
+def test_the_hold_is_let_go_of_only_by_whoever_says_that_it_is_meant(world: World) -> None:
     world.release(**HEALTHY | {"stable": {"templateHash": "another"}})
     told = world.run("release-hold", "llama")
     assert told.exit_code == 1
-    assert "the version that waits rolls at once, in every group. Go on?" in told.stderr
+    assert "the version that waits rolls at once, in every group. If that is meant, say so with --yes" in str(
+        told.exception
+    )
     assert KEYS.release_hold not in lws(world)["metadata"].get("annotations", {})
     assert "to have it held again: kubectl annotate lws llama" in world.run("release-hold", "llama", "-y").stdout
     assert lws(world)["metadata"]["annotations"][KEYS.release_hold] == "true"

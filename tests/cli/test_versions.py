@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -32,13 +33,21 @@ def test_which_version_undo_means(live: str, stable: str, number: int | None, fo
     assert versions.to_undo(HISTORY, live, stable, number).number == found
 
 
+def test_a_version_whose_release_went_back_is_meant_by_its_number_only() -> None:
+    history = [HISTORY[0], replace(HISTORY[1], went_back="Aborted"), HISTORY[2]]
+    assert versions.to_undo(history, "c", "c", None).number == 1
+    assert versions.to_undo(history, "c", "c", 2).number == 2
+    with pytest.raises(UsageError, match="no other version of the history was ever stable"):
+        versions.to_undo(history[:2], "c", "c", None)
+
+
 @pytest.mark.parametrize(
     ("history", "live", "stable", "number", "told"),
     [
         (HISTORY, "c", "c", 7, r"no revision 7 in the history \(known: 3, 2, 1\)"),
         ([], "c", "c", 7, r"known: none"),
         (HISTORY, "c", "c", 3, "is the version that the LeaderWorkerSet asks for already"),
-        (HISTORY[:1], "c", "c", None, "nothing to go back to"),
+        (HISTORY[:1], "c", "c", None, "no other version of the history was ever stable"),
         (HISTORY[:1], "c", "b", None, "the stable version is not in the history"),
     ],
 )

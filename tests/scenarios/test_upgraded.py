@@ -190,7 +190,10 @@ async def test_an_aborted_version_that_only_lws_knows_stays_aborted(world: World
     assert NAME in world.names()["leaderworkersets"] and CANARY not in world.names()["leaderworkersets"]
 
 
-@styles
+@pytest.mark.parametrize(
+    "style",
+    [pytest.param(each, id=name, marks=[pytest.mark.long] if each else []) for name, each in _STYLES.items()],
+)
 @pytest.mark.parametrize("budget", range(4))
 async def test_a_controller_that_is_killed_as_it_learns_the_new_names_loses_nothing(
     world: World, upgrade: Upgrade, style: dict[str, Any], budget: int
@@ -222,7 +225,7 @@ async def test_a_write_that_is_refused_once_meanwhile_loses_nothing(world: World
     assert hashes(world) == set(remembered(world).values())
 
 
-@pytest.mark.parametrize("leave", ["disabled", "deleted"])
+@pytest.mark.parametrize("leave", ["disabled", pytest.param("deleted", marks=pytest.mark.long)])
 @styles
 async def test_who_leaves_in_mid_promotion_finishes_it_all_the_same(
     world: World, upgrade: Upgrade, style: dict[str, Any], leave: str

@@ -35,7 +35,7 @@ def load(target: Target, environment: Mapping[str, str] = os.environ) -> Context
     service account of the pod we are in. UsageError says which file or entry is missing.
     """
     files = _files(target.kubeconfig, environment)
-    if not files and not target.server:
+    if not files and not (target.server or target.context or target.cluster or target.user):
         return _flagged(_service_account(environment), target)
     config = _merge(files)
     name = target.context or config["current-context"]
@@ -57,35 +57,51 @@ def load(target: Target, environment: Mapping[str, str] = os.environ) -> Context
 
 
 def _flagged(context: Context, target: Target) -> Context:
-    """What the flags say wins; a flag that names a file does so against the same thing given as data, too."""
+    """What the flags say wins, by client-go's rules: of whom to trust they replace all that the kubeconfig says."""
     cluster, user = dict(context.cluster), dict(context.user)
-    for entry, name, value in (
-        (cluster, "certificate-authority", target.certificate_authority),
-        (user, "client-certificate", target.client_certificate),
-        (user, "client-key", target.client_key),
-    ):
-        if value:
-            entry.pop(f"{name}-data", None)
-            entry[name] = str(Path(value).expanduser())
-    if target.insecure_skip_tls_verify:
-        cluster |= {"insecure-skip-tls-verify": True}
-    if target.tls_server_name:
-        cluster["tls-server-name"] = target.tls_server_name
-    if target.token or target.client_certificate:
-        # Whoever says who they are is not asked by a login program as well.
-        user = {name: value for name, value in user.items() if name not in ("exec", "tokenFile", "auth-provider")}
+    if target.certificate_authority or target.insecure_skip_tls_verify:
+        for name in ("insecure-skip-tls-verify", "certificate-authority", "certificate-authority-data"):
+            cluster.pop(name, None)
+    if target.server or target.tls_server_name:
+        cluster.pop("tls-server-name", None)
+    cluster |= _given(
+        {
+            "certificate-authority": _path(target.certificate_authority),
+            "insecure-skip-tls-verify": target.insecure_skip_tls_verify,
+            "tls-server-name": target.tls_server_name,
+        }
+    )
+    if target.client_certificate:
+        user.pop("client-certificate-data", None)
+    if target.client_key:
+        user.pop("client-key-data", None)
     if target.token:
-        user["token"] = target.token
-    if target.impersonate:
-        user = {name: value for name, value in user.items() if not name.startswith("as-")} | {"as": target.impersonate}
-    if target.impersonate_groups:
-        user["as-groups"] = list(target.impersonate_groups)
-    if target.impersonate_uid:
-        user["as-uid"] = target.impersonate_uid
+        # Who gives a token on the line means it, and not what a file has by now.
+        user.pop("tokenFile", None)
+    user |= _given(
+        {
+            "token": target.token,
+            "username": target.username,
+            "password": target.password,
+            "client-certificate": _path(target.client_certificate),
+            "client-key": _path(target.client_key),
+            "as": target.impersonate,
+            "as-groups": list(target.impersonate_groups),
+            "as-uid": target.impersonate_uid,
+        }
+    )
     server = (target.server or context.server).rstrip("/")
     if target.server and "://" not in server:
         server = f"https://{server}"
     return Context(context.name, server, target.namespace or context.namespace, cluster, user)
+
+
+def _given(entries: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in entries.items() if value}
+
+
+def _path(text: str | None) -> str | None:
+    return str(Path(text).expanduser()) if text else None
 
 
 def _files(path: str | None, environment: Mapping[str, str]) -> list[Path]:

@@ -24,6 +24,11 @@ from rollout_lws.errors import UsageError
 Headers = list[tuple[str, str]]
 #: What a login program is told of the cluster when its entry asks for that.
 _TOLD_OF_CLUSTER = ("server", "tls-server-name", "insecure-skip-tls-verify", "certificate-authority-data", "proxy-url")
+#: What makes a login program needless.
+_INSTEAD_OF_PROGRAMS = (
+    *("token", "tokenFile", "username"),
+    *("client-certificate", "client-certificate-data"),
+)
 #: Characters that a header's name may have.
 _PLAIN = "!#$&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz"
 _EXTENSION = "client.authentication.k8s.io/exec"
@@ -40,10 +45,14 @@ class Certificate:
 
 
 class Login:
-    """The login of ``context``'s user. UsageError where it cannot be had."""
+    """The login of ``context``'s user. UsageError where it cannot be had.
 
-    def __init__(self, context: Context) -> None:
+    With ``patience``, in seconds, a login program may not ask anything, and is ended when it takes longer.
+    """
+
+    def __init__(self, context: Context, patience: float | None = None) -> None:
         self._context = context
+        self._patience = patience
         self._given: Mapping[str, Any] | None = None
         self._expires: datetime | None = None
         if context.user.get("auth-provider"):
@@ -79,7 +88,13 @@ class Login:
     def refused(self) -> bool:
         """The server knows nobody of that name: whether asking for the login again may help."""
         self._given = self._expires = None
-        return bool(self._context.user.get("exec") or self._context.user.get("tokenFile"))
+        return bool(self._program or self._context.user.get("tokenFile"))
+
+    @property
+    def _program(self) -> Mapping[str, Any] | None:
+        """The login program, which is asked only where the kubeconfig has nothing else (client-go's rule)."""
+        found: Mapping[str, Any] | None = self._context.user.get("exec")
+        return None if any(self._context.user.get(name) for name in _INSTEAD_OF_PROGRAMS) else found
 
     def _authentication(self) -> Headers:
         user = {**self._context.user, **self._told()}
@@ -93,11 +108,11 @@ class Login:
 
     def _told(self) -> Mapping[str, Any]:
         """What the login program says, asked for when it has not been, or what it said has expired."""
-        program = self._context.user.get("exec")
+        program = self._program
         if not program:
             return {}
         if self._given is None or (self._expires is not None and self._expires <= datetime.now(UTC)):
-            status = _run(program, self._context)
+            status = _run(program, self._context, self._patience)
             self._expires = _moment(status.get("expirationTimestamp"))
             self._given = {
                 "token": status.get("token"),
@@ -134,17 +149,14 @@ def _impersonation(user: Mapping[str, Any]) -> Headers:
 
 def _escaped(name: str) -> str:
     """A key as part of a header's name: lower case, and what such a name may not contain as %XX."""
-    plain = "!#$&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz"
-    return "".join(
-        each if each in plain else "".join(f"%{byte:02X}" for byte in each.encode()) for each in name.lower()
-    )
+    return "".join(each if each in _PLAIN else "".join(f"%{b:02X}" for b in each.encode()) for each in name.lower())
 
 
-def _run(program: Mapping[str, Any], context: Context) -> Mapping[str, Any]:
+def _run(program: Mapping[str, Any], context: Context, patience: float | None) -> Mapping[str, Any]:
     """The status of the ExecCredential that the login program prints."""
     command = [str(program.get("command", "")), *map(str, program.get("args") or ())]
     mode = program.get("interactiveMode") or "IfAvailable"
-    interactive = mode != "Never" and sys.stdin is not None and sys.stdin.isatty()
+    interactive = patience is None and mode != "Never" and sys.stdin is not None and sys.stdin.isatty()
     if mode == "Always" and not interactive:
         raise UsageError(f"the login program {command[0]!r} has to ask you something: run this on a terminal")
     told: dict[str, Any] = {"interactive": interactive}
@@ -158,6 +170,8 @@ def _run(program: Mapping[str, Any], context: Context) -> Mapping[str, Any]:
             env={**os.environ, **extra, "KUBERNETES_EXEC_INFO": json.dumps(request)},
             stdin=None if interactive else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
+            stderr=None if patience is None else subprocess.DEVNULL,
+            timeout=patience,
             check=True,
         ).stdout
         said = json.loads(answer)
@@ -165,7 +179,7 @@ def _run(program: Mapping[str, Any], context: Context) -> Mapping[str, Any]:
     except FileNotFoundError as error:
         hint = str(program.get("installHint") or "install it").strip()
         raise UsageError(f"the kubeconfig's login program {command[0]!r} is not installed: {hint}") from error
-    except (subprocess.CalledProcessError, ValueError, OSError) as error:
+    except (subprocess.SubprocessError, ValueError, OSError) as error:
         raise UsageError(
             f"the kubeconfig's login program failed: {error}; run it by hand: {' '.join(command)}"
         ) from error

@@ -28,7 +28,8 @@ Body: TypeAlias = Mapping[str, Any] | Sequence[Mapping[str, Any]]
 class Transport:
     """A cluster to talk to; answers are JSON values. Errors: ApiError for a refusal, Unreachable for no answer.
 
-    ``timeout`` is seconds a request. A login that the server refuses is asked for once more where that may help.
+    ``timeout`` is seconds a request. A login that the server refuses is asked for once more where that may help; one
+    that ``asks`` nobody has no longer than a request, either.
     """
 
     def __init__(
@@ -36,12 +37,14 @@ class Transport:
         context: Context,
         timeout: float = DEFAULT_TIMEOUT,
         environment: Mapping[str, str] = os.environ,
+        *,
+        asks: bool = True,
     ) -> None:
         self.namespace = context.namespace
         self._context = context
         self._url = urlsplit(context.server)
         self._timeout = timeout
-        self._login = Login(context)
+        self._login = Login(context, None if asks else timeout)
         self._proxy = proxies.proxy_of(context.server, context.cluster, environment)
         self._connection: http.client.HTTPConnection | None = None
 
@@ -102,10 +105,7 @@ class Transport:
         content_type: str = _JSON,
     ) -> Object:
         try:
-            if self._connection is None:
-                self._connection = self._connect(self._timeout)
-            content = self._send(self._connection, method, path, query, body, content_type).read()
-            answer: Object = json.loads(content)
+            answer: Object = json.loads(self._answer(method, path, query, body, content_type))
         except (OSError, http.client.HTTPException, ValueError) as error:
             self.close()
             raise Unreachable(
@@ -113,6 +113,17 @@ class Transport:
                 " check the kubeconfig and the network"
             ) from error
         return answer
+
+    def _answer(self, method: str, path: str, query: Mapping[str, str], body: Body | None, content_type: str) -> bytes:
+        reused, self._connection = self._connection is not None, self._connection or self._connect(self._timeout)
+        try:
+            return self._send(self._connection, method, path, query, body, content_type).read()
+        except (ConnectionError, http.client.RemoteDisconnected, http.client.CannotSendRequest):
+            self.close()
+            if not reused or method != "GET":
+                raise
+            # A server, or what stands before it, ends a connection that nobody has used for a while.
+            return self._answer(method, path, query, body, content_type)
 
     def _connect(self, timeout: float) -> http.client.HTTPConnection:
         return Connection(self._context, self._login, self._proxy, timeout)

@@ -27,6 +27,8 @@ class Asked:
     authorizations: list[str] = field(default_factory=list)
     #: Tokens that are good; None when nobody asks.
     tokens: set[str] | None = None
+    #: Whether a connection that nobody used was ended.
+    closed: threading.Event = field(default_factory=threading.Event)
 
 
 @contextmanager
@@ -61,11 +63,19 @@ class _Server(ThreadingHTTPServer):
 
 
 @contextmanager
-def api_server(asked: Asked, tls: ssl.SSLContext | None = None) -> Iterator[int]:
-    """Answers every GET with {} and notes it in ``asked``; yields its port."""
+def api_server(asked: Asked, tls: ssl.SSLContext | None = None, idle: float | None = None) -> Iterator[int]:
+    """Answers every GET with {} and notes it in ``asked``; yields its port. Connections that nobody uses for ``idle``
+    seconds are ended.
+    """
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        timeout = idle
+
+        def finish(self) -> None:
+            super().finish()
+            self.connection.close()
+            asked.closed.set()
 
         def do_GET(self) -> None:
             told: dict[str, list[str]] = {}

@@ -30,6 +30,7 @@ def written(path: Path, cluster: dict[str, Any] | None = None, user: dict[str, A
     ("flags", "part", "expected"),
     [
         ({"token": "t"}, "user", {"token": "t"}),
+        ({"username": "me", "password": "word"}, "user", {"username": "me", "password": "word"}),
         (
             {"client_certificate": "/a.crt", "client_key": "/a.key"},
             "user",
@@ -56,8 +57,8 @@ def test_what_a_flag_says_wins(tmp_path: Path, flags: dict[str, Any], part: str,
     assert expected.items() <= getattr(found, part).items()
 
 
-def test_who_says_who_they_are_is_not_asked_by_a_login_program_too(tmp_path: Path) -> None:
-    path = written(tmp_path / "config", user={"exec": {"command": "login"}, "tokenFile": "/t"})
+def test_a_token_of_the_line_is_not_that_of_a_file(tmp_path: Path) -> None:
+    path = written(tmp_path / "config", user={"tokenFile": "/t"})
     assert kubeconfig.load(Target(kubeconfig=path, token="t")).user == {"token": "t"}
 
 
@@ -67,9 +68,37 @@ def test_a_flags_file_wins_over_the_same_thing_given_as_data(tmp_path: Path) -> 
     assert "certificate-authority-data" not in found.cluster
 
 
-def test_whoever_is_impersonated_by_flag_is_nobody_of_the_kubeconfigs(tmp_path: Path) -> None:
-    path = written(tmp_path / "config", user={"as": "joe", "as-groups": ["all"], "as-uid": "1", "token": "t"})
-    assert kubeconfig.load(Target(kubeconfig=path, impersonate="jane")).user == {"token": "t", "as": "jane"}
+def test_another_user_is_impersonated_with_the_groups_of_the_kubeconfig_as_kubectl_does(tmp_path: Path) -> None:
+    path = written(tmp_path / "config", user={"as": "joe", "as-groups": ["all"]})
+    assert kubeconfig.load(Target(kubeconfig=path, impersonate="jane")).user == {"as": "jane", "as-groups": ["all"]}
+
+
+def test_an_authority_of_the_line_is_trusted_instead_of_everybody(tmp_path: Path) -> None:
+    path = written(tmp_path / "config", {"insecure-skip-tls-verify": True, "certificate-authority-data": "eA=="})
+    found = kubeconfig.load(Target(kubeconfig=path, certificate_authority="/ca.crt"))
+    assert found.cluster == {"server": "https://127.0.0.1:6443", "certificate-authority": "/ca.crt"}
+
+
+def test_whoever_trusts_everybody_needs_no_authority(tmp_path: Path) -> None:
+    path = written(tmp_path / "config", {"certificate-authority": "/not/there"})
+    found = kubeconfig.load(Target(kubeconfig=path, insecure_skip_tls_verify=True))
+    assert found.cluster == {"server": "https://127.0.0.1:6443", "insecure-skip-tls-verify": True}
+
+
+def test_another_server_has_another_name(tmp_path: Path) -> None:
+    path = written(tmp_path / "config", {"tls-server-name": "api.internal"})
+    assert "tls-server-name" not in kubeconfig.load(Target(kubeconfig=path, server="https://other")).cluster
+
+
+@pytest.mark.parametrize("flag", ["context", "cluster", "user"])
+def test_inside_a_pod_a_name_that_nothing_defines_is_not_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flag: str
+) -> None:
+    for name in ("token", "namespace", "ca.crt"):
+        (tmp_path / name).write_text("x")
+    monkeypatch.setattr(kubeconfig, "_SERVICE_ACCOUNT", tmp_path)
+    with pytest.raises(UsageError, match=f"no {flag} 'prod-eu'|no context is current"):
+        kubeconfig.load(Target(**{flag: "prod-eu"}), {"HOME": "/nowhere", "KUBERNETES_SERVICE_HOST": "10.0.0.1"})
 
 
 def test_cluster_user_and_server_may_be_of_the_flags_alone(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -181,3 +182,23 @@ def test_a_login_program_that_has_to_ask_needs_a_terminal(tmp_path: Path) -> Non
 def test_what_kubernetes_has_removed_is_refused() -> None:
     with pytest.raises(UsageError, match="auth-provider, which Kubernetes has removed"):
         login({"auth-provider": {"name": "gcp"}})
+
+
+@pytest.mark.parametrize(
+    "known", [{"token": "t"}, {"username": "me"}, {"tokenFile": "/t", "token": "t"}, {"client-certificate": "/c"}]
+)
+def test_a_login_program_is_not_run_where_the_kubeconfig_has_something_else(
+    tmp_path: Path, known: dict[str, str]
+) -> None:
+    user = known | program(tmp_path, "give(token='of the program')")
+    assert ("Authorization", "Bearer of the program") not in login(user).headers
+    assert login(user).certificate == login(known).certificate
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_login_program_that_nobody_waits_for_is_ended(tmp_path: Path) -> None:
+    user = program(tmp_path, "import time\ntime.sleep(60)", interactiveMode="IfAvailable")
+    began = time.monotonic()
+    with pytest.raises(UsageError, match=r"login program failed: .*timed out"):
+        _ = Login(Context("main", "https://api", "prod", {}, user), patience=0.3).headers
+    assert time.monotonic() - began < 30

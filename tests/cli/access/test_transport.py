@@ -171,3 +171,15 @@ def test_a_login_that_ended_is_asked_for_once_more(tmp_path: Path) -> None:
         assert len(asked.headers) == 2, "once more, and no more"
         token.write_text("new")
         assert transport.get("/version") == {}
+
+
+def test_a_connection_that_the_server_has_ended_meanwhile_is_made_anew() -> None:
+    asked = Asked()
+    with (
+        api_server(asked, idle=0.2) as port,
+        Transport(Context("main", f"http://127.0.0.1:{port}", "default"), 10, {}) as transport,
+    ):
+        assert transport.get("/version") == {}
+        assert asked.closed.wait(30), "the server ends a connection that nobody uses"
+        assert transport.get("/version") == {}
+    assert len(asked.headers) == 2

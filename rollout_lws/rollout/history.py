@@ -12,7 +12,7 @@ from rollout_lws.objects.writes import Create, Delete, Patch
 from rollout_lws.release.record import owner_reference
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import Ending
-from rollout_lws.workload.revisions import HISTORY_LIMIT, history_body, lws_revision, recorded_version
+from rollout_lws.workload.revisions import history_body, lws_revision, recorded_version, surplus_history
 from rollout_lws.workload.template import Version
 
 
@@ -54,11 +54,12 @@ def stable_version(d: Draft) -> Version | None:
 def drop_surplus(d: Draft) -> None:
     """Forget what was released longest ago; never the stable version."""
     kept = _stored(d, d.status.stable.template_hash) if d.status.stable else None
-    by_age = sorted(d.o.history, key=lambda each: each.revision, reverse=True)
-    for old in by_age[HISTORY_LIMIT:]:
-        meta = old.metadata
-        if old is not kept:
-            d.write((Delete(CONTROLLER_REVISIONS, meta.namespace, meta.name, meta.uid, "more than ten versions"),))
+    d.write(
+        Delete(
+            CONTROLLER_REVISIONS, old.metadata.namespace, old.metadata.name, old.metadata.uid, "more than ten versions"
+        )
+        for old in surplus_history(d.o.history, kept)
+    )
 
 
 def note_left(d: Draft, ending: Ending) -> None:

@@ -123,3 +123,11 @@ def history_body(
         "data": {"spec": version.members},
         "revision": number,
     }
+
+
+def surplus_history(
+    history: tuple[ControllerRevision, ...], kept: ControllerRevision | None
+) -> list[ControllerRevision]:
+    """Stored versions beyond the limit, the newest release first; never ``kept``."""
+    by_age = sorted(history, key=lambda each: each.revision, reverse=True)
+    return [each for each in by_age[HISTORY_LIMIT:] if each is not kept]

@@ -157,14 +157,15 @@ def remembered(*numbers: int) -> tuple[Any, ...]:
 @pytest.mark.parametrize(
     ("numbers", "stable", "surplus"),
     [
-        (range(1, 1), "hash1", []),
-        (range(1, HISTORY_LIMIT + 1), "hash1", []),
-        (range(1, HISTORY_LIMIT + 2), "hash11", ["r1"]),
-        (range(1, HISTORY_LIMIT + 2), "hash1", []),
-        (range(1, HISTORY_LIMIT + 4), "hash2", ["r1", "r3"]),
-        (range(HISTORY_LIMIT + 3, 0, -1), "none", ["r1", "r2", "r3"]),
+        (range(1, 1), 1, []),
+        (range(1, HISTORY_LIMIT + 1), 1, []),
+        (range(1, HISTORY_LIMIT + 2), 11, ["r1"]),
+        (range(1, HISTORY_LIMIT + 2), 1, []),
+        (range(1, HISTORY_LIMIT + 4), 2, ["r1", "r3"]),
+        (range(HISTORY_LIMIT + 3, 0, -1), 0, ["r1", "r2", "r3"]),
     ],
 )
-def test_ten_versions_are_kept_and_the_stable_one_always(numbers: Any, stable: str, surplus: list[str]) -> None:
-    found = surplus_history(remembered(*numbers), KEYS, stable)
+def test_ten_versions_are_kept_and_the_stable_one_always(numbers: Any, stable: int, surplus: list[str]) -> None:
+    history = remembered(*numbers)
+    found = surplus_history(history, next((each for each in history if each.revision == stable), None))
     assert sorted(each.metadata.name for each in found) == surplus

@@ -188,6 +188,7 @@ async def test_a_day_of_an_operator_ends_with_nothing_left_but_history(operator:
         assert 0 <= groups <= 4 and groups - 1 <= ready <= groups, row
 
 
+@pytest.mark.long
 async def test_a_deleted_rollout_gives_everything_back(operator: Operator) -> None:
     await operator.apply(workload("v1"))
     await operator.wait("lws/llama", "Available")

@@ -128,6 +128,7 @@ async def test_two_weighted_steps_are_approved_with_kubectl_and_give_everything_
     await router.assert_as_before(before)
 
 
+@pytest.mark.long
 async def test_a_controller_killed_in_a_weighted_step_goes_on_where_it_was(programs: Programs, tmp_path: Path) -> None:
     operator = Operator(programs, tmp_path)
     await operator.start_sandbox()

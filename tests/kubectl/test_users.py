@@ -39,7 +39,9 @@ def partitions(witness: Witness) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize("flags", [(), GITOPS], ids=["client-side", "server-side"])
+@pytest.mark.parametrize(
+    "flags", [pytest.param((), marks=pytest.mark.long), GITOPS], ids=["client-side", "server-side"]
+)
 async def test_the_same_manifest_applied_again_and_again_disturbs_nothing(
     operator: Operator, witness: Witness, flags: tuple[str, ...]
 ) -> None:
@@ -74,6 +76,7 @@ async def test_a_manifest_that_owns_the_strategy_is_no_conflict(operator: Operat
     assert live["spec"]["rolloutStrategy"]["rollingUpdateConfiguration"]["maxUnavailable"] == 2
 
 
+@pytest.mark.long
 async def test_a_plan_edited_in_mid_release_is_followed(operator: Operator, witness: Witness) -> None:
     await operator.adopted()
     await waiting(operator, witness)
@@ -88,6 +91,7 @@ async def test_a_plan_edited_in_mid_release_is_followed(operator: Operator, witn
     assert witness.judge(replicas=4, unavailable=1) == 4
 
 
+@pytest.mark.long
 async def test_scaling_in_mid_release_adds_old_groups_and_the_canary_follows(
     operator: Operator, witness: Witness
 ) -> None:
@@ -105,6 +109,7 @@ async def test_scaling_in_mid_release_adds_old_groups_and_the_canary_follows(
     assert CANARY not in witness.now.workloads
 
 
+@pytest.mark.long
 async def test_an_lws_deleted_in_the_foreground_leaves_its_canary_serving_and_then_nothing(
     operator: Operator, witness: Witness
 ) -> None:

@@ -99,7 +99,14 @@ def killed(style: Style, traffic: str, story: Killed, part: int, parts: int, rec
         record(*Told(KILLED, style.name, traffic, max(tried, 1)).note())
 
 
-@pytest.mark.parametrize(("style", "traffic"), [*zip(STYLES, itertools.cycle(TRAFFIC), strict=False)], ids=str)
+#: Those with requests take three times as long.
+_KILLED_SOON = [
+    pytest.param(style, traffic, marks=[pytest.mark.long] if traffic != "none" else [])
+    for style, traffic in zip(STYLES, itertools.cycle(TRAFFIC), strict=False)
+]
+
+
+@pytest.mark.parametrize(("style", "traffic"), _KILLED_SOON, ids=str)
 def test_one_whose_controller_is_killed_now_and_then_does_too(
     style: Style, traffic: str, record_property: Record
 ) -> None:

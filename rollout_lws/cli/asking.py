@@ -18,6 +18,8 @@ from rollout_lws.objects.resources import Resource
 
 #: A status changes often in a release; so many newer ones are looked at before giving up.
 _ATTEMPTS = 5
+#: Requests that a controller may keep until the groups of the step are ready.
+_WAIT_FOR_GROUPS = ("PromoteFull", "Jump")
 #: Seconds in which a controller that runs has answered.
 PATIENCE = 10.0
 
@@ -101,9 +103,13 @@ def _refuse_busy(rollout: Object, wanted: Ask) -> None:
     if not pending or (wanted.replaces and pending.get("type") not in ("Abort", "Pause")):
         return
     by = f" by {pending['by']}" if pending.get("by") else ""
+    why = (
+        "abort and pause may take its place"
+        if pending.get("type") in _WAIT_FOR_GROUPS
+        else "is the controller running?"
+    )
     raise UsageError(
-        f"rollout/{rollout['metadata']['name']} has a request{by} that waits ({pending.get('type')}):"
-        " is the controller running?"
+        f"rollout/{rollout['metadata']['name']} has a request{by} that waits ({pending.get('type')}): {why}"
     )
 
 

@@ -5,12 +5,10 @@ Edits of its templates are released like any version. They need ``patch`` on lea
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
 
 import click
 
@@ -19,8 +17,15 @@ from rollout_lws.cli.access.transport import Object, Transport
 from rollout_lws.cli.asking import ask
 from rollout_lws.cli.following import follow
 from rollout_lws.cli.options import Target, release_name, rollout_argument, with_target
-from rollout_lws.cli.releases import fetch_rollout, find_rollouts, stored_versions, todays_hashes, version_hash
-from rollout_lws.cli.view import age, table
+from rollout_lws.cli.releases import (
+    fetch_rollout,
+    fetch_workload,
+    find_rollouts,
+    stored_versions,
+    todays_hashes,
+    version_hash,
+)
+from rollout_lws.cli.view import age, document, table
 from rollout_lws.errors import ApiError, UsageError
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, Resource
 
@@ -45,10 +50,10 @@ def history(name: str, revision: int | None, output: str | None, target: Target)
         known = [each for each in known if each.number == revision]
         if not known:
             raise UsageError(f"rollout/{release_name(name)} has stored no revision {revision}: `rollout-lws history`")
-        _dump(known[0].members, output or "yaml")
+        click.echo(document(known[0].members, output or "yaml"), nl=False)
         return
     if output:
-        _dump([_as_json(each, rollout) for each in known], output)
+        click.echo(document([_as_json(each, rollout) for each in known], output), nl=False)
         return
     now = datetime.now(UTC)
     rows = [("REVISION", "ROLE", "LWS REVISION", "VERSION", "AGE", "IMAGES")]
@@ -78,13 +83,17 @@ def undo(name: str, to_revision: int | None, force: bool, target: Target) -> Non
         told = f"has revision {found.number} again ({', '.join(found.images)}): {what}"
         return versions.putting_back(seen.lws, found.members), told
 
-    def first(seen: Seen) -> None:
+    def prepare(seen: Seen) -> bool:
         # LWS drops the groups of a surge at once when its template is the stable one again: requests have to go first.
         status = seen.rollout.get("status") or {}
-        if status.get("capacity") == "Surge" and status.get("phase") == "Progressing":
-            _abort(seen)
+        found = versions.to_undo(seen.known, seen.live, seen.stable, to_revision)
+        surge = status.get("capacity") == "Surge" and requests.phase_of(seen.rollout) == "Progressing"
+        if not surge or found.template_hash != seen.stable:
+            return False
+        _abort(seen)
+        return True
 
-    _edit(name, target, force, edit, first)
+    _edit(name, target, force, edit, prepare)
 
 
 @click.command()
@@ -177,7 +186,7 @@ def _look(name: str, target: Target) -> Seen:
         found = str(((rollout.get("status") or {}).get(record) or {}).get("templateHash") or "")
         return hashes.get(found, found)
 
-    lws = _workload(transport, rollout)
+    lws = fetch_workload(transport, rollout)
     live = version_hash(lws)
     renamed = [replace(each, template_hash=hashes[each.template_hash]) for each in known]
     return Seen(transport, rollouts, rollout, lws, renamed, live, told("stable") or live, told("aborted"))
@@ -187,15 +196,17 @@ def _look(name: str, target: Target) -> Seen:
 Edit = Callable[[Seen], tuple[versions.Operations, str]]
 
 
-def _edit(name: str, target: Target, force: bool, edit: Edit, first: Callable[[Seen], None] | None = None) -> None:
-    """``first`` is done before the LWS is edited, when it is."""
+def _edit(name: str, target: Target, force: bool, edit: Edit, prepare: Callable[[Seen], bool] | None = None) -> None:
+    """``prepare`` is done before the LWS is edited, when it is, and answers whether that has changed anything."""
     seen = _look(name, target)
     operations, told = edit(seen)
-    meta = seen.lws["metadata"]
     if operations:
         _refuse_kept(seen.lws, force)
-        if first is not None:
-            first(seen)
+        if prepare is not None and prepare(seen):
+            seen = _look(name, target)
+            operations, told = edit(seen)
+    meta = seen.lws["metadata"]
+    if operations:
         try:
             seen.transport.json_patch(_path(seen.lws), operations)
         except ApiError as error:
@@ -223,7 +234,7 @@ def _path(lws: Object) -> str:
 
 
 def _moved(seen: Seen) -> bool:
-    now, before = _workload(seen.transport, seen.rollout)["metadata"], seen.lws["metadata"]
+    now, before = fetch_workload(seen.transport, seen.rollout)["metadata"], seen.lws["metadata"]
     return (now["uid"], now["generation"]) != (before["uid"], before["generation"])
 
 
@@ -234,18 +245,6 @@ def _refuse_kept(lws: Object, force: bool) -> None:
             f"leaderworkerset/{lws['metadata']['name']} is kept by {keeper}, which may take this back: change it in"
             " Git, or give --force"
         )
-
-
-def _workload(transport: Transport, rollout: Object) -> Object:
-    name, namespace = rollout["spec"]["workloadRef"]["name"], rollout["metadata"]["namespace"]
-    try:
-        return transport.get(LEADER_WORKER_SETS.path(namespace, name))
-    except ApiError as error:
-        if error.code != 404:
-            raise
-        raise UsageError(
-            f"rollout/{rollout['metadata']['name']} refers to LeaderWorkerSet {name!r}, which does not exist"
-        ) from error
 
 
 def _pairs(images: tuple[str, ...]) -> dict[str, str]:
@@ -278,12 +277,3 @@ def _as_json(each: versions.Stored, rollout: Object) -> Object:
         "created": each.created,
         "images": each.images,
     }
-
-
-def _dump(value: Any, output: str) -> None:
-    if output == "json":
-        click.echo(json.dumps(value, indent=4))
-    else:
-        import yaml
-
-        click.echo(yaml.safe_dump(value, sort_keys=False), nl=False)

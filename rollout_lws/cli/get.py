@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -50,7 +49,7 @@ def _list(transport: Transport, rollouts: Resource, everywhere: bool, output: st
         for item in items:
             click.echo(f"{rollouts.kind.lower()}.{rollouts.group}/{item['metadata']['name']}")
     elif output in ("json", "yaml"):
-        _dump(answer, output)
+        click.echo(view.document(answer, output), nl=False)
     elif not items:
         click.echo("No Rollouts found" + ("" if everywhere else f" in namespace {transport.namespace}"), err=True)
     else:
@@ -63,21 +62,12 @@ def _printer(transport: Transport, rollouts: Resource, name: str, output: str | 
             fetch_rollout(transport, rollouts, name)
             click.echo(f"{rollouts.kind.lower()}.{rollouts.group}/{name}")
         elif output in ("json", "yaml"):
-            _dump(fetch_rollout(transport, rollouts, name), output)
+            click.echo(view.document(fetch_rollout(transport, rollouts, name), output), nl=False)
         else:
             shown = fetch_release(transport, rollouts, name)
             click.echo("\n".join(view.release(shown, datetime.now(UTC))))
 
     return show
-
-
-def _dump(value: Object, output: str) -> None:
-    if output == "json":
-        click.echo(json.dumps(value, indent=4))
-    else:
-        import yaml
-
-        click.echo(yaml.safe_dump(value, sort_keys=False), nl=False)
 
 
 def _follow(transport: Transport, rollouts: Resource, name: str, show: Callable[[], None]) -> None:

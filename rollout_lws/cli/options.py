@@ -81,19 +81,15 @@ def with_target(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(command)
     def wrapper(*args: Any, **given: Any) -> Any:
-        before = click.get_current_context().find_root().params
-        names = Target.__dataclass_fields__
-        after = {name: given.pop(name) for name in names}
-        chosen: dict[str, Any] = {
-            name: before.get(name) if value in (None, ()) else value for name, value in after.items()
-        }
-        return command(*args, target=Target(**chosen), **given)
+        for name in Target.__dataclass_fields__:
+            del given[name]
+        return command(*args, target=target_of(click.get_current_context()), **given)
 
     return cluster_options(wrapper)
 
 
 def target_of(context: click.Context) -> Target:
-    """What ``context`` and its parents say of the cluster; for those who have no arguments of their own to look at."""
+    """What ``context`` says of the cluster, else its parents, whose flags stand before the command's name."""
     chosen: dict[str, Any] = {}
     for name in Target.__dataclass_fields__:
         given = (each.params.get(name) for each in _upwards(context))

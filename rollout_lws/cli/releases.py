@@ -76,6 +76,20 @@ def fetch_rollout(transport: Transport, rollouts: Resource, name: str) -> Object
         raise
 
 
+def fetch_workload(transport: Transport, rollout: Object) -> Object:
+    """The LWS that a Rollout refers to; a missing one is a UsageError."""
+    name = rollout["spec"]["workloadRef"]["name"]
+    try:
+        return transport.get(LEADER_WORKER_SETS.path(rollout["metadata"]["namespace"], name))
+    except ApiError as error:
+        if error.code != 404:
+            raise
+        raise UsageError(
+            f"rollout/{rollout['metadata']['name']} refers to LeaderWorkerSet {name!r},"
+            " which does not exist: apply it first"
+        ) from error
+
+
 def chosen_names(transport: Transport, rollouts: Resource, names: Iterable[str], selector: str | None) -> list[str]:
     """The Rollouts that a command is about, by name or by label; UsageError when there is none."""
     given = [release_name(name) for name in names]

@@ -69,7 +69,7 @@ def jump_to(step: int) -> Judge:
             return Already(f"{_name(rollout)} is at step {step} already")
         until = f"it goes there as soon as the groups of step {step_words(rollout)} are ready"
         told = f"{_name(rollout)} goes to step {step}/{count}"
-        return Ask("Jump", told, {"toStep": step}, of_step=True, until=until)
+        return Ask("Jump", told, {"toStep": step}, of_step=True, replaces=True, until=until)
 
     return judge
 

@@ -13,10 +13,18 @@ from rollout_lws.cli.access.transport import Object, Transport
 from rollout_lws.cli.durations import DURATION
 from rollout_lws.cli.following import follow
 from rollout_lws.cli.options import Target, release_name, rollout_argument, with_target
-from rollout_lws.cli.releases import fetch_rollout, find_rollouts, message, stored_versions, summary, todays_hashes
-from rollout_lws.cli.verdict import Goal, Pin, Verdict, is_stranger, judge, not_seen, pin
-from rollout_lws.errors import ApiError, Unreachable, UsageError
-from rollout_lws.objects.resources import LEADER_WORKER_SETS, Resource
+from rollout_lws.cli.releases import (
+    fetch_rollout,
+    fetch_workload,
+    find_rollouts,
+    message,
+    stored_versions,
+    summary,
+    todays_hashes,
+)
+from rollout_lws.cli.verdict import Goal, Verdict, is_stranger, judge, not_seen, pin
+from rollout_lws.errors import ApiError, Unreachable
+from rollout_lws.objects.resources import Resource
 
 
 class GoalParameter(click.ParamType[Goal]):
@@ -51,7 +59,7 @@ def status(name: str, goal: Goal, timeout: float | None, output: str, target: Ta
     transport = click.get_current_context().with_resource(Transport.to(target))
     rollouts = find_rollouts(transport, target.api_group)
     rollout = fetch_rollout(transport, rollouts, name)
-    pinned = _pin(transport, rollout)
+    pinned = pin(rollout, fetch_workload(transport, rollout))
     told, today = "", dict[str, str]()
     for seen in follow(transport, rollouts, rollout, deadline):
         line = _line(seen)
@@ -74,19 +82,6 @@ def _hashes(transport: Transport, rollouts: Resource, rollout: Object) -> dict[s
         return todays_hashes(stored_versions(transport, rollouts, rollout))
     except (ApiError, Unreachable):
         return {}
-
-
-def _pin(transport: Transport, rollout: Object) -> Pin:
-    workload = rollout["spec"]["workloadRef"]["name"]
-    try:
-        return pin(rollout, transport.get(LEADER_WORKER_SETS.path(transport.namespace, workload)))
-    except ApiError as error:
-        if error.code != 404:
-            raise
-        raise UsageError(
-            f"rollout/{rollout['metadata']['name']} refers to LeaderWorkerSet {workload!r},"
-            " which does not exist: apply it first"
-        ) from error
 
 
 def _line(rollout: Object) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
@@ -34,6 +35,15 @@ def table(rows: Iterable[tuple[str, ...]]) -> list[str]:
     listed = [tuple(row) for row in rows]
     widths = [max(len(cell) for cell in column) for column in zip(*listed, strict=True)]
     return ["   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in listed]
+
+
+def document(value: Any, output: str) -> str:
+    """A value as ``output`` (json or yaml) writes it, with its last line end."""
+    if output == "json":
+        return json.dumps(value, indent=4) + "\n"
+    import yaml
+
+    return str(yaml.safe_dump(value, sort_keys=False))
 
 
 def age(created: str | datetime | None, now: datetime) -> str:

@@ -104,12 +104,11 @@ class Reconciler:
         if failure is not None:
             self._failed(key, failure)
             return
-        if not decision.only_tells:
-            self.queue.forget(key)
-            self.failing.forget(key)
         if decision.only_tells:
             self.queue.add(key)
             return
+        self.queue.forget(key)
+        self.failing.forget(key)
         self._measure_hold(key, seen)
         if decision.wake_at is not None:
             self.queue.add_at(key, self.clock.loop_time(decision.wake_at))

@@ -25,10 +25,7 @@ Headers = list[tuple[str, str]]
 #: What a login program is told of the cluster when its entry asks for that.
 _TOLD_OF_CLUSTER = ("server", "tls-server-name", "insecure-skip-tls-verify", "certificate-authority-data", "proxy-url")
 #: What makes a login program needless.
-_INSTEAD_OF_PROGRAMS = (
-    *("token", "tokenFile", "username"),
-    *("client-certificate", "client-certificate-data"),
-)
+_INSTEAD_OF_PROGRAMS = ("token", "tokenFile", "username", "client-certificate", "client-certificate-data")
 #: Characters that a header's name may have.
 _PLAIN = "!#$&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz"
 _EXTENSION = "client.authentication.k8s.io/exec"

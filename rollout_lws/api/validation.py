@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rollout_lws.api.rollout_spec import CanaryStrategy, RolloutSpec, Step, StyleStrategy
-from rollout_lws.api.scaling import scaled
 from rollout_lws.api.words import Capacity, Promotion
+from rollout_lws.objects.scaling import scaled
 
 
 @dataclass(frozen=True, slots=True)

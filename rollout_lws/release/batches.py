@@ -6,20 +6,27 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from rollout_lws.api import StyleStrategy, scaling
+from rollout_lws.api import StyleStrategy
+from rollout_lws.objects import scaling
+from rollout_lws.release import sizes
 from rollout_lws.release.styles import Style, style_of
 from rollout_lws.workload.groups import Group, moment_ready
 
 
 def is_last_full(plan: StyleStrategy, index: int) -> bool:
     """Whether step ``index`` (1-based) is the last one and asks for all groups, where that is the promotion."""
-    return plan.promotes_at_full and index == len(plan.steps) and plan.steps[index - 1].replicas == "100%"
+    return plan.promotes_at_full and index == len(plan.steps) and plan.steps[index - 1].replicas == sizes.ALL
 
 
 def makes_no_groups(plan: StyleStrategy, index: int) -> bool:
     """A last step of 100 % without traffic or matches is the promotion itself; extra groups would be thrown away."""
     step = plan.steps[index - 1]
-    return index > 1 and is_last_full(plan, index) and not step.traffic and not step.matches
+    return sizes.is_bare_promotion(
+        step.replicas,
+        shares=bool(step.traffic or step.matches),
+        last=1 < index == len(plan.steps),
+        promotes_at_full=plan.promotes_at_full,
+    )
 
 
 def wanted_groups(plan: StyleStrategy, index: int, replicas: int) -> int:
@@ -28,11 +35,9 @@ def wanted_groups(plan: StyleStrategy, index: int, replicas: int) -> int:
     Percentages are rounded up; no step asks for more than ``replicas`` groups, nor for fewer than one before it. In
     place the last group belongs to the promotion: once all are new, the StatefulSet forgets the way back.
     """
-    if makes_no_groups(plan, index):
-        index -= 1
-    asked = [scaling.scaled(step.replicas, replicas) for step in plan.steps[:index]]
-    most = replicas - 1 if style_of(plan) is Style.IN_PLACE else replicas
-    return max(1, min(max(asked), most))
+    asked = plan.steps[: index - 1 if makes_no_groups(plan, index) else index]
+    keeps_one = style_of(plan) is Style.IN_PLACE
+    return sizes.groups_after([step.replicas for step in asked], replicas, keeps_one=keeps_one)
 
 
 def portion_beside(allowed: int, serving: int, replicas: int) -> int:

@@ -6,7 +6,8 @@ A weight is the new version's share in whole percent.
 
 from __future__ import annotations
 
-from rollout_lws.api import Step, StyleStrategy, scaling
+from rollout_lws.api import Step, StyleStrategy
+from rollout_lws.objects import scaling
 from rollout_lws.release.batches import makes_no_groups, wanted_groups
 from rollout_lws.release.styles import Style, style_of
 

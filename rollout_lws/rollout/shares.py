@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from rollout_lws.api import Capacity, TrafficRecord, TrafficRouting, scaling
+from rollout_lws.api import Capacity, TrafficRecord, TrafficRouting
+from rollout_lws.objects import scaling
 from rollout_lws.objects.resources import INFERENCE_POOLS
 from rollout_lws.release.batches import batch, portion_beside, wanted_groups
 from rollout_lws.release.weights import MOST, sharing_step, weight_in_place, weight_in_promotion, weight_of_step

@@ -15,8 +15,8 @@ from typing import Any
 
 import msgspec
 
-from rollout_lws.api import scaling
 from rollout_lws.api.resources import Keys
+from rollout_lws.objects import scaling
 from rollout_lws.objects.workloads import LeaderWorkerSet, RollingUpdate
 
 #: No LWS may have more replicas (its CRD's maximum), so no group is ever at or above it.

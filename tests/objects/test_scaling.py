@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rollout_lws.api.scaling import scaled
+from rollout_lws.objects.scaling import scaled
 
 
 @pytest.mark.parametrize(

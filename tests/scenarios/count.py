@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from rollout_lws.api import scaling
 from rollout_lws.errors import ApiError
+from rollout_lws.objects import scaling
 from rollout_lws.objects.resources import (
     LEADER_WORKER_SETS,
     LWS_GROUP_INDEX,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from rollout_lws.api import scaling
+from rollout_lws.objects import scaling
 from rollout_lws.objects.writes import Patch
 from tests.scenarios.count import CANARY, HOLD, Count, Standing, partition, rolling
 from tests.scenarios.routed import emptied

@@ -11,6 +11,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -52,6 +53,7 @@ class Login:
         self._patience = patience
         self._given: Mapping[str, Any] | None = None
         self._expires: datetime | None = None
+        self._asking = threading.Lock()
         if context.user.get("auth-provider"):
             raise UsageError(
                 f"the user of context {context.name!r} has an auth-provider, which Kubernetes has removed: use an exec"
@@ -108,15 +110,20 @@ class Login:
         program = self._program
         if not program:
             return {}
-        if self._given is None or (self._expires is not None and self._expires <= datetime.now(UTC)):
+        with self._asking:
+            return self._asked(program)
+
+    def _asked(self, program: Mapping[str, Any]) -> Mapping[str, Any]:
+        given = self._given
+        if given is None or (self._expires is not None and self._expires <= datetime.now(UTC)):
             status = _run(program, self._context, self._patience)
             self._expires = _moment(status.get("expirationTimestamp"))
-            self._given = {
+            self._given = given = {
                 "token": status.get("token"),
                 "client-certificate-data": _encoded(status.get("clientCertificateData")),
                 "client-key-data": _encoded(status.get("clientKeyData")),
             }
-        return self._given
+        return given
 
 
 def _of_file(path: str | None, instead: str | None) -> str | None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import copy
 import http.client
 import json
 import os
+import socket
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
@@ -47,11 +50,27 @@ class Transport:
         self._login = Login(context, None if asks else timeout)
         self._proxy = proxies.proxy_of(context.server, context.cluster, environment)
         self._connection: http.client.HTTPConnection | None = None
+        self._watches: set[http.client.HTTPConnection] = set()
+        self._hung_up = False
 
     @classmethod
     def to(cls, target: Target) -> Transport:
         """By kubeconfig and flags; ``namespace`` is the flag's, else the context's."""
         return cls(kubeconfig.load(target), target.request_timeout or DEFAULT_TIMEOUT)
+
+    def twin(self) -> Transport:
+        """Another connection to the same cluster by the same login, for a thread of its own."""
+        twin = copy.copy(self)
+        twin._connection, twin._watches, twin._hung_up = None, set(), False
+        return twin
+
+    def hang_up(self) -> None:
+        """End the watches that are open, and have every later one end at once; from any thread."""
+        self._hung_up = True
+        for connection in list(self._watches):
+            # Closing it would not wake the thread that reads.
+            with contextlib.suppress(OSError, AttributeError):
+                connection.sock.shutdown(socket.SHUT_RDWR)
 
     def get(self, path: str, **query: str) -> Object:
         return self._json("GET", path, query)
@@ -70,9 +89,12 @@ class Transport:
         query |= {"watch": "true", "resourceVersion": resource_version, "allowWatchBookmarks": "true"}
         query["timeoutSeconds"] = str(max(1, round(remaining)))
         connection = self._connect(remaining)
+        self._watches.add(connection)
         try:
             answer = self._send(connection, "GET", path, query)
             with answer:
+                if self._hung_up:
+                    return
                 while line := answer.readline():
                     event: Object = json.loads(line)
                     if event["type"] == "ERROR":
@@ -83,6 +105,7 @@ class Transport:
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise Unreachable(f"the watch on {self._context.server} broke: {error or type(error).__name__}") from error
         finally:
+            self._watches.discard(connection)
             connection.close()
 
     def __enter__(self) -> Transport:

@@ -13,7 +13,7 @@ from rollout_lws.errors import ApiError, Unreachable, UsageError
 from rollout_lws.objects.resources import Resource
 
 #: Seconds between two attempts at a server that does not answer; a gate must outlive a control plane's upgrade.
-_RECONNECT = 2.0
+RECONNECT = 2.0
 
 
 def follow(transport: Transport, rollouts: Resource, first: Object, deadline: float | None) -> Iterator[Object]:
@@ -33,21 +33,21 @@ def follow(transport: Transport, rollouts: Resource, first: Object, deadline: fl
                 if event["type"] != "BOOKMARK":
                     yield event["object"]
         except (ApiError, Unreachable) as error:
-            if _passes(error):
+            if passes(error):
                 click.echo(f"rollout-lws: {error}; trying again", err=True)
-                time.sleep(_RECONNECT if deadline is None else max(0.0, min(_RECONNECT, deadline - time.monotonic())))
+                time.sleep(RECONNECT if deadline is None else max(0.0, min(RECONNECT, deadline - time.monotonic())))
             elif not isinstance(error, ApiError) or error.code != 410:
                 raise
         try:
             current = fetch_rollout(transport, rollouts, name)
         except (ApiError, Unreachable) as error:
-            if not _passes(error):
+            if not passes(error):
                 raise
             continue
         version = current["metadata"]["resourceVersion"]
         yield current
 
 
-def _passes(error: ApiError | Unreachable) -> bool:
+def passes(error: ApiError | Unreachable) -> bool:
     """Whether a server that is busy, starting or being upgraded is enough to explain it."""
     return isinstance(error, Unreachable) or error.code == 429 or error.code >= 500

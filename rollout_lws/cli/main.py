@@ -36,7 +36,7 @@ COMMANDS = {
     "controller": Entry("controller", "controller", "Run the controller."),
     "crds": Entry("crds", "crds", "Print the CustomResourceDefinitions."),
     "demo": Entry("demo.command", "demo", "Watch a whole release on a throw-away cluster."),
-    "get": Entry("get", "get", "Show one release, or list them all."),
+    "get": Entry("get.command", "get", "Show one release, or list them all."),
     "history": Entry("edits", "history", "List the versions that are stored."),
     "pause": Entry("actions", "pause", "Hold a release where it is."),
     "promote": Entry("actions", "promote", "Approve the step that waits, or all of them."),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import msgspec
@@ -24,7 +24,7 @@ from rollout_lws.objects.resources import (
 from rollout_lws.objects.workloads import LeaderWorkerSet, LeaderWorkerSetSpec, Pod, StatefulSet
 from rollout_lws.settings import DEFAULT_API_GROUP
 from rollout_lws.workload.facts import Facts
-from rollout_lws.workload.template import version_of, version_of_members
+from rollout_lws.workload.template import Version, version_of, version_of_members
 
 VERSION = "v1beta1"
 SHORT_NAME = "lwsro"
@@ -107,28 +107,55 @@ def chosen_names(transport: Transport, rollouts: Resource, names: Iterable[str],
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """A Rollout with its stable and canary LWS; None when absent."""
+    """A Rollout with its stable and canary LWS; None when absent. ``before`` is the version that another is to replace,
+    where it is on record.
+    """
 
     rollout: Object
     stable: Facts | None
     canary: Facts | None
+    before: Version | None = None
 
 
-def fetch_release(transport: Transport, rollouts: Resource, name: str) -> Release:
+def fetch_release(transport: Transport, rollouts: Resource, name: str, *, pods: bool = False) -> Release:
+    """The release of a Rollout as it is now; with ``pods`` all of them, else leaders only."""
     rollout = fetch_rollout(transport, rollouts, name)
-    workload = rollout["spec"]["workloadRef"]["name"]
-    workloads = _items(transport, LEADER_WORKER_SETS, labelSelector=f"{rollouts.group}/{CANARY_MARK}={workload}")
-    try:
-        workloads.append(transport.get(LEADER_WORKER_SETS.path(transport.namespace, workload)))
-    except ApiError as error:
-        if error.code != 404:
-            raise
-    names = ",".join(lws["metadata"]["name"] for lws in workloads)
+    workloads = [each for query in workload_queries(rollout) for each in _items(transport, LEADER_WORKER_SETS, **query)]
+    before = fetch_before(transport, rollouts, rollout)
+    names = [lws["metadata"]["name"] for lws in workloads]
     if not names:
-        return Release(rollout, None, None)
-    sets = _items(transport, STATEFUL_SETS, labelSelector=f"{LWS_NAME} in ({names})")
-    leaders = _items(transport, PODS, labelSelector=f"{LWS_NAME} in ({names}),{LWS_WORKER_INDEX}=0")
-    return assemble(rollout, workloads, sets, leaders)
+        return Release(rollout, None, None, before)
+    sets = _items(transport, STATEFUL_SETS, labelSelector=of_workloads(names))
+    members = _items(transport, PODS, labelSelector=of_workloads(names, leaders=not pods))
+    return replace(assemble(rollout, workloads, sets, members), before=before)
+
+
+def workload_queries(rollout: Object) -> tuple[dict[str, str], dict[str, str]]:
+    """How to ask for the LWSs of a Rollout: the canary's, and the stable one's."""
+    name, group = rollout["spec"]["workloadRef"]["name"], rollout["apiVersion"].partition("/")[0]
+    return {"labelSelector": f"{group}/{CANARY_MARK}={name}"}, {"fieldSelector": f"metadata.name={name}"}
+
+
+def of_workloads(names: Iterable[str], *, leaders: bool = False) -> str:
+    """The label selector of what LWSs of these names are made of."""
+    selector = f"{LWS_NAME} in ({','.join(names)})"
+    return f"{selector},{LWS_WORKER_INDEX}=0" if leaders else selector
+
+
+def fetch_before(transport: Transport, rollouts: Resource, rollout: Object) -> Version | None:
+    """The stable version while another is released; None at rest, or where it is not on record or not to be read."""
+    stable = ((rollout.get("status") or {}).get("stable") or {}).get("templateHash")
+    if not stable or not releasing(rollout):
+        return None
+    try:
+        known = stored_versions(transport, rollouts, rollout)
+    except ApiError:
+        return None
+    return next((version_of_members(each.members) for each in known if each.template_hash == stable), None)
+
+
+def releasing(rollout: Object) -> bool:
+    return (rollout.get("status") or {}).get("phase") == "Progressing"
 
 
 def stored_versions(transport: Transport, rollouts: Resource, rollout: Object) -> list[Stored]:
@@ -144,39 +171,51 @@ def todays_hashes(known: Iterable[Stored]) -> dict[str, str]:
 
 def version_hash(lws: Object) -> str:
     """Our hash of the version that an LWS asks for."""
-    return version_of(_typed(lws["spec"], LeaderWorkerSetSpec)).template_hash
+    return version_of(typed(lws["spec"], LeaderWorkerSetSpec)).template_hash
 
 
 def assemble(
-    rollout: Object, workloads: Iterable[Object], stateful_sets: Iterable[Object], leaders: Iterable[Object]
+    rollout: Object, workloads: Iterable[Object], stateful_sets: Iterable[Object], pods: Iterable[Object]
 ) -> Release:
     """The release around ``rollout`` out of what its namespace lists; objects of other LWSs are left aside."""
+    return gathered(
+        rollout,
+        [typed(each, LeaderWorkerSet) for each in workloads],
+        [typed(each, StatefulSet) for each in stateful_sets],
+        [typed(each, Pod) for each in pods],
+    )
+
+
+def gathered(
+    rollout: Object, workloads: Iterable[LeaderWorkerSet], sets: Iterable[StatefulSet], pods: Iterable[Pod]
+) -> Release:
+    """The same out of what has been read already."""
     name, group = rollout["spec"]["workloadRef"]["name"], rollout["apiVersion"].partition("/")[0]
-    sets = [_typed(each, StatefulSet) for each in stateful_sets]
-    pods = [_typed(each, Pod) for each in leaders]
+    listed, members = list(sets), list(pods)
     stable = canary = None
-    for each in workloads:
-        lws = _typed(each, LeaderWorkerSet)
+    for lws in workloads:
         if lws.metadata.name == name:
-            stable = _facts(lws, sets, pods)
+            stable = _facts(lws, listed, members)
         elif lws.metadata.labels.get(f"{group}/{CANARY_MARK}") == name:
-            canary = _facts(lws, sets, pods)
+            canary = _facts(lws, listed, members)
     return Release(rollout, stable, canary)
 
 
-def _typed(obj: Object, kind: type[_Kind]) -> _Kind:
+def typed(obj: Object, kind: type[_Kind]) -> _Kind:
     """By way of JSON, because the structs keep some members as the bytes they were."""
     return msgspec.json.decode(msgspec.json.encode(obj), type=kind)
 
 
-def _facts(lws: LeaderWorkerSet, sets: list[StatefulSet], leaders: list[Pod]) -> Facts:
+def _facts(lws: LeaderWorkerSet, sets: list[StatefulSet], pods: list[Pod]) -> Facts:
     name = lws.metadata.name
     mine = tuple(each for each in sets if each.metadata.labels.get(LWS_NAME) == name)
+    members = tuple(pod for pod in pods if pod.workload == name)
     return Facts(
         lws,
         next((each for each in mine if each.metadata.name == name), None),
-        tuple(pod for pod in leaders if pod.workload == name),
+        tuple(pod for pod in members if pod.is_leader),
         tuple(each for each in mine if each.metadata.name != name),
+        members if any(not pod.is_leader for pod in members) else (),
     )
 
 

@@ -1,5 +1,5 @@
-"""How many groups the steps of a plan ask for, in plain numbers: also for whoever shows a release, and must not load the
-models for that.
+"""How many groups the steps of a plan ask for, in plain numbers: also for whoever shows a release and must not load
+the models for that.
 """
 
 from __future__ import annotations

@@ -166,7 +166,7 @@ def test_an_old_screen_promotes_nothing(world: World) -> None:
 def test_an_answer_is_waited_for_though_the_watch_breaks(
     world: World, monkeypatch: pytest.MonkeyPatch, code: int
 ) -> None:
-    monkeypatch.setattr("rollout_lws.cli.following._RECONNECT", 0.05)
+    monkeypatch.setattr("rollout_lws.cli.following.RECONNECT", 0.05)
     world.release(**AWAITING)
     world.http.gate.faults.refuse(code, "watch", "rollouts", nth=1)
     world.later(0.5, lambda: world.file("Done"))

@@ -28,17 +28,17 @@ def test_get_lists_every_rollout_with_its_state(world: World) -> None:
 def test_get_of_a_paused_release_marks_the_step_and_names_the_next_command(world: World) -> None:
     world.release(**AWAITING)
     shown = world.run("get", "rollout/llama").stdout
-    assert "v 1  1 group  > 2  2 groups    3  100%" in shown
+    assert "v 1  1 group  > 2  2 groups    3  promote" in shown
     assert "rollout-lws promote llama" in shown
 
 
 @pytest.mark.parametrize(
     ("said", "told"),
     [
-        ({}, "rollout-lws abort llama     # stable untouched"),
+        ({}, "   # stable untouched"),
         ({"finalising": {"reason": "Success", "task": "Promote"}}, "# groups that are renewed go back"),
         ({"capacity": "InPlace"}, "# groups that are renewed go back"),
-        ({"capacity": "Surge"}, "rollout-lws abort llama     # stable untouched"),
+        ({"capacity": "Surge"}, "   # stable untouched"),
         ({"finalising": {"reason": "Aborted", "task": "GoBack"}}, None),
         ({"summary": {"state": "HoldReleased"}}, None),
     ],
@@ -121,7 +121,7 @@ def test_status_follows_changes_and_ends_with_a_line_for_machines(world: World) 
 def test_status_outlives_a_server_that_is_busy_or_being_upgraded(
     world: World, verb: str, code: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rollout_lws.cli.following._RECONNECT", 0.05)
+    monkeypatch.setattr("rollout_lws.cli.following.RECONNECT", 0.05)
     world.release(**LOADING)
     faults = world.http.gate.faults
     rule = faults.refuse(code, verb, "rollouts", nth=1 if verb == "watch" else 2)
@@ -151,7 +151,7 @@ def test_help_loads_neither_the_controller_nor_its_libraries() -> None:
 
 def test_get_loads_neither_the_controller_nor_its_libraries() -> None:
     heavy = ["pydantic", "aiohttp", "kubernetes_asyncio", "rich"]
-    code = f"import sys, rollout_lws.cli.get; print([name for name in {heavy} if name in sys.modules])"
+    code = f"import sys, rollout_lws.cli.get.command; print([name for name in {heavy} if name in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout.strip() == b"[]"
 
 

@@ -15,8 +15,8 @@ from rich.text import Text
 from rich.tree import Tree
 
 from rollout_lws.cli.demo.checks import Check
+from rollout_lws.cli.get.tree import runs
 from rollout_lws.cli.releases import Release, message, summary
-from rollout_lws.cli.view import runs
 from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.groups import groups
 

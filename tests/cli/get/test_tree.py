@@ -7,8 +7,8 @@ from itertools import pairwise
 from typing import Any
 
 from rollout_lws.cli.demo import manifests
+from rollout_lws.cli.get.picture import release
 from rollout_lws.cli.releases import assemble
-from rollout_lws.cli.view import release
 from rollout_lws.objects.resources import LWS_NAME, LWS_REVISION, LWS_WORKER_INDEX
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -36,15 +36,16 @@ def shown(*leaders: dict[str, Any], stable: str = "old") -> list[list[str]]:
     lines = release(assemble(rollout, [lws], [], leaders), NOW)
     begin = next(index for index, line in enumerate(lines) if line.startswith("NAME"))
     table = lines[begin : lines.index("", begin)]
-    columns = [table[0].index(word) for word in ("NAME", "ROLE", "REV", "READY", "AGE")]
+    columns = [table[0].index(word) for word in ("NAME", "ROLE", "REV", "READY", "TRAFFIC")]
     return [[line[start:end].strip() for start, end in pairwise(columns)] for line in table[1:]]
 
 
 def test_groups_that_are_renewed_in_place_are_told_from_those_that_are_not() -> None:
     old = [leader(group, "old") for group in (0, 1, 2)]
     assert shown(*old, leader(3, "new", ready=False)) == [
-        ["llama", "stable", "", "3/4"],
-        ["groups 0-2", "", "old", "3/3"],
+        ["llama", "stable", "old", "3/3"],
+        ["groups 0-2", "old", "old", "3/3"],
+        ["llama", "new", "new", "0/1"],
         ["group 3", "new", "new", "0/1"],
     ]
 
@@ -52,8 +53,9 @@ def test_groups_that_are_renewed_in_place_are_told_from_those_that_are_not() -> 
 def test_surge_groups_are_not_counted_with_the_regular_ones() -> None:
     old = [leader(group, "old") for group in range(4)]
     assert shown(*old, leader(4, "new"), leader(5, "new")) == [
-        ["llama", "stable", "", "4/4"],
-        ["groups 0-3", "", "old", "4/4"],
+        ["llama", "stable", "old", "4/4"],
+        ["groups 0-3", "old", "old", "4/4"],
+        ["llama", "new", "new", "2/2"],
         ["groups 4-5", "new", "new", "2/2"],
     ]
 

@@ -1,0 +1,95 @@
+"""What comes next: by itself after an approval, and the commands that make sense now. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from rollout_lws.cli import requests
+from rollout_lws.cli.durations import short
+from rollout_lws.cli.get.header import extra_accelerators, field
+from rollout_lws.cli.get.plan import PlannedStep
+from rollout_lws.cli.releases import Release, summary
+from rollout_lws.errors import UsageError
+from rollout_lws.workload.template import version_of
+
+Object = dict[str, Any]
+#: How ours is called with these words: by which name, and pointed to which cluster.
+Call = Callable[[str], str]
+#: A pod and its container as the controller names them in what is wrong with a group.
+_BLAMED = re.compile(r"pod (?P<pod>\S+) \((?:leader|worker)\) container (?P<container>[^\s:]+)(?P<rest>.*)")
+
+
+def after_approval(shown: Release, steps: tuple[PlannedStep, ...]) -> str:
+    """What the next step takes and gives; "" where nothing waits for an approval."""
+    index = requests.step_of(shown.rollout)
+    if summary(shown.rollout)["state"] != "AwaitingApproval" or shown.stable is None or not 1 <= index <= len(steps):
+        return ""
+    if index == len(steps) or steps[index].promotes:
+        return "the stable groups are renewed, all requests end at the new version"
+    now, following = steps[index - 1], steps[index]
+    more = following.groups - now.groups
+    each = version_of(shown.stable.lws.spec).accelerators
+    accelerators = f" (+{more * each} GPU)" if each and requests_groups(shown) else ""
+    parts = [f"+{more} group{'s' if more > 1 else ''}{accelerators}"] if more else ["no further group"]
+    if following.traffic:
+        parts.append(f"{following.traffic} traffic" if "%" in following.traffic else f"traffic {following.traffic}")
+    load = (shown.rollout.get("status") or {}).get("longestLoadSeconds")
+    if more and load:
+        parts.append(f"about {short(float(load))}")
+    return ", ".join(parts)
+
+
+def requests_groups(shown: Release) -> bool:
+    """Whether a step's groups are made beside those that stand, and do not take their places."""
+    return (shown.rollout.get("status") or {}).get("capacity") != "InPlace"
+
+
+def next_commands(shown: Release, call: Call) -> list[str]:
+    """Lines of commands, each with what it does."""
+    rollout = shown.rollout
+    name, status, state = rollout["metadata"]["name"], rollout.get("status") or {}, summary(rollout)["state"]
+    found: list[tuple[str, str]] = []
+    if state == "HoldReleased":
+        return []
+    if _fits(requests.approve, rollout):
+        release = f" of {status['observedRolloutID']}" if status.get("observedRolloutID") else " of this release"
+        found.append((call(f"promote {name}"), f"approves step {status.get('currentStepIndex')}{release} only"))
+    if _fits(requests.resume, rollout):
+        found.append((call(f"resume {name}"), "goes on"))
+    if _fits(requests.abort(), rollout):
+        found.append((call(f"abort {name}"), _effect_of_abort(shown)))
+    if state == "Stalled":
+        found += _logs(rollout)
+    if (state == "Stalled" or requests.phase_of(rollout) == "Aborted") and _fits(requests.retry, rollout):
+        found.append((call(f"retry {name}"), "the same version again"))
+    width = max((len(command) for command, _ in found), default=0)
+    lines = [f"{command:<{width}}   # {told}" if told else command for command, told in found]
+    return [field("Next" if line is lines[0] else "", line) for line in lines]
+
+
+def _fits(judge: requests.Judge, rollout: Object) -> bool:
+    try:
+        return isinstance(judge(rollout), requests.Ask)
+    except UsageError:
+        return False
+
+
+def _effect_of_abort(shown: Release) -> str:
+    status = shown.rollout.get("status") or {}
+    if (status.get("finalising") or {}).get("task") or not requests_groups(shown):
+        return "groups that are renewed go back to the old version"
+    extra = extra_accelerators(shown)
+    return (f"frees {extra} GPU, " if extra else "") + "stable untouched"
+
+
+def _logs(rollout: Object) -> list[tuple[str, str]]:
+    """How to read what the worst container said before it ended."""
+    for trouble in (rollout.get("status") or {}).get("notReadyGroups") or ():
+        blamed = _BLAMED.search(str(trouble.get("message") or ""))
+        if blamed:
+            before = " -p" if "ended last" in blamed["rest"] else ""
+            namespace = rollout["metadata"]["namespace"]
+            return [(f"kubectl logs -n {namespace} {blamed['pod']} -c {blamed['container']}{before}", "")]
+    return []

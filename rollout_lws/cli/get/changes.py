@@ -1,0 +1,104 @@
+"""What makes a new version another one, in a line: the images, or else the fields that differ. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+from rollout_lws.cli.versions import ROLES, containers
+from rollout_lws.objects.workloads import LeaderWorkerSet
+
+Object = dict[str, Any]
+#: More than so many differences are counted, not told.
+_TOLD = 3
+
+
+def changed(before: Object, after: Object) -> str:
+    """``vllm-openai v0.18.1 -> v0.19.0 (leader, worker)``: versions as {leaderWorkerTemplate, networkConfig}."""
+    told: dict[str, list[str]] = {}
+    for place, what in _differences(before, after):
+        told.setdefault(what, []).append(place)
+    parts = [what + _in_brackets(places) for what, places in told.items()]
+    more = len(parts) - _TOLD
+    return ", ".join(parts[:_TOLD]) + (f" and {more} more" if more > 0 else "")
+
+
+def _in_brackets(places: list[str]) -> str:
+    named = list(dict.fromkeys(filter(None, places)))
+    return f" ({', '.join(named)})" if named else ""
+
+
+def _differences(before: Object, after: Object) -> Iterator[tuple[str, str]]:
+    """Role (or "") and what differs in it."""
+    old, new = (_by_role(version) for version in (before, after))
+    for role in ROLES:
+        was, now = old.get(role, {}), new.get(role, {})
+        for name in [*now, *(name for name in was if name not in now)]:
+            yield from ((role, what) for what in _of_container(name, was.get(name), now.get(name)))
+    templates = [dict(version.get("leaderWorkerTemplate") or {}) for version in (before, after)]
+    for role in ROLES:
+        pods = [_without_containers(template.pop(f"{role}Template", None)) for template in templates]
+        for field in _fields(*pods):
+            yield role, f"pod {field}"
+    for field in _fields(*templates):
+        values = [template.get(field) for template in templates]
+        plain = all(isinstance(value, int | str) for value in values)
+        yield "", f"{field} {values[0]} -> {values[1]}" if plain else field
+    if (before.get("networkConfig") or {}) != (after.get("networkConfig") or {}):
+        yield "", "networkConfig"
+
+
+def _by_role(version: Object) -> dict[str, dict[str, Object]]:
+    found: dict[str, dict[str, Object]] = {}
+    for place, each in containers(version):
+        role = place.split("/")[1].removesuffix("Template")
+        found.setdefault(role, {})[str(each.get("name"))] = each
+    return found
+
+
+def _of_container(name: str, was: Object | None, now: Object | None) -> Iterator[str]:
+    if was is None or now is None:
+        yield f"container {name} {'added' if was is None else 'removed'}"
+        return
+    if was.get("image") != now.get("image"):
+        yield _image(str(was.get("image")), str(now.get("image")))
+    fields = [field for field in _fields(was, now) if field != "image"]
+    if fields:
+        yield f"{name}: {', '.join(fields)}"
+
+
+def _image(was: str, now: str) -> str:
+    """Short where only the tag or the digest differs, which is the rule."""
+    old, new = _split(was), _split(now)
+    if old[0] != new[0]:
+        return f"{was} -> {now}"
+    return f"{new[0].rpartition('/')[2]} {old[1] or 'latest'} -> {new[1] or 'latest'}"
+
+
+def _split(image: str) -> tuple[str, str]:
+    name, at, digest = image.partition("@")
+    if at:
+        return name, digest[:19]
+    name, colon, tag = image.rpartition(":")
+    # The colon of a registry's port comes before a slash.
+    return (name, tag) if colon and "/" not in tag else (image, "")
+
+
+def _without_containers(template: Object | None) -> Object:
+    template = template or {}
+    spec = {name: value for name, value in (template.get("spec") or {}).items() if not name.endswith("ontainers")}
+    return {**(template.get("metadata") or {}), **spec}
+
+
+def _fields(was: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    return sorted(name for name in {*was, *now} if was.get(name) != now.get(name))
+
+
+def author(lws: LeaderWorkerSet) -> tuple[str, datetime | None]:
+    """Who wrote the templates that the LWS asks for, as the API server knows them, and when; ("", None) if unknown."""
+    wrote = [each for each in lws.metadata.managed_fields if b'"f:leaderWorkerTemplate"' in bytes(each.fields)]
+    if not wrote:
+        return "", None
+    last = max(wrote, key=lambda each: each.time.timestamp() if each.time else 0.0)
+    return last.manager, last.time

@@ -1,0 +1,99 @@
+"""The command: which of the pictures, once or for as long as it lasts."""
+
+from __future__ import annotations
+
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from rollout_lws.cli import view
+from rollout_lws.cli.access.transport import Object, Transport
+from rollout_lws.cli.get import picture, screen, watch
+from rollout_lws.cli.get.ahead import Call
+from rollout_lws.cli.options import Target, known_names, release_name, with_target
+from rollout_lws.cli.releases import fetch_release, fetch_rollout, find_rollouts
+from rollout_lws.objects.resources import Resource
+
+
+@click.command()
+@click.argument("name", required=False, shell_complete=known_names)
+@click.option("-w", "--watch", "watching", is_flag=True, help="Go on until the release has ended; of a list, for ever.")
+@click.option("-A", "--all-namespaces", is_flag=True, help="List the Rollouts of all namespaces.")
+@click.option("-l", "--selector", metavar="SELECTOR", help="List the Rollouts with these labels.")
+@click.option(
+    "-o", "--output", type=click.Choice(["wide", "json", "yaml", "jsonl", "name"]), help="Another form of output."
+)
+@with_target
+def get(
+    name: str | None, watching: bool, all_namespaces: bool, selector: str | None, output: str | None, target: Target
+) -> None:
+    """Show Rollout NAME with its steps, versions and groups; without NAME list them all.
+
+    -o wide shows each pod. json, yaml and jsonl are what the API server holds, unchanged.
+    """
+    if name and (all_namespaces or selector):
+        raise click.UsageError("a NAME says it all: leave out either NAME, or -A and -l")
+    if watching and output in ("json", "yaml", "name"):
+        raise click.UsageError(f"-o {output} is one answer and -w never ends: use -o jsonl, a line a change")
+    transport = click.get_current_context().with_resource(Transport.to(target))
+    rollouts = find_rollouts(transport, target.api_group)
+    if name and watching:
+        watch.one(transport, rollouts, release_name(name), output, _call(target))
+    elif name:
+        _one(transport, rollouts, release_name(name), output, _call(target))
+    elif watching:
+        watch.every(transport, rollouts, "" if all_namespaces else transport.namespace, selector, output)
+    else:
+        _every(transport, rollouts, "" if all_namespaces else transport.namespace, selector, output)
+
+
+def _one(transport: Transport, rollouts: Resource, name: str, output: str | None, call: Call) -> None:
+    if output in (None, "wide"):
+        shown = fetch_release(transport, rollouts, name, pods=output == "wide")
+        _print(picture.release(shown, datetime.now(UTC), call=call, pods=output == "wide", width=screen.width()))
+        return
+    _as_it_is(fetch_rollout(transport, rollouts, name), [], rollouts, output or "")
+
+
+def _every(transport: Transport, rollouts: Resource, namespace: str, selector: str | None, output: str | None) -> None:
+    answer = transport.get(rollouts.path(namespace), **({"labelSelector": selector} if selector else {}))
+    items = answer.get("items") or []
+    if output not in (None, "wide"):
+        _as_it_is(answer, items, rollouts, output)
+    elif not items:
+        where = f" in namespace {namespace}" if namespace else ""
+        click.echo(f"No Rollouts found{where}", err=True)
+    else:
+        _print(
+            picture.overview(
+                items, datetime.now(UTC), namespaces=not namespace, wide=output == "wide", width=screen.width()
+            )
+        )
+
+
+def _as_it_is(answer: Object, items: list[Object], rollouts: Resource, output: str) -> None:
+    """As the API server has it: one object, or a list of them."""
+    listed = items if "items" in answer else [answer]
+    if output == "name":
+        for each in listed:
+            click.echo(f"{rollouts.kind.lower()}.{rollouts.group}/{each['metadata']['name']}")
+    elif output == "jsonl":
+        for each in listed:
+            click.echo(view.line({"apiVersion": rollouts.api_version, "kind": rollouts.kind, **each}))
+    else:
+        click.echo(view.document(answer, output), nl=False)
+
+
+def _print(lines: list[str]) -> None:
+    paint = picture.coloured if screen.has_colours() else str
+    click.echo("\n".join(paint(line) for line in lines), color=True)
+
+
+def _call(target: Target) -> Call:
+    """How whoever reads this would call us again: as a plugin or not, and with the flags that point to this cluster."""
+    program = "kubectl rollout-lws" if Path(sys.argv[0]).name == "kubectl-rollout_lws" else "rollout-lws"
+    given = (("--kubeconfig", target.kubeconfig), ("--context", target.context), ("-n", target.namespace))
+    flags = "".join(f" {flag} {value}" for flag, value in given if value)
+    return lambda words: f"{program} {words}{flags}"

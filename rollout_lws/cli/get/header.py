@@ -1,0 +1,123 @@
+"""What stands above the tree: the state of a release, what changed, what its users notice, and what it holds. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+from rollout_lws.cli.get.changes import author, changed
+from rollout_lws.cli.get.plan import PlannedStep, peak
+from rollout_lws.cli.releases import Release, message, releasing, summary
+from rollout_lws.cli.view import age
+from rollout_lws.workload.template import version_of
+
+Object = dict[str, Any]
+_LABEL = 9
+#: Groups that are not ready, of which each is a line.
+_CAUSES = 3
+
+
+def field(label: str, text: str) -> str:
+    """A line of the header; further lines of one field have no label."""
+    return f"{label:<{_LABEL}}{text}"
+
+
+def header(shown: Release, steps: tuple[PlannedStep, ...], now: datetime) -> list[str]:
+    lines = [_title(shown), field("Status", _state(shown, now))]
+    fields = [
+        ("Message", message(shown.rollout)),
+        *(("Cause", cause) for cause in _causes(shown.rollout)),
+        ("Change", _change(shown, now)),
+        ("Users", _users(shown.rollout)),
+        ("Groups", _groups(shown.rollout)),
+        ("GPU", _accelerators(shown, steps)),
+        ("Steps", _steps(shown.rollout, steps)),
+    ]
+    return lines + [field(label, text) for label, text in fields if text]
+
+
+def _title(shown: Release) -> str:
+    meta, status = shown.rollout["metadata"], shown.rollout.get("status") or {}
+    title = f"{meta['name']}  LeaderWorkerSet/{shown.rollout['spec']['workloadRef']['name']}  ns {meta['namespace']}"
+    if status.get("observedRolloutID"):
+        title += f"   release {status['observedRolloutID']}"
+    if shown.stable is not None:
+        title += f"  LWS generation {shown.stable.lws.metadata.generation}"
+    return title
+
+
+def _state(shown: Release, now: datetime) -> str:
+    said = summary(shown.rollout)
+    words = [said["state"] or "Unknown"]
+    if said["step"]:
+        words.append(f"step {said['step']}")
+    since = age(said["since"], now)
+    if since:
+        words.append(f"for {since}")
+    extra = extra_accelerators(shown)
+    if extra and releasing(shown.rollout):
+        words.append(f"(holding {extra} GPU)")
+    return " ".join(words)
+
+
+def extra_accelerators(shown: Release) -> int:
+    """What the release takes beyond what the LWS itself has a right to."""
+    if shown.stable is None:
+        return 0
+    lws = shown.stable.lws
+    beyond = max(0, len(shown.stable.leaders) - lws.spec.replicas)
+    beside = len(shown.canary.leaders) if shown.canary is not None else 0
+    return (beyond + beside) * version_of(lws.spec).accelerators
+
+
+def _causes(rollout: Object) -> Iterator[str]:
+    for trouble in ((rollout.get("status") or {}).get("notReadyGroups") or ())[:_CAUSES]:
+        where = f"{trouble.get('workload')} group {trouble.get('group')}"
+        yield f"{where}: {trouble.get('reason')} {trouble.get('message') or ''}".rstrip()
+
+
+def _change(shown: Release, now: datetime) -> str:
+    """What the release is about; "" at rest, and where the version before it is not on record."""
+    if shown.before is None or shown.stable is None:
+        return ""
+    lws = shown.stable.lws
+    told = changed(shown.before.meaning, version_of(lws.spec).meaning)
+    by, at = author(lws)
+    if told and by:
+        told += f"   by {by}" + (f", {age(at, now)} ago" if at else "")
+    return told
+
+
+def _users(rollout: Object) -> str:
+    status = rollout.get("status") or {}
+    told = status.get("traffic") or {}
+    if not releasing(rollout) or not told:
+        return ""
+    asked, accepted = told.get("desired") or "0%", told.get("applied") or "0%"
+    words = f"new {asked} asked, {accepted} accepted"
+    if summary(rollout)["state"] == "Stalled" and asked == accepted == "0%":
+        return f"NOT AFFECTED: {words}; stable {summary(rollout)['stable']} ready"
+    return words + (f": {told['message']}" if asked != accepted and told.get("message") else "")
+
+
+def _groups(rollout: Object) -> str:
+    said = summary(rollout)
+    return "   ".join(f"{side} {said[side]} ready" for side in ("new", "stable") if said[side])
+
+
+def _accelerators(shown: Release, steps: tuple[PlannedStep, ...]) -> str:
+    now = summary(shown.rollout)["accelerators"]
+    if not now or shown.stable is None or not releasing(shown.rollout):
+        return now
+    lws = shown.stable.lws
+    most = peak(shown.rollout, steps, lws.spec.replicas)
+    each = version_of(lws.spec).accelerators
+    return f"{now} now" + (f"   {most.groups * each} at peak (step {most.step})" if most and each else "")
+
+
+def _steps(rollout: Object, steps: tuple[PlannedStep, ...]) -> str:
+    """Each step with its size; the current one marked with ">", those behind it with "v"."""
+    current = int((rollout.get("status") or {}).get("currentStepIndex") or 0) if releasing(rollout) else 0
+    marks = ("v" if step.index < current else ">" if step.index == current else " " for step in steps)
+    return "  ".join(f"{mark} {step}" for mark, step in zip(marks, steps, strict=True))

@@ -1,0 +1,98 @@
+"""One release while it changes: a mirror of each kind of its objects, and the newest of all to look at."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from rollout_lws.cli.access.transport import Object, Transport
+from rollout_lws.cli.mirror import Mirror
+from rollout_lws.cli.releases import Release, fetch_before, gathered, of_workloads, releasing, typed, workload_queries
+from rollout_lws.errors import Unreachable, UsageError
+from rollout_lws.objects.resources import LEADER_WORKER_SETS, PODS, STATEFUL_SETS, Resource
+from rollout_lws.objects.workloads import LeaderWorkerSet, Pod, StatefulSet
+from rollout_lws.workload.template import Version
+
+_Kind = TypeVar("_Kind")
+
+
+class Live:
+    """The release of ``rollout``, with all pods or with leaders only. ``changed`` is set when there is more to see."""
+
+    def __init__(self, transport: Transport, rollouts: Resource, rollout: Object, *, pods: bool) -> None:
+        self.changed = threading.Event()
+        self._transport, self._rollouts, self._pods = transport, rollouts, pods
+        self._name, self._namespace = rollout["metadata"]["name"], rollout["metadata"]["namespace"]
+        self._mirrors: list[Mirror[Any]] = []
+        self._rollout = self._mirror(rollouts, {"fieldSelector": f"metadata.name={self._name}"}, dict)
+        self._workloads = [
+            self._mirror(LEADER_WORKER_SETS, query, lambda each: typed(each, LeaderWorkerSet))
+            for query in workload_queries(rollout)
+        ]
+        self._sets: dict[str, Mirror[StatefulSet]] = {}
+        self._members: dict[str, Mirror[Pod]] = {}
+        self._before: tuple[object, Version | None] = (None, None)
+
+    def __enter__(self) -> Live:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for mirror in self._mirrors:
+            mirror.stop()
+        for mirror in self._mirrors:
+            mirror.join()
+
+    @property
+    def trouble(self) -> str:
+        """Why what is seen may be old, "" while it is not."""
+        return next((mirror.trouble for mirror in self._mirrors if mirror.trouble), "")
+
+    def look(self) -> Release | None:
+        """The release as far as it is known now; None while something of it has never been read.
+
+        UsageError when the Rollout is deleted; what the server refuses for good is raised as it is.
+        """
+        for mirror in self._mirrors:
+            if mirror.failure is not None:
+                raise mirror.failure
+        found = self._rollout.objects()
+        if found is not None and not found:
+            raise UsageError(f"rollout/{self._name} was deleted")
+        workloads = _all(self._workloads)
+        for lws in workloads or ():
+            self._follow(lws.metadata.name)
+        sets, members = _all(self._sets.values()), _all(self._members.values())
+        if not found or workloads is None or sets is None or members is None:
+            return None
+        return replace(gathered(found[0], workloads, sets, members), before=self._version_before(found[0]))
+
+    def _follow(self, workload: str) -> None:
+        """What an LWS that has turned up is made of."""
+        if workload in self._sets:
+            return
+        chosen = {"labelSelector": of_workloads([workload])}
+        self._sets[workload] = self._mirror(STATEFUL_SETS, chosen, lambda each: typed(each, StatefulSet))
+        chosen = {"labelSelector": of_workloads([workload], leaders=not self._pods)}
+        self._members[workload] = self._mirror(PODS, chosen, lambda each: typed(each, Pod))
+
+    def _mirror(self, resource: Resource, query: dict[str, str], decode: Any) -> Mirror[Any]:
+        mirror: Mirror[Any] = Mirror(self._transport, resource.path(self._namespace), query, decode, self.changed)
+        self._mirrors.append(mirror)
+        return mirror
+
+    def _version_before(self, rollout: Object) -> Version | None:
+        """Asked for once a release, since it cannot change in one."""
+        key = releasing(rollout) and ((rollout.get("status") or {}).get("stable") or {}).get("templateHash")
+        if key != self._before[0]:
+            try:
+                self._before = key, fetch_before(self._transport, self._rollouts, rollout)
+            except Unreachable:
+                return None
+        return self._before[1]
+
+
+def _all(mirrors: Any) -> list[Any] | None:
+    """What all of them hold, None while one has not read anything yet."""
+    found = [mirror.objects() for mirror in mirrors]
+    return None if None in found else [each for objects in found for each in objects]

@@ -1,0 +1,82 @@
+"""The steps of a release as its Rollout has them: groups, requests, pauses, and what they hold at the most."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from rollout_lws.cli.releases import style
+from rollout_lws.release.sizes import groups_after, is_bare_promotion
+
+Object = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedStep:
+    """One step: ``groups`` of the new version once it is made, ``size`` and ``traffic`` as they are written."""
+
+    index: int
+    size: str
+    groups: int
+    traffic: str
+    promotes: bool
+    """Whether it is nothing but the promotion."""
+
+    def __str__(self) -> str:
+        words = ["promote" if self.promotes else self.size, "" if self.promotes else self.traffic]
+        return f"{self.index}  {' '.join(filter(None, words))}"
+
+
+def capacity_of(rollout: Object) -> str:
+    """ExtraWorkload, InPlace, Surge or BlueGreen: that of the release that is on, else the plan's."""
+    strategy = rollout["spec"].get("strategy") or {}
+    if strategy.get("blueGreen"):
+        return "BlueGreen"
+    canary = strategy.get("canary") or {}
+    written = "InPlace" if canary.get("enableExtraWorkloadForCanary") is False else "ExtraWorkload"
+    on = (rollout.get("status") or {}).get("capacity")
+    return str(on or canary.get("capacity") or written)
+
+
+def planned_steps(rollout: Object, replicas: int) -> tuple[PlannedStep, ...]:
+    """Of an LWS with ``replicas`` groups; () for a plan that no controller would take."""
+    steps = style(rollout).get("steps") or ()
+    capacity = capacity_of(rollout)
+    found, sizes = [], list[int | str]()
+    for index, step in enumerate(steps, 1):
+        size = step.get("replicas", "100%")
+        promotes = is_bare_promotion(
+            size,
+            shares=bool(step.get("traffic") or step.get("matches")),
+            last=1 < index == len(steps),
+            promotes_at_full=capacity != "BlueGreen",
+        )
+        if not promotes:
+            sizes.append(size)
+        try:
+            groups = groups_after(sizes, replicas, keeps_one=capacity == "InPlace")
+        except ValueError:
+            return ()
+        traffic = str(step.get("traffic") or ("matches" if step.get("matches") else ""))
+        found.append(PlannedStep(index, _size(size), groups, traffic, promotes))
+    return tuple(found)
+
+
+def _size(size: int | str) -> str:
+    return str(size) if isinstance(size, str) else f"{size} group" + ("" if size == 1 else "s")
+
+
+@dataclass(frozen=True, slots=True)
+class Peak:
+    """The most groups that stand at once, of both versions, and the step that makes them."""
+
+    groups: int
+    step: int
+
+
+def peak(rollout: Object, steps: tuple[PlannedStep, ...], replicas: int) -> Peak | None:
+    """None where a release takes no more groups than are there already."""
+    if not steps or capacity_of(rollout) == "InPlace":
+        return None
+    most = max(step.groups for step in steps)
+    return Peak(replicas + most, next(step.index for step in steps if step.groups == most))

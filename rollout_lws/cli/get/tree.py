@@ -1,0 +1,203 @@
+"""The tree of a release: versions, the LWSs that run them, their groups and, when asked for, their pods. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import groupby
+
+from rollout_lws.cli.durations import short
+from rollout_lws.cli.releases import Release, releasing, summary
+from rollout_lws.cli.view import age
+from rollout_lws.objects.workloads import Pod
+from rollout_lws.workload.facts import Facts
+from rollout_lws.workload.groups import SIZE_ANNOTATION, Group, groups
+from rollout_lws.workload.pod_words import pod_trouble, pods_of
+
+Row = tuple[str, ...]
+#: What is said of groups that the controller has looked at, by LWS and group.
+Reasons = Mapping[tuple[str, str], str]
+#: With more lines of groups than this of one version, all that are alike are one line, wherever they stand.
+_LINES = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Groups of one version that are in the same state, shown as one line."""
+
+    groups: tuple[Group, ...]
+    ready: int
+
+    @property
+    def name(self) -> str:
+        """``group 3``, ``groups 0-2,5``."""
+        indices = _ranges([group.index for group in self.groups])
+        return f"group{'s' if len(self.groups) > 1 else ''} {indices}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Band:
+    """One version as one LWS runs it. ``asked`` is how many groups of it there are to be."""
+
+    facts: Facts
+    role: str
+    revision: str
+    groups: tuple[Group, ...]
+    asked: int
+    share: str
+    is_new: bool
+
+
+def tree(shown: Release, now: datetime, *, pods: bool = False) -> list[Row]:
+    """Rows under their heading; none but that where there is no LWS."""
+    rows: list[Row] = [("NAME", "ROLE", "REV", "READY", "TRAFFIC", "AGE", "INFO")]
+    reasons = _reasons(shown)
+    for band in _bands(shown):
+        rows += _rows(band, now, reasons, pods=pods)
+    return rows
+
+
+def runs(found: Iterable[Group], now: datetime, *, together: bool = False) -> list[Run]:
+    """Groups in their order, neighbours of the same revision, readiness and fate as one; ``together``: not only
+    neighbours.
+    """
+
+    def state(group: Group) -> tuple[str, bool, bool]:
+        return group.revision, group.ready(now), group.terminating
+
+    listed = sorted(found, key=state) if together else list(found)
+    alike = (tuple(members) for _, members in groupby(listed, state))
+    result = [Run(members, sum(group.ready(now) for group in members)) for members in alike]
+    return sorted(result, key=lambda run: run.groups[0].ordinal)
+
+
+def _bands(shown: Release) -> Iterator[_Band]:
+    new_share, old_share = _shares(shown)
+    if shown.stable is not None:
+        yield from _of_stable(shown, shown.stable, new_share, old_share)
+    if shown.canary is not None:
+        role = "green" if (shown.rollout["spec"].get("strategy") or {}).get("blueGreen") else "canary"
+        found = groups(shown.canary)
+        yield _Band(
+            shown.canary, role, _set_revision(shown.canary), found, shown.canary.lws.spec.replicas, new_share, True
+        )
+
+
+def _of_stable(shown: Release, facts: Facts, new_share: str, old_share: str) -> Iterator[_Band]:
+    """The LWS itself runs two versions while its groups are renewed, or has groups of a surge."""
+    found = groups(facts)
+    known = str(((shown.rollout.get("status") or {}).get("stable") or {}).get("revision") or "")
+    new = tuple(group for group in found if known and group.revision != known)
+    old = tuple(group for group in found if not known or group.revision == known)
+    beside = shown.canary is not None
+    if old or not new:
+        asked = len(old) if new and len(old) < facts.lws.spec.replicas else facts.lws.spec.replicas
+        yield _Band(facts, "stable", known or _set_revision(facts), old, asked, old_share, False)
+    if new:
+        share = "" if beside and old else old_share if beside else new_share
+        yield _Band(facts, "new", new[0].revision, new, len(new), share, True)
+
+
+def _shares(shown: Release) -> tuple[str, str]:
+    """Of the new and of the stable version, as routers have accepted them; ("", "") where nothing is shared."""
+    share = summary(shown.rollout)["traffic"]
+    if not share.endswith("%") or not share[:-1].isdigit() or not releasing(shown.rollout):
+        return "", ""
+    return share, f"{100 - int(share[:-1])}%"
+
+
+def _set_revision(facts: Facts) -> str:
+    return facts.leader_set.revision if facts.leader_set is not None else ""
+
+
+def _reasons(shown: Release) -> Reasons:
+    told = (shown.rollout.get("status") or {}).get("notReadyGroups") or ()
+    return {(str(each.get("workload")), str(each.get("group"))): str(each.get("reason") or "") for each in told}
+
+
+def _rows(band: _Band, now: datetime, reasons: Reasons, *, pods: bool) -> Iterator[Row]:
+    lws = band.facts.lws
+    ready = sum(group.ready(now) for group in band.groups if band.is_new or group.ordinal < lws.spec.replicas)
+    created = age(lws.metadata.creation_timestamp, now)
+    info = "terminating" if lws.metadata.terminating else ""
+    yield lws.metadata.name, band.role, band.revision, f"{ready}/{band.asked}", band.share, created, info
+    found = [Run((group,), int(group.ready(now))) for group in band.groups] if pods else runs(band.groups, now)
+    if not pods and len(found) > _LINES:
+        found = runs(band.groups, now, together=True)
+    for run in found:
+        yield _row(run, band, now, reasons)
+        if pods:
+            members = pods_of(band.facts, run.groups[0])
+            yield from (_of_pod(pod, now) for pod in sorted(members, key=lambda pod: _natural(pod.metadata.name)))
+
+
+def _row(run: Run, band: _Band, now: datetime, reasons: Reasons) -> Row:
+    first = run.groups[0]
+    counted = _pods_ready(first) if len(run.groups) == 1 else f"{run.ready}/{len(run.groups)}"
+    said = {reasons.get((band.facts.lws.metadata.name, group.index), "") for group in run.groups}
+    why = ", ".join(sorted(filter(None, said))) or _trouble(first.leader)
+    created = age(first.leader.metadata.creation_timestamp, now)
+    role = "new" if band.is_new else "old" if run.groups[0].revision == band.revision else ""
+    return f"  {run.name}", role, first.revision, counted, "", created, _info(run, band, now, why)
+
+
+def _info(run: Run, band: _Band, now: datetime, why: str) -> str:
+    group = run.groups[0]
+    created = group.leader.metadata.creation_timestamp
+    if group.terminating:
+        return "terminating"
+    if created is None:
+        return ""
+    if group.ready_since is None:
+        return f"loading for {short((now - created).total_seconds())}" + (f": {why}" if why else "")
+    if not band.is_new:
+        size = _size(group)
+        return f"{size} pod{'s' if size > 1 else ''}" + (" each" if len(run.groups) > 1 else "")
+    longest = max(_load(each) for each in run.groups)
+    return f"loaded in {short(longest)}" + (" at most" if len(run.groups) > 1 else "")
+
+
+def _load(group: Group) -> float:
+    created = group.leader.metadata.creation_timestamp
+    return (group.ready_since - created).total_seconds() if group.ready_since and created else 0.0
+
+
+def _size(group: Group) -> int:
+    return int(group.leader.metadata.annotations.get(SIZE_ANNOTATION, "1") or "1")
+
+
+def _pods_ready(group: Group) -> str:
+    workers = group.workers.status.available_replicas if group.workers is not None else 0
+    return f"{int(group.leader.ready_since is not None) + workers}/{_size(group)}"
+
+
+def _trouble(pod: Pod) -> str:
+    """In a word, and only what is more than being on its way."""
+    severity, reason, _ = pod_trouble(pod)
+    return reason if severity > 1 else ""
+
+
+def _of_pod(pod: Pod, now: datetime) -> Row:
+    containers = pod.status.container_statuses
+    ready = f"{sum(each.ready for each in containers)}/{len(containers)}"
+    severity, _, told = pod_trouble(pod)
+    role = "leader" if pod.is_leader else "worker"
+    info = told.partition(") ")[2] if severity > 1 else "terminating" if pod.metadata.terminating else pod.status.phase
+    return f"    {pod.metadata.name}", role, "", ready, "", age(pod.metadata.creation_timestamp, now), info
+
+
+def _natural(name: str) -> list[tuple[bool, int, str]]:
+    """So that worker 10 comes after worker 9."""
+    return [(part.isdigit(), int(part) if part.isdigit() else 0, part) for part in name.split("-")]
+
+
+def _ranges(indices: list[str]) -> str:
+    """``0-2,5`` of 0, 1, 2 and 5; opaque names of groups as they are."""
+    parts: list[list[str]] = []
+    for index in indices:
+        if parts and index.isdigit() and parts[-1][-1].isdigit() and int(index) == int(parts[-1][-1]) + 1:
+            parts[-1].append(index)
+        else:
+            parts.append([index])
+    return ",".join(part[0] if len(part) == 1 else f"{part[0]}-{part[-1]}" for part in parts)

@@ -1,0 +1,135 @@
+"""get -w: the picture drawn again at every change, where it can be; a line a change everywhere else."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import click
+
+from rollout_lws.cli import view
+from rollout_lws.cli.access.transport import Object, Transport
+from rollout_lws.cli.following import follow
+from rollout_lws.cli.get import picture
+from rollout_lws.cli.get.ahead import Call
+from rollout_lws.cli.get.live import Live
+from rollout_lws.cli.get.screen import Screen, has_colours, is_terminal, width
+from rollout_lws.cli.mirror import Mirror
+from rollout_lws.cli.releases import fetch_rollout, fetch_workload, summary
+from rollout_lws.cli.verdict import Pin, not_seen, pin
+from rollout_lws.errors import UsageError
+from rollout_lws.objects.resources import Resource
+
+_ENDED = ("Healthy", "Aborted", "Disabled")
+#: Seconds in which changes are gathered before they are drawn: a group that comes up is many.
+_GATHER = 0.05
+#: Seconds between two looks at the clock, for ages.
+_TICK = 1.0
+
+
+def one(transport: Transport, rollouts: Resource, name: str, output: str | None, call: Call) -> None:
+    """Until the release of the version that the LWS asks for now, or of a later one, has ended."""
+    rollout = fetch_rollout(transport, rollouts, name)
+    pinned = _pinned(transport, rollout)
+    if output == "jsonl" or not is_terminal():
+        _in_lines(transport, rollouts, rollout, pinned, output)
+        return
+    wide = output == "wide"
+    with Live(transport, rollouts, rollout, pods=wide) as live, _screen() as drawn:
+        shown = None
+        while shown is None or not _has_ended(shown.rollout, pinned):
+            _await(live.changed)
+            shown = live.look() or shown
+            if shown is not None:
+                now = datetime.now(UTC)
+                lines = picture.release(shown, now, call=call, pods=wide, width=width())
+                drawn.draw(lines + ([f"Old: {live.trouble}; trying again"] if live.trouble else []))
+
+
+def every(transport: Transport, rollouts: Resource, namespace: str, selector: str | None, output: str | None) -> None:
+    """All Rollouts, until whoever looks has seen enough."""
+    changed = threading.Event()
+    query = {"labelSelector": selector} if selector else {}
+    mirror: Mirror[Object] = Mirror(transport, rollouts.path(namespace), query, dict, changed)
+    draw = _drawing(namespace, output) if output != "jsonl" and is_terminal() else _listing(output, named=True)
+    try:
+        while True:
+            _await(changed)
+            if mirror.failure is not None:
+                raise mirror.failure
+            found = mirror.objects()
+            if found is not None:
+                draw(sorted(found, key=lambda each: (each["metadata"]["namespace"], each["metadata"]["name"])))
+    finally:
+        mirror.stop()
+        mirror.join()
+
+
+def _pinned(transport: Transport, rollout: Object) -> Pin | None:
+    """What the controller has to have seen before an end is one; None without an LWS."""
+    try:
+        return pin(rollout, fetch_workload(transport, rollout))
+    except UsageError:
+        return None
+
+
+def _has_ended(rollout: Object, pinned: Pin | None) -> bool:
+    return summary(rollout)["state"] in _ENDED and not (pinned is not None and not_seen(rollout, pinned))
+
+
+def _in_lines(
+    transport: Transport, rollouts: Resource, rollout: Object, pinned: Pin | None, output: str | None
+) -> None:
+    told = _listing(output)
+    for seen in follow(transport, rollouts, rollout, None):
+        told([seen])
+        if _has_ended(seen, pinned):
+            return
+
+
+def _listing(output: str | None, *, named: bool = False) -> Callable[[list[Object]], None]:
+    """One line of each Rollout that has changed, as its own JSON or in words."""
+    told: dict[str, str] = {}
+
+    def tell(rollouts: list[Object]) -> None:
+        for each in rollouts:
+            meta = each["metadata"]
+            name = f"{meta['namespace']}/{meta['name']} " if named else ""
+            line = view.line(each) if output == "jsonl" else name + _words(each)
+            if told.get(meta["uid"]) != line:
+                told[meta["uid"]] = line
+                click.echo(line if output == "jsonl" else f"{view.moment(datetime.now(UTC))} {line}")
+
+    return tell
+
+
+def _words(rollout: Object) -> str:
+    said = summary(rollout)
+    words = [f"{key} {said[key]}" for key in ("step", "traffic", "new", "stable") if said[key]]
+    return " ".join([said["state"] or "Unknown", *words])
+
+
+def _drawing(namespace: str, output: str | None) -> Callable[[list[Object]], None]:
+    drawn = _screen()
+
+    def draw(rollouts: list[Object]) -> None:
+        lines = ["No Rollouts found"]
+        if rollouts:
+            now = datetime.now(UTC)
+            lines = picture.overview(rollouts, now, namespaces=not namespace, wide=output == "wide", width=width())
+        drawn.draw(lines)
+
+    return draw
+
+
+def _screen() -> Screen:
+    return Screen(picture.coloured if has_colours() else str)
+
+
+def _await(changed: threading.Event) -> None:
+    """Return when something changed, and what comes with it has been given time; or a second later."""
+    if changed.wait(_TICK):
+        time.sleep(_GATHER)
+        changed.clear()

@@ -31,8 +31,10 @@ def after_approval(shown: Release, steps: tuple[PlannedStep, ...]) -> str:
     now, following = steps[index - 1], steps[index]
     more = following.groups - now.groups
     each = version_of(shown.stable.lws.spec).accelerators
-    accelerators = f" (+{more * each} GPU)" if each and requests_groups(shown) else ""
-    parts = [f"+{more} group{'s' if more > 1 else ''}{accelerators}"] if more else ["no further group"]
+    count = f"{more} group{'s' if more > 1 else ''}"
+    parts = [f"+{count}" + (f" (+{more * each} GPU)" if each else "") if takes_room(shown) else f"{count} renewed"]
+    if not more:
+        parts = ["no further group"]
     if following.traffic:
         parts.append(f"{following.traffic} traffic" if "%" in following.traffic else f"traffic {following.traffic}")
     load = (shown.rollout.get("status") or {}).get("longestLoadSeconds")
@@ -41,7 +43,7 @@ def after_approval(shown: Release, steps: tuple[PlannedStep, ...]) -> str:
     return ", ".join(parts)
 
 
-def requests_groups(shown: Release) -> bool:
+def takes_room(shown: Release) -> bool:
     """Whether a step's groups are made beside those that stand, and do not take their places."""
     return (shown.rollout.get("status") or {}).get("capacity") != "InPlace"
 
@@ -64,7 +66,7 @@ def next_commands(shown: Release, call: Call) -> list[str]:
         found += _logs(rollout)
     if (state == "Stalled" or requests.phase_of(rollout) == "Aborted") and _fits(requests.retry, rollout):
         found.append((call(f"retry {name}"), "the same version again"))
-    width = max((len(command) for command, _ in found), default=0)
+    width = max((len(command) for command, told in found if told), default=0)
     lines = [f"{command:<{width}}   # {told}" if told else command for command, told in found]
     return [field("Next" if line is lines[0] else "", line) for line in lines]
 
@@ -78,7 +80,7 @@ def _fits(judge: requests.Judge, rollout: Object) -> bool:
 
 def _effect_of_abort(shown: Release) -> str:
     status = shown.rollout.get("status") or {}
-    if (status.get("finalising") or {}).get("task") or not requests_groups(shown):
+    if (status.get("finalising") or {}).get("task") or not takes_room(shown):
         return "groups that are renewed go back to the old version"
     extra = extra_accelerators(shown)
     return (f"frees {extra} GPU, " if extra else "") + "stable untouched"

@@ -1,48 +1,35 @@
-"""How groups of two versions look in one LeaderWorkerSet: which are new, and how many of the regular ones are ready."""
+"""How versions, groups and pods look: which groups are new, how many are ready, and what is the matter with them."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
 
-from rollout_lws.cli.demo import manifests
-from rollout_lws.cli.get.picture import release
-from rollout_lws.cli.releases import assemble
-from rollout_lws.objects.resources import LWS_NAME, LWS_REVISION, LWS_WORKER_INDEX
+import pytest
 
-NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
-GROUP_INDEX = "leaderworkerset.sigs.k8s.io/group-index"
-BEGAN = "2026-01-01T11:00:00Z"
+from rollout_lws.cli.get.tree import tree
+from rollout_lws.cli.releases import Release
+from rollout_lws.cli.view import table
+from tests.cli.get.objects import NOW, canary, lws, pod, release, rollout, workers
 
-
-def leader(group: int, revision: str, *, ready: bool = True) -> dict[str, Any]:
-    labels = {LWS_NAME: "llama", LWS_WORKER_INDEX: "0", GROUP_INDEX: str(group), LWS_REVISION: revision}
-    condition = {"type": "Ready", "status": str(ready), "lastTransitionTime": BEGAN}
-    metadata = {"name": f"llama-{group}", "namespace": "default", "uid": str(group), "labels": labels}
-    return {
-        "metadata": metadata | {"creationTimestamp": BEGAN},
-        "spec": {"containers": []},
-        "status": {"phase": "Running", "conditions": [condition]},
-    }
+HEADINGS = ("NAME", "ROLE", "REV", "READY", "TRAFFIC", "AGE", "INFO")
 
 
-def shown(*leaders: dict[str, Any], stable: str = "old") -> list[list[str]]:
-    lws = manifests.workload()
-    lws["metadata"] |= {"uid": "lws", "creationTimestamp": BEGAN}
-    lws["spec"]["leaderWorkerTemplate"]["size"] = 1
-    rollout = manifests.rollout("rollouts.kruise.io/v1beta1", lws["metadata"])
-    rollout["status"] = {"phase": "Progressing", "stable": {"revision": stable}, "summary": {"state": "Loading"}}
-    lines = release(assemble(rollout, [lws], [], leaders), NOW)
-    begin = next(index for index, line in enumerate(lines) if line.startswith("NAME"))
-    table = lines[begin : lines.index("", begin)]
-    columns = [table[0].index(word) for word in ("NAME", "ROLE", "REV", "READY", "TRAFFIC")]
-    return [[line[start:end].strip() for start, end in pairwise(columns)] for line in table[1:]]
+def rows(shown: Release, *columns: str, pods: bool = False) -> list[list[str]]:
+    """The cells of these columns, as somebody reads them."""
+    lines = table(tree(shown, NOW, pods=pods))
+    places = [lines[0].index(heading) for heading in HEADINGS]
+    cells = [[line[start:end].strip() for start, end in pairwise([*places, None])] for line in lines[1:]]
+    return [[row[HEADINGS.index(each)] for each in columns] for row in cells]
+
+
+def one_lws(*pods: dict[str, Any], stable: str = "old", **status: Any) -> Release:
+    return release(rollout(stable={"revision": stable}, **status), [lws()], list(pods))
 
 
 def test_groups_that_are_renewed_in_place_are_told_from_those_that_are_not() -> None:
-    old = [leader(group, "old") for group in (0, 1, 2)]
-    assert shown(*old, leader(3, "new", ready=False)) == [
+    old = [pod("llama", group, "old") for group in (0, 1, 2)]
+    assert rows(one_lws(*old, pod("llama", 3, "new", ready=False)), "NAME", "ROLE", "REV", "READY") == [
         ["llama", "stable", "old", "3/3"],
         ["groups 0-2", "old", "old", "3/3"],
         ["llama", "new", "new", "0/1"],
@@ -51,14 +38,93 @@ def test_groups_that_are_renewed_in_place_are_told_from_those_that_are_not() -> 
 
 
 def test_surge_groups_are_not_counted_with_the_regular_ones() -> None:
-    old = [leader(group, "old") for group in range(4)]
-    assert shown(*old, leader(4, "new"), leader(5, "new")) == [
-        ["llama", "stable", "old", "4/4"],
-        ["groups 0-3", "old", "old", "4/4"],
-        ["llama", "new", "new", "2/2"],
-        ["groups 4-5", "new", "new", "2/2"],
+    old = [pod("llama", group, "old") for group in range(4)]
+    shown = one_lws(*old, pod("llama", 4, "new"), pod("llama", 5, "new"))
+    assert rows(shown, "NAME", "ROLE", "READY") == [
+        ["llama", "stable", "4/4"],
+        ["groups 0-3", "old", "4/4"],
+        ["llama", "new", "2/2"],
+        ["groups 4-5", "new", "2/2"],
     ]
 
 
 def test_without_a_known_stable_revision_no_group_is_called_new() -> None:
-    assert {row[1] for row in shown(leader(0, "old"), leader(1, "new"), stable="")} == {"stable", ""}
+    shown = one_lws(pod("llama", 0, "old"), pod("llama", 1, "new"), stable="")
+    assert "new" not in {row[0] for row in rows(shown, "ROLE")}
+
+
+def test_a_missing_group_shows_in_the_count_of_its_lws() -> None:
+    assert rows(one_lws(pod("llama", 0, "old"), pod("llama", 1, "old")), "READY") == [["2/4"], ["2/2"]]
+
+
+def test_a_canary_has_its_share_and_stable_the_rest() -> None:
+    old = [pod("llama", group, "old") for group in range(4)]
+    made = rollout(summary={"state": "AwaitingApproval", "traffic": "20%"})
+    shown = release(made, [lws(), canary()], [*old, pod("llama-canary", 0, "new")])
+    assert rows(shown, "NAME", "ROLE", "TRAFFIC") == [
+        ["llama", "stable", "80%"],
+        ["groups 0-3", "old", ""],
+        ["llama-canary", "canary", "20%"],
+        ["group 0", "new", ""],
+    ]
+
+
+@pytest.mark.parametrize("traffic", [None, "matches", "20"])
+def test_what_is_no_share_is_shown_as_none(traffic: str | None) -> None:
+    made = rollout(summary={"state": "Loading", "traffic": traffic})
+    assert {row[0] for row in rows(release(made, [lws()], [pod("llama", 0, "old")]), "TRAFFIC")} == {""}
+
+
+def test_the_second_set_of_a_blue_green_release_is_called_green() -> None:
+    made = rollout({"blueGreen": {"steps": [{"replicas": "100%"}]}})
+    assert ["llama-canary", "green"] in rows(release(made, [lws(), canary()], []), "NAME", "ROLE")
+
+
+def test_one_group_counts_its_pods_and_several_count_groups() -> None:
+    leaders = [pod("llama", group, "old", size=3) for group in range(4)]
+    sets = [workers(leader, 2) for leader in leaders[:3]] + [workers(leaders[3], 1)]
+    shown = release(rollout(), [lws(size=3)], leaders, sets)
+    assert rows(shown, "NAME", "READY", "INFO") == [
+        ["llama", "3/4", ""],
+        ["groups 0-2", "3/3", "3 pods each"],
+        ["group 3", "2/3", "loading for 1h"],
+    ]
+
+
+def test_a_group_on_its_way_says_why_it_is_not_there_yet() -> None:
+    waiting = {"state": {"waiting": {"reason": "ImagePullBackOff", "message": "no such tag"}}, "name": "vllm-leader"}
+    broken = pod("llama-canary", 0, "new", ready=False, containerStatuses=[waiting])
+    shown = release(rollout(), [lws(), canary(2)], [broken, pod("llama-canary", 1, "new")])
+    assert rows(shown, "NAME", "INFO")[-2:] == [
+        ["group 0", "loading for 1h: ImagePullBackOff"],
+        ["group 1", "loaded in 11m42s"],
+    ]
+    told = [{"workload": "llama-canary", "group": "0", "reason": "OOMKilled", "message": "worker 1"}]
+    shown = release(rollout(notReadyGroups=told), [lws(), canary(2)], [broken])
+    assert rows(shown, "INFO")[-1] == ["loading for 1h: OOMKilled"]
+
+
+def test_many_groups_in_many_states_are_one_line_a_state() -> None:
+    found = [pod("llama", group, "old", ready=group % 3 != 0) for group in range(100)]
+    shown = release(rollout(), [lws(replicas=100)], found)
+    names = [row[0] for row in rows(shown, "NAME")]
+    assert names[0] == "llama"
+    assert len(names) == 3
+    assert names[1].startswith("groups 0,3,6,")
+    assert names[2].startswith("groups 1-2,4-5,")
+
+
+def test_wide_shows_every_pod_and_its_own_trouble() -> None:
+    killed = {"name": "vllm-worker", "state": {"terminated": {"reason": "OOMKilled", "exitCode": 137}}}
+    leader = pod("llama-canary", 0, "new", size=11)
+    members = [
+        leader,
+        pod("llama-canary", 0, "new", worker=10, ready=False, containerStatuses=[killed]),
+        pod("llama-canary", 0, "new", worker=2),
+    ]
+    shown = release(rollout(), [canary(size=11)], members, [workers(leader, 1)])
+    assert rows(shown, "NAME", "ROLE", "READY", "INFO", pods=True)[2:] == [
+        ["llama-canary-0", "leader", "1/1", "Running"],
+        ["llama-canary-0-2", "worker", "1/1", "Running"],
+        ["llama-canary-0-10", "worker", "0/1", "container vllm-worker: OOMKilled (exit 137)"],
+    ]

@@ -1,0 +1,216 @@
+"""The whole picture of a release, word for word, and how it is fitted to a terminal."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from rollout_lws.cli.get.picture import coloured, overview, release
+from rollout_lws.cli.releases import Release
+from rollout_lws.workload.template import version_of_members
+from tests.cli.get import objects
+from tests.cli.get.objects import NOW, canary, lws, pod, rollout, workers
+
+STEPS = {
+    "canary": {
+        "steps": [
+            {"replicas": 1, "traffic": "0%", "pause": {"duration": 60}},
+            {"replicas": 1, "traffic": "20%", "pause": {}},
+            {"replicas": 2, "traffic": "40%", "pause": {}},
+            {"replicas": "75%", "traffic": "60%", "pause": {}},
+            {"replicas": "100%"},
+        ]
+    }
+}
+
+
+def shown(strategy: dict[str, Any] | None = None, leaders: int = 1, **status: Any) -> Release:
+    """Four groups of two pods with eight accelerators each, and one of a new version."""
+    old = [pod("llama", group, "5f9c8", size=2) for group in range(4)]
+    new = [pod("llama-canary", group, "8d21b", size=2) for group in range(leaders)]
+    made = rollout(strategy or STEPS, stable={"revision": "5f9c8", "templateHash": "h"}, **status)
+    live = lws(size=2, tag="v0.19.0")
+    live["metadata"]["managedFields"] = [
+        {"manager": "argocd", "time": "2026-01-01T11:28:00Z", "fieldsV1": {"f:spec": {"f:leaderWorkerTemplate": {}}}}
+    ]
+    workloads = [live, canary(leaders, size=2)] if leaders else [live]
+    found = objects.release(made, workloads, [*old, *new], [workers(each, 1) for each in (*old, *new)])
+    return replace(found, before=version_of_members(lws(size=2)["spec"]))
+
+
+PAUSED: dict[str, Any] = {
+    "currentStepIndex": 2,
+    "currentStepState": "StepPaused",
+    "observedRolloutID": "7f3c",
+    "longestLoadSeconds": 702,
+    "message": "step 2 of 5 waits for approval",
+    "traffic": {"desired": "20%", "applied": "20%"},
+    "summary": {
+        "state": "AwaitingApproval",
+        "step": "2/5",
+        "traffic": "20%",
+        "new": "1/1",
+        "stable": "4/4",
+        "accelerators": "40",
+        "since": "2026-01-01T11:46:00Z",
+    },
+}
+
+
+def test_a_release_that_waits_for_a_person() -> None:
+    assert (
+        "\n".join(release(shown(**PAUSED), NOW))
+        == """\
+llama  LeaderWorkerSet/llama  ns prod   release 7f3c  LWS generation 41
+Status   AwaitingApproval step 2/5 for 14m (holding 8 GPU)
+Message  step 2 of 5 waits for approval
+Change   vllm-openai v0.18.1 -> v0.19.0 (leader, worker)   by argocd, 32m ago
+Users    new 20% asked, 20% accepted
+Groups   new 1/1 ready   stable 4/4 ready
+GPU      40 now   56 at peak (step 4)
+Steps    v 1  1 group 0%  > 2  1 group 20%    3  2 groups 40%    4  75% 60%    5  promote
+
+NAME           ROLE     REV     READY   TRAFFIC   AGE   INFO
+llama          stable   5f9c8   4/4     80%       1h
+  groups 0-3   old      5f9c8   4/4               1h    2 pods each
+llama-canary   canary           1/1     20%       1h
+  group 0      new      8d21b   2/2               1h    loaded in 11m42s
+
+After approval: +1 group (+8 GPU), 40% traffic, about 11m42s
+Next     rollout-lws promote llama   # approves step 2 of 7f3c only
+         rollout-lws abort llama     # frees 8 GPU, stable untouched"""
+    )
+
+
+def test_a_release_that_has_failed() -> None:
+    failed = shown(
+        currentStepIndex=1,
+        currentStepState="StepUpgrade",
+        message="no group was ready for 1h (deadline 1h): nothing happens by itself",
+        traffic={"desired": "0%", "applied": "0%"},
+        summary={"state": "Stalled", "step": "1/5", "traffic": "0%", "new": "0/1", "stable": "4/4"},
+        notReadyGroups=[
+            {
+                "workload": "llama-canary",
+                "group": "0",
+                "reason": "OOMKilled",
+                "message": "pod llama-canary-0-1 (worker) container vllm-worker: CrashLoopBackOff; it ended last with"
+                " OOMKilled (exit 137)",
+            }
+        ],
+    )
+    lines = release(failed, NOW, call="kubectl rollout-lws {}".format)
+    assert lines[1:6] == [
+        "Status   Stalled step 1/5 (holding 8 GPU)",
+        "Message  no group was ready for 1h (deadline 1h): nothing happens by itself",
+        "Cause    llama-canary group 0: OOMKilled pod llama-canary-0-1 (worker) container vllm-worker:"
+        " CrashLoopBackOff; it ended last with OOMKilled (exit 137)",
+        "Change   vllm-openai v0.18.1 -> v0.19.0 (leader, worker)   by argocd, 32m ago",
+        "Users    NOT AFFECTED: new 0% asked, 0% accepted; stable 4/4 ready",
+    ]
+    assert lines[-3:] == [
+        "Next     kubectl rollout-lws abort llama   # frees 8 GPU, stable untouched",
+        "         kubectl logs -n prod llama-canary-0-1 -c vllm-worker -p",
+        "         kubectl rollout-lws retry llama   # the same version again",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("strategy", "status", "told"),
+    [
+        (
+            None,
+            {"currentStepIndex": 4},
+            "After approval: the stable groups are renewed, all requests end at the new version",
+        ),
+        (None, {"currentStepIndex": 1, "longestLoadSeconds": 0}, "After approval: no further group, 20% traffic"),
+        (
+            {"canary": {"capacity": "InPlace", "steps": [{"replicas": 1}, {"replicas": "100%", "traffic": "auto"}]}},
+            {"currentStepIndex": 1, "capacity": "InPlace"},
+            "After approval: 2 groups renewed, traffic auto, about 11m42s",
+        ),
+        (
+            {"blueGreen": {"steps": [{"replicas": 1, "pause": {}}, {"replicas": "100%", "pause": {}}]}},
+            {"currentStepIndex": 1},
+            "After approval: +3 groups (+24 GPU), about 11m42s",
+        ),
+    ],
+)
+def test_what_an_approval_leads_to(strategy: dict[str, Any] | None, status: dict[str, Any], told: str) -> None:
+    assert told in release(shown(strategy, **PAUSED | status), NOW)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "told"),
+    [
+        ({"canary": {"capacity": "InPlace", "steps": [{"replicas": 1}]}}, "GPU      40 now"),
+        (
+            {"canary": {"capacity": "Surge", "steps": [{"replicas": 2}, {"replicas": 1}]}},
+            "GPU      40 now   48 at peak (step 1)",
+        ),
+        ({"blueGreen": {"steps": [{"replicas": "100%"}]}}, "GPU      40 now   64 at peak (step 1)"),
+        ({"canary": {"steps": [{"replicas": "100%"}]}}, "GPU      40 now   64 at peak (step 1)"),
+    ],
+)
+def test_what_a_release_takes_at_the_most(strategy: dict[str, Any], told: str) -> None:
+    assert told in release(shown(strategy, **PAUSED), NOW)
+
+
+@pytest.mark.parametrize(
+    ("status", "commands"),
+    [
+        ({"phase": "Healthy", "summary": {"state": "Healthy"}}, []),
+        ({"phase": "Aborted", "aborted": {"templateHash": "x"}, "summary": {"state": "Aborted"}}, ["retry"]),
+        ({"paused": True, "summary": {"state": "Paused"}}, ["resume", "abort"]),
+        ({"summary": {"state": "Loading"}}, ["abort"]),
+        ({"finalising": {"reason": "Aborted", "task": "GoBack"}, "summary": {"state": "GoingBack"}}, []),
+        ({"summary": {"state": "HoldReleased"}}, []),
+    ],
+)
+def test_only_commands_that_make_sense_are_named(status: dict[str, Any], commands: list[str]) -> None:
+    lines = release(shown(leaders=0, **{"currentStepIndex": 1} | status), NOW)
+    assert [line.split("rollout-lws ")[1].split()[0] for line in lines if "rollout-lws " in line] == commands
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_a_narrow_terminal_gets_folded_fields_and_cut_rows(width: int) -> None:
+    wide, narrow = release(shown(**PAUSED), NOW), release(shown(**PAUSED), NOW, width=width)
+    commands = [line for line in narrow if "rollout-lws " in line]
+    assert max(len(line) for line in narrow if line not in commands) <= width
+    assert commands == [line for line in wide if "rollout-lws " in line]
+    assert " ".join("\n".join(narrow[:12]).split()).startswith(" ".join("\n".join(wide[:5]).split()))
+
+
+def test_a_rollout_without_a_controller_or_an_lws_says_so() -> None:
+    made = rollout(STEPS)
+    made["status"] = {}
+    assert release(objects.release(made, [], []), NOW)[:3] == [
+        "llama  LeaderWorkerSet/llama  ns prod",
+        "Status   Unknown",
+        "Message  no controller has seen this Rollout yet; is one running?",
+    ]
+
+
+def test_a_plan_that_no_controller_would_take_is_no_reason_to_fail() -> None:
+    broken = {"canary": {"steps": [{"replicas": "many"}]}}
+    assert release(shown(broken, **PAUSED), NOW)[1].startswith("Status   AwaitingApproval")
+
+
+def test_a_list_has_the_columns_of_kubectl() -> None:
+    listed = [rollout(STEPS, **PAUSED)]
+    assert [line.split() for line in overview(listed, NOW, namespaces=True)] == [
+        ["NAMESPACE", "NAME", "STATUS", "STEP", "TRAFFIC", "NEW", "STABLE", "AGE"],
+        ["prod", "llama", "AwaitingApproval", "2/5", "20%", "1/1", "4/4"],
+    ]
+    wide = overview(listed, NOW, namespaces=False, wide=True)
+    assert wide[0].split()[-4:] == ["ACCELERATORS", "SINCE", "PHASE", "MESSAGE"]
+    assert wide[1].endswith("40             14m     Progressing   step 2 of 5 waits for approval")
+
+
+def test_states_have_colours_and_nothing_is_lost_by_them() -> None:
+    line = "Status   Stalled step 1/5"
+    assert coloured(line) == "Status   \x1b[31mStalled\x1b[0m step 1/5"
+    assert coloured("NAME   ROLE") == "\x1b[1mNAME   ROLE\x1b[0m"
+    assert coloured("  group 0   old") == "  group 0   old"

@@ -76,6 +76,7 @@ class Program:
         os.close(terminal)
         self.display = Display(columns)
         self.written = 0
+        self._ended = False
         self._changed = threading.Condition()
         self._thread = threading.Thread(target=self._read, args=(controller,), daemon=True)
         self._thread.start()
@@ -99,12 +100,18 @@ class Program:
             return wanted("\n".join(self.display.lines))
 
         with self._changed:
-            found = self._changed.wait_for(there, _PATIENCE)
+            self._changed.wait_for(lambda: there() or self._ended, _PATIENCE)
             at = time.monotonic()
-            assert found, "\n".join(self.display.lines)
+            assert there(), "\n".join(self.display.lines)
         return at
 
     def _read(self, controller: int) -> None:
+        self._follow(controller)
+        with self._changed:
+            self._ended = True
+            self._changed.notify_all()
+
+    def _follow(self, controller: int) -> None:
         with os.fdopen(controller, "rb", buffering=0) as stream:
             rest = b""
             while True:

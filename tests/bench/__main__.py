@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from tests.bench import report
+from tests.bench.commands import of_commands
 from tests.bench.figures import Figure
 from tests.bench.measures import Bench, details
 from tests.bench.processes import Progress
@@ -28,6 +29,7 @@ def bench(path: Path | None, rollouts: int) -> None:
             progress("releases: a controller and an API server, each in a process of its own")
             of_releases, found = await run.releases()
             figures = [*of_releases, *await run.flood(), *await run.rest(rollouts)]
+            figures += await of_commands(Path(directory), progress)
         return figures, details(found)
 
     report.run(measure, path)

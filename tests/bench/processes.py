@@ -100,12 +100,7 @@ class Child:
             raise Failed(f"{self.name} did not log {words!r} within {seconds:g} s\n{self.last_words()}") from None
 
     def usage(self) -> Usage:
-        proc = Path("/proc") / str(self.process.pid)
-        # The second field, in parentheses, is the program's name and may hold anything.
-        fields = (proc / "stat").read_text().rpartition(")")[2].split()
-        status = dict(line.split(":", 1) for line in (proc / "status").read_text().splitlines())
-        memory, peak = (int(status[key].split()[0]) * 1024 / 1e6 for key in ("VmRSS", "VmHWM"))
-        return Usage((int(fields[11]) + int(fields[12])) / _TICKS, memory, peak)
+        return usage_of(self.process.pid)
 
     def last_words(self) -> str:
         return self.errors.path.read_text(errors="replace")[-_LAST_WORDS:]
@@ -130,6 +125,16 @@ async def child(name: str, *arguments: str, logs: Path) -> AsyncIterator[Child]:
     finally:
         await _end(process)
         await filing
+
+
+def usage_of(pid: int) -> Usage:
+    """What a process has used."""
+    proc = Path("/proc") / str(pid)
+    # The second field, in parentheses, is the program's name and may hold anything.
+    fields = (proc / "stat").read_text().rpartition(")")[2].split()
+    status = dict(line.split(":", 1) for line in (proc / "status").read_text().splitlines())
+    memory, peak = (int(status[key].split()[0]) * 1024 / 1e6 for key in ("VmRSS", "VmHWM"))
+    return Usage((int(fields[11]) + int(fields[12])) / _TICKS, memory, peak)
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:

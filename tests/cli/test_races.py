@@ -54,7 +54,7 @@ class Contest:
                 self.approved.append(last["step"])
 
     async def begin(self) -> None:
-        """A new version of ``races`` + 1 groups, each with one accelerator, waits for the approval of its first step."""
+        """A new version, with an accelerator a group, waits for the approval of the first of ``races`` + 1 steps."""
         groups = self.races + 1
         server, meta = self.reader.server, {"namespace": "default", "name": "llama"}
         lws = {"replicas": groups, "leaderWorkerTemplate": {"size": 1, "workerTemplate": _template("v1")}}

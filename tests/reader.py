@@ -44,7 +44,7 @@ class Reader:
         self._home = home
         cluster.write_kubeconfig(home / "kubeconfig")
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-        self._environment = {**os.environ, "PATH": path, "HOME": str(home), "KUBECONFIG": str(home / "kubeconfig")}
+        self.environment = {**os.environ, "PATH": path, "HOME": str(home), "KUBECONFIG": str(home / "kubeconfig")}
         for folder in ("examples", "crds"):
             shutil.copytree(ROOT / folder, home / folder)
         for rollout in home.glob("examples/*/rollout.yaml"):
@@ -58,7 +58,7 @@ class Reader:
             start_new_session=True,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
-            env=self._environment,
+            env=self.environment,
             cwd=self._home,
         )
         try:
@@ -108,10 +108,14 @@ class Reader:
             unsubscribe()
 
 
+#: Pods load in a hundredth of a second.
+FAST = Options(timing=Timing(speed=100))
+
+
 @asynccontextmanager
-async def reading(home: Path) -> AsyncIterator[Reader]:
-    """A reader with a cluster of their own, whose pods load in a hundredth of a second."""
-    async with playground(Options(timing=Timing(speed=100)), DEFAULT_API_GROUP) as cluster:
+async def reading(home: Path, options: Options = FAST) -> AsyncIterator[Reader]:
+    """A reader with a cluster of their own, and a controller."""
+    async with playground(options, DEFAULT_API_GROUP) as cluster:
         reader = Reader(cluster, home)
         async with process.running(Settings(kubeconfig=str(home / "kubeconfig"))):
             yield reader

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 import click
@@ -22,7 +23,7 @@ from rollout_lws.cli.releases import (
     summary,
     todays_hashes,
 )
-from rollout_lws.cli.verdict import Goal, Verdict, is_stranger, judge, not_seen, pin
+from rollout_lws.cli.verdict import Goal, Pin, Verdict, id_of, id_on, is_stranger, judge, judge_id, not_seen, pin
 from rollout_lws.errors import ApiError, Unreachable
 from rollout_lws.objects.resources import Resource
 
@@ -45,43 +46,96 @@ class GoalParameter(click.ParamType[Goal]):
     "--for", "goal", type=GoalParameter(), default="healthy", show_default=True, metavar="healthy|paused|step=N|aborted"
 )
 @click.option("--timeout", type=DURATION, metavar="DURATION", help="Longest wait; 0 looks once, for ever by default.")
+@click.option("--release-id", "release", metavar="ID", help="Wait for the release with this rollout-id and no other.")
+@click.option("--fail-on-capacity", is_flag=True, help="End with 7 when the release waits for quota or accelerators.")
 @click.option("-o", "--output", type=click.Choice(["text", "json", "jsonl"]), default="text", show_default=True)
 @with_target
-def status(name: str, goal: Goal, timeout: float | None, output: str, target: Target) -> None:
+def status(
+    name: str,
+    goal: Goal,
+    timeout: float | None,
+    release: str | None,
+    fail_on_capacity: bool,
+    output: str,
+    target: Target,
+) -> None:
     """Wait until the release of Rollout NAME is where --for says.
 
     \b
     Exit codes: 0 reached, 1 API error or not found, 2 usage, 3 aborted, failed or stalled, 4 timeout,
-    5 waiting for approval while healthy was asked for, 6 superseded by a newer version, 130 and 143 signals.
+    5 waiting for approval while healthy was asked for, 6 superseded by a newer version,
+    7 waiting for capacity with --fail-on-capacity, 130 and 143 signals.
     """
     deadline = None if timeout is None else time.monotonic() + timeout
     name = release_name(name)
     transport = click.get_current_context().with_resource(Transport.to(target))
     rollouts = find_rollouts(transport, target.api_group)
     rollout = fetch_rollout(transport, rollouts, name)
-    pinned = pin(rollout, fetch_workload(transport, rollout))
-    told, today = "", dict[str, str]()
+    gate = Gate(transport, rollouts, goal, release, fail_on_capacity)
+    told = ""
     for seen in follow(transport, rollouts, rollout, deadline):
-        line = _line(seen)
+        verdict, line = gate.look(seen), _line(seen)
         if line != told and output != "json":
-            click.echo(json.dumps({"time": _now(), **summary(seen)}) if output == "jsonl" else f"{_now()} {line}")
+            click.echo(json.dumps({"time": _now(), **_as_json(seen)}) if output == "jsonl" else f"{_now()} {line}")
             told = line
-        if is_stranger(seen, pinned, today):
-            today |= {seen["status"]["observedTemplateHash"]: "", **_hashes(transport, rollouts, seen)}
-        verdict = judge(seen, goal, pinned, today)
         if verdict is not None:
             _finish(seen, verdict, output)
         rollout = seen
-    why = "no controller has seen this version yet; is one running?" if not_seen(rollout, pinned) else _line(rollout)
-    _finish(rollout, Verdict(4, "timeout", f"rollout/{name} is not {goal} yet: {why}"), output)
+    _finish(rollout, Verdict(4, "timeout", f"rollout/{name} is not {goal} yet: {gate.why_not(rollout)}"), output)
 
 
-def _hashes(transport: Transport, rollouts: Resource, rollout: Object) -> dict[str, str]:
-    """Our hash of each stored version, by the controller's; none where the history cannot be read."""
-    try:
-        return todays_hashes(stored_versions(transport, rollouts, rollout))
-    except (ApiError, Unreachable):
-        return {}
+@dataclass
+class Gate:
+    """One wait. What it is about is pinned at the first look, or as soon as the release of that id is there."""
+
+    transport: Transport
+    rollouts: Resource
+    goal: Goal
+    release: str | None
+    fail_on_capacity: bool
+    _pinned: Pin | None = None
+    #: Whether the id that is waited for has been on the LWS or in the status, and what the LWS had at the last look.
+    _known: bool = False
+    _carried: str = ""
+    _today: dict[str, str] = field(default_factory=dict)
+
+    def look(self, rollout: Object) -> Verdict | None:
+        """What there is to say of this Rollout, None when it has to be waited for."""
+        if self._pinned is None or not self._is_about(rollout):
+            workload = fetch_workload(self.transport, rollout)
+            if self.release is not None:
+                verdict = judge_id(rollout, workload, self.rollouts.group, self.release, known=self._known)
+                if verdict is not None:
+                    return verdict
+                self._carried = id_on(workload, self.rollouts.group)
+                self._known |= self.release in (self._carried, id_of(rollout))
+            if not self._is_about(rollout):
+                return None
+            self._pinned = pin(rollout, workload)
+        if is_stranger(rollout, self._pinned, self._today):
+            self._today |= {rollout["status"]["observedTemplateHash"]: "", **self._hashes(rollout)}
+        return judge(rollout, self.goal, self._pinned, self._today, fail_on_capacity=self.fail_on_capacity)
+
+    def why_not(self, rollout: Object) -> str:
+        """Why there is no verdict of ``rollout``."""
+        if self.release is not None and not self._is_about(rollout) and not self._known:
+            named = f"carries release {self._carried}" if self._carried else "carries no rollout-id"
+            lws = rollout["spec"]["workloadRef"]["name"]
+            return f"leaderworkerset/{lws} {named}, not {self.release}: has it been applied?"
+        if self._pinned is None or not_seen(rollout, self._pinned):
+            what = "this version" if self.release is None else f"release {self.release}"
+            return f"no controller has seen {what} yet; is one running?"
+        return _line(rollout)
+
+    def _is_about(self, rollout: Object) -> bool:
+        return self.release is None or id_of(rollout) == self.release
+
+    def _hashes(self, rollout: Object) -> dict[str, str]:
+        """Our hash of each stored version, by the controller's; none where the history cannot be read."""
+        try:
+            return todays_hashes(stored_versions(self.transport, self.rollouts, rollout))
+        except (ApiError, Unreachable):
+            return {}
 
 
 def _line(rollout: Object) -> str:
@@ -92,18 +146,26 @@ def _line(rollout: Object) -> str:
     return " ".join(parts) + (f": {text}" if text else "")
 
 
-def _finish(rollout: Object, verdict: Verdict, output: str) -> None:
-    identity = (rollout.get("status") or {}).get("observedRolloutID") or "-"
+def _as_json(rollout: Object) -> dict[str, str]:
+    return {**_identity(rollout), **summary(rollout), "message": message(rollout)}
+
+
+def _identity(rollout: Object) -> dict[str, str]:
     meta = rollout["metadata"]
+    return {"namespace": meta["namespace"], "name": meta["name"], "release": id_of(rollout) or "-"}
+
+
+def _finish(rollout: Object, verdict: Verdict, output: str) -> None:
+    said = _identity(rollout)
     if verdict.code:
         click.echo(f"rollout-lws: {verdict.text}", err=True)
     if output == "text":
-        click.echo(
-            f"result={verdict.word} rollout={meta['namespace']}/{meta['name']} release={identity} exit={verdict.code}"
-        )
+        place = f"{said['namespace']}/{said['name']}"
+        click.echo(f"result={verdict.word} rollout={place} release={said['release']} exit={verdict.code}")
     else:
-        last = {"result": verdict.word, "namespace": meta["namespace"], "name": meta["name"], "release": identity}
-        click.echo(json.dumps({**last, "exit": verdict.code, "message": verdict.text}))
+        moment = {"time": _now()} if output == "jsonl" else {}
+        last = {**moment, "result": verdict.word, **said, "exit": verdict.code, "message": verdict.text}
+        click.echo(json.dumps(last))
     sys.exit(verdict.code)
 
 

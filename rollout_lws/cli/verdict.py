@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rollout_lws.cli.releases import condition, message, version_hash
+from rollout_lws.cli.releases import condition, message, summary, version_hash
 
 Object = dict[str, Any]
 #: Step states from which on a step's groups are ready and its traffic is routed.
 _ARRIVED = ("StepMetricsAnalysis", "StepPaused", "StepReady", "Completed")
+#: What the summary says of a release whose pods find no room.
+_NO_ROOM = ("WaitingForQuota", "WaitingForAccelerators")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,34 @@ def _of_pinned_spec(status: Object, pinned: Pin) -> bool:
     return int(status.get("observedWorkloadGeneration") or 0) == pinned.workload_generation
 
 
-def judge(rollout: Object, goal: Goal, pinned: Pin, today: Mapping[str, str]) -> Verdict | None:
+def id_of(rollout: Object) -> str:
+    """The id of the release that the status is about, "" before there is any."""
+    return str((rollout.get("status") or {}).get("observedRolloutID") or "")
+
+
+def id_on(workload: Object, group: str) -> str:
+    """The id that an LWS gives to its release, "" when it leaves that to its revision."""
+    meta, key = workload["metadata"], f"{group}/rollout-id"
+    return str((meta.get("labels") or {}).get(key) or (meta.get("annotations") or {}).get(key) or "")
+
+
+def judge_id(rollout: Object, workload: Object, group: str, wanted: str, *, known: bool) -> Verdict | None:
+    """Superseded when another id has taken the place of ``wanted``; None while it is still on, or not yet applied.
+
+    ``known`` is whether LWS or status had it at an earlier look. A pipeline that hands its manifests to Argo CD or Flux
+    may look before they are applied: then the LWS carries the id of the release before, and that ends nothing.
+    """
+    carried, told = id_on(workload, group), id_of(rollout)
+    replaced = carried not in ("", wanted) if told == wanted else known and carried != wanted
+    if not replaced:
+        return None
+    name = rollout["metadata"]["name"]
+    return Verdict(6, "superseded", f"rollout/{name}: release {carried or told} took the place of {wanted}")
+
+
+def judge(
+    rollout: Object, goal: Goal, pinned: Pin, today: Mapping[str, str], *, fail_on_capacity: bool = False
+) -> Verdict | None:
     """None while there is nothing to say: the controller has not seen the pinned version, or it is on its way."""
     name, status = rollout["metadata"]["name"], rollout.get("status") or {}
     if not_seen(rollout, pinned):
@@ -89,7 +118,10 @@ def judge(rollout: Object, goal: Goal, pinned: Pin, today: Mapping[str, str]) ->
     seen = status.get("observedTemplateHash")
     if seen and not _of_pinned_spec(status, pinned) and today.get(seen, seen) != pinned.template_hash:
         return Verdict(6, "superseded", f"rollout/{name}: a newer version replaced the one that was waited for")
-    return _ended(name, rollout, goal) or _under_way(name, rollout, goal)
+    found = _ended(name, rollout, goal) or _under_way(name, rollout, goal)
+    if found is None and fail_on_capacity and goal.word != "aborted":
+        return _without_room(name, rollout)
+    return found
 
 
 def _ended(name: str, rollout: Object, goal: Goal) -> Verdict | None:
@@ -124,3 +156,11 @@ def _under_way(name: str, rollout: Object, goal: Goal) -> Verdict | None:
     if goal.word == "healthy" and progressing and awaiting:
         return Verdict(5, "approval", f"rollout/{name} waits for approval of step {step}: `rollout-lws promote {name}`")
     return None
+
+
+def _without_room(name: str, rollout: Object) -> Verdict | None:
+    state = summary(rollout)["state"]
+    if state not in _NO_ROOM:
+        return None
+    why = message(rollout) or state
+    return Verdict(7, "capacity", f"rollout/{name} waits for capacity: {why}")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rollout_lws.cli.verdict import Goal, Pin, judge
+from rollout_lws.cli.verdict import Goal, Pin, judge, judge_id
 
 PINNED = Pin(rollout_generation=2, workload_generation=41, template_hash="new")
 
@@ -123,3 +123,79 @@ def test_a_controller_of_another_release_may_hash_the_version_differently(
 
 def test_healthy_with_another_version_is_no_end() -> None:
     assert code("healthy", phase="Healthy", stable={"templateHash": "before"}) is None
+
+
+QUOTA = LOADING | {"summary": {"state": "WaitingForQuota"}, "message": "quota team-a is used up"}
+NO_NODE = LOADING | {"summary": {"state": "WaitingForAccelerators"}}
+
+
+@pytest.mark.parametrize(
+    ("goal", "status", "expected"),
+    [
+        ("healthy", QUOTA, 7),
+        ("healthy", NO_NODE, 7),
+        ("paused", QUOTA, 7),
+        ("step=2", QUOTA, 7),
+        ("step=1", QUOTA, 0),
+        ("aborted", QUOTA, None),
+        ("healthy", LOADING, None),
+        ("healthy", QUOTA | {"conditions": STALLED["conditions"]}, 3),
+        ("healthy", QUOTA | {"observedWorkloadGeneration": 40}, None),
+    ],
+)
+def test_waiting_for_capacity_ends_a_wait_that_wants_that(
+    goal: str, status: dict[str, Any], expected: int | None
+) -> None:
+    verdict = judge(rollout(**status), Goal.parse(goal), PINNED, {}, fail_on_capacity=True)
+    assert (None if verdict is None else verdict.code) == expected
+    assert code(goal, **status) == (None if expected == 7 else expected)
+
+
+def test_a_wait_for_capacity_says_what_it_waits_for() -> None:
+    verdict = judge(rollout(**QUOTA), Goal("healthy"), PINNED, {}, fail_on_capacity=True)
+    assert verdict is not None
+    assert verdict.text == "rollout/llama waits for capacity: quota team-a is used up"
+
+
+@pytest.mark.parametrize(
+    ("told", "carried", "known", "superseded"),
+    [
+        ("b2", "b2", False, False),
+        ("b1", "b2", False, False),
+        ("b1", "b2", True, False),
+        ("b1", "b1", False, False),
+        ("b1", "b1", True, True),
+        ("b2", "b3", False, True),
+        ("b3", "b3", True, True),
+        ("b3", "b3", False, False),
+        ("", "", False, False),
+        ("b2", "", False, False),
+        ("9f6d", "", True, True),
+    ],
+    ids=[
+        "there",
+        "not seen yet",
+        "not seen yet, and looked again",
+        "not applied yet",
+        "the one before again",
+        "the next is applied already",
+        "the next is on",
+        "an id that nobody knows",
+        "no controller, no id",
+        "a revision for an id",
+        "the id was taken away",
+    ],
+)
+def test_an_id_is_superseded_when_it_was_there_and_another_is(
+    told: str, carried: str, known: bool, superseded: bool
+) -> None:
+    labels = {"g/rollout-id": carried} if carried else {}
+    seen = rollout(observedRolloutID=told)
+    verdict = judge_id(seen, {"metadata": {"labels": labels}}, "g", "b2", known=known)
+    assert (verdict is not None and verdict.code == 6) is superseded
+
+
+def test_an_id_may_stand_in_an_annotation() -> None:
+    workload = {"metadata": {"annotations": {"g/rollout-id": "b3"}}}
+    verdict = judge_id(rollout(observedRolloutID="b2"), workload, "g", "b2", known=True)
+    assert verdict is not None and verdict.text == "rollout/llama: release b3 took the place of b2"

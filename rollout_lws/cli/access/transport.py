@@ -16,8 +16,9 @@ from urllib.parse import urlencode, urlsplit
 from rollout_lws.cli.access import kubeconfig, proxies
 from rollout_lws.cli.access.kubeconfig import Context
 from rollout_lws.cli.access.login import Login
+from rollout_lws.cli.access.refusals import refusal
 from rollout_lws.cli.options import Target
-from rollout_lws.errors import ApiError, Unreachable, UsageError
+from rollout_lws.errors import Unreachable, UsageError
 
 Object = dict[str, Any]
 DEFAULT_TIMEOUT = 30.0
@@ -98,12 +99,12 @@ class Transport:
                 while line := answer.readline():
                     event: Object = json.loads(line)
                     if event["type"] == "ERROR":
-                        raise _refusal(int(event["object"].get("code") or 500), event["object"])
+                        raise refusal(int(event["object"].get("code") or 500), event["object"])
                     yield event
         except TimeoutError:
             return
         except (OSError, http.client.HTTPException, ValueError) as error:
-            raise Unreachable(f"the watch on {self._context.server} broke: {error or type(error).__name__}") from error
+            raise Unreachable(f"the watch on {self._context.server} broke: {_words(error)}") from error
         finally:
             self._watches.discard(connection)
             connection.close()
@@ -132,8 +133,8 @@ class Transport:
         except (OSError, http.client.HTTPException, ValueError) as error:
             self.close()
             raise Unreachable(
-                f"no answer from {self._context.server}: {error or type(error).__name__};"
-                " check the kubeconfig and the network"
+                f"no answer from {self._context.server}: {_words(error)}; is it up? check the kubeconfig and the"
+                " network"
             ) from error
         return answer
 
@@ -175,7 +176,7 @@ class Transport:
             status = json.loads(said)
         except ValueError:
             status = {"message": said[:200].decode(errors="replace").strip() or answer.reason}
-        raise _refusal(answer.status, status if isinstance(status, dict) else {})
+        raise refusal(answer.status, status if isinstance(status, dict) else {})
 
     def _ask(
         self, connection: http.client.HTTPConnection, method: str, target: str, body: bytes | None, content_type: str
@@ -224,8 +225,6 @@ def _unreadable(context: Context, error: Exception) -> UsageError:
     )
 
 
-def _refusal(code: int, status: Mapping[str, Any]) -> ApiError:
-    message = str(status.get("message") or f"the API server answered {code}")
-    if code == 401:
-        message += "; log in again, or check the kubeconfig's user"
-    return ApiError(code, str(status.get("reason") or ""), message)
+def _words(error: Exception) -> str:
+    """Without the number that only the machine's manual explains."""
+    return str(getattr(error, "strerror", None) or error or type(error).__name__)

@@ -1,0 +1,46 @@
+"""What an API server's refusal means to a person: which permission is missing, whom to ask, what goes on without it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from rollout_lws.errors import ApiError
+
+#: RBAC's own sentence; admission webhooks and quotas answer 403 too, in words of theirs.
+_FORBIDDEN = re.compile(
+    r'User "(?P<user>[^"]*)" cannot (?P<verb>\w+) resource "(?P<resource>[^"]+)"'
+    r'(?: in API group "(?P<group>[^"]*)")?'
+    r'(?: in the namespace "(?P<namespace>[^"]+)"| at the cluster scope)?'
+)
+_ACTIONS = "promote, abort, retry, pause and resume"
+
+
+def refusal(code: int, status: Mapping[str, Any]) -> ApiError:
+    """The error of an answer with ``code`` and a Status (or what there is of one), with what to do about it."""
+    message = str(status.get("message") or f"the API server answered {code}")
+    if code == 401:
+        message += "; log in again, or check the kubeconfig's user"
+    if code == 403:
+        message += _advice(message)
+    return ApiError(code, str(status.get("reason") or ""), message)
+
+
+def _advice(message: str) -> str:
+    found = _FORBIDDEN.search(message)
+    if found is None:
+        return ""
+    verb, resource, group = found["verb"], found["resource"], found["group"]
+    named = f"{resource}.{group}" if group else resource
+    where = f"in namespace {found['namespace']}" if found["namespace"] else "in the cluster"
+    return f"; ask an administrator for a role that may {verb} {named} {where}{_left(verb, resource)}"
+
+
+def _left(verb: str, resource: str) -> str:
+    """What can be done without the permission."""
+    if resource == "rollouts/status":
+        return "; get, status and history go on without it"
+    if resource == "rollouts" or verb == "impersonate":
+        return ""
+    return f"; {_ACTIONS} go on without it"

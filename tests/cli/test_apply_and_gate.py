@@ -1,0 +1,96 @@
+"""A gate right after an apply never answers for another version: ours, and kubectl's two-step wait for an id.
+
+Real kubectl, real processes of the command line, a controller, and pods that load in hundredths of a second. What a
+gate answers is compared with the pods that run at that moment.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli.pipelines import Answer, Pipeline, acts
+from tests.kubectl.programs import Programs
+from tests.reader import Reader, reading
+
+pytestmark = pytest.mark.kubectl
+
+ABORTED, HEALTHY = Answer("aborted", 3), Answer("healthy", 0)
+#: Teams side by side, and rounds of each.
+ROUNDS = [(1, 4), pytest.param((4, 50), marks=[pytest.mark.long, pytest.mark.timeout(900)])]
+Way = Callable[[Pipeline, str, int], Awaitable[None]]
+
+
+async def ours(team: Pipeline, act: str, number: int) -> None:
+    """One round with our command line."""
+    before = team.good
+    if act == "the same again":
+        team.write(team.good)
+        assert await team.gate() == HEALTHY
+    elif act == "a broken one":
+        team.write(f"b{number}", broken=True)
+        answer, _ = await asyncio.gather(team.gate(), team.aborted())
+        assert answer == ABORTED
+        team.good = before
+        assert await team.gate() == ABORTED, "the aborted version is applied again"
+    elif act == "overtaken":
+        await _overtaken(team, number)
+    else:
+        team.write(f"v{number}")
+        assert await team.gate() == HEALTHY
+    assert team.running() == {team.good}
+
+
+async def _overtaken(team: Pipeline, number: int) -> None:
+    """The next version is applied as soon as the gate of this one has begun."""
+    team.write(first := f"v{number}a")
+    team.forget()
+    programs = Programs()
+    script = f"{team.apply} && exec rollout-lws status {team.name} --timeout 20s"
+    try:
+        gate = await programs.start("bash", "-c", script, environment=team.reader.environment)
+        await gate.line(lambda line: "Z " in line)
+        team.write(f"v{number}b")
+        assert await team.gate() == HEALTHY
+        await gate.end(20)
+    finally:
+        await programs.close()
+    answer = team.answer(gate.output)
+    assert answer == Answer("superseded", 6) or (answer == HEALTHY and first in team.served)
+
+
+async def kubectl_alone(team: Pipeline, act: str, number: int) -> None:
+    """One round with nothing but kubectl."""
+    before = team.good
+    if act == "a broken one":
+        release = team.write(f"b{number}", broken=True)
+        await asyncio.gather(team.wait_twice(release, "Stalled"), team.aborted())
+        team.good = before
+    else:
+        release = team.write(team.good if act == "the same again" else f"v{number}")
+        await team.wait_twice(release, "Ready")
+    assert team.running() == {team.good}
+
+
+WAYS: dict[Way, tuple[str, ...]] = {
+    ours: ("a new version", "the same again", "a broken one", "overtaken"),
+    kubectl_alone: ("a new version", "the same again", "a broken one"),
+}
+
+
+@pytest.mark.parametrize("rounds", ROUNDS, ids=lambda rounds: f"{rounds[0]}x{rounds[1]}")
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
+async def test_no_gate_answers_for_another_version(way: Way, rounds: tuple[int, int], tmp_path: Path) -> None:
+    teams, each = rounds
+    async with reading(tmp_path) as reader:
+        await asyncio.gather(*(_team(reader, tmp_path, way, f"team-{number}", each) for number in range(teams)))
+
+
+async def _team(reader: Reader, home: Path, way: Way, name: str, rounds: int) -> None:
+    team = Pipeline(reader, home, name)
+    await team.begin()
+    for number, act in enumerate(acts(name, rounds, WAYS[way]), 1):
+        await way(team, act, number)

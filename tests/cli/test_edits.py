@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from rollout_lws.workload.revisions import history_body
 from rollout_lws.workload.template import version_of_members
 from tests.cli.conftest import World
 from tests.cli.states import HASH, HEALTHY, LOADING
+from tests.reader import reading
 
 KEYS = keys()
 
@@ -205,3 +207,26 @@ def test_the_hold_is_let_go_of_only_by_whoever_says_that_it_is_meant(world: Worl
     assert "to have it held again: kubectl annotate lws llama" in world.run("release-hold", "llama", "-y").stdout
     assert lws(world)["metadata"]["annotations"][KEYS.release_hold] == "true"
     assert world.run("release-hold", "llama").stdout == "leaderworkerset/llama is let go of already\n"
+
+
+@pytest.mark.kubectl
+async def test_an_undo_of_a_surge_takes_requests_away_first_and_then_the_version(tmp_path: Path) -> None:
+    async with reading(tmp_path) as reader:
+        said = await reader.run(
+            """
+            kubectl apply -f examples/surge/
+            kubectl wait rollout/guide --for=condition=Ready --timeout=20s
+            rollout-lws set image guide '*=nginxinc/nginx-unprivileged:1.28'
+            rollout-lws status guide --for paused
+            rollout-lws undo guide
+            rollout-lws status guide
+            """
+        )
+        told = [
+            line
+            for line in said.splitlines()
+            if line.startswith(("rollout/guide aborted", "leaderworkerset/guide has"))
+        ]
+        assert [line.split()[1] for line in told] == ["aborted", "has"]
+        assert set(reader.tags("guide")) == {"1.27"}
+        assert len(reader.tags("guide")) == 4

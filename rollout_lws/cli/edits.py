@@ -77,7 +77,8 @@ def undo(name: str, to_revision: int | None, force: bool, target: Target) -> Non
         found = versions.to_undo(seen.known, seen.live, seen.stable, to_revision)
         what = "it is released in steps"
         if found.template_hash == seen.stable:
-            what = "the release goes back to it"
+            on = requests.phase_of(seen.rollout) == "Progressing"
+            what = "the release goes back to it" if on else "it is what serves, so nothing restarts"
         elif found.template_hash == seen.aborted:
             what = f"it was aborted, so it waits for `rollout-lws retry {release_name(name)}`"
         told = f"has revision {found.number} again ({', '.join(found.images)}): {what}"

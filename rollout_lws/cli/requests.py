@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from rollout_lws.cli.releases import style, summary
+from rollout_lws.cli.releases import message, style, summary
 from rollout_lws.errors import UsageError
 
 Object = dict[str, Any]
@@ -50,10 +50,10 @@ def approve(rollout: Object) -> Ask | Already:
         return Already(f"{name} step {step_words(rollout)} is approved already")
     if state != "StepPaused":
         now = summary(rollout)["state"] or state or "starting"
-        raise UsageError(
-            f"{name} step {step_words(rollout)} is not waiting for approval (now {now}):"
-            f" `rollout-lws status {_bare(rollout)} --for paused` waits for it"
-        )
+        way_out = f"`rollout-lws status {_bare(rollout)} --for paused` waits for it"
+        if now == "Stalled":
+            way_out = message(rollout)
+        raise UsageError(f"{name} step {step_words(rollout)} is not waiting for approval (now {now}): {way_out}")
     return Ask("Approve", f"{name} step {step_words(rollout)} approved", of_step=True)
 
 
@@ -183,6 +183,8 @@ def _in_steps(rollout: Object, otherwise: str) -> None:
 
 
 def _phase_words(rollout: Object) -> str:
+    if phase_of(rollout) and summary(rollout)["state"] == "Stalled":
+        return f"Stalled ({message(rollout)})"
     return phase_of(rollout) or "not seen by a controller yet"
 
 

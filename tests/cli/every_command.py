@@ -1,0 +1,262 @@
+"""What every command answers in every state of a release, as a page: docs/commands.md.
+
+`python -m tests.cli.every_command` writes it; a test fails when what is said has changed since.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rollout_lws.api.resources import keys
+from rollout_lws.cli.demo import manifests
+from rollout_lws.errors import ApiError
+from rollout_lws.objects.resources import CONTROLLER_REVISIONS, LEADER_WORKER_SETS
+from rollout_lws.sandbox.faults import Effect
+from rollout_lws.workload.revisions import history_body
+from rollout_lws.workload.template import Version, version_of_members
+from tests.cli.conftest import World
+from tests.cli.states import HASH, HEALTHY
+from tests.docs.pages import ROOT
+
+Object = dict[str, Any]
+PAGE = ROOT / "docs" / "commands.md"
+NAME = "llama"
+_IN_STEPS: Object = {
+    "phase": "Progressing",
+    "observedTemplateHash": HASH,
+    "observedRolloutID": "r7",
+    "currentStepIndex": 2,
+    "currentStepState": "StepUpgrade",
+    "capacity": "ExtraWorkload",
+}
+
+
+def _version_before() -> Version:
+    spec = manifests.workload()["spec"]
+    for template in ("leaderTemplate", "workerTemplate"):
+        spec["leaderWorkerTemplate"][template]["spec"]["containers"][0]["image"] = f"{manifests.IMAGE}:v0.17.0"
+    return version_of_members(spec)
+
+
+#: The version that serves while another is released.
+_BEFORE = _version_before()
+
+
+def _in_steps(state: str, message: str, **more: Any) -> Object:
+    said = {"state": state, "step": "2/3", "traffic": "20%", "new": "1/2", "stable": "4/4"}
+    return {**_IN_STEPS, "message": message, "summary": said, **more}
+
+
+def _stalled(reason: str, message: str) -> list[Object]:
+    return [
+        {
+            "type": "Stalled",
+            "status": "True",
+            "reason": reason,
+            "message": message,
+            "observedGeneration": 1,
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+        }
+    ]
+
+
+_LATE = "step 2 has had no further ready group for 1h: abort, or mend it and retry"
+_INVALID = "spec.strategy.canary.steps[1].replicas decreases: correct it"
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A state of a release: what the controller says in it, and what else is the matter."""
+
+    name: str
+    about: str
+    status: Object | None = None
+    arguments: tuple[str, ...] = ()
+    prepare: Callable[[World], object] = field(default=lambda _: None)
+
+
+def _newer(world: World) -> None:
+    labels = {"metadata": {"labels": {"rollouts.kruise.io/rollout-id": "r8"}}}
+    world.server.patch(LEADER_WORKER_SETS, "default", NAME, labels)
+
+
+def _forbid(world: World) -> None:
+    """Reading is allowed, nothing else; in the words of RBAC."""
+    for verb, plural, resource, group in (
+        ("patch", "rollouts", "rollouts/status", "rollouts.kruise.io"),
+        ("patch", "leaderworkersets", "leaderworkersets", "leaderworkerset.x-k8s.io"),
+    ):
+        said = (
+            f'{plural}.{group} "{NAME}" is forbidden: User "jane" cannot {verb} resource "{resource}" in API group'
+            f' "{group}" in the namespace "default"'
+        )
+        effect = Effect(refusal=ApiError(403, "Forbidden", said))
+        world.http.gate.faults.add(effect, verb, plural, count=None)
+
+
+STATES = (
+    State("At rest", "The stable version serves, nothing is released.", HEALTHY | {"observedRolloutID": "r7"}),
+    State(
+        "Waiting for groups",
+        "Groups of a step are loading.",
+        _in_steps("Loading", "1 of 2 groups of the new version ready"),
+    ),
+    State(
+        "Waiting for approval",
+        "A step is complete and has a pause without a duration.",
+        _in_steps("AwaitingApproval", "step 2 of 3 waits for approval", currentStepState="StepPaused"),
+    ),
+    State(
+        "Waiting for the router",
+        "A share was asked for and no router has accepted it yet.",
+        _in_steps(
+            "Routing", "HTTPRoute llama: Gateway inference says nothing about it", currentStepState="StepTrafficRouting"
+        ),
+    ),
+    State(
+        "Deadline passed",
+        "No further group was ready in time.",
+        _in_steps("Stalled", _LATE, conditions=_stalled("ProgressDeadlineExceeded", _LATE)),
+    ),
+    State(
+        "Promoting",
+        "The steps are over, the LWS's own groups are renewed.",
+        _in_steps("Promoting", "renewing group 3", finalising={"reason": "Success", "task": "Promote"}),
+    ),
+    State(
+        "Aborted",
+        "The release went back; the LWS still asks for the aborted version.",
+        {
+            **_IN_STEPS,
+            "phase": "Aborted",
+            "aborted": {"templateHash": HASH},
+            "stable": {"templateHash": _BEFORE.template_hash},
+            "summary": {"state": "Aborted", "stable": "4/4"},
+            "message": "aborted by jane",
+        },
+    ),
+    State(
+        "Superseded",
+        "Somebody applied a newer version, r8; whoever calls still means r7.",
+        _in_steps(
+            "Loading", "0 of 2 groups of the new version ready", observedRolloutID="r8", observedTemplateHash="b"
+        ),
+        ("--release-id", "r7"),
+        _newer,
+    ),
+    State(
+        "Invalid",
+        "The controller refuses the Rollout.",
+        {
+            **HEALTHY,
+            "phase": "Healthy",
+            "stable": {"templateHash": _BEFORE.template_hash},
+            "summary": {"state": "Stalled", "stable": "4/4"},
+            "message": _INVALID,
+            "conditions": _stalled("InvalidSpec", _INVALID),
+        },
+    ),
+    State("Not found", "There is no Rollout of that name."),
+    State(
+        "No permission",
+        "A step waits for approval; whoever calls may look and do nothing else.",
+        _in_steps("AwaitingApproval", "step 2 of 3 waits for approval", currentStepState="StepPaused"),
+        prepare=_forbid,
+    ),
+    State("API server away", "Nobody answers at the server's address.", arguments=("--server", "http://127.0.0.1:1")),
+)
+COMMANDS = (
+    ("get", NAME),
+    ("status", NAME, "--timeout", "0"),
+    ("promote", NAME),
+    ("promote", NAME, "--full"),
+    ("promote", NAME, "--to-step", "1"),
+    ("pause", NAME),
+    ("resume", NAME),
+    ("abort", NAME),
+    ("retry", NAME),
+    ("history", NAME),
+    ("undo", NAME),
+    ("restart", NAME),
+    ("set", "image", NAME, "*=vllm:9"),
+    ("release-hold", NAME, "--yes"),
+)
+#: Commands that take --release-id.
+_BOUND = ("status", "promote", "abort")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    code: int
+    said: str
+
+
+def answer(state: State, command: tuple[str, ...]) -> Answer:
+    """What the command says in a fresh world in this state."""
+    with tempfile.TemporaryDirectory() as directory:
+        world = World(Path(directory))
+        try:
+            return _ask(world, state, command)
+        finally:
+            world.close()
+
+
+def _ask(world: World, state: State, command: tuple[str, ...]) -> Answer:
+    if state.status is not None:
+        world.release(**{"stable": {"templateHash": _BEFORE.template_hash}} | state.status)
+        _remember(world)
+        world.answer()
+        world.do(lambda: state.prepare(world))
+    extra = state.arguments if command[0] in _BOUND or "--server" in state.arguments else ()
+    result = world.run(*command, *extra)
+    lines = [line for line in (result.stdout or result.stderr).splitlines() if line.strip()]
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        return Answer(1, f"rollout-lws: {result.exception}")
+    if command[0] == "get":
+        lines = [next(line for line in lines if line.startswith("Status"))]
+    if command[0] == "history":
+        lines = [" ".join(line.split()[:2]) for line in lines[1:]]
+    return Answer(result.exit_code, "; ".join(lines) if command[0] == "history" else lines[-1])
+
+
+def _remember(world: World) -> None:
+    owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "u"}
+    body = history_body(_BEFORE, keys(), rollout=NAME, namespace="default", owner=owner, number=1, revision="6d8f7c9b5")
+    world.do(lambda: world.server.create(CONTROLLER_REVISIONS, body))
+
+
+def page() -> str:
+    parts = [_INTRODUCTION]
+    parts += [section(state) for state in STATES]
+    return "\n".join(parts)
+
+
+def section(state: State) -> str:
+    """What the page says of a state."""
+    lines = [f"## {state.name}", "", state.about, "", "| command | exit code | says |", "|---|---|---|"]
+    for command in COMMANDS:
+        found = answer(state, command)
+        lines.append(f"| `{' '.join(command)}` | {found.code} | {_cell(found.said)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("<", "&lt;")
+
+
+_INTRODUCTION = """\
+# Every command in every state
+
+What each command answers about Rollout `llama`, state by state: its exit code, and its last line (of `get` the one with
+the state, of `history` revisions and roles). Lines that begin with `rollout-lws:` go to standard error. A controller is
+running, and does what it is asked for.
+
+This page is written by the commands themselves, and a test fails when one of them says something else.
+"""
+
+if __name__ == "__main__":
+    PAGE.write_text(page())

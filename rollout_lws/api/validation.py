@@ -103,6 +103,11 @@ def _steps(steps: tuple[Step, ...], at: str, *, routed: bool) -> Iterator[Proble
             yield Problem(
                 f"{path}.replicas", f"{step.replicas} is less than the step before ({before}): steps must not decrease"
             )
+        if step.pause.duration is not None and step.pause.approval_timeout_seconds is not None:
+            yield Problem(
+                f"{path}.pause.approvalTimeoutSeconds",
+                "it bounds the wait for an approval, and a pause with a duration asks for none: remove one of the two",
+            )
         for name in () if routed else _routed_members(step):
             yield Problem(
                 f"{path}.{name}",

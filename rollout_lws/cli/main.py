@@ -38,6 +38,7 @@ COMMANDS = {
     "demo": Entry("demo.command", "demo", "Watch a whole release on a throw-away cluster."),
     "get": Entry("get.command", "get", "Show one release, or list them all."),
     "history": Entry("edits", "history", "List the versions that are stored."),
+    "lint": Entry("lint.command", "lint", "Find in manifests what the controller would refuse, without a cluster."),
     "pause": Entry("actions", "pause", "Hold a release where it is."),
     "promote": Entry("actions", "promote", "Approve the step that waits, or all of them."),
     "release-hold": Entry("edits", "release_hold", "Let LeaderWorkerSet roll by itself."),

@@ -5,7 +5,7 @@ None of it is watched before a group is in that very trouble, and what may not b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol, TypeVar
 
 import msgspec
@@ -14,7 +14,7 @@ from rollout_lws.controller.stored import StoredObject
 from rollout_lws.kube.client import Client
 from rollout_lws.kube.informer import Informer
 from rollout_lws.objects.core_events import FAILED_CREATE, CoreEvent
-from rollout_lws.objects.kueue import JOB_UID, MULTIKUEUE, AdmissionCheck, Workload
+from rollout_lws.objects.kueue import JOB_UID, AdmissionCheck, Workload
 from rollout_lws.objects.meta import Meta
 from rollout_lws.objects.resources import (
     CORE_EVENTS,
@@ -24,7 +24,6 @@ from rollout_lws.objects.resources import (
     STATEFUL_SETS,
     Resource,
 )
-from rollout_lws.rollout.observation import Queues
 
 #: Kinds that explain, each with how long it has to be wanted, in seconds, before anybody asks for it: in every rolling
 #: update pods are missing for a moment.
@@ -75,34 +74,4 @@ def explaining(client: Client, resource: Resource, namespace: str) -> Informer[S
         namespace=namespace if resource.namespaced else "",
         label_selector=_LABELS.get(resource, ""),
         field_selector=FIELDS.get(resource, ""),
-    )
-
-
-class World(Protocol):
-    def every(self, resource: Resource) -> Iterable[StoredObject]: ...
-    def unserved(self, resource: Resource) -> bool: ...
-    def unknown(self, resource: Resource) -> str | None: ...
-
-
-_events = msgspec.json.Decoder(CoreEvent)
-_workloads = msgspec.json.Decoder(Workload)
-_checks = msgspec.json.Decoder(AdmissionCheck)
-
-
-def refusals(world: World) -> tuple[CoreEvent, ...]:
-    """Events of StatefulSets that could not make a pod."""
-    return tuple(_events.decode(each.body) for each in world.every(CORE_EVENTS))
-
-
-def queues(world: World) -> Queues:
-    """What Kueue has of the namespace, as far as it is there and may be listed."""
-    served = KUEUE_WORKLOADS_BEFORE if world.unserved(KUEUE_WORKLOADS) else KUEUE_WORKLOADS
-    workloads = tuple(_workloads.decode(each.body) for each in world.every(served))
-    checks = (_checks.decode(each.body) for each in world.every(KUEUE_CHECKS))
-    needed = (served, KUEUE_CHECKS) if any(each.checks for each in workloads) else (served,)
-    return Queues(
-        workloads=workloads,
-        served=served,
-        known=all(world.unknown(each) != "" for each in needed),
-        dispatching=frozenset(each.metadata.name for each in checks if each.spec.controller_name == MULTIKUEUE),
     )

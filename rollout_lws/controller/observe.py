@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from rollout_lws.api import BatchRelease, Rollout, rollouts
 from rollout_lws.api.resources import Keys
-from rollout_lws.controller.diagnosis import queues, refusals
+from rollout_lws.controller.explanations import queues, refusals
 from rollout_lws.controller.stored import StoredObject, StoredRollout
 from rollout_lws.errors import Unreadable
 from rollout_lws.objects.core_events import CoreEvent

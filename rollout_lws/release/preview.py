@@ -28,18 +28,23 @@ def preview(plan: StyleStrategy, given: Given) -> Preview:
     return Course(plan, given).run()
 
 
-def much_extra(plan: StyleStrategy, replicas: int) -> str:
-    """A warning of the first step that takes more than half as many groups again as there are; "" when there is none.
+def step_of_much_extra(plan: StyleStrategy, replicas: int) -> int:
+    """The first step (1-based) that takes more than half as many groups again as there are; 0 when there is none.
 
     Blue-green is chosen for just that and is not warned of.
     """
     if style_of(plan) not in (Style.EXTRA_WORKLOAD, Style.SURGE):
+        return 0
+    steps = range(1, len(plan.steps) + 1)
+    return next((index for index in steps if 2 * wanted_groups(plan, index, replicas) > replicas > 0), 0)
+
+
+def much_extra(plan: StyleStrategy, replicas: int) -> str:
+    """A warning of that step; "" when there is none."""
+    index = step_of_much_extra(plan, replicas)
+    if not index:
         return ""
-    for index in range(1, len(plan.steps) + 1):
-        extra = wanted_groups(plan, index, replicas)
-        if 2 * extra > replicas > 0:
-            return (
-                f"step {index} takes {extra} groups beside the LeaderWorkerSet's {replicas}, more than half as many"
-                " again: lower its replicas, or use capacity InPlace, which takes none"
-            )
-    return ""
+    return (
+        f"step {index} takes {wanted_groups(plan, index, replicas)} groups beside the LeaderWorkerSet's {replicas},"
+        " more than half as many again: lower its replicas, or use capacity InPlace, which takes none"
+    )

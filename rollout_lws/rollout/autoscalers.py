@@ -15,7 +15,7 @@ from rollout_lws.objects.writes import Write
 from rollout_lws.rollout import bounds, quarrel
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import EventReason, Reason
-from rollout_lws.rollout.refusal import Refusal
+from rollout_lws.rollout.refusal import Place, Refusal
 from rollout_lws.traffic import marks
 from rollout_lws.traffic.router import patched
 from rollout_lws.traffic.split import Object
@@ -60,6 +60,7 @@ def cannot_hold(d: Draft) -> Refusal | None:
                 f" until the release is over (kubectl annotate scaledobject {owner} -n {namespace}"
                 " autoscaling.keda.sh/paused=true), or let a HorizontalPodAutoscaler of your own scale the"
                 " LeaderWorkerSet",
+                Place("spec.scaleTargetRef", HORIZONTAL_POD_AUTOSCALERS.kind, str(live["metadata"]["name"])),
             )
     return None
 

@@ -8,10 +8,11 @@ the user's: it is gone with the next dispatch, and whatever was released with it
 from __future__ import annotations
 
 from rollout_lws.objects.kueue import MULTIKUEUE, ORIGIN
+from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.rollout.diagnosis import needs_workloads
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import Reason
-from rollout_lws.rollout.refusal import Refusal
+from rollout_lws.rollout.refusal import Place, Refusal
 
 
 def copied_from_another_cluster(d: Draft) -> Refusal | None:
@@ -23,6 +24,7 @@ def copied_from_another_cluster(d: Draft) -> Refusal | None:
         Reason.MULTIKUEUE,
         f"LeaderWorkerSet {d.stable.lws.metadata.name} is a copy that MultiKueue {origin} has made of one in another"
         " cluster, and deletes and makes anew as that one changes: change the version there, and delete this Rollout",
+        Place("metadata.labels", LEADER_WORKER_SETS.kind, d.stable.lws.metadata.name),
     )
 
 
@@ -42,6 +44,7 @@ def dispatched_to_another_cluster(d: Draft) -> Refusal | None:
             f" {each.metadata.name}): its pods never run here, so a release could not be watched, and any change of"
             " its groups would restart all of them. Queue it where no admission check of MultiKueue applies, or delete"
             " this Rollout",
+            Place("metadata.labels", LEADER_WORKER_SETS.kind, name),
         )
     return None
 

@@ -8,8 +8,22 @@ from rollout_lws.rollout.reasons import Reason
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """The member that a person would change: ``path`` in the object of this ``kind`` and ``name``, "" for the object
+    itself. Without a kind it is the Rollout.
+    """
+
+    path: str
+    kind: str = ""
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Refusal:
-    """``message`` says what is in the way and what to do."""
+    """``message`` says what is in the way and what to do, ``place`` where: an object there that does not exist is what
+    is missing.
+    """
 
     reason: Reason
     message: str
+    place: Place = Place("spec")

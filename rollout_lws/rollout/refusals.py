@@ -6,7 +6,7 @@ release now" keeps the hold, so that the version waits until the obstacle is gon
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from rollout_lws.api import BlueGreenStatus, CanaryStatus, Capacity, Phase
@@ -17,12 +17,16 @@ from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.history import stable_version
 from rollout_lws.rollout.multikueue import copied_from_another_cluster, dispatched_to_another_cluster
 from rollout_lws.rollout.reasons import Reason
-from rollout_lws.rollout.refusal import Refusal
-from rollout_lws.rollout.routable import cannot_route
+from rollout_lws.rollout.refusal import Place, Refusal
+from rollout_lws.rollout.routable import cannot_route, obstacles
 from rollout_lws.workload.canary import canary_name
 
 #: Longest value of a label.
 NAME_LIMIT = 63
+
+
+def _in_lws(d: Draft, path: str) -> Place:
+    return Place(path, LEADER_WORKER_SETS.kind, d.stable.lws.metadata.name)
 
 
 def wrong_kind(d: Draft) -> Refusal | None:
@@ -33,6 +37,7 @@ def wrong_kind(d: Draft) -> Refusal | None:
         Reason.WRONG_WORKLOAD_KIND,
         f"spec.workloadRef names {ref.api_version} {ref.kind}; only {LEADER_WORKER_SETS.api_version}"
         f" {LEADER_WORKER_SETS.kind} can be released: correct apiVersion and kind",
+        Place("spec.workloadRef"),
     )
 
 
@@ -44,6 +49,7 @@ def long_name(d: Draft) -> Refusal | None:
     return Refusal(
         Reason.NAME_TOO_LONG,
         f"the Rollout's name has {len(name)} characters: make it anew with a name of at most {NAME_LIMIT}",
+        Place("metadata.name"),
     )
 
 
@@ -57,6 +63,7 @@ def second_rollout(d: Draft) -> Refusal | None:
                 Reason.SECOND_ROLLOUT,
                 f"LeaderWorkerSet {name} is already released by Rollout {meta.name}, which is older: delete one of the"
                 " two",
+                Place("spec.workloadRef.name"),
             )
     return None
 
@@ -70,6 +77,7 @@ def owned(d: Draft) -> Refusal | None:
         f"LeaderWorkerSet {d.stable.lws.metadata.name} is controlled by {owner.kind} {owner.name}, which would undo a"
         " release:"
         f" release the {owner.kind} by its own means, or remove the owner reference",
+        _in_lws(d, "metadata.ownerReferences"),
     )
 
 
@@ -80,6 +88,7 @@ def hash_identity(d: Draft) -> Refusal | None:
         Reason.HASH_IDENTITY,
         f"LeaderWorkerSet {d.stable.lws.metadata.name} has groupIdentity Hash, which cannot be held back by a"
         " partition: make it anew with groupIdentity Ordinal, which cannot be changed later",
+        _in_lws(d, "spec.groupIdentity"),
     )
 
 
@@ -168,6 +177,7 @@ def name_taken(d: Draft) -> Refusal | None:
         Reason.NAME_TAKEN,
         f"LeaderWorkerSet {name} exists and is not ours, but the canary needs its name: delete it, or make it anew"
         " under another name",
+        Place("metadata.name", LEADER_WORKER_SETS.kind, name),
     )
 
 
@@ -204,6 +214,7 @@ def too_few_groups(d: Draft) -> Refusal | None:
         Reason.TOO_FEW_GROUPS,
         f"LeaderWorkerSet {d.stable.lws.metadata.name} has 1 group, and capacity InPlace renews groups while others"
         " serve: scale it to 2, or use capacity Surge",
+        Place("spec.strategy.canary.capacity"),
     )
 
 
@@ -223,3 +234,18 @@ def cannot_release(d: Draft) -> Refusal | None:
 def refused_by_spec(d: Draft) -> Refusal | None:
     """What the two specs alone decide; it is known before the LeaderWorkerSet controller has acted."""
     return next((refusal for check in _SPEC if (refusal := check(d))), None)
+
+
+def all_refusals(d: Draft) -> Iterator[Refusal]:
+    """Everything that stops an LWS at rest from being released, for whoever looks at objects before a cluster has them.
+
+    Without the LWS only what is known without it.
+    """
+    yield from filter(None, (check(d) for check in _MANAGE))
+    if d.o.stable is None:
+        return
+    yield from filter(None, (check(d) for check in _SPEC))
+    yield from filter(None, (name_taken(d),))
+    if d.o.rollout.spec.strategy.style is not None:
+        yield from obstacles(d)
+    yield from filter(None, (cannot_hold(d),))

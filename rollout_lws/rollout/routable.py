@@ -7,22 +7,22 @@ they are needed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from rollout_lws.api import Phase, TrafficRouting
-from rollout_lws.objects.resources import INFERENCE_POOLS, LWS_NAME, LWS_PREFIX
+from rollout_lws.objects.resources import INFERENCE_POOLS, LWS_NAME, LWS_PREFIX, SERVICES
 from rollout_lws.release.batches import wanted_groups
 from rollout_lws.release.overload import overload
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import Reason
-from rollout_lws.rollout.refusal import Refusal
+from rollout_lws.rollout.refusal import Place, Refusal
 from rollout_lws.rollout.shares import groups_for_all, settings, share_of_step
 from rollout_lws.rollout.unlisted import labels_of_new, unlisted
 from rollout_lws.traffic import pools, services
 from rollout_lws.traffic.facts import RoutingFacts, named
 from rollout_lws.traffic.routers import routers
 from rollout_lws.traffic.selectors import Selecting
-from rollout_lws.traffic.split import Object
+from rollout_lws.traffic.split import ALL_STABLE, Object
 from rollout_lws.workload.canary import canary_name
 
 #: Labels that controllers give to pods; no template tells them.
@@ -31,16 +31,17 @@ _NOT_OF_TEMPLATES = (LWS_PREFIX, "statefulset.kubernetes.io/", "apps.kubernetes.
 
 def cannot_route(d: Draft) -> Refusal | None:
     """The first obstacle, None when requests can be shared or nobody asks for it."""
-    asked, facts = settings(d), d.o.routing
     if d.status.phase == Phase.PROGRESSING:
-        return _renamed(d, asked) or _unsaid(d, facts)
-    if asked is None or facts is None:
-        return None
-    for check in (_service, _pools, _canary_service, _routers, _full, _overloaded, _unlisted):
-        found = check(d, asked, facts)
-        if found is not None:
-            return found
-    return None
+        return _renamed(d, settings(d)) or _unsaid(d, d.o.routing)
+    return next(obstacles(d), None)
+
+
+def obstacles(d: Draft) -> Iterator[Refusal]:
+    """Everything in the way of the next release, most basic first; () when nobody asks for requests to be shared."""
+    asked, facts = settings(d), d.o.routing
+    if asked is not None and facts is not None:
+        for check in (_service, _pools, _canary_service, _routers, _full, _overloaded, _unlisted):
+            yield from check(d, asked, facts)
 
 
 def _renamed(d: Draft, asked: TrafficRouting | None) -> Refusal | None:
@@ -72,19 +73,28 @@ def _unsaid(d: Draft, facts: RoutingFacts | None) -> Refusal | None:
     return Refusal(Reason.ROUTE_PROBLEM, problem) if problem else None
 
 
-def _service(d: Draft, _: TrafficRouting, facts: RoutingFacts) -> Refusal | None:
+def _at(d: Draft, path: str) -> Place:
+    """A member of the strategy's style in the Rollout."""
+    style = "canary" if d.o.rollout.spec.strategy.canary is not None else "blueGreen"
+    return Place(f"spec.strategy.{style}.{path}")
+
+
+def _service(d: Draft, _: TrafficRouting, facts: RoutingFacts) -> Iterator[Refusal]:
     lws, name = d.stable.lws.metadata, facts.names.service
     if facts.service is None:
-        return Refusal(
+        yield Refusal(
             Reason.SERVICE_PROBLEM,
             f"Service {name} does not exist in namespace {lws.namespace}: create it, or name another one"
             " in trafficRoutings",
+            Place("", SERVICES.kind, name),
         )
+        return
     problem = services.service_problem(
         facts.service, d.uid, d.keys, workload=lws.name, canary=canary_name(d.stable.lws), leaders=_leaders(d, facts)
     )
     problem = problem or _selects_nothing_new(d, services.SELECTING, facts.service)
-    return Refusal(Reason.SERVICE_PROBLEM, problem) if problem else None
+    if problem:
+        yield Refusal(Reason.SERVICE_PROBLEM, problem, Place("spec.selector", SERVICES.kind, name))
 
 
 def _leaders(d: Draft, facts: RoutingFacts) -> dict[str, Sequence[Mapping[str, str]]]:
@@ -107,90 +117,105 @@ def _selects_nothing_new(d: Draft, selecting: Selecting, live: Object) -> str:
     )
 
 
-def _pools(d: Draft, _: TrafficRouting, facts: RoutingFacts) -> Refusal | None:
+def _pools(d: Draft, _: TrafficRouting, facts: RoutingFacts) -> Iterator[Refusal]:
     stable, new = facts.names.stable_pool, facts.names.canary_pool
     if not stable or not new or not facts.synced:
-        return None
+        return
     workload, canary = d.stable.lws.metadata.name, canary_name(d.stable.lws)
+    named_by = "trafficRoutings[0].gateway.inferencePool"
     if INFERENCE_POOLS in facts.absent:
-        return Refusal(
+        yield Refusal(
             Reason.POOL_PROBLEM,
             f"this cluster does not serve {INFERENCE_POOLS}: install the Gateway API inference extension (v1), or refer"
             " to Services in the route",
+            _at(d, named_by),
         )
+        return
     if stable == new:
-        return Refusal(
+        yield Refusal(
             Reason.POOL_PROBLEM,
             f"inferencePool names {stable} for both versions: make a second pool with an endpoint picker of its own",
+            _at(d, f"{named_by}.canary"),
         )
+        return
     for name in (stable, new):
         pool = facts.find(INFERENCE_POOLS, name)
         if pool is None:
-            return Refusal(
+            yield Refusal(
                 Reason.POOL_PROBLEM,
                 f"InferencePool {name} does not exist in namespace {facts.namespace}: create it, or name another one in"
                 " trafficRoutings",
+                Place("", INFERENCE_POOLS.kind, name),
             )
+            continue
         # Whether the new version's pool selects anything shows only in the release.
         leaders = _leaders(d, facts) if name == stable else {**facts.other_leaders}
         problem = pools.pool_problem(pool, d.uid, d.keys, workload=workload, canary=canary, leaders=leaders)
         if name == new:
             problem = problem or _selects_nothing_new(d, pools.SELECTING, pool)
         if problem:
-            return Refusal(Reason.POOL_PROBLEM, problem)
-    return None
+            yield Refusal(Reason.POOL_PROBLEM, problem, Place("spec.selector", INFERENCE_POOLS.kind, name))
 
 
-def _canary_service(_: Draft, __: TrafficRouting, facts: RoutingFacts) -> Refusal | None:
-    found = facts.canary_service
-    if found is None or facts.is_ours(found):
-        return None
-    return Refusal(
-        Reason.SERVICE_PROBLEM,
-        f"Service {facts.canary_service_name} exists and is not ours, but the new version's needs its name: delete it,"
-        " or make it anew under another name",
-    )
+def _canary_service(_: Draft, __: TrafficRouting, facts: RoutingFacts) -> Iterator[Refusal]:
+    found, name = facts.canary_service, facts.canary_service_name
+    if found is not None and not facts.is_ours(found):
+        yield Refusal(
+            Reason.SERVICE_PROBLEM,
+            f"Service {name} exists and is not ours, but the new version's needs its name: delete it,"
+            " or make it anew under another name",
+            Place("metadata.name", SERVICES.kind, name),
+        )
 
 
-def _routers(d: Draft, asked: TrafficRouting, facts: RoutingFacts) -> Refusal | None:
+def _routers(d: Draft, asked: TrafficRouting, facts: RoutingFacts) -> Iterator[Refusal]:
     if not facts.synced:
-        return None
-    splits = [share_of_step(d, index) for index in range(1, len(d.strategy.steps) + 1)]
+        return
     class_type = asked.ingress.class_type if asked.ingress else ""
-    problem = next(filter(None, (each.problem(splits) for each in routers(facts, class_type))), "")
-    return Refusal(Reason.ROUTE_PROBLEM, problem) if problem else None
+    for each in routers(facts, class_type):
+        problem = each.problem((ALL_STABLE,))
+        if problem:
+            where = "" if each.missing else "spec.rules"
+            yield Refusal(Reason.ROUTE_PROBLEM, problem, Place(where, each.resource.kind, each.name))
+            continue
+        for index in range(1, len(d.strategy.steps) + 1):
+            problem = each.inexpressible(share_of_step(d, index))
+            if problem:
+                yield Refusal(Reason.ROUTE_PROBLEM, problem, _at(d, f"steps[{index - 1}].matches"))
 
 
-def _full(d: Draft, _: TrafficRouting, __: RoutingFacts) -> Refusal | None:
+def _full(d: Draft, _: TrafficRouting, __: RoutingFacts) -> Iterator[Refusal]:
     """All requests at too few groups: the share would never be given, and the step never be left."""
     steps, needed = d.strategy.steps, groups_for_all(d)
     for index, step in enumerate(steps, 1):
         groups = wanted_groups(d.strategy, index, d.replicas)
         if step.traffic and share_of_step(d, index).weight == 100 and groups < needed:
-            return Refusal(
+            yield Refusal(
                 Reason.ROUTE_PROBLEM,
                 f"step {index} sends all requests to {groups} of {d.replicas} groups, which cannot carry them: raise"
                 " its replicas to 100%, or lower its traffic",
+                _at(d, f"steps[{index - 1}].traffic"),
             )
-    return None
 
 
-def _overloaded(d: Draft, _: TrafficRouting, __: RoutingFacts) -> Refusal | None:
+def _overloaded(d: Draft, _: TrafficRouting, __: RoutingFacts) -> Iterator[Refusal]:
     """Where one LWS holds both versions, a share that does not fit the groups falls on few."""
     over = overload(d.strategy, d.replicas)
-    return Refusal(Reason.ROUTE_PROBLEM, over.message) if over else None
+    if over:
+        yield Refusal(Reason.ROUTE_PROBLEM, over.message, _at(d, f"steps[{over.step - 1}].traffic"))
 
 
-def _unlisted(d: Draft, asked: TrafficRouting, facts: RoutingFacts) -> Refusal | None:
+def _unlisted(d: Draft, asked: TrafficRouting, facts: RoutingFacts) -> Iterator[Refusal]:
     """What else selects the new version's leaders would send them requests whatever the route says."""
-    what = None if asked.allow_unlisted_services else next(unlisted(facts, [labels_of_new(d)]), None)
-    if what is None:
-        return None
+    if asked.allow_unlisted_services:
+        return
     way_out = f"add {LWS_NAME}: {d.stable.lws.metadata.name} to its selector"
     if d.one_workload:
         way_out = "have its clients use the Service in trafficRoutings"
-    return Refusal(
-        Reason.SERVICE_PROBLEM,
-        f"{what} would select groups of the new version too, whatever share they have: {way_out}, or set"
-        " allowUnlistedServices",
-    )
+    for resource, name in unlisted(facts, [labels_of_new(d)]):
+        yield Refusal(
+            Reason.SERVICE_PROBLEM,
+            f"{resource.kind} {name} would select groups of the new version too, whatever share they have: {way_out},"
+            " or set allowUnlistedServices",
+            Place("spec.selector", resource.kind, name),
+        )

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from rollout_lws.objects.resources import LWS_REVISION, LWS_WORKER_INDEX, POD_DISRUPTION_BUDGETS
+from rollout_lws.objects.resources import LWS_REVISION, LWS_WORKER_INDEX, POD_DISRUPTION_BUDGETS, Resource
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import EventReason
 from rollout_lws.rollout.sides import new_side
@@ -32,7 +32,7 @@ def labels_of_new(d: Draft) -> dict[str, str]:
     }
 
 
-def unlisted(facts: RoutingFacts, labels: Iterable[Mapping[str, str]]) -> Iterator[str]:
+def unlisted(facts: RoutingFacts, labels: Iterable[Mapping[str, str]]) -> Iterator[tuple[Resource, str]]:
     """Kind and name of each Service and pool that the Rollout does not name and that selects a pod with any of these
     labels; those that LWS makes for the pods of a group to find each other apart.
     """
@@ -45,7 +45,7 @@ def unlisted(facts: RoutingFacts, labels: Iterable[Mapping[str, str]]) -> Iterat
     for selecting, known in listed.items():
         for name, live in sorted(facts.objects.get(selecting.resource, {}).items()):
             if name not in known and not _made_by_lws(live) and any(selecting.selects(live, each) for each in sets):
-                yield f"{selecting.resource.kind} {name}"
+                yield selecting.resource, name
 
 
 def tell_unlisted(d: Draft) -> None:
@@ -57,7 +57,7 @@ def tell_unlisted(d: Draft) -> None:
         return
     name = d.stable.lws.metadata.name
     leaders = [leader.metadata.labels for leader in d.stable.leaders]
-    found = set(unlisted(facts, leaders))
+    found = {f"{resource.kind} {name}" for resource, name in unlisted(facts, leaders)}
     for what in sorted(found - {*record.unlisted}):
         d.notice(
             EventReason.UNLISTED_BACKEND,

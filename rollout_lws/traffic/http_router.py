@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from rollout_lws.objects.resources import HTTP_ROUTES, INFERENCE_POOLS
+from rollout_lws.objects.resources import HTTP_ROUTES, INFERENCE_POOLS, Resource
 from rollout_lws.objects.writes import Write
 from rollout_lws.traffic import http_route, marks
 from rollout_lws.traffic.facts import RoutingFacts
@@ -28,6 +28,10 @@ class HttpRouter:
 
     facts: RoutingFacts
     name: str
+
+    @property
+    def resource(self) -> Resource:
+        return HTTP_ROUTES
 
     @property
     def what(self) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from rollout_lws.objects.resources import INGRESSES
+from rollout_lws.objects.resources import INGRESSES, Resource
 from rollout_lws.objects.writes import Create, Delete, Write
 from rollout_lws.traffic import ingress
 from rollout_lws.traffic.facts import RoutingFacts
@@ -21,6 +21,10 @@ class IngressRouter:
     facts: RoutingFacts
     name: str
     class_type: str
+
+    @property
+    def resource(self) -> Resource:
+        return INGRESSES
 
     @property
     def what(self) -> str:

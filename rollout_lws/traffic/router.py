@@ -16,8 +16,18 @@ class Router(Protocol):
     """One routing object that a Rollout names. All answers are about the objects as they stand."""
 
     @property
+    def resource(self) -> Resource:
+        """Kind of the user's object."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """Name of the user's object."""
+        ...
+
+    @property
     def what(self) -> str:
-        """Kind and name, as people say them."""
+        """Kind and name of what a release writes, as people say them."""
         ...
 
     @property

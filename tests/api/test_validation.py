@@ -104,6 +104,15 @@ _CASES: dict[str, tuple[RolloutSpec, list[tuple[str, str]]]] = {
         steps(1, requestHeaderModifier={"remove": ["x"]}),
         [(f"{AT}.steps[0].requestHeaderModifier", NO_ROUTING)],
     ),
+    "a pause both ways": (
+        steps(1, pause={"duration": 60, "approvalTimeoutSeconds": 60}),
+        [
+            (
+                f"{AT}.steps[0].pause.approvalTimeoutSeconds",
+                "it bounds the wait for an approval, and a pause with a duration asks for none: remove one of the two",
+            )
+        ],
+    ),
     "no route": (
         canary(trafficRoutings=[{"service": "llama"}]),
         [

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rollout_lws.errors import ApiError
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.objects.spelling import in_full
-from rollout_lws.sandbox.apiserver import Operation
 from rollout_lws.sandbox.behaviours.base import Object, annotations_of
 from rollout_lws.sandbox.behaviours.lws_objects import SUBGROUP_EXCLUSIVE_TOPOLOGY
 from rollout_lws.sandbox.behaviours.lws_partition import resolve
+
+if TYPE_CHECKING:
+    from rollout_lws.sandbox.apiserver import Operation
 
 #: The names that LeaderWorkerSet registers its webhooks under; refusals begin with them.
 MUTATING, VALIDATING = "mleaderworkerset.kb.io", "vleaderworkerset.kb.io"

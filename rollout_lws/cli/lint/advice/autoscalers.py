@@ -1,0 +1,22 @@
+"""A number of groups that both a manifest and an autoscaler set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rollout_lws.cli.lint.findings import Finding
+from rollout_lws.cli.lint.world import FileWorld
+from rollout_lws.objects.resources import HORIZONTAL_POD_AUTOSCALERS, LEADER_WORKER_SETS
+from rollout_lws.rollout.bounds import scaled_workload
+
+
+def advice(world: FileWorld) -> Iterator[Finding]:
+    for each in world.of_kind(HORIZONTAL_POD_AUTOSCALERS.kind):
+        lws = world.find(LEADER_WORKER_SETS.kind, scaled_workload(each.body))
+        if lws is not None and lws.manifest.body["spec"].get("replicas") is not None:
+            yield lws.manifest.found(
+                "LWS314",
+                ("spec", "replicas"),
+                f"{each.manifest.what} ({each.manifest.place}) sets the number of groups, and every apply of this"
+                " manifest sets it back, also in the middle of a release: remove replicas from the manifest",
+            )

@@ -1,0 +1,73 @@
+"""Whether a group that is called ready can serve, and whether one that goes ends what it has begun.
+
+A router looks at leaders alone, so it is their readiness that a release is gated by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from rollout_lws.cli.lint.advice.releases import releases
+from rollout_lws.cli.lint.findings import Finding
+from rollout_lws.cli.lint.nodes import Path
+from rollout_lws.cli.lint.world import FileWorld, Shaped
+from rollout_lws.objects.resources import LEADER_WORKER_SETS
+
+_TEMPLATES: Path = ("spec", "leaderWorkerTemplate")
+_ASKING = ("httpGet", "grpc", "exec")
+
+
+def advice(world: FileWorld) -> Iterator[Finding]:
+    routed = {each.rollout.spec.workload_ref.name for each in releases(world) if each.routing}
+    for lws in world.of_kind(LEADER_WORKER_SETS.kind):
+        yield from _readiness(lws)
+        if lws.manifest.name in routed:
+            yield from _shutdown(lws)
+
+
+def leaders_template(lws: Shaped) -> tuple[Path, dict[str, Any]]:
+    """Where the template of leaders stands, and it itself."""
+    groups = lws.body["spec"]["leaderWorkerTemplate"]
+    role = "leaderTemplate" if groups.get("leaderTemplate") else "workerTemplate"
+    return (*_TEMPLATES, role), groups[role]
+
+
+def _containers(lws: Shaped) -> tuple[Path, list[dict[str, Any]]]:
+    path, template = leaders_template(lws)
+    return (*path, "spec", "containers"), (template.get("spec") or {}).get("containers") or []
+
+
+def _readiness(lws: Shaped) -> Iterator[Finding]:
+    path, containers = _containers(lws)
+    probes = {at: each.get("readinessProbe") for at, each in enumerate(containers)}
+    if any(probe and any(how in probe for how in _ASKING) for probe in probes.values()):
+        return
+    by_tcp = [at for at, probe in probes.items() if probe and "tcpSocket" in probe]
+    if by_tcp:
+        yield lws.manifest.found(
+            "LWS301",
+            (*path, by_tcp[0], "readinessProbe", "tcpSocket"),
+            "leaders are ready as soon as their port is open, and model servers open it before the model is loaded, so"
+            " requests would be sent to groups that cannot answer: use httpGet on a path that fails until then, such as"
+            " /health",
+        )
+    elif containers:
+        yield lws.manifest.found(
+            "LWS302",
+            path,
+            "leaders have no readinessProbe, so a group counts as ready as soon as its containers run, long before the"
+            " model is loaded, and steps go on: add a readinessProbe with httpGet on a path that fails until then, such"
+            " as /health",
+        )
+
+
+def _shutdown(lws: Shaped) -> Iterator[Finding]:
+    path, containers = _containers(lws)
+    if containers and not any((each.get("lifecycle") or {}).get("preStop") for each in containers):
+        yield lws.manifest.found(
+            "LWS312",
+            path,
+            "leaders have no preStop, so one that is deleted stops while routers still send it requests: give its"
+            " container a lifecycle.preStop that sleeps for some seconds, as examples/gateway does",
+        )

@@ -1,0 +1,77 @@
+"""Steps and deadlines that do something else than they read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rollout_lws.api import batch_releases
+from rollout_lws.cli.lint.advice.releases import Release, releases
+from rollout_lws.cli.lint.findings import Finding
+from rollout_lws.cli.lint.world import FileWorld
+from rollout_lws.objects.workloads import LeaderWorkerSet
+from rollout_lws.release.batches import is_last_full
+from rollout_lws.release.preview import much_extra, step_of_much_extra
+from rollout_lws.workload.template import version_of
+
+
+def advice(world: FileWorld) -> Iterator[Finding]:
+    for release in releases(world):
+        yield from _pauses(release)
+        if release.lws is not None:
+            yield from _groups(release, release.lws)
+            yield from _deadline(release, release.lws)
+    for each in world.of_kind(batch_releases().kind):
+        yield each.manifest.found(
+            "LWS315",
+            ("kind",),
+            "a BatchRelease is made, changed and deleted by the release of a Rollout: write the Rollout, and leave this"
+            " out",
+        )
+
+
+def _pauses(release: Release) -> Iterator[Finding]:
+    steps, last = release.plan.steps, len(release.plan.steps)
+    promotes = is_last_full(release.plan, last)
+    at = (*release.style, "steps")
+    if promotes and "pause" in steps[-1].model_fields_set:
+        yield release.manifest.found(
+            "LWS310",
+            (*at, last - 1, "pause"),
+            f"step {last}, the last one of 100%, is the promotion itself and asks nobody: remove its pause, or put it"
+            " into a step before",
+        )
+    waiting = steps[:-1] if promotes else steps
+    if all(step.pause.duration == 0 for step in waiting):
+        yield release.manifest.found(
+            "LWS311",
+            at,
+            "no step waits for anybody or any time, so a version that is ready and answers badly reaches all groups:"
+            " give a step `pause: {}` for an approval, or `pause: {duration: SECONDS}`",
+        )
+
+
+def _groups(release: Release, lws: LeaderWorkerSet) -> Iterator[Finding]:
+    replicas, at = lws.spec.replicas, (*release.style, "steps")
+    told = much_extra(release.plan, replicas)
+    if told:
+        greedy = step_of_much_extra(release.plan, replicas)
+        yield release.manifest.found("LWS309", (*at, greedy - 1, "replicas"), told)
+    for index, step in enumerate(release.plan.steps):
+        if isinstance(step.replicas, int) and step.replicas > replicas > 0:
+            yield release.manifest.found(
+                "LWS316",
+                (*at, index, "replicas"),
+                f"step {index + 1} asks for {step.replicas} groups, and LeaderWorkerSet {lws.metadata.name} has"
+                f" {replicas}, which is all it gets: write a percentage, or raise the LeaderWorkerSet's replicas",
+            )
+
+
+def _deadline(release: Release, lws: LeaderWorkerSet) -> Iterator[Finding]:
+    seconds, budget = release.rollout.spec.strategy.progress_deadline_seconds, version_of(lws.spec).start_up_seconds
+    if seconds is not None and seconds < budget:
+        yield release.manifest.found(
+            "LWS308",
+            ("spec", "strategy", "progressDeadlineSeconds"),
+            f"the start-up probes of LeaderWorkerSet {lws.metadata.name} give a group {budget:g} s, and a step would be"
+            f" called failed after {seconds} s: use more than {budget:g}, or remove the field",
+        )

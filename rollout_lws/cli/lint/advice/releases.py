@@ -1,0 +1,41 @@
+"""Which Rollout releases what, as the files say it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rollout_lws.api import Rollout, StyleStrategy, TrafficRouting, rollouts
+from rollout_lws.cli.lint.manifests import Manifest
+from rollout_lws.cli.lint.nodes import Path
+from rollout_lws.cli.lint.world import FileWorld
+from rollout_lws.objects.workloads import LeaderWorkerSet
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """A Rollout with a strategy, and its LeaderWorkerSet where that is among the files."""
+
+    manifest: Manifest
+    rollout: Rollout
+    plan: StyleStrategy
+    lws: LeaderWorkerSet | None
+
+    @property
+    def routing(self) -> TrafficRouting | None:
+        return self.plan.traffic_routings[0] if self.plan.traffic_routings else None
+
+    @property
+    def style(self) -> Path:
+        """Where the strategy's style stands."""
+        return ("spec", "strategy", "canary" if self.rollout.spec.strategy.canary else "blueGreen")
+
+
+def releases(world: FileWorld) -> Iterator[Release]:
+    """Of all Rollouts that could be released at all."""
+    for each in world.of_kind(rollouts().kind):
+        rollout = Rollout.model_validate(each.body)
+        strategy = rollout.spec.strategy
+        if strategy.style is not None and (strategy.canary is None or strategy.blue_green is None):
+            lws = world.workload(rollout.spec.workload_ref.name)
+            yield Release(each.manifest, rollout, strategy.style, lws)

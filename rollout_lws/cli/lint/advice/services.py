@@ -1,0 +1,73 @@
+"""What sends requests to the groups of an LWS: which pods it selects, and how it finds out whether they can serve."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from rollout_lws.cli.lint.advice.releases import releases
+from rollout_lws.cli.lint.findings import Finding
+from rollout_lws.cli.lint.world import FileWorld, Shaped, template_labels, workload
+from rollout_lws.objects.resources import LEADER_WORKER_SETS, LWS_NAME, LWS_WORKER_INDEX
+from rollout_lws.traffic import pools, services
+from rollout_lws.traffic.selectors import Selecting
+from rollout_lws.workload.template import version_of
+
+#: Annotations by which clouds are told how their load balancer looks at a Service's pods.
+_HEALTH = re.compile(r"health[-_]?(?:check|probe)[-_](?:protocol|type)$")
+
+
+def advice(world: FileWorld) -> Iterator[Finding]:
+    routings = [each.routing for each in releases(world) if each.routing]
+    whole = {each.service for each in routings if each.target == "AllPods"}
+    named = {each.service for each in routings}
+    for selecting in (services.SELECTING, pools.SELECTING):
+        for each in world.of_kind(selecting.resource.kind):
+            name = each.manifest.name
+            serves = name in named or any(
+                selecting.selects(each.body, pod.metadata.labels) for pod in world.leaders_by_workload.values()
+            )
+            if not serves or (_is_headless(each) and name not in named):
+                # Headless Services are there for pods to find each other.
+                continue
+            if name not in whole:
+                yield from _workers(world, selecting, each)
+            if selecting is services.SELECTING:
+                yield from _health(each)
+
+
+def _is_headless(each: Shaped) -> bool:
+    return bool(each.body["spec"].get("clusterIP") == "None")
+
+
+def _workers(world: FileWorld, selecting: Selecting, each: Shaped) -> Iterator[Finding]:
+    for shaped in world.of_kind(LEADER_WORKER_SETS.kind):
+        lws = workload(shaped)
+        labels = template_labels(lws, "workerTemplate") | {LWS_NAME: lws.metadata.name, LWS_WORKER_INDEX: "1"}
+        if version_of(lws.spec).size > 1 and selecting.selects(each.body, labels):
+            yield each.manifest.found(
+                "LWS306",
+                selecting.path,
+                f"{each.manifest.what} selects workers of LeaderWorkerSet {lws.metadata.name} too, and in most model"
+                f' servers only leaders answer requests: add {LWS_WORKER_INDEX}: "0" to its selector',
+            )
+
+
+def _health(each: Shaped) -> Iterator[Finding]:
+    annotations: dict[str, Any] = each.body["metadata"].get("annotations") or {}
+    for key, value in annotations.items():
+        if _HEALTH.search(key) and str(value).lower() == "tcp":
+            yield each.manifest.found(
+                "LWS303",
+                ("metadata", "annotations", key),
+                f"the load balancer of {each.manifest.what} sends requests to whatever has the port open, and model"
+                " servers open it before the model is loaded: have it check by HTTP, on the path of the readinessProbe",
+            )
+    if each.body["spec"].get("publishNotReadyAddresses"):
+        yield each.manifest.found(
+            "LWS313",
+            ("spec", "publishNotReadyAddresses"),
+            f"{each.manifest.what} sends requests to groups that are not ready, which a release cannot see: remove"
+            " publishNotReadyAddresses, or route by another Service",
+        )

@@ -1,0 +1,73 @@
+"""lint: what the controller would refuse of manifests, offline, with file, line and column."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+from rollout_lws.cli.lint import output
+from rollout_lws.cli.lint.findings import Severity
+from rollout_lws.cli.lint.linter import lint as judge
+from rollout_lws.cli.lint.manifests import Scope
+from rollout_lws.cli.lint.sources import sources
+from rollout_lws.cli.options import Target, with_target
+from rollout_lws.errors import UsageError
+from rollout_lws.settings import Settings
+
+_NOTHING = (
+    "nothing to look at: {} no Rollout, and nothing that one refers to (LeaderWorkerSet, Service, HTTPRoute, Ingress,"
+    " InferencePool, HorizontalPodAutoscaler); name the files that do, or a directory with -R"
+)
+
+
+@click.command()
+@click.option(
+    "-f",
+    "--filename",
+    "names",
+    multiple=True,
+    metavar="FILE|DIR|-",
+    help="File, directory, or - for standard input; may be repeated.",
+)
+@click.argument("more", nargs=-1, metavar="[FILE]...")
+@click.option("-R", "--recursive", is_flag=True, help="Look into directories of directories as well.")
+@click.option("-o", "--output", "form", type=click.Choice(list(output.FORMATS)), default="text", help="Form of output.")
+@click.option("--strict", is_flag=True, help="Fail for warnings, too.")
+@with_target
+def lint(
+    names: tuple[str, ...], more: tuple[str, ...], recursive: bool, form: str, strict: bool, target: Target
+) -> None:
+    """Find in manifests what the controller would refuse, and traps; no cluster is asked.
+
+    Reads Rollouts, and the LeaderWorkerSets, Services, routes, pools and autoscalers that they refer to, from the same
+    files. Exit code 1 with an error (with --strict also a warning), 2 when there is nothing to look at.
+    """
+    if not names and not more:
+        raise click.UsageError("nothing to lint is named: add -f FILE, -f DIRECTORY, or -f - for standard input")
+    try:
+        if target.api_group:
+            Settings(api_group=target.api_group)
+        scope = Scope(target.api_group, target.namespace or Scope().namespace)
+        report = judge(sources((*names, *more), recursive=recursive), scope)
+    except UsageError as error:
+        raise click.UsageError(str(error)) from error
+    if not report.objects and not report.findings:
+        files = "no file was found, so there is" if not report.files else f"{report.files} files have"
+        raise click.UsageError(_NOTHING.format(files if report.files != 1 else "the file has"))
+    if form == "text":
+        click.echo(output.text(report, colour=_coloured()), nl=False, color=True)
+    else:
+        click.echo(output.FORMATS[form](report), nl=False)
+    click.echo(output.summary(report), err=True)
+    worst = Severity.WARNING if strict else Severity.ERROR
+    sys.exit(int(any(each.severity <= worst for each in report.findings)))
+
+
+def is_terminal() -> bool:
+    return sys.stdout.isatty()
+
+
+def _coloured() -> bool:
+    return is_terminal() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

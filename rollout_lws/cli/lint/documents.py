@@ -1,0 +1,117 @@
+"""Texts taken apart into documents, as kubectl does: what is no YAML is told, and the others are still looked at."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from rollout_lws.cli.lint.findings import Finding
+from rollout_lws.cli.lint.nodes import Mark, NotPlain, Path, Reader, Twice, composed, mark_of
+
+_SEPARATOR = re.compile(r"^---(?=\s|$)", re.MULTILINE)
+#: What a template has in places where YAML would have a value or a key.
+_TEMPLATED = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
+_COMMENT = re.compile(r"(?:^|(?<=[ \t]))#.*$", re.MULTILINE)
+_RENDER = (
+    "this is a template of Helm or Jinja, not a manifest: lint what it renders,"
+    " as in `helm template . | rollout-lws lint -f -`"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file's name, as people are told it, and its text; None where it is no text, from byte ``broken`` on."""
+
+    name: str
+    text: str | None
+    broken: int = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Document:
+    """One YAML document; ``above`` is the number of lines of the file that stand before it."""
+
+    file: str
+    above: int
+    root: yaml.Node
+    value: Any
+    twice: tuple[Twice, ...] = ()
+
+    def mark(self, path: Path) -> Mark:
+        found = mark_of(self.root, path)
+        return Mark(found.line + self.above, found.column)
+
+
+def read(source: Source) -> tuple[list[Document], list[Finding]]:
+    """The documents of a file, and what is wrong with its text."""
+    documents: list[Document] = []
+    findings: list[Finding] = []
+    if source.text is None:
+        return [], [Finding(source.name, 1, source.broken + 1, "LWS001", "not UTF-8 text: save it as UTF-8")]
+    for above, text in _parts(source.text):
+        found, wrong = _part(source.name, above, text)
+        if wrong is None:
+            documents += found
+            continue
+        braces = _TEMPLATED.search(_COMMENT.sub(lambda comment: " " * len(comment[0]), text))
+        if braces:
+            # Every other error of a template would be one of the reader, not of its author.
+            line, start = text.count("\n", 0, braces.start()) + above + 1, text.rfind("\n", 0, braces.start())
+            return [], [Finding(source.name, line, braces.start() - start, "LWS002", _RENDER)]
+        findings.append(wrong)
+    for document in documents:
+        findings += _twice(document)
+    return documents, findings
+
+
+def _parts(text: str) -> Iterator[tuple[int, str]]:
+    """The parts between separators, each with the number of lines above it."""
+    text = text.removeprefix("\ufeff")
+    if text.lstrip()[:1] in ("{", "["):
+        # JSON may be indented by tabs, and has none inside of its texts.
+        text = text.replace("\t", " ")
+    starts = [0, *(match.start() for match in _SEPARATOR.finditer(text))]
+    for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
+        yield text.count("\n", 0, start), text[start:end]
+
+
+def _part(file: str, above: int, text: str) -> tuple[list[Document], Finding | None]:
+    found: list[Document] = []
+    try:
+        for root in composed(text):
+            reader = Reader()
+            value = reader.value(root)
+            found.append(Document(file, above, root, value, tuple(reader.twice)))
+    except NotPlain as error:
+        return [], Finding(file, error.mark.line + above, error.mark.column, "LWS001", f"not a manifest: {error}")
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line, column = _inside(text, mark.line, mark.column) if mark else (0, 0)
+        said = " ".join(str(each) for each in (error.context, error.problem) if each)
+        return [], Finding(file, line + above + 1, column + 1, "LWS001", f"not YAML: {said or 'it cannot be read'}")
+    except (yaml.YAMLError, RecursionError) as error:
+        said = str(error).splitlines()[0]
+        return [], Finding(file, above + 1, 1, "LWS001", f"not YAML: {said}")
+    return found, None
+
+
+def _inside(text: str, line: int, column: int) -> tuple[int, int]:
+    """A position that lies behind the last line is at the end of that."""
+    lines = text.rstrip().splitlines()
+    return (line, column) if line < len(lines) else (len(lines) - 1, len(lines[-1]))
+
+
+def _twice(document: Document) -> Iterator[Finding]:
+    for each in document.twice:
+        yield Finding(
+            document.file,
+            each.again.line + document.above,
+            each.again.column,
+            "LWS003",
+            f"{each.key} stands here again, first in line {each.first.line + document.above}: only the last one would"
+            " count, remove one of the two",
+        )

@@ -1,0 +1,99 @@
+"""What lint can find: a closed list of codes, each with its severity, and one finding with its position."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+
+class Severity(IntEnum):
+    """The worst first. Only an error is sure to be refused by somebody."""
+
+    ERROR = 0
+    WARNING = 1
+    NOTE = 2
+
+    def __str__(self) -> str:
+        return self.name.lower()
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """``summary`` is what the documentation says of it. Codes are never given to anything else."""
+
+    severity: Severity
+    summary: str
+
+
+_ERROR, _WARNING, _NOTE = Severity
+
+CODES: dict[str, Code] = {
+    # Reading
+    "LWS001": Code(_ERROR, "not YAML"),
+    "LWS002": Code(_ERROR, "a template of Helm or Jinja, not a manifest"),
+    "LWS003": Code(_ERROR, "a key twice in one mapping"),
+    "LWS004": Code(_ERROR, "the same object twice"),
+    # What an API server refuses
+    "LWS101": Code(_ERROR, "a field that Rollout or BatchRelease does not have"),
+    "LWS102": Code(_ERROR, "a value of the wrong type, or out of its bounds"),
+    "LWS103": Code(_ERROR, "a required field is missing"),
+    "LWS104": Code(_WARNING, "a field that another kind is not known to have"),
+    "LWS105": Code(_ERROR, "refused by LeaderWorkerSet's own webhook"),
+    "LWS106": Code(_ERROR, "a name that no object can have"),
+    "LWS107": Code(_ERROR, "an API version that is not served"),
+    # What the controller refuses
+    "LWS201": Code(_ERROR, "the strategy cannot be released"),
+    "LWS202": Code(_ERROR, "workloadRef names no LeaderWorkerSet"),
+    "LWS203": Code(_ERROR, "the Rollout's name is too long"),
+    "LWS204": Code(_ERROR, "two Rollouts for one LeaderWorkerSet"),
+    "LWS205": Code(_ERROR, "the LeaderWorkerSet is another controller's"),
+    "LWS206": Code(_ERROR, "groupIdentity Hash"),
+    "LWS207": Code(_ERROR, "a LeaderWorkerSet of MultiKueue's"),
+    "LWS208": Code(_ERROR, "too few groups for capacity InPlace"),
+    "LWS209": Code(_ERROR, "the canary's name is taken"),
+    "LWS210": Code(_ERROR, "a Service that no release can use, or that would pass every share by"),
+    "LWS211": Code(_ERROR, "an InferencePool that no release can use"),
+    "LWS212": Code(_ERROR, "a route that cannot share requests, or a step that it cannot express"),
+    "LWS213": Code(_ERROR, "an autoscaler that would undo a hold"),
+    # What nobody refuses
+    "LWS301": Code(_WARNING, "readiness of the leader by TCP only"),
+    "LWS302": Code(_WARNING, "no readiness probe on the leader"),
+    "LWS303": Code(_WARNING, "a load balancer that checks health by TCP"),
+    "LWS304": Code(_WARNING, "the address of a group's leader written out in a template"),
+    "LWS305": Code(_WARNING, "a partition in the manifest"),
+    "LWS306": Code(_WARNING, "a selector that matches workers"),
+    "LWS307": Code(_WARNING, "a name near the limit of its pods' labels"),
+    "LWS308": Code(_WARNING, "a deadline shorter than a start may take"),
+    "LWS309": Code(_WARNING, "a step that takes more than half as many groups again"),
+    "LWS310": Code(_WARNING, "a pause that is never waited for"),
+    "LWS311": Code(_WARNING, "a release in which nobody ever looks"),
+    "LWS312": Code(_WARNING, "leaders that end at once when they are deleted"),
+    "LWS313": Code(_WARNING, "a Service that sends requests to groups that are not ready"),
+    "LWS314": Code(_WARNING, "a manifest and an autoscaler that both set the number of groups"),
+    "LWS315": Code(_WARNING, "a BatchRelease that was written by hand"),
+    "LWS316": Code(_WARNING, "a step of more groups than there are"),
+    # What cannot be told
+    "LWS401": Code(_NOTE, "an object that is not among the files"),
+    "LWS402": Code(_NOTE, "a Rollout of OpenKruise's own"),
+    "LWS403": Code(_NOTE, "a name that is cut and hashed"),
+    "LWS404": Code(_NOTE, "rules that were not asked because of earlier findings"),
+}
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Finding:
+    """One thing to look at. ``line`` and ``column`` begin at 1; ``about`` is the object, as ``Kind/name``, "" where a
+    file as a whole is meant; ``path`` is the member inside it.
+    """
+
+    file: str
+    line: int
+    column: int
+    code: str
+    message: str
+    about: str = ""
+    path: str = ""
+
+    @property
+    def severity(self) -> Severity:
+        return CODES[self.code].severity

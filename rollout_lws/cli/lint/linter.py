@@ -1,0 +1,69 @@
+"""From texts to findings: pure, without a cluster, a clock or files of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from rollout_lws.api.resources import batch_releases, rollouts
+from rollout_lws.cli.lint.advice import advice
+from rollout_lws.cli.lint.documents import Document, Source, read
+from rollout_lws.cli.lint.findings import Finding, Severity
+from rollout_lws.cli.lint.manifests import Manifest, Scope, manifests
+from rollout_lws.cli.lint.refused import refused
+from rollout_lws.cli.lint.shapes import shaped
+from rollout_lws.cli.lint.world import FileWorld, Shaped
+
+_ROLLOUT, _BATCH = rollouts().kind, batch_releases().kind
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """``findings`` by file, line and column, files in their order; ``files`` that were read and the ``objects`` in them
+    that concern releases.
+    """
+
+    findings: tuple[Finding, ...]
+    files: int
+    objects: int
+
+    def count(self, severity: Severity) -> int:
+        return sum(each.severity is severity for each in self.findings)
+
+
+def lint(sources: Iterable[Source], scope: Scope) -> Report:
+    """Everything that is found in these files, looked at together."""
+    documents: list[Document] = []
+    findings: list[Finding] = []
+    files: dict[str, int] = {}
+    for source in sources:
+        files[source.name] = len(files)
+        some, wrong = read(source)
+        documents += some
+        findings += wrong
+    objects, wrong = manifests(documents, scope)
+    findings += wrong
+    findings += _judged(objects)
+    ordered = sorted(set(findings), key=lambda each: (files[each.file], each))
+    return Report(tuple(ordered), len(files), len(objects))
+
+
+def _judged(objects: Iterable[Manifest]) -> Iterator[Finding]:
+    whole: list[Shaped] = []
+    broken: list[Manifest] = []
+    for made in objects:
+        body, found = shaped(made, ours=made.resource.kind in (_ROLLOUT, _BATCH))
+        yield from found
+        if body is None:
+            broken.append(made)
+        else:
+            whole.append(Shaped(made, body))
+    for namespace in sorted({each.manifest.namespace for each in whole}):
+        here = [each for each in whole if each.manifest.namespace == namespace]
+        groups = {each.manifest.resource.group for each in here if each.manifest.resource.kind in (_ROLLOUT, _BATCH)}
+        # Our kinds may be there under several groups, each with a controller of its own.
+        for group in sorted(groups) or [rollouts().group]:
+            world = FileWorld(here, group)
+            for each in world.of_kind(_ROLLOUT):
+                yield from refused(each, world, broken)
+            yield from advice(world)

@@ -1,0 +1,190 @@
+"""The objects of the files that concern releases: Rollouts and BatchReleases of ours, and what they may refer to.
+
+Everything else (Deployments, kustomizations, other tools' kinds) is left alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from rollout_lws.api.resources import DEFAULT_GROUP, VERSION, batch_releases, rollouts
+from rollout_lws.cli.lint.documents import Document
+from rollout_lws.cli.lint.findings import Finding
+from rollout_lws.cli.lint.nodes import Path
+from rollout_lws.objects.resources import (
+    HORIZONTAL_POD_AUTOSCALERS,
+    HTTP_ROUTES,
+    INFERENCE_POOLS,
+    INGRESSES,
+    LEADER_WORKER_SETS,
+    POD_DISRUPTION_BUDGETS,
+    SERVICES,
+    Resource,
+)
+
+#: Made by KEDA into a HorizontalPodAutoscaler.
+SCALED_OBJECTS = Resource("keda.sh", "v1alpha1", "ScaledObject", "scaledobjects")
+_OTHERS = (
+    LEADER_WORKER_SETS,
+    SERVICES,
+    HTTP_ROUTES,
+    INGRESSES,
+    INFERENCE_POOLS,
+    HORIZONTAL_POD_AUTOSCALERS,
+    POD_DISRUPTION_BUDGETS,
+    SCALED_OBJECTS,
+)
+_BY_NAME = {(each.api_version, each.kind): each for each in _OTHERS}
+_OWN = {each.kind: each for each in (rollouts(), batch_releases())}
+#: What OpenKruise's own Rollouts release.
+_OF_KRUISE = ("Deployment", "StatefulSet", "CloneSet", "DaemonSet")
+_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Manifest:
+    """One object of a file. ``base`` leads from the document's root to it, into the items of a List; ``order`` counts
+    objects as the files have them.
+    """
+
+    document: Document
+    base: Path
+    resource: Resource
+    body: dict[str, Any]
+    namespace: str
+    name: str
+    order: int
+
+    @property
+    def what(self) -> str:
+        """Kind and name, as people say them."""
+        return f"{self.resource.kind} {self.name}"
+
+    @property
+    def place(self) -> str:
+        """File and line, as in a message about another object."""
+        return f"{self.document.file}:{self.document.mark(self.base).line}"
+
+    def found(self, code: str, path: Path, message: str) -> Finding:
+        """A finding at a member of this object."""
+        mark = self.document.mark((*self.base, *path))
+        about = f"{self.resource.kind}/{self.name}" if self.name else self.resource.kind
+        return Finding(self.document.file, mark.line, mark.column, code, message, about, written(path))
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """``group`` is the API group of our kinds, None where any may be it; ``namespace`` that of objects without one."""
+
+    group: str | None = None
+    namespace: str = "default"
+
+
+def written(path: Path) -> str:
+    """A path as people write it: ``spec.steps[0].replicas``."""
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).removeprefix(".")
+
+
+def manifests(documents: Iterable[Document], scope: Scope) -> tuple[list[Manifest], list[Finding]]:
+    """The objects that concern releases, in their order, and what is wrong with them as objects."""
+    found: list[Manifest] = []
+    findings: list[Finding] = []
+    first: dict[tuple[str, str, str, str], Manifest] = {}
+    for document in documents:
+        for base, body in _objects((), document.value):
+            made = _manifest(document, base, body, scope, len(found))
+            if isinstance(made, Finding):
+                findings.append(made)
+            if not isinstance(made, Manifest):
+                continue
+            key = (made.resource.group, made.resource.kind, made.namespace, made.name)
+            if not made.name or len(made.name) > 253 or not _SUBDOMAIN.fullmatch(made.name):
+                findings.append(_misnamed(made))
+            elif key in first:
+                message = f"{made.what} is in {first[key].place} already: keep one, the later would replace the earlier"
+                findings.append(made.found("LWS004", ("metadata", "name"), message))
+            else:
+                first[key] = made
+                found.append(made)
+    return found, findings
+
+
+def _objects(base: Path, value: Any) -> Iterator[tuple[Path, dict[str, Any]]]:
+    if not isinstance(value, dict):
+        return
+    items = value.get("items")
+    if str(value.get("kind", "")).endswith("List") and isinstance(items, list):
+        for index, item in enumerate(items):
+            yield from _objects((*base, "items", index), item)
+    else:
+        yield base, value
+
+
+def _manifest(
+    document: Document, base: Path, body: dict[str, Any], scope: Scope, order: int
+) -> Manifest | Finding | None:
+    kind, api_version = body.get("kind"), body.get("apiVersion")
+    group, _, version = str(api_version).rpartition("/")
+    resource = _BY_NAME.get((str(api_version), str(kind)))
+    own = _OWN.get(str(kind)) if resource is None else None
+    if own is not None and (group == scope.group if scope.group else _is_ours(group, version, body)):
+        resource = Resource(group, version, own.kind, own.plural)
+    if resource is None:
+        return None
+    metadata = body.get("metadata")
+    metadata = metadata if isinstance(metadata, dict) else {}
+    name, namespace = metadata.get("name"), metadata.get("namespace")
+    made = Manifest(
+        document=document,
+        base=base,
+        resource=resource,
+        body=body,
+        namespace=namespace if isinstance(namespace, str) and namespace else scope.namespace,
+        name=name if isinstance(name, str) else "",
+        order=order,
+    )
+    if own is None:
+        return made
+    if version != VERSION:
+        message = f"{own.kind} of version {version} is not served: write apiVersion {group}/{VERSION}"
+        return made.found("LWS107", ("apiVersion",), message)
+    other = _workload_kind(body)
+    if scope.group is None and other in _OF_KRUISE:
+        message = (
+            f"{made.what} is one of OpenKruise Rollouts: it names a {other}, which that project releases. This"
+            f" controller refuses it: if it is meant to be released here, name a {LEADER_WORKER_SETS.kind}"
+        )
+        return made.found("LWS402", ("spec", "workloadRef"), message)
+    return made
+
+
+def _is_ours(group: str, version: str, body: dict[str, Any]) -> bool:
+    """Without a word on the group it is Kruise's, or any whose object has our shape: others have Rollouts, too."""
+    if group == DEFAULT_GROUP:
+        return version == VERSION or _workload_kind(body) == LEADER_WORKER_SETS.kind
+    return version == VERSION and bool(_workload_kind(body))
+
+
+def _workload_kind(body: dict[str, Any]) -> str:
+    spec = body.get("spec")
+    ref = spec.get("workloadRef") if isinstance(spec, dict) else None
+    kind = ref.get("kind") if isinstance(ref, dict) else None
+    return kind if isinstance(kind, str) else ""
+
+
+def _misnamed(made: Manifest) -> Finding:
+    if not made.name:
+        generated = (made.body.get("metadata") or {}).get("generateName") if _has_metadata(made) else None
+        why = (
+            "a release needs a name that stays: replace generateName by it" if generated else "give it a metadata.name"
+        )
+        return made.found("LWS106", ("metadata",), f"{made.resource.kind} without a name: {why}")
+    message = f"{made.name!r} is no name of an object: use lower-case letters, digits, '-' and '.', at most 253 of them"
+    return made.found("LWS106", ("metadata", "name"), message)
+
+
+def _has_metadata(made: Manifest) -> bool:
+    return isinstance(made.body.get("metadata"), dict)

@@ -1,0 +1,105 @@
+"""What the controller would refuse of a Rollout, by its own rules, told at the member that a person would change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from rollout_lws.api.validation import problems
+from rollout_lws.cli.lint.findings import Finding
+from rollout_lws.cli.lint.manifests import Manifest
+from rollout_lws.cli.lint.nodes import Path
+from rollout_lws.cli.lint.shapes import located
+from rollout_lws.cli.lint.world import FileWorld, Shaped
+from rollout_lws.objects.resources import LEADER_WORKER_SETS
+from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.reasons import Reason
+from rollout_lws.rollout.refusal import Refusal
+from rollout_lws.rollout.refusals import all_refusals
+
+#: Code of each refusal that manifests alone can tell; the others hang on a cluster, or on the version before.
+CODE_OF: Mapping[Reason, str] = {
+    Reason.INVALID_SPEC: "LWS201",
+    Reason.WRONG_WORKLOAD_KIND: "LWS202",
+    Reason.NAME_TOO_LONG: "LWS203",
+    Reason.SECOND_ROLLOUT: "LWS204",
+    Reason.WORKLOAD_OWNED: "LWS205",
+    Reason.HASH_IDENTITY: "LWS206",
+    Reason.MULTIKUEUE: "LWS207",
+    Reason.TOO_FEW_GROUPS: "LWS208",
+    Reason.NAME_TAKEN: "LWS209",
+    Reason.SERVICE_PROBLEM: "LWS210",
+    Reason.POOL_PROBLEM: "LWS211",
+    Reason.ROUTE_PROBLEM: "LWS212",
+    Reason.AUTOSCALER_PROBLEM: "LWS213",
+}
+
+
+def refused(rollout: Shaped, world: FileWorld, broken: Sequence[Manifest]) -> Iterator[Finding]:
+    """Findings of a Rollout whose shape is right. ``broken`` are manifests that have findings of their own and are not
+    in the world.
+    """
+    made = rollout.manifest
+    d = Draft(world.observed(made.name))
+    for problem in problems(d.o.rollout.spec):
+        path = located(rollout.body, problem.path)
+        yield made.found(CODE_OF[Reason.INVALID_SPEC], path, problem.message)
+    told = set()
+    for refusal in all_refusals(d):
+        # A spec that is wrong was told field by field.
+        if refusal.reason is Reason.INVALID_SPEC:
+            continue
+        finding = _told(made, world, broken, refusal)
+        if finding not in told:
+            yield finding
+        told.add(finding)
+    ref = d.o.rollout.spec.workload_ref
+    if d.o.stable is None and (ref.kind, ref.api_version) == (LEADER_WORKER_SETS.kind, LEADER_WORKER_SETS.api_version):
+        yield _missing(made, broken, LEADER_WORKER_SETS.kind, ref.name)
+
+
+def _told(made: Manifest, world: FileWorld, broken: Sequence[Manifest], refusal: Refusal) -> Finding:
+    place, code = refusal.place, CODE_OF[refusal.reason]
+    if not place.kind:
+        message = _second(made, world) if refusal.reason is Reason.SECOND_ROLLOUT else refusal.message
+        return made.found(code, located(made.body, place.path), message)
+    about = world.find(place.kind, place.name)
+    if about is None:
+        return _missing(made, broken, place.kind, place.name)
+    return about.manifest.found(code, located(about.manifest.body, place.path), refusal.message)
+
+
+def _second(made: Manifest, world: FileWorld) -> str:
+    """Which of them is older is known in a cluster only."""
+    workload = made.body["spec"]["workloadRef"]["name"]
+    others = [each.manifest for each in world.of_kind(made.resource.kind) if each.manifest is not made]
+    rival = next(each for each in others if each.body["spec"]["workloadRef"]["name"] == workload)
+    return (
+        f"LeaderWorkerSet {workload} is released by {rival.what} ({rival.place}) as well: delete one of the two; the"
+        " one that is older in the cluster would go on alone"
+    )
+
+
+def _missing(made: Manifest, broken: Sequence[Manifest], kind: str, name: str) -> Finding:
+    path = _naming(made, kind, name)
+    for each in broken:
+        if (each.resource.kind, each.name, each.namespace) == (kind, name, made.namespace):
+            message = f"{kind} {name} has errors ({each.place}): what depends on it was not checked"
+            return made.found("LWS404", path, message)
+    message = f"{kind} {name} is not among the files (namespace {made.namespace}): what depends on it was not checked"
+    return made.found("LWS401", path, message)
+
+
+def _naming(made: Manifest, kind: str, name: str) -> Path:
+    """The member of the Rollout that names an object."""
+    if kind == LEADER_WORKER_SETS.kind:
+        return ("spec", "workloadRef", "name")
+    style = "canary" if made.body["spec"]["strategy"].get("canary") else "blueGreen"
+    routing: Path = ("spec", "strategy", style, "trafficRoutings", 0)
+    pools = (made.body["spec"]["strategy"][style]["trafficRoutings"][0].get("gateway") or {}).get("inferencePool") or {}
+    inner: Mapping[str, Path] = {
+        "Service": ("service",),
+        "HTTPRoute": ("gateway", "httpRouteName"),
+        "Ingress": ("ingress", "name"),
+        "InferencePool": ("gateway", "inferencePool", "stable" if pools.get("stable") == name else "canary"),
+    }
+    return (*routing, *inner[kind])

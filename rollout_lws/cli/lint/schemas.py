@@ -1,0 +1,105 @@
+"""The structural schemas that manifests are held against: our CRDs', and of other kinds what lint and a release read.
+
+A field of another kind that is not known here may be newer than this program, and is no error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from rollout_lws.api import crd
+from rollout_lws.cli.lint.manifests import SCALED_OBJECTS
+from rollout_lws.objects.resources import (
+    HORIZONTAL_POD_AUTOSCALERS,
+    HTTP_ROUTES,
+    INFERENCE_POOLS,
+    INGRESSES,
+    LEADER_WORKER_SETS,
+    POD_DISRUPTION_BUDGETS,
+    SERVICES,
+)
+from rollout_lws.sandbox import gateway_api, lws_crd
+from rollout_lws.sandbox.schema import Node
+
+Schema = dict[str, Any]
+
+_TEXT: Schema = {"type": "string"}
+_COUNT: Schema = {"type": "integer"}
+_TEXTS: Schema = {"type": "object", "additionalProperties": _TEXT}
+#: What every object's metadata may be.
+METADATA = Node(
+    {
+        "type": "object",
+        "x-kubernetes-preserve-unknown-fields": True,
+        "properties": {
+            "name": _TEXT,
+            "namespace": _TEXT,
+            "labels": _TEXTS,
+            "annotations": _TEXTS,
+            "finalizers": {"type": "array", "items": _TEXT},
+            "ownerReferences": {
+                "type": "array",
+                "items": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+            },
+        },
+    }
+)
+
+
+def _open(properties: Schema, *required: str) -> Schema:
+    schema: Schema = {"type": "object", "properties": properties, "x-kubernetes-preserve-unknown-fields": True}
+    return schema | ({"required": list(required)} if required else {})
+
+
+def _list(item: Schema) -> Schema:
+    return {"type": "array", "items": item}
+
+
+_TARGET = _open({"apiVersion": _TEXT, "kind": _TEXT, "name": _TEXT}, "name")
+_BACKEND = _open({"service": _open({"name": _TEXT}, "name")})
+_INGRESS_PATH = _open({"path": _TEXT, "backend": _BACKEND}, "backend")
+_INGRESS_RULE = _open({"host": _TEXT, "http": _open({"paths": _list(_INGRESS_PATH)}, "paths")})
+#: The parts of built-in kinds that are read.
+_BUILT_IN: Mapping[str, Schema] = {
+    SERVICES.kind: _open(
+        {
+            "type": _TEXT,
+            "clusterIP": _TEXT,
+            "externalName": _TEXT,
+            "selector": _TEXTS,
+            "publishNotReadyAddresses": {"type": "boolean"},
+            "ports": _list(_open({"port": _COUNT, "name": _TEXT}, "port")),
+        }
+    ),
+    INGRESSES.kind: _open({"ingressClassName": _TEXT, "rules": _list(_INGRESS_RULE)}),
+    HORIZONTAL_POD_AUTOSCALERS.kind: _open(
+        {"scaleTargetRef": _TARGET, "minReplicas": _COUNT, "maxReplicas": _COUNT}, "scaleTargetRef", "maxReplicas"
+    ),
+    SCALED_OBJECTS.kind: _open({"scaleTargetRef": _TARGET}, "scaleTargetRef"),
+    POD_DISRUPTION_BUDGETS.kind: _open({"selector": _open({"matchLabels": _TEXTS})}),
+}
+#: LeaderWorkerSet's newest: nothing in a manifest tells which version a cluster has.
+_LWS_VERSION = lws_crd.VERSIONS[-1]
+_GATEWAY_API = {HTTP_ROUTES.kind, INFERENCE_POOLS.kind}
+
+
+@cache
+def spec_schema(kind: str) -> Node:
+    """The schema of ``spec`` of any kind that lint looks at."""
+    if kind in _BUILT_IN:
+        return Node(_BUILT_IN[kind])
+    return Node(_of_definition(_definition(kind)))
+
+
+def _definition(kind: str) -> Schema:
+    if kind == LEADER_WORKER_SETS.kind:
+        return lws_crd.manifest(_LWS_VERSION)
+    known = gateway_api.manifests() if kind in _GATEWAY_API else crd.render()
+    return next(each for each in known if each["spec"]["names"]["kind"] == kind)
+
+
+def _of_definition(definition: Schema) -> Schema:
+    schema: Schema = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    return schema

@@ -1,0 +1,44 @@
+"""What explains why groups do not come, read from what is watched for it: Events of StatefulSets, and Kueue."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol
+
+import msgspec
+
+from rollout_lws.controller.stored import StoredObject
+from rollout_lws.objects.core_events import CoreEvent
+from rollout_lws.objects.kueue import MULTIKUEUE, AdmissionCheck, Workload
+from rollout_lws.objects.resources import CORE_EVENTS, KUEUE_CHECKS, KUEUE_WORKLOADS, KUEUE_WORKLOADS_BEFORE, Resource
+from rollout_lws.rollout.observation import Queues
+
+
+class World(Protocol):
+    def every(self, resource: Resource) -> Iterable[StoredObject]: ...
+    def unserved(self, resource: Resource) -> bool: ...
+    def unknown(self, resource: Resource) -> str | None: ...
+
+
+_events = msgspec.json.Decoder(CoreEvent)
+_workloads = msgspec.json.Decoder(Workload)
+_checks = msgspec.json.Decoder(AdmissionCheck)
+
+
+def refusals(world: World) -> tuple[CoreEvent, ...]:
+    """Events of StatefulSets that could not make a pod."""
+    return tuple(_events.decode(each.body) for each in world.every(CORE_EVENTS))
+
+
+def queues(world: World) -> Queues:
+    """What Kueue has of the namespace, as far as it is there and may be listed."""
+    served = KUEUE_WORKLOADS_BEFORE if world.unserved(KUEUE_WORKLOADS) else KUEUE_WORKLOADS
+    workloads = tuple(_workloads.decode(each.body) for each in world.every(served))
+    checks = (_checks.decode(each.body) for each in world.every(KUEUE_CHECKS))
+    needed = (served, KUEUE_CHECKS) if any(each.checks for each in workloads) else (served,)
+    return Queues(
+        workloads=workloads,
+        served=served,
+        known=all(world.unknown(each) != "" for each in needed),
+        dispatching=frozenset(each.metadata.name for each in checks if each.spec.controller_name == MULTIKUEUE),
+    )

@@ -1,0 +1,187 @@
+"""Manifests that have nothing wrong with them, to be broken one line at a time, and what lint finds in texts."""
+
+from __future__ import annotations
+
+from rollout_lws.cli.lint.documents import Source
+from rollout_lws.cli.lint.findings import Finding
+from rollout_lws.cli.lint.linter import Report, lint
+from rollout_lws.cli.lint.manifests import Scope
+
+ROLLOUT = """\
+apiVersion: rollouts.kruise.io/v1beta1
+kind: Rollout
+metadata:
+  name: chat
+spec:
+  workloadRef:
+    apiVersion: leaderworkerset.x-k8s.io/v1
+    kind: LeaderWorkerSet
+    name: chat
+  strategy:
+    canary:
+      trafficRoutings:
+        - service: chat-api
+          gateway:
+            httpRouteName: chat
+      steps:
+        - replicas: 1
+          traffic: 20%
+          pause: {}
+        - replicas: 50%
+          traffic: 40%
+          pause:
+            duration: 600
+        - replicas: 100%
+"""
+PLAIN_ROLLOUT = ROLLOUT.replace(
+    """\
+      trafficRoutings:
+        - service: chat-api
+          gateway:
+            httpRouteName: chat
+""",
+    "",
+)
+for _traffic in ("          traffic: 20%\n", "          traffic: 40%\n"):
+    PLAIN_ROLLOUT = PLAIN_ROLLOUT.replace(_traffic, "")
+LWS = """\
+apiVersion: leaderworkerset.x-k8s.io/v1
+kind: LeaderWorkerSet
+metadata:
+  name: chat
+spec:
+  replicas: 4
+  leaderWorkerTemplate:
+    size: 2
+    workerTemplate:
+      metadata:
+        labels:
+          app: chat
+      spec:
+        containers:
+          - name: server
+            image: registry.example.org/server:v1
+            args: [serve]
+            readinessProbe:
+              httpGet:
+                path: /health
+                port: 8000
+            lifecycle:
+              preStop:
+                exec:
+                  command: [sleep, "10"]
+"""
+SERVICE = """\
+apiVersion: v1
+kind: Service
+metadata:
+  name: chat-api
+spec:
+  selector:
+    app: chat
+    leaderworkerset.sigs.k8s.io/worker-index: "0"
+  ports:
+    - port: 80
+"""
+ROUTE = """\
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata:
+  name: chat
+spec:
+  parentRefs:
+    - name: inference
+  rules:
+    - backendRefs:
+        - name: chat-api
+          port: 80
+"""
+INGRESS = """\
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata:
+  name: chat
+spec:
+  ingressClassName: nginx
+  rules:
+    - http:
+        paths:
+          - path: /
+            pathType: Prefix
+            backend:
+              service:
+                name: chat-api
+                port:
+                  number: 80
+"""
+POOLS = """\
+apiVersion: inference.networking.k8s.io/v1
+kind: InferencePool
+metadata:
+  name: chat
+spec:
+  targetPorts:
+    - number: 8000
+  selector:
+    matchLabels:
+      app: chat
+      leaderworkerset.sigs.k8s.io/worker-index: "0"
+---
+apiVersion: inference.networking.k8s.io/v1
+kind: InferencePool
+metadata:
+  name: chat-next
+spec:
+  targetPorts:
+    - number: 8000
+  selector:
+    matchLabels:
+      app: chat
+      leaderworkerset.sigs.k8s.io/worker-index: "0"
+"""
+HPA = """\
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata:
+  name: chat
+spec:
+  maxReplicas: 8
+  scaleTargetRef:
+    apiVersion: leaderworkerset.x-k8s.io/v1
+    kind: LeaderWorkerSet
+    name: chat
+"""
+WHOLE = (ROLLOUT, LWS, SERVICE, ROUTE)
+#: Stands in front of the character that a finding is expected at.
+HERE = "»"
+
+
+def edited(text: str, *changes: str) -> str:
+    """``text`` with each second of ``changes`` instead of the one before it, which stands there exactly once."""
+    for old, new in zip(changes[::2], changes[1::2], strict=True):
+        assert text.count(old) == 1, (old, text)
+        text = text.replace(old, new)
+    return text
+
+
+def joined(*texts: str) -> str:
+    return "---\n".join(texts)
+
+
+def places(text: str) -> list[tuple[int, int]]:
+    """Line and column, from 1, of each character after a mark, as they are without the marks."""
+    found = []
+    for number, line in enumerate(text.splitlines(), 1):
+        *before, _ = line.split(HERE)
+        found += [(number, sum(map(len, before[: at + 1])) + 1) for at in range(len(before))]
+    return found
+
+
+def report(*texts: str, group: str | None = None) -> Report:
+    """What is found in files ``0.yaml``, ``1.yaml`` … of these texts, without their marks."""
+    named = (Source(f"{number}.yaml", text.replace(HERE, "")) for number, text in enumerate(texts))
+    return lint(named, Scope(group))
+
+
+def found(*texts: str, group: str | None = None) -> list[Finding]:
+    return list(report(*texts, group=group).findings)

@@ -1,0 +1,497 @@
+"""Every code: a manifest that has it, at its very position, with words that say what to do."""
+
+from __future__ import annotations
+
+import pytest
+
+from rollout_lws.cli.lint.findings import CODES
+from tests.cli.lint.manifests import (
+    HPA,
+    INGRESS,
+    LWS,
+    PLAIN_ROLLOUT,
+    POOLS,
+    ROLLOUT,
+    ROUTE,
+    SERVICE,
+    edited,
+    found,
+    joined,
+    places,
+)
+
+_BY_INGRESS = edited(ROLLOUT, "          gateway:\n            httpRouteName: chat", "          ingress: {name: chat}")
+_BY_POOLS = edited(
+    ROLLOUT,
+    "            httpRouteName: chat\n",
+    "            httpRouteName: chat\n            inferencePool: {stable: chat, canary: chat-next}\n",
+)
+_ROUTE_TO_POOL = edited(
+    ROUTE,
+    "- name: chat-api\n",
+    "- group: inference.networking.k8s.io\n          kind: InferencePool\n          name: chat\n",
+)
+_LONG = "a-name-that-is-quite-long-for-a-model-server-of-51c"
+
+
+def rollout(*changes: str) -> str:
+    return joined(edited(ROLLOUT, *changes), LWS, SERVICE, ROUTE)
+
+
+def plain(*changes: str) -> str:
+    return joined(edited(PLAIN_ROLLOUT, *changes), LWS)
+
+
+def lws(*changes: str) -> str:
+    return joined(ROLLOUT, edited(LWS, *changes), SERVICE, ROUTE)
+
+
+def service(*changes: str) -> str:
+    return joined(ROLLOUT, LWS, edited(SERVICE, *changes), ROUTE)
+
+
+def route(*changes: str) -> str:
+    return joined(ROLLOUT, LWS, SERVICE, edited(ROUTE, *changes))
+
+
+def ingress(*changes: str) -> str:
+    return joined(_BY_INGRESS, LWS, SERVICE, edited(INGRESS, *changes))
+
+
+def by_ingress(*changes: str) -> str:
+    return joined(edited(_BY_INGRESS, *changes), LWS, SERVICE, INGRESS)
+
+
+def pools(*changes: str) -> str:
+    return joined(_BY_POOLS, LWS, SERVICE, _ROUTE_TO_POOL, edited(POOLS, *changes))
+
+
+def both(text: str, other: str) -> str:
+    return joined(text, other)
+
+
+#: Name → code, file, and a part of what is told. The file has a mark in front of where it is told.
+CASES: dict[str, tuple[str, str, str]] = {
+    # Reading
+    "a tab": ("LWS001", plain("      steps:", "»\t    steps:"), "cannot start any token"),
+    "a list that ends": ("LWS001", plain("pause: {}", "pause: {duration: 1»\n---"), "not YAML: "),
+    "a key of two": ("LWS001", plain("          pause: {}", "          »[a, b]: 1"), "a key must be plain text"),
+    "a template": (
+        "LWS002",
+        plain("  name: chat\nspec", "  name: »{{ .Release.Name }}\nspec"),
+        "lint what it renders, as in `helm template . | rollout-lws lint -f -`",
+    ),
+    "a block of a template": (
+        "LWS002",
+        plain("kind: Rollout", "»{{- if .Values.on }}\nkind: Rollout"),
+        "of Helm or Jinja",
+    ),
+    "a key twice": (
+        "LWS003",
+        plain("          pause: {}", "          pause: {}\n          »pause: {}"),
+        "pause stands here again, first in line 14: only the last one would count, remove one of the two",
+    ),
+    "an object twice": (
+        "LWS004",
+        both(plain(), edited(LWS, "  name: chat\nspec", "  »name: chat\nspec")),
+        "LeaderWorkerSet chat is in 0.yaml:20 already",
+    ),
+    # What an API server refuses
+    "an unknown field": (
+        "LWS101",
+        plain("      steps:", "      »stepz: 1\n      steps:"),
+        "no field stepz here: did you mean steps?",
+    ),
+    "an unknown field of the root": ("LWS101", plain("spec:\n  w", "»specs: {}\nspec:\n  w"), "did you mean spec?"),
+    "a field of nobody": ("LWS101", plain("pause: {}", "pause: {»qqqqqq: 1}"), "no field qqqqqq here: remove it"),
+    "text for a number": (
+        "LWS102",
+        plain("duration: 600", "»duration: 10m"),
+        "spec.strategy.canary.steps[1].pause.duration must be of type integer, not string",
+    ),
+    "a share that is none": (
+        "LWS102",
+        rollout("          traffic: 20%", "          »traffic: 20"),
+        "steps[0].traffic must be of type string, not integer",
+    ),
+    "a share that is too much": (
+        "LWS102",
+        rollout("          traffic: 20%", "          »traffic: 120%"),
+        "steps[0].traffic should match '^(auto|(100|[1-9]?[0-9])%)$'",
+    ),
+    "an unknown word": (
+        "LWS102",
+        plain("    canary:", "    »onFailure: abort\n    canary:"),
+        "spec.strategy.onFailure cannot be 'abort': did you mean Abort?",
+    ),
+    "an unknown word, nothing near": (
+        "LWS102",
+        plain("      steps:", "      »capacity: Sideways\n      steps:"),
+        'use one of "ExtraWorkload", "InPlace", "Surge"',
+    ),
+    "a label that is a number": (
+        "LWS102",
+        lws("          app: chat", "          »app: 7"),
+        "must be of type string, not integer",
+    ),
+    "no steps": (
+        "LWS103",
+        joined(PLAIN_ROLLOUT.partition("      steps")[0].replace("canary:", "»canary: {}"), LWS),
+        "steps is missing in spec.strategy.canary: add it",
+    ),
+    "no spec": (
+        "LWS103",
+        joined(PLAIN_ROLLOUT.partition("spec:")[0].replace("apiV", "»apiV"), LWS),
+        "Rollout chat has no spec",
+    ),
+    "a field of nobody in an LWS": (
+        "LWS104",
+        lws("  replicas: 4", "  replicas: 4\n  »rolloutStrategie: {}"),
+        "LeaderWorkerSet is not known to have a field rolloutStrategie here: did you mean rolloutStrategy?",
+    ),
+    "an LWS that its webhook refuses": (
+        "LWS105",
+        lws("    size: 2", "    size: 2\n    subGroupPolicy:\n      »subGroupSize: 3"),
+        "LeaderWorkerSet refuses spec.leaderWorkerTemplate.subGroupPolicy.subGroupSize: 3: must be from 1 to size",
+    ),
+    "a name of capitals": (
+        "LWS106",
+        plain("  name: chat\nspec", "  »name: Chat\nspec"),
+        "'Chat' is no name of an object",
+    ),
+    "no name": (
+        "LWS106",
+        plain("metadata:\n  name: chat\nspec", "»metadata: {}\nspec"),
+        "Rollout without a name: give it a metadata.name",
+    ),
+    "a generated name": (
+        "LWS106",
+        plain("metadata:\n  name: chat\nspec", "»metadata:\n  generateName: chat-\nspec"),
+        "replace generateName by it",
+    ),
+    "an old version": (
+        "LWS107",
+        plain("apiVersion: rollouts.kruise.io/v1beta1", "»apiVersion: rollouts.kruise.io/v1alpha1"),
+        "Rollout of version v1alpha1 is not served: write apiVersion rollouts.kruise.io/v1beta1",
+    ),
+    # What the controller refuses
+    "steps that decrease": (
+        "LWS201",
+        plain("        - replicas: 50%", "        - »replicas: 0%"),
+        "0% is too small: give at least 1 group",
+    ),
+    "two styles": (
+        "LWS201",
+        plain("  strategy:", "  »strategy:\n    blueGreen: {steps: [{replicas: 1}]}"),
+        "exactly one of canary and blueGreen must be set",
+    ),
+    "a pause both ways": (
+        "LWS201",
+        plain("duration: 600", "duration: 600\n            »approvalTimeoutSeconds: 60"),
+        "a pause with a duration asks for none: remove one of the two",
+    ),
+    "a share that nobody routes": (
+        "LWS201",
+        plain("pause: {}", "»traffic: 20%"),
+        "nothing is named that could route it",
+    ),
+    "another kind": (
+        "LWS202",
+        plain(
+            "  workloadRef:\n    apiVersion: leaderworkerset.x-k8s.io/v1",
+            "  »workloadRef:\n    apiVersion: workload.kubernetes.io/v1alpha1",
+        ),
+        "only leaderworkerset.x-k8s.io/v1 LeaderWorkerSet can be released",
+    ),
+    "a long name of a Rollout": (
+        "LWS203",
+        plain("  name: chat\nspec", f"  »name: {'a' * 64}\nspec"),
+        "the Rollout's name has 64 characters",
+    ),
+    "two Rollouts": (
+        "LWS204",
+        joined(
+            plain(),
+            edited(PLAIN_ROLLOUT, "  name: chat\nspec", "  name: chat-two\nspec", "    name: chat", "    »name: chat"),
+        ),
+        "LeaderWorkerSet chat is released by Rollout chat (0.yaml:1) as well: delete one of the two",
+    ),
+    "an LWS of another controller": (
+        "LWS205",
+        lws(
+            "  name: chat\nspec",
+            "  name: chat\n  »ownerReferences: [{apiVersion: v1, kind: KServe, name: d, controller: true}]\nspec",
+        ),
+        "is controlled by KServe d",
+    ),
+    "groups without numbers": (
+        "LWS206",
+        lws("  replicas: 4", "  replicas: 4\n  »groupIdentity: Hash"),
+        "has groupIdentity Hash",
+    ),
+    "a copy of MultiKueue's": (
+        "LWS207",
+        lws("  name: chat\nspec", "  name: chat\n  »labels: {kueue.x-k8s.io/multikueue-origin: hub}\nspec"),
+        "is a copy that MultiKueue hub has made",
+    ),
+    "one group in place": (
+        "LWS208",
+        joined(
+            edited(PLAIN_ROLLOUT, "      steps:", "      »capacity: InPlace\n      steps:"),
+            edited(LWS, "replicas: 4", "replicas: 1"),
+        ),
+        "scale it to 2, or use capacity Surge",
+    ),
+    "a taken name": (
+        "LWS209",
+        joined(plain(), edited(LWS, "  name: chat\nspec", "  »name: chat-canary\nspec")),
+        "LeaderWorkerSet chat-canary exists and is not ours",
+    ),
+    "a Service of nobody": (
+        "LWS210",
+        service("  selector:\n    app: chat", "  »selector:\n    app: chart"),
+        "Service chat-api selects no leader of LeaderWorkerSet chat",
+    ),
+    "a Service of the LWS's name": (
+        "LWS210",
+        joined(
+            edited(ROLLOUT, "service: chat-api", "service: chat"),
+            LWS,
+            edited(SERVICE, "  name: chat-api", "  name: chat", "  selector:", "  »selector:"),
+            edited(ROUTE, "- name: chat-api", "- name: chat"),
+        ),
+        "make another Service for requests",
+    ),
+    "a Service of two LWSs": (
+        "LWS210",
+        joined(service("  selector:", "  »selector:"), edited(LWS, "  name: chat\nspec", "  name: chat-two\nspec")),
+        "selects leaders of LeaderWorkerSet chat-two besides chat",
+    ),
+    "a taken Service": (
+        "LWS210",
+        joined(service(), edited(SERVICE, "  name: chat-api", "  »name: chat-api-canary", "app: chat", "app: other")),
+        "Service chat-api-canary exists and is not ours",
+    ),
+    "a Service that is not named": (
+        "LWS210",
+        joined(service(), edited(SERVICE, "  name: chat-api", "  name: other", "  selector:", "  »selector:")),
+        "Service other would select groups of the new version too",
+    ),
+    "one pool for both": (
+        "LWS211",
+        pools().replace("canary: chat-next", "»canary: chat"),
+        "inferencePool names chat for both versions",
+    ),
+    "a pool of nobody": (
+        "LWS211",
+        joined(
+            _BY_POOLS,
+            LWS,
+            SERVICE,
+            _ROUTE_TO_POOL,
+            POOLS.partition("---\n")[0].replace("  selector", "  »selector").replace("app: chat", "app: chart"),
+            POOLS.partition("---\n")[2],
+        ),
+        "InferencePool chat selects no leader of LeaderWorkerSet chat",
+    ),
+    "a route to another Service": (
+        "LWS212",
+        route("  rules:", "  »rules:", "name: chat-api", "name: other"),
+        "has no rule with a backendRef to Service/chat-api",
+    ),
+    "all requests to one group": (
+        "LWS212",
+        rollout("          traffic: 20%", "          »traffic: 100%"),
+        "step 1 sends all requests to 1 of 4 groups",
+    ),
+    "a share that is too much for one group": (
+        "LWS212",
+        rollout(
+            "      steps:", "      capacity: InPlace\n      steps:", "          traffic: 20%", "          »traffic: 60%"
+        ),
+        "times what a group has at rest",
+    ),
+    "an Ingress of another class": (
+        "LWS212",
+        ingress("  rules:", "  »rules:", "ingressClassName: nginx", "ingressClassName: traefik"),
+        "Ingress chat is of class traefik",
+    ),
+    "a step that nginx cannot do": (
+        "LWS212",
+        by_ingress("          traffic: 20%", "          »matches: [{path: {value: /v1}}]"),
+        "ingress-nginx cannot express this step",
+    ),
+    "an autoscaler of KEDA's": (
+        "LWS213",
+        joined(
+            plain(),
+            "apiVersion: keda.sh/v1alpha1\nkind: ScaledObject\nmetadata: {name: chat}\nspec:\n  »scaleTargetRef:\n"
+            "    {apiVersion: leaderworkerset.x-k8s.io/v1, kind: LeaderWorkerSet, name: chat}\n",
+        ).replace("  replicas: 4\n", ""),
+        "is written by ScaledObject chat of KEDA",
+    ),
+    # What nobody refuses
+    "readiness by TCP": (
+        "LWS301",
+        lws("              httpGet:\n                path: /health\n", "              »tcpSocket:\n"),
+        "leaders are ready as soon as their port is open",
+    ),
+    "no readiness": (
+        "LWS302",
+        lws("        containers:", "        »containers:", "            readinessProbe:", "            livenessProbe:"),
+        "leaders have no readinessProbe",
+    ),
+    "a load balancer by TCP": (
+        "LWS303",
+        service(
+            "  name: chat-api\n",
+            "  name: chat-api\n  annotations:\n"
+            "    »service.beta.kubernetes.io/aws-load-balancer-healthcheck-protocol: TCP\n",
+        ),
+        "have it check by HTTP",
+    ),
+    "an address": (
+        "LWS304",
+        lws("args: [serve]", "args: [serve, »'--master-addr=chat-0.chat:29500']"),
+        "write $(LWS_LEADER_ADDRESS)",
+    ),
+    "an address in a variable": (
+        "LWS304",
+        lws(
+            "            args: [serve]",
+            "            env:\n              - name: MASTER\n                »value: chat-0",
+        ),
+        "chat-0 is a leader of this very LeaderWorkerSet",
+    ),
+    "a partition": (
+        "LWS305",
+        lws(
+            "  replicas: 4\n",
+            "  replicas: 4\n  rolloutStrategy:\n    type: RollingUpdate\n"
+            "    rollingUpdateConfiguration:\n      »partition: 0\n",
+        ),
+        "remove partition from the manifest",
+    ),
+    "workers behind a Service": (
+        "LWS306",
+        service("  selector:", "  »selector:", '    leaderworkerset.sigs.k8s.io/worker-index: "0"\n', ""),
+        "Service chat-api selects workers of LeaderWorkerSet chat too",
+    ),
+    "a name of fifty-one": (
+        "LWS307",
+        lws("  name: chat\nspec", f"  »name: {_LONG}\nspec").replace(
+            "    name: chat\n  strategy", f"    name: {_LONG}\n  strategy"
+        ),
+        "the name has 51 characters",
+    ),
+    "a deadline before the start": (
+        "LWS308",
+        joined(
+            edited(PLAIN_ROLLOUT, "    canary:", "    »progressDeadlineSeconds: 600\n    canary:"),
+            edited(
+                LWS,
+                "            lifecycle:",
+                "            startupProbe: {periodSeconds: 10, failureThreshold: 90}\n            lifecycle:",
+            ),
+        ),
+        "give a group 900 s, and a step would be called failed after 600 s",
+    ),
+    "much more": (
+        "LWS309",
+        plain("        - replicas: 50%", "        - »replicas: 75%"),
+        "step 2 takes 3 groups beside",
+    ),
+    "a pause of the promotion": (
+        "LWS310",
+        plain("        - replicas: 100%", "        - replicas: 100%\n          »pause: {}"),
+        "step 3, the last one of 100%, is the promotion itself and asks nobody",
+    ),
+    "nobody looks": (
+        "LWS311",
+        plain("      steps:", "      »steps:", "pause: {}", "pause: {duration: 0}", "duration: 600", "duration: 0"),
+        "no step waits for anybody or any time",
+    ),
+    "an end at once": (
+        "LWS312",
+        lws("        containers:", "        »containers:", "preStop", "postStart"),
+        "leaders have no preStop",
+    ),
+    "groups that are not ready": (
+        "LWS313",
+        service("  ports:", "  »publishNotReadyAddresses: true\n  ports:"),
+        "sends requests to groups that are not ready",
+    ),
+    "two who scale": (
+        "LWS314",
+        joined(PLAIN_ROLLOUT, edited(LWS, "  replicas: 4", "  »replicas: 4"), HPA),
+        "HorizontalPodAutoscaler chat (0.yaml:46) sets the number of groups",
+    ),
+    "a BatchRelease": (
+        "LWS315",
+        joined(
+            plain(),
+            "apiVersion: rollouts.kruise.io/v1beta1\n»kind: BatchRelease\nmetadata: {name: chat}\nspec:\n"
+            "  workloadRef: {apiVersion: leaderworkerset.x-k8s.io/v1, kind: LeaderWorkerSet, name: chat}\n"
+            "  releasePlan: {}\n",
+        ),
+        "is made, changed and deleted by the release of a Rollout",
+    ),
+    "more than there is": (
+        "LWS316",
+        plain("        - replicas: 50%", "        - »replicas: 9"),
+        "step 2 asks for 9 groups, and LeaderWorkerSet chat has 4",
+    ),
+    # What cannot be told
+    "no LWS": (
+        "LWS401",
+        edited(PLAIN_ROLLOUT, "    name: chat", "    »name: chat"),
+        "LeaderWorkerSet chat is not among the files (namespace default): what depends on it was not checked",
+    ),
+    "no Service": (
+        "LWS401",
+        joined(edited(ROLLOUT, "        - service", "        - »service"), LWS, ROUTE),
+        "Service chat-api is not among the files",
+    ),
+    "no route": (
+        "LWS401",
+        joined(edited(ROLLOUT, "            httpRoute", "            »httpRoute"), LWS, SERVICE),
+        "HTTPRoute chat is not among the files",
+    ),
+    "no second pool": (
+        "LWS401",
+        pools().partition("---\napiVersion: inference")[0].replace("canary: chat-next", "»canary: chat-next")
+        + "---\n"
+        + POOLS.partition("---\n")[0],
+        "InferencePool chat-next is not among the files",
+    ),
+    "a Rollout of Kruise's": (
+        "LWS402",
+        plain(
+            "  workloadRef:\n    apiVersion: leaderworkerset.x-k8s.io/v1\n    kind: LeaderWorkerSet",
+            "  »workloadRef:\n    apiVersion: apps/v1\n    kind: Deployment",
+        ),
+        "Rollout chat is one of OpenKruise Rollouts: it names a Deployment",
+    ),
+    "a name that is cut": (
+        "LWS403",
+        lws("  name: chat\nspec", f"  »name: {_LONG[:44]}x\nspec").replace(
+            "    name: chat\n  strategy", f"    name: {_LONG[:44]}x\n  strategy"
+        ),
+        "-canary would be too long a name, so the new version's LeaderWorkerSet is called",
+    ),
+    "an LWS with errors": (
+        "LWS404",
+        joined(edited(PLAIN_ROLLOUT, "    name: chat", "    »name: chat"), edited(LWS, "    size: 2", "    size: two")),
+        "LeaderWorkerSet chat has errors (0.yaml:20): what depends on it was not checked",
+    ),
+}
+
+
+@pytest.mark.parametrize(("code", "text", "told"), CASES.values(), ids=CASES)
+def test_each_is_found_where_it_stands(code: str, text: str, told: str) -> None:
+    here = [(each.line, each.column) for each in found(text) if each.code == code and told in each.message]
+    assert here == places(text), found(text)
+
+
+def test_no_code_is_without_a_case() -> None:
+    assert {code for code, _, _ in CASES.values()} == set(CODES)

@@ -6,7 +6,7 @@ release now" keeps the hold, so that the version waits until the obstacle is gon
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from rollout_lws.api import BlueGreenStatus, CanaryStatus, Capacity, Phase
@@ -18,7 +18,7 @@ from rollout_lws.rollout.history import stable_version
 from rollout_lws.rollout.multikueue import copied_from_another_cluster, dispatched_to_another_cluster
 from rollout_lws.rollout.reasons import Reason
 from rollout_lws.rollout.refusal import Refusal
-from rollout_lws.rollout.routable import cannot_route
+from rollout_lws.rollout.routable import cannot_route, obstacles
 from rollout_lws.workload.canary import canary_name
 
 #: Longest value of a label.
@@ -218,6 +218,19 @@ _SPEC: tuple[Callable[[Draft], Refusal | None], ...] = (
 
 def cannot_release(d: Draft) -> Refusal | None:
     return refused_by_spec(d) or name_taken(d) or cannot_route(d) or cannot_hold(d)
+
+
+def every_refusal(d: Draft) -> Iterator[Refusal]:
+    """All that stands in the way, for whoever is told before a version is applied: the release itself names one at a
+    time. Of an LWS that cannot be managed, and by a spec that says nothing valid, no more is asked.
+    """
+    first = cannot_manage(d) or invalid_spec(d)
+    if first is not None:
+        yield first
+    elif d.o.stable is not None:
+        yield from filter(None, (check(d) for check in (*_SPEC, name_taken)))
+        yield from obstacles(d)
+        yield from filter(None, (cannot_hold(d),))
 
 
 def refused_by_spec(d: Draft) -> Refusal | None:

@@ -7,7 +7,7 @@ they are needed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from rollout_lws.api import Phase, TrafficRouting
 from rollout_lws.objects.resources import INFERENCE_POOLS, LWS_NAME, LWS_PREFIX
@@ -31,16 +31,17 @@ _NOT_OF_TEMPLATES = (LWS_PREFIX, "statefulset.kubernetes.io/", "apps.kubernetes.
 
 def cannot_route(d: Draft) -> Refusal | None:
     """The first obstacle, None when requests can be shared or nobody asks for it."""
+    return next(obstacles(d), None)
+
+
+def obstacles(d: Draft) -> Iterator[Refusal]:
+    """All of them, each looked for only when it is asked for."""
     asked, facts = settings(d), d.o.routing
     if d.status.phase == Phase.PROGRESSING:
-        return _renamed(d, asked) or _unsaid(d, facts)
-    if asked is None or facts is None:
-        return None
-    for check in (_service, _pools, _canary_service, _routers, _full, _overloaded, _unlisted):
-        found = check(d, asked, facts)
-        if found is not None:
-            return found
-    return None
+        yield from filter(None, (_renamed(d, asked), _unsaid(d, facts)))
+    elif asked is not None and facts is not None:
+        checks = (_service, _pools, _canary_service, _routers, _full, _overloaded, _unlisted)
+        yield from filter(None, (check(d, asked, facts) for check in checks))
 
 
 def _renamed(d: Draft, asked: TrafficRouting | None) -> Refusal | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from datetime import UTC, datetime
 
 import click
@@ -36,7 +38,8 @@ def plan(
     sources = gather(target, asked, tuple(read_manifests(files)), offline=offline)
     made = plans(sources, asked, datetime.now(UTC), load_time)
     if output == "text":
-        click.echo("\n\n".join("\n".join(show.lines(each)) for each in made))
+        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
+        click.echo("\n\n".join("\n".join(show.lines(each, width)) for each in made))
     else:
         values = [show.value(each) for each in made]
         click.echo(document(values[0] if len(values) == 1 else values, output), nl=False)

@@ -39,6 +39,8 @@ class Part:
     """Groups of the old version at its end."""
     accelerators: Amounts
     """Most at any moment of it, by resource name."""
+    pause: int | None = None
+    """Seconds of its pause, which are part of its time; None where it has none with a duration."""
 
 
 @dataclass(frozen=True)

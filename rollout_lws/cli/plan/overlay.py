@@ -163,9 +163,10 @@ def assumed(found: Snapshot, asked: Mapping[str, Any], workload: str) -> tuple[S
     if pools.get("stable"):
         backend = {"group": INFERENCE_POOLS.group, "kind": INFERENCE_POOLS.kind, "name": pools["stable"]}
     path = {"path": "/", "pathType": "Prefix", "backend": {"service": {"name": service, "port": {"number": 80}}}}
+    route = {"parentRefs": [{"name": ASSUMED}], "rules": [{"backendRefs": [backend]}]}
     wanted: list[tuple[Resource, str, Object]] = [
         (SERVICES, service, {"selector": selector, "ports": [{"port": 80}]}),
-        (HTTP_ROUTES, gateway.get("httpRouteName") or "", {"rules": [{"backendRefs": [backend]}]}),
+        (HTTP_ROUTES, gateway.get("httpRouteName") or "", route),
         (INGRESSES, ingress.get("name") or "", {"ingressClassName": "nginx", "rules": [{"http": {"paths": [path]}}]}),
         *((INFERENCE_POOLS, pools.get(each) or "", {"selector": {"matchLabels": selector}}) for each in pools),
     ]
@@ -184,6 +185,6 @@ def assumed(found: Snapshot, asked: Mapping[str, Any], workload: str) -> tuple[S
 def _accepted(route: Object) -> Object:
     if (route.get("status") or {}).get("parents"):
         return route
-    parents = route["spec"].get("parentRefs") or [{"name": ASSUMED}]
     said = [{"type": each, "status": "True", "observedGeneration": 1} for each in ("Accepted", "ResolvedRefs")]
-    return {**route, "status": {"parents": [{"parentRef": each, "conditions": said} for each in parents]}}
+    parents = [{"parentRef": each, "conditions": said} for each in route["spec"].get("parentRefs") or ()]
+    return {**route, "status": {"parents": parents}}

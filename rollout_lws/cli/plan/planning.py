@@ -14,6 +14,7 @@ from rollout_lws.cli.plan.cautions import cautions
 from rollout_lws.cli.plan.model import Amounts, LoadTimes, Part, Plan, most
 from rollout_lws.cli.plan.written import planned
 from rollout_lws.cli.versions import containers
+from rollout_lws.release.batches import is_last_full
 from rollout_lws.release.phases import Given, Preview
 from rollout_lws.release.preview import preview
 from rollout_lws.release.styles import Style, style_of
@@ -93,7 +94,7 @@ def make(
         loads=loads,
         now=_now(before, old, d.version),
         afterwards=_times(d.version.accelerators_by_name, d.replicas),
-        parts=_parts(found, old.accelerators_by_name, d.version.accelerators_by_name) if found else (),
+        parts=_parts(d, found, old) if found else (),
         preview=found,
         writes=planned(d, found) if found else (),
         refusals=refusals,
@@ -145,7 +146,7 @@ def _at(d: Draft) -> str:
     if d.status.phase != Phase.PROGRESSING:
         return ""
     if d.status.finalising is None:
-        return f"step {d.sub.current_step_index}"
+        return f"step {d.status.current_step_index or d.sub.current_step_index}"
     return "promotion" if d.status.finalising.reason == "Success" else "going back"
 
 
@@ -175,9 +176,10 @@ def _now(o: Observation, old: Version, new: Version) -> Amounts:
     return _sum(*(_times(versions[each].accelerators_by_name, count) for each, count in counted.items()))
 
 
-def _parts(found: Preview, old: Amounts, new: Amounts) -> tuple[Part, ...]:
+def _parts(d: Draft, found: Preview, running: Version) -> tuple[Part, ...]:
     """With what either version's groups take: a new version may take other accelerators than the one before."""
     replicas, in_place = found.given.replicas, found.style is Style.IN_PLACE
+    old, new = running.accelerators_by_name, d.version.accelerators_by_name
     parts, renewed = [], 0
     for row in found.rows:
         last = row.step is None
@@ -187,7 +189,9 @@ def _parts(found: Preview, old: Amounts, new: Amounts) -> tuple[Part, ...]:
             # Composition changes one group after the other, so that its ends are the most and the least.
             for count in (renewed, end)
         ]
-        parts.append(Part(row, replicas - end, most(*held)))
+        asks = row.step is not None and not is_last_full(d.strategy, row.step)
+        pause = d.strategy.steps[row.step - 1].pause.duration if row.step is not None and asks else None
+        parts.append(Part(row, replicas - end, most(*held), pause or None))
         renewed = end
     return tuple(parts)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from textwrap import wrap
 from typing import Any
 
 from rollout_lws.cli.durations import short
@@ -17,18 +18,26 @@ _STYLES = {Style.BLUE_GREEN: "blue-green"}
 _VERBS = {"create": "made", "patch": "changed", "delete": "deleted"}
 
 
-def lines(plan: Plan) -> list[str]:
-    """All of it, for a terminal."""
+def lines(plan: Plan, width: int = 0) -> list[str]:
+    """All of it, for a terminal; sentences are wrapped at ``width`` columns, unless that is 0."""
     told = _header(plan)
     if plan.parts:
         told += ["", *table(_rows(plan))]
     if plan.writes and not plan.refusals:
         told += ["", "Will be written", *table(("  " + _what(each), _verbs(each), each.why) for each in plan.writes)]
     if plan.refusals:
-        told += ["", "Will not be possible", *(f"  {each}" for each in plan.refusals)]
+        told += ["", "Will not be possible", *_sentences(plan.refusals, width)]
     if plan.cautions:
-        told += ["", "Mind that", *(f"  {each}" for each in plan.cautions)]
+        told += ["", "Mind that", *_sentences(plan.cautions, width)]
     return told
+
+
+def _sentences(told: Iterable[str], width: int) -> Iterator[str]:
+    for each in told:
+        if width:
+            yield from wrap(each, width, initial_indent="  - ", subsequent_indent="    ", break_on_hyphens=False)
+        else:
+            yield f"  - {each}"
 
 
 def _header(plan: Plan) -> list[str]:
@@ -43,7 +52,7 @@ def _header(plan: Plan) -> list[str]:
         return told
     for name in plan.peak:
         now, most, end = (each.get(name, 0) for each in (plan.now, plan.peak, plan.afterwards))
-        told.append(_field(_short(name), f"{now} now   {most} at peak{_when(plan, name)}   {end} after"))
+        told.append(_field(_unit(name), f"{now} now   {most} at peak{_when(plan, name)}   {end} after"))
     extra = f"at most {_counted(found.extra, 'group')} more" if found.extra else "no group more"
     told.append(_field("Model loads", f"{found.loads}, {found.rounds} one after the other, {extra} than today"))
     told.append(_field("Takes", _takes_all(plan)))
@@ -75,18 +84,18 @@ def _takes_all(plan: Plan) -> str:
             " are approved" if len(found.approvals) > 1 else " is approved"
         )
     if not plan.loads.seconds:
-        waits = f" and {short(found.seconds)}" if found.seconds else ""
+        waits = f" and {_time(found.seconds)}" if found.seconds else ""
         known = "how long a group loads is not known here (--load-time says it)"
         return f"{_counted(found.rounds, 'load')} one after the other{waits}{approvals}; {known}"
     source = "as told" if plan.loads.told else f"as {_counted(len(plan.loads.seconds), 'group')} of today took"
-    return f"about {short(found.seconds)}{approvals}; a group loads for about {short(plan.loads.typical)}, {source}"
+    return f"about {_time(found.seconds)}{approvals}; a group loads for about {_time(plan.loads.typical)}, {source}"
 
 
 def _rows(plan: Plan) -> Iterator[tuple[str, ...]]:
     """Columns are groups of either version at the end, loads, accelerators, requests, and time."""
     names = list(plan.peak)
     carried = ("SHARE", "LOAD NEW", "LOAD OLD", "BUSIEST")
-    yield ("STEP", "NEW", "OLD", "LOADS", *map(_short, names), *carried, "TAKES", "THEN", "WAY BACK")
+    yield ("STEP", "NEW", "OLD", "LOADS", *map(_unit, names), *carried, "TAKES", "THEN", "WAY BACK")
     for part in plan.parts:
         row = part.row
         mark = "> " if plan.at == _name(row) else ""
@@ -101,14 +110,18 @@ def _rows(plan: Plan) -> Iterator[tuple[str, ...]]:
             _load(row.load_stable),
             _load(row.peak_load),
             _takes(plan, row),
-            _then(plan, row),
+            _then(plan, part),
             _back(plan, row),
         )
     after = (str(plan.afterwards.get(name, 0)) for name in names)
     yield ("after", str(plan.replicas), "0", "0", *after, "", "1.00", "", "1.00", "", "", "")
 
 
-def _short(resource: str) -> str:
+def _time(seconds: float) -> str:
+    return f"{round(seconds)}s" if seconds < 10 else short(seconds)
+
+
+def _unit(resource: str) -> str:
     """``nvidia.com/gpu`` as people say it."""
     return resource.rpartition("/")[2].upper()
 
@@ -128,16 +141,19 @@ def _load(load: float | None) -> str:
 
 def _takes(plan: Plan, row: Row) -> str:
     if plan.loads.seconds or not row.rounds:
-        return short(row.seconds) if row.seconds else "0s"
-    waits = f" + {short(row.seconds)}" if row.seconds else ""
+        return _time(row.seconds)
+    waits = f" + {_time(row.seconds)}" if row.seconds else ""
     return f"{_counted(row.rounds, 'load')}{waits}"
 
 
-def _then(plan: Plan, row: Row) -> str:
+def _then(plan: Plan, part: Part) -> str:
+    row = part.row
     if row.step is None:
         return ""
     if row.approval:
         return "approval"
+    if part.pause:
+        return f"pause {_time(part.pause)}"
     return "goes on" if row.step < len(plan.parts) - 1 else "promotion"
 
 
@@ -145,7 +161,7 @@ def _back(plan: Plan, row: Row) -> str:
     if not row.back_loads:
         return "at once"
     most = "up to " if row.step is None else ""
-    took = f", {short(row.back_seconds)}" if plan.loads.seconds else ""
+    took = f", {_time(row.back_seconds)}" if plan.loads.seconds else ""
     return f"{most}{_counted(row.back_loads, 'load')}{took}"
 
 
@@ -213,6 +229,7 @@ def _part(plan: Plan, part: Part) -> Mapping[str, Any]:
         "accelerators": _sorted(part.accelerators),
         "share": round(row.share, 4),
         "load": {"new": _rounded(row.load_new), "old": _rounded(row.load_stable), "peak": _rounded(row.peak_load)},
+        "pauseSeconds": part.pause,
         "seconds": row.seconds if known else None,
         "waitSeconds": None if known else row.seconds,
         "approval": row.approval,

@@ -49,15 +49,14 @@ def planned(d: Draft, found: Preview) -> tuple[Planned, ...]:
 
 def _own(d: Draft) -> Iterator[Planned]:
     name, group = d.o.rollout.metadata.name, d.keys.group
-    yield Planned(rollouts(group), name, _PATCH, "its status, and a finalizer until it has given everything back")
+    yield Planned(rollouts(group), name, _PATCH, "its status, and a finalizer until all is given back")
     yield Planned(batch_releases(group), name, _MADE, "the record of the release; gone at its end")
     stable = d.status.stable.template_hash if d.status.stable else ""
-    versions = {stable: "the version that runs, to be able to go back to it"}
-    new = "the new version, to be able to go back to it later"
-    if d.version.template_hash == stable:
-        yield Planned(CONTROLLER_REVISIONS, history_name(name, "<hash>"), ("create",), new)
-    else:
-        versions[d.version.template_hash] = new
+    new = "<hash>" if d.version.template_hash == stable else d.version.template_hash
+    versions = {
+        stable: "the version that runs, to be able to go back to it",
+        new: "the new version, to be able to go back to it later",
+    }
     stored = {each.metadata.annotations.get(d.keys.template_hash) for each in d.o.history}
     for template_hash, why in versions.items():
         if template_hash not in stored:

@@ -40,6 +40,7 @@ COMMANDS = {
     "history": Entry("edits", "history", "List the versions that are stored."),
     "lint": Entry("lint.command", "lint", "Find in manifests what the controller would refuse, without a cluster."),
     "pause": Entry("actions", "pause", "Hold a release where it is."),
+    "plan": Entry("plan.command", "plan", "Tell what a release will be before anything is written."),
     "promote": Entry("actions", "promote", "Approve the step that waits, or all of them."),
     "release-hold": Entry("edits", "release_hold", "Let LeaderWorkerSet roll by itself."),
     "restart": Entry("edits", "restart", "Release the same version once more."),

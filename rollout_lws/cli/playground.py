@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -95,47 +95,3 @@ async def playground(options: Options, api_group: str, port: int = 0) -> AsyncIt
     finally:
         cluster.stop()
         await http.stop()
-
-
-def read_manifests(files: Iterable[str]) -> list[Object]:
-    """All objects in these YAML or JSON files or directories of such, in order; UsageError names the file that is
-    unfit.
-    """
-    found: list[Object] = []
-    for file in (each for given in files for each in _files(Path(given))):
-        try:
-            documents = list(yaml.safe_load_all(file.read_text()))
-        except OSError as error:
-            raise UsageError(f"{file} cannot be read: {error.strerror}") from error
-        except UnicodeDecodeError as error:
-            raise UsageError(f"{file} is no text: give a manifest in YAML or JSON") from error
-        except yaml.YAMLError as error:
-            raise UsageError(f"{file} is no YAML: {' '.join(str(error).split())}") from error
-        for document in documents:
-            if document is None:
-                continue
-            items = (
-                document.get("items") if isinstance(document, dict) and document.get("kind") == "List" else [document]
-            )
-            found += [_checked(item, file) for item in items or ()]
-    return found
-
-
-def _files(given: Path) -> list[Path]:
-    """The manifests that ``kubectl apply -f`` would take from a directory; a file, or what is neither, as it is."""
-    if not given.is_dir():
-        return [given]
-    found = sorted(each for each in given.iterdir() if each.suffix in (".yaml", ".yml", ".json"))
-    if not found:
-        raise UsageError(f"{given} holds no .yaml, .yml or .json file")
-    return found
-
-
-def _checked(manifest: Any, file: Path) -> Object:
-    named = isinstance(manifest, dict) and all(isinstance(manifest.get(key), str) for key in ("apiVersion", "kind"))
-    if not named or not isinstance(manifest.get("metadata"), dict) or not manifest["metadata"].get("name"):
-        raise UsageError(
-            f"{file} holds something that is no Kubernetes object: it needs apiVersion, kind, metadata.name"
-        )
-    checked: Object = manifest
-    return checked

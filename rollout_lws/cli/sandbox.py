@@ -9,7 +9,8 @@ from pathlib import Path
 import click
 
 from rollout_lws.cli.durations import DURATION
-from rollout_lws.cli.playground import Playground, playground, read_manifests
+from rollout_lws.cli.manifests import read_manifests
+from rollout_lws.cli.playground import Playground, playground
 from rollout_lws.controller import logs, process
 from rollout_lws.sandbox.behaviours.cluster import Options
 from rollout_lws.sandbox.behaviours.faults import Timing

@@ -9,7 +9,7 @@ from rollout_lws.api import StyleStrategy
 from rollout_lws.release.batches import is_last_full, portion_beside, wanted_groups
 from rollout_lws.release.phases import Given, Preview, Row
 from rollout_lws.release.styles import Style, style_of
-from rollout_lws.release.weights import MOST, weight_in_place, weight_in_promotion, weight_of_step
+from rollout_lws.release.weights import MOST, sharing_step, weight_in_place, weight_in_promotion, weight_of_step
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +206,9 @@ class Course:
             return 0
         grace, drain = self.routing.grace_period_seconds, self.routing.drain_seconds
         if self.style.in_one_lws:
-            return grace
+            # Without a share there is none that routers have to hear the end of.
+            shares = self.now.share > 0 or sharing_step(self.plan, len(self.plan.steps)).matches
+            return grace if shares else 0
         first, given = self._first_share(share), self.given
         if not takes_over:
             return first + grace + drain

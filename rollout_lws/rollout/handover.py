@@ -69,7 +69,7 @@ def hand_over(d: Draft) -> Routed:
     if record.emptied is None:
         note(d, emptied=d.now)
     waited = drained(d, (d.status.traffic or record).emptied or d.now, f"groups of {stable.name}")
-    return replace(waited, emptied=waited.done and not _others(d))
+    return replace(waited, emptied=waited.done and not reached_by_others(d))
 
 
 def merge(d: Draft) -> Routed:
@@ -107,10 +107,10 @@ def make_room(d: Draft, index: int | None = None) -> Routed:
         return grace_over(d) if routed.done else routed
     emptied = withdraw(d)
     routes = d.o.routing is not None and record is not None and record.step is not None
-    return replace(emptied, emptied=emptied.done and routes and not _others(d))
+    return replace(emptied, emptied=emptied.done and routes and not reached_by_others(d))
 
 
-def _others(d: Draft) -> bool:
+def reached_by_others(d: Draft) -> bool:
     """Whether a Service or pool that is not named sends requests to groups of the stable LWS."""
     facts = d.o.routing
     return facts is not None and any(unlisted(facts, [leader.metadata.labels for leader in d.stable.leaders]))

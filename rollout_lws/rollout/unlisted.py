@@ -44,7 +44,7 @@ def unlisted(facts: RoutingFacts, labels: Iterable[Mapping[str, str]]) -> Iterat
     }
     for selecting, known in listed.items():
         for name, live in sorted(facts.objects.get(selecting.resource, {}).items()):
-            if name not in known and not _made_by_lws(live) and any(selecting.selects(live, each) for each in sets):
+            if name not in known and not made_by_lws(live) and any(selecting.selects(live, each) for each in sets):
                 yield selecting.resource, name
 
 
@@ -67,7 +67,7 @@ def tell_unlisted(d: Draft) -> None:
     budgets = {
         f"PodDisruptionBudget {budget}"
         for budget, live in facts.objects.get(POD_DISRUPTION_BUDGETS, {}).items()
-        if any(_covers(live, each) for each in leaders)
+        if any(covers(live, each) for each in leaders)
     }
     for what in sorted(budgets - {*record.unlisted}):
         d.notice(
@@ -80,12 +80,13 @@ def tell_unlisted(d: Draft) -> None:
         d.set(traffic=record.model_copy(update={"unlisted": known}))
 
 
-def _covers(budget: Object, labels: Mapping[str, str]) -> bool:
+def covers(budget: Object, labels: Mapping[str, str]) -> bool:
     """Whether a budget's selector matches; one with expressions is taken to match by its labels alone."""
     wanted = ((budget.get("spec") or {}).get("selector") or {}).get("matchLabels") or {}
     return bool(wanted) and wanted.items() <= labels.items()
 
 
-def _made_by_lws(live: Object) -> bool:
+def made_by_lws(live: Object) -> bool:
+    """Whether LWS made a Service for the pods of a group to find each other."""
     owners = live["metadata"].get("ownerReferences") or ()
     return any(each.get("controller") and each.get("kind") in ("LeaderWorkerSet", "Pod") for each in owners)

@@ -52,11 +52,17 @@ class Version:
 
     @property
     def accelerators(self) -> int:
+        """Accelerators a group takes, whatever their names."""
+        return sum(self.accelerators_by_name.values())
+
+    @property
+    def accelerators_by_name(self) -> dict[str, int]:
         """Accelerators a group takes (extended resources whose name ends in gpu, tpu or npu), from the limits."""
-        members = self.members
-        templates = dict(_templates(members))
-        worker = _accelerators(templates["worker"])
-        return _accelerators(templates.get("leader", templates["worker"])) + (self.size - 1) * worker
+        templates = dict(_templates(self.members))
+        found = _accelerators(templates.get("leader", templates["worker"]))
+        for name, amount in _accelerators(templates["worker"]).items():
+            found[name] = found.get(name, 0) + (self.size - 1) * amount
+        return {name: amount for name, amount in sorted(found.items()) if amount}
 
     @property
     def start_up_seconds(self) -> float:
@@ -122,14 +128,14 @@ def _templates(members: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
     return [(role, template[key]) for role, key in roles if template.get(key)] or [("worker", {})]
 
 
-def _accelerators(template: dict[str, Any]) -> int:
-    total = 0
+def _accelerators(template: dict[str, Any]) -> dict[str, int]:
+    found: dict[str, int] = {}
     for container in template.get("spec", {}).get("containers", ()):
         limits = (container.get("resources") or {}).get("limits") or {}
         for resource, amount in limits.items():
             if "/" in resource and resource.endswith(("gpu", "tpu", "npu")) and str(amount).isdigit():
-                total += int(amount)
-    return total
+                found[resource] = found.get(resource, 0) + int(amount)
+    return found
 
 
 def short_hash(text: str, length: int = 6) -> str:

@@ -9,7 +9,7 @@ import yaml
 
 from rollout_lws.cli.demo import manifests
 from rollout_lws.cli.demo.command import plan_of
-from rollout_lws.cli.playground import read_manifests
+from rollout_lws.cli.manifests import read_manifests
 from rollout_lws.errors import UsageError
 
 API_VERSION = "rollouts.kruise.io/v1beta1"

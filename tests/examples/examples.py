@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rollout_lws.api import Rollout
-from rollout_lws.cli.playground import read_manifests
+from rollout_lws.cli.manifests import read_manifests
 from rollout_lws.release.styles import Style, style_of
 
 Object = dict[str, Any]

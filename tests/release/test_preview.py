@@ -166,6 +166,9 @@ def test_the_way_back_from_each_phase(found: Preview, expected: list[Any]) -> No
         (of("InPlace", *STEPS), [LOAD + 3, LOAD, 0, 3 + 2 * LOAD]),
         (of("InPlace", (3, "75%"), replicas=8), [3 * LOAD + 3, 3 + 5 * LOAD]),
         (of("Surge", *STEPS), [LOAD + 3, LOAD, 0, 3 + 2 * LOAD]),
+        # Where no step gives a share there is none to end.
+        (of("InPlace", 1), [LOAD, 3 * LOAD]),
+        (of("Surge", {"replicas": 1, "matches": [{"path": {"value": "/new"}}]}), [LOAD, 3 + 4 * LOAD]),
         (of("Surge", *STEPS, routed=False), [LOAD, LOAD, 0, 2 * LOAD]),
     ],
 )

@@ -12,7 +12,7 @@ from rollout_lws.cli.demo import manifests
 from rollout_lws.cli.demo.checks import Object
 from rollout_lws.cli.demo.story import Plan, play
 from rollout_lws.cli.demo.tellers import teller
-from rollout_lws.cli.playground import read_manifests
+from rollout_lws.cli.manifests import read_manifests
 from rollout_lws.cli.releases import rollouts_of
 from rollout_lws.errors import UsageError
 from rollout_lws.objects.resources import LEADER_WORKER_SETS

@@ -1,0 +1,84 @@
+"""A namespace as the cluster has it now, by a few lists: what a release of one of its LWSs may have to do with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rollout_lws.api.resources import Keys, batch_releases, rollouts
+from rollout_lws.cli.access.transport import Object, Transport
+from rollout_lws.cli.snapshot import Snapshot
+from rollout_lws.controller.capabilities import CRD_NAME, of_schema
+from rollout_lws.errors import ApiError
+from rollout_lws.objects.resources import (
+    CONTROLLER_REVISIONS,
+    CUSTOM_RESOURCE_DEFINITIONS,
+    HORIZONTAL_POD_AUTOSCALERS,
+    HTTP_ROUTES,
+    INFERENCE_POOLS,
+    INGRESSES,
+    LEADER_WORKER_SETS,
+    LWS_NAME,
+    LWS_WORKER_INDEX,
+    POD_DISRUPTION_BUDGETS,
+    PODS,
+    SERVICES,
+    STATEFUL_SETS,
+    Resource,
+)
+from rollout_lws.rollout.observation import Capabilities
+
+#: Kinds without which nothing can be told of a release.
+_NEEDED = (LEADER_WORKER_SETS, PODS, STATEFUL_SETS, CONTROLLER_REVISIONS, SERVICES)
+#: Kinds that a cluster may lack, or that not everybody may list.
+_BESIDES = (HTTP_ROUTES, INGRESSES, INFERENCE_POOLS, POD_DISRUPTION_BUDGETS, HORIZONTAL_POD_AUTOSCALERS)
+
+
+def look(transport: Transport, keys: Keys, workloads: Iterable[str] = ()) -> Snapshot:
+    """The transport's namespace; pods are leaders, and all pods of the LWSs ``workloads``.
+
+    ApiError when what every release needs may not be listed; what may be missing besides is noted in the snapshot.
+    """
+    objects: dict[Resource, list[Object]] = {}
+    absent, unlisted = set(), {}
+    for resource in (rollouts(keys.group), batch_releases(keys.group), *_NEEDED, *_BESIDES):
+        try:
+            objects[resource] = _list(transport, resource, ",".join(workloads))
+        except ApiError as error:
+            if resource in _NEEDED or (error.code != 403 and not error.is_unserved):
+                raise
+            if error.is_unserved:
+                absent.add(resource)
+            else:
+                unlisted[resource] = error.message
+    schema = _workload_schema(transport)
+    known = of_schema(schema) if schema else _capabilities(objects[LEADER_WORKER_SETS])
+    return Snapshot(keys, objects, known, frozenset(absent), unlisted, schema)
+
+
+def _list(transport: Transport, resource: Resource, workloads: str) -> list[Object]:
+    path = resource.path(transport.namespace)
+    if resource is PODS:
+        found = transport.get(path, labelSelector=f"{LWS_WORKER_INDEX}=0").get("items") or []
+        if workloads:
+            # Workers tell how long groups took to load.
+            selector = f"{LWS_NAME} in ({workloads}),{LWS_WORKER_INDEX}!=0"
+            found += transport.get(path, labelSelector=selector).get("items") or []
+        return list(found)
+    # Those of StatefulSets that are no LWS's concern nobody here.
+    query = {"labelSelector": LWS_NAME} if resource is STATEFUL_SETS else {}
+    return list(transport.get(path, **query).get("items") or ())
+
+
+def _workload_schema(transport: Transport) -> Object:
+    """What the cluster knows of LeaderWorkerSets; {} for whoever may not read definitions."""
+    try:
+        served = transport.get(CUSTOM_RESOURCE_DEFINITIONS.path(name=CRD_NAME))["spec"]["versions"]
+    except ApiError:
+        return {}
+    ours = (each for each in served if each["name"] == LEADER_WORKER_SETS.version)
+    return next((each["schema"]["openAPIV3Schema"] for each in ours), {})
+
+
+def _capabilities(workloads: list[Object]) -> Capabilities:
+    """Without the schema: by a field that LWS itself fills in."""
+    return Capabilities(group_identity=any("groupIdentity" in each["spec"] for each in workloads))

@@ -1,0 +1,174 @@
+"""What somebody should know before a release that is possible all the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+
+from rollout_lws.cli.durations import short
+from rollout_lws.cli.plan.model import Plan
+from rollout_lws.objects.kueue import QUEUE_NAME
+from rollout_lws.objects.resources import POD_DISRUPTION_BUDGETS
+from rollout_lws.release.batches import makes_no_groups, portion_beside, wanted_groups
+from rollout_lws.release.phases import Preview
+from rollout_lws.release.preview import much_extra
+from rollout_lws.release.styles import Style
+from rollout_lws.release.weights import weight_of_step
+from rollout_lws.rollout import bounds
+from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.shares import settings
+from rollout_lws.rollout.unlisted import covers, labels_of_new, made_by_lws, unlisted
+from rollout_lws.traffic import services
+from rollout_lws.traffic.split import Object
+from rollout_lws.workload.hold import resolved_unavailable, users_strategy
+
+#: A group that gets so many times its requests at rest is worth a word.
+_MUCH = 1.005
+
+
+def cautions(d: Draft, plan: Plan, every: Mapping[str, Object]) -> Iterator[str]:
+    """A sentence each: what, who is affected, and what to do about it. ``every`` are the Services of the namespace."""
+    yield from _state(d, plan)
+    found = plan.preview
+    if found is not None:
+        yield from _room(d, plan, found)
+        yield from _steps(d, plan)
+        yield from _load(found)
+        yield from _promotion(d, found)
+        yield from _deadline(d, plan)
+    yield from _others(d)
+    if settings(d) is None:
+        yield from _unrouted(d, every)
+    yield from _autoscalers(d)
+
+
+def _state(d: Draft, plan: Plan) -> Iterator[str]:
+    name = f"rollout/{plan.rollout}"
+    if d.o.rollout.spec.disabled:
+        yield f"{name} is disabled: LeaderWorkerSet rolls a new version by itself, without these steps, until it is not"
+    if d.paused:
+        yield f"{name} is paused: a new version waits at its first step until it is not"
+    if plan.at == "going back":
+        yield "a release is on its way back: a new one begins with step 1 when that is done"
+    elif plan.at and d.version.template_hash != d.status.observed_template_hash:
+        yield (
+            f"a release of another version is on ({plan.at}): it goes back first, and this one begins with step 1 when"
+            " that is done"
+        )
+
+
+def _room(d: Draft, plan: Plan, found: Preview) -> Iterator[str]:
+    warned = much_extra(d.strategy, d.replicas)
+    if warned:
+        yield warned
+    more = {name: count - plan.now.get(name, 0) for name, count in plan.peak.items()}
+    asked = ", ".join(f"{count} more {name}" for name, count in more.items() if count > 0)
+    if not asked and found.extra:
+        asked = f"{found.extra} more group{'s' if found.extra > 1 else ''}"
+    if not asked:
+        return
+    meta, template = d.stable.lws.metadata, d.version.members["leaderWorkerTemplate"]
+    marks = ((template.get("workerTemplate") or {}).get("metadata") or {}).get("labels") or {}
+    queue = meta.labels.get(QUEUE_NAME) or marks.get(QUEUE_NAME)
+    waits = "what has no room waits, and is told as waiting"
+    if queue:
+        yield f"Kueue admits groups by queue {queue}: whether it has quota for {asked} is not known here; {waits}"
+    else:
+        yield f"whether the cluster has room for {asked} is known only when groups are scheduled; {waits}"
+
+
+def _steps(d: Draft, plan: Plan) -> Iterator[str]:
+    style, replicas = d.strategy, d.replicas
+    wanted = [wanted_groups(style, index, replicas) for index in range(1, len(style.steps) + 1)]
+    for index, step in enumerate(style.steps, 1):
+        idle = makes_no_groups(style, index) or index == 1 or wanted[index - 1] != wanted[index - 2]
+        if not idle and step.replicas != style.steps[index - 2].replicas and plan.style is not Style.IN_PLACE:
+            yield (
+                f"step {index} ({step.replicas}) makes no further group: of {replicas}, it is as many as step"
+                f" {index - 1} ({style.steps[index - 2].replicas})"
+            )
+        if step.replicas == "100%" and plan.style is Style.IN_PLACE and not makes_no_groups(style, index):
+            yield f"step {index} renews {replicas - 1} of {replicas} groups: the last one belongs to the promotion"
+        if step.traffic == "auto":
+            every = replicas if plan.style in (Style.IN_PLACE, Style.SURGE) else replicas + wanted[index - 1]
+            exact, weight = Fraction(100 * wanted[index - 1], every), weight_of_step(style, index, replicas)
+            if abs(exact - weight) >= Fraction(1, 4):
+                yield f"step {index}: auto is {weight}%, the nearest that a weight can say to {float(exact):.1f}%"
+
+
+def _load(found: Preview) -> Iterator[str]:
+    row = max(found.rows, key=lambda each: each.peak_load)
+    if row.peak_load > _MUCH:
+        where = "the promotion" if row.step is None else f"step {row.step}"
+        yield (
+            f"in {where} a group carries up to {row.peak_load:.2f} times what it has at rest: release when there are"
+            " few requests, or make the steps smaller"
+        )
+
+
+def _promotion(d: Draft, found: Preview) -> Iterator[str]:
+    asked, last = settings(d), found.rows[-1]
+    unavailable = resolved_unavailable(users_strategy(d.stable.lws, d.keys), d.replicas)
+    if unavailable < 1 and found.style is not Style.SURGE:
+        yield "maxUnavailable is 0 groups, and the hold has no surge: groups are renewed one at a time all the same"
+    if found.style.in_one_lws:
+        return
+    many = last.new >= d.replicas
+    if many and asked is not None and not found.given.unlisted:
+        return
+    at_once = portion_beside(max(1, unavailable), last.new, d.replicas)
+    told = (
+        f"the promotion renews {at_once} of {d.replicas} groups at a time, in {last.windows} windows, while they still"
+        " get requests: what runs on one ends as its preStop and terminationGracePeriodSeconds allow"
+    )
+    if many and asked is not None:
+        told += "; a Service that trafficRoutings does not name leads to them, else they were renewed all at once"
+    elif asked is not None:
+        told += "; a last step of 100% with traffic 100% empties them first and renews them all at once"
+    yield told
+
+
+def _deadline(d: Draft, plan: Plan) -> Iterator[str]:
+    limit = d.o.rollout.spec.strategy.progress_deadline_seconds or d.version.progress_deadline_seconds
+    if plan.loads.typical > limit:
+        yield (
+            f"a group loads for {short(plan.loads.typical)}, longer than progressDeadlineSeconds ({limit:.0f} s): each"
+            " step would be told as failed; raise it"
+        )
+
+
+def _others(d: Draft) -> Iterator[str]:
+    """Who else leads requests to groups, or limits what happens to them."""
+    leaders = [leader.metadata.labels for leader in d.stable.leaders]
+    facts = d.o.routing
+    if facts is not None:
+        for resource, name in unlisted(facts, leaders):
+            called = f"{resource.kind} {name}"
+            yield f"{called} leads to groups of {d.stable.lws.metadata.name} too: its clients get no share of a step"
+        for name, live in facts.objects.get(POD_DISRUPTION_BUDGETS, {}).items():
+            if any(covers(live, each) for each in leaders):
+                yield f"PodDisruptionBudget {name} covers groups: it limits evictions, and a release makes none"
+
+
+def _unrouted(d: Draft, every: Mapping[str, Object]) -> Iterator[str]:
+    """Without trafficRoutings it is up to the selectors of Services who reaches which version."""
+    leaders = [leader.metadata.labels for leader in d.stable.leaders]
+    new = labels_of_new(d)
+    for name, live in sorted(every.items()):
+        if made_by_lws(live) or not any(services.selects(live, each) for each in leaders):
+            continue
+        if services.selects(live, new):
+            yield f"there are no trafficRoutings: Service {name} shares requests evenly among leaders of both versions"
+        else:
+            yield (
+                f"there are no trafficRoutings, and Service {name} selects no group of the new version: it gets no"
+                " request by it before the promotion"
+            )
+
+
+def _autoscalers(d: Draft) -> Iterator[str]:
+    for live in d.o.autoscalers.objects:
+        if bounds.scaled_workload(live) == d.stable.lws.metadata.name and d.replicas:
+            name = live["metadata"]["name"]
+            how = "at this number of groups" if d.one_workload else "so that it takes no group away"
+            yield f"HorizontalPodAutoscaler {name} is held {how} while the release is on"

@@ -1,0 +1,47 @@
+"""plan: what a release will be, step by step, before anything is written."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from datetime import UTC, datetime
+
+import click
+
+from rollout_lws.cli.durations import DURATION
+from rollout_lws.cli.manifests import read_manifests
+from rollout_lws.cli.options import Target, known_names, release_name, with_target
+from rollout_lws.cli.plan import show
+from rollout_lws.cli.plan.sources import gather, plans
+from rollout_lws.cli.view import document
+
+
+@click.command()
+@click.argument("name", required=False, shell_complete=known_names)
+@click.option("-f", "--filename", "files", multiple=True, metavar="FILE", help="Manifests to be applied; - for stdin.")
+@click.option("-o", "--output", type=click.Choice(["text", "json", "yaml"]), default="text", help="Form of output.")
+@click.option("--load-time", type=DURATION, metavar="DURATION", help="How long a group loads; as today's by default.")
+@click.option("--offline", is_flag=True, help="Ask no cluster: with -f, plan from the files alone.")
+@with_target
+def plan(
+    name: str | None, files: tuple[str, ...], output: str, load_time: float | None, offline: bool, target: Target
+) -> None:
+    """Tell step by step what a release by Rollout NAME will be, or what applying FILE would lead to.
+
+    Nothing is written. Ends with 1 where the release would be refused.
+    """
+    if not name and not files:
+        raise click.UsageError("give the NAME of a Rollout, or -f FILE with one")
+    if offline and not files:
+        raise click.UsageError("--offline plans from files: give them with -f FILE")
+    asked = release_name(name) if name else ""
+    sources = gather(target, asked, tuple(read_manifests(files)), offline=offline)
+    made = plans(sources, asked, datetime.now(UTC), load_time)
+    if output == "text":
+        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
+        click.echo("\n\n".join("\n".join(show.lines(each, width)) for each in made))
+    else:
+        values = [show.value(each) for each in made]
+        click.echo(document(values[0] if len(values) == 1 else values, output), nl=False)
+    if any(each.refusals for each in made):
+        click.get_current_context().exit(1)

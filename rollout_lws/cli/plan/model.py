@@ -1,0 +1,79 @@
+"""What is told of one release before it begins."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from statistics import median
+
+from rollout_lws.cli.plan.written import Planned
+from rollout_lws.release.phases import Given, Preview, Row
+from rollout_lws.release.styles import Style
+
+Amounts = Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadTimes:
+    """Seconds that groups took, or are said to take, from their making until they were ready; () when nobody knows."""
+
+    seconds: tuple[float, ...] = ()
+    told: bool = False
+    """Whether a person said so."""
+
+    @property
+    def typical(self) -> float:
+        """Their median: a group that was not ready for a while, long after its start, must not count; 0 when nobody
+        knows.
+        """
+        return median(self.seconds) if self.seconds else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A step, or the promotion, with what the groups of either version take."""
+
+    row: Row
+    old: int
+    """Groups of the old version at its end."""
+    accelerators: Amounts
+    """Most at any moment of it, by resource name."""
+    pause: int | None = None
+    """Seconds of its pause, which are part of its time; None where it has none with a duration."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All that is told of one release. ``parts`` is empty where nothing can be, or need be, done in steps."""
+
+    rollout: str
+    namespace: str
+    workload: str
+    replicas: int
+    size: int
+    style: Style | None
+    change: str
+    """What the new version changes, in words; "" when the template is the one that runs."""
+    at: str
+    """Where a release that is on is: ``step 2``, ``promotion``; "" at rest."""
+    given: Given
+    loads: LoadTimes
+    now: Amounts
+    afterwards: Amounts
+    parts: tuple[Part, ...] = ()
+    preview: Preview | None = None
+    writes: tuple[Planned, ...] = ()
+    refusals: tuple[str, ...] = ()
+    cautions: tuple[str, ...] = ()
+
+    @cached_property
+    def peak(self) -> Amounts:
+        """Most accelerators at any moment, by resource name."""
+        return most(self.now, *(part.accelerators for part in self.parts))
+
+
+def most(*several: Amounts) -> Amounts:
+    """The largest amount of each name."""
+    names = sorted({name for each in several for name in each})
+    return {name: max(each.get(name, 0) for each in several) for name in names}

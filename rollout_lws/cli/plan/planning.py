@@ -1,0 +1,205 @@
+"""What a release will be, before anything is written: the controller's own functions asked about a release that has not
+begun. Pure: observations in, a plan out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
+from rollout_lws.api import Phase, RolloutStatus, StableRecord
+from rollout_lws.api.validation import problems
+from rollout_lws.cli.plan.cautions import cautions
+from rollout_lws.cli.plan.model import Amounts, LoadTimes, Part, Plan, most
+from rollout_lws.cli.plan.written import planned
+from rollout_lws.cli.versions import containers
+from rollout_lws.release.batches import is_last_full
+from rollout_lws.release.phases import Given, Preview
+from rollout_lws.release.preview import preview
+from rollout_lws.release.styles import Style, style_of
+from rollout_lws.rollout import adoption
+from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.handover import reached_by_others
+from rollout_lws.rollout.history import stable_version
+from rollout_lws.rollout.observation import Observation
+from rollout_lws.rollout.refusals import all_refusals
+from rollout_lws.traffic.split import Object
+from rollout_lws.workload.groups import groups
+from rollout_lws.workload.hold import resolved_unavailable, users_strategy
+from rollout_lws.workload.revisions import current_revision
+from rollout_lws.workload.template import Version, version_of
+
+
+def at_rest(o: Observation, running: Version) -> Observation:
+    """``o`` as a Rollout sees it that has the LWS in care already, with ``running`` as its stable version."""
+    status, facts = o.rollout.status, o.stable
+    if facts is None or (status and status.stable and status.stable.workload_uid == facts.lws.metadata.uid):
+        return o
+    stable = StableRecord(
+        template_hash=running.template_hash,
+        revision=current_revision(facts),
+        workload_uid=facts.lws.metadata.uid,
+    )
+    adopted = RolloutStatus(phase=Phase.HEALTHY, stable=stable)
+    return replace(o, rollout=o.rollout.model_copy(update={"status": adopted}))
+
+
+def make(
+    after: Observation,
+    before: Observation | None = None,
+    load_seconds: float | None = None,
+    told: Iterable[str] = (),
+    services: Mapping[str, Object] = MappingProxyType({}),
+) -> Plan:
+    """The release of what ``after`` shows, where ``before`` shows what runs (None: the same).
+
+    ``load_seconds`` is how long a group takes to load, None: as long as today's took. ``told`` are cautions that the
+    caller has already, ``services`` all of the namespace by name.
+    """
+    before = before or after
+    seen = before.stable or after.stable
+    if seen is None or after.stable is None:
+        raise LookupError("the LeaderWorkerSet does not exist")
+    d = Draft(at_rest(after, version_of(seen.lws.spec)))
+    old = stable_version(d) or version_of(seen.lws.spec)
+    style = d.o.rollout.spec.strategy.style
+    meta = d.o.rollout.metadata
+    loads = load_times(before, load_seconds)
+    given = Given(
+        replicas=d.replicas,
+        unavailable=resolved_unavailable(users_strategy(d.stable.lws, d.keys), d.replicas),
+        load_seconds=loads.typical,
+        min_ready_seconds=d.minimum,
+        unlisted=reached_by_others(d),
+    )
+    refusals = tuple(dict.fromkeys((*_unmanaged(before), *_refusals(d))))
+    found: Preview | None = None
+    cannot = ""
+    if style is not None and not problems(d.o.rollout.spec):
+        try:
+            found = preview(style, given)
+        except ValueError as error:
+            cannot = str(error)
+    plan = Plan(
+        rollout=meta.name,
+        namespace=meta.namespace,
+        workload=d.stable.lws.metadata.name,
+        replicas=d.replicas,
+        size=d.version.size,
+        style=style_of(style) if style is not None else None,
+        change=_change(old, d.version),
+        at=_at(d),
+        given=given,
+        loads=loads,
+        now=_now(before, old, d.version),
+        afterwards=_times(d.version.accelerators_by_name, d.replicas),
+        parts=_parts(d, found, old) if found else (),
+        preview=found,
+        writes=planned(d, found) if found else (),
+        refusals=refusals,
+    )
+    zero = (cannot,) if cannot and not refusals else ()
+    return replace(plan, cautions=(*told, *zero, *cautions(d, plan, services)))
+
+
+def load_times(o: Observation, told: float | None = None) -> LoadTimes:
+    """Of today's groups; without any that is ready, the longest that the Rollout remembers."""
+    if told is not None:
+        return LoadTimes((told,), told=True)
+    known = [
+        (group.ready_since - created).total_seconds()
+        for facts in (o.stable, o.canary)
+        if facts is not None
+        for group in groups(facts)
+        if group.ready_since is not None and (created := group.leader.metadata.creation_timestamp) is not None
+    ]
+    longest = o.rollout.status.longest_load_seconds if o.rollout.status else None
+    return LoadTimes(tuple(known) if known else (float(longest),) if longest else ())
+
+
+def _unmanaged(before: Observation) -> Iterable[str]:
+    """Why the LWS could not even be adopted as it stands."""
+    if before.stable is None or before.stable.leader_set is None:
+        return
+    scratch = Draft(before)
+    adoption.adopt(scratch)
+    if scratch.verdict is not None and scratch.verdict.condition == "Stalled":
+        yield scratch.verdict.message
+
+
+def _refusals(d: Draft) -> Iterable[str]:
+    found = problems(d.o.rollout.spec)
+    if found:
+        return (f"{each.path}: {each.message}" for each in found)
+    refused = [each.message for each in all_refusals(d)]
+    aborted = d.status.aborted
+    if aborted is not None and aborted.template_hash == d.version.template_hash:
+        refused.append(
+            f"this version was aborted ({aborted.message or aborted.reason}): apply another one, or start it again with"
+            f" {d.command('retry')}"
+        )
+    return refused
+
+
+def _at(d: Draft) -> str:
+    if d.status.phase != Phase.PROGRESSING:
+        return ""
+    if d.status.finalising is None:
+        return f"step {d.status.current_step_index or d.sub.current_step_index}"
+    return "promotion" if d.status.finalising.reason == "Success" else "going back"
+
+
+def _change(old: Version, new: Version) -> str:
+    """Images that differ, by role and container; "the template" where something else does."""
+    if old.template_hash == new.template_hash:
+        return ""
+    before = dict(containers(old.members))
+    told = []
+    for place, each in containers(new.members):
+        image = (before.get(place) or {}).get("image")
+        if image != each.get("image"):
+            role = place.split("/")[1].removesuffix("Template")
+            told.append(f"{role} {each.get('name')}: {image or 'none'} -> {each.get('image')}")
+    return "; ".join(told) or "the template"
+
+
+def _now(o: Observation, old: Version, new: Version) -> Amounts:
+    """Of the groups that stand now."""
+    counted = {old.template_hash: 0, new.template_hash: 0}
+    revision = o.rollout.status.stable.revision if o.rollout.status and o.rollout.status.stable else None
+    for group in groups(o.stable) if o.stable is not None else ():
+        is_new = revision is not None and group.revision != revision
+        counted[(new if is_new else old).template_hash] += 1
+    counted[new.template_hash] += len(groups(o.canary)) if o.canary is not None else 0
+    versions = {old.template_hash: old, new.template_hash: new}
+    return _sum(*(_times(versions[each].accelerators_by_name, count) for each, count in counted.items()))
+
+
+def _parts(d: Draft, found: Preview, running: Version) -> tuple[Part, ...]:
+    """With what either version's groups take: a new version may take other accelerators than the one before."""
+    replicas, in_place = found.given.replicas, found.style is Style.IN_PLACE
+    old, new = running.accelerators_by_name, d.version.accelerators_by_name
+    parts, renewed = [], 0
+    for row in found.rows:
+        last = row.step is None
+        end = replicas if last else row.new if in_place else 0
+        held = [
+            _sum(_times(old, replicas - count), _times(new, count + row.extra))
+            # Composition changes one group after the other, so that its ends are the most and the least.
+            for count in (renewed, end)
+        ]
+        asks = row.step is not None and not is_last_full(d.strategy, row.step)
+        pause = d.strategy.steps[row.step - 1].pause.duration if row.step is not None and asks else None
+        parts.append(Part(row, replicas - end, most(*held), pause or None))
+        renewed = end
+    return tuple(parts)
+
+
+def _times(amounts: Amounts, count: int) -> Amounts:
+    return {name: amount * count for name, amount in amounts.items() if count}
+
+
+def _sum(*several: Amounts) -> Amounts:
+    names = sorted({name for each in several for name in each})
+    return {name: sum(each.get(name, 0) for each in several) for name in names}

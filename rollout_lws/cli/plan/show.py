@@ -1,0 +1,251 @@
+"""How a plan looks: text for a terminal, or one JSON value. Pure: a plan in, lines or a value out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from textwrap import wrap
+from typing import Any
+
+from rollout_lws.cli.durations import short
+from rollout_lws.cli.plan.model import Amounts, Part, Plan
+from rollout_lws.cli.plan.written import Planned
+from rollout_lws.cli.view import table
+from rollout_lws.release.phases import Row
+from rollout_lws.release.styles import Style
+
+_LABEL = 14
+_STYLES = {Style.BLUE_GREEN: "blue-green"}
+_VERBS = {"create": "made", "patch": "changed", "delete": "deleted"}
+
+
+def lines(plan: Plan, width: int = 0) -> list[str]:
+    """All of it, for a terminal; sentences are wrapped at ``width`` columns, unless that is 0."""
+    told = _header(plan)
+    if plan.parts:
+        told += ["", *table(_rows(plan))]
+    if plan.writes and not plan.refusals:
+        told += ["", "Will be written", *table(("  " + _what(each), _verbs(each), each.why) for each in plan.writes)]
+    if plan.refusals:
+        told += ["", "Will not be possible", *_sentences(plan.refusals, width)]
+    if plan.cautions:
+        told += ["", "Mind that", *_sentences(plan.cautions, width)]
+    return told
+
+
+def _sentences(told: Iterable[str], width: int) -> Iterator[str]:
+    for each in told:
+        if width:
+            yield from wrap(each, width, initial_indent="  - ", subsequent_indent="    ", break_on_hyphens=False)
+        else:
+            yield f"  - {each}"
+
+
+def _header(plan: Plan) -> list[str]:
+    place = f"LeaderWorkerSet/{plan.workload}  ns {plan.namespace}"
+    groups = f"{_counted(plan.replicas, 'group')} of {_counted(plan.size, 'pod')}"
+    told = [f"{plan.rollout}  {place}   {', '.join(filter(None, (groups, _how(plan))))}"]
+    told.append(_field("Change", plan.change or "none yet: this is how the next version would be released"))
+    if plan.at:
+        told.append(_field("Now at", plan.at))
+    found = plan.preview
+    if found is None:
+        return told
+    for name in plan.peak:
+        now, most, end = (each.get(name, 0) for each in (plan.now, plan.peak, plan.afterwards))
+        told.append(_field(_unit(name), f"{now} now   {most} at peak{_when(plan, name)}   {end} after"))
+    extra = f"at most {_counted(found.extra, 'group')} more" if found.extra else "no group more"
+    told.append(_field("Model loads", f"{found.loads}, {found.rounds} one after the other, {extra} than today"))
+    told.append(_field("Takes", _takes_all(plan)))
+    return told
+
+
+def _how(plan: Plan) -> str:
+    if plan.style is None:
+        return ""
+    return _STYLES.get(plan.style, f"capacity {plan.style.value}")
+
+
+def _when(plan: Plan, name: str) -> str:
+    """Where the peak is first reached; nothing where it is today's."""
+    most = plan.peak[name]
+    if plan.now.get(name, 0) == most:
+        return ""
+    first = next(part for part in plan.parts if part.accelerators.get(name, 0) == most)
+    return f" ({_name(first.row)})"
+
+
+def _takes_all(plan: Plan) -> str:
+    found = plan.preview
+    assert found is not None
+    approvals = ""
+    if found.approvals:
+        steps = ", ".join(str(each) for each in found.approvals)
+        approvals = f", and the time until step{'s' if len(found.approvals) > 1 else ''} {steps}" + (
+            " are approved" if len(found.approvals) > 1 else " is approved"
+        )
+    if not plan.loads.seconds:
+        waits = f" and {_time(found.seconds)}" if found.seconds else ""
+        known = "how long a group loads is not known here (--load-time says it)"
+        return f"{_counted(found.rounds, 'load')} one after the other{waits}{approvals}; {known}"
+    source = "as told" if plan.loads.told else f"as {_counted(len(plan.loads.seconds), 'group')} of today took"
+    return f"about {_time(found.seconds)}{approvals}; a group loads for about {_time(plan.loads.typical)}, {source}"
+
+
+def _rows(plan: Plan) -> Iterator[tuple[str, ...]]:
+    """Columns are groups of either version at the end, loads, accelerators, requests, and time."""
+    names = list(plan.peak)
+    carried = ("SHARE", "LOAD NEW", "LOAD OLD", "BUSIEST")
+    yield ("STEP", "NEW", "OLD", "LOADS", *map(_unit, names), *carried, "TAKES", "THEN", "WAY BACK")
+    for part in plan.parts:
+        row = part.row
+        mark = "> " if plan.at == _name(row) else ""
+        yield (
+            f"{mark}{row.step or 'promotion'}",
+            str(plan.replicas if row.step is None else row.new),
+            str(part.old),
+            _loads(row),
+            *(str(part.accelerators.get(name, 0)) for name in names),
+            f"{100 * row.share:.0f}%",
+            _load(row.load_new),
+            _load(row.load_stable),
+            _load(row.peak_load),
+            _takes(plan, row),
+            _then(plan, part),
+            _back(plan, row),
+        )
+    after = (str(plan.afterwards.get(name, 0)) for name in names)
+    yield ("after", str(plan.replicas), "0", "0", *after, "", "1.00", "", "1.00", "", "", "")
+
+
+def _time(seconds: float) -> str:
+    return f"{round(seconds)}s" if seconds < 10 else short(seconds)
+
+
+def _unit(resource: str) -> str:
+    """``nvidia.com/gpu`` as people say it."""
+    return resource.rpartition("/")[2].upper()
+
+
+def _name(row: Row) -> str:
+    return "promotion" if row.step is None else f"step {row.step}"
+
+
+def _loads(row: Row) -> str:
+    """Loads, and in how many rounds where these are not all at the same time."""
+    return str(row.loads) if row.rounds <= 1 else f"{row.loads} in {row.rounds}"
+
+
+def _load(load: float | None) -> str:
+    return "-" if load is None else f"{load:.2f}"
+
+
+def _takes(plan: Plan, row: Row) -> str:
+    if plan.loads.seconds or not row.rounds:
+        return _time(row.seconds)
+    waits = f" + {_time(row.seconds)}" if row.seconds else ""
+    return f"{_counted(row.rounds, 'load')}{waits}"
+
+
+def _then(plan: Plan, part: Part) -> str:
+    row = part.row
+    if row.step is None:
+        return ""
+    if row.approval:
+        return "approval"
+    if part.pause:
+        return f"pause {_time(part.pause)}"
+    return "goes on" if row.step < len(plan.parts) - 1 else "promotion"
+
+
+def _back(plan: Plan, row: Row) -> str:
+    if not row.back_loads:
+        return "at once"
+    most = "up to " if row.step is None else ""
+    took = f", {_time(row.back_seconds)}" if plan.loads.seconds else ""
+    return f"{most}{_counted(row.back_loads, 'load')}{took}"
+
+
+def _what(each: Planned) -> str:
+    return f"{each.resource.kind} {each.name}" if each.name else f"{each.resource.kind}s"
+
+
+def _verbs(each: Planned) -> str:
+    return ", ".join(_VERBS[verb] for verb in each.verbs)
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def _field(label: str, text: str) -> str:
+    return f"{label:<{_LABEL}}{text}"
+
+
+def value(plan: Plan) -> dict[str, Any]:
+    """The same for programs: groups as counts, shares and loads as fractions, times in seconds."""
+    found = plan.preview
+    known = bool(plan.loads.seconds)
+    return {
+        "rollout": plan.rollout,
+        "namespace": plan.namespace,
+        "workload": plan.workload,
+        "replicas": plan.replicas,
+        "size": plan.size,
+        "style": plan.style.value if plan.style else None,
+        "change": plan.change or None,
+        "at": plan.at or None,
+        "possible": not plan.refusals,
+        "loadSeconds": {"typical": plan.loads.typical, "groups": len(plan.loads.seconds)} if known else None,
+        "accelerators": {"now": dict(plan.now), "peak": dict(plan.peak), "after": dict(plan.afterwards)},
+        "totals": None
+        if found is None
+        else {
+            "modelLoads": found.loads,
+            "loadsInARow": found.rounds,
+            "extraGroups": found.extra,
+            "windows": found.windows,
+            "fewestReadyGroups": found.ready,
+            "peakLoad": round(found.peak_load, 3),
+            "seconds": found.seconds if known else None,
+            "approvals": list(found.approvals),
+        },
+        "steps": [_part(plan, part) for part in plan.parts],
+        "writes": [_written(each) for each in plan.writes],
+        "refusals": list(plan.refusals),
+        "cautions": list(plan.cautions),
+    }
+
+
+def _part(plan: Plan, part: Part) -> Mapping[str, Any]:
+    row, known = part.row, bool(plan.loads.seconds)
+    return {
+        "name": _name(row),
+        "step": row.step,
+        "groups": {"new": plan.replicas if row.step is None else row.new, "old": part.old, "extra": row.extra},
+        "fewestReadyGroups": row.ready,
+        "modelLoads": row.loads,
+        "loadsInARow": row.rounds,
+        "windows": row.windows,
+        "accelerators": _sorted(part.accelerators),
+        "share": round(row.share, 4),
+        "load": {"new": _rounded(row.load_new), "old": _rounded(row.load_stable), "peak": _rounded(row.peak_load)},
+        "pauseSeconds": part.pause,
+        "seconds": row.seconds if known else None,
+        "waitSeconds": None if known else row.seconds,
+        "approval": row.approval,
+        "wayBack": {"modelLoads": row.back_loads, "seconds": row.back_seconds if known else None},
+    }
+
+
+def _written(each: Planned) -> Mapping[str, Any]:
+    named = {"name": each.name} if each.name else {}
+    kind = {"apiVersion": each.resource.api_version, "kind": each.resource.kind}
+    return {**kind, **named, "verbs": list(each.verbs), "why": each.why}
+
+
+def _rounded(load: float | None) -> float | None:
+    return None if load is None else round(load, 3)
+
+
+def _sorted(amounts: Amounts) -> dict[str, int]:
+    return dict(sorted(amounts.items()))

@@ -1,0 +1,172 @@
+"""What a plan is made from: the cluster as far as it can be asked, and manifests laid over it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+import click
+from pydantic import ValidationError
+
+from rollout_lws.api import Rollout
+from rollout_lws.api.resources import DEFAULT_GROUP, VERSION, Keys, rollouts
+from rollout_lws.cli.access.transport import Object, Transport
+from rollout_lws.cli.looking import look
+from rollout_lws.cli.options import Target
+from rollout_lws.cli.plan.model import Plan
+from rollout_lws.cli.plan.overlay import assumed, overlaid, running, states_partition
+from rollout_lws.cli.plan.planning import make
+from rollout_lws.cli.releases import fetch_rollout, find_rollouts, style
+from rollout_lws.cli.snapshot import Snapshot
+from rollout_lws.controller.observe import observe
+from rollout_lws.errors import RolloutLwsError, UsageError
+from rollout_lws.objects.resources import LEADER_WORKER_SETS, SERVICES
+from rollout_lws.rollout.observation import Observation
+
+#: Flags that say which cluster is meant: whoever gives one wants to hear that it does not answer.
+_MEANT = ("context", "kubeconfig", "cluster", "server")
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """``found`` is what the cluster has, () of everything where it was not ``asked``; ``given`` are manifests, ``told``
+    what is to be said about all this.
+    """
+
+    found: Snapshot
+    given: tuple[Object, ...]
+    namespace: str
+    asked: bool
+    told: tuple[str, ...] = ()
+
+
+def gather(target: Target, name: str, given: tuple[Object, ...], *, offline: bool) -> Sources:
+    """Rollout ``name`` ("": those of the manifests) and all that has to do with its release.
+
+    UsageError for a Rollout that is not there; Unreachable or ApiError where the cluster that is meant does not answer.
+    """
+    namespace = target.namespace or _namespace(given)
+    keys = Keys(target.api_group or _group(given) or DEFAULT_GROUP)
+    if offline:
+        return Sources(Snapshot(keys, {}), given, namespace or "default", asked=False)
+    meant = not given or any(getattr(target, each) for each in _MEANT)
+    try:
+        transport = click.get_current_context().with_resource(
+            Transport.to(replace(target, namespace=namespace) if namespace else target)
+        )
+        if not _group(given):
+            keys = Keys(find_rollouts(transport, target.api_group).group)
+        workloads = _workloads(given)
+        if name and not workloads:
+            workloads = [fetch_rollout(transport, rollouts(keys.group), name)["spec"]["workloadRef"]["name"]]
+        found = look(transport, keys, workloads)
+    except RolloutLwsError as error:
+        if meant:
+            raise
+        why = str(error).partition(";")[0]
+        told = (f"no cluster answered ({why}), so this is told from the files alone",)
+        return Sources(Snapshot(keys, {}), given, namespace or "default", asked=False, told=told)
+    return Sources(found, given, transport.namespace, asked=True, told=tuple(_unknown(found)))
+
+
+def _unknown(found: Snapshot) -> Iterator[str]:
+    if rollouts(found.keys.group) in found.absent:
+        yield "the cluster does not serve Rollouts yet: rollout-lws crds | kubectl apply -f -"
+    for each, why in found.unlisted.items():
+        yield f"{each.kind}s may not be listed, so they are not looked at: {why}"
+
+
+def plans(sources: Sources, name: str, now: datetime, load_seconds: float | None) -> list[Plan]:
+    """One for each Rollout that is meant; UsageError where there is none, or nothing can be told of it."""
+    after = overlaid(sources.found, sources.given, sources.namespace)
+    return [_plan(sources, after, each, now, load_seconds) for each in _chosen(sources, after, name)]
+
+
+def _chosen(sources: Sources, after: Snapshot, name: str) -> list[Object]:
+    resource = rollouts(after.keys.group)
+    if name:
+        found = after.find(resource, name)
+        if found is None:
+            raise UsageError(f"there is no Rollout {name!r} in namespace {sources.namespace!r}, nor in the files")
+        return [found]
+    manifests = {each["metadata"]["name"] for each in sources.given if _is_rollout(each)}
+    if manifests:
+        return [each for each in after.plain(resource) if each["metadata"]["name"] in manifests]
+    workloads = _workloads(sources.given)
+    chosen = [each for each in after.plain(resource) if each["spec"]["workloadRef"]["name"] in workloads]
+    if not chosen:
+        named = f"releases LeaderWorkerSet {', '.join(workloads)}" if workloads else "is in the files"
+        raise UsageError(f"no Rollout {named}: give its manifest with another -f, or make one with rollout-lws init")
+    return chosen
+
+
+def _plan(sources: Sources, after: Snapshot, rollout: Object, now: datetime, load_seconds: float | None) -> Plan:
+    name = rollout["metadata"]["name"]
+    workload = _checked(rollout).spec.workload_ref.name
+    told = list(sources.told)
+    if after.find(LEADER_WORKER_SETS, workload) is None:
+        where = f"in namespace {sources.namespace}" if sources.asked else "in the files"
+        what = f"LeaderWorkerSet {workload!r}, which is not {where}"
+        raise UsageError(f"rollout/{name} refers to {what}: give its manifest with -f")
+    if not sources.asked:
+        routings = style(rollout).get("trafficRoutings") or [{}]
+        after, made_up = assumed(after, routings[0], workload)
+        if made_up:
+            told.append(f"not in the files, and assumed to be there and fit: {', '.join(made_up)}")
+    after = running(after, workload)
+    before = after
+    if sources.found.find(LEADER_WORKER_SETS, workload) is not None:
+        others = [each for each in sources.given if each["kind"] != LEADER_WORKER_SETS.kind]
+        before = running(overlaid(sources.found, others, sources.namespace), workload)
+    elif sources.asked:
+        told.append(f"LeaderWorkerSet {workload} does not exist yet: applied, all of it starts as the file says")
+    stated = [each for each in sources.given if each["metadata"]["name"] == workload and states_partition(each)]
+    if stated:
+        told.append(
+            f"the manifest of LeaderWorkerSet {workload} states rollingUpdateConfiguration.partition, by which the"
+            " Rollout holds it: each apply lifts the hold until it is put back, and a group or two may restart; leave"
+            " it out"
+        )
+    services = {each["metadata"]["name"]: each for each in after.plain(SERVICES)}
+    return make(_seen(after, name, now), _seen(before, name, now), load_seconds, told, services)
+
+
+def _seen(found: Snapshot, name: str, now: datetime) -> Observation:
+    seen = observe(found, found.keys, name, now)
+    assert seen is not None, "it was chosen from there"
+    return seen
+
+
+def _checked(rollout: Object) -> Rollout:
+    """The Rollout, by the rules of its CRD; UsageError names the first member that breaks them."""
+    try:
+        return Rollout.model_validate(rollout)
+    except ValidationError as error:
+        first, *more = error.errors(include_url=False)
+        place = ".".join(str(part) for part in first["loc"])
+        others = f" (and {len(more)} more: rollout-lws lint tells all)" if more else ""
+        raise UsageError(
+            f"rollout/{rollout['metadata']['name']} would be refused by the API server: {place}: {first['msg']}{others}"
+        ) from error
+
+
+def _is_rollout(manifest: Object) -> bool:
+    """Whether it is one of ours, whatever the group: Argo's have another version."""
+    return bool(manifest["kind"] == "Rollout" and manifest["apiVersion"].endswith(f"/{VERSION}"))
+
+
+def _group(given: tuple[Object, ...]) -> str:
+    return next((each["apiVersion"].partition("/")[0] for each in given if _is_rollout(each)), "")
+
+
+def _namespace(given: tuple[Object, ...]) -> str | None:
+    """What the Rollout says, else the first that says anything."""
+    ordered = sorted(given, key=lambda each: not _is_rollout(each))
+    return next((each["metadata"]["namespace"] for each in ordered if each["metadata"].get("namespace")), None)
+
+
+def _workloads(given: tuple[Object, ...]) -> list[str]:
+    named = [((each.get("spec") or {}).get("workloadRef") or {}).get("name") for each in given if _is_rollout(each)]
+    applied = [each["metadata"]["name"] for each in given if each["kind"] == LEADER_WORKER_SETS.kind]
+    return list(dict.fromkeys(filter(None, (*named, *applied))))

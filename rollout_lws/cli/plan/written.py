@@ -1,0 +1,113 @@
+"""The objects that a release will write, by the rules by which the controller writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rollout_lws.api import batch_releases, rollouts
+from rollout_lws.objects.resources import (
+    CONTROLLER_REVISIONS,
+    HORIZONTAL_POD_AUTOSCALERS,
+    HTTP_ROUTES,
+    INFERENCE_POOLS,
+    INGRESSES,
+    LEADER_WORKER_SETS,
+    PODS,
+    SERVICES,
+    Resource,
+)
+from rollout_lws.release.phases import Preview
+from rollout_lws.release.styles import Style
+from rollout_lws.rollout import bounds
+from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.shares import settings
+from rollout_lws.traffic.facts import named
+from rollout_lws.traffic.ingress import canary_ingress_name
+from rollout_lws.traffic.services import canary_service_name
+from rollout_lws.workload.canary import canary_name
+from rollout_lws.workload.revisions import history_name
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """``verbs`` are of create, patch and delete, in the order of time; ``name`` is "" for pods, which are many."""
+
+    resource: Resource
+    name: str
+    verbs: tuple[str, ...]
+    why: str
+
+
+_PATCH, _MADE = ("patch",), ("create", "patch", "delete")
+
+
+def planned(d: Draft, found: Preview) -> tuple[Planned, ...]:
+    """Of a whole release that goes well, from its beginning; Events apart."""
+    return (*_own(d), *_capacity(d, found), *_traffic(d, found), *_autoscalers(d))
+
+
+def _own(d: Draft) -> Iterator[Planned]:
+    name, group = d.o.rollout.metadata.name, d.keys.group
+    yield Planned(rollouts(group), name, _PATCH, "its status, and a finalizer until all is given back")
+    yield Planned(batch_releases(group), name, _MADE, "the record of the release; gone at its end")
+    stable = d.status.stable.template_hash if d.status.stable else ""
+    new = "<hash>" if d.version.template_hash == stable else d.version.template_hash
+    versions = {
+        stable: "the version that runs, to be able to go back to it",
+        new: "the new version, to be able to go back to it later",
+    }
+    stored = {each.metadata.annotations.get(d.keys.template_hash) for each in d.o.history}
+    for template_hash, why in versions.items():
+        if template_hash not in stored:
+            yield Planned(CONTROLLER_REVISIONS, history_name(name, template_hash), ("create",), why)
+
+
+def _capacity(d: Draft, found: Preview) -> Iterator[Planned]:
+    lws = d.stable.lws
+    opened = f"{found.windows} window{'s' if found.windows != 1 else ''}"
+    why = f"partition, maxSurge, maxUnavailable: held, but for {opened} in which groups are renewed"
+    yield Planned(LEADER_WORKER_SETS, lws.metadata.name, _PATCH, why)
+    if not found.style.in_one_lws:
+        why = f"up to {found.extra} group{'s' if found.extra != 1 else ''} of the new version; gone at the end"
+        yield Planned(LEADER_WORKER_SETS, canary_name(lws), _MADE, why)
+    # Steps of a surge renew nothing; a blue-green promotion loads its last green groups besides.
+    renewing = [row for row in found.rows if row.step is None or found.style is not Style.SURGE]
+    deleted = any(row.windows and min(row.loads, d.replicas) > row.windows for row in renewing)
+    why = "labels rollout-id and rollout-batch-id on leaders of the new version"
+    if deleted:
+        yield Planned(PODS, "", ("patch", "delete"), f"{why}; old leaders go where several are renewed at once")
+    else:
+        yield Planned(PODS, "", _PATCH, why)
+
+
+def _traffic(d: Draft, found: Preview) -> Iterator[Planned]:
+    names = named(settings(d))
+    if names is None:
+        return
+    yield Planned(SERVICES, names.service, _PATCH, "its selector is pinned to one version; given back")
+    copy = canary_service_name(names.service)
+    yield Planned(SERVICES, copy, ("create", "delete"), "the same for the new version; gone at the end")
+    # In one LWS the promotion begins with the end of all shares.
+    rows = found.rows[:-1] if found.style.in_one_lws else found.rows
+    splits = {(row.share, d.strategy.steps[row.step - 1].matches if row.step else ()) for row in rows}
+    splits.discard((0, ()))
+    if splits:
+        weights = "weights of the two versions"
+        if names.http_route:
+            yield Planned(HTTP_ROUTES, names.http_route, _PATCH, f"{weights}; given back")
+        if names.ingress:
+            made = canary_ingress_name(names.ingress)
+            verbs = _MADE if len(splits) > 1 else ("create", "delete")
+            yield Planned(INGRESSES, made, verbs, f"{weights}; gone at the end")
+    for pool in filter(None, (names.stable_pool, names.canary_pool)):
+        yield Planned(INFERENCE_POOLS, pool, _PATCH, "its selector is pinned to one version; given back")
+
+
+def _autoscalers(d: Draft) -> Iterator[Planned]:
+    for live in d.o.autoscalers.objects:
+        held = bounds.held(live, d.uid, d.keys, d.replicas, pinned=d.one_workload)
+        if bounds.scaled_workload(live) == d.stable.lws.metadata.name and held != live:
+            low, high = bounds.bounds(held)
+            why = f"held at minReplicas {low}, maxReplicas {high}; given back"
+            yield Planned(HORIZONTAL_POD_AUTOSCALERS, live["metadata"]["name"], _PATCH, why)

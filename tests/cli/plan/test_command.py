@@ -1,0 +1,301 @@
+"""The command over HTTP and from files: what it prints, and its exit codes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from rollout_lws.cli.demo import manifests
+from rollout_lws.cli.main import program
+from rollout_lws.errors import RolloutLwsError, UsageError
+from rollout_lws.objects.resources import LEADER_WORKER_SETS
+from tests.cli.conftest import World
+from tests.cli.states import AWAITING, HASH, HEALTHY
+
+Object = dict[str, Any]
+EXAMPLES = Path(__file__).parents[3] / "examples"
+PLAN = """\
+llama  LeaderWorkerSet/llama  ns default   4 groups of 2 pods, capacity ExtraWorkload
+Change        none yet: this is how the next version would be released
+GPU           32 now   48 at peak (step 2)   32 after
+Model loads   6, 6 one after the other, at most 2 groups more than today
+Takes         about 1h, and the time until step 2 is approved; a group loads for about 10m, as told
+
+STEP        NEW   OLD   LOADS    GPU   SHARE   LOAD NEW   LOAD OLD   BUSIEST   TAKES   THEN        WAY BACK
+1           1     4     1        40    20%     0.80       0.80       1.00      10m3s   pause 2s    at once
+2           2     4     1        48    40%     0.80       0.60       0.80      10m     approval    at once
+3           2     4     0        48    40%     0.80       0.60       0.80      0s      promotion   at once
+promotion   4     0     4 in 4   48    40%     0.80       0.80       1.00      40m3s               up to 4 loads, 40m
+after       4     0     0        32            1.00                  1.00
+
+Will be written
+  Rollout llama                         changed                  its status, and a finalizer until all is given back
+  BatchRelease llama                    made, changed, deleted   the record of the release; gone at its end
+  ControllerRevision llama-f769654dfe   made                     the version that runs, to be able to go back to it
+  ControllerRevision llama-<hash>       made                     the new version, to be able to go back to it later
+"""
+
+
+def run(*arguments: str, stdin: str = "") -> Result:
+    result = CliRunner().invoke(program, ["plan", *arguments], input=stdin)
+    if result.exception is not None and not isinstance(result.exception, SystemExit | RolloutLwsError):
+        raise result.exception
+    return result
+
+
+def text(*objects: Object) -> str:
+    return yaml.safe_dump_all(objects)
+
+
+def rollout(**more: Any) -> Object:
+    return manifests.rollout("rollouts.kruise.io/v1beta1", {"name": "llama"}, **more)
+
+
+def offline(*objects: Object, **more: str) -> Object:
+    """The plan of these manifests alone, as JSON."""
+    options = [word for name, value in more.items() for word in (f"--{name.replace('_', '-')}", value)]
+    result = run("-f", "-", "--offline", "-o", "json", *options, stdin=text(*objects))
+    told: Object = json.loads(result.stdout)
+    assert result.exit_code == (0 if told["possible"] else 1)
+    return told
+
+
+def with_image(image: str) -> Object:
+    lws = manifests.workload()
+    return {**lws, "spec": {**lws["spec"], "leaderWorkerTemplate": manifests.with_image(lws, image)}}
+
+
+# From files alone
+
+
+def test_a_plan_from_files_is_a_table_with_what_is_written_and_what_to_mind() -> None:
+    given = text(manifests.workload(), rollout(routed=True), *manifests.traffic())
+    result = run("-f", "-", "--offline", "--load-time", "10m", stdin=given)
+    assert result.stdout.startswith(PLAN)
+    assert "\nMind that\n  - whether the cluster has room for 16 more nvidia.com/gpu" in result.stdout
+    assert "Will not be possible" not in result.stdout
+    assert result.exit_code == 0
+
+
+def test_without_a_known_load_time_rounds_are_told_instead() -> None:
+    result = run("-f", "-", "--offline", stdin=text(manifests.workload(), rollout(routed=True)))
+    assert "6 loads one after the other and " in result.stdout
+    assert "(--load-time says it)" in result.stdout
+    told = offline(manifests.workload(), rollout(routed=True))
+    assert (told["loadSeconds"], told["totals"]["seconds"], told["steps"][0]["seconds"]) == (None, None, None)
+    assert told["steps"][0]["waitSeconds"] == 3.0
+
+
+def test_what_is_not_in_the_files_is_assumed_and_told() -> None:
+    told = offline(manifests.workload(), rollout(routed=True))
+    assert "not in the files, and assumed to be there and fit: Service llama-api, HTTPRoute llama" in told["cautions"]
+    complete = offline(manifests.workload(), rollout(routed=True), *manifests.traffic())
+    assert not any("assumed" in each for each in complete["cautions"])
+    assert complete["steps"] == told["steps"]
+
+
+@pytest.mark.parametrize("example", sorted(each.parent.name for each in EXAMPLES.glob("*/rollout.yaml")))
+def test_every_example_can_be_planned(example: str) -> None:
+    result = run("-f", str(EXAMPLES / example), "--offline", "-o", "json")
+    assert json.loads(result.stdout)["refusals"] == []
+    assert result.exit_code == 0
+
+
+def strategy(**members: Any) -> Callable[[Object], None]:
+    def edit(made: Object) -> None:
+        made["spec"]["strategy"]["canary"].update(members)
+
+    return edit
+
+
+def first_step(**members: Any) -> Callable[[Object], None]:
+    def edit(made: Object) -> None:
+        made["spec"]["strategy"]["canary"]["steps"][0].update(members)
+
+    return edit
+
+
+@pytest.mark.parametrize(
+    ("edit", "groups", "refused"),
+    [
+        (strategy(capacity="InPlace"), 1, "has 1 group, and capacity InPlace renews groups while others serve"),
+        (first_step(traffic="100%"), 4, "step 1 sends all requests to 1 of 4 groups, which cannot carry them"),
+        (strategy(capacity="Surge", enableExtraWorkloadForCanary=True), 4, "enableExtraWorkloadForCanary"),
+        (first_step(replicas=3), 4, "spec.strategy.canary.steps[1].replicas"),
+        (strategy(capacity="InPlace", steps=[{"replicas": 1, "traffic": "60%"}]), 4, "more than the 2 times"),
+    ],
+)
+def test_what_the_controller_would_refuse_ends_with_1(
+    edit: Callable[[Object], None], groups: int, refused: str
+) -> None:
+    lws, made = manifests.workload(), rollout(routed=True)
+    lws["spec"]["replicas"] = groups
+    edit(made)
+    told = offline(lws, made)
+    assert any(refused in each for each in told["refusals"]), told["refusals"]
+    shown = run("-f", "-", "--offline", stdin=text(lws, made))
+    assert "\nWill not be possible\n" in shown.stdout
+    assert "Will be written" not in shown.stdout
+
+
+@pytest.mark.parametrize(
+    ("edit", "lws", "caution"),
+    [
+        (first_step(replicas="60%", traffic="5%"), {"replicas": 3}, "step 1 takes 2 groups beside"),
+        (
+            strategy(steps=[{"replicas": 1}, {"replicas": "10%"}]),
+            {"replicas": 4},
+            "step 2 (10%) makes no further",
+        ),
+        (strategy(steps=[{"replicas": 1, "traffic": "auto"}]), {"replicas": 6}, "auto is 14%, the nearest"),
+        (
+            strategy(capacity="InPlace", steps=[{"replicas": "100%", "traffic": "auto"}]),
+            {"replicas": 4},
+            "step 1 renews 3 of 4 groups: the last one belongs to the promotion",
+        ),
+        (strategy(capacity="InPlace"), {"replicas": 4}, "a group carries up to 1.34 times what it has at rest"),
+        (lambda made: made["spec"].update(disabled=True), {}, "rollout/llama is disabled"),
+        (lambda made: made["spec"]["strategy"].update(paused=True), {}, "rollout/llama is paused"),
+        (
+            lambda made: made["spec"]["strategy"].update(progressDeadlineSeconds=60),
+            {},
+            "a group loads for 10m, longer than progressDeadlineSeconds (60 s)",
+        ),
+        (lambda _: None, {"replicas": 0}, "has 0 groups, and a version takes effect there by itself"),
+        (
+            lambda _: None,
+            {"rolloutStrategy": {"rollingUpdateConfiguration": {"partition": 0}}},
+            "states rollingUpdateConfiguration.partition",
+        ),
+        (
+            lambda _: None,
+            {"rolloutStrategy": {"rollingUpdateConfiguration": {"maxUnavailable": 0, "maxSurge": 1}}},
+            "maxUnavailable is 0 groups",
+        ),
+    ],
+)
+def test_what_to_mind_is_told(edit: Callable[[Object], None], lws: Object, caution: str) -> None:
+    workload, made = manifests.workload(), rollout(routed=True)
+    workload["spec"].update(lws)
+    edit(made)
+    told = offline(workload, made, load_time="10m")
+    assert told["possible"]
+    assert any(caution in each for each in told["cautions"]), told["cautions"]
+
+
+def test_a_queue_of_kueue_is_named() -> None:
+    lws = manifests.workload()
+    lws["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": "inference"}
+    told = offline(lws, rollout())
+    assert any(each.startswith("Kueue admits groups by queue inference: whether it has") for each in told["cautions"])
+
+
+@pytest.mark.parametrize(
+    ("selector", "caution"),
+    [
+        ({"app": "llama"}, "Service chat shares requests evenly among leaders of both versions"),
+        ({"leaderworkerset.sigs.k8s.io/name": "llama"}, "Service chat selects no group of the new version"),
+    ],
+)
+def test_without_routing_it_is_told_whom_services_reach(selector: dict[str, str], caution: str) -> None:
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "chat"}, "spec": {"selector": selector}}
+    told = offline(manifests.workload(), rollout(), service)
+    assert any(caution in each for each in told["cautions"])
+
+
+@pytest.mark.parametrize(
+    ("objects", "told"),
+    [
+        ((rollout(),), "rollout/llama refers to LeaderWorkerSet 'llama', which is not in the files"),
+        ((manifests.workload(),), "no Rollout releases LeaderWorkerSet llama"),
+        (
+            (rollout() | {"spec": {"strategy": {"canary": {"steps": 3}}}}, manifests.workload()),
+            "would be refused",
+        ),
+    ],
+)
+def test_what_cannot_be_planned_is_said_in_a_line(objects: tuple[Object, ...], told: str) -> None:
+    result = run("-f", "-", "--offline", stdin=text(*objects))
+    assert isinstance(result.exception, UsageError)
+    assert told in str(result.exception)
+
+
+@pytest.mark.parametrize("arguments", [(), ("--offline",), ("llama", "--offline"), ("lws/llama",)])
+def test_usage_that_makes_no_sense_ends_with_2(arguments: tuple[str, ...]) -> None:
+    assert run(*arguments).exit_code == 2
+
+
+def test_without_a_cluster_files_will_do_unless_one_is_meant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = text(manifests.workload(), rollout())
+    missing = str(tmp_path / "none")
+    monkeypatch.setenv("KUBECONFIG", missing)
+    result = run("-f", "-", stdin=given)
+    assert result.exit_code == 0
+    assert "so this is told from the files alone" in result.stdout
+    assert isinstance(run("-f", "-", "--kubeconfig", missing, stdin=given).exception, UsageError)
+
+
+# With a cluster
+
+
+def planned(world: World, *arguments: str) -> Object:
+    result = world.run("plan", *arguments, "-o", "json")
+    told: Object = json.loads(result.stdout)
+    assert result.exit_code == (0 if told["possible"] else 1)
+    return told
+
+
+def test_a_plan_by_name_is_of_what_the_cluster_has(world: World) -> None:
+    world.release(**HEALTHY)
+    told = planned(world, "rollout/llama")
+    assert (told["change"], told["at"], told["replicas"], told["style"]) == (None, None, 4, "ExtraWorkload")
+    assert [each["groups"]["new"] for each in told["steps"]] == [1, 2, 2, 4]
+    assert told["totals"]["modelLoads"] == 6
+
+
+def test_a_release_that_is_on_is_told_where_it_is(world: World) -> None:
+    world.release()
+    lws = world.do(lambda: world.server.get(LEADER_WORKER_SETS, "default", "llama"))
+    stable = {"templateHash": HASH, "revision": "", "workloadUID": lws["metadata"]["uid"]}
+    world.tell(**AWAITING, stable=stable)
+    assert planned(world, "llama")["at"] == "step 2"
+    assert "\n> 2 " in world.run("plan", "llama").stdout
+
+
+def test_a_file_is_laid_over_what_the_cluster_has(world: World, tmp_path: Path) -> None:
+    world.release(**HEALTHY)
+    file = tmp_path / "new.yaml"
+    file.write_text(text(with_image(manifests.NEW)))
+    told = planned(world, "-f", str(file))
+    assert told["change"] == (
+        "leader vllm-leader: vllm/vllm-openai:v0.18.1 -> vllm/vllm-openai:v0.19.0;"
+        " worker vllm-worker: vllm/vllm-openai:v0.18.1 -> vllm/vllm-openai:v0.19.0"
+    )
+    before = world.do(lambda: world.server.get(LEADER_WORKER_SETS, "default", "llama"))
+    assert before["spec"]["leaderWorkerTemplate"]["workerTemplate"]["spec"]["containers"][0]["image"] == manifests.OLD
+
+
+def test_a_service_that_is_missing_in_the_cluster_is_a_refusal(world: World, tmp_path: Path) -> None:
+    world.release(**HEALTHY)
+    file = tmp_path / "rollout.yaml"
+    file.write_text(text(rollout(routed=True)))
+    refusals = planned(world, "-f", str(file))["refusals"]
+    assert any(each.startswith("Service llama-api does not exist in namespace default") for each in refusals)
+
+
+def test_a_rollout_that_is_not_there_is_a_line_that_says_where_to_look(world: World) -> None:
+    result = world.run("plan", "other")
+    assert isinstance(result.exception, UsageError)
+    assert "there is no Rollout 'other' in namespace 'default'" in str(result.exception)
+
+
+def test_another_group_is_found(elsewhere: World) -> None:
+    elsewhere.release(**HEALTHY)
+    told = planned(elsewhere, "llama")
+    assert told["writes"][0]["apiVersion"] == "rollouts.example.org/v1beta1"

@@ -1,0 +1,222 @@
+"""Whole releases are what `rollout-lws plan` says before they begin: groups, model loads, accelerators, shares, time,
+and the very objects that are written.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from rollout_lws.cli.plan.model import Plan
+from rollout_lws.cli.plan.planning import make
+from rollout_lws.objects.resources import PODS, Resource
+from rollout_lws.objects.writes import Confirm, Create, Delete, Write
+from rollout_lws.sandbox.behaviours.cluster import Options
+from rollout_lws.sandbox.behaviours.faults import Timing
+from rollout_lws.sandbox.store import Event
+from tests.cli.plan.snapshots import seen
+from tests.scenarios.containers import Containers
+from tests.scenarios.gauge import LEADERS, Gauge
+from tests.scenarios.routed import BY_INGRESS, BY_POOLS, BY_ROUTE, Provider, create_provider, create_route, routing
+from tests.scenarios.scaled import create_autoscaler
+from tests.scenarios.stories import at_rest
+from tests.scenarios.world import NAME, NAMESPACE, World
+
+pytestmark = pytest.mark.looptime
+
+#: A group's load in seconds: leaders are ready after their workers.
+WORKERS, LEADER_LONGER = 50.0, 10.0
+LOAD = WORKERS + LEADER_LONGER
+#: The most seconds that groups that end and the answers of LWS and routers take besides.
+BESIDES = 3.0
+#: Seconds until what a step has made is known to all.
+SETTLES = 1.0
+#: Accelerators of a pod by version: the new one needs more.
+TAKES = {"v1": {"nvidia.com/gpu": "1"}, "v2": {"nvidia.com/gpu": "2"}}
+SIZE = 2
+
+
+class Accelerated(Containers):
+    """Containers that take accelerators."""
+
+    def of(self, version: str) -> list[dict[str, Any]]:
+        return [{**each, "resources": {"limits": TAKES[version]}} for each in super().of(version)]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A plan of ``style`` for an LWS of ``replicas`` groups; steps are groups and traffic."""
+
+    style: str
+    steps: tuple[tuple[int | str, str | None], ...]
+    replicas: int = 4
+    unavailable: int | str = 1
+    by: Provider | None = BY_ROUTE
+    scaled: bool = False
+    words: Mapping[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        steps = ",".join(f"{groups}@{traffic}" if traffic else f"{groups}" for groups, traffic in self.steps)
+        return f"{self.style}-R{self.replicas}-U{self.unavailable}-{self.by}-{steps}"
+
+    @property
+    def strategy(self) -> dict[str, Any]:
+        plan: dict[str, Any] = {"trafficRoutings": routing(self.by)} if self.by else {}
+        return {"blueGreen": plan} if self.style == "BlueGreen" else {"canary": {**plan, "capacity": self.style}}
+
+
+CASES = [
+    Case("ExtraWorkload", (("25%", "25%"), ("50%", "50%"), ("100%", None)), scaled=True),
+    Case("ExtraWorkload", ((1, "20%"), ("100%", "100%")), by=BY_POOLS),
+    Case("ExtraWorkload", ((1, "5%"), ("34%", "auto")), replicas=5, unavailable="50%"),
+    Case("ExtraWorkload", ((1, "30%"),), replicas=1),
+    Case("ExtraWorkload", (("50%", None), ("100%", None)), unavailable=2, by=None),
+    Case("ExtraWorkload", ((1, None),), replicas=1, by=None),
+    Case("ExtraWorkload", ((3, None),), replicas=3),
+    Case("InPlace", (("25%", "25%"), ("50%", "50%"), ("100%", None)), scaled=True),
+    Case("InPlace", (("25%", "auto"), ("100%", "100%")), unavailable=2),
+    Case("InPlace", ((1, "20%"),), replicas=2, by=BY_POOLS),
+    Case("InPlace", (("50%", None), ("100%", None)), unavailable=2, by=None),
+    Case("InPlace", ((1, None),), replicas=3),
+    Case("Surge", (("25%", "25%"), ("50%", "50%"), ("100%", None)), scaled=True),
+    Case("Surge", ((1, "50%"),), replicas=1, by=BY_INGRESS),
+    Case("Surge", ((4, "100%"),), unavailable=0),
+    Case("Surge", (("50%", None), ("100%", None)), by=None),
+    Case("BlueGreen", (("50%", "0%"), ("100%", "100%")), scaled=True),
+    Case("BlueGreen", ((1, "20%"),), replicas=3, by=BY_INGRESS),
+    Case("BlueGreen", ((2, None),), by=None),
+]
+#: One of each style in the default run, with and without a route, all of them in the longer one.
+SOME = [
+    case if at in (0, 4, 8, 14, 16) else pytest.param(case, marks=pytest.mark.long) for at, case in enumerate(CASES)
+]
+
+
+class Meter:
+    """Most accelerators of all leaders that stand, by name, since it was made."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.most: dict[str, int] = {}
+        self.now = self._look()
+        world.server.store.subscribe(self._see)
+
+    def _see(self, event: Event) -> None:
+        if event.resource == PODS:
+            self._look()
+
+    def _look(self) -> dict[str, int]:
+        held: dict[str, int] = defaultdict(int)
+        for pod in self._world.server.list(PODS, NAMESPACE, label_selector=LEADERS):
+            if "deletionTimestamp" not in pod["metadata"]:
+                for name, amount in pod["spec"]["containers"][0]["resources"]["limits"].items():
+                    held[name] += int(amount) * SIZE
+        for name, amount in held.items():
+            self.most[name] = max(self.most.get(name, 0), amount)
+        return dict(held)
+
+
+def written(writes: Iterable[Write]) -> set[tuple[Resource, str, str]]:
+    """Kind, name and verb of all that was written; pods without their names."""
+    found = set()
+    for write in writes:
+        if isinstance(write, Confirm):
+            continue
+        verb = "create" if isinstance(write, Create) else "delete" if isinstance(write, Delete) else "patch"
+        found.add((write.resource, "" if write.resource == PODS else write.name, verb))
+    return found
+
+
+def new_version() -> dict[str, Any]:
+    """The manifest of the LWS with the new version."""
+    template = {"metadata": {"labels": {"app": "llama"}}, "spec": {"containers": Accelerated().of("v2")}}
+    return {
+        "apiVersion": World.LWS.api_version,
+        "kind": World.LWS.kind,
+        "metadata": {"name": NAME},
+        "spec": {"leaderWorkerTemplate": {"size": SIZE, "workerTemplate": template}},
+    }
+
+
+@asynccontextmanager
+async def planned(case: Case) -> AsyncIterator[tuple[World, Plan]]:
+    """A world at rest, and what is said of the release of its next version."""
+    world = World(Options(timing=Timing(ready_after=WORKERS, leader_longer=LEADER_LONGER)))
+    world.containers = Accelerated()
+    try:
+        if case.by:
+            create_provider(world, case.by)
+        else:
+            create_route(world)
+        if case.scaled:
+            create_autoscaler(world)
+        steps = [{"replicas": groups} | ({"traffic": traffic} if traffic else {}) for groups, traffic in case.steps]
+        await at_rest(world, *steps, replicas=case.replicas, size=SIZE, **case.strategy)
+        strategy = {"maxUnavailable": case.unavailable} | ({"maxSurge": 1} if case.unavailable == 0 else {})
+        world.patch_lws({"rolloutStrategy": {"rollingUpdateConfiguration": strategy}})
+        await world.rest()
+        yield world, make(seen(world, new_version()), seen(world))
+    finally:
+        world.close()
+
+
+@pytest.mark.parametrize("case", SOME, ids=str)
+async def test_a_release_is_what_its_plan_says(case: Case) -> None:
+    async with planned(case) as (world, plan):
+        assert plan.refusals == ()
+        assert plan.preview is not None
+        assert plan.loads.seconds == (LOAD,) * case.replicas
+        gauge, meter = Gauge(world, case.replicas), Meter(world)
+        begun = len(world.writes), len(world.labels)
+        assert plan.now == meter.now
+        world.set_image("v2")
+        await world.until(lambda: world.state != "Healthy")
+        for index in plan.preview.approvals:
+            await world.until(
+                lambda: world.state == "AwaitingApproval" and world.status["currentStepIndex"] == index,  # noqa: B023
+                f"step {index}",
+                3600,
+            )
+            await world.sleep(SETTLES)
+            part = plan.parts[index - 1]
+            assert gauge.loads == sum(each.row.loads for each in plan.parts[:index])
+            assert gauge.extra == max(each.row.extra for each in plan.parts[:index])
+            assert meter.most == _most(plan, index)
+            if case.by:
+                assert world.status["traffic"].get("applied", "0%") == f"{round(100 * part.row.share)}%"
+            old = sum(told.startswith("v1") for told in world.groups().values())
+            assert old == part.old
+            world.approve()
+        await world.until_state("Healthy", 3600)
+        assert (gauge.loads, gauge.extra, gauge.windows) == (
+            plan.preview.loads,
+            plan.preview.extra,
+            plan.preview.windows,
+        )
+        if case.by is BY_ROUTE:
+            assert (gauge.ready, gauge.peak_load) == (plan.preview.ready, pytest.approx(plan.preview.peak_load))
+        assert meter.most == plan.peak
+        assert meter.now == plan.now
+        # While somebody thinks about an approval, routers hear of the first groups.
+        most = plan.preview.seconds + SETTLES * len(plan.preview.approvals) + BESIDES
+        assert plan.preview.seconds <= gauge.seconds <= most
+        gauge.stop()
+        await world.rest()
+        assert Meter(world).now == plan.afterwards
+        done = written([*world.writes[begun[0] :], *world.labels[begun[1] :]])
+        said = {(each.resource, each.name, verb) for each in plan.writes for verb in each.verbs}
+        assert done == said
+
+
+def _most(plan: Plan, index: int) -> Mapping[str, int]:
+    """Most accelerators up to the end of step ``index``."""
+    found = dict(plan.now)
+    for part in plan.parts[:index]:
+        for name, amount in part.accelerators.items():
+            found[name] = max(found.get(name, 0), amount)
+    return found

@@ -21,6 +21,7 @@ PROMOTED_ALREADY = "already promoted: undo it by applying the template of the ve
 
 def act(d: Draft) -> None:
     """Carry out the request, if there is one; what needs the machine is left as a flag on the draft."""
+    _refuse_late_jump(d)
     request = d.status.requested_action
     if request is None:
         return
@@ -115,6 +116,24 @@ def _jump(d: Draft, request: RequestedAction) -> str:
         d.leave_step = True
         return _LATER
     return ""
+
+
+def _refuse_late_jump(d: Draft) -> None:
+    """A nextStepIndex that leads back, written when no step can be gone back to.
+
+    Tools that write it have told their user that the release goes back: somebody has to say that it does not.
+    """
+    asked, ending = d.sub.next_step_index, d.status.finalising
+    if _in_steps(d) or not 1 <= asked < d.sub.current_step_index:
+        return
+    d.set_sub(next_step_index=-1)
+    if ending is None:
+        why = f"no release is in its steps; to release the version before: {d.command('undo')}"
+    elif (ending.reason, ending.task) == (Ending.SUCCESS.value, Task.PROMOTE.value):
+        why = f"the release is being promoted; to go back: {d.command('abort')}"
+    else:
+        why = "the release is ending"
+    d.notice(EventReason.ACTION_REFUSED, f"jump to step {asked} was refused: {why}", warning=True)
 
 
 def _abort(d: Draft, request: RequestedAction) -> str:

@@ -12,6 +12,7 @@ from rollout_lws.api import ConditionType, Rollout, SummaryState
 from rollout_lws.api.validation import problems
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.rollout.reasons import EventReason, Reason
+from tests.docs import recordings
 from tests.docs.pages import ROOT, anchors, blocks, links, pages
 from tests.reader import reading
 
@@ -20,10 +21,7 @@ STATUS = Path("docs/status.md")
 
 def commands(page: Path) -> list[str]:
     """What a reader of the page types, in order; those of the examples have tests of their own."""
-    if page.parts[0] == "examples":
-        return []
-    lines = [line for text in blocks(page, "bash") for line in text.splitlines()]
-    return [line for line in lines if not line.startswith("make ")]
+    return [] if page.parts[0] == "examples" else recordings.commands(page)
 
 
 def verbs(page: Path) -> set[str]:
@@ -35,7 +33,9 @@ def verbs(page: Path) -> set[str]:
 @pytest.mark.parametrize("page", [page for page in pages() if commands(page)], ids=str)
 async def test_the_commands_of_a_page_run_in_their_order(page: Path, tmp_path: Path) -> None:
     async with reading(tmp_path) as reader:
-        await reader.run("\n".join(commands(page)))
+        printed = await reader.run("\n".join(commands(page)))
+    for now, then in zip(recordings.recorded(page, printed), recordings.recordings(page), strict=True):
+        assert now.masked == then.masked, f"renew it with `python -m tests.docs.recordings`: {now.command}"
 
 
 @pytest.mark.parametrize("page", pages(), ids=str)

@@ -49,7 +49,7 @@ def _probe() -> Schema:
         "required": ["port"],
         "properties": {"port": _NUMBER, "service": {**_STRING, "default": ""}},
     }
-    return _open({"grpc": grpc})
+    return _open({"grpc": grpc, "httpGet": _open({}), "tcpSocket": _open({}), "exec": _open({"command": _STRINGS})})
 
 
 def _container() -> Schema:
@@ -84,6 +84,7 @@ def _container() -> Schema:
             "livenessProbe": _probe(),
             "readinessProbe": _probe(),
             "startupProbe": _probe(),
+            "lifecycle": _open({"preStop": _open({}), "postStart": _open({})}),
         },
         required=["name"],
     )

@@ -28,16 +28,24 @@ _NOTHING = (
     "--filename",
     "names",
     multiple=True,
+    type=click.Path(allow_dash=True),
     metavar="FILE|DIR|-",
     help="File, directory, or - for standard input; may be repeated.",
 )
-@click.argument("more", nargs=-1, metavar="[FILE]...")
+@click.argument("more", nargs=-1, type=click.Path(allow_dash=True), metavar="[FILE]...")
 @click.option("-R", "--recursive", is_flag=True, help="Look into directories of directories as well.")
 @click.option("-o", "--output", "form", type=click.Choice(list(output.FORMATS)), default="text", help="Form of output.")
+@click.option("--allow-empty", is_flag=True, help="Succeed when there is nothing to look at.")
 @click.option("--strict", is_flag=True, help="Fail for warnings, too.")
 @with_target
 def lint(
-    names: tuple[str, ...], more: tuple[str, ...], recursive: bool, form: str, strict: bool, target: Target
+    names: tuple[str, ...],
+    more: tuple[str, ...],
+    recursive: bool,
+    form: str,
+    allow_empty: bool,
+    strict: bool,
+    target: Target,
 ) -> None:
     """Find in manifests what the controller would refuse, and traps; no cluster is asked.
 
@@ -53,7 +61,7 @@ def lint(
         report = judge(sources((*names, *more), recursive=recursive), scope)
     except UsageError as error:
         raise click.UsageError(str(error)) from error
-    if not report.objects and not report.findings:
+    if not (report.objects or report.findings or allow_empty):
         files = "no file was found, so there is" if not report.files else f"{report.files} files have"
         raise click.UsageError(_NOTHING.format(files if report.files != 1 else "the file has"))
     if form == "text":

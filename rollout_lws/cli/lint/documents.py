@@ -10,7 +10,8 @@ from typing import Any
 import yaml
 
 from rollout_lws.cli.lint.findings import Finding
-from rollout_lws.cli.lint.nodes import Mark, NotPlain, Path, Reader, Twice, composed, mark_of
+from rollout_lws.cli.lint.nodes import Mark, NotPlain, Reader, Twice, composed, mark_of
+from rollout_lws.cli.lint.paths import Path
 
 _SEPARATOR = re.compile(r"^---(?=\s|$)", re.MULTILINE)
 #: What a template has in places where YAML would have a value or a key.

@@ -32,7 +32,7 @@ CODES: dict[str, Code] = {
     "LWS001": Code(_ERROR, "not YAML"),
     "LWS002": Code(_ERROR, "a template of Helm or Jinja, not a manifest"),
     "LWS003": Code(_ERROR, "a key twice in one mapping"),
-    "LWS004": Code(_ERROR, "the same object twice"),
+    "LWS004": Code(_WARNING, "the same object twice"),
     # What an API server refuses
     "LWS101": Code(_ERROR, "a field that Rollout or BatchRelease does not have"),
     "LWS102": Code(_ERROR, "a value of the wrong type, or out of its bounds"),

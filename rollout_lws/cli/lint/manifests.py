@@ -13,7 +13,7 @@ from typing import Any
 from rollout_lws.api.resources import DEFAULT_GROUP, VERSION, batch_releases, rollouts
 from rollout_lws.cli.lint.documents import Document
 from rollout_lws.cli.lint.findings import Finding
-from rollout_lws.cli.lint.nodes import Path
+from rollout_lws.cli.lint.paths import Path, written
 from rollout_lws.objects.resources import (
     HORIZONTAL_POD_AUTOSCALERS,
     HTTP_ROUTES,
@@ -37,7 +37,12 @@ _OTHERS = (
     POD_DISRUPTION_BUDGETS,
     SCALED_OBJECTS,
 )
-_BY_NAME = {(each.api_version, each.kind): each for each in _OTHERS}
+#: Other versions that mean the same, as far as anything of them is read.
+_ALIKE = {
+    ("gateway.networking.k8s.io/v1beta1", HTTP_ROUTES.kind): HTTP_ROUTES,
+    ("autoscaling/v1", HORIZONTAL_POD_AUTOSCALERS.kind): HORIZONTAL_POD_AUTOSCALERS,
+}
+_BY_NAME = {(each.api_version, each.kind): each for each in _OTHERS} | _ALIKE
 _OWN = {each.kind: each for each in (rollouts(), batch_releases())}
 #: What OpenKruise's own Rollouts release.
 _OF_KRUISE = ("Deployment", "StatefulSet", "CloneSet", "DaemonSet")
@@ -81,11 +86,6 @@ class Scope:
 
     group: str | None = None
     namespace: str = "default"
-
-
-def written(path: Path) -> str:
-    """A path as people write it: ``spec.steps[0].replicas``."""
-    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).removeprefix(".")
 
 
 def manifests(documents: Iterable[Document], scope: Scope) -> tuple[list[Manifest], list[Finding]]:

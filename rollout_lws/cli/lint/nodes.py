@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import yaml
 
-#: Members and indices that lead from a document's root inwards.
-Path: TypeAlias = tuple[str | int, ...]
+from rollout_lws.cli.lint.paths import Path
 
 _MERGE, _TEXT = "tag:yaml.org,2002:merge", "tag:yaml.org,2002:str"
 #: Kept as they are written: Kubernetes reads neither dates nor numbers to the base of 60.

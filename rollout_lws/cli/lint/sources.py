@@ -30,10 +30,15 @@ def _files(path: Path, *, recursive: bool) -> list[Path]:
     if not path.is_dir():
         return [path]
     below = path.rglob("*") if recursive else path.iterdir()
-    found = sorted(each for each in below if each.suffix in _SUFFIXES and each.is_file())
+    found = sorted(each for each in below if each.suffix in _SUFFIXES and each.is_file() and not _hidden(each, path))
     if not found and not recursive and any(each.is_dir() for each in path.iterdir()):
         raise UsageError(f"{path} has no *.yaml, *.yml or *.json: add -R to look into its directories as well")
     return found
+
+
+def _hidden(file: Path, above: Path) -> bool:
+    """Whether it is, or lies in, something like .git or .terraform."""
+    return any(part.startswith(".") for part in file.relative_to(above).parts)
 
 
 def _bytes(path: Path) -> bytes:

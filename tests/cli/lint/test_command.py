@@ -114,7 +114,7 @@ def test_a_file_that_is_named_twice_is_read_once(folder: Path) -> None:
 
 
 def test_files_are_looked_at_in_the_order_in_which_they_are_named(folder: Path) -> None:
-    put(folder, b_yaml=BROKEN, a_yaml="a: [")
+    put(folder, b_yaml=joined(BROKEN, LWS), a_yaml="a: [")
     assert [line.partition(":")[0] for line in run("b.yaml", "a.yaml").stdout.splitlines()] == ["b.yaml", "a.yaml"]
 
 
@@ -125,7 +125,7 @@ def test_standard_input_has_a_name() -> None:
 
 def test_a_file_that_is_no_text_is_told_and_the_others_are_looked_at(folder: Path) -> None:
     (folder / "a.yaml").write_bytes(b"a: \xff\xfe")
-    put(folder, b_yaml=BROKEN)
+    put(folder, b_yaml=joined(BROKEN, LWS))
     told = run("-f", ".").stdout.splitlines()
     assert told[0] == "a.yaml:1:4: error: not UTF-8 text: save it as UTF-8 [LWS001]"
     assert told[1].startswith("b.yaml:17:13: error: ")

@@ -10,7 +10,7 @@ from typing import Any
 
 from rollout_lws.cli.lint.advice.releases import releases
 from rollout_lws.cli.lint.findings import Finding
-from rollout_lws.cli.lint.nodes import Path
+from rollout_lws.cli.lint.paths import Path
 from rollout_lws.cli.lint.world import FileWorld, Shaped
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
 

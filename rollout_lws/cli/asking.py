@@ -16,8 +16,9 @@ from rollout_lws.cli.requests import Already, Ask, Judge, step_words
 from rollout_lws.errors import ApiError, RolloutLwsError, UsageError
 from rollout_lws.objects.resources import Resource
 
-#: A status changes often in a release; so many newer ones are looked at before giving up.
-_ATTEMPTS = 5
+#: Seconds for which a newer status is looked at again. Groups that crash have it change several times a second, and
+#: just then an abort must get through.
+_PERSISTENCE = 10.0
 #: Requests that a controller may keep until the groups of the step are ready.
 _WAIT_FOR_GROUPS = ("PromoteFull", "Jump")
 #: Seconds in which a controller that runs has answered.
@@ -75,8 +76,8 @@ def _answered(rollout: Object, request: str) -> str | None:
 
 def _request(transport: Transport, rollouts: Resource, seen: Object, wanted: Ask, action: Object) -> Object:
     """The Rollout with the request in it; UsageError when the release has moved on meanwhile."""
-    rollout = seen
-    for _ in range(_ATTEMPTS):
+    rollout, end = seen, time.monotonic() + _PERSISTENCE
+    while time.monotonic() < end:
         _refuse_busy(rollout, wanted)
         try:
             return transport.merge_patch(
@@ -91,10 +92,13 @@ def _request(transport: Transport, rollouts: Resource, seen: Object, wanted: Ask
                 raise
         rollout = fetch_rollout(transport, rollouts, seen["metadata"]["name"])
         if _identity(rollout, wanted) != _identity(seen, wanted):
-            break
+            raise UsageError(
+                f"rollout/{seen['metadata']['name']} moved on to step {step_words(rollout)} meanwhile, nothing was"
+                " changed: look with `rollout-lws get` and decide again"
+            )
     raise UsageError(
-        f"rollout/{seen['metadata']['name']} moved on to step {step_words(rollout)} meanwhile, nothing was changed:"
-        " look with `rollout-lws get` and decide again"
+        f"rollout/{seen['metadata']['name']}: its status changed each time before it could be asked for"
+        f" {wanted.type}, for {_PERSISTENCE:g} s; nothing was changed, try again"
     )
 
 

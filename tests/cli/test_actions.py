@@ -171,3 +171,42 @@ def test_an_answer_is_waited_for_though_the_watch_breaks(
     world.http.gate.faults.refuse(code, "watch", "rollouts", nth=1)
     world.later(0.5, lambda: world.file("Done"))
     assert world.run("promote", "llama").stdout == "rollout/llama step 2/3 approved\n"
+
+
+@pytest.mark.parametrize("conflicts", [1, 20])
+def test_a_status_that_changes_all_the_time_keeps_nobody_from_an_abort(world: World, conflicts: int) -> None:
+    world.release(**LOADING)
+    world.http.gate.faults.refuse(409, "patch", "rollouts", count=conflicts)
+    world.answer()
+    result = world.run("abort", "llama")
+    assert (result.exit_code, result.stdout) == (0, "rollout/llama aborted at step 2/3; going back to stable\n")
+
+
+def test_a_status_that_never_holds_still_is_told(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rollout_lws.cli.asking._PERSISTENCE", 0.2)
+    world.release(**LOADING)
+    world.http.gate.faults.refuse(409, "patch", "rollouts", count=None)
+    assert failed(world, "abort", "llama") == (
+        "rollout/llama: its status changed each time before it could be asked for Abort, for 0.2 s; nothing was"
+        " changed, try again"
+    )
+
+
+def test_a_step_that_was_left_between_look_and_deed_is_told(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.release(**AWAITING)
+    patch = world.server.patch
+    moved: list[bool] = []
+
+    def overtaken(*arguments: Any, **options: Any) -> Any:
+        if not moved:
+            moved.append(True)
+            status = {"currentStepIndex": 3, "summary": {"step": "3/3"}}
+            patch(world.rollouts, "default", "llama", {"status": status}, subresource="status")
+        return patch(*arguments, **options)
+
+    monkeypatch.setattr(world.server, "patch", overtaken)
+    assert failed(world, "promote", "llama") == (
+        "rollout/llama moved on to step 3/3 meanwhile, nothing was changed: look with `rollout-lws get` and decide"
+        " again"
+    )
+    assert "requestedAction" not in world.status()

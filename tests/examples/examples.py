@@ -13,7 +13,7 @@ from rollout_lws.release.styles import Style, style_of
 
 Object = dict[str, Any]
 FOLDER = Path(__file__).parents[2] / "examples"
-NAMES = tuple(sorted(each.name for each in FOLDER.iterdir() if each.is_dir()))
+NAMES = tuple(sorted(each.parent.name for each in FOLDER.glob("*/lws.yaml")))
 #: Those in which the release says which share of the requests each version gets.
 ROUTED = ("blue-green", "gateway", "in-place", "inference-pool", "ingress", "surge")
 

@@ -36,6 +36,7 @@ COMMANDS = {
     "controller": Entry("controller", "controller", "Run the controller."),
     "crds": Entry("crds", "crds", "Print the CustomResourceDefinitions."),
     "demo": Entry("demo.command", "demo", "Watch a whole release on a throw-away cluster."),
+    "doctor": Entry("doctor.command", "doctor", "Name the first broken link from a Rollout to its route."),
     "get": Entry("get", "get", "Show one release, or list them all."),
     "history": Entry("edits", "history", "List the versions that are stored."),
     "pause": Entry("actions", "pause", "Hold a release where it is."),

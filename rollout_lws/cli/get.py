@@ -15,7 +15,8 @@ from rollout_lws.cli.options import Target, known_names, release_name, with_targ
 from rollout_lws.cli.releases import fetch_release, fetch_rollout, find_rollouts, summary
 from rollout_lws.objects.resources import Resource
 
-_TERMINAL = ("Healthy", "Aborted", "Disabled")
+#: States in which a release has ended.
+TERMINAL = ("Healthy", "Aborted", "Disabled")
 
 
 @click.command()
@@ -75,7 +76,7 @@ def _follow(transport: Transport, rollouts: Resource, name: str, show: Callable[
     told = ""
     for seen in follow(transport, rollouts, fetch_rollout(transport, rollouts, name), None):
         told = _tell(seen, told, show)
-        if summary(seen)["state"] in _TERMINAL:
+        if summary(seen)["state"] in TERMINAL:
             return
 
 

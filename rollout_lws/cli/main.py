@@ -37,6 +37,7 @@ COMMANDS = {
     "crds": Entry("crds", "crds", "Print the CustomResourceDefinitions."),
     "demo": Entry("demo.command", "demo", "Watch a whole release on a throw-away cluster."),
     "doctor": Entry("doctor.command", "doctor", "Name the first broken link from a Rollout to its route."),
+    "events": Entry("events", "events", "Tell what happened to a release, in order."),
     "get": Entry("get", "get", "Show one release, or list them all."),
     "history": Entry("edits", "history", "List the versions that are stored."),
     "pause": Entry("actions", "pause", "Hold a release where it is."),

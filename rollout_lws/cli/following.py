@@ -33,11 +33,8 @@ def follow(transport: Transport, rollouts: Resource, first: Object, deadline: fl
                 if event["type"] != "BOOKMARK":
                     yield event["object"]
         except (ApiError, Unreachable) as error:
-            if passes(error):
-                click.echo(f"rollout-lws: {error}; trying again", err=True)
-                time.sleep(RECONNECT if deadline is None else max(0.0, min(RECONNECT, deadline - time.monotonic())))
-            elif not isinstance(error, ApiError) or error.code != 410:
-                raise
+            if not has_forgotten(error):
+                wait_out(error, deadline)
         try:
             current = fetch_rollout(transport, rollouts, name)
         except (ApiError, Unreachable) as error:
@@ -46,6 +43,19 @@ def follow(transport: Transport, rollouts: Resource, first: Object, deadline: fl
             continue
         version = current["metadata"]["resourceVersion"]
         yield current
+
+
+def wait_out(error: ApiError | Unreachable, deadline: float | None = None) -> None:
+    """Say that it is tried again, and give a server that is busy or away its time; raises what no waiting mends."""
+    if not passes(error):
+        raise error
+    click.echo(f"rollout-lws: {error}; trying again", err=True)
+    time.sleep(RECONNECT if deadline is None else max(0.0, min(RECONNECT, deadline - time.monotonic())))
+
+
+def has_forgotten(error: ApiError | Unreachable) -> bool:
+    """Whether the server does not know any more what changed since: all has to be read anew."""
+    return isinstance(error, ApiError) and error.code == 410
 
 
 def passes(error: ApiError | Unreachable) -> bool:

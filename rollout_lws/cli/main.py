@@ -36,6 +36,8 @@ COMMANDS = {
     "controller": Entry("controller", "controller", "Run the controller."),
     "crds": Entry("crds", "crds", "Print the CustomResourceDefinitions."),
     "demo": Entry("demo.command", "demo", "Watch a whole release on a throw-away cluster."),
+    "doctor": Entry("doctor.command", "doctor", "Name the first broken link from a Rollout to its route."),
+    "events": Entry("events", "events", "Tell what happened to a release, in order."),
     "get": Entry("get.command", "get", "Show one release, or list them all."),
     "history": Entry("edits", "history", "List the versions that are stored."),
     "lint": Entry("lint.command", "lint", "Find in manifests what the controller would refuse, without a cluster."),

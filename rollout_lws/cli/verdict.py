@@ -9,6 +9,8 @@ from typing import Any
 from rollout_lws.cli.releases import condition, message, summary, version_hash
 
 Object = dict[str, Any]
+#: States of the summary in which nothing is under way.
+_ENDED = ("Healthy", "Aborted", "Disabled")
 #: Step states from which on a step's groups are ready and its traffic is routed.
 _ARRIVED = ("StepMetricsAnalysis", "StepPaused", "StepReady", "Completed")
 #: What the summary says of a release whose pods find no room.
@@ -66,6 +68,11 @@ def not_seen(rollout: Object, pinned: Pin) -> bool:
         int(status.get("observedGeneration") or 0) < pinned.rollout_generation
         or int(status.get("observedWorkloadGeneration") or 0) < pinned.workload_generation
     )
+
+
+def has_ended(rollout: Object, pinned: Pin | None) -> bool:
+    """Whether nothing is under way any more, by a controller that has seen the pinned version; None: there is none."""
+    return summary(rollout)["state"] in _ENDED and not (pinned is not None and not_seen(rollout, pinned))
 
 
 def is_stranger(rollout: Object, pinned: Pin, today: Mapping[str, str]) -> bool:

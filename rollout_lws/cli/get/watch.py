@@ -18,11 +18,10 @@ from rollout_lws.cli.get.live import Live
 from rollout_lws.cli.get.screen import Screen, has_colours, is_terminal, width
 from rollout_lws.cli.mirror import Mirror
 from rollout_lws.cli.releases import fetch_rollout, fetch_workload, summary
-from rollout_lws.cli.verdict import Pin, not_seen, pin
+from rollout_lws.cli.verdict import Pin, has_ended, pin
 from rollout_lws.errors import UsageError
 from rollout_lws.objects.resources import Resource
 
-_ENDED = ("Healthy", "Aborted", "Disabled")
 #: Seconds in which changes are gathered before they are drawn: a group that comes up is many.
 _GATHER = 0.05
 #: Seconds between two looks at the clock, for ages.
@@ -39,7 +38,7 @@ def one(transport: Transport, rollouts: Resource, name: str, output: str | None,
     wide = output == "wide"
     with Live(transport, rollouts, rollout, pods=wide) as live, _screen() as drawn:
         shown = None
-        while shown is None or not _has_ended(shown.rollout, pinned):
+        while shown is None or not has_ended(shown.rollout, pinned):
             _await(live.changed)
             shown = live.look() or shown
             if shown is not None:
@@ -75,17 +74,13 @@ def _pinned(transport: Transport, rollout: Object) -> Pin | None:
         return None
 
 
-def _has_ended(rollout: Object, pinned: Pin | None) -> bool:
-    return summary(rollout)["state"] in _ENDED and not (pinned is not None and not_seen(rollout, pinned))
-
-
 def _in_lines(
     transport: Transport, rollouts: Resource, rollout: Object, pinned: Pin | None, output: str | None
 ) -> None:
     told = _listing(output)
     for seen in follow(transport, rollouts, rollout, None):
         told([seen])
-        if _has_ended(seen, pinned):
+        if has_ended(seen, pinned):
             return
 
 

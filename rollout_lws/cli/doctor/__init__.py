@@ -1,0 +1,4 @@
+"""What is between a Rollout and the requests that its pods shall answer, link by link, and which is the first broken.
+
+``cluster`` reads, and notes what it may not read; ``chain`` judges, without I/O or clock; ``telling`` prints.
+"""

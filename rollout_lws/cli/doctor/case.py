@@ -1,0 +1,218 @@
+"""One look at a Rollout: what was read, what the controller's own rules make of it, and how to speak of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+from rollout_lws.api import ConditionType, Phase
+from rollout_lws.api.resources import rollouts
+from rollout_lws.cli.doctor.facts import Facts, Owed
+from rollout_lws.cli.doctor.links import Link, Name, State
+from rollout_lws.objects.resources import (
+    CONTROLLER_REVISIONS,
+    ENDPOINT_SLICES,
+    LEADER_WORKER_SETS,
+    PODS,
+    SERVICES,
+    STATEFUL_SETS,
+    Resource,
+)
+from rollout_lws.objects.writes import Confirm, Patch, Write
+from rollout_lws.rollout.decide import decide, verdict
+from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.reasons import Reason
+from rollout_lws.rollout.refusals import cannot_manage, cannot_release, invalid_spec
+from rollout_lws.rollout.shares import told
+from rollout_lws.traffic.split import ALL_STABLE
+from rollout_lws.workload.facts import Facts as Workload
+from rollout_lws.workload.groups import groups
+
+#: Where each reason for which a Rollout is stalled has its place in the chain.
+PLACE: dict[Reason, Name] = {
+    Reason.WRONG_WORKLOAD_KIND: Name.ROLLOUT,
+    Reason.NAME_TOO_LONG: Name.ROLLOUT,
+    Reason.SECOND_ROLLOUT: Name.ROLLOUT,
+    Reason.INVALID_SPEC: Name.ROLLOUT,
+    Reason.WRITE_REFUSED: Name.CONTROLLER,
+    Reason.WORKLOAD_NOT_FOUND: Name.WORKLOAD,
+    Reason.WORKLOAD_OWNED: Name.WORKLOAD,
+    Reason.HASH_IDENTITY: Name.WORKLOAD,
+    Reason.LWS_TOO_OLD: Name.WORKLOAD,
+    Reason.LWS_SILENT: Name.LEADER_SET,
+    Reason.MULTIKUEUE: Name.WORKLOAD,
+    Reason.CLAIMS_CHANGED: Name.WORKLOAD,
+    Reason.UNSAFE_PENDING: Name.WORKLOAD,
+    Reason.TOO_FEW_GROUPS: Name.WORKLOAD,
+    Reason.NAME_TAKEN: Name.WORKLOAD,
+    Reason.PARTITION_IN_USE: Name.HOLD,
+    Reason.HOLD_CONTESTED: Name.HOLD,
+    Reason.REVISION_MISSING: Name.HISTORY,
+    Reason.SCALED_TO_ZERO: Name.GROUPS,
+    Reason.CHURN: Name.CONTAINERS,
+    Reason.SERVICE_PROBLEM: Name.SERVICE,
+    Reason.POOL_PROBLEM: Name.SERVICE,
+    Reason.ROUTE_PROBLEM: Name.ROUTE,
+    Reason.ROUTE_CONTESTED: Name.ROUTE,
+    Reason.AUTOSCALER_PROBLEM: Name.AUTOSCALER,
+    Reason.DEADLINE: Name.RELEASE,
+    Reason.CAPACITY_DEADLINE: Name.RELEASE,
+    Reason.APPROVAL_TIMEOUT: Name.RELEASE,
+    Reason.ABORTED: Name.RELEASE,
+}
+#: Kinds without which the controller's rules would judge of something that is not so.
+_DECISIVE = (LEADER_WORKER_SETS, PODS, STATEFUL_SETS, CONTROLLER_REVISIONS, SERVICES, ENDPOINT_SLICES)
+
+
+@dataclass(frozen=True)
+class Complaint:
+    """Why a person has to look, in the controller's own words, and where."""
+
+    place: Name
+    message: str
+
+
+class Case:
+    """Answers are computed once; nothing here is ever written."""
+
+    def __init__(self, facts: Facts) -> None:
+        self.facts = facts
+        self.now = facts.now
+        self.d = Draft(facts.observation)
+        meta = facts.observation.rollout.metadata
+        self.name, self.namespace = meta.name, meta.namespace
+        self.workload_name = facts.observation.rollout.spec.workload_ref.name
+
+    # What the controller's rules say
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all was read that the controller's rules go by."""
+        needed = (*_DECISIVE, rollouts(self.d.keys.group))
+        return not any(each in self.facts.refused for each in needed)
+
+    @cached_property
+    def complaint(self) -> Complaint | None:
+        """What the rules complain of now, be there a controller or not; what is refused before what has failed."""
+        found = self._refused() if self.is_whole else None
+        if found is not None:
+            return found
+        conditions = self.d.status.conditions
+        said = [each for each in conditions if each.type == ConditionType.STALLED and each.status == "True"]
+        known = [(each.reason, each.message) for each in said if each.reason in PLACE]
+        if self.is_whole:
+            # What the API server refused to write is known to who wanted to write it only.
+            known = [each for each in known if each[0] == Reason.WRITE_REFUSED]
+            last = verdict(self.facts.observation)
+            if not known and last is not None and last.condition == "Stalled":
+                known = [(last.reason, last.message)]
+        return next((Complaint(PLACE[Reason(reason)], message) for reason, message in known), None)
+
+    def _refused(self) -> Complaint | None:
+        """Also what would keep a version waiting that nobody has applied yet."""
+        d = Draft(self.facts.observation)
+        if self.is_leaving:
+            return None
+        found = cannot_manage(d)
+        if found is None:
+            found = invalid_spec(d) if d.o.stable is None else cannot_release(d)
+        return None if found is None else Complaint(PLACE[found.reason], found.message)
+
+    @cached_property
+    def owed(self) -> frozenset[Owed]:
+        """What a controller would write now: nothing, mostly, as it has done so."""
+        if not self.is_whole:
+            return frozenset()
+        # Whoever carries out a Rollout writes its status; other objects are written by others as well.
+        version = self.facts.observation.rollout.metadata.resource_version
+        writes = decide(self.facts.observation).writes
+        return frozenset(Owed(_words(each), version) for each in writes if not isinstance(each, Confirm))
+
+    @property
+    def is_leaving(self) -> bool:
+        """Whether nobody is to release the LWS any more."""
+        rollout = self.d.o.rollout
+        return rollout.spec.disabled or rollout.metadata.deletion_timestamp is not None
+
+    @property
+    def is_on(self) -> bool:
+        """Whether a release is on."""
+        return self.d.status.phase == Phase.PROGRESSING
+
+    # How to speak of it
+
+    def kubectl(self, words: str) -> str:
+        return f"kubectl {words}" + ("" if self.namespace == "default" else f" -n {self.namespace}")
+
+    def itself(self, verb: str) -> str:
+        """One of our own commands on this Rollout."""
+        return self.d.command(verb)
+
+    def unread(self, name: Name, about: str, *needed: Resource) -> Link | None:
+        """The link as one that cannot be judged, where one of these kinds may not be read."""
+        kind = next((each for each in needed if each in self.facts.refused), None)
+        if kind is None:
+            return None
+        return Link(
+            name,
+            State.UNKNOWN,
+            about,
+            f"{kind} may not be read: {self.facts.refused[kind]}",
+            by_itself="the links after it are looked at all the same",
+            next=(self.kubectl(f"auth can-i list {kind}"),),
+        )
+
+    def users(self, side: Workload) -> str:
+        """Whom it concerns that groups of this LWS are not as they should be."""
+        standing = self.standing
+        if self.facts.observation.canary is side:
+            share = self.share
+            if share == told(ALL_STABLE):
+                return f"no user: the new version gets no requests; {standing}"
+            return f"users of the new version, who are {share} of all; {standing}"
+        return f"users of what is not ready: {standing}" if self.ready < self.asked else f"no user yet: {standing}"
+
+    @property
+    def nobody_yet(self) -> str:
+        """For what stops releases but no request."""
+        return f"no user: {self.standing}; no version can be released"
+
+    @property
+    def share(self) -> str:
+        """Of requests that go to the new version, as far as routers have accepted it."""
+        record = self.d.status.traffic
+        return (record.applied if record else None) or told(ALL_STABLE)
+
+    @cached_property
+    def ready(self) -> int:
+        """Ready groups of the LWS that the Rollout names."""
+        stable = self.facts.observation.stable
+        if stable is None:
+            return 0
+        return sum(each.ready(self.now) for each in groups(stable) if 0 <= each.ordinal < stable.lws.spec.replicas)
+
+    @property
+    def asked(self) -> int:
+        stable = self.facts.observation.stable
+        return stable.lws.spec.replicas if stable is not None else 0
+
+    @property
+    def standing(self) -> str:
+        if PODS in self.facts.refused:
+            return f"how many groups of {self.workload_name} are ready cannot be read"
+        return f"{self.ready} of {self.asked} groups of {self.workload_name} are ready"
+
+    def complained(self, name: Name, about: str, steps: Iterable[str] = ()) -> Link | None:
+        """The link as broken, where the rules complain of just that."""
+        found = self.complaint
+        if found is None or found.place is not name:
+            return None
+        goes_on = "it goes on by itself as soon as that is mended"
+        return Link(name, State.BROKEN, about, found.message, self.nobody_yet, goes_on, (*steps,))
+
+
+def _words(write: Write) -> str:
+    what = f"{type(write).__name__.lower()} {write.resource.kind} {write.name}"
+    subresource = "'s status" if isinstance(write, Patch) and write.subresource == "status" else ""
+    return f"{what}{subresource}" + (f" ({write.reason})" if write.reason else "")

@@ -1,0 +1,87 @@
+"""doctor: walks the chain from a Rollout to its route and names the first broken link."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import time
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+import click
+
+from rollout_lws.api.resources import keys
+from rollout_lws.cli.access.transport import Object, Transport
+from rollout_lws.cli.doctor import telling
+from rollout_lws.cli.doctor.chain import chain, owed
+from rollout_lws.cli.doctor.cluster import Cluster
+from rollout_lws.cli.doctor.facts import Facts, Owed, gather
+from rollout_lws.cli.doctor.links import State, first
+from rollout_lws.cli.options import Target, release_name, rollout_argument, with_target
+from rollout_lws.cli.releases import fetch_rollout, find_rollouts
+from rollout_lws.errors import UsageError
+from rollout_lws.objects.resources import Resource
+
+#: Seconds that a controller which has something to do gets for it before it is said that there is none.
+SECOND_LOOK = 2.0
+
+
+class Server:
+    """The API server as a source of objects."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def get(self, resource: Resource, namespace: str, name: str) -> Object:
+        return self._transport.get(resource.path(namespace, name))
+
+    def list(self, resource: Resource, namespace: str, labels: str = "", fields: str = "") -> Iterable[Object]:
+        chosen = {"labelSelector": labels, "fieldSelector": fields}
+        answer = self._transport.get(resource.path(namespace), **{key: value for key, value in chosen.items() if value})
+        items: list[Object] = answer.get("items") or []
+        return items
+
+
+@click.command()
+@rollout_argument
+@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@with_target
+def doctor(name: str, output: str, target: Target) -> None:
+    """Name what keeps Rollout NAME from getting on, or its groups from getting requests.
+
+    Looks from the Rollout over LeaderWorkerSet, groups and pods to Services and routes. Works without a controller.
+
+    \b
+    Exit codes: 0 nothing is broken, 1 something is, or it cannot be looked at, 2 usage.
+    """
+    name = release_name(name)
+    transport = click.get_current_context().with_resource(Transport.to(target))
+    rollouts = find_rollouts(transport, target.api_group)
+    # A missing one is told as by every other command.
+    fetch_rollout(transport, rollouts, name)
+    facts = _look(transport, rollouts, name)
+    pending = owed(facts)
+    if pending:
+        time.sleep(SECOND_LOOK)
+        facts = _look(transport, rollouts, name, pending)
+    links = chain(facts)
+    if output == "json":
+        click.echo(json.dumps(telling.document(transport.namespace, name, links), indent=4))
+    else:
+        click.echo("\n".join(telling.text(links, _width())))
+    if first(links, State.BROKEN) is not None:
+        sys.exit(1)
+
+
+def _look(transport: Transport, rollouts: Resource, name: str, before: frozenset[Owed] | None = None) -> Facts:
+    marks = keys(rollouts.group)
+    cluster = Cluster(Server(transport), transport.namespace, marks)
+    found = gather(cluster, marks, name, datetime.now(UTC), before)
+    if found is None:
+        raise UsageError(f"rollout/{name} was deleted while it was looked at")
+    return found
+
+
+def _width() -> int:
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else 0

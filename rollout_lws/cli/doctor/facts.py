@@ -1,0 +1,75 @@
+"""What doctor judges: the controller's own picture of a Rollout, and what is read besides it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from rollout_lws.api.resources import Keys, rollouts
+from rollout_lws.cli.doctor.cluster import Cluster, Object
+from rollout_lws.controller.observe import observe
+from rollout_lws.objects.resources import LEADER_WORKER_SETS, Resource
+from rollout_lws.objects.workloads import StatefulSet
+from rollout_lws.rollout.observation import Observation
+from rollout_lws.workload.facts import Facts as Workload
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Owed:
+    """A write that a controller would make, in words, and the resourceVersion of the Rollout that it makes it for."""
+
+    text: str
+    version: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Facts:
+    """``rollout`` and ``workloads`` are the objects as they are, the latter by name. ``sets`` are all StatefulSets of
+    an LWS by its name, also those whose leader is gone. ``refused`` has the server's words by kind, for those that may
+    not be read. ``owed`` is what a controller had to write when it was looked a moment before; None when nobody has
+    looked before.
+    """
+
+    observation: Observation
+    rollout: Object
+    workloads: Mapping[str, Object] = field(default_factory=dict)
+    sets: Mapping[str, tuple[StatefulSet, ...]] = field(default_factory=dict)
+    refused: Mapping[Resource, str] = field(default_factory=dict)
+    owed: frozenset[Owed] | None = None
+
+    @property
+    def now(self) -> datetime:
+        return self.observation.now
+
+    @property
+    def sides(self) -> tuple[Workload, ...]:
+        """The LWSs that exist: the one that the Rollout names, and its canary."""
+        both = (self.observation.stable, self.observation.canary)
+        return tuple(each for each in both if each is not None)
+
+
+def gather(cluster: Cluster, keys: Keys, name: str, now: datetime, owed: frozenset[Owed] | None = None) -> Facts | None:
+    """Everything about Rollout ``name``; None when it does not exist. Unreadable when it is none."""
+    observation = observe(cluster, keys, name, now)
+    if observation is None:
+        return None
+    found = cluster.read(rollouts(keys.group), name)
+    lws = [each.lws.metadata.name for each in (observation.stable, observation.canary) if each is not None]
+    workloads = {each: cluster.read(LEADER_WORKER_SETS, each) for each in lws}
+    return Facts(
+        observation=observation,
+        rollout=found or {},
+        workloads={each: live for each, live in workloads.items() if live is not None},
+        sets={each: tuple(cluster.stateful_sets(each)) for each in lws},
+        refused=dict(cluster.refused),
+        owed=owed,
+    )
+
+
+def changed_at(live: Object) -> datetime | None:
+    """When somebody wrote the object last, its status apart, as metadata.managedFields tells; else when it was made."""
+    meta = live.get("metadata") or {}
+    times = [each.get("time") for each in meta.get("managedFields") or () if not each.get("subresource")]
+    known = [time for time in (*times, meta.get("creationTimestamp")) if time]
+    return max((datetime.fromisoformat(time) for time in known), default=None)

@@ -1,0 +1,142 @@
+"""The first links: the Rollout itself, whoever carries it out, and the release as a whole."""
+
+from __future__ import annotations
+
+from rollout_lws.api import ActionType, Phase, SummaryState
+from rollout_lws.api.resources import rollouts
+from rollout_lws.cli.doctor.case import Case
+from rollout_lws.cli.doctor.facts import changed_at
+from rollout_lws.cli.doctor.links import Link, Name, State, ok
+from rollout_lws.objects.resources import LEADER_WORKER_SETS
+
+#: Seconds in which a controller that runs has acted on a change.
+PATIENCE = 10.0
+#: Requests that a controller keeps until the groups of the step are ready.
+_KEPT = (ActionType.PROMOTE_FULL, ActionType.JUMP)
+_FIND_CONTROLLER = "kubectl get pods -A -l app.kubernetes.io/name=rollout-lws"
+
+
+def rollout(case: Case) -> Link:
+    """Whether it can be carried out at all."""
+    about = f"Rollout/{case.name}"
+    describe = case.kubectl(f"describe {rollouts(case.d.keys.group)} {case.name}")
+    found = case.complained(Name.ROLLOUT, about, (describe,))
+    if found is not None:
+        return found
+    spec, d = case.d.o.rollout.spec, case.d
+    if d.o.rollout.metadata.deletion_timestamp is not None:
+        text = "is being deleted: it gives back what it has borrowed first"
+        return Link(Name.ROLLOUT, State.WAITING, about, text, case.nobody_yet, "it goes when that is done", (describe,))
+    if spec.disabled:
+        on = case.kubectl(
+            f'patch {rollouts(d.keys.group)} {case.name} --type=merge -p \'{{"spec":{{"disabled":false}}}}\''
+        )
+        text = "is disabled by spec.disabled"
+        return Link(Name.ROLLOUT, State.WAITING, about, text, case.nobody_yet, "nothing, until it is enabled", (on,))
+    if case.d.paused:
+        text = "is paused" + (" by spec.strategy.paused" if spec.strategy.paused else " by request")
+        way_on = (describe,) if spec.strategy.paused else (case.itself("resume"),)
+        by_itself = "nothing goes forward; what protects requests is still done"
+        return Link(Name.ROLLOUT, State.WAITING, about, text, f"no user: {case.standing}", by_itself, way_on)
+    refused = case.unread(Name.ROLLOUT, about, rollouts(d.keys.group))
+    if refused is not None:
+        return refused
+    return ok(Name.ROLLOUT, about, f"for LeaderWorkerSet {case.workload_name}, the only one for it")
+
+
+def controller(case: Case) -> Link:
+    """Whether somebody carries it out."""
+    about = f"Rollout/{case.name}"
+    found = case.complained(
+        Name.CONTROLLER, about, (case.kubectl(f"get events --field-selector involvedObject.name={case.name}"),)
+    )
+    if found is not None:
+        return found
+    generation, seen = case.d.o.rollout.metadata.generation, case.d.status.observed_generation or 0
+    since = changed_at(case.facts.rollout)
+    patient = since is not None and (case.now - since).total_seconds() < PATIENCE
+    if seen < generation:
+        what = "no controller has seen this Rollout" if not seen else f"its generation {generation} has not been seen"
+        return _absent(case, about, f"{what} (last seen: {seen})" if seen else what, waits=patient)
+    unanswered = _unanswered(case)
+    if unanswered:
+        return _absent(case, about, *unanswered)
+    before, now = case.facts.owed, case.owed
+    if now and before is not None and now & before:
+        return _absent(case, about, f"nobody does what is to be done now, {min(now & before).text}", waits=False)
+    if now:
+        return _absent(case, about, f"a controller has this to do now: {min(now).text}", waits=True)
+    return ok(Name.CONTROLLER, about, f"has seen generation {generation} and has nothing left to do now")
+
+
+def _unanswered(case: Case) -> tuple[str, bool] | None:
+    """A request of a person's that nobody has filed, and whether that may still come."""
+    asked = case.d.status.requested_action
+    if asked is None or asked.type in _KEPT:
+        return None
+    who = asked.by or "somebody"
+    waits = asked.at is not None and (case.now - asked.at).total_seconds() < PATIENCE
+    return f"{asked.type} by {who} has not been answered", waits
+
+
+def _absent(case: Case, about: str, what: str, waits: bool) -> Link:
+    if waits:
+        return Link(Name.CONTROLLER, State.WAITING, about, what, by_itself="it mostly takes less than a second")
+    return Link(
+        Name.CONTROLLER,
+        State.BROKEN,
+        about,
+        f"{what}: is a controller running, and does it look after namespace {case.namespace}?",
+        f"no user now: {case.standing}; but no share is taken from groups that fail, and no version is released",
+        "everything goes on from where it stands as soon as a controller runs",
+        (_FIND_CONTROLLER, case.kubectl(f"get events --field-selector involvedObject.name={case.name}")),
+    )
+
+
+def release(case: Case) -> Link:
+    """Whether the release as a whole gets on: what no single object explains."""
+    about, status = f"Rollout/{case.name}", case.d.status
+    summary = status.summary
+    found = case.complained(Name.RELEASE, about)
+    if found is not None:
+        return Link(
+            Name.RELEASE,
+            State.BROKEN,
+            about,
+            found.found,
+            f"users: {case.share} of requests go to the new version; {case.standing}",
+            "the message says what is done without you",
+            _ways_on(case),
+        )
+    if summary is not None and summary.state == SummaryState.AWAITING_APPROVAL:
+        return Link(
+            Name.RELEASE,
+            State.WAITING,
+            about,
+            f"step {summary.step or '?'} waits for approval",
+            f"no user: {case.share} of requests go to the new version, as the step says",
+            "nothing, until somebody approves",
+            (case.itself("promote"), case.itself("abort")),
+        )
+    if case.is_on:
+        said = status.message or (summary.state if summary else "") or "under way"
+        return Link(Name.RELEASE, State.WAITING, about, said, f"no user: {case.standing}", "it goes on by itself")
+    if status.phase != Phase.HEALTHY:
+        return Link(
+            Name.RELEASE,
+            State.WAITING,
+            about,
+            status.message or f"is {status.phase or 'not adopted yet'}",
+            f"no user: {case.standing}",
+            "it goes on by itself",
+        )
+    return ok(Name.RELEASE, about, "none is on; the version that the LeaderWorkerSet asks for is stable")
+
+
+def _ways_on(case: Case) -> tuple[str, ...]:
+    phase = case.d.status.phase
+    if phase == Phase.ABORTED:
+        return (case.itself("retry"), case.itself("undo"))
+    if not case.is_on:
+        return (case.kubectl(f"describe {LEADER_WORKER_SETS} {case.workload_name}"),)
+    return (case.itself("abort"), case.itself("retry"))

@@ -1,0 +1,150 @@
+"""What shares requests, and what scales: routes that gateways accept and that say what the release wants, autoscalers
+that leave the groups alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from rollout_lws.cli.doctor.case import Case
+from rollout_lws.cli.doctor.facts import changed_at
+from rollout_lws.cli.doctor.links import Link, Name, State, ok
+from rollout_lws.objects.resources import HORIZONTAL_POD_AUTOSCALERS, HTTP_ROUTES, INGRESSES, Resource
+from rollout_lws.rollout import bounds
+from rollout_lws.rollout.quarrel import PEACE_SECONDS
+from rollout_lws.rollout.shares import safe, settings, told, wanted_share
+from rollout_lws.traffic import acceptance, http_route
+from rollout_lws.traffic.facts import RoutingFacts
+from rollout_lws.traffic.router import Router
+from rollout_lws.traffic.routers import routers
+from rollout_lws.traffic.split import ALL_STABLE, Object
+
+#: Seconds in which a Gateway's controller has taken up a change of a route.
+TAKEN_UP_SECONDS = 30
+
+
+def links(case: Case) -> Iterator[Link]:
+    """One for each routing object that the Rollout names."""
+    asked, facts = settings(case.d), case.facts.observation.routing
+    if asked is None or facts is None or case.facts.observation.stable is None:
+        return
+    kind: Resource = HTTP_ROUTES if facts.names.http_route else INGRESSES
+    about = f"{kind.kind}/{facts.names.http_route or facts.names.ingress or ''}"
+    every = routers(facts, asked.ingress.class_type if asked.ingress else "")
+    if not every:
+        return
+    steps = (case.kubectl(f"get {kind} {about.partition('/')[2]} -o yaml"),)
+    found = case.unread(Name.ROUTE, about, kind) or case.complained(Name.ROUTE, about, steps)
+    if found is not None:
+        unaccepted = _gateways_say(facts) if found.state is State.BROKEN else ""
+        text = f"{found.found} ({unaccepted})" if unaccepted and unaccepted not in found.found else found.found
+        yield Link(found.name, found.state, found.about, text, found.affected, found.by_itself, found.next)
+        return
+    for each in every:
+        yield _route(case, facts, each)
+
+
+def _route(case: Case, facts: RoutingFacts, router: Router) -> Link:
+    kind, _, name = router.what.partition(" ")
+    if kind == INGRESSES.kind and (router.live is None or router.missing):
+        name = facts.names.ingress or name
+    about = f"{kind}/{name}"
+    resource = HTTP_ROUTES if kind == HTTP_ROUTES.kind else INGRESSES
+    steps = (case.kubectl(f"get {resource} {name} -o yaml"),)
+    users = f"users: {case.share} of requests go to the new version, as far as routers have accepted it"
+    late = _late(case, router)
+    broken = _broken(facts, router) or ("" if late else router.unaccepted)
+    if broken:
+        return Link(Name.ROUTE, State.BROKEN, about, broken, users, "the release goes on when it is mended", steps)
+    if router.written_over:
+        text = f"somebody has written over what the release wrote in {router.what}: {router.ignore}"
+        by_itself = "it is put back, each time later; nothing goes forward meanwhile"
+        return Link(Name.ROUTE, State.BROKEN, about, text, users, by_itself, steps)
+    wanted = wanted_share(case.d) if case.is_on else ALL_STABLE
+    split, why = safe(case.d, facts, wanted) if case.is_on else (wanted, "")
+    if router.writes(split, ""):
+        text = f"{router.what} does not say what the Rollout does: {told(split)} of requests to the new version"
+        by_itself = "the controller writes it as soon as it acts"
+        state = State.BROKEN if case.facts.owed or not case.is_on else State.WAITING
+        return Link(Name.ROUTE, state, about, text, users, by_itself, steps)
+    if late:
+        since = changed_at(router.live or {})
+        waits = since is not None and (case.now - since).total_seconds() < TAKEN_UP_SECONDS
+        by_itself = "the release goes on when the Gateway has taken it up: does its controller run?"
+        return Link(Name.ROUTE, State.WAITING if waits else State.BROKEN, about, late, users, by_itself, steps)
+    if why:
+        return Link(Name.ROUTE, State.WAITING, about, why, users, "the share is given as soon as it can be carried")
+    return ok(Name.ROUTE, about, f"accepted, with {told(split)} of requests to the new version")
+
+
+def _broken(facts: RoutingFacts, router: Router) -> str:
+    """Why requests do not come by it at all, or not as it says; "" when they do."""
+    if router.missing:
+        return f"{router.missing} does not exist"
+    if router.cut_off:
+        return router.cut_off
+    if router.nobody_accepts:
+        said = _gateways_say(facts)
+        return router.nobody_accepts + (f" ({said})" if said else "")
+    return ""
+
+
+def _late(case: Case, router: Router) -> str:
+    """What gateways have still to say of the route as it stands now, where they accepted it as it stood before."""
+    live = router.live
+    if live is None or not router.unaccepted or router.what.partition(" ")[0] != HTTP_ROUTES.kind:
+        return ""
+    asked = http_route.parents(live, case.d.uid, case.d.keys)
+    return router.unaccepted if set(asked) <= set(http_route.accepting_parents(live)) else ""
+
+
+def _gateways_say(facts: RoutingFacts) -> str:
+    """What the first Gateway that does not accept the HTTPRoute says of it."""
+    live: Object | None = facts.find(HTTP_ROUTES, facts.names.http_route)
+    if live is None:
+        return ""
+    parents = [acceptance.parent(each, facts.namespace) for each in live["spec"].get("parentRefs") or ()]
+    return http_route.unaccepted(live, parents) if parents else f"HTTPRoute {facts.names.http_route} names no parent"
+
+
+def autoscaler(case: Case) -> Link | None:
+    """Whether anybody scales against the release; None where nobody scales."""
+    known, d = case.facts.observation.autoscalers.objects, case.d
+    about = f"LeaderWorkerSet/{case.workload_name}"
+    if HORIZONTAL_POD_AUTOSCALERS in case.facts.refused:
+        return case.unread(Name.AUTOSCALER, about, HORIZONTAL_POD_AUTOSCALERS)
+    if not known or case.facts.observation.stable is None:
+        return None
+    about = f"{HORIZONTAL_POD_AUTOSCALERS.kind}/{known[0]['metadata']['name']}"
+    steps = (case.kubectl(f"describe horizontalpodautoscaler {known[0]['metadata']['name']}"),)
+    found = case.complained(Name.AUTOSCALER, about, steps)
+    if found is not None:
+        return found
+    fights = [each for each in (d.status.autoscalers.fights if d.status.autoscalers else ()) if each.at is not None]
+    recent = [each for each in fights if each.at and (case.now - each.at).total_seconds() < PEACE_SECONDS]
+    drifted = [each for each in known if bounds.drifted(each, d.uid, d.keys)]
+    left = [] if case.is_on else [each for each in known if bounds.is_held(each, d.uid, d.keys)]
+    scaling = [each for each in known if bounds.scaled_workload(each) == case.workload_name]
+    if len(scaling) > 1:
+        text = f"{_names(scaling)} scale {about} at the same time: delete all but one"
+        return _fight(case, scaling[0], text, "each undoes what the other does")
+    if drifted or recent:
+        who = recent[-1].manager if recent else "somebody"
+        text = f"{who} writes over the bounds that the release holds: have it leave minReplicas and maxReplicas alone"
+        return _fight(case, (drifted or list(known))[0], text, "the hold is put back, each time later")
+    if left:
+        text = "is still held, though no release is on"
+        return _fight(case, left[0], text, "the controller gives it back as soon as it acts")
+    return ok(Name.AUTOSCALER, about, "is held for the release" if case.is_on else "scales as its owner says")
+
+
+def _fight(case: Case, live: Object, text: str, by_itself: str) -> Link:
+    name = live["metadata"]["name"]
+    about = f"{HORIZONTAL_POD_AUTOSCALERS.kind}/{name}"
+    steps = (case.kubectl(f"get horizontalpodautoscaler {name} -o yaml --show-managed-fields"),)
+    users = f"users, where groups go that are needed: {case.standing}"
+    return Link(Name.AUTOSCALER, State.BROKEN, about, text, users, by_itself, steps)
+
+
+def _names(objects: Iterable[Object]) -> str:
+    return " and ".join(sorted(f"HorizontalPodAutoscaler {each['metadata']['name']}" for each in objects))

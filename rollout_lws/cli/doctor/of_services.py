@@ -1,0 +1,168 @@
+"""What requests are sent to: the Services and pools of both versions, what they select, and whom they reach."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from rollout_lws.cli.doctor.case import Case
+from rollout_lws.cli.doctor.links import Link, Name, State, ok
+from rollout_lws.objects.resources import ENDPOINT_SLICES, LWS_WORKER_INDEX, PODS, SERVICES
+from rollout_lws.objects.workloads import Pod
+from rollout_lws.rollout.borrowing import target
+from rollout_lws.rollout.shares import settings, wanted_share
+from rollout_lws.rollout.sides import Side, both_sides, new_side, stable_side
+from rollout_lws.traffic import marks
+from rollout_lws.traffic.backends import Selector, of_new, of_stable
+from rollout_lws.traffic.facts import RoutingFacts
+from rollout_lws.traffic.router import does_not_exist
+from rollout_lws.traffic.services import SELECTING
+from rollout_lws.workload.facts import Facts as Workload
+
+#: Seconds in which EndpointSlices have followed a pod that has become ready.
+_FOLLOWED_SECONDS = 10
+
+
+def links(case: Case) -> Iterator[Link]:
+    """For each Service and pool whether it selects what it should, and whether it reaches that."""
+    facts, stable = case.facts.observation.routing, case.facts.observation.stable
+    if facts is None or stable is None or settings(case.d) is None:
+        return
+    about = f"Service/{facts.names.service}"
+    found = case.unread(Name.SERVICE, about, SERVICES, PODS) or _refused(case, about)
+    if found is not None:
+        yield found
+        return
+    for each in of_stable(facts):
+        yield _service(case, each, stable_side(case.d), stable)
+    if case.is_on and not case.is_leaving and wanted_share(case.d).reaches_new:
+        side, canary = new_side(case.d), case.facts.observation.canary or stable
+        for each in (Selector(facts, SELECTING, facts.canary_service_name), *of_new(facts)):
+            yield _new(case, each, side, canary)
+    yield from _endpoints(case, facts)
+
+
+def _refused(case: Case, about: str) -> Link | None:
+    return case.complained(Name.SERVICE, about, (case.kubectl(f"get {about.lower()} -o yaml"),))
+
+
+def _service(case: Case, selector: Selector, side: Side, workload: Workload) -> Link:
+    live, about = selector.live, _about(selector)
+    steps = (case.kubectl(f"get {selector.selecting.resource} {selector.name} -o jsonpath='{{.spec.selector}}'"),)
+    if live is None:
+        text = does_not_exist(selector.facts, selector.selecting.resource, selector.what)
+        users = f"all users of {selector.what}: nothing answers them"
+        return Link(Name.SERVICE, State.BROKEN, about, text, users, "nothing, until it is made anew", steps)
+    if selector.drifted:
+        text = f"somebody has changed the selector that the release wrote: {selector.ignore}"
+        return Link(Name.SERVICE, State.BROKEN, about, text, case.users(workload), "the controller puts it back", steps)
+    known = (*workload.leaders, *workload.pods)
+    reached = [pod for pod in known if selector.selecting.selects(live, pod.metadata.labels)]
+    if not reached:
+        # Where nothing is made yet, there is nothing to select.
+        made = known or any(each.leaders for each in case.facts.sides)
+        state = State.BROKEN if made else State.WAITING
+        by_itself = "the controller points it to groups that serve" if selector.given else "nothing"
+        text = _reaches_nobody(case, selector, side)
+        return Link(Name.SERVICE, state, about, text, f"all users of {selector.what}", by_itself, steps)
+    workers = sorted(pod.metadata.name for pod in reached if not pod.is_leader)
+    if workers and target(case.d) == "AsSelected":
+        return Link(
+            Name.SERVICE,
+            State.BROKEN,
+            about,
+            f"{selector.what} selects workers besides leaders (pod {workers[0]} for one), and workers mostly answer no"
+            f' requests: add "{LWS_WORKER_INDEX}: \\"0\\"" to its selector, or say trafficRoutings[].target AllPods if'
+            " they do",
+            "users whose requests are sent to a worker",
+            "nothing",
+            steps,
+        )
+    count = len({pod.metadata.name for pod in reached})
+    return ok(Name.SERVICE, about, f"selects {count} pods of {side.name}")
+
+
+def _reaches_nobody(case: Case, selector: Selector, side: Side) -> str:
+    live = selector.live or {}
+    selected = ",".join(f"{key}={value}" for key, value in sorted(selector.selecting.selector(live).items()))
+    if marks.read(live, case.d.uid, case.d.keys) is not None:
+        return f"{selector.what} is pinned to a version that has no pods ({selected}); {side.name} was meant"
+    return f"{selector.what} selects no pod of {side.name} ({selected or 'it has no selector'}): correct its selector"
+
+
+def _new(case: Case, selector: Selector, side: Side, workload: Workload) -> Link:
+    """The one for the new version, while a step wants requests to go there."""
+    about = _about(selector)
+    if selector.live is not None:
+        return _service(case, selector, side, workload)
+    if not side.exists:
+        return ok(Name.SERVICE, about, "not made yet: there is no group of the new version")
+    users = f"users of the new version ({case.share} of all)"
+    return Link(
+        Name.SERVICE,
+        State.BROKEN,
+        about,
+        f"{selector.what} does not exist, but step {case.d.status.current_step_index} sends requests there",
+        users,
+        "the controller makes it, and takes the new version's share away meanwhile"
+        if selector.selecting is SELECTING
+        else "nothing, until it is made anew",
+        (case.kubectl(f"get {selector.selecting.resource}"),),
+    )
+
+
+def _about(selector: Selector) -> str:
+    return f"{selector.selecting.resource.kind}/{selector.name}"
+
+
+# Endpoints
+
+
+def _endpoints(case: Case, facts: RoutingFacts) -> Iterator[Link]:
+    about = f"Service/{facts.names.service}"
+    unread = case.unread(Name.ENDPOINTS, about, ENDPOINT_SLICES)
+    if unread is not None:
+        yield unread
+        return
+    pods: dict[str, Pod] = {}
+    for workload in case.facts.sides:
+        pods |= {pod.metadata.name: pod for pod in (*workload.leaders, *workload.pods)}
+    for name in (facts.names.service, facts.canary_service_name):
+        live = facts.find(SERVICES, name)
+        if live is not None:
+            selected = [pod for pod in pods.values() if SELECTING.selects(live, pod.metadata.labels)]
+            yield _listed(case, facts, name, selected)
+
+
+def _listed(case: Case, facts: RoutingFacts, name: str, selected: Iterable[Pod]) -> Link:
+    about, listed = f"Service/{name}", facts.endpoints.get(name, frozenset())
+    ready = {pod.metadata.name: pod.ready_since for pod in selected if pod.ready_since is not None}
+    missing = sorted(name for name in ready if name not in listed)
+    if not missing:
+        return _none_ready(case, facts, name) if not ready else ok(Name.ENDPOINTS, about, f"{len(ready)} ready")
+    late = [each for each in missing if (case.now - ready[each]).total_seconds() > _FOLLOWED_SECONDS]
+    part = "list none of them" if len(missing) == len(ready) else f"do not list {', '.join(missing[:5])}"
+    return Link(
+        Name.ENDPOINTS,
+        State.BROKEN if late else State.WAITING,
+        about,
+        f"Service {name} selects {len(ready)} ready pods, and its EndpointSlices {part}",
+        f"users of Service {name}: nobody sends them there",
+        "the EndpointSlice controller lists them when it acts: is kube-controller-manager running?",
+        (case.kubectl(f"get endpointslices -l kubernetes.io/service-name={name}"),),
+    )
+
+
+def _none_ready(case: Case, facts: RoutingFacts, name: str) -> Link:
+    """Nothing ready is listed because nothing is ready: a consequence, mostly, of a link before it."""
+    about = f"Service/{name}"
+    if name != facts.names.service or both_sides(case.d).groups == ():
+        return Link(Name.ENDPOINTS, State.WAITING, about, "no pod that it selects is ready")
+    return Link(
+        Name.ENDPOINTS,
+        State.BROKEN,
+        about,
+        f"Service {name} has no ready endpoint: no pod that it selects is ready",
+        f"all users of Service {name}",
+        "requests are answered as soon as a group is ready",
+        (case.kubectl(f"get endpointslices -l kubernetes.io/service-name={name}"),),
+    )

@@ -1,0 +1,149 @@
+"""The LeaderWorkerSet and what makes its groups: whether its own controllers act, whether it is held, what it knows."""
+
+from __future__ import annotations
+
+from rollout_lws.cli.doctor.case import Case
+from rollout_lws.cli.doctor.facts import changed_at
+from rollout_lws.cli.doctor.links import Link, Name, State, ok
+from rollout_lws.objects.resources import CONTROLLER_REVISIONS, LEADER_WORKER_SETS, STATEFUL_SETS
+from rollout_lws.objects.workloads import StatefulSet
+from rollout_lws.rollout.guard import has_windows, released_by_hand
+from rollout_lws.rollout.history import hash_of
+from rollout_lws.rollout.silence import SILENCE_SECONDS
+from rollout_lws.workload.facts import Facts as Workload
+from rollout_lws.workload.hold import is_held, standing_surge, writer_of_strategy
+from rollout_lws.workload.revisions import observed
+
+#: Where LeaderWorkerSet's own controller runs, as its manifests and its chart install it.
+_LWS_CONTROLLER = "kubectl get pods -n lws-system"
+
+
+def workload(case: Case) -> Link:
+    """Whether the LWS is there and may be released."""
+    about = f"LeaderWorkerSet/{case.workload_name}"
+    describe = case.kubectl(f"describe {LEADER_WORKER_SETS} {case.workload_name}")
+    unread = case.unread(Name.WORKLOAD, about, LEADER_WORKER_SETS)
+    found = unread or case.complained(Name.WORKLOAD, about, (describe, _LWS_CONTROLLER))
+    if found is not None:
+        return found
+    stable = case.facts.observation.stable
+    if stable is None:
+        return Link(
+            Name.WORKLOAD,
+            State.BROKEN,
+            about,
+            f"does not exist in namespace {case.namespace}",
+            "users of its groups, if it was deleted",
+            "it is taken into care as soon as it exists",
+            (case.kubectl(f"get {LEADER_WORKER_SETS}"),),
+        )
+    return ok(Name.WORKLOAD, about, f"generation {stable.lws.metadata.generation}, {stable.lws.spec.replicas} groups")
+
+
+def hold(case: Case) -> Link | None:
+    """Whether a template that is applied now would start nothing by itself; None where nobody is to hold it."""
+    stable, d = case.facts.observation.stable, case.d
+    if stable is None or case.is_leaving:
+        return None
+    about = f"LeaderWorkerSet/{case.workload_name}"
+    found = case.complained(Name.HOLD, about, (case.kubectl(f"get {LEADER_WORKER_SETS} {case.workload_name} -o yaml"),))
+    if found is not None:
+        return found
+    if released_by_hand(d):
+        annotation = d.keys.release_hold
+        return Link(
+            Name.HOLD,
+            State.WAITING,
+            about,
+            f"the hold was released on purpose, by annotation {annotation}",
+            f"no user: {case.standing}; but a new version rolls by itself, without steps",
+            "nothing, until the annotation is removed",
+            (case.kubectl(f"annotate {LEADER_WORKER_SETS} {case.workload_name} {annotation}-"),),
+        )
+    if is_held(stable.lws, standing_surge(stable.lws, d.keys)):
+        return ok(Name.HOLD, about, "closed: a new template starts nothing by itself")
+    if has_windows(d):
+        return ok(Name.HOLD, about, "open for groups that the release renews now")
+    partition = stable.lws.spec.rollout_strategy.rolling_update_configuration.partition
+    return Link(
+        Name.HOLD,
+        State.BROKEN,
+        about,
+        f"the hold is not closed: partition is {partition}, written by {writer_of_strategy(stable.lws)}",
+        f"no user yet: {case.standing}; but a new version would roll by itself, without steps",
+        "the controller closes it as soon as it acts",
+        (case.kubectl(f"get {LEADER_WORKER_SETS} {case.workload_name} -o jsonpath='{{.spec.rolloutStrategy}}'"),),
+    )
+
+
+def history(case: Case) -> Link | None:
+    """Whether the stable version is stored, so that it can be gone back to; None before there is one."""
+    record, about = case.d.status.stable, f"Rollout/{case.name}"
+    found = case.complained(Name.HISTORY, about, (case.itself("history"),))
+    if found is not None or record is None:
+        return found
+    unread = case.unread(Name.HISTORY, about, CONTROLLER_REVISIONS)
+    if unread is not None:
+        return unread
+    stored = [hash_of(each) for each in case.d.o.history]
+    if record.template_hash in stored:
+        return ok(Name.HISTORY, about, f"{len(stored)} stored, the stable one among them")
+    return Link(
+        Name.HISTORY,
+        State.BROKEN,
+        about,
+        f"the stable version (template {record.template_hash}) is not stored: its ControllerRevision is gone",
+        f"no user: {case.standing}; but `undo` cannot go back to this version",
+        "it is stored again when the next version is released, if the LeaderWorkerSet remembers it by then",
+        (case.itself("history"), case.kubectl(f"get controllerrevisions -l {case.d.keys.history}={case.name}")),
+    )
+
+
+def leader_set(case: Case, side: Workload) -> Link:
+    """Whether LWS and StatefulSet controller have made of the LWS what makes its leaders."""
+    name = side.lws.metadata.name
+    about = f"StatefulSet/{name}"
+    unread = case.unread(Name.LEADER_SET, about, STATEFUL_SETS)
+    if unread is not None:
+        return unread
+    # One that may not make its pods has not acted on its last change either: the next link tells why.
+    refused = side.leader_set is not None and any(
+        each.involved_object.uid == side.leader_set.metadata.uid for each in side.refusals
+    )
+    if side.leader_set is not None and (observed(side) or refused):
+        return ok(Name.LEADER_SET, about, f"revision {side.leader_set.revision}")
+    since = changed_at(case.facts.workloads.get(name, {}))
+    waits = since is not None and (case.now - since).total_seconds() < SILENCE_SECONDS
+    state = State.WAITING if waits else State.BROKEN
+    squatter = next((each for each in case.facts.sets.get(name, ()) if each.metadata.name == name), None)
+    if side.leader_set is None and squatter is not None:
+        return Link(
+            Name.LEADER_SET,
+            state,
+            about,
+            f"is one of an earlier LeaderWorkerSet {name} (UID {_owner(squatter)}), which the garbage"
+            " collector has missed",
+            case.users(side),
+            "nothing, until kube-controller-manager restarts",
+            (case.kubectl(f"delete statefulset {name}"),),
+        )
+    by_itself, steps = "it goes on when that controller acts", case.kubectl(f"describe {LEADER_WORKER_SETS} {name}")
+    return Link(Name.LEADER_SET, state, about, _unmade(side), case.users(side), by_itself, (_LWS_CONTROLLER, steps))
+
+
+def _owner(leader_set: StatefulSet) -> str:
+    owner = leader_set.metadata.controller
+    return owner.uid if owner is not None else "none"
+
+
+def _unmade(side: Workload) -> str:
+    name, generation = side.lws.metadata.name, side.lws.metadata.generation
+    if side.leader_set is None:
+        return f"does not exist: the LeaderWorkerSet controller has not made it for {name}"
+    seen = side.lws.status.observed_generation or 0
+    if seen < generation:
+        return (
+            f"is that of an older template: the LeaderWorkerSet controller has seen generation {seen} of"
+            f" {name}, not {generation}"
+        )
+    return "the StatefulSet controller has not acted on its last change: is kube-controller-manager running?"

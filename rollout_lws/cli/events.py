@@ -1,0 +1,204 @@
+"""events: what happened to a release and to all that belongs to it, in order; -w goes on until it has ended."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime
+
+import click
+
+from rollout_lws.cli.access.transport import Object, Transport
+from rollout_lws.cli.following import has_forgotten, passes, wait_out
+from rollout_lws.cli.happenings import Happening, Scope, coloured, document, happening, lines, merged
+from rollout_lws.cli.options import Target, release_name, rollout_argument, with_target
+from rollout_lws.cli.releases import fetch_rollout, fetch_workload, find_rollouts, style
+from rollout_lws.cli.verdict import Pin, has_ended
+from rollout_lws.errors import ApiError, Unreachable, UsageError
+from rollout_lws.objects.resources import CORE_EVENTS
+from rollout_lws.traffic.ingress import canary_ingress_name
+from rollout_lws.traffic.services import canary_service_name
+from rollout_lws.workload.canary import NAME_BUDGET
+from rollout_lws.workload.copies import copy_name
+
+#: Events of one answer; more of them come page by page.
+_PAGE = "500"
+#: Seconds after which it is looked whether the release has ended, though no Event has told so.
+_LOOK_SECONDS = 10.0
+#: Seconds in which the last Events of a release that has ended come in.
+_FAREWELL_SECONDS = 1.0
+
+
+@click.command()
+@rollout_argument
+@click.option("-w", "--watch", is_flag=True, help="Go on until the release has ended.")
+@click.option("-o", "--output", type=click.Choice(["text", "json", "jsonl"]), default="text", show_default=True)
+@with_target
+def events(name: str, watch: bool, output: str, target: Target) -> None:
+    """Tell what happened to the release of Rollout NAME: to its LeaderWorkerSets, groups, Services and routes too."""
+    if watch and output == "json":
+        raise click.UsageError("-w goes on and on: use -o jsonl, one document a line")
+    name = release_name(name)
+    transport = click.get_current_context().with_resource(Transport.to(target))
+    rollouts = find_rollouts(transport, target.api_group)
+    rollout = fetch_rollout(transport, rollouts, name)
+    workload = _workload(transport, rollout)
+    scope = scope_of(rollout, workload)
+    found, version = _listed(transport, scope)
+    _tell([happening(each) for each in found], output, following=watch)
+    if watch:
+        pinned = Pin(rollout["metadata"].get("generation", 0), _generation(workload), "")
+        log = Log(transport, scope, found, version)
+        for each in log.until(lambda: has_ended(fetch_rollout(transport, rollouts, name), pinned)):
+            _tell([each], output, following=True)
+
+
+def _workload(transport: Transport, rollout: Object) -> Object | None:
+    """None where it is gone: what has happened is told all the same."""
+    try:
+        return fetch_workload(transport, rollout)
+    except UsageError:
+        return None
+
+
+def _generation(workload: Object | None) -> int:
+    return int(workload["metadata"].get("generation") or 0) if workload is not None else 0
+
+
+def scope_of(rollout: Object, workload: Object | None) -> Scope:
+    """What belongs to a release, be it there now or not."""
+    name, stable = rollout["metadata"]["name"], rollout["spec"]["workloadRef"]["name"]
+    workloads = (stable, copy_name(stable, NAME_BUDGET))
+    groups, size = None, 1
+    if workload is not None:
+        counts = workload["spec"].get("replicas"), (workload.get("status") or {}).get("replicas")
+        groups = max((int(each) for each in counts if each is not None), default=1)
+        size = int((workload["spec"].get("leaderWorkerTemplate") or {}).get("size") or 1)
+    objects = {("Rollout", name), ("BatchRelease", name)}
+    objects |= {(kind, each) for each in workloads for kind in ("LeaderWorkerSet", "Service")}
+    for routing in style(rollout).get("trafficRoutings") or ():
+        objects |= _routing(routing)
+    return Scope(frozenset(objects), workloads, groups, size)
+
+
+def _routing(said: Object) -> set[tuple[str, str]]:
+    service, gateway, ingress = said.get("service"), said.get("gateway") or {}, said.get("ingress") or {}
+    pools = gateway.get("inferencePool") or {}
+    found = {("HTTPRoute", gateway.get("httpRouteName"))}
+    found |= {("InferencePool", pools.get(side)) for side in ("stable", "canary")}
+    if service:
+        found |= {("Service", service), ("Service", canary_service_name(service))}
+    if ingress.get("name"):
+        found |= {("Ingress", ingress["name"]), ("Ingress", canary_ingress_name(ingress["name"]))}
+    return {(kind, str(name)) for kind, name in found if name}
+
+
+def _listed(transport: Transport, scope: Scope) -> tuple[list[Object], str]:
+    """All Events of the scope, each once, and a resourceVersion from which on nothing is missed."""
+    found: dict[str, Object] = {}
+    version = ""
+    for selector in scope.selectors():
+        query = {"fieldSelector": selector, "limit": _PAGE}
+        while True:
+            answer = transport.get(CORE_EVENTS.path(transport.namespace), **query)
+            # That of the first answer: a watch from there tells again what came between the answers.
+            version = version or str(answer["metadata"].get("resourceVersion") or "")
+            found |= {each["metadata"]["uid"]: each for each in answer.get("items") or () if _is_of(each, scope)}
+            token = answer["metadata"].get("continue")
+            if not token:
+                break
+            query["continue"] = token
+    return list(found.values()), version
+
+
+def _is_of(event: Object, scope: Scope) -> bool:
+    about = event.get("involvedObject") or {}
+    return scope.has(str(about.get("kind")), str(about.get("name")))
+
+
+class Log:
+    """Events as they come, from ``version`` on; those ``known``, and what is told twice, are left out.
+
+    A field selector knows no "or", so one watch is of the whole namespace; what is listed is the scope's alone.
+    """
+
+    def __init__(self, transport: Transport, scope: Scope, known: Iterable[Object], version: str) -> None:
+        self._transport, self._scope, self._version = transport, scope, version
+        self._known = {each["metadata"]["uid"]: happening(each) for each in known}
+
+    def until(self, ended: Callable[[], bool]) -> Iterator[Happening]:
+        """Until ``ended``, which is asked after each Event about the Rollout, and now and then."""
+        if self._asked(ended):
+            return
+        yield from self._for(_LOOK_SECONDS, stop_at="Rollout")
+        while not self._asked(ended):
+            yield from self._for(_LOOK_SECONDS, stop_at="Rollout")
+        yield from self._for(_FAREWELL_SECONDS)
+
+    def _asked(self, ended: Callable[[], bool]) -> bool:
+        try:
+            return ended()
+        except (ApiError, Unreachable) as error:
+            if not passes(error):
+                raise
+            return False
+
+    def _for(self, seconds: float, stop_at: str = "") -> Iterator[Happening]:
+        """What comes within so many seconds, or up to the first Event about an object of that kind."""
+        path = CORE_EVENTS.path(self._transport.namespace)
+        try:
+            for change in self._transport.watch(path, self._version, time.monotonic() + seconds):
+                event = change["object"]
+                self._version = event["metadata"]["resourceVersion"]
+                told = self._new(event) if change["type"] in ("ADDED", "MODIFIED") else None
+                if told is not None:
+                    yield told
+                    if stop_at and told.about.startswith(f"{stop_at}/"):
+                        return
+        except (ApiError, Unreachable) as error:
+            if has_forgotten(error):
+                yield from self._again()
+            else:
+                wait_out(error)
+
+    def _again(self) -> Iterator[Happening]:
+        """What was missed while the server has forgotten how far it was read."""
+        found, self._version = _listed(self._transport, self._scope)
+        new = (told for told in map(self._new, found) if told is not None)
+        yield from sorted(new, key=lambda each: each.last)
+
+    def _new(self, event: Object) -> Happening | None:
+        """The Event, when it tells something that was not told: a series does whenever it is counted up."""
+        if not _is_of(event, self._scope):
+            return None
+        told, uid = happening(event), event["metadata"]["uid"]
+        before = self._known.get(uid)
+        self._known[uid] = told
+        if before is not None and (before.count, before.last) >= (told.count, told.last):
+            return None
+        return told
+
+
+# How it is printed
+
+
+def _tell(found: Iterable[Happening], output: str, *, following: bool) -> None:
+    told = merged(found)
+    if output == "json":
+        click.echo(json.dumps({"events": [document(each) for each in told]}, indent=4))
+    elif output == "jsonl":
+        for each in told:
+            click.echo(json.dumps(document(each)))
+    elif not told and not following:
+        click.echo("No Events are left of this release: a cluster keeps them for an hour, mostly", err=True)
+    else:
+        is_terminal = sys.stdout.isatty()
+        # Where lines go on coming an age would be wrong a second later, and in a file at once.
+        now = datetime.now(UTC) if is_terminal and not following else None
+        for line in lines(told, now, following=following, coloured=coloured(os.environ, is_terminal)):
+            click.echo(line)
+    # Whoever reads a pipe gets each line when it happens.
+    sys.stdout.flush()

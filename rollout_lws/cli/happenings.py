@@ -1,0 +1,183 @@
+"""Events of one release as a log: which belong to it, told once each, in the order of time. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from rollout_lws.cli.durations import short
+from rollout_lws.objects.core_events import CoreEvent, Series
+from rollout_lws.objects.meta import Struct
+
+Object = Mapping[str, Any]
+#: Kinds whose objects LWS and StatefulSets name after the LWS: the group's ordinal, and a worker's in it.
+_OF_GROUPS = {"StatefulSet": r"(-\d+)?", "Pod": r"-\d+(-\d+)?"}
+#: So many names are asked for one by one; beyond, a kind as a whole is fewer requests.
+MOST_NAMES = 20
+_HEADER = ("TYPE", "REASON", "OBJECT", "MESSAGE")
+#: Columns of a line that follows others and cannot widen theirs.
+_WIDTHS = (24, 7, 18, 28)
+_YELLOW, _PLAIN = "\x1b[33m", "\x1b[0m"
+
+
+class _Source(Struct, frozen=True):
+    component: str = ""
+
+
+class _Series(Series, frozen=True):
+    count: int = 0
+
+
+class Told(CoreEvent, frozen=True):
+    """An Event (v1) of whichever client: those of events.k8s.io are stored in the same form."""
+
+    type: str = "Normal"
+    count: int | None = None
+    first_timestamp: datetime | None = None
+    source: _Source | None = None
+    reporting_component: str = ""
+    series: _Series | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Happening:
+    """``count`` times the same, from ``first`` to ``last``; ``about`` is ``Kind/name``, ``by`` who has told it."""
+
+    first: datetime
+    last: datetime
+    type: str
+    reason: str
+    about: str
+    message: str
+    count: int = 1
+    by: str = ""
+
+    @property
+    def is_warning(self) -> bool:
+        return self.type == "Warning"
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What belongs to a release: ``objects`` by kind and name, and all groups of the LWSs ``workloads``. ``groups`` is
+    how many groups each has, None where nobody knows, and ``size`` how many pods a group.
+    """
+
+    objects: frozenset[tuple[str, str]]
+    workloads: tuple[str, ...]
+    groups: int | None = None
+    size: int = 1
+    _patterns: Mapping[str, re.Pattern[str]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        names = "|".join(map(re.escape, self.workloads))
+        patterns = {kind: re.compile(f"({names}){rest}") for kind, rest in _OF_GROUPS.items()}
+        object.__setattr__(self, "_patterns", patterns)
+
+    def has(self, kind: str, name: str) -> bool:
+        if (kind, name) in self.objects:
+            return True
+        pattern = self._patterns.get(kind)
+        return bool(self.workloads) and pattern is not None and pattern.fullmatch(name) is not None
+
+    def selectors(self) -> tuple[str, ...]:
+        """Field selectors that between them list all Events of the scope; some list a few others too."""
+        names = {name for _, name in self.objects} | {*self.workloads}
+        if self.groups is not None and len(self.workloads) * self.groups * self.size <= MOST_NAMES:
+            leaders = {f"{each}-{group}" for each in self.workloads for group in range(self.groups)}
+            workers = {f"{leader}-{index}" for leader in leaders for index in range(1, self.size)}
+            return tuple(f"involvedObject.name={name}" for name in sorted(names | leaders | workers))
+        return (
+            *(f"involvedObject.name={name}" for name in sorted(names)),
+            *(f"involvedObject.kind={kind}" for kind in _OF_GROUPS),
+        )
+
+
+def happening(event: Object) -> Happening:
+    """What one Event tells."""
+    told = msgspec.convert(event, Told, strict=False)
+    last = told.moment
+    known = (told.first_timestamp, told.event_time, told.metadata.creation_timestamp)
+    series = told.series.count if told.series is not None else 0
+    return Happening(
+        first=min((each for each in known if each is not None), default=last),
+        last=last,
+        type=told.type or "Normal",
+        reason=told.reason,
+        about=f"{told.involved_object.kind}/{told.involved_object.name}",
+        message=plain(told.message),
+        count=max(series, told.count or 1),
+        by=told.reporting_component or (told.source.component if told.source else ""),
+    )
+
+
+def merged(found: Iterable[Happening]) -> list[Happening]:
+    """The same told in several Events as one, the latest last: a recorder that starts anew counts from one again."""
+    known: dict[tuple[str, ...], Happening] = {}
+    for each in found:
+        key = (each.about, each.type, each.reason, each.message, each.by)
+        before = known.get(key)
+        known[key] = each if before is None else _both(before, each)
+    return sorted(known.values(), key=lambda each: (each.last, each.first, each.about, each.reason))
+
+
+def _both(one: Happening, other: Happening) -> Happening:
+    first, last = min(one.first, other.first), max(one.last, other.last)
+    return replace(one, first=first, last=last, count=one.count + other.count)
+
+
+def plain(text: str) -> str:
+    """One line without control characters: what a container said must not steer somebody's terminal."""
+    return " ".join("".join(each if each.isprintable() else " " for each in text).split())
+
+
+def row(told: Happening, now: datetime | None) -> tuple[str, ...]:
+    """When, type, reason, object and message; ages at ``now``, or RFC 3339 times where that is None."""
+    when = stamp(told.last) if now is None else short((now - told.last).total_seconds())
+    times = f" (x{told.count} over {short((told.last - told.first).total_seconds())})" if told.count > 1 else ""
+    return when, told.type, told.reason, told.about, told.message + times
+
+
+def lines(told: Sequence[Happening], now: datetime | None, *, following: bool, coloured: bool) -> list[str]:
+    """A line for each, with a header where no further ones follow; times as ``row`` has them."""
+    rows = [row(each, now) for each in told]
+    header = ("TIME" if now is None else "AGE", *_HEADER)
+    least = [*_WIDTHS] if following else [len(cell) for cell in header[:-1]]
+    widths = [max(column) for column in zip(least, *(map(len, each[:-1]) for each in rows), strict=True)]
+    printed = [_line(cells, widths) for cells in rows]
+    if coloured:
+        printed = [f"{_YELLOW}{line}{_PLAIN}" if told[at].is_warning else line for at, line in enumerate(printed)]
+    return printed if following else [_line(header, widths), *printed]
+
+
+def _line(cells: tuple[str, ...], widths: Iterable[int]) -> str:
+    *columns, message = cells
+    return "   ".join([*(cell.ljust(width) for cell, width in zip(columns, widths, strict=True)), message]).rstrip()
+
+
+def coloured(environment: Mapping[str, str], is_terminal: bool) -> bool:
+    """Whether somebody looks who wants colours."""
+    return is_terminal and not environment.get("NO_COLOR") and environment.get("TERM") != "dumb"
+
+
+def document(told: Happening) -> dict[str, Any]:
+    """The same for machines; members are only ever added."""
+    return {
+        "time": stamp(told.last),
+        "firstTime": stamp(told.first),
+        "type": told.type,
+        "reason": told.reason,
+        "object": told.about,
+        "message": told.message,
+        "count": told.count,
+        "from": told.by,
+    }
+
+
+def stamp(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

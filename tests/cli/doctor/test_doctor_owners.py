@@ -1,0 +1,244 @@
+"""The links before the groups: Rollout, controller, LeaderWorkerSet, its hold, what is remembered; and the last one."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from rollout_lws.cli.doctor.links import Name, State, first
+from rollout_lws.objects.resources import CONTROLLER_REVISIONS, LEADER_WORKER_SETS, STATEFUL_SETS
+from rollout_lws.rollout.reasons import Reason
+from tests.cli.doctor.looking import assert_whole, broken, links, told
+from tests.cli.doctor.test_doctor_pods import assert_names
+from tests.scenarios.failures import apply
+from tests.scenarios.stories import CANARY, STEPS, at_rest, waiting_for_approval
+from tests.scenarios.test_refusals import OWNED, SECOND, WRONG_KIND, managed, own, without_rules
+from tests.scenarios.world import KEYS, NAME, NAMESPACE, World
+
+pytestmark = pytest.mark.looptime
+
+
+async def wrong_kind(world: World) -> None:
+    without_rules(world)
+    world.create_workload()
+    world.create_rollout(*STEPS)
+    world.patch_rollout({"workloadRef": {"apiVersion": "workload.kubernetes.io/v1alpha1", "name": NAME}})
+
+
+async def second(world: World) -> None:
+    world.create_rollout(*STEPS, name="older")
+    await world.sleep(5)
+    await managed(world)
+
+
+async def invalid(world: World) -> None:
+    await at_rest(world)
+    world.patch_rollout({"strategy": {"canary": {"disableGenerateCanaryService": True}}})
+
+
+async def nobody_ever(world: World) -> None:
+    world.create_workload()
+    world.create_rollout(*STEPS)
+    await world.sleep(15)
+
+
+async def nobody_any_more(world: World) -> None:
+    await at_rest(world)
+    world.stop_controller()
+    world.patch_rollout({"strategy": {"minReadySeconds": 1}})
+    await world.sleep(15)
+
+
+async def nobody_approves(world: World) -> None:
+    await at_rest(world)
+    await world.sleep(20)
+    await waiting_for_approval(world)
+    world.stop_controller()
+    world.approve()
+
+
+async def nobody_answers(world: World) -> None:
+    await at_rest(world)
+    await waiting_for_approval(world)
+    world.stop_controller()
+    world.request("Abort", by="ann")
+    await world.sleep(15)
+
+
+async def nobody_releases(world: World) -> None:
+    await at_rest(world)
+    world.stop_controller()
+    world.set_image("v2")
+    await world.sleep(5)
+
+
+async def no_workload(world: World) -> None:
+    world.create_rollout(*STEPS)
+    world.start_controller()
+    await world.rest()
+
+
+async def deleted_workload(world: World) -> None:
+    await at_rest(world)
+    world.delete(LEADER_WORKER_SETS, NAME)
+    await world.rest()
+
+
+async def owned(world: World) -> None:
+    await at_rest(world)
+    own(world)
+    await world.rest()
+
+
+async def open_hold(world: World) -> None:
+    await at_rest(world)
+    world.stop_controller()
+    world.patch_lws({"rolloutStrategy": {"rollingUpdateConfiguration": {"partition": 0}}})
+
+
+async def fought_hold(world: World) -> None:
+    await at_rest(world)
+    for _ in range(3):
+        world.patch_lws({"rolloutStrategy": {"rollingUpdateConfiguration": {"partition": 0}}})
+        await world.sleep(1)
+    await world.rest()
+
+
+async def no_history(world: World) -> None:
+    await at_rest(world)
+    for each in world.server.list(CONTROLLER_REVISIONS, NAMESPACE, label_selector=KEYS.history):
+        world.delete(CONTROLLER_REVISIONS, each["metadata"]["name"])
+
+
+async def silent_lws(world: World) -> None:
+    await at_rest(world)
+    world.cluster.runner.stop()
+    world.set_image("v2")
+    await world.sleep(70)
+
+
+async def silent_canary(world: World) -> None:
+    await at_rest(world)
+    world.set_image("v2")
+    await world.until(lambda: world.get(LEADER_WORKER_SETS, CANARY) is not None)
+    world.cluster.runner.stop()
+    await world.sleep(70)
+
+
+async def no_leader_set(world: World) -> None:
+    await at_rest(world)
+    world.cluster.runner.stop()
+    world.server.delete(STATEFUL_SETS, NAMESPACE, NAME, propagation="Orphan")
+    world.patch(STATEFUL_SETS, NAME, {"metadata": {"finalizers": None}})
+    await world.sleep(70)
+
+
+async def silent_sets(world: World) -> None:
+    await at_rest(world)
+    await world.sleep(70)
+    world.cluster.runner.stop()
+    world.patch(STATEFUL_SETS, NAME, {"spec": {"minReadySeconds": 1}})
+
+
+async def aborted(world: World) -> None:
+    await at_rest(world)
+    await waiting_for_approval(world)
+    world.request("Abort")
+    await world.until_state("Aborted")
+    await world.rest()
+
+
+async def not_approved(world: World) -> None:
+    await at_rest(world, {"replicas": 1, "pause": {"approvalTimeoutSeconds": 60}}, {"replicas": "100%"})
+    await waiting_for_approval(world)
+    await world.until_state("Stalled")
+
+
+async def to_zero(world: World) -> None:
+    await at_rest(world)
+    apply(world)
+    await world.until_state("AwaitingApproval")
+    world.patch_lws({"replicas": 0})
+    await world.rest()
+
+
+_CASES: tuple[tuple[Callable[[World], Awaitable[None]], Name, str, str], ...] = (
+    (wrong_kind, Name.ROLLOUT, f"Rollout/{NAME}", WRONG_KIND),
+    (second, Name.ROLLOUT, f"Rollout/{NAME}", SECOND),
+    (invalid, Name.ROLLOUT, f"Rollout/{NAME}", "disableGenerateCanaryService"),
+    (nobody_ever, Name.CONTROLLER, f"Rollout/{NAME}", "no controller has seen this Rollout: is a controller running"),
+    (nobody_any_more, Name.CONTROLLER, f"Rollout/{NAME}", "its generation 2 has not been seen (last seen: 1)"),
+    (nobody_approves, Name.CONTROLLER, f"Rollout/{NAME}", "nobody does what is to be done now"),
+    (nobody_answers, Name.CONTROLLER, f"Rollout/{NAME}", "Abort by ann has not been answered"),
+    (nobody_releases, Name.CONTROLLER, f"Rollout/{NAME}", "nobody does what is to be done now"),
+    (no_workload, Name.WORKLOAD, f"LeaderWorkerSet/{NAME}", "does not exist"),
+    (deleted_workload, Name.WORKLOAD, f"LeaderWorkerSet/{NAME}", "does not exist"),
+    (owned, Name.WORKLOAD, f"LeaderWorkerSet/{NAME}", OWNED),
+    (fought_hold, Name.HOLD, f"LeaderWorkerSet/{NAME}", "keeps resetting the partition"),
+    (no_history, Name.HISTORY, f"Rollout/{NAME}", "is not stored: its ControllerRevision is gone"),
+    (
+        silent_lws,
+        Name.LEADER_SET,
+        f"StatefulSet/{NAME}",
+        "the LeaderWorkerSet controller has seen generation 2 of llama, not 3",
+    ),
+    (silent_canary, Name.LEADER_SET, f"StatefulSet/{CANARY}", "does not exist"),
+    (no_leader_set, Name.LEADER_SET, f"StatefulSet/{NAME}", "does not exist"),
+    (silent_sets, Name.LEADER_SET, f"StatefulSet/{NAME}", "is kube-controller-manager running?"),
+    (aborted, Name.RELEASE, f"Rollout/{NAME}", "was aborted"),
+    (not_approved, Name.RELEASE, f"Rollout/{NAME}", "step 1 was not approved within 60 s"),
+)
+
+
+@pytest.mark.parametrize(("happens", "name", "about", "words"), _CASES, ids=lambda each: getattr(each, "__name__", ""))
+async def test_the_first_broken_link_is_named(
+    world: World, happens: Callable[[World], Awaitable[None]], name: Name, about: str, words: str
+) -> None:
+    await happens(world)
+    assert_names(await broken(world), name, about, words)
+
+
+async def test_a_hold_that_is_not_closed_is_named_after_who_does_not_close_it(world: World) -> None:
+    await open_hold(world)
+    controller, hold = [each for each in await links(world) if each.state is State.BROKEN]
+    assert controller.name is Name.CONTROLLER
+    assert_names(hold, Name.HOLD, f"LeaderWorkerSet/{NAME}", "the hold is not closed: partition is 0")
+
+
+async def test_a_hold_that_was_released_on_purpose_is_no_fault(world: World) -> None:
+    await at_rest(world)
+    world.patch(LEADER_WORKER_SETS, NAME, {"metadata": {"annotations": {KEYS.release_hold: "true"}}})
+    await world.rest()
+    await assert_whole(world)
+    found = first(await links(world), State.WAITING)
+    assert found is not None
+    assert (found.name, found.next) == (
+        Name.HOLD,
+        (f"kubectl annotate leaderworkersets.leaderworkerset.x-k8s.io {NAME} {KEYS.release_hold}-",),
+    )
+
+
+@pytest.mark.parametrize("spec", [{"disabled": True}, {"strategy": {"paused": True}}], ids=["disabled", "paused"])
+async def test_what_somebody_asked_for_is_no_fault(world: World, spec: dict[str, bool]) -> None:
+    await at_rest(world)
+    world.patch_rollout(spec)
+    await world.rest()
+    found = await links(world)
+    waits = first(found, State.WAITING)
+    assert waits is not None, told(found)
+    assert waits.name is Name.ROLLOUT
+    await assert_whole(world)
+
+
+async def test_a_controller_gets_a_moment_for_what_it_has_to_do(world: World) -> None:
+    await at_rest(world)
+    world.set_image("v2")
+    await assert_whole(world)
+
+
+def test_every_reason_for_which_a_rollout_is_stalled_has_its_place() -> None:
+    from rollout_lws.cli.doctor.case import PLACE
+
+    going = list(Reason)[: list(Reason).index(Reason.ABORTED)]
+    assert set(Reason) - set(PLACE) == set(going)

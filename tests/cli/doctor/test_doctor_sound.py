@@ -1,0 +1,48 @@
+"""Nothing is called broken that is not: at rest, and at any moment of a release that goes well."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rollout_lws.cli.doctor.links import State
+from tests.cli.doctor.looking import assert_whole, links, told
+from tests.scenarios.routed import PROVIDERS, Provider, routed_at_rest
+from tests.scenarios.stories import PROMOTED_STEPS, at_rest, waiting_for_approval
+from tests.scenarios.world import World
+
+pytestmark = pytest.mark.looptime
+STYLES: dict[str, dict[str, Any]] = {
+    "ExtraWorkload": {},
+    "InPlace": {"canary": {"capacity": "InPlace"}},
+    "Surge": {"canary": {"capacity": "Surge"}},
+    "blue-green": {"blueGreen": {}},
+}
+
+
+@pytest.mark.parametrize("by", PROVIDERS, ids=str)
+async def test_at_rest_every_link_is_ok(world: World, by: Provider) -> None:
+    await routed_at_rest(world, by=by)
+    found = await links(world)
+    assert {each.state for each in found} == {State.OK}, told(found)
+
+
+@pytest.mark.parametrize("style", STYLES)
+async def test_at_no_moment_of_a_release_that_goes_well_is_anything_broken(world: World, style: str) -> None:
+    await at_rest(world, *PROMOTED_STEPS, **STYLES[style])
+    await _goes_well(world)
+
+
+@pytest.mark.parametrize("by", PROVIDERS, ids=str)
+async def test_nor_of_one_that_shares_requests(world: World, by: Provider) -> None:
+    await routed_at_rest(world, {"replicas": 1, "traffic": "20%", "pause": {}}, by=by)
+    await _goes_well(world)
+
+
+async def _goes_well(world: World) -> None:
+    await waiting_for_approval(world)
+    while world.state != "Healthy":
+        await assert_whole(world)
+        if world.state == "AwaitingApproval":
+            world.approve()

@@ -1,0 +1,93 @@
+"""How a chain reads: a line a link, the one to look at in four parts, and a form for machines that stays."""
+
+from __future__ import annotations
+
+from rollout_lws.cli.doctor.links import Link, Name, State, ok
+from rollout_lws.cli.doctor.telling import document, text
+
+FINE = ok(Name.ROLLOUT, "Rollout/llama", "for LeaderWorkerSet llama")
+WAITS = Link(Name.SCHEDULING, State.WAITING, "Pod/llama-0", "queued", "no user", "it comes", ("kubectl get workloads",))
+BROKEN = Link(
+    Name.CONTAINERS,
+    State.BROKEN,
+    "Pod/llama-canary-0",
+    "pod llama-canary-0 (leader) container vllm: ImagePullBackOff: Back-off pulling image, and a long story besides",
+    "no user: 4 of 4 groups of llama are ready",
+    "the kubelet tries it again",
+    ("kubectl describe pod llama-canary-0", "kubectl get events"),
+)
+UNREAD = Link(
+    Name.ENDPOINTS,
+    State.UNKNOWN,
+    "Service/api",
+    "endpointslices may not be read: forbidden",
+    by_itself="the links after it are looked at all the same",
+    next=("kubectl auth can-i list endpointslices",),
+)
+
+
+def test_the_first_broken_link_is_told_in_four_parts_and_what_waits_before_it_is_not() -> None:
+    assert text([FINE, WAITS, BROKEN], 0) == [
+        "v rollout      Rollout/llama        for LeaderWorkerSet llama",
+        "… scheduling   Pod/llama-0          queued",
+        "x containers   Pod/llama-canary-0   "
+        "pod llama-canary-0 (leader) container vllm: ImagePullBackOff: Back-off pulling …",
+        "",
+        "First broken link: containers (Pod/llama-canary-0)",
+        f"Cause      {BROKEN.found}",
+        "Affected   no user: 4 of 4 groups of llama are ready",
+        "By itself  the kubelet tries it again",
+        "Next       kubectl describe pod llama-canary-0",
+        "           kubectl get events",
+    ]
+
+
+def test_on_a_terminal_sentences_are_folded_and_commands_are_not() -> None:
+    lines = text([BROKEN], 60)
+    cause = lines.index("Cause      pod llama-canary-0 (leader) container vllm:")
+    assert lines[cause + 1] == "           ImagePullBackOff: Back-off pulling image, and a"
+    assert "Next       kubectl describe pod llama-canary-0" in lines
+
+
+def test_what_is_waited_for_is_told_where_nothing_is_broken() -> None:
+    lines = text([FINE, WAITS], 0)
+    assert lines[3:5] == ["Nothing is broken; what is waited for first: scheduling (Pod/llama-0)", "Cause      queued"]
+
+
+def test_what_could_not_be_read_is_told_last() -> None:
+    assert text([FINE, UNREAD], 0)[3:] == [
+        "Nothing that could be read is broken.",
+        "",
+        "Not read   endpointslices may not be read: forbidden",
+        "           kubectl auth can-i list endpointslices",
+    ]
+    assert text([FINE], 0)[-1] == "Nothing is broken."
+
+
+def test_the_form_for_machines() -> None:
+    assert document("prod", "llama", [FINE, BROKEN]) == {
+        "namespace": "prod",
+        "name": "llama",
+        "broken": "containers",
+        "links": [
+            {
+                "name": "rollout",
+                "state": "ok",
+                "object": "Rollout/llama",
+                "found": "for LeaderWorkerSet llama",
+                "affected": "",
+                "byItself": "",
+                "next": [],
+            },
+            {
+                "name": "containers",
+                "state": "broken",
+                "object": "Pod/llama-canary-0",
+                "found": BROKEN.found,
+                "affected": BROKEN.affected,
+                "byItself": BROKEN.by_itself,
+                "next": list(BROKEN.next),
+            },
+        ],
+    }
+    assert document("prod", "llama", [FINE, WAITS])["broken"] is None

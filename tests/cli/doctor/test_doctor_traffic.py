@@ -1,0 +1,290 @@
+"""The links after the pods: Services, endpoints, routes, and whoever scales."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from rollout_lws.cli.doctor.links import Link, Name, State
+from rollout_lws.cli.doctor.of_routes import TAKEN_UP_SECONDS
+from rollout_lws.objects.endpoints import SERVICE_NAME
+from rollout_lws.objects.resources import (
+    ENDPOINT_SLICES,
+    HTTP_ROUTES,
+    INGRESSES,
+    LWS_NAME,
+    LWS_WORKER_INDEX,
+    PODS,
+    SERVICES,
+)
+from rollout_lws.rollout.reasons import Reason
+from tests.cli.doctor.looking import assert_whole, broken, links
+from tests.cli.doctor.test_doctor_pods import assert_names
+from tests.scenarios import test_traffic_refused as refused
+from tests.scenarios import test_traffic_refused_providers as refused_providers
+from tests.scenarios.failures import pods
+from tests.scenarios.obstacles import Act, uid_of_other
+from tests.scenarios.routed import BY_INGRESS, INGRESS, ROUTE, SERVICE, routed_at_rest, routes_of
+from tests.scenarios.scaled import AUTOSCALER, create_autoscaler, edit
+from tests.scenarios.stories import CANARY, at_rest, waiting_for_approval
+from tests.scenarios.test_autoscalers_told import KEDA, create_scaled_object
+from tests.scenarios.world import KEYS, NAME, NAMESPACE, World
+
+pytestmark = pytest.mark.looptime
+
+PLACES = {Reason.SERVICE_PROBLEM: Name.SERVICE, Reason.POOL_PROBLEM: Name.SERVICE, Reason.ROUTE_PROBLEM: Name.ROUTE}
+STEP = {"replicas": 2, "traffic": "40%", "pause": {}}
+
+
+# What the controller would refuse: told before anybody has applied a version
+
+
+@pytest.mark.parametrize(
+    ("obstacle", "reason", "message"), refused.OBSTACLES, ids=lambda each: getattr(each, "__name__", "")
+)
+async def test_what_would_keep_the_next_version_waiting(
+    world: World, obstacle: Act, reason: Reason, message: str
+) -> None:
+    await routed_at_rest(world)
+    obstacle(world)
+    found = await broken(world)
+    assert found.name is PLACES[reason], found
+    assert message in found.found
+
+
+@pytest.mark.parametrize("case", refused_providers.OBSTACLES)
+async def test_and_by_pools_or_an_ingress(world: World, case: str) -> None:
+    by, act, reason, message = refused_providers.OBSTACLES[case]
+    await routed_at_rest(world, by=by)
+    act(world)
+    found = await broken(world)
+    assert found.name is PLACES[reason], found
+    assert message.format(other=uid_of_other(world)) in found.found
+
+
+# In a release
+
+
+async def releasing(world: World) -> None:
+    await routed_at_rest(world, STEP)
+    await waiting_for_approval(world)
+    world.stop_controller()
+
+
+async def no_service(world: World) -> None:
+    await releasing(world)
+    world.delete(SERVICES, SERVICE)
+
+
+async def no_canary_service(world: World) -> None:
+    await releasing(world)
+    world.delete(SERVICES, f"{SERVICE}-canary")
+
+
+async def pinned_to_nobody(world: World) -> None:
+    await releasing(world)
+    world.cluster.runner.stop()
+    for name in pods(world, NAME):
+        world.server.delete(PODS, NAMESPACE, name, grace_seconds=0)
+
+
+async def repinned(world: World) -> None:
+    await releasing(world)
+    world.patch(SERVICES, SERVICE, {"spec": {"selector": {LWS_NAME: "gone"}}})
+
+
+async def no_route(world: World) -> None:
+    await releasing(world)
+    world.delete(HTTP_ROUTES, ROUTE)
+
+
+async def other_weights(world: World) -> None:
+    await releasing(world)
+    route = world.get(HTTP_ROUTES, ROUTE)
+    assert route is not None
+    refs = [{**ref, "weight": 1} for ref in route["spec"]["rules"][0]["backendRefs"]]
+    world.patch(HTTP_ROUTES, ROUTE, {"spec": {"rules": [{**route["spec"]["rules"][0], "backendRefs": refs}]}})
+
+
+def say_of_route(world: World, kind: str, reason: str) -> None:
+    """Have the Gateway say that the route is not in order."""
+    world.cluster.runner.stop()
+    route = world.get(HTTP_ROUTES, ROUTE)
+    assert route is not None
+    [parent] = route["status"]["parents"]
+    generation = route["metadata"]["generation"]
+    said = {"Accepted": ("True", "Accepted"), "ResolvedRefs": ("True", "ResolvedRefs"), kind: ("False", reason)}
+    conditions = [
+        {
+            "type": each,
+            "status": status,
+            "reason": why,
+            "message": "",
+            "observedGeneration": generation,
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+        }
+        for each, (status, why) in said.items()
+    ]
+    world.patch(HTTP_ROUTES, ROUTE, {"status": {"parents": [{**parent, "conditions": conditions}]}}, "status")
+
+
+async def refs_not_resolved(world: World) -> None:
+    await releasing(world)
+    say_of_route(world, "ResolvedRefs", "BackendNotFound")
+
+
+async def not_accepted(world: World) -> None:
+    await releasing(world)
+    say_of_route(world, "Accepted", "NotAllowedByListeners")
+
+
+async def no_ingress(world: World) -> None:
+    await routed_at_rest(world, STEP, by=BY_INGRESS)
+    await waiting_for_approval(world)
+    world.stop_controller()
+    world.delete(INGRESSES, INGRESS)
+
+
+async def other_annotations(world: World) -> None:
+    await routed_at_rest(world, STEP, by=BY_INGRESS)
+    await waiting_for_approval(world)
+    world.stop_controller()
+    weight = {"nginx.ingress.kubernetes.io/canary-weight": "90"}
+    world.patch(INGRESSES, f"{INGRESS}-canary", {"metadata": {"annotations": weight}})
+
+
+_CASES: tuple[tuple[Callable[[World], Awaitable[None]], Name, str, str], ...] = (
+    (no_service, Name.SERVICE, f"Service/{SERVICE}", "does not exist"),
+    (no_canary_service, Name.SERVICE, f"Service/{SERVICE}-canary", "does not exist, but step 1 sends requests there"),
+    (repinned, Name.SERVICE, f"Service/{SERVICE}", "somebody has changed the selector that the release wrote"),
+    (pinned_to_nobody, Name.SERVICE, f"Service/{SERVICE}", "is pinned to a version that has no pods"),
+    (no_route, Name.ROUTE, f"HTTPRoute/{ROUTE}", "does not exist"),
+    (other_weights, Name.ROUTE, f"HTTPRoute/{ROUTE}", "somebody has written over what the release wrote"),
+    (refs_not_resolved, Name.ROUTE, f"HTTPRoute/{ROUTE}", "ResolvedRefs is False (BackendNotFound)"),
+    (not_accepted, Name.ROUTE, f"HTTPRoute/{ROUTE}", "Accepted is False (NotAllowedByListeners)"),
+    (no_ingress, Name.ROUTE, f"Ingress/{INGRESS}", "does not exist"),
+    (other_annotations, Name.ROUTE, f"Ingress/{INGRESS}-canary", "somebody has written over what the release wrote"),
+)
+
+
+async def named(world: World, name: Name) -> Link:
+    """The first broken link of that name: with nobody to do anything, what is to be done comes before it."""
+    found = await links(world)
+    return next((each for each in found if each.name is name and each.state is State.BROKEN), found[0])
+
+
+@pytest.mark.parametrize(("happens", "name", "about", "words"), _CASES, ids=lambda each: getattr(each, "__name__", ""))
+async def test_what_breaks_in_a_release_is_named(
+    world: World, happens: Callable[[World], Awaitable[None]], name: Name, about: str, words: str
+) -> None:
+    await happens(world)
+    assert_names(await named(world, name), name, about, words)
+
+
+async def test_with_a_controller_that_puts_things_back_the_first_broken_link_is_that_one(world: World) -> None:
+    await routed_at_rest(world, STEP)
+    await waiting_for_approval(world)
+    world.delete(HTTP_ROUTES, ROUTE)
+    await world.rest()
+    assert_names(await broken(world), Name.ROUTE, f"HTTPRoute/{ROUTE}", f"HTTPRoute {ROUTE} does not exist")
+
+
+async def test_who_keeps_writing_over_a_route_is_named(world: World) -> None:
+    await routed_at_rest(world, STEP)
+    before = routes_of(world)
+    await waiting_for_approval(world)
+    for _ in range(3):
+        rules = [{"backendRefs": [{"name": name, "port": 80, "weight": weight} for name, weight in before[0].items()]}]
+        kind = "application/merge-patch+json"
+        body = {"spec": {"rules": rules}}
+        world.server.patch(HTTP_ROUTES, NAMESPACE, ROUTE, body, kind, field_manager="argocd-controller")
+        await world.sleep(1)
+    found = await broken(world)
+    assert_names(found, Name.ROUTE, f"HTTPRoute/{ROUTE}", "argocd-controller keeps writing over HTTPRoute llama")
+
+
+async def test_a_gateway_gets_its_time_to_take_a_route_up(world: World) -> None:
+    await routed_at_rest(world, STEP)
+    await waiting_for_approval(world)
+    world.cluster.runner.stop()
+    world.patch(HTTP_ROUTES, ROUTE, {"spec": {"hostnames": ["chat.example.com"]}})
+    await assert_whole(world)
+    await world.sleep(TAKEN_UP_SECONDS)
+    found = await broken(world)
+    assert_names(found, Name.ROUTE, f"HTTPRoute/{ROUTE}", "Accepted is reported for generation 2, not yet for 3")
+
+
+# At rest
+
+
+async def test_a_service_without_a_listed_endpoint_though_pods_are_ready(world: World) -> None:
+    await routed_at_rest(world)
+    await world.sleep(20)
+    world.cluster.runner.stop()
+    for each in world.server.list(ENDPOINT_SLICES, NAMESPACE, label_selector=f"{SERVICE_NAME}={SERVICE}"):
+        world.delete(ENDPOINT_SLICES, each["metadata"]["name"])
+    words = f"Service {SERVICE} selects 5 ready pods, and its EndpointSlices list none of them"
+    found = await broken(world)
+    assert_names(found, Name.ENDPOINTS, f"Service/{SERVICE}", words)
+
+
+async def test_a_service_that_selects_workers(world: World) -> None:
+    await routed_at_rest(world)
+    world.patch(SERVICES, SERVICE, {"spec": {"selector": {LWS_WORKER_INDEX: None}}})
+    await world.rest()
+    found = await broken(world)
+    assert_names(found, Name.SERVICE, f"Service/{SERVICE}", f"selects workers besides leaders (pod {NAME}-0-1 for one)")
+
+
+async def test_a_service_whose_target_says_that_workers_answer_is_in_order(world: World) -> None:
+    await routed_at_rest(world, target="AllPods")
+    world.patch(SERVICES, SERVICE, {"spec": {"selector": {LWS_WORKER_INDEX: None}}})
+    await world.rest()
+    assert all(each.state is State.OK for each in await links(world))
+
+
+async def test_a_share_that_is_left_behind_is_named(world: World) -> None:
+    await routed_at_rest(world, STEP)
+    await waiting_for_approval(world)
+    route = world.get(HTTP_ROUTES, ROUTE)
+    assert route is not None
+    world.request("Abort")
+    await world.until_state("Aborted")
+    await world.rest()
+    world.stop_controller()
+    world.cluster.runner.stop()
+    marks = {"annotations": {KEYS.original: route["metadata"]["annotations"][KEYS.original]}}
+    world.patch(HTTP_ROUTES, ROUTE, {"metadata": marks, "spec": route["spec"]})
+    found = await named(world, Name.ROUTE)
+    assert_names(found, Name.ROUTE, f"HTTPRoute/{ROUTE}", "does not say what the Rollout does: 0% of requests")
+
+
+# Who scales
+
+
+async def test_keda_is_named_before_a_version_is_applied(world: World) -> None:
+    create_scaled_object(world)
+    await at_rest(world)
+    assert_names(await broken(world), Name.AUTOSCALER, f"HorizontalPodAutoscaler/{AUTOSCALER}", KEDA)
+
+
+async def test_who_fights_a_held_autoscaler_is_named(world: World) -> None:
+    create_autoscaler(world)
+    await at_rest(world)
+    await waiting_for_approval(world)
+    for _ in range(3):
+        edit(world, minReplicas=1)
+        await world.sleep(1)
+    found = await broken(world)
+    assert_names(found, Name.AUTOSCALER, f"HorizontalPodAutoscaler/{AUTOSCALER}", "kubectl-edit writes over the bounds")
+
+
+async def test_two_autoscalers_of_one_lws_are_named(world: World) -> None:
+    create_autoscaler(world)
+    create_autoscaler(world, name="other-hpa")
+    await at_rest(world)
+    found = await broken(world)
+    assert found.name is Name.AUTOSCALER
+    assert f"HorizontalPodAutoscaler {AUTOSCALER} and HorizontalPodAutoscaler other-hpa" in found.found
+    assert CANARY not in found.found

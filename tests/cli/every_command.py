@@ -185,6 +185,8 @@ COMMANDS = (
     ("set", "image", NAME, "*=vllm:9"),
     ("release-hold", NAME, "--yes"),
 )
+#: What these say hangs on every object of a release, not on its state alone: here only where they cannot look.
+LOOKS = (("plan", NAME), ("events", NAME), ("doctor", NAME))
 #: Commands that take --release-id.
 _BOUND = ("status", "promote", "abort")
 
@@ -238,7 +240,8 @@ def page() -> str:
 def section(state: State) -> str:
     """What the page says of a state."""
     lines = [f"## {state.name}", "", state.about, "", "| command | exit code | says |", "|---|---|---|"]
-    for command in COMMANDS:
+    blind = state.status is None or "--server" in state.arguments
+    for command in (*COMMANDS, *(LOOKS if blind else ())):
         found = answer(state, command)
         lines.append(f"| `{' '.join(command)}` | {found.code} | {_cell(found.said)} |")
     return "\n".join(lines) + "\n"
@@ -253,7 +256,8 @@ _INTRODUCTION = """\
 
 What each command answers about Rollout `llama`, state by state: its exit code, and its last line (of `get` the one with
 the state, of `history` revisions and roles). Lines that begin with `rollout-lws:` go to standard error. A controller is
-running, and does what it is asked for.
+running, and does what it is asked for. `plan`, `events` and `doctor` tell of every object of a release, not of its state
+alone, so they are here only where they cannot look.
 
 This page is written by the commands themselves, and a test fails when one of them says something else.
 """

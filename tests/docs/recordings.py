@@ -23,6 +23,8 @@ _BEGIN, _END = "<<<< recording", ">>>> recording"
 _DURATION = re.compile(r"\b\d+(?:\.\d+)?(?:ms|s|m|h|d)(?:\d+[smh])?\b")
 _TIME = re.compile(r"\b(?:\d{4}-\d\d-\d\dT)?\d\d:\d\d:\d\d(?:\.\d+)?(?:Z| UTC)?")
 _GENERATION = re.compile(r"\bgeneration \d+\b")
+#: There is one only where a load took long enough to be measured in seconds.
+_ESTIMATE = ", about #"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,7 @@ class Recording:
     def masked(self) -> str:
         """Without what differs from one time to the next, and without the widths of columns that hang on it."""
         text = _GENERATION.sub("generation N", _DURATION.sub("#", _TIME.sub("@", self.output)))
+        text = text.replace(_ESTIMATE, "")
         return "\n".join(" ".join(line.split()) for line in text.splitlines())
 
 

@@ -17,6 +17,8 @@ from rollout_lws.cli.lint.paths import Path
 _MERGE, _TEXT = "tag:yaml.org,2002:merge", "tag:yaml.org,2002:str"
 #: Kept as they are written: Kubernetes reads neither dates nor numbers to the base of 60.
 _AS_WRITTEN = ("tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:value")
+#: Values that one document may have, its anchors written out; kubectl gives up earlier.
+_MOST_VALUES = 1_000_000
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -64,6 +66,7 @@ class Reader:
         self.twice: list[Twice] = []
         self._scalars: Any = yaml.SafeLoader("")
         self._made: dict[int, Any] = {}
+        self._sizes: dict[int, int] = {}
         self._open: set[int] = set()
 
     def value(self, node: yaml.Node) -> Any:
@@ -78,6 +81,9 @@ class Reader:
             made = self._value(node)
         finally:
             self._open.discard(known)
+        size = self._sizes[known] = 1 + sum(self._sizes[id(each)] for each in _inside(node))
+        if size > _MOST_VALUES:
+            raise NotPlain(node, f"its anchors make more than {_MOST_VALUES} values of this: write out what is meant")
         self._made[known] = made
         return made
 
@@ -139,6 +145,13 @@ def _members(node: yaml.MappingNode) -> dict[str, tuple[yaml.Node, yaml.Node]]:
             for name, pair in _members(source).items():
                 merged.setdefault(name, pair)
     return merged | found
+
+
+def _inside(node: yaml.Node) -> list[yaml.Node]:
+    """The nodes of the values right inside of it."""
+    if isinstance(node, yaml.SequenceNode):
+        return list(node.value)
+    return [value for _, value in _members(node).values()] if isinstance(node, yaml.MappingNode) else []
 
 
 def _key(node: yaml.Node) -> str:

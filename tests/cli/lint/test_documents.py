@@ -1,0 +1,133 @@
+"""YAML as kubectl reads it: values, and where each of them stands."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rollout_lws.cli.lint.documents import Document, Source, read
+from rollout_lws.cli.lint.paths import Path
+
+
+def one(text: str) -> Document:
+    documents, findings = read(Source("a.yaml", text))
+    assert findings == []
+    (document,) = documents
+    return document
+
+
+def at(document: Document, *path: str | int) -> tuple[int, int]:
+    mark = document.mark(path)
+    return mark.line, mark.column
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("a: 1", {"a": 1}),
+        ("a: 2026-01-01", {"a": "2026-01-01"}),
+        ("a: 10:30", {"a": "10:30"}),
+        ("a: 0x1f", {"a": 31}),
+        ("a: yes", {"a": True}),
+        ("a: =", {"a": "="}),
+        ("a: ~", {"a": None}),
+        ("a: |\n  b\n  c\n", {"a": "b\nc\n"}),
+        ("1: a\ntrue: b\noff: c", {"1": "a", "true": "b", "false": "c"}),
+        ("a: &x {b: 1}\nc: *x", {"a": {"b": 1}, "c": {"b": 1}}),
+        ("a: &x {b: 1, c: 2}\nd: {<<: *x, c: 3}", {"a": {"b": 1, "c": 2}, "d": {"b": 1, "c": 3}}),
+        ("a: &x {b: 1}\ny: &y {c: 2}\nd: {<<: [*x, *y]}", {"a": {"b": 1}, "y": {"c": 2}, "d": {"b": 1, "c": 2}}),
+        ('{\n\t"a": [1,\t2]\n}', {"a": [1, 2]}),
+    ],
+)
+def test_values_are_those_that_kubectl_sends(text: str, value: Any) -> None:
+    assert one(text).value == value
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "place"),
+    [
+        ("a:\n  b: 1", ("a", "b"), (2, 3)),
+        ("a:\n- b\n- c", ("a", 1), (3, 3)),
+        ("a: {b: 1}", ("a", "b"), (1, 5)),
+        ("a: {b: 1}", ("a", "c", "d"), (1, 1)),
+        ("a: 1", (), (1, 1)),
+        ("a: [x]", ("a", 7), (1, 1)),
+        ("a: &x {b: 1}\nc:\n  <<: *x", ("c", "b"), (1, 8)),
+        ("# said\n---\n\na: 1", ("a",), (4, 1)),
+        ("é: {ö: 1}", ("é", "ö"), (1, 5)),
+    ],
+)
+def test_a_member_stands_where_its_key_is(text: str, path: Path, place: tuple[int, int]) -> None:
+    assert at(one(text), *path) == place
+
+
+def test_documents_of_a_file_have_the_lines_of_the_file() -> None:
+    documents, findings = read(Source("a.yaml", "a: 1\n---\n# said\nb: 2\n--- # more\nc: 3\n---\n"))
+    assert findings == []
+    assert [(each.value, at(each, *each.value)) for each in documents] == [
+        ({"a": 1}, (1, 1)),
+        ({"b": 2}, (4, 1)),
+        ({"c": 3}, (6, 1)),
+    ]
+
+
+def test_what_is_no_yaml_hides_no_other_document() -> None:
+    documents, findings = read(Source("a.yaml", "a: 1\n---\nb: [\n---\nc: 3\n---\nd: 'x\n"))
+    assert [each.value for each in documents] == [{"a": 1}, {"c": 3}]
+    assert [(each.line, each.column, each.code) for each in findings] == [(3, 5, "LWS001"), (7, 6, "LWS001")]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("a: &x [*x]", "this anchor contains itself: write its value out"),
+        ("a: &x {b: *x}", "this anchor contains itself"),
+        ("[a]: 1", "a key must be plain text"),
+        ("a: {<<: 1}", "only a mapping can be merged by <<"),
+        ("a: !Ref b", "'b' cannot be read as !Ref: quote it"),
+        ("a: !!int x", "'x' cannot be read as int: quote it"),
+        ("a: *x", "found undefined alias"),
+        ("a: \x00", "not YAML: "),
+        ("[" * 5000, "not YAML: "),
+    ],
+)
+def test_what_no_manifest_can_have_is_told(text: str, told: str) -> None:
+    documents, (finding,) = read(Source("a.yaml", text))
+    assert (documents, finding.code) == ([], "LWS001")
+    assert told in finding.message
+
+
+def test_anchors_that_grow_into_a_billion_values_are_told() -> None:
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12)]
+    documents, (finding,) = read(Source("a.yaml", "\n".join(lines)))
+    assert documents == []
+    assert (
+        finding.message == "not a manifest: its anchors make more than 1000000 values of this: write out what is meant"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("a: {{ .Values.a }}", "LWS002"),
+        ("a: 1\n{{- end }}", "LWS002"),
+        ("{% if x %}\na: 1\n{% endif %}", "LWS002"),
+        ("a: 1 # {{ said }}\nb: [", "LWS001"),
+        ("# {% said %}\nb: [", "LWS001"),
+        ("a: '{{ .Values.a }}'", ""),
+        ("a: |\n  {{ .Values.a }}", ""),
+    ],
+)
+def test_a_template_is_one_where_its_braces_break_the_yaml(text: str, code: str) -> None:
+    assert [each.code for each in read(Source("a.yaml", text))[1]] == ([code] if code else [])
+
+
+def test_a_template_is_told_once_for_a_file() -> None:
+    documents, findings = read(Source("a.yaml", "a: 1\n---\nb: {{ x }}\n---\nc: {{ y }}\n"))
+    assert (documents, len(findings)) == ([], 1)
+
+
+def test_a_key_that_is_merged_and_said_again_is_no_double() -> None:
+    assert one("a: &x {b: 1}\nc: {<<: *x, b: 2}").value["c"] == {"b": 2}

@@ -1,0 +1,157 @@
+"""What an API server refuses is found, and no manifest, however wrong, is too much."""
+
+from __future__ import annotations
+
+import copy
+import random
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+import yaml
+
+from rollout_lws.api import crd
+from rollout_lws.cli.lint.findings import Severity
+from rollout_lws.cli.lint.paths import Path, located, written
+from rollout_lws.cli.lint.rules import RULES
+from rollout_lws.sandbox import cel, gateway_api
+from tests.api import test_refusals as by_server
+from tests.cli.lint.manifests import HPA, INGRESS, LWS, POOLS, ROLLOUT, ROUTE, SERVICE, joined, report
+
+
+def errors(rollout: dict[str, Any]) -> list[str]:
+    head = {"apiVersion": "rollouts.kruise.io/v1beta1", "kind": "Rollout"}
+    found = report(yaml.safe_dump({**head, **rollout})).findings
+    return [each.message for each in found if each.severity is Severity.ERROR]
+
+
+@pytest.mark.parametrize("case", by_server._GOOD)
+def test_what_a_server_accepts_has_no_error(case: str) -> None:
+    found = errors(by_server.rollout(by_server._GOOD[case]))
+    # The controller is stricter: a share needs somebody who gives it.
+    assert [each for each in found if not each.startswith("nothing is named that could route it")] == []
+
+
+@pytest.mark.parametrize("case", by_server._BAD)
+def test_what_a_server_refuses_has_an_error(case: str) -> None:
+    assert errors(by_server.rollout(by_server._BAD[case][0])) != []
+
+
+def _rules(schema: Any) -> Iterator[Mapping[str, str]]:
+    if isinstance(schema, Mapping):
+        yield from schema.get("x-kubernetes-validations") or ()
+        for inner in schema.values():
+            yield from _rules(inner)
+    elif isinstance(schema, list):
+        for inner in schema:
+            yield from _rules(inner)
+
+
+def test_every_rule_of_the_gateway_api_is_known_here() -> None:
+    assert {each["rule"] for each in _rules(gateway_api.manifests())} == set(RULES)
+
+
+#: A Rollout that breaks each rule of our own definitions, by the rule's message.
+_RULED: dict[str, dict[str, Any]] = {
+    "only leaderworkerset.x-k8s.io/v1 LeaderWorkerSet can be released": by_server.rollout(ref={"apiVersion": "x/v1"}),
+    "exactly one of canary and blueGreen must be set": by_server.rollout({}),
+    "replicas must be more than 0": by_server.rollout(by_server.step(replicas="0%")),
+    "approvalTimeoutSeconds needs a pause without duration": by_server.rollout(
+        by_server.step(pause={"duration": 1, "approvalTimeoutSeconds": 1})
+    ),
+    "capacity contradicts enableExtraWorkloadForCanary: remove the latter": by_server.rollout(
+        by_server.canary(capacity="Surge", enableExtraWorkloadForCanary=True)
+    ),
+    "the name may have at most 63 characters: objects of a release carry it as a label": by_server.rollout(
+        name="a" * 64
+    ),
+}
+
+
+def test_our_own_rules_are_asked_in_the_controllers_words() -> None:
+    about_edits = {each["message"] for each in _rules(crd.render()) if "oldSelf" in each["rule"]}
+    assert {each["message"] for each in _rules(crd.render())} - about_edits == set(_RULED)
+    assert [message for message, rollout in _RULED.items() if not errors(rollout)] == []
+
+
+REFERENCES: list[dict[str, Any]] = [
+    {"group": group, "kind": kind, "name": "x"} | port
+    for group in ("", "inference.networking.k8s.io")
+    for kind in ("Service", "InferencePool")
+    for port in ({}, {"port": 80})
+]
+PATHS = [
+    {"type": kind, "value": value} for kind in ("Exact", "PathPrefix", "RegularExpression") for value in ("/a", "a")
+]
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_rule_says_the_same_here_as_to_an_evaluator(rule: str) -> None:
+    values = PATHS if "startsWith" in rule else REFERENCES
+    told = {bool(RULES[rule](each)) for each in values}
+    assert told == {True, False}
+    for value in values:
+        assert RULES[rule](value) == (not list(cel.violations([{"rule": rule}], value, None, "")))
+
+
+@pytest.mark.parametrize(
+    "path", [("spec", "steps", 0, "replicas"), ("metadata", "labels", "app.kubernetes.io/name"), ("a",), ("a", 1, 2)]
+)
+def test_a_path_is_found_again_as_it_was_written(path: Path) -> None:
+    body: Any = None
+    for part in reversed(path):
+        body = {part: body} if isinstance(part, str) else [None] * part + [body]
+    assert located(body, written(path)) == path
+
+
+_VALUES: tuple[Any, ...] = (
+    *(None, "x", "", 0, -1, 3.5, True, [], {}, ["x"], {"a": "b"}, [{}], [None], "100%", "x" * 70, 10**12),
+    "delete",
+)
+_WORLDS = {
+    "route": joined(ROLLOUT, LWS, SERVICE, ROUTE, HPA),
+    "Ingress": joined(ROLLOUT.replace("gateway:", "ingress:").replace("httpRouteName", "name"), LWS, SERVICE, INGRESS),
+    "pools": joined(
+        ROLLOUT.replace(
+            "httpRouteName: chat", "httpRouteName: chat\n            inferencePool: {stable: chat, canary: chat-next}"
+        ),
+        LWS,
+        SERVICE,
+        ROUTE,
+        POOLS,
+    ),
+}
+
+
+def _paths(value: Any, at: Path = ()) -> Iterator[Path]:
+    yield at
+    members = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for part, inner in members:
+        yield from _paths(inner, (*at, part))
+
+
+def _broken(documents: list[Any]) -> list[list[Any]]:
+    """Each member of each document as something else, one at a time."""
+    found = []
+    for index, document in enumerate(documents):
+        for path in _paths(document):
+            for value in _VALUES:
+                made = copy.deepcopy(documents)
+                inner: Any = made
+                for part in (index, *path[:-1]):
+                    inner = inner[part]
+                last = path[-1] if path else index
+                if value == "delete":
+                    del (inner if path else made)[last]
+                else:
+                    (inner if path else made)[last] = value
+                found.append(made)
+    return found
+
+
+@pytest.mark.parametrize("world", _WORLDS)
+@pytest.mark.parametrize("number", [60, pytest.param(10**6, marks=pytest.mark.long)])
+def test_no_manifest_is_too_wrong_to_be_looked_at(world: str, number: int) -> None:
+    every = _broken(list(yaml.safe_load_all(_WORLDS[world])))
+    for documents in random.Random(7).sample(every, min(number, len(every))):
+        report(yaml.safe_dump_all(documents))

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from rollout_lws.cli.doctor.links import State
 from tests.cli.doctor.looking import assert_whole, links, told
+from tests.cli.doctor.styles import STYLES
 from tests.scenarios.routed import PROVIDERS, Provider, routed_at_rest
 from tests.scenarios.stories import PROMOTED_STEPS, at_rest, waiting_for_approval
 from tests.scenarios.world import World
 
 pytestmark = pytest.mark.looptime
-STYLES: dict[str, dict[str, Any]] = {
-    "ExtraWorkload": {},
-    "InPlace": {"canary": {"capacity": "InPlace"}},
-    "Surge": {"canary": {"capacity": "Surge"}},
-    "blue-green": {"blueGreen": {}},
-}
 
 
 @pytest.mark.parametrize("by", PROVIDERS, ids=str)

@@ -102,10 +102,9 @@ def happening(event: Object) -> Happening:
     """What one Event tells."""
     told = msgspec.convert(event, Told, strict=False)
     last = told.moment
-    known = (told.first_timestamp, told.event_time, told.metadata.creation_timestamp)
     series = told.series.count if told.series is not None else 0
     return Happening(
-        first=min((each for each in known if each is not None), default=last),
+        first=min(told.first_timestamp or told.event_time or told.metadata.creation_timestamp or last, last),
         last=last,
         type=told.type or "Normal",
         reason=told.reason,

@@ -24,7 +24,7 @@ from rollout_lws.rollout.decide import decide, verdict
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import Reason
 from rollout_lws.rollout.refusals import cannot_manage, cannot_release, invalid_spec
-from rollout_lws.rollout.shares import told
+from rollout_lws.rollout.shares import settings, told
 from rollout_lws.traffic.split import ALL_STABLE
 from rollout_lws.workload.facts import Facts as Workload
 from rollout_lws.workload.groups import groups
@@ -165,13 +165,24 @@ class Case:
 
     def users(self, side: Workload) -> str:
         """Whom it concerns that groups of this LWS are not as they should be."""
-        standing = self.standing
         if self.facts.observation.canary is side:
-            share = self.share
-            if share == told(ALL_STABLE):
-                return f"no user: the new version gets no requests; {standing}"
-            return f"users of the new version, who are {share} of all; {standing}"
-        return f"users of what is not ready: {standing}" if self.ready < self.asked else f"no user yet: {standing}"
+            if settings(self.d) is None:
+                return f"no user: groups that are not ready get no requests; {self.standing}"
+            if self.share == told(ALL_STABLE):
+                return f"no user: the new version gets no requests; {self.standing}"
+            return f"users of the new version, as far as its other groups cannot carry {self.share}; {self.standing}"
+        if self.ready >= self.asked or PODS in self.facts.refused:
+            return f"no user yet: {self.standing}"
+        if not self.ready:
+            return f"all users of {self.workload_name}: none of its {self.asked} groups is ready"
+        return f"users, as far as the other groups cannot carry the load: {self.standing}"
+
+    @property
+    def requests(self) -> str:
+        """Where requests go, as far as this Rollout has a say in it."""
+        if settings(self.d) is None:
+            return "this Rollout routes no requests"
+        return f"{self.share} of requests go to the new version"
 
     @property
     def nobody_yet(self) -> str:

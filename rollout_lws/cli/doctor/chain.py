@@ -6,10 +6,13 @@ is what no controller looks at, or what is the matter when none does.
 
 from __future__ import annotations
 
-from rollout_lws.cli.doctor import of_groups, of_rollout, of_routes, of_services, of_workload
+from rollout_lws.cli.doctor import of_groups, of_pods, of_readiness, of_rollout, of_routes, of_services, of_workload
 from rollout_lws.cli.doctor.case import Case
 from rollout_lws.cli.doctor.facts import Facts, Owed
+from rollout_lws.cli.doctor.group_troubles import UNMADE, UNPLACED, UNREADY, found_in
 from rollout_lws.cli.doctor.links import Link, Name
+from rollout_lws.objects.resources import PODS, STATEFUL_SETS
+from rollout_lws.workload.facts import Facts as Workload
 
 _ORDER = {name: number for number, name in enumerate(Name)}
 
@@ -25,10 +28,25 @@ def chain(facts: Facts) -> tuple[Link, ...]:
         of_workload.history(case),
     ]
     for side in facts.sides:
-        found += [of_workload.leader_set(case, side), *of_groups.links(case, side)]
+        found += [of_workload.leader_set(case, side), *_of_groups(case, side)]
     found += [*of_services.links(case), *of_routes.links(case), of_routes.autoscaler(case), of_rollout.release(case)]
     there = [each for each in found if each is not None]
     return tuple(sorted(there, key=lambda each: _ORDER[each.name]))
+
+
+def _of_groups(case: Case, side: Workload) -> tuple[Link, ...]:
+    about = f"LeaderWorkerSet/{side.lws.metadata.name}"
+    unread = case.unread(Name.GROUPS, about, PODS, STATEFUL_SETS)
+    if unread is not None:
+        return (unread,)
+    found = found_in(case, side)
+    of_containers = [each for each in found if each.trouble.reason not in UNMADE | UNPLACED | UNREADY]
+    return (
+        of_groups.made(case, side, about, [each for each in found if each.trouble.reason in UNMADE]),
+        of_pods.scheduling(case, side, about, [each for each in found if each.trouble.reason in UNPLACED]),
+        of_pods.containers(case, side, about, of_containers),
+        of_readiness.readiness(case, side, about, [each for each in found if each.trouble.reason in UNREADY]),
+    )
 
 
 def owed(facts: Facts) -> frozenset[Owed]:

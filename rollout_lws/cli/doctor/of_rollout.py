@@ -104,7 +104,7 @@ def release(case: Case) -> Link:
             State.BROKEN,
             about,
             found.found,
-            f"users: {case.share} of requests go to the new version; {case.standing}",
+            f"users, if these groups cannot carry the load: {case.standing}; {case.requests}",
             "the message says what is done without you",
             _ways_on(case),
         )
@@ -114,7 +114,7 @@ def release(case: Case) -> Link:
             State.WAITING,
             about,
             f"step {summary.step or '?'} waits for approval",
-            f"no user: {case.share} of requests go to the new version, as the step says",
+            f"no user: {case.standing}; {case.requests}",
             "nothing, until somebody approves",
             (case.itself("promote"), case.itself("abort")),
         )

@@ -12,9 +12,10 @@ from rollout_lws.errors import ApiError
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, PODS, STATEFUL_SETS
 from rollout_lws.sandbox.apiserver import Operation
 from tests.cli.doctor.looking import assert_whole, broken, links, told
+from tests.cli.doctor.styles import STYLES
 from tests.scenarios.failures import apply, cordon, say, waiting
 from tests.scenarios.kueue import GATED, condition, install, queue
-from tests.scenarios.stories import CANARY, STEPS, at_rest, waiting_for_approval
+from tests.scenarios.stories import CANARY, PROMOTED_STEPS, STEPS, at_rest, waiting_for_approval
 from tests.scenarios.world import NAME, NAMESPACE, World
 
 pytestmark = pytest.mark.looptime
@@ -93,7 +94,7 @@ async def test_a_group_of_the_new_version_that_does_not_come(world: World, case:
     await world.sleep(5)
     found = await broken(world)
     assert_names(found, name, about, words)
-    assert found.affected == "no user: the new version gets no requests; 4 of 4 groups of llama are ready"
+    assert found.affected == "no user: groups that are not ready get no requests; 4 of 4 groups of llama are ready"
 
 
 _SAID: dict[str, tuple[str, dict[str, Any], Name, str]] = {
@@ -176,6 +177,31 @@ async def test_nodes_that_are_cordoned(world: World) -> None:
     assert_names(await broken(world), Name.SCHEDULING, f"Pod/{LEADER}", "is not scheduled")
 
 
+_PODS = {"InPlace": f"{NAME}-3", "Surge": f"{NAME}-4", "blue-green": LEADER}
+
+
+@pytest.mark.parametrize("style", _PODS)
+async def test_in_every_style_the_pod_of_the_new_version_is_named(world: World, style: str) -> None:
+    await at_rest(world, *STEPS, **STYLES[style])
+    apply(world, faults={"fail": "ImagePullBackOff"})
+    await world.until(lambda: "ImagePullBackOff" in str(world.get(PODS, _PODS[style])))
+    assert_names(await broken(world), Name.CONTAINERS, f"Pod/{_PODS[style]}", "ImagePullBackOff")
+
+
+@pytest.mark.parametrize("style", STYLES)
+async def test_in_every_style_a_promotion_that_stands_still_is_named(world: World, style: str) -> None:
+    await at_rest(world, *PROMOTED_STEPS, **STYLES[style])
+    world.set_image("v2")
+    await world.until_state("AwaitingApproval")
+    cordon(world)
+    world.request("PromoteFull")
+    await world.until(lambda: any(told.endswith("!") for lws in (NAME, CANARY) for told in world.groups(lws).values()))
+    await world.sleep(5)
+    found = await broken(world)
+    assert_names(found, Name.SCHEDULING, found.about, "is not scheduled")
+    assert found.about.startswith(f"Pod/{NAME}-")
+
+
 # At rest, and the LWS's own groups
 
 
@@ -196,7 +222,7 @@ async def test_a_group_that_nobody_makes(world: World) -> None:
         world.server.delete(PODS, NAMESPACE, name, grace_seconds=0)
     found = await broken(world)
     assert_names(found, Name.GROUPS, f"StatefulSet/{NAME}", f"pod {NAME}-1 is missing")
-    assert found.affected == "users of what is not ready: 3 of 4 groups of llama are ready"
+    assert found.affected == "users, as far as the other groups cannot carry the load: 3 of 4 groups of llama are ready"
 
 
 async def test_a_pod_that_may_not_be_made(world: World) -> None:

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from rollout_lws.cli.doctor.links import State
 from tests.cli.doctor.looking import assert_whole, links, told
-from tests.scenarios.routed import PROVIDERS, Provider, routed_at_rest
+from tests.cli.doctor.styles import STYLES
+from tests.scenarios.routed import BY_INGRESS, BY_POOLS, BY_ROUTE, PROVIDERS, Provider, routed_at_rest
 from tests.scenarios.stories import PROMOTED_STEPS, at_rest, waiting_for_approval
 from tests.scenarios.world import World
 
 pytestmark = pytest.mark.looptime
-STYLES: dict[str, dict[str, Any]] = {
-    "ExtraWorkload": {},
-    "InPlace": {"canary": {"capacity": "InPlace"}},
-    "Surge": {"canary": {"capacity": "Surge"}},
-    "blue-green": {"blueGreen": {}},
-}
+
+_LONG = (BY_POOLS, BY_INGRESS)
 
 
 @pytest.mark.parametrize("by", PROVIDERS, ids=str)
@@ -34,7 +29,7 @@ async def test_at_no_moment_of_a_release_that_goes_well_is_anything_broken(world
     await _goes_well(world)
 
 
-@pytest.mark.parametrize("by", PROVIDERS, ids=str)
+@pytest.mark.parametrize("by", [BY_ROUTE, *(pytest.param(each, marks=pytest.mark.long) for each in _LONG)], ids=str)
 async def test_nor_of_one_that_shares_requests(world: World, by: Provider) -> None:
     await routed_at_rest(world, {"replicas": 1, "traffic": "20%", "pause": {}}, by=by)
     await _goes_well(world)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rollout_lws.cli.doctor.links import Link, Name, State, ok
 from rollout_lws.cli.doctor.telling import document, text
+from tests.docs.pages import ROOT
 
 FINE = ok(Name.ROLLOUT, "Rollout/llama", "for LeaderWorkerSet llama")
 WAITS = Link(Name.SCHEDULING, State.WAITING, "Pod/llama-0", "queued", "no user", "it comes", ("kubectl get workloads",))
@@ -91,3 +92,8 @@ def test_the_form_for_machines() -> None:
         ],
     }
     assert document("prod", "llama", [FINE, WAITS])["broken"] is None
+
+
+def test_every_link_is_explained_in_the_documentation_in_its_order() -> None:
+    rows = [line.split("|")[1].strip() for line in (ROOT / "docs/doctor.md").read_text().splitlines() if "| `" in line]
+    assert [cell.strip("`") for cell in rows if cell.strip("`") in set(Name)] == list(Name)

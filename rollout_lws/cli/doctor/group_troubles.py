@@ -1,0 +1,52 @@
+"""What is wrong with the groups of one LWS, as the controller tells it, with the pod that shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from rollout_lws.cli.doctor.case import Case
+from rollout_lws.objects.workloads import Pod
+from rollout_lws.workload.facts import Facts as Workload
+from rollout_lws.workload.groups import Group, groups
+from rollout_lws.workload.pod_words import pod_trouble, pods_of
+from rollout_lws.workload.trouble import CAPACITY_REASONS, QUOTA_REASONS, Trouble, troubles
+
+#: Troubles of groups that are not made as a whole, and of those that are there and just not ready; all that is neither,
+#: nor a wait for a node, is what the kubelet says of a container or a pod.
+UNMADE = frozenset({"FailedCreate", "QuotaExceeded", "NoWorkers", "WrongSize"})
+UNREADY = frozenset({"NotReady", "WarmingUp", "WorkersNotReady", "Terminating"})
+UNPLACED = (CAPACITY_REASONS | QUOTA_REASONS | {"SchedulerError", "GroupLost", "Deactivated", "Rejected"}) - UNMADE
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What is wrong with one group, and the pod of it that shows it."""
+
+    trouble: Trouble
+    group: Group | None
+    pod: Pod | None
+
+
+def found_in(case: Case, side: Workload) -> list[Found]:
+    """The trouble of each group, whatever its version, worst first."""
+    known = groups(side)
+    revisions = {each.revision for each in known} or {""}
+    every = {each for revision in revisions for each in troubles(side, revision, case.now, case.d.minimum)}
+    found = []
+    for trouble in sorted(every, key=lambda each: (-each.severity, each.group)):
+        group = next((each for each in known if each.index == trouble.group), None)
+        if trouble.group:
+            found.append(Found(trouble, group, _worst_pod(side, group) if group is not None else None))
+    return found
+
+
+def _worst_pod(side: Workload, group: Group) -> Pod:
+    return max(pods_of(side, group), key=lambda pod: pod_trouble(pod)[0])
+
+
+def more(found: Iterable[Found]) -> str:
+    others = [each.trouble.group for each in found][1:]
+    return (
+        f" (and {len(others)} more group{'s' if len(others) > 1 else ''}: {', '.join(others[:10])})" if others else ""
+    )

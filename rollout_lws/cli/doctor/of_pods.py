@@ -1,0 +1,96 @@
+"""Whether the pods of one LWS have a node, and their containers run."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from rollout_lws.cli.doctor.case import Case
+from rollout_lws.cli.doctor.group_troubles import Found, more
+from rollout_lws.cli.doctor.links import Link, Name, State, ok
+from rollout_lws.objects.resources import LWS_NAME
+from rollout_lws.workload.facts import Facts as Workload
+from rollout_lws.workload.trouble import Trouble
+
+#: Waits that end without anybody: a queue has them in its order.
+_QUEUED = frozenset({"WaitingForWorkload", "WaitingForQuota", "WaitingForAdmissionChecks", "EvictedByKueue"})
+
+
+# On a node
+
+
+def scheduling(case: Case, side: Workload, about: str, found: list[Found]) -> Link:
+    if not found:
+        return ok(Name.SCHEDULING, about, "no pod waits for a node")
+    worst = found[0]
+    name = worst.pod.metadata.name if worst.pod is not None else side.lws.metadata.name
+    waits = worst.trouble.reason in _QUEUED
+    return Link(
+        Name.SCHEDULING,
+        State.WAITING if waits else State.BROKEN,
+        f"Pod/{name}",
+        worst.trouble.message + more(found),
+        case.users(side),
+        "it goes on when the queue lets it" if waits else "the pod is placed as soon as what it waits for is there",
+        _ways_to_a_node(case, worst.trouble, name),
+    )
+
+
+def _ways_to_a_node(case: Case, trouble: Trouble, pod: str) -> tuple[str, ...]:
+    """Where what is missing can be looked at: the scheduler's words say what that is."""
+    said, describe = trouble.message.lower(), case.kubectl(f"describe pod {pod}")
+    if "kueue" in said:
+        return (case.kubectl("get workloads.kueue.x-k8s.io"), describe)
+    if "taint" in said:
+        columns = "NAME:.metadata.name,TAINTS:.spec.taints[*].key"
+        return (f"kubectl get nodes -o custom-columns={columns}", describe)
+    if "persistentvolumeclaim" in said:
+        return (case.kubectl("get persistentvolumeclaims"), describe)
+    if "insufficient" in said or "unschedulable" in said:
+        return ("kubectl describe nodes", describe)
+    return (describe,)
+
+
+# Running
+
+
+def containers(case: Case, side: Workload, about: str, found: list[Found]) -> Link:
+    complained = case.complained(Name.CONTAINERS, about) if side is _rebuilt(case) else None
+    if not found and complained is None:
+        return ok(Name.CONTAINERS, about, "no container fails")
+    by_itself = (
+        "the kubelet tries it again, and LeaderWorkerSet makes a group anew whose pod fails; this version does not get"
+        " ready by that"
+    )
+    if not found and complained is not None:
+        steps = (case.itself("abort"), case.kubectl(f"get pods -l {LWS_NAME}={side.lws.metadata.name}"))
+        return Link(Name.CONTAINERS, State.BROKEN, about, complained.found, case.users(side), by_itself, steps)
+    worst = found[0]
+    name = worst.pod.metadata.name if worst.pod is not None else side.lws.metadata.name
+    return Link(
+        Name.CONTAINERS,
+        State.BROKEN,
+        f"Pod/{name}",
+        worst.trouble.message + more(found),
+        case.users(side),
+        by_itself,
+        _ways_to_run(case, worst),
+    )
+
+
+def _rebuilt(case: Case) -> Workload | None:
+    """The LWS whose groups are rebuilt again and again, where the rules complain of that."""
+    count = Counter(each.workload for each in case.d.status.restarts)
+    return max(case.facts.sides, key=lambda side: count[side.lws.metadata.name], default=None)
+
+
+def _ways_to_run(case: Case, found: Found) -> tuple[str, ...]:
+    if found.pod is None:
+        return ()
+    name = found.pod.metadata.name
+    describe = case.kubectl(f"describe pod {name}")
+    status = found.pod.status
+    for each in (*status.init_container_statuses, *status.container_statuses):
+        before = " --previous" if each.last_state.terminated is not None and each.state.waiting is not None else ""
+        if each.state.terminated is not None or before:
+            return (case.kubectl(f"logs {name} -c {each.name}{before}"), describe)
+    return (describe,)

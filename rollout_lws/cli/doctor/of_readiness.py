@@ -1,0 +1,95 @@
+"""Whether the pods of one LWS are ready, and those that have to go are gone."""
+
+from __future__ import annotations
+
+from rollout_lws.cli.doctor.case import Case
+from rollout_lws.cli.doctor.group_troubles import Found, more
+from rollout_lws.cli.doctor.links import Link, Name, State, ok
+from rollout_lws.objects.workloads import Pod
+from rollout_lws.workload.facts import Facts as Workload
+from rollout_lws.workload.groups import groups
+from rollout_lws.workload.pod_words import name_of, pod_trouble
+from rollout_lws.workload.template import version_of
+
+#: Seconds after the end of its grace period in which a pod that a kubelet ends is gone.
+_GONE_SECONDS = 60
+
+
+def readiness(case: Case, side: Workload, about: str, found: list[Found]) -> Link:
+    name, asked = side.lws.metadata.name, side.lws.spec.replicas
+    stuck = _stuck(case, side)
+    if stuck is not None:
+        return _ending(case, side, stuck)
+    if not found:
+        ready = sum(each.ready(case.now, case.d.minimum) for each in groups(side))
+        text = f"{ready} of {asked} groups are ready"
+        if ready >= asked or side.lws.metadata.terminating:
+            return ok(Name.READINESS, about, text)
+        return Link(Name.READINESS, State.WAITING, about, text, case.users(side), "they are ready when they are made")
+    worst = next((each for each in found if _is_late(case, side, each)), found[0])
+    pod = worst.pod.metadata.name if worst.pod is not None else name
+    late = _is_late(case, side, worst)
+    text = _unready(worst) + (f" for {_age(case, worst):.0f} s" if late else "")
+    by_itself = "the group counts as soon as all its pods are ready"
+    steps = (case.kubectl(f"logs {pod} --all-containers --tail=50"), case.kubectl(f"describe pod {pod}"))
+    return Link(
+        Name.READINESS,
+        State.BROKEN if late else State.WAITING,
+        f"Pod/{pod}",
+        text + more(found),
+        case.users(side),
+        by_itself,
+        steps,
+    )
+
+
+def _stuck(case: Case, side: Workload) -> Pod | None:
+    """A pod that is going for longer than its grace period."""
+    for pod in sorted(
+        {each.metadata.uid: each for each in (*side.leaders, *side.pods)}.values(), key=lambda each: each.metadata.name
+    ):
+        ends = pod.metadata.deletion_timestamp
+        if ends is not None and (case.now - ends).total_seconds() > _GONE_SECONDS:
+            return pod
+    return None
+
+
+def _ending(case: Case, side: Workload, pod: Pod) -> Link:
+    name = pod.metadata.name
+    since = (case.now - (pod.metadata.deletion_timestamp or case.now)).total_seconds()
+    return Link(
+        Name.READINESS,
+        State.BROKEN,
+        f"Pod/{name}",
+        f"{name_of(pod)} is still terminating, {since:.0f} s after it had to be gone: does its node answer?",
+        case.users(side),
+        "it goes when its kubelet says so; where the node is gone for good, never",
+        (
+            case.kubectl(f"get pod {name} -o wide"),
+            case.kubectl(f"delete pod {name} --force") + "   # only where its node is gone for good",
+        ),
+    )
+
+
+def _unready(found: Found) -> str:
+    """Of workers that are counted only, the one that is not ready too."""
+    said = pod_trouble(found.pod)[2] if found.pod is not None else ""
+    if not said or said in found.trouble.message:
+        return found.trouble.message
+    return f"{found.trouble.message}: {said}"
+
+
+def _age(case: Case, found: Found) -> float:
+    made = found.pod.metadata.creation_timestamp if found.pod is not None else None
+    return (case.now - made).total_seconds() if made is not None else 0.0
+
+
+def _is_late(case: Case, side: Workload, found: Found) -> bool:
+    """Whether a group is not ready for longer than loading takes."""
+    if found.pod is not None and found.pod.metadata.terminating:
+        return False
+    if found.trouble.severity > 1:
+        return True
+    strategy = case.d.o.rollout.spec.strategy
+    deadline = strategy.progress_deadline_seconds or version_of(side.lws.spec).progress_deadline_seconds
+    return found.trouble.reason != "WarmingUp" and _age(case, found) > deadline

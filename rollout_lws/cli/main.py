@@ -38,6 +38,7 @@ COMMANDS = {
     "demo": Entry("demo.command", "demo", "Watch a whole release on a throw-away cluster."),
     "get": Entry("get", "get", "Show one release, or list them all."),
     "history": Entry("edits", "history", "List the versions that are stored."),
+    "init": Entry("init.command", "init", "Write a Rollout for an LWS from what is there."),
     "pause": Entry("actions", "pause", "Hold a release where it is."),
     "plan": Entry("plan.command", "plan", "Tell what a release will be before anything is written."),
     "promote": Entry("actions", "promote", "Approve the step that waits, or all of them."),

@@ -1,8 +1,12 @@
-"""Whether somebody keeps an object as Git says, and would take back what is changed here."""
+"""Whether somebody keeps an object as Git says, and would take back what is changed here; and how to be left alone."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
+
+from rollout_lws.objects.resources import Resource
 
 Object = dict[str, Any]
 #: Argo CD's two ways to mark what it tracks, and its own label for it.
@@ -31,3 +35,29 @@ def owner(obj: Object) -> str:
         if entry.get("manager") in _MANAGERS and "f:spec" in (entry.get("fieldsV1") or {}):
             return _MANAGERS[entry["manager"]]
     return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Ignored:
+    """Places of one object, as JSON Pointers, that a release writes."""
+
+    resource: Resource
+    name: str
+    pointers: tuple[str, ...]
+
+
+def argo_rules(ignored: Iterable[Ignored]) -> Object:
+    """What belongs into the spec of Argo CD's Application; the option keeps what is live when something else syncs."""
+    rules: list[Object] = []
+    for each in ignored:
+        group = {"group": each.resource.group} if each.resource.group else {}
+        rules.append({**group, "kind": each.resource.kind, "name": each.name, "jsonPointers": list(each.pointers)})
+    return {"spec": {"syncPolicy": {"syncOptions": ["RespectIgnoreDifferences=true"]}, "ignoreDifferences": rules}}
+
+
+def flux_rules(ignored: Iterable[Ignored], *, helm: bool = False) -> Object:
+    """What belongs into the spec of Flux' Kustomization, or of its HelmRelease."""
+    rules: Sequence[Object] = [
+        {"target": {"kind": each.resource.kind, "name": each.name}, "paths": list(each.pointers)} for each in ignored
+    ]
+    return {"spec": {"driftDetection": {"ignore": rules}} if helm else {"ignore": rules}}

@@ -66,7 +66,7 @@ def _own(d: Draft) -> Iterator[Planned]:
 def _capacity(d: Draft, found: Preview) -> Iterator[Planned]:
     lws = d.stable.lws
     opened = f"{found.windows} window{'s' if found.windows != 1 else ''}"
-    why = f"partition, maxSurge, maxUnavailable: held, but for {opened} in which groups are renewed"
+    why = f"its rolling update: held, but for {opened} in which groups are renewed"
     yield Planned(LEADER_WORKER_SETS, lws.metadata.name, _PATCH, why)
     if not found.style.in_one_lws:
         why = f"up to {found.extra} group{'s' if found.extra != 1 else ''} of the new version; gone at the end"
@@ -74,9 +74,9 @@ def _capacity(d: Draft, found: Preview) -> Iterator[Planned]:
     # Steps of a surge renew nothing; a blue-green promotion loads its last green groups besides.
     renewing = [row for row in found.rows if row.step is None or found.style is not Style.SURGE]
     deleted = any(row.windows and min(row.loads, d.replicas) > row.windows for row in renewing)
-    why = "labels rollout-id and rollout-batch-id on leaders of the new version"
+    why = "labels on leaders of the new version"
     if deleted:
-        yield Planned(PODS, "", ("patch", "delete"), f"{why}; old leaders go where several are renewed at once")
+        yield Planned(PODS, "", ("patch", "delete"), f"{why}; old ones deleted where several are renewed at once")
     else:
         yield Planned(PODS, "", _PATCH, why)
 

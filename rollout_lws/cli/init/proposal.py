@@ -1,0 +1,238 @@
+"""What to write for an LWS that nobody releases yet. Pure: a look at its namespace in, objects and reasons out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from rollout_lws.cli import gitops
+from rollout_lws.cli.gitops import Ignored
+from rollout_lws.cli.init import routes, steps
+from rollout_lws.cli.init.routes import Routing
+from rollout_lws.cli.init.steps import Proposed
+from rollout_lws.cli.snapshot import Snapshot
+from rollout_lws.errors import UsageError
+from rollout_lws.objects.resources import (
+    HORIZONTAL_POD_AUTOSCALERS,
+    HTTP_ROUTES,
+    INFERENCE_POOLS,
+    LEADER_WORKER_SETS,
+    LWS_NAME,
+    LWS_WORKER_INDEX,
+    SERVICES,
+)
+from rollout_lws.objects.workloads import LeaderWorkerSet
+from rollout_lws.release.styles import Style
+from rollout_lws.rollout.bounds import scaled_workload
+from rollout_lws.traffic import pools, services
+from rollout_lws.workload.hold import HOLD, borrowed, resolved_surge
+from rollout_lws.workload.template import version_of
+
+Object = dict[str, Any]
+#: What the command calls each style.
+STYLES = {
+    "canary": Style.EXTRA_WORKLOAD,
+    "blue-green": Style.BLUE_GREEN,
+    "in-place": Style.IN_PLACE,
+    "surge": Style.SURGE,
+}
+_STRATEGY = "/spec/rolloutStrategy/rollingUpdateConfiguration"
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A Rollout called ``name`` for an LWS, and what it needs besides. ``service`` is a Service that has to be made,
+    None where one is there; ``ignored`` are places that GitOps tools ``keepers`` have to leave alone.
+    """
+
+    name: str
+    namespace: str
+    workload: str
+    api_version: str
+    style: Style
+    replicas: int
+    size: int
+    accelerators: Mapping[str, int]
+    steps: tuple[Proposed, ...]
+    routing: Routing
+    unlisted: tuple[str, ...] = ()
+    service: Object | None = None
+    keepers: tuple[str, ...] = ()
+    ignored: tuple[Ignored, ...] = ()
+    warnings: tuple[str, ...] = field(default=())
+
+
+def propose(found: Snapshot, workload: str, style: Style, name: str = "") -> Proposal:
+    """UsageError where no Rollout can be proposed, with what to do."""
+    lws = found.workload(workload)
+    if lws is None:
+        raise UsageError(f"there is no LeaderWorkerSet {workload!r}: see `kubectl get leaderworkersets`")
+    _refuse(found, lws, style)
+    routing = routes.find(found, workload)
+    version = version_of(lws.spec)
+    service = None if routing.service else _service(found, lws)
+    keepers = _keepers(found, workload, routing)
+    return Proposal(
+        name=name or workload,
+        namespace=lws.metadata.namespace,
+        workload=workload,
+        api_version=f"{found.keys.group}/v1beta1",
+        style=style,
+        replicas=lws.spec.replicas,
+        size=version.size,
+        accelerators=version.accelerators_by_name,
+        steps=steps.steps(style, lws.spec.replicas, routed=routing.routes),
+        routing=routing,
+        unlisted=tuple(_unlisted(found, workload, routing)) if routing.routes else (),
+        service=service,
+        keepers=keepers,
+        ignored=tuple(_ignored(found, lws, style, routing)),
+        warnings=tuple(_warnings(found, lws, style, routing)),
+    )
+
+
+def _refuse(found: Snapshot, lws: LeaderWorkerSet, style: Style) -> None:
+    name = lws.metadata.name
+    rivals = sorted(each.metadata.name for each in found.rollouts_of(name))
+    if rivals:
+        raise UsageError(
+            f"LeaderWorkerSet {name} is released by rollout/{rivals[0]} already: look at it with"
+            f" `rollout-lws plan {rivals[0]}`"
+        )
+    canary = lws.metadata.labels.get(found.keys.canary_leader_worker_set)
+    if canary:
+        raise UsageError(f"LeaderWorkerSet {name} is the canary of a release: name the one it belongs to, lws/{canary}")
+    if style is Style.IN_PLACE and lws.spec.replicas < 2:
+        raise UsageError(
+            f"LeaderWorkerSet {name} has {lws.spec.replicas} groups, and in place nothing would serve while one is"
+            " renewed: take --strategy surge or blue-green, or scale to 2"
+        )
+
+
+def _service(found: Snapshot, lws: LeaderWorkerSet) -> Object:
+    """One for the leaders, by the user's own labels, so that those of a canary in another LWS are selected, too."""
+    template = version_of(lws.spec).members["leaderWorkerTemplate"]
+    leader = template.get("leaderTemplate") or template.get("workerTemplate") or {}
+    labels = (leader.get("metadata") or {}).get("labels") or {LWS_NAME: lws.metadata.name}
+    ports = [
+        port
+        for container in (leader.get("spec") or {}).get("containers") or ()
+        for port in container.get("ports") or ()
+    ]
+    target = ports[0].get("name") or ports[0]["containerPort"] if ports else 8000
+    taken = {each["metadata"]["name"] for each in found.plain(SERVICES)}
+    names = (f"{lws.metadata.name}-{each}" for each in ("api", "http", "leaders"))
+    return {
+        "apiVersion": SERVICES.api_version,
+        "kind": SERVICES.kind,
+        "metadata": {"name": next(each for each in names if each not in taken), "namespace": lws.metadata.namespace},
+        "spec": {
+            "selector": {**labels, LWS_WORKER_INDEX: "0"},
+            "ports": [{"name": "http", "port": 80, "targetPort": target}],
+        },
+    }
+
+
+def _unlisted(found: Snapshot, workload: str, routing: Routing) -> Iterator[str]:
+    """Services and pools besides the named ones that a new version's leaders would be selected by."""
+    labels = [
+        {key: value for key, value in pod.metadata.labels.items() if key != LWS_NAME}
+        for pod in found.every_leader()
+        if pod.workload == workload
+    ]
+    for selecting, named in (
+        (services.SELECTING, (routing.service,)),
+        (pools.SELECTING, (routing.stable_pool, routing.canary_pool)),
+    ):
+        for live in found.plain(selecting.resource):
+            name = live["metadata"]["name"]
+            if name not in named and any(selecting.selects(live, each) for each in labels):
+                yield f"{selecting.resource.kind} {name}"
+
+
+def _borrowed(found: Snapshot, workload: str, routing: Routing) -> Iterator[Object]:
+    for resource, name in (
+        (LEADER_WORKER_SETS, workload),
+        (SERVICES, routing.service),
+        (HTTP_ROUTES, routing.http_route),
+        (INFERENCE_POOLS, routing.stable_pool),
+        (INFERENCE_POOLS, routing.canary_pool),
+    ):
+        live = found.find(resource, name)
+        if live is not None:
+            yield live
+
+
+def _keepers(found: Snapshot, workload: str, routing: Routing) -> tuple[str, ...]:
+    """Who applies from Git what a release borrows."""
+    owners = (gitops.owner(each) for each in _borrowed(found, workload, routing))
+    return tuple(dict.fromkeys(filter(None, owners)))
+
+
+def _ignored(found: Snapshot, lws: LeaderWorkerSet, style: Style, routing: Routing) -> Iterator[Ignored]:
+    """What a release writes in objects that stand in Git; an Ingress is left alone."""
+    members = ["partition"]
+    strategy = lws.spec.rollout_strategy.rolling_update_configuration
+    if style is Style.SURGE or resolved_surge(strategy, max(1, lws.spec.replicas)):
+        members += ["maxSurge", "maxUnavailable"]
+    pointers = tuple(f"{_STRATEGY}/{each}" for each in members)
+    yield Ignored(LEADER_WORKER_SETS, lws.metadata.name, pointers)
+    if routing.routes:
+        yield Ignored(SERVICES, routing.service, ("/spec/selector",))
+        if routing.http_route:
+            yield Ignored(HTTP_ROUTES, routing.http_route, ("/spec/rules",))
+        for pool in filter(None, (routing.stable_pool, routing.canary_pool)):
+            yield Ignored(INFERENCE_POOLS, pool, ("/spec/selector",))
+    for live in _autoscalers(found, lws.metadata.name):
+        yield Ignored(HORIZONTAL_POD_AUTOSCALERS, live["metadata"]["name"], ("/spec/minReplicas", "/spec/maxReplicas"))
+
+
+def _autoscalers(found: Snapshot, workload: str) -> list[Object]:
+    return [each for each in found.plain(HORIZONTAL_POD_AUTOSCALERS) if scaled_workload(each) == workload]
+
+
+def _warnings(found: Snapshot, lws: LeaderWorkerSet, style: Style, routing: Routing) -> Iterator[str]:
+    name, replicas = lws.metadata.name, lws.spec.replicas
+    strategy = lws.spec.rollout_strategy.rolling_update_configuration
+    if replicas == 0:
+        yield f"LeaderWorkerSet {name} has 0 groups: the steps are for one; run init again when it has more"
+    if strategy.partition and not (strategy.partition >= HOLD and borrowed(lws, found.keys)):
+        yield (
+            f"LeaderWorkerSet {name} has partition {strategy.partition}: leave it out of its manifest, a Rollout holds"
+            " the LWS by it; groups of two versions have to be one first"
+        )
+    yield from _probes(lws, routing)
+    yield from routing.unfit
+    if routing.stable_pool and not routing.canary_pool:
+        yield (
+            f"HTTPRoute {routing.http_route} leads to InferencePool {routing.stable_pool}, and the new version needs a"
+            " second pool with an endpoint picker of its own: make it, then run init again; until then no shares are"
+            " given"
+        )
+    elif not routing.routes:
+        yield "no HTTPRoute or Ingress leads to the leaders: requests follow the number of groups, no shares are given"
+        if style is Style.BLUE_GREEN:
+            yield "without a route blue-green takes no requests off the old groups before they are renewed one by one"
+    for live in _autoscalers(found, name):
+        yield (
+            f"HorizontalPodAutoscaler {live['metadata']['name']} scales {name}: it is held while a release is on"
+            + (f", at {replicas} groups" if style.in_one_lws else ", so that it takes no group away")
+        )
+
+
+def _probes(lws: LeaderWorkerSet, routing: Routing) -> Iterator[str]:
+    """A release goes by the leaders' readiness alone."""
+    template = version_of(lws.spec).members["leaderWorkerTemplate"]
+    leader = template.get("leaderTemplate") or template.get("workerTemplate") or {}
+    listed = (leader.get("spec") or {}).get("containers") or []
+    probes = [each["readinessProbe"] for each in listed if each.get("readinessProbe")]
+    if not probes:
+        yield "leaders have no readinessProbe: a group counts as ready before its model is loaded; add one by HTTP"
+    elif all("tcpSocket" in probe for probe in probes):
+        yield "leaders are probed by TCP only: a port may be open before the model is loaded; probe /health by HTTP"
+    if routing.routes and not any((each.get("lifecycle") or {}).get("preStop") for each in listed):
+        yield (
+            "leaders have no preStop: a group that is renewed while it gets requests loses those of the moment in which"
+            " routers hear of it; add a sleep of some seconds"
+        )

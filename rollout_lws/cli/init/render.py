@@ -1,0 +1,141 @@
+"""A proposal as manifests with comments, for people who keep them from then on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import yaml
+
+from rollout_lws.api import TrafficRouting
+from rollout_lws.cli import gitops
+from rollout_lws.cli.init.proposal import STYLES, Proposal
+from rollout_lws.objects.resources import LEADER_WORKER_SETS
+from rollout_lws.release.styles import Style
+
+_GRACE, _DRAIN = (TrafficRouting.model_fields[name].default for name in ("grace_period_seconds", "drain_seconds"))
+#: ingress-nginx does not say when it has acted on a change.
+_INGRESS_GRACE = 15
+_WHY = {
+    Style.EXTRA_WORKLOAD: "New groups come in a second LeaderWorkerSet; the old ones stay until the promotion.",
+    Style.SURGE: "New groups come in the LeaderWorkerSet itself, on top of its own; these stay until the promotion.",
+    Style.IN_PLACE: "Groups of the LeaderWorkerSet itself become new, from the highest ordinal: no accelerator more.",
+    Style.BLUE_GREEN: "A full second set of groups comes first, so the accelerators double while a release is on.",
+}
+
+
+def rollout(made: Proposal) -> str:
+    """The Rollout."""
+    return "\n".join(_rollout(made)) + "\n"
+
+
+def _rollout(made: Proposal) -> Iterator[str]:
+    yield from _head(made)
+    yield f"apiVersion: {made.api_version}"
+    yield "kind: Rollout"
+    yield "metadata:"
+    yield f"  name: {_scalar(made.name)}"
+    yield f"  namespace: {_scalar(made.namespace)}"
+    yield "spec:"
+    yield "  workloadRef:"
+    yield f"    apiVersion: {LEADER_WORKER_SETS.api_version}"
+    yield f"    kind: {LEADER_WORKER_SETS.kind}"
+    yield f"    name: {_scalar(made.workload)}"
+    yield "  strategy:"
+    yield "    blueGreen:" if made.style is Style.BLUE_GREEN else "    canary:"
+    if made.style in (Style.SURGE, Style.IN_PLACE):
+        yield f"      capacity: {made.style.value}"
+    if made.routing.routes:
+        yield from _routings(made)
+    yield "      steps:"
+    for step in made.steps:
+        yield f"        # {step.why[0].upper()}{step.why[1:]}."
+        yield f"        - replicas: {_scalar(step.replicas)}"
+        if step.traffic is not None:
+            yield f"          traffic: {_scalar(step.traffic)}"
+        if step.pause is None:
+            yield "          pause: {} # no duration: wait for an approval"
+        elif step.pause:
+            yield "          pause:"
+            yield f"            duration: {step.pause} # seconds"
+
+
+def _head(made: Proposal) -> Iterator[str]:
+    takes = "".join(f", {count} {name} each" for name, count in made.accelerators.items())
+    other = ", ".join(name for name, style in STYLES.items() if style is not made.style)
+    groups = f"{made.replicas} groups of {made.size} pods{takes}"
+    yield f"# How new versions of LeaderWorkerSet {made.workload} are released: {groups}."
+    yield f"# {_WHY[made.style]}"
+    yield f"# Other ways: rollout-lws init --strategy {other}. What this one takes: rollout-lws plan -f FILE"
+
+
+def _routings(made: Proposal) -> Iterator[str]:
+    routing = made.routing
+    grace = _INGRESS_GRACE if routing.ingress else _GRACE
+    yield "      trafficRoutings:"
+    yield f"        - service: {_scalar(routing.service)} # selects the leaders today"
+    if routing.ingress:
+        yield "          ingress:"
+        yield f"            name: {_scalar(routing.ingress)} # has a path to the Service"
+    else:
+        refers = "InferencePool" if routing.stable_pool else "Service"
+        yield "          gateway:"
+        yield f"            httpRouteName: {_scalar(routing.http_route)} # refers to the {refers}"
+    if routing.stable_pool:
+        yield "            inferencePool:"
+        yield f"              stable: {_scalar(routing.stable_pool)}"
+        yield f"              canary: {_scalar(routing.canary_pool)} # for the new version's groups"
+    yield f"          gracePeriodSeconds: {grace} # for routers to act on a change"
+    yield f"          drainSeconds: {_DRAIN} # for requests that run on a group that goes: your longest answer"
+    if made.unlisted:
+        what = ", ".join(made.unlisted)
+        yield f"          # {what} would select groups of the new version, too, whatever their share."
+        yield "          allowUnlistedServices: true"
+
+
+def service(made: Proposal) -> str:
+    """The Service that is missing, "" when none is."""
+    if made.service is None:
+        return ""
+    told = (
+        f"# No Service of the namespace selects leaders of LeaderWorkerSet {made.workload}; a route needs one.\n"
+        "# Its name must not be the LeaderWorkerSet's: LWS makes a headless Service of that name.\n"
+    )
+    return told + _yaml(made.service)
+
+
+def ignore_rules(made: Proposal) -> str:
+    """What GitOps tools have to leave alone, as text that is no manifest; "" where none is known to apply anything."""
+    told = []
+    for keeper in made.keepers:
+        if "Argo CD" in keeper:
+            rules = gitops.argo_rules(made.ignored)
+        else:
+            rules = gitops.flux_rules(made.ignored, helm="HelmRelease" in keeper)
+        told.append(
+            f"{keeper} keeps what a release writes for its time. Let it leave these places alone, in its manifest:\n\n"
+            f"{_yaml(rules)}"
+        )
+    return "\n".join(told)
+
+
+def documents(made: Proposal) -> str:
+    """All of it as one stream of YAML, the rules as comments."""
+    parts = [part for part in (service(made), rollout(made)) if part]
+    rules = "".join(f"# {line}".rstrip() + "\n" for line in ignore_rules(made).splitlines())
+    return "---\n".join(parts) + rules
+
+
+def files(made: Proposal) -> dict[str, str]:
+    """The same by file name. The rules are no object of a cluster, so they are no .yaml for kubectl to apply."""
+    found = {"service.yaml": service(made), "rollout.yaml": rollout(made), "gitops-ignore.txt": ignore_rules(made)}
+    return {name: text for name, text in found.items() if text}
+
+
+def _yaml(value: Any) -> str:
+    return str(yaml.safe_dump(value, sort_keys=False))
+
+
+def _scalar(value: Any) -> str:
+    """As YAML reads it back: a name may look like a number."""
+    return str(yaml.safe_dump(value)).partition("\n")[0]

@@ -1,0 +1,61 @@
+"""Steps that fit a number of groups: small at first, never more than half as many groups again, and shares that groups
+can carry.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rollout_lws.release.styles import Style
+
+#: Seconds of the pause of a step that nobody has to approve.
+PAUSE_SECONDS = 600
+#: The first share, in percent, where one group can carry it.
+FIRST_SHARE = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Proposed:
+    """One step and why it is as it is. ``pause`` is in seconds, None for an approval, 0 for a step without any."""
+
+    replicas: int | str
+    traffic: str | None
+    pause: int | None
+    why: str
+
+
+def steps(style: Style, replicas: int, *, routed: bool) -> tuple[Proposed, ...]:
+    """For an LWS of ``replicas`` groups; without a route there are no shares."""
+    made = _blue_green(routed) if style is Style.BLUE_GREEN else _gradual(style, max(1, replicas), routed)
+    if routed:
+        return made
+    return tuple(Proposed(each.replicas, None, each.pause, each.why) for each in made)
+
+
+def _blue_green(routed: bool) -> tuple[Proposed, ...]:
+    ready = "all green groups, without requests: try them, then approve" if routed else "all green groups: then approve"
+    made = [Proposed("100%", "0%", None, ready)]
+    if routed:
+        made.append(Proposed("100%", "100%", None, "all requests at green; blue stands by until you approve"))
+    return tuple(made)
+
+
+def _gradual(style: Style, replicas: int, routed: bool) -> tuple[Proposed, ...]:
+    half = replicas // 2
+    first = f"{FIRST_SHARE}%" if FIRST_SHARE * replicas <= 100 and style is not Style.IN_PLACE else "auto"
+    share = ", in proportion to groups" if first == "auto" and routed else ""
+    made = [Proposed(1, first, None, f"one group{share}, until somebody approves")]
+    if half > 1:
+        quarter = replicas // 4
+        if quarter > 1:
+            why = f"{quarter} of {replicas} groups for {PAUSE_SECONDS // 60} minutes"
+            made.append(Proposed(_said(25, quarter, replicas), "auto", PAUSE_SECONDS, why))
+        why = f"{half} of {replicas} groups for {PAUSE_SECONDS // 60} minutes"
+        made.append(Proposed(_said(50, half, replicas), "auto", PAUSE_SECONDS, why))
+    made.append(Proposed("100%", None, 0, "as the last step: renew the old groups"))
+    return tuple(made)
+
+
+def _said(percent: int, count: int, replicas: int) -> int | str:
+    """As a percentage where that is the same number: it follows when the LWS is scaled."""
+    return f"{percent}%" if replicas * percent == 100 * count else count

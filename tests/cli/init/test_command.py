@@ -1,0 +1,274 @@
+"""The command from files and over HTTP: what it finds, makes, warns of and refuses."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from rollout_lws.cli.demo import manifests
+from rollout_lws.cli.init.steps import steps
+from rollout_lws.cli.main import program
+from rollout_lws.errors import RolloutLwsError, UsageError
+from rollout_lws.objects.resources import LEADER_WORKER_SETS
+from rollout_lws.release.styles import Style
+from tests.cli.conftest import World
+from tests.cli.states import HEALTHY
+
+Object = dict[str, Any]
+ROUTED = """\
+# How new versions of LeaderWorkerSet llama are released: 4 groups of 2 pods, 8 nvidia.com/gpu each.
+# New groups come in a second LeaderWorkerSet; the old ones stay until the promotion.
+# Other ways: rollout-lws init --strategy blue-green, in-place, surge. What this one takes: rollout-lws plan -f FILE
+apiVersion: rollouts.kruise.io/v1beta1
+kind: Rollout
+metadata:
+  name: llama
+  namespace: default
+spec:
+  workloadRef:
+    apiVersion: leaderworkerset.x-k8s.io/v1
+    kind: LeaderWorkerSet
+    name: llama
+  strategy:
+    canary:
+      trafficRoutings:
+        - service: llama-api # selects the leaders today
+          gateway:
+            httpRouteName: llama # refers to the Service
+          gracePeriodSeconds: 3 # for routers to act on a change
+          drainSeconds: 30 # for requests that run on a group that goes: your longest answer
+      steps:
+        # One group, until somebody approves.
+        - replicas: 1
+          traffic: 10%
+          pause: {} # no duration: wait for an approval
+        # 2 of 4 groups for 10 minutes.
+        - replicas: 50%
+          traffic: auto
+          pause:
+            duration: 600 # seconds
+        # As the last step: renew the old groups.
+        - replicas: 100%
+"""
+
+
+def run(*arguments: str, given: tuple[Object, ...] = ()) -> Result:
+    stdin = yaml.safe_dump_all(given)
+    result = CliRunner().invoke(program, ["init", *arguments, *(("-f", "-") if given else ())], input=stdin)
+    if result.exception is not None and not isinstance(result.exception, SystemExit | RolloutLwsError):
+        raise result.exception
+    return result
+
+
+def workload(*, metadata: Mapping[str, Any] | None = None, **spec: Any) -> Object:
+    lws = manifests.workload()
+    lws["metadata"].update(metadata or {})
+    lws["spec"].update(spec)
+    return lws
+
+
+def leader(**container: Any) -> Object:
+    """The LWS with more in its leader's container."""
+    lws = manifests.workload()
+    lws["spec"]["leaderWorkerTemplate"]["leaderTemplate"]["spec"]["containers"][0].update(container)
+    return lws
+
+
+def service(name: str, **selector: str) -> Object:
+    spec = {"selector": selector, "ports": [{"port": 80}]}
+    return {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": spec}
+
+
+def test_a_rollout_is_written_with_the_route_that_leads_to_the_leaders() -> None:
+    result = run("lws/llama", given=(manifests.workload(), *manifests.traffic()))
+    assert result.stdout == ROUTED
+    assert result.exit_code == 0
+
+
+def test_without_a_service_one_is_made_for_the_leaders_of_both_versions() -> None:
+    ports = [{"name": "http", "containerPort": 8000}]
+    made, rollout = yaml.safe_load_all(run("llama", given=(leader(ports=ports),)).stdout)
+    assert made["metadata"] == {"name": "llama-api", "namespace": "default"}
+    assert made["spec"] == {
+        "selector": {"app": "llama", "role": "leader", "leaderworkerset.sigs.k8s.io/worker-index": "0"},
+        "ports": [{"name": "http", "port": 80, "targetPort": "http"}],
+    }
+    assert "trafficRoutings" not in rollout["spec"]["strategy"]["canary"]
+
+
+def test_a_made_service_takes_no_name_that_is_taken() -> None:
+    others = service("llama-api", app="other")
+    made, _ = yaml.safe_load_all(run("llama", given=(manifests.workload(), others)).stdout)
+    assert made["metadata"]["name"] == "llama-http"
+
+
+def test_what_else_selects_the_new_version_is_allowed_and_named() -> None:
+    given = (manifests.workload(), *manifests.traffic(), service("batch", app="llama"))
+    shown = run("lws/llama", given=given).stdout
+    assert "# Service batch would select groups of the new version, too" in shown
+    assert yaml.safe_load(shown)["spec"]["strategy"]["canary"]["trafficRoutings"][0]["allowUnlistedServices"] is True
+
+
+@pytest.mark.parametrize(
+    ("keeper", "told"),
+    [
+        ({"annotations": {"argocd.argoproj.io/tracking-id": "chat:apps/x"}}, "Argo CD Application chat"),
+        ({"labels": {"kustomize.toolkit.fluxcd.io/name": "apps"}}, "Flux Kustomization None/apps"),
+        ({"labels": {"helm.toolkit.fluxcd.io/name": "chat"}}, "Flux HelmRelease None/chat"),
+    ],
+)
+def test_gitops_tools_get_rules_in_comments(keeper: Object, told: str) -> None:
+    given = (workload(metadata=keeper), *manifests.traffic())
+    shown = run("lws/llama", given=given).stdout
+    assert told.replace("None", "default") in shown or told in shown
+    lines = shown.splitlines()
+    begin = next(number for number, line in enumerate(lines) if "keeps what a release writes" in line)
+    rules = yaml.safe_load("\n".join(line.removeprefix("#").removeprefix(" ") for line in lines[begin + 2 :]))["spec"]
+    listed = rules.get("ignoreDifferences") or rules.get("ignore") or rules["driftDetection"]["ignore"]
+    names = {(rule.get("target") or rule)["name"]: rule.get("jsonPointers") or rule["paths"] for rule in listed}
+    assert names == {"llama": ["/spec/rules"], "llama-api": ["/spec/selector"]}
+    assert list(yaml.safe_load_all(shown)) == list(yaml.safe_load_all(ROUTED))
+
+
+@pytest.mark.parametrize(
+    ("given", "arguments", "warning"),
+    [
+        ((manifests.workload(),), (), "leaders have no readinessProbe"),
+        ((leader(readinessProbe={"tcpSocket": {"port": 8000}}),), (), "leaders are probed by TCP only"),
+        ((manifests.workload(),), (), "no HTTPRoute or Ingress leads to the leaders"),
+        ((manifests.workload(),), ("--strategy", "blue-green"), "without a route blue-green takes no requests off"),
+        ((manifests.workload(), *manifests.traffic()), (), "leaders have no preStop"),
+        ((workload(replicas=0),), (), "has 0 groups: the steps are for one"),
+        (
+            (workload(rolloutStrategy={"rollingUpdateConfiguration": {"partition": 2}}),),
+            (),
+            "has partition 2: leave it out of its manifest",
+        ),
+    ],
+)
+def test_what_may_go_wrong_is_warned_of(given: tuple[Object, ...], arguments: tuple[str, ...], warning: str) -> None:
+    result = run("lws/llama", *arguments, given=given)
+    assert f"warning: {warning}" in result.stderr or warning in result.stderr
+    assert result.exit_code == 0
+
+
+def test_a_probe_and_a_pre_stop_end_their_warnings() -> None:
+    good = leader(
+        readinessProbe={"httpGet": {"port": 8000}}, lifecycle={"preStop": {"exec": {"command": ["sleep", "9"]}}}
+    )
+    assert run("lws/llama", given=(good, *manifests.traffic())).stderr == ""
+
+
+def test_a_pool_without_a_second_one_gets_no_shares() -> None:
+    route = copy.deepcopy(manifests.traffic()[2])
+    route["spec"]["rules"][0]["backendRefs"] = [
+        {"group": "inference.networking.k8s.io", "kind": "InferencePool", "name": "llama"}
+    ]
+    pool = {
+        "apiVersion": "inference.networking.k8s.io/v1",
+        "kind": "InferencePool",
+        "metadata": {"name": "llama"},
+        "spec": {"selector": {"matchLabels": {"app": "llama", "role": "leader"}}},
+    }
+    result = run("lws/llama", given=(manifests.workload(), manifests.traffic()[0], route, pool))
+    assert "needs a second pool with an endpoint picker of its own" in result.stderr
+    assert "trafficRoutings" not in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "given", "told"),
+    [
+        (("lws/other",), (manifests.workload(),), "there is no LeaderWorkerSet 'other'"),
+        (("lws/llama", "--strategy", "in-place"), (workload(replicas=1),), "take --strategy surge or blue-green"),
+        (
+            ("lws/llama",),
+            (manifests.workload(), manifests.rollout("rollouts.kruise.io/v1beta1", {"name": "llama"})),
+            "released by rollout/llama already",
+        ),
+        (
+            ("lws/llama",),
+            (workload(metadata={"labels": {"rollouts.kruise.io/canary-leaderworkerset": "chat"}}),),
+            "name the one it belongs to, lws/chat",
+        ),
+    ],
+)
+def test_what_cannot_be_proposed_is_said_in_a_line(
+    arguments: tuple[str, ...], given: tuple[Object, ...], told: str
+) -> None:
+    result = run(*arguments, given=given)
+    assert isinstance(result.exception, UsageError)
+    assert told in str(result.exception)
+
+
+@pytest.mark.parametrize(
+    "arguments", [("pod/llama",), ("lws/",), ("llama", "--force"), ("llama", "--strategy", "fast")]
+)
+def test_usage_that_makes_no_sense_ends_with_2(arguments: tuple[str, ...]) -> None:
+    assert run(*arguments).exit_code == 2
+
+
+def test_files_are_written_once_and_replaced_on_request(tmp_path: Path) -> None:
+    given = (manifests.workload(),)
+    made = run("lws/llama", "--output-dir", str(tmp_path), given=given)
+    assert {each.name for each in tmp_path.iterdir()} == {"rollout.yaml", "service.yaml"}
+    assert made.stdout.split() == [str(tmp_path / "service.yaml"), str(tmp_path / "rollout.yaml")]
+    again = run("lws/llama", "--output-dir", str(tmp_path), given=given)
+    assert "has rollout.yaml, service.yaml already" in str(again.exception)
+    (tmp_path / "rollout.yaml").write_text("mine")
+    assert run("lws/llama", "--output-dir", str(tmp_path), "--force", given=given).exit_code == 0
+    assert "kind: Rollout" in (tmp_path / "rollout.yaml").read_text()
+
+
+def test_rules_are_no_manifest_of_the_directory(tmp_path: Path) -> None:
+    argo = {"annotations": {"argocd.argoproj.io/tracking-id": "chat:apps/x"}}
+    run("lws/llama", "--output-dir", str(tmp_path), given=(workload(metadata=argo), *manifests.traffic()))
+    assert "ignoreDifferences" in (tmp_path / "gitops-ignore.txt").read_text()
+
+
+@pytest.mark.parametrize(
+    ("style", "replicas", "routed", "expected"),
+    [
+        (Style.EXTRA_WORKLOAD, 1, True, [(1, "10%"), ("100%", None)]),
+        (Style.EXTRA_WORKLOAD, 3, True, [(1, "10%"), ("100%", None)]),
+        (Style.EXTRA_WORKLOAD, 5, True, [(1, "10%"), (2, "auto"), ("100%", None)]),
+        (Style.EXTRA_WORKLOAD, 16, True, [(1, "auto"), ("25%", "auto"), ("50%", "auto"), ("100%", None)]),
+        (Style.SURGE, 8, False, [(1, None), ("25%", None), ("50%", None), ("100%", None)]),
+        (Style.IN_PLACE, 2, True, [(1, "auto"), ("100%", None)]),
+        (Style.IN_PLACE, 4, True, [(1, "auto"), ("50%", "auto"), ("100%", None)]),
+        (Style.BLUE_GREEN, 4, True, [("100%", "0%"), ("100%", "100%")]),
+        (Style.BLUE_GREEN, 1, False, [("100%", None)]),
+    ],
+)
+def test_steps_fit_the_groups(style: Style, replicas: int, routed: bool, expected: list[Any]) -> None:
+    assert [(each.replicas, each.traffic) for each in steps(style, replicas, routed=routed)] == expected
+
+
+# With a cluster
+
+
+def test_an_lws_of_the_cluster_is_looked_at_and_nothing_is_written(world: World) -> None:
+    for each in (manifests.workload(), *manifests.traffic()):
+        kind = next(
+            known.resource
+            for known in world.server.served
+            if (known.resource.api_version, known.resource.kind) == (each["apiVersion"], each["kind"])
+        )
+        world.do(lambda kind=kind, each=each: world.server.create(kind, each))  # type: ignore[misc]
+    result = world.run("init", "lws/llama")
+    assert list(yaml.safe_load_all(result.stdout)) == list(yaml.safe_load_all(ROUTED))
+    # In this world no Gateway speaks of the route.
+    assert "as things are the controller would refuse a release: no Gateway accepts HTTPRoute llama" in result.stderr
+    assert world.do(lambda: world.server.list(world.rollouts, "default")) == []
+
+
+def test_an_lws_that_is_released_already_is_not_given_a_second_rollout(world: World) -> None:
+    world.release(**HEALTHY)
+    result = world.run("init", "lws/llama")
+    assert "released by rollout/llama already" in str(result.exception)
+    assert world.do(lambda: world.server.get(LEADER_WORKER_SETS, "default", "llama"))["metadata"]["generation"] == 1

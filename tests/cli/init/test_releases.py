@@ -1,0 +1,87 @@
+"""What `rollout-lws init` prints is released: applied as it is, a new version goes through all of its steps."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+import yaml
+
+from rollout_lws.api import Rollout
+from rollout_lws.api.validation import problems
+from rollout_lws.cli.init.proposal import STYLES, Proposal, propose
+from rollout_lws.cli.init.render import documents
+from rollout_lws.objects.resources import SERVICES
+from rollout_lws.sandbox.store import Object
+from tests.cli.plan.snapshots import plan_of, snapshot
+from tests.scenarios.routed import PROVIDERS, Provider, create_provider
+from tests.scenarios.world import NAME, ROLLOUTS, World
+
+pytestmark = pytest.mark.looptime
+KINDS = {each.kind: each for each in (ROLLOUTS, SERVICES)}
+
+
+@asynccontextmanager
+async def running(replicas: int, by: Provider | None) -> AsyncIterator[World]:
+    """An LWS that nobody releases, with or without a way to it."""
+    world = World()
+    try:
+        world.create_workload(replicas=replicas)
+        if by is not None:
+            create_provider(world, by)
+        await world.until(
+            lambda: len(world.groups()) == replicas and not any("!" in each for each in world.groups().values())
+        )
+        await world.rest()
+        yield world
+    finally:
+        world.close()
+
+
+def applied(world: World, made: Proposal) -> list[Object]:
+    """What is printed, created through the API server with all of its rules."""
+    found = [each for each in yaml.safe_load_all(documents(made)) if each]
+    for each in found:
+        world.server.create(KINDS[each["kind"]], each)
+    return found
+
+
+CASES = [
+    *((strategy, 4, by) for strategy in STYLES for by in (None, *PROVIDERS)),
+    *((strategy, 1, by) for strategy in STYLES if strategy != "in-place" for by in (None, PROVIDERS[0])),
+    *((strategy, 9, PROVIDERS[0]) for strategy in STYLES),
+    ("in-place", 2, PROVIDERS[0]),
+    ("in-place", 2, None),
+]
+DEFAULT = (CASES[0], CASES[5], CASES[8], CASES[13])
+SOME = [case if case in DEFAULT else pytest.param(*case, marks=pytest.mark.long) for case in CASES]
+
+
+@pytest.mark.parametrize(("strategy", "replicas", "by"), SOME, ids=str)
+async def test_what_is_printed_can_be_released(strategy: str, replicas: int, by: Provider | None) -> None:
+    async with running(replicas, by) as world:
+        made = propose(snapshot(world), NAME, STYLES[strategy])
+        assert made.routing.routes is (by is not None)
+        found = applied(world, made)
+        assert [each["kind"] for each in found] == (["Rollout"] if by else ["Service", "Rollout"])
+        assert problems(Rollout.model_validate(found[-1]).spec) == ()
+        world.start_controller()
+        await world.until_state("Healthy")
+        plan = plan_of(world)
+        assert plan.refusals == ()
+        assert plan.style is STYLES[strategy]
+        assert plan.preview is not None
+        world.set_image("v2")
+        for index in plan.preview.approvals:
+            await world.until(
+                lambda: world.state == "AwaitingApproval" and world.status["currentStepIndex"] == index,  # noqa: B023
+                f"step {index}",
+                3600,
+            )
+            world.approve()
+        new = dict.fromkeys(range(replicas), "v2")
+        await world.until(lambda: world.state == "Healthy" and world.groups() == new, "released", 7200)
+        await world.rest()
+        assert world.names()["leaderworkersets"] == [NAME]
+        assert world.errors == []

@@ -38,6 +38,7 @@ COMMANDS = {
     "demo": Entry("demo.command", "demo", "Watch a whole release on a throw-away cluster."),
     "get": Entry("get", "get", "Show one release, or list them all."),
     "history": Entry("edits", "history", "List the versions that are stored."),
+    "install": Entry("install.command", "install", "Put the controller on a cluster, or print its manifests."),
     "pause": Entry("actions", "pause", "Hold a release where it is."),
     "promote": Entry("actions", "promote", "Approve the step that waits, or all of them."),
     "release-hold": Entry("edits", "release_hold", "Let LeaderWorkerSet roll by itself."),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rollout_lws.errors import UsageError
@@ -13,6 +14,21 @@ LOG_FORMATS = ("text", "json")
 _LABEL = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
 _NAMESPACE = re.compile(_LABEL)
 _GROUP = re.compile(rf"{_LABEL}(\.{_LABEL})+")
+
+
+def check_api_group(group: str) -> None:
+    """UsageError unless ``group`` can be one."""
+    if len(group) > 253 or not _GROUP.fullmatch(group):
+        raise UsageError(f"--api-group {group!r} is no API group: use a DNS name such as {DEFAULT_API_GROUP}")
+
+
+def check_namespaces(names: Sequence[str], flag: str) -> None:
+    """UsageError, which names ``flag``, unless each of ``names`` can be a namespace, and is there once."""
+    for name in names:
+        if not _NAMESPACE.fullmatch(name):
+            raise UsageError(f"{flag} {name!r} is no namespace name: use lower-case letters, digits and '-'")
+    if len(set(names)) != len(names):
+        raise UsageError(f"{flag} names the same namespace twice: name each one once")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,17 +69,8 @@ class Settings:
     context: str | None = None
 
     def __post_init__(self) -> None:
-        if len(self.api_group) > 253 or not _GROUP.fullmatch(self.api_group):
-            raise UsageError(
-                f"--api-group {self.api_group!r} is no API group: use a DNS name such as {DEFAULT_API_GROUP}"
-            )
-        for namespace in self.namespaces:
-            if not _NAMESPACE.fullmatch(namespace):
-                raise UsageError(
-                    f"--namespace {namespace!r} is no namespace name: use lower-case letters, digits and '-'"
-                )
-        if len(set(self.namespaces)) != len(self.namespaces):
-            raise UsageError("--namespace names the same namespace twice: name each one once")
+        check_api_group(self.api_group)
+        check_namespaces(self.namespaces, "--namespace")
         if self.workers < 1:
             raise UsageError(f"--workers {self.workers} would decide nothing: use 1 or more")
         if self.request_timeout <= 0:

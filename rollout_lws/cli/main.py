@@ -41,6 +41,7 @@ COMMANDS = {
     "get": Entry("get.command", "get", "Show one release, or list them all."),
     "history": Entry("edits", "history", "List the versions that are stored."),
     "init": Entry("init.command", "init", "Write a Rollout for an LWS from what is there."),
+    "install": Entry("install.command", "install", "Put the controller on a cluster, or print its manifests."),
     "lint": Entry("lint.command", "lint", "Find in manifests what the controller would refuse, without a cluster."),
     "pause": Entry("actions", "pause", "Hold a release where it is."),
     "plan": Entry("plan.command", "plan", "Tell what a release will be before anything is written."),

@@ -40,6 +40,8 @@ CORE_EVENTS = Resource("", "v1", "Event", "events")
 CONFIG_MAPS = Resource("", "v1", "ConfigMap", "configmaps")
 SECRETS = Resource("", "v1", "Secret", "secrets")
 PERSISTENT_VOLUME_CLAIMS = Resource("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims")
+SERVICE_ACCOUNTS = Resource("", "v1", "ServiceAccount", "serviceaccounts")
+DEPLOYMENTS = Resource("apps", "v1", "Deployment", "deployments")
 STATEFUL_SETS = Resource("apps", "v1", "StatefulSet", "statefulsets")
 CONTROLLER_REVISIONS = Resource("apps", "v1", "ControllerRevision", "controllerrevisions")
 ENDPOINT_SLICES = Resource("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices")
@@ -50,6 +52,10 @@ POD_DISRUPTION_BUDGETS = Resource("policy", "v1", "PodDisruptionBudget", "poddis
 HORIZONTAL_POD_AUTOSCALERS = Resource("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers")
 EVENTS = Resource("events.k8s.io", "v1", "Event", "events")
 LEASES = Resource("coordination.k8s.io", "v1", "Lease", "leases")
+_RBAC = "rbac.authorization.k8s.io"
+ROLE_BINDINGS = Resource(_RBAC, "v1", "RoleBinding", "rolebindings")
+CLUSTER_ROLES = Resource(_RBAC, "v1", "ClusterRole", "clusterroles", namespaced=False)
+CLUSTER_ROLE_BINDINGS = Resource(_RBAC, "v1", "ClusterRoleBinding", "clusterrolebindings", namespaced=False)
 CUSTOM_RESOURCE_DEFINITIONS = Resource(
     "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False
 )

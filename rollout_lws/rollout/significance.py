@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rollout_lws.api import Phase, RolloutStatus
+from rollout_lws.api import Capacity, Phase, RolloutStatus, StepState
 from rollout_lws.rollout.reasons import Task
 
 #: Reasons of groups that are simply on their way.
@@ -39,7 +39,7 @@ def of_rollout(status: RolloutStatus) -> dict[str, Any]:
             "not_ready_groups",
             "restarts",
             "longest_load_seconds",
-            *({"observed_workload_generation"} if releasing else ()),
+            *({"observed_workload_generation"} if releasing and _makes_generations(status) else ()),
         }
     )
     kept["conditions"] = [
@@ -73,6 +73,16 @@ def of_rollout(status: RolloutStatus) -> dict[str, Any]:
             }
         )
     return kept
+
+
+def _makes_generations(status: RolloutStatus) -> bool:
+    """Whether the release itself edits its LWS now, by windows that come and go; any other edit is somebody's, and a
+    gate that begins after it waits until it has been seen.
+    """
+    if status.finalising is not None:
+        return True
+    waits = status.sub is not None and status.sub.current_step_state == StepState.STEP_PAUSED
+    return status.capacity in (Capacity.IN_PLACE, Capacity.SURGE) and not waits
 
 
 def _rebuilt(status: RolloutStatus) -> list[str]:

@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 
 Convert = Callable[[dict[str, Any]], dict[str, Any]]
 
-SERVICE_ACCOUNTS = Resource("", "v1", "ServiceAccount", "serviceaccounts")
 PERSISTENT_VOLUMES = Resource("", "v1", "PersistentVolume", "persistentvolumes", namespaced=False)
 ENDPOINTS = Resource("", "v1", "Endpoints", "endpoints")
-DEPLOYMENTS = Resource("apps", "v1", "Deployment", "deployments")
 REPLICA_SETS = Resource("apps", "v1", "ReplicaSet", "replicasets")
 #: Kept for the manifests that bring them; nothing here is forbidden to anybody.
-RBAC = tuple(
-    Resource("rbac.authorization.k8s.io", "v1", kind, f"{kind.lower()}s", namespaced=not kind.startswith("Cluster"))
-    for kind in ("Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding")
+RBAC = (
+    Resource("rbac.authorization.k8s.io", "v1", "Role", "roles"),
+    known.ROLE_BINDINGS,
+    known.CLUSTER_ROLES,
+    known.CLUSTER_ROLE_BINDINGS,
 )
 GATEWAY_CLASSES = Resource("gateway.networking.k8s.io", "v1", "GatewayClass", "gatewayclasses", namespaced=False)
 GATEWAYS = Resource("gateway.networking.k8s.io", "v1", "Gateway", "gateways")
@@ -152,13 +152,13 @@ BUILTINS: tuple[Served, ...] = (
     _serve(known.CORE_EVENTS, "ev", status=False, fields=_EVENT_FIELDS),
     _serve(known.CONFIG_MAPS, "cm", status=False),
     _serve(known.SECRETS, status=False, fields=("type",)),
-    _serve(SERVICE_ACCOUNTS, "sa", status=False),
+    _serve(known.SERVICE_ACCOUNTS, "sa", status=False),
     _serve(ENDPOINTS, "ep", status=False),
     *(_serve(resource, status=False) for resource in RBAC),
     _serve(known.PERSISTENT_VOLUME_CLAIMS, "pvc"),
     _serve(PERSISTENT_VOLUMES, "pv"),
     _serve(known.STATEFUL_SETS, "sts", generation=True, scale=_SELECTOR_SCALE, category="all"),
-    _serve(DEPLOYMENTS, "deploy", generation=True, scale=_SELECTOR_SCALE, category="all"),
+    _serve(known.DEPLOYMENTS, "deploy", generation=True, scale=_SELECTOR_SCALE, category="all"),
     _serve(REPLICA_SETS, "rs", generation=True, scale=_SELECTOR_SCALE, category="all"),
     _serve(known.CONTROLLER_REVISIONS, status=False),
     _serve(known.ENDPOINT_SLICES, status=False, generation=True),

@@ -145,7 +145,7 @@ _BY_RESOURCE: dict[Resource, Callable[[Object], Object]] = {
     known.NAMESPACES: _namespace,
     known.SECRETS: _secret,
     known.NODES: _node,
-    catalogue.DEPLOYMENTS: _deployment,
+    known.DEPLOYMENTS: _deployment,
     catalogue.REPLICA_SETS: _replica_set,
     known.HORIZONTAL_POD_AUTOSCALERS: _autoscaler,
 }

@@ -56,7 +56,7 @@ _PRINTED: dict[Resource, tuple[tuple[Column, ...], Cells]] = {
         cells.service,
     ),
     known.STATEFUL_SETS: (_columns("Ready", "Age", wide=_TEMPLATE), cells.stateful_set),
-    catalogue.DEPLOYMENTS: (
+    known.DEPLOYMENTS: (
         _columns("Ready", "Up-to-date", "Available", "Age", wide=(*_TEMPLATE, "Selector")),
         cells.deployment,
     ),

@@ -12,13 +12,14 @@ from rollout_lws.objects.resources import (
     CONFIG_MAPS,
     CONTROLLER_REVISIONS,
     CORE_EVENTS,
+    DEPLOYMENTS,
     LEADER_WORKER_SETS,
     PODS,
     SERVICES,
     STATEFUL_SETS,
     Resource,
 )
-from rollout_lws.sandbox.catalogue import DEPLOYMENTS, REPLICA_SETS
+from rollout_lws.sandbox.catalogue import REPLICA_SETS
 from tests.conformance.asking import Asking, Object
 from tests.conformance.objects import ROLLOUTS, config_map, lws, pod, rollout, service, stateful_set
 

@@ -1,4 +1,4 @@
-"""The ClusterRole of the documentation is what a controller needs: it lives with it, and no rule of it is idle."""
+"""The ClusterRole that is installed is what a controller needs: it lives with it, and no rule of it is idle."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ import copy
 import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
-import yaml
 
 from rollout_lws.api.resources import rollouts
+from rollout_lws.cli.install import rights as installed
 from rollout_lws.controller.clock import LoopClock
 from rollout_lws.controller.controller import Controller
 from rollout_lws.errors import ApiError
@@ -40,7 +39,6 @@ from rollout_lws.sandbox.patches import JSON_PATCH
 from rollout_lws.sandbox.transport import Answer, DirectTransport
 from rollout_lws.settings import Settings
 from tests.controller.test_controller import ORIGIN, cluster, create
-from tests.docs.pages import blocks
 from tests.scenarios.kueue import definition
 
 pytestmark = pytest.mark.looptime
@@ -52,11 +50,10 @@ _PATH = re.compile(r"^/apis?/(?:(?P<group>[^/]+)/)?v[^/]+(?:/namespaces/[^/]+)?/
 _VERBS = {"POST": "create", "PATCH": "patch", "PUT": "update", "DELETE": "delete"}
 
 
-def documented() -> set[Right]:
-    role = next(yaml.safe_load(text) for text in blocks(Path("docs/run-on-a-cluster.md"), "yaml"))
+def granted() -> set[Right]:
     return {
         (group, resource, verb)
-        for rule in role["rules"]
+        for rule in installed.controller_role()["rules"]
         for group in rule["apiGroups"]
         for resource in rule["resources"]
         for verb in rule["verbs"]
@@ -248,8 +245,8 @@ async def every_duty(server: ApiServer) -> None:
     await asyncio.sleep(60)
 
 
-async def test_a_controller_lives_with_the_documented_role_and_uses_all_of_it() -> None:
-    rights = documented()
+async def test_a_controller_lives_with_its_role_and_uses_all_of_it() -> None:
+    rights = granted()
     async with cluster() as server, guarded(server, rights) as transport:
         await every_duty(server)
         with pytest.raises(ApiError):
@@ -259,7 +256,7 @@ async def test_a_controller_lives_with_the_documented_role_and_uses_all_of_it() 
 
 
 async def test_a_missing_right_is_told_in_the_status() -> None:
-    rights = documented() - {("leaderworkerset.x-k8s.io", "leaderworkersets", "create")}
+    rights = granted() - {("leaderworkerset.x-k8s.io", "leaderworkersets", "create")}
     async with cluster() as server, guarded(server, rights):
         create(server, "default")
         await asyncio.sleep(30)

@@ -17,10 +17,15 @@ from rollout_lws.cli.access import kubeconfig
 from rollout_lws.cli.options import Target
 from rollout_lws.errors import ApiError, UsageError
 from rollout_lws.kube.client import Client
-from rollout_lws.objects.resources import CUSTOM_RESOURCE_DEFINITIONS, LEADER_WORKER_SETS, NAMESPACES
+from rollout_lws.objects.resources import (
+    CLUSTER_ROLE_BINDINGS,
+    CLUSTER_ROLES,
+    CUSTOM_RESOURCE_DEFINITIONS,
+    LEADER_WORKER_SETS,
+    NAMESPACES,
+)
 from rollout_lws.objects.writes import Create, Delete
 from tests.e2e import namespaces, needs, rights
-from tests.e2e.cluster import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES
 from tests.e2e.place import Place
 from tests.e2e.plane import connected
 from tests.e2e.waiting import condition, until

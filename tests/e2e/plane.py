@@ -19,7 +19,7 @@ import yaml
 from rollout_lws.errors import Unreachable
 from rollout_lws.kube.client import Client
 from rollout_lws.kube.connection import Connection, connect
-from rollout_lws.objects.resources import Resource
+from rollout_lws.objects.resources import SERVICE_ACCOUNTS, Resource
 from tests.bench.processes import Child, Failed, Usage
 from tests.e2e import audit, etcd, flags
 from tests.e2e.certificates import Authority, Certificate, signing_key
@@ -28,7 +28,6 @@ from tests.e2e.scenes import record
 from tests.e2e.waiting import until
 
 ADMINISTRATORS = "system:masters"
-SERVICE_ACCOUNTS = Resource("", "v1", "ServiceAccount", "serviceaccounts")
 
 Install = Callable[[Client], Awaitable[None]]
 

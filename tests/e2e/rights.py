@@ -13,11 +13,16 @@ import yaml
 from rollout_lws.kube.client import Client
 from rollout_lws.kube.connection import Connection
 from rollout_lws.kube.status import refused
-from rollout_lws.objects.resources import NAMESPACES, Resource
+from rollout_lws.objects.resources import (
+    CLUSTER_ROLE_BINDINGS,
+    CLUSTER_ROLES,
+    NAMESPACES,
+    SERVICE_ACCOUNTS,
+    Resource,
+)
 from rollout_lws.objects.writes import Create, Delete
 from tests.e2e import namespaces
-from tests.e2e.cluster import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, binding, role
-from tests.e2e.plane import SERVICE_ACCOUNTS
+from tests.e2e.cluster import binding, role
 
 #: Far longer than all stories take.
 _TOKEN_SECONDS = 6 * 3600
@@ -45,11 +50,16 @@ async def account(
         stack.push_async_callback(namespaces.remove, client, name)
         account = {"metadata": {"namespace": name, "name": _ACCOUNT}}
         await client.send(Create(SERVICE_ACCOUNTS, account, "the controllers' account"))
-        login = {"token": await _token(connection, name)}
-        path = directory / "controller.kubeconfig"
-        path.touch(mode=0o600)
-        path.write_text(yaml.safe_dump(_as(login, kubeconfig)))
-        yield path
+        yield await login(connection, kubeconfig, name, _ACCOUNT, directory)
+
+
+async def login(connection: Connection, kubeconfig: Path, namespace: str, account: str, directory: Path) -> Path:
+    """The current context of ``kubeconfig`` with a service account as its user, kept in ``directory``."""
+    user = {"token": await _token(connection, namespace, account)}
+    path = directory / f"{account}.kubeconfig"
+    path.touch(mode=0o600)
+    path.write_text(yaml.safe_dump(_as(user, kubeconfig)))
+    return path
 
 
 async def _delete(client: Client, resource: Resource, made: Mapping[str, Any]) -> None:
@@ -57,12 +67,12 @@ async def _delete(client: Client, resource: Resource, made: Mapping[str, Any]) -
     await client.send(Delete(resource, "", meta["name"], meta["uid"], "the stories are told"))
 
 
-async def _token(connection: Connection, namespace: str) -> str:
+async def _token(connection: Connection, namespace: str, account: str) -> str:
     spec = {"expirationSeconds": _TOKEN_SECONDS}
     body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
     answer = await connection.request(
         "POST",
-        SERVICE_ACCOUNTS.path(namespace, _ACCOUNT, "token"),
+        SERVICE_ACCOUNTS.path(namespace, account, "token"),
         params={},
         body=json.dumps(body).encode(),
         content_type="application/json",

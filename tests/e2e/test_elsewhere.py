@@ -14,10 +14,16 @@ import pytest_asyncio
 
 from rollout_lws.api import crd
 from rollout_lws.kube.client import Client
-from rollout_lws.objects.resources import CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES, PODS
+from rollout_lws.objects.resources import (
+    CLUSTER_ROLE_BINDINGS,
+    CLUSTER_ROLES,
+    CUSTOM_RESOURCE_DEFINITIONS,
+    NAMESPACES,
+    PODS,
+)
 from rollout_lws.objects.writes import Create, Delete
 from tests.e2e import elsewhere, needs, test_stories, tools
-from tests.e2e.cluster import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, Cluster, binding, cluster
+from tests.e2e.cluster import Cluster, binding, cluster
 from tests.e2e.elsewhere import Chosen
 from tests.e2e.needs import Lacking
 from tests.e2e.place import Place

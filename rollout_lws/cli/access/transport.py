@@ -25,6 +25,8 @@ DEFAULT_TIMEOUT = 30.0
 #: A watch is asked to end, and begun anew, after this many seconds, so that a dead connection is noticed.
 WATCH_SECONDS = 240
 _JSON, _MERGE, _JSON_PATCH = "application/json", "application/merge-patch+json", "application/json-patch+json"
+#: JSON is YAML, and there is no other name for it that all supported API servers know.
+_APPLY = "application/apply-patch+yaml"
 #: What a request carries: an object, or the operations of a JSON Patch.
 Body: TypeAlias = Mapping[str, Any] | Sequence[Mapping[str, Any]]
 
@@ -81,6 +83,15 @@ class Transport:
 
     def json_patch(self, path: str, operations: Sequence[Mapping[str, Any]]) -> Object:
         return self._json("PATCH", path, {"fieldManager": "rollout-lws-cli"}, operations, _JSON_PATCH)
+
+    def apply(self, path: str, obj: Mapping[str, Any], manager: str) -> Object:
+        """Server-side apply of one object: made where there is none, else brought to what ``obj`` says. Fields that
+        ``manager`` has applied before and that ``obj`` has no longer go; those that others have changed are taken back.
+        """
+        return self._json("PATCH", path, {"fieldManager": manager, "force": "true"}, obj, _APPLY)
+
+    def delete(self, path: str) -> Object:
+        return self._json("DELETE", path, {})
 
     def watch(self, path: str, resource_version: str, deadline: float | None = None, **query: str) -> Iterator[Object]:
         """Watch events of a collection, until the server ends it or ``time.monotonic()`` is past ``deadline``."""

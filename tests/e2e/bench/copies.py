@@ -18,6 +18,7 @@ from rollout_lws.objects.resources import (
     LEADER_WORKER_SETS,
     NAMESPACES,
     PODS,
+    SERVICE_ACCOUNTS,
     SERVICES,
     STATEFUL_SETS,
     Resource,
@@ -26,7 +27,6 @@ from rollout_lws.objects.writes import Create, Patch
 from tests.bench.manifests import ROLLOUTS
 from tests.e2e.bench.informed import Informed
 from tests.e2e.bench.person import Object, each
-from tests.e2e.plane import SERVICE_ACCOUNTS
 
 #: Owners before those that they own; pods before their StatefulSet, which would make others.
 _KINDS = (LEADER_WORKER_SETS, CONTROLLER_REVISIONS, SERVICES, PODS, STATEFUL_SETS, ROLLOUTS)

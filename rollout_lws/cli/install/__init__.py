@@ -1,0 +1,1 @@
+"""What a cluster needs to release LeaderWorkerSets: as manifests, and applied."""

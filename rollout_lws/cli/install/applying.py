@@ -1,0 +1,114 @@
+"""An installation put on a cluster: judged first, then applied, each object told; again and again if need be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from rollout_lws.cli.access.transport import Transport
+from rollout_lws.cli.install import ownership
+from rollout_lws.cli.install.installation import Installation
+from rollout_lws.cli.install.manifests import PART_OF, PRODUCT, objects
+from rollout_lws.cli.install.rights import CONTROLLER
+from rollout_lws.errors import ApiError, RolloutLwsError, Unreachable, UsageError
+from rollout_lws.objects.resources import (
+    CLUSTER_ROLE_BINDINGS,
+    CLUSTER_ROLES,
+    CUSTOM_RESOURCE_DEFINITIONS,
+    DEPLOYMENTS,
+    NAMESPACES,
+    ROLE_BINDINGS,
+    SERVICE_ACCOUNTS,
+    Resource,
+)
+
+Object = dict[str, Any]
+Tell = Callable[[str], None]
+#: Who has applied these fields, for the API server.
+MANAGER = "rollout-lws-install"
+_RESOURCES = {
+    each.kind: each
+    for each in (
+        *(NAMESPACES, CUSTOM_RESOURCE_DEFINITIONS, SERVICE_ACCOUNTS),
+        *(CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS, ROLE_BINDINGS, DEPLOYMENTS),
+    )
+}
+
+
+def install(transport: Transport, chosen: Installation, tell: Tell, warn: Tell) -> None:
+    """Apply everything that ``chosen`` needs, a line for each object. UsageError before anything has changed when
+    somebody else's would be replaced; RolloutLwsError, which says how far it got, when the API server refuses one.
+    """
+    wanted = objects(chosen)
+    _judge(transport, chosen, warn)
+    for done, each in enumerate(wanted):
+        try:
+            tell(f"{name_of(each)} {_apply(transport, each)}")
+        except (ApiError, Unreachable) as error:
+            raise RolloutLwsError(
+                f"{name_of(each)}: {error}; {done} of {len(wanted)} objects are applied and stay: correct this and run"
+                " the same command again, it goes on from there"
+            ) from error
+    _withdraw(transport, wanted, tell)
+
+
+def name_of(obj: Object) -> str:
+    """As kubectl tells it: deployment.apps/name."""
+    resource = _RESOURCES[obj["kind"]]
+    group = f".{resource.group}" if resource.group else ""
+    return f"{resource.kind.lower()}{group}/{obj['metadata']['name']}"
+
+
+def path_of(obj: Object) -> str:
+    metadata = obj["metadata"]
+    return _RESOURCES[obj["kind"]].path(metadata.get("namespace", ""), metadata["name"])
+
+
+def _judge(transport: Transport, chosen: Installation, warn: Tell) -> None:
+    looked_at = ((name, _found(transport, CUSTOM_RESOURCE_DEFINITIONS, name)) for name in ownership.definitions(chosen))
+    definitions = {name: found for name, found in looked_at if found is not None}
+    refusal = ownership.refusal(chosen, definitions, _found(transport, CLUSTER_ROLE_BINDINGS, CONTROLLER))
+    if refusal:
+        raise UsageError(f"nothing was changed: {refusal}")
+    missing = [name for name in chosen.watch_namespaces if _found(transport, NAMESPACES, name) is None]
+    if missing:
+        raise UsageError(
+            f"nothing was changed: namespace {' and '.join(missing)} of --watch-namespace does not exist: create it"
+            " first, the controller gets its rights there"
+        )
+    for each in ownership.warnings(definitions):
+        warn(each)
+
+
+def _apply(transport: Transport, obj: Object) -> str:
+    """What was done, in kubectl's words."""
+    before = _found(transport, _RESOURCES[obj["kind"]], obj["metadata"]["name"], obj["metadata"].get("namespace", ""))
+    if before is not None and obj["kind"] == NAMESPACES.kind and not ownership.is_ours(before):
+        return "exists, left as it is"
+    after = transport.apply(path_of(obj), obj, MANAGER)
+    if before is None:
+        return "created"
+    same = before["metadata"]["resourceVersion"] == after["metadata"]["resourceVersion"]
+    return "unchanged" if same else "configured"
+
+
+def _withdraw(transport: Transport, wanted: Iterable[Object], tell: Tell) -> None:
+    """Take back the controller's rights in namespaces that it watches no longer."""
+    kept = {each["metadata"]["namespace"] for each in wanted if each["kind"] == ROLE_BINDINGS.kind}
+    bound = transport.get(ROLE_BINDINGS.path(), labelSelector=f"{PART_OF}={PRODUCT}").get("items") or ()
+    for each in bound:
+        metadata = each["metadata"]
+        if metadata["name"] == CONTROLLER and metadata["namespace"] not in kept:
+            path = ROLE_BINDINGS.path(metadata["namespace"], metadata["name"])
+            transport.delete(path)
+            each = {**each, "kind": ROLE_BINDINGS.kind}
+            tell(f"{name_of(each)} in namespace {metadata['namespace']} deleted: it is watched no longer")
+
+
+def _found(transport: Transport, resource: Resource, name: str, namespace: str = "") -> Object | None:
+    try:
+        return transport.get(resource.path(namespace, name))
+    except ApiError as error:
+        if error.code != 404:
+            raise
+        return None

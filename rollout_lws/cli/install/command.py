@@ -1,0 +1,63 @@
+"""install: everything that a cluster needs, printed as manifests or applied."""
+
+from __future__ import annotations
+
+import click
+import yaml
+
+from rollout_lws.cli.access.transport import Transport
+from rollout_lws.cli.durations import DURATION
+from rollout_lws.cli.install import applying
+from rollout_lws.cli.install.installation import DEFAULT_NAMESPACE, Installation
+from rollout_lws.cli.install.manifests import objects
+from rollout_lws.cli.install.rights import CONTROLLER
+from rollout_lws.cli.install.waiting import wait
+from rollout_lws.cli.options import Target, with_target
+from rollout_lws.errors import UsageError
+from rollout_lws.settings import DEFAULT_API_GROUP
+
+
+@click.command()
+@click.option("--image", required=True, metavar="IMAGE", help="Image that has rollout-lws; docs/install.md builds one.")
+@click.option("--watch-namespace", "watched", multiple=True, metavar="NAME", help="Only its Rollouts; repeatable.")
+@click.option("--replicas", type=int, default=1, show_default=True, help="0 installs without starting.")
+@click.option("--dry-run", is_flag=True, help="Print what would be applied, without asking a cluster.")
+@click.option("-o", "--output", type=click.Choice(["yaml"]), help="Print it, for a repository or kubectl.")
+@click.option(
+    "--timeout", type=DURATION, default=120.0, metavar="DURATION", help="Longest wait until it runs; 0: none (2m)."
+)
+@with_target
+def install(
+    image: str,
+    watched: tuple[str, ...],
+    replicas: int,
+    dry_run: bool,
+    output: str | None,
+    timeout: float,
+    target: Target,
+) -> None:
+    """Install the controller with all that it needs, or upgrade it: CRDs, rights, namespace and Deployment.
+
+    -n names the namespace that it lives in (rollout-lws-system).
+    """
+    try:
+        chosen = Installation(
+            image=image,
+            namespace=target.namespace or DEFAULT_NAMESPACE,
+            replicas=replicas,
+            watch_namespaces=watched,
+            api_group=target.api_group or DEFAULT_API_GROUP,
+        )
+    except UsageError as error:
+        raise click.UsageError(str(error)) from error
+    if dry_run or output:
+        click.echo(yaml.safe_dump_all(objects(chosen), sort_keys=False), nl=False)
+        return
+    with Transport.to(target) as transport:
+        applying.install(transport, chosen, click.echo, _warn)
+        if timeout > 0 and replicas:
+            wait(transport, chosen.namespace, CONTROLLER, timeout, click.echo)
+
+
+def _warn(text: str) -> None:
+    click.echo(f"warning: {text}", err=True)

@@ -1,0 +1,110 @@
+"""Who may do what: the controller as little as it can work with, and people by what they are trusted with.
+
+This is the only place that says so: the manifests, the documentation and the tests that run controllers under these
+rights take them from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from rollout_lws.objects.resources import CLUSTER_ROLES
+from rollout_lws.settings import DEFAULT_API_GROUP
+
+Object = dict[str, Any]
+CONTROLLER = "rollout-lws-controller"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """These verbs on these resources of one API group; ``cluster`` when they are in no namespace."""
+
+    group: str
+    resources: tuple[str, ...]
+    verbs: tuple[str, ...]
+    cluster: bool = False
+
+    def rendered(self) -> Object:
+        """As a role has it."""
+        return {"apiGroups": [self.group], "resources": list(self.resources), "verbs": list(self.verbs)}
+
+
+_SEE = ("get", "list", "watch")
+_FOLLOW = ("list", "watch")
+_LWS = "leaderworkerset.x-k8s.io"
+
+
+def controller_rules(group: str = DEFAULT_API_GROUP) -> tuple[Rule, ...]:
+    """What a controller of API group ``group`` asks the API server for, and nothing else."""
+    return (
+        Rule(group, ("rollouts",), (*_FOLLOW, "patch")),
+        Rule(group, ("batchreleases",), (*_FOLLOW, "create", "patch", "delete")),
+        Rule(group, ("rollouts/status", "batchreleases/status"), ("patch",)),
+        Rule(_LWS, ("leaderworkersets",), (*_SEE, "create", "patch", "delete")),
+        Rule("apps", ("statefulsets",), _SEE),
+        # The history of released versions.
+        Rule("apps", ("controllerrevisions",), (*_FOLLOW, "create", "patch", "delete")),
+        # Leaders of groups that go back are deleted; live leaders get labels.
+        Rule("", ("pods",), (*_FOLLOW, "patch", "delete")),
+        # Pinned to a version while it is released, and copied for the other.
+        Rule("", ("services",), (*_FOLLOW, "create", "patch", "delete")),
+        Rule("discovery.k8s.io", ("endpointslices",), _FOLLOW),
+        Rule("gateway.networking.k8s.io", ("httproutes",), (*_FOLLOW, "patch")),
+        # Pinned as Services are.
+        Rule("inference.networking.k8s.io", ("inferencepools",), (*_FOLLOW, "patch")),
+        # A second one beside the user's, while a version is released.
+        Rule("networking.k8s.io", ("ingresses",), (*_FOLLOW, "create", "patch", "delete")),
+        # Held while a version is released.
+        Rule("autoscaling", ("horizontalpodautoscalers",), (*_FOLLOW, "patch")),
+        # Named in an Event, since they do not limit a release.
+        Rule("policy", ("poddisruptionbudgets",), _FOLLOW),
+        # Read while a pod is missing: what its StatefulSet says.
+        Rule("", ("events",), _FOLLOW),
+        # Read while Kueue holds a pod.
+        Rule("kueue.x-k8s.io", ("workloads",), _FOLLOW),
+        Rule("kueue.x-k8s.io", ("admissionchecks",), _FOLLOW, cluster=True),
+        Rule("events.k8s.io", ("events",), ("create", "patch")),
+        # Which LeaderWorkerSet is installed.
+        Rule("apiextensions.k8s.io", ("customresourcedefinitions",), _FOLLOW, cluster=True),
+    )
+
+
+def controller_role(group: str = DEFAULT_API_GROUP) -> Object:
+    """The ClusterRole of a controller that sees all namespaces."""
+    return role(CONTROLLER, controller_rules(group))
+
+
+def people_roles(group: str = DEFAULT_API_GROUP) -> tuple[Object, ...]:
+    """ClusterRoles for people, which whoever is bound to Kubernetes' own view, edit or admin has by aggregation.
+
+    *view* sees releases and what is released; *operate* promotes, pauses, aborts and retries; *edit* writes Rollouts,
+    and versions (undo, restart, set image). Operate is no part of view: bind it to those who approve and may not edit.
+    """
+    ours = ("rollouts", "batchreleases")
+    view = (Rule(group, ours, _SEE), Rule(_LWS, ("leaderworkersets",), _SEE))
+    operate = (Rule(group, ("rollouts/status",), ("patch",)),)
+    edit = (
+        Rule(group, ("rollouts",), ("create", "update", "patch", "delete", "deletecollection")),
+        Rule(_LWS, ("leaderworkersets",), ("patch",)),
+    )
+    return (
+        role("rollout-lws-view", view, _aggregated("view", "edit", "admin")),
+        role("rollout-lws-operate", (*view, *operate), _aggregated("edit", "admin")),
+        role("rollout-lws-edit", (*view, *operate, *edit), _aggregated("edit", "admin")),
+    )
+
+
+def role(name: str, rules: Iterable[Rule], labels: dict[str, str] | None = None) -> Object:
+    """A ClusterRole."""
+    return {
+        "apiVersion": CLUSTER_ROLES.api_version,
+        "kind": CLUSTER_ROLES.kind,
+        "metadata": {"name": name} | ({"labels": labels} if labels else {}),
+        "rules": [rule.rendered() for rule in rules],
+    }
+
+
+def _aggregated(*targets: str) -> dict[str, str]:
+    return {f"rbac.authorization.k8s.io/aggregate-to-{target}": "true" for target in targets}

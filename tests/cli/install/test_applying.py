@@ -1,0 +1,231 @@
+"""An installation on an API server: made, made again, upgraded; refused where somebody else's would be replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rollout_lws.api import crd
+from rollout_lws.cli.install.applying import MANAGER
+from rollout_lws.cli.install.installation import Installation
+from rollout_lws.cli.install.manifests import objects
+from rollout_lws.errors import ApiError, RolloutLwsError, UsageError
+from rollout_lws.objects.resources import (
+    CLUSTER_ROLE_BINDINGS,
+    CLUSTER_ROLES,
+    CUSTOM_RESOURCE_DEFINITIONS,
+    DEPLOYMENTS,
+    NAMESPACES,
+    ROLE_BINDINGS,
+    SERVICE_ACCOUNTS,
+    Resource,
+)
+from rollout_lws.sandbox.faults import Effect
+from rollout_lws.sandbox.patches import APPLY_PATCH
+from tests.cli.conftest import World
+
+Object = dict[str, Any]
+IMAGE = "registry.example.com/rollout-lws:0.1.0"
+HOME, NAME = "rollout-lws-system", "rollout-lws-controller"
+KINDS = {
+    each.kind: each
+    for each in (
+        *(NAMESPACES, CUSTOM_RESOURCE_DEFINITIONS, SERVICE_ACCOUNTS, DEPLOYMENTS),
+        *(CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS, ROLE_BINDINGS),
+    )
+}
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> Iterator[World]:
+    """A cluster with LeaderWorkerSet, and without anything of ours in the usual group."""
+    made = World(tmp_path, "rollouts.unrelated.org")
+    yield made
+    made.close()
+
+
+def install(world: World, *more: str, image: str = IMAGE) -> list[str]:
+    """The lines that are told."""
+    result = world.run("install", "--image", image, "--timeout", "0", *more)
+    assert result.exit_code == 0, result.exception
+    return result.stdout.splitlines()
+
+
+def refused(world: World, *more: str) -> str:
+    result = world.run("install", "--image", IMAGE, "--timeout", "0", *more)
+    assert isinstance(result.exception, UsageError) and result.stdout == ""
+    return str(result.exception)
+
+
+def there(world: World, resource: Resource, name: str, namespace: str = "") -> Object:
+    found: Object = world.do(lambda: world.server.get(resource, namespace, name))
+    return found
+
+
+def all_names(world: World, resource: Resource) -> set[str]:
+    return {each["metadata"]["name"] for each in world.do(lambda: world.server.list(resource, ""))}
+
+
+def contains(found: Any, wanted: Any) -> bool:
+    """Whether everything of ``wanted`` is in ``found``; an API server adds defaults."""
+    if isinstance(wanted, dict):
+        return isinstance(found, dict) and all(key in found and contains(found[key], wanted[key]) for key in wanted)
+    if isinstance(wanted, list):
+        return len(found) == len(wanted) and all(map(contains, found, wanted))
+    return bool(found == wanted)
+
+
+def test_everything_is_made_and_told_and_made_again_nothing_changes(bare: World) -> None:
+    told = install(bare)
+    assert all(line.endswith(" created") for line in told)
+    assert "deployment.apps/rollout-lws-controller created" in told
+    assert "customresourcedefinition.apiextensions.k8s.io/rollouts.rollouts.kruise.io created" in told
+    chosen = objects(Installation(IMAGE))
+    assert len(told) == len(chosen)
+    for each in chosen:
+        metadata = each["metadata"]
+        found = there(bare, KINDS[each["kind"]], metadata["name"], metadata.get("namespace", ""))
+        assert contains(found, each), found
+        assert {entry["manager"] for entry in found["metadata"]["managedFields"]} == {MANAGER}
+    again = install(bare)
+    assert [line.rpartition(" ")[0] for line in again] == [line.rpartition(" ")[0] for line in told]
+    assert {line.rpartition(" ")[2] for line in again} == {"unchanged"}
+
+
+def test_another_image_is_an_upgrade_of_the_deployment_alone(bare: World) -> None:
+    install(bare)
+    changed = [
+        line for line in install(bare, image="registry.example.com/rollout-lws:0.2.0") if "unchanged" not in line
+    ]
+    assert changed == ["deployment.apps/rollout-lws-controller configured"]
+    (container,) = there(bare, DEPLOYMENTS, NAME, HOME)["spec"]["template"]["spec"]["containers"]
+    assert container["image"] == "registry.example.com/rollout-lws:0.2.0"
+
+
+def test_what_an_older_version_applied_goes_and_what_others_added_stays(bare: World) -> None:
+    older = next(each for each in objects(Installation(IMAGE)) if each["metadata"]["name"] == NAME and "rules" in each)
+    more = {**older, "rules": [*older["rules"], {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}]}
+    bare.do(lambda: bare.server.patch(CLUSTER_ROLES, "", NAME, more, APPLY_PATCH, field_manager=MANAGER, force=True))
+    install(bare)
+    assert there(bare, CLUSTER_ROLES, NAME)["rules"] == older["rules"]
+    toleration = {"key": "infra", "operator": "Exists"}
+    body = {"metadata": {"labels": {"team": "infra"}}, "spec": {"template": {"spec": {"tolerations": [toleration]}}}}
+    bare.do(lambda: bare.server.patch(DEPLOYMENTS, HOME, NAME, body))
+    install(bare, image="registry.example.com/rollout-lws:0.2.0")
+    found = there(bare, DEPLOYMENTS, NAME, HOME)
+    assert found["metadata"]["labels"]["team"] == "infra"
+    assert found["spec"]["template"]["spec"]["tolerations"] == [toleration]
+
+
+def test_what_somebody_else_has_set_of_ours_is_set_back(bare: World) -> None:
+    install(bare)
+    bare.do(lambda: bare.server.patch(DEPLOYMENTS, HOME, NAME, {"spec": {"replicas": 3}}))
+    assert "deployment.apps/rollout-lws-controller configured" in install(bare)
+    assert there(bare, DEPLOYMENTS, NAME, HOME)["spec"]["replicas"] == 1
+
+
+def test_definitions_that_plain_manifests_installed_are_ours(world: World) -> None:
+    """`kubectl apply -f crds/` leaves no label on them; the short name of Rollouts is ours."""
+    told = install(world)
+    assert "customresourcedefinition.apiextensions.k8s.io/rollouts.rollouts.kruise.io configured" in told
+    assert "customresourcedefinition.apiextensions.k8s.io/batchreleases.rollouts.kruise.io configured" in told
+
+
+def kruise(plural: str) -> Object:
+    """Another product's definition of the same name."""
+    (ours,) = [each for each in crd.render() if each["spec"]["names"]["plural"] == plural]
+    names = {key: value for key, value in ours["spec"]["names"].items() if key != "shortNames"}
+    return {**ours, "spec": {**ours["spec"], "names": names}}
+
+
+@pytest.mark.parametrize("theirs", [("rollouts", "batchreleases"), ("rollouts",), ("batchreleases",)], ids=" ".join)
+def test_another_products_definitions_are_left_alone(bare: World, theirs: tuple[str, ...]) -> None:
+    for plural in theirs:
+        bare.do(lambda plural=plural: bare.server.create(CUSTOM_RESOURCE_DEFINITIONS, kruise(plural)))  # type: ignore[misc]
+    before = [there(bare, CUSTOM_RESOURCE_DEFINITIONS, f"{plural}.rollouts.kruise.io") for plural in theirs]
+    told = refused(bare)
+    assert told.startswith("nothing was changed: CustomResourceDefinition")
+    assert all(f"{plural}.rollouts.kruise.io" in told for plural in theirs)
+    assert "--api-group rollouts.example.com" in told
+    assert [there(bare, CUSTOM_RESOURCE_DEFINITIONS, f"{plural}.rollouts.kruise.io") for plural in theirs] == before
+    assert HOME not in all_names(bare, NAMESPACES)
+    told_elsewhere = install(bare, "--api-group", "rollouts.example.com")
+    assert "customresourcedefinition.apiextensions.k8s.io/rollouts.rollouts.example.com created" in told_elsewhere
+    assert [there(bare, CUSTOM_RESOURCE_DEFINITIONS, f"{plural}.rollouts.kruise.io") for plural in theirs] == before
+
+
+def test_a_cluster_has_one_installation(bare: World) -> None:
+    install(bare)
+    told = refused(bare, "-n", "another")
+    assert "rollout-lws is installed in namespace rollout-lws-system" in told
+    assert "--namespace rollout-lws-system" in told
+    assert "another" not in all_names(bare, NAMESPACES)
+
+
+def test_a_namespace_that_was_there_before_is_left_as_it_is(bare: World) -> None:
+    bare.do(lambda: bare.server.create(NAMESPACES, {"metadata": {"name": HOME}}))
+    before = there(bare, NAMESPACES, HOME)
+    assert f"namespace/{HOME} exists, left as it is" in install(bare)
+    assert there(bare, NAMESPACES, HOME) == before
+
+
+def test_rights_follow_the_namespaces_that_are_watched(bare: World) -> None:
+    for name in ("team-a", "team-b"):
+        bare.do(lambda name=name: bare.server.create(NAMESPACES, {"metadata": {"name": name}}))  # type: ignore[misc]
+    install(bare, "--watch-namespace", "team-a", "--watch-namespace", "team-b")
+    assert {each["metadata"]["namespace"] for each in bare.do(lambda: bare.server.list(ROLE_BINDINGS, ""))} == {
+        "team-a",
+        "team-b",
+    }
+    told = install(bare, "--watch-namespace", "team-b")
+    gone = "rolebinding.rbac.authorization.k8s.io/rollout-lws-controller in namespace team-a deleted"
+    assert f"{gone}: it is watched no longer" in told
+    assert [each["metadata"]["namespace"] for each in bare.do(lambda: bare.server.list(ROLE_BINDINGS, ""))] == [
+        "team-b"
+    ]
+    granted = there(bare, CLUSTER_ROLES, NAME)["rules"]
+    assert not any("leaderworkersets" in rule["resources"] for rule in granted)
+    install(bare)
+    assert bare.do(lambda: bare.server.list(ROLE_BINDINGS, "")) == []
+    assert there(bare, CLUSTER_ROLES, NAME)["rules"] != granted
+
+
+def test_a_namespace_to_watch_has_to_exist(bare: World) -> None:
+    assert "namespace team-a of --watch-namespace does not exist" in refused(bare, "--watch-namespace", "team-a")
+
+
+def test_a_cluster_without_leader_worker_set_is_warned_of(bare: World) -> None:
+    bare.do(lambda: bare.server.delete(CUSTOM_RESOURCE_DEFINITIONS, "", "leaderworkersets.leaderworkerset.x-k8s.io"))
+    result = bare.run("install", "--image", IMAGE, "--timeout", "0")
+    assert result.exit_code == 0
+    assert result.stderr == ("warning: LeaderWorkerSet is not installed: the controller waits for it (0.9 or newer)\n")
+
+
+@pytest.mark.parametrize(
+    ("effect", "told"),
+    [
+        (
+            Effect(refusal=ApiError(403, "Forbidden", 'clusterroles is forbidden: User "ann" cannot patch')),
+            "cannot patch",
+        ),
+        (Effect(refusal=ApiError(503, "ServiceUnavailable", "busy")), "busy"),
+        (Effect(lost=True), "no answer from"),
+    ],
+    ids=["forbidden", "unavailable", "cut"],
+)
+def test_an_installation_that_fails_in_the_middle_says_how_far_it_got_and_goes_on_from_there(
+    bare: World, effect: Effect, told: str
+) -> None:
+    count = len(objects(Installation(IMAGE)))
+    bare.do(lambda: bare.http.gate.faults.add(effect, "patch", "clusterroles"))
+    result = bare.run("install", "--image", IMAGE, "--timeout", "0", "--request-timeout", "1s")
+    assert isinstance(result.exception, RolloutLwsError)
+    assert "clusterrole.rbac.authorization.k8s.io/rollout-lws-controller: " in str(result.exception)
+    assert told in str(result.exception)
+    assert f"; 4 of {count} objects are applied and stay" in str(result.exception)
+    assert len(result.stdout.splitlines()) == 4
+    words = [line.rpartition(" ")[2] for line in install(bare)]
+    assert words == ["unchanged"] * 4 + ["created"] * (count - 4)

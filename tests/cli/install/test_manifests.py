@@ -1,0 +1,190 @@
+"""The objects of an installation are what an API server takes, and say of a controller what it really has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from rollout_lws.cli.controller import controller
+from rollout_lws.cli.install import rights
+from rollout_lws.cli.install.deployment import arguments
+from rollout_lws.cli.install.installation import Installation
+from rollout_lws.cli.install.manifests import objects
+from rollout_lws.cli.main import program
+from rollout_lws.errors import UsageError
+from tests.docs.pages import blocks
+
+Object = dict[str, Any]
+IMAGE = "registry.example.com/team/rollout-lws:0.1.0"
+
+
+def named(chosen: Installation, kind: str, name: str = "rollout-lws-controller") -> Object:
+    (found,) = [each for each in objects(chosen) if (each["kind"], each["metadata"]["name"]) == (kind, name)]
+    return found
+
+
+def rules(role: Object) -> set[tuple[str, str, str]]:
+    return {
+        (group, resource, verb)
+        for rule in role["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"image": "registry.example.com/"}, "--image 'registry.example.com/' is no image"),
+        ({"image": "a b"}, "--image 'a b' is no image"),
+        ({"image": "llama:"}, "--image 'llama:' is no image"),
+        ({"namespace": "Team"}, "--namespace 'Team' is no namespace name"),
+        ({"watch_namespaces": ("a_b",)}, "--watch-namespace 'a_b' is no namespace name"),
+        ({"watch_namespaces": ("a", "a")}, "--watch-namespace names the same namespace twice"),
+        ({"api_group": "rollouts"}, "--api-group 'rollouts' is no API group"),
+        ({"replicas": 2}, "--replicas 2: there is no leader election yet"),
+        ({"replicas": -1}, "use 1, or 0 to install without starting it"),
+    ],
+)
+def test_what_cannot_be_installed_is_told(wrong: Object, told: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        Installation(**{"image": IMAGE, **wrong})
+    assert told in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "image",
+    ["llama", "llama:1", "localhost:5000/a/b", f"registry.k8s.io/a/b:v1@sha256:{'0' * 64}", f"a/b@sha256:{'f' * 64}"],
+)
+def test_images_are_named_as_container_runtimes_read_them(image: str) -> None:
+    container = named(Installation(image), "Deployment")["spec"]["template"]["spec"]["containers"][0]
+    assert container["image"] == image
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [Installation(IMAGE), Installation(IMAGE, "tools", 0, ("team-a", "team-b"), "rollouts.example.com")],
+    ids=["as it comes", "all else"],
+)
+def test_the_controller_understands_its_arguments(chosen: Installation) -> None:
+    name, *given = arguments(chosen)
+    assert name == controller.name
+    parsed = controller.make_context(name, given, parent=click.Context(program)).params
+    assert parsed["namespaces"] == chosen.watch_namespaces
+    assert (parsed["api_group"] or "rollouts.kruise.io") == chosen.api_group
+    ports = {each["name"]: each["containerPort"] for each in container(chosen)["ports"]}
+    assert parsed["health_probe_bind_address"] == f":{ports['health']}"
+    assert parsed["metrics_bind_address"] == f":{ports['metrics']}"
+
+
+def container(chosen: Installation) -> Object:
+    found: Object = named(chosen, "Deployment")["spec"]["template"]["spec"]["containers"][0]
+    return found
+
+
+def test_the_pod_fits_the_restricted_standard_that_its_namespace_asks_for() -> None:
+    chosen = Installation(IMAGE)
+    (namespace,) = [each for each in objects(chosen) if each["kind"] == "Namespace"]
+    assert namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
+    pod = named(chosen, "Deployment")["spec"]["template"]["spec"]
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    context = container(chosen)["securityContext"]
+    assert (context["allowPrivilegeEscalation"], context["capabilities"]) == (False, {"drop": ["ALL"]})
+    assert context["readOnlyRootFilesystem"] is True
+    assert {key for key in pod if key.startswith("host")} == set()
+
+
+def test_a_namespace_that_others_may_live_in_is_held_to_no_standard() -> None:
+    (namespace,) = [each for each in objects(Installation(IMAGE, "monitoring")) if each["kind"] == "Namespace"]
+    assert not any(key.startswith("pod-security") for key in namespace["metadata"]["labels"])
+
+
+def test_there_are_never_two_controllers() -> None:
+    spec = named(Installation(IMAGE), "Deployment")["spec"]
+    assert (spec["replicas"], spec["strategy"]) == (1, {"type": "Recreate"})
+
+
+def test_the_deployment_finds_its_own_pods() -> None:
+    spec = named(Installation(IMAGE), "Deployment")["spec"]
+    assert spec["selector"]["matchLabels"].items() <= spec["template"]["metadata"]["labels"].items()
+
+
+def test_every_object_is_known_as_ours_and_refers_to_what_comes_before_it() -> None:
+    seen: set[tuple[str, str]] = set()
+    for each in objects(Installation(IMAGE, "tools", watch_namespaces=("team-a",))):
+        assert each["metadata"]["labels"]["app.kubernetes.io/part-of"] == "rollout-lws"
+        if "roleRef" in each:
+            assert (each["roleRef"]["kind"], each["roleRef"]["name"]) in seen
+            (subject,) = each["subjects"]
+            assert (subject["kind"], subject["name"]) in seen and subject["namespace"] == "tools"
+        if each["kind"] == "Deployment":
+            assert ("ServiceAccount", each["spec"]["template"]["spec"]["serviceAccountName"]) in seen
+        seen.add((each["kind"], each["metadata"]["name"]))
+
+
+def test_the_documentation_shows_the_controllers_role() -> None:
+    (page,) = [shown for text in blocks(Path("docs/run-on-a-cluster.md"), "yaml") if (shown := yaml.safe_load(text))]
+    assert page == rights.controller_role()
+    assert rules(named(Installation(IMAGE), "ClusterRole")) == rules(page)
+
+
+def test_where_some_namespaces_are_watched_nothing_of_a_namespace_is_granted_everywhere() -> None:
+    chosen = Installation(IMAGE, watch_namespaces=("team-a", "team-b"))
+    everywhere, there = (
+        rules(named(chosen, "ClusterRole", f"rollout-lws-controller{end}")) for end in ("", "-namespaced")
+    )
+    assert {resource for _, resource, _ in everywhere} == {"customresourcedefinitions", "admissionchecks"}
+    assert everywhere | there == rules(rights.controller_role()) and not everywhere & there
+    bound = [each for each in objects(chosen) if each["kind"] == "RoleBinding"]
+    assert [each["metadata"]["namespace"] for each in bound] == ["team-a", "team-b"]
+    assert {each["roleRef"]["name"] for each in bound} == {"rollout-lws-controller-namespaced"}
+
+
+def test_people_have_more_the_more_they_are_trusted_with() -> None:
+    view, operate, edit = (
+        rules(named(Installation(IMAGE), "ClusterRole", f"rollout-lws-{name}")) for name in ("view", "operate", "edit")
+    )
+    assert {verb for _, _, verb in view} == {"get", "list", "watch"}
+    assert operate - view == {("rollouts.kruise.io", "rollouts/status", "patch")}
+    assert operate < edit
+    assert ("leaderworkerset.x-k8s.io", "leaderworkersets", "patch") in edit
+
+
+def test_with_another_group_every_right_is_about_it() -> None:
+    for each in objects(Installation(IMAGE, api_group="rollouts.example.com")):
+        groups = {group for rule in each.get("rules", ()) for group in rule["apiGroups"]}
+        assert "rollouts.kruise.io" not in groups
+    assert [
+        each["metadata"]["name"] for each in objects(Installation(IMAGE, api_group="rollouts.example.com"))[1:3]
+    ] == [
+        "rollouts.rollouts.example.com",
+        "batchreleases.rollouts.example.com",
+    ]
+
+
+@pytest.mark.parametrize("flag", [["--dry-run"], ["-o", "yaml"]], ids=str)
+def test_manifests_are_printed_without_a_cluster(flag: list[str]) -> None:
+    given = ["install", "--image", IMAGE, "-n", "tools", "--watch-namespace", "team-a", *flag]
+    result = CliRunner().invoke(program, ["--kubeconfig", "/nowhere", *given])
+    assert (result.exit_code, result.stderr) == (0, "")
+    chosen = Installation(IMAGE, "tools", watch_namespaces=("team-a",))
+    assert tuple(yaml.safe_load_all(result.stdout)) == objects(chosen)
+
+
+def test_an_unfit_flag_is_a_matter_of_usage() -> None:
+    result = CliRunner().invoke(program, ["install", "--image", IMAGE, "--replicas", "3", "--dry-run"])
+    assert result.exit_code == 2
+    assert "several controllers would race" in result.stderr
+
+
+def test_the_image_has_to_be_named() -> None:
+    result = CliRunner().invoke(program, ["install", "--dry-run"])
+    assert result.exit_code == 2
+    assert "Missing option '--image'" in result.stderr

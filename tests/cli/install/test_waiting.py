@@ -1,0 +1,106 @@
+"""Until the controller runs: what is waited for, what stands in the way, and when it is given up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rollout_lws.cli.install.waiting import lacks, troubles
+from rollout_lws.errors import RolloutLwsError
+from rollout_lws.objects.resources import DEPLOYMENTS, NAMESPACES, PODS
+from rollout_lws.sandbox.store import Event
+from tests.cli.conftest import World
+
+Object = dict[str, Any]
+IMAGE = "registry.example.com/rollout-lws:0.1.0"
+HOME, NAME = "rollout-lws-system", "rollout-lws-controller"
+RUNS = {"observedGeneration": 1, "replicas": 1, "updatedReplicas": 1, "availableReplicas": 1, "readyReplicas": 1}
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> Iterator[World]:
+    made = World(tmp_path, "rollouts.unrelated.org")
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize(
+    ("status", "missing"),
+    [
+        ({}, "its controller has not seen it yet"),
+        ({"observedGeneration": 1}, "its controller has not seen it yet"),
+        ({**RUNS, "observedGeneration": 2, "replicas": 1, "updatedReplicas": 0}, "the old controller ends"),
+        ({"observedGeneration": 2}, "0 of 1 pods made"),
+        ({"observedGeneration": 2, "replicas": 1, "updatedReplicas": 1}, "0 of 1 pods available"),
+        ({**RUNS, "observedGeneration": 2}, ""),
+    ],
+)
+def test_a_deployment_is_available_only_in_its_newest_form(status: Object, missing: str) -> None:
+    assert lacks({"metadata": {"generation": 2}, "spec": {"replicas": 1}, "status": status}) == missing
+
+
+def pod(name: str = "c-1", going: bool = False, **status: Any) -> Object:
+    return {"metadata": {"name": name} | ({"deletionTimestamp": "now"} if going else {}), "status": status}
+
+
+PULL = {"reason": "ImagePullBackOff", "message": "Back-off pulling\n image"}
+ROOM = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes are available"}
+
+
+@pytest.mark.parametrize(
+    ("found", "told"),
+    [
+        (pod(), []),
+        (pod(containerStatuses=[{"state": {"running": {}}}]), []),
+        (pod(containerStatuses=[{"state": {"waiting": PULL}}]), ["pod c-1: ImagePullBackOff: Back-off pulling image"]),
+        (pod(containerStatuses=[{"state": {"waiting": {"reason": "X"}}}]), ["pod c-1: X"]),
+        (pod(conditions=[ROOM]), ["pod c-1: Unschedulable: 0/3 nodes are available"]),
+        (pod(going=True, conditions=[ROOM]), []),
+    ],
+)
+def test_what_keeps_a_pod_from_running_is_told(found: Object, told: list[str]) -> None:
+    assert troubles([found]) == told
+
+
+def test_it_returns_when_the_deployment_is_available(bare: World) -> None:
+    def run(event: Event) -> None:
+        """As Kubernetes does: the pod is made, then it is ready."""
+        if event.object and event.object["kind"] == DEPLOYMENTS.kind and not event.object.get("status"):
+            for status in ({"observedGeneration": 1}, RUNS):
+                bare.later(
+                    0.1 if status is RUNS else 0,
+                    lambda status=status: bare.server.patch(  # type: ignore[misc]
+                        DEPLOYMENTS, HOME, NAME, {"status": status}, subresource="status"
+                    ),
+                )
+
+    bare.do(lambda: bare.server.store.subscribe(run))
+    result = bare.run("install", "--image", IMAGE)
+    assert result.exit_code == 0, result.exception
+    assert result.stdout.splitlines()[-1] == f"deployment.apps/{NAME} is available"
+    assert f"waiting for deployment.apps/{NAME}: " in result.stdout
+
+
+def test_it_gives_up_with_what_stands_in_the_way_and_where_to_look(bare: World) -> None:
+    labels = {"app.kubernetes.io/name": "rollout-lws", "app.kubernetes.io/component": "controller"}
+    spec = {"containers": [{"name": "controller", "image": IMAGE}]}
+    stuck = {"metadata": {"namespace": HOME, "name": "c-1", "labels": labels}, "spec": spec}
+    bare.do(lambda: bare.server.create(NAMESPACES, {"metadata": {"name": HOME}}))
+    bare.do(lambda: bare.server.create(PODS, stuck))
+    status = {"status": {"containerStatuses": [{"name": "controller", "state": {"waiting": PULL}}]}}
+    bare.do(lambda: bare.server.patch(PODS, HOME, "c-1", status, subresource="status"))
+    result = bare.run("install", "--image", IMAGE, "--timeout", "100ms")
+    assert isinstance(result.exception, RolloutLwsError)
+    told = str(result.exception)
+    assert "is not available after 0.1s" in told
+    assert "pod c-1: ImagePullBackOff: Back-off pulling image" in told
+    assert f"kubectl -n {HOME} logs deployment/{NAME}" in told
+
+
+def test_an_installation_without_a_replica_is_not_waited_for(bare: World) -> None:
+    result = bare.run("install", "--image", IMAGE, "--replicas", "0")
+    assert result.exit_code == 0
+    assert "waiting" not in result.stdout

@@ -52,6 +52,11 @@ def _probe() -> Schema:
     return _open({"grpc": grpc, "httpGet": _open({}), "tcpSocket": _open({}), "exec": _open({"command": _STRINGS})})
 
 
+def _handler() -> Schema:
+    sleep = _open({"seconds": {"type": "integer", "format": "int64"}}, required=["seconds"])
+    return _open({"httpGet": _open({}), "exec": _open({"command": _STRINGS}), "sleep": sleep})
+
+
 def _container() -> Schema:
     port = {
         "type": "object",
@@ -84,7 +89,7 @@ def _container() -> Schema:
             "livenessProbe": _probe(),
             "readinessProbe": _probe(),
             "startupProbe": _probe(),
-            "lifecycle": _open({"preStop": _open({}), "postStart": _open({})}),
+            "lifecycle": _open({"preStop": _handler(), "postStart": _handler()}),
         },
         required=["name"],
     )

@@ -20,6 +20,10 @@ _NOTHING = (
     "nothing to look at: {} no Rollout, and nothing that one refers to (LeaderWorkerSet, Service, HTTPRoute, Ingress,"
     " InferencePool, HorizontalPodAutoscaler); name the files that do, or a directory with -R"
 )
+_HELP = {
+    "namespace": "Namespace of objects that state none; default by default.",
+    "api_group": "API group of our kinds; by default any that has Rollouts of our form.",
+}
 
 
 @click.command()
@@ -71,6 +75,13 @@ def lint(
     click.echo(output.summary(report), err=True)
     worst = Severity.WARNING if strict else Severity.ERROR
     sys.exit(int(any(each.severity <= worst for each in report.findings)))
+
+
+for _option in lint.params:
+    # Of kubectl's own flags these two say something of files; the others are understood, and left out of the help.
+    if isinstance(_option, click.Option) and _option.name in Target.__dataclass_fields__:
+        _option.help = _HELP.get(_option.name)
+        _option.hidden = _option.name not in _HELP
 
 
 def is_terminal() -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 import re
 
+from rollout_lws.api import batch_releases, rollouts
+from rollout_lws.cli import durations
 from rollout_lws.cli.lint.findings import Finding
 from rollout_lws.cli.lint.manifests import Manifest
 from rollout_lws.cli.lint.paths import Path, located, value_at, written
@@ -15,7 +17,18 @@ from rollout_lws.sandbox.schema import Node
 TOP = ("apiVersion", "kind", "metadata", "spec", "status")
 
 _IN_BODY = re.compile(r"^Invalid value: .*?: \S+ in body ")
-_TYPES = {"integer,string": "a whole number, or text like 25%"}
+_TYPES = {"integer,string": "a whole number or text"}
+#: What fields of our own kinds take whose schema is a regular expression.
+_TAKES = {
+    "replicas": "a number of groups, or a percentage as in 25%",
+    "canaryReplicas": "a number of groups, or a percentage as in 25%",
+    "failureThreshold": "a number of groups, or a percentage as in 25%",
+    "traffic": "a percentage as in 20%, or auto",
+}
+_OWN = (rollouts().kind, batch_releases().kind)
+#: What people know from elsewhere: Kruise's older version, and other projects.
+_ELSEWHERE = {"weight": "traffic", "setWeight": "traffic", "objectRef": "workloadRef"}
+_QUANTITY = "([KMGTPE]i)|[numkMGTPE]"
 
 
 def unknown(made: Manifest, path: Path, *, ours: bool) -> Finding:
@@ -46,10 +59,40 @@ def violated(made: Manifest, text: str) -> Finding:
         return made.found("LWS102", path, f"{field} cannot be {value!r}: {advice}")
     said = _IN_BODY.sub("", why)
     wrong_type = re.match(r'must be of type ([\w,-]+): "(\w+)"', said)
+    wanted = wrong_type[1] if wrong_type else ""
+    instead = _instead(made, path, value, wanted, said)
+    if instead:
+        return made.found("LWS102", path, f"{field} cannot be {_shown(value)}: {instead}")
     if wrong_type:
-        wanted = _TYPES.get(wrong_type[1], wrong_type[1])
-        return made.found("LWS102", path, f"{field} must be of type {wanted}, not {wrong_type[2]}")
+        said = f"must be of type {_TYPES.get(wanted, wanted)}, not {wrong_type[2]}"
     return made.found("LWS102", path, f"{field} {said[:1].lower()}{said[1:]}")
+
+
+def _instead(made: Manifest, path: Path, value: object, wanted: str, said: str) -> str:
+    """What to write instead of ``value``, "" where only the schema's own words tell."""
+    name, own = str(path[-1]), made.resource.kind in _OWN
+    if own and name in _TAKES and ("should match" in said or wanted):
+        return f"write {_TAKES[name]}"
+    if _QUANTITY in said:
+        return "write a quantity, as in 2, 500m or 64Gi"
+    if wanted == "integer" and isinstance(value, str):
+        if value.isdigit():
+            return f"write {value} without quotes"
+        return _seconds(value) if own and (name == "duration" or name.endswith("Seconds")) else ""
+    if wanted == "string" and isinstance(value, int | float):
+        return f'quote it, as in "{_shown(value)}"'
+    return ""
+
+
+def _seconds(value: str) -> str:
+    try:
+        return f"write whole seconds, {durations.parse(value):.0f}"
+    except ValueError:
+        return "write whole seconds"
+
+
+def _shown(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else repr(value)
 
 
 def refused(made: Manifest, text: str) -> Finding:
@@ -67,4 +110,7 @@ def _meant(kind: str, path: Path) -> str:
     for part in path[1:-1]:
         node = (node.items if isinstance(part, int) else node.properties.get(part)) if node else None
     known = {each.lower(): each for each in node.properties} if node else {}
+    elsewhere = _ELSEWHERE.get(str(path[-1]), "")
+    if elsewhere.lower() in known:
+        return elsewhere
     return next((known[each] for each in difflib.get_close_matches(str(path[-1]).lower(), known, 1, 0.6)), "")

@@ -72,6 +72,8 @@ CODES: dict[str, Code] = {
     "LWS314": Code(_WARNING, "a manifest and an autoscaler that both set the number of groups"),
     "LWS315": Code(_WARNING, "a BatchRelease that was written by hand"),
     "LWS316": Code(_WARNING, "a step of more groups than there are"),
+    "LWS317": Code(_WARNING, "a preStop longer than the pod is given to end"),
+    "LWS318": Code(_WARNING, "a Service that no group of the canary is behind"),
     # What cannot be told
     "LWS401": Code(_NOTE, "an object that is not among the files"),
     "LWS402": Code(_NOTE, "a Rollout of OpenKruise's own"),

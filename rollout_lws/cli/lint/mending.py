@@ -1,7 +1,7 @@
-"""A Rollout with errors that the controller's rules do not hang on: it is judged without the members that are wrong.
+"""Objects with errors that the controller's rules do not hang on: they are judged without the members that are wrong.
 
-So a mistyped duration does not hide that the Service does not fit. What decides about groups, or names objects, is
-never left out: the rules would then be asked of another plan.
+So a mistyped duration does not hide that the Service does not fit. What decides about groups, or names and selects
+objects, is never left out: the rules would then be asked of another plan.
 """
 
 from __future__ import annotations
@@ -10,11 +10,13 @@ import copy
 from collections.abc import Iterable
 from typing import Any
 
+from rollout_lws.api import rollouts
 from rollout_lws.cli.lint.paths import Path
+from rollout_lws.objects.resources import LEADER_WORKER_SETS, SERVICES
 
-#: Optional members without which the rules say nothing that is not so: a step without traffic is asked less.
-_DISPENSABLE = frozenset(
-    {
+#: By kind, optional members without which the rules say nothing that is not so: a step without traffic is asked less.
+_DISPENSABLE = {
+    rollouts().kind: {
         "approvalTimeoutSeconds",
         "capacityDeadlineSeconds",
         "drainSeconds",
@@ -29,15 +31,27 @@ _DISPENSABLE = frozenset(
         "progressDeadlineSeconds",
         "requestHeaderModifier",
         "traffic",
-    }
-)
+    },
+    LEADER_WORKER_SETS.kind: {
+        "args",
+        "command",
+        "env",
+        "nodeSelector",
+        "ports",
+        "resources",
+        "tolerations",
+        "volumeMounts",
+        "volumes",
+    },
+    SERVICES.kind: {"ports"},
+}
 
 
-def mended(body: dict[str, Any], wrong: Iterable[Path]) -> dict[str, Any] | None:
+def mended(kind: str, body: dict[str, Any], wrong: Iterable[Path]) -> dict[str, Any] | None:
     """``body`` without what is wrong at these paths; None where that cannot be left out."""
     made = copy.deepcopy(body)
     for path in wrong:
-        cut = next((at for at, part in enumerate(path) if part in _DISPENSABLE), None)
+        cut = next((at for at, part in enumerate(path) if part in _dispensable(kind, path)), None)
         if cut is None:
             return None
         inner: Any = made
@@ -45,3 +59,10 @@ def mended(body: dict[str, Any], wrong: Iterable[Path]) -> dict[str, Any] | None
             inner = inner[part]
         inner.pop(path[cut], None)
     return made
+
+
+def _dispensable(kind: str, path: Path) -> set[str]:
+    if path[0] == "metadata":
+        # Of a Service only the copy has them; of an LWS they say who else takes care of it.
+        return {"labels"} if kind == SERVICES.kind else set()
+    return _DISPENSABLE.get(kind, set())

@@ -9,12 +9,11 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from rollout_lws.api import crd
+from rollout_lws.api import BatchReleaseSpec, Model, RolloutSpec, batch_releases, rollouts
+from rollout_lws.api.structural import structural
 from rollout_lws.cli.lint.manifests import SCALED_OBJECTS
 from rollout_lws.objects.resources import (
     HORIZONTAL_POD_AUTOSCALERS,
-    HTTP_ROUTES,
-    INFERENCE_POOLS,
     INGRESSES,
     LEADER_WORKER_SETS,
     POD_DISRUPTION_BUDGETS,
@@ -82,12 +81,15 @@ _BUILT_IN: Mapping[str, Schema] = {
 }
 #: LeaderWorkerSet's newest: nothing in a manifest tells which version a cluster has.
 _LWS_VERSION = lws_crd.VERSIONS[-1]
-_GATEWAY_API = {HTTP_ROUTES.kind, INFERENCE_POOLS.kind}
+#: The models themselves: to render whole definitions, with all of status, would take longer than all the rest.
+_OWN: Mapping[str, type[Model]] = {rollouts().kind: RolloutSpec, batch_releases().kind: BatchReleaseSpec}
 
 
 @cache
 def spec_schema(kind: str) -> Node:
     """The schema of ``spec`` of any kind that lint looks at."""
+    if kind in _OWN:
+        return Node(structural(_OWN[kind]))
     if kind in _BUILT_IN:
         return Node(_BUILT_IN[kind])
     return Node(_of_definition(_definition(kind)))
@@ -96,8 +98,7 @@ def spec_schema(kind: str) -> Node:
 def _definition(kind: str) -> Schema:
     if kind == LEADER_WORKER_SETS.kind:
         return lws_crd.manifest(_LWS_VERSION)
-    known = gateway_api.manifests() if kind in _GATEWAY_API else crd.render()
-    return next(each for each in known if each["spec"]["names"]["kind"] == kind)
+    return next(each for each in gateway_api.manifests() if each["spec"]["names"]["kind"] == kind)
 
 
 def _of_definition(definition: Schema) -> Schema:

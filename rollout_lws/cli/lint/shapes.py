@@ -35,7 +35,7 @@ def shaped(made: Manifest, *, ours: bool) -> tuple[Object | None, list[Finding]]
     findings += [complaints.violated(made, text) for text in wrong]
     whole: Object | None = body
     if wrong:
-        whole = mended(body, [located(body, text.partition(": ")[0]) for text in wrong]) if ours else None
+        whole = mended(made.resource.kind, body, [located(body, text.partition(": ")[0]) for text in wrong])
     if whole is None:
         return None, findings
     whole = _named(made, whole)

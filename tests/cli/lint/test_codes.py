@@ -102,22 +102,43 @@ CASES: dict[str, tuple[str, str, str]] = {
         plain("      steps:", "      »stepz: 1\n      steps:"),
         "no field stepz here: did you mean steps?",
     ),
+    "a field of an older version": (
+        "LWS101",
+        plain("          pause: {}", "          »weight: 20"),
+        "no field weight here: did you mean traffic?",
+    ),
     "an unknown field of the root": ("LWS101", plain("spec:\n  w", "»specs: {}\nspec:\n  w"), "did you mean spec?"),
     "a field of nobody": ("LWS101", plain("pause: {}", "pause: {»qqqqqq: 1}"), "no field qqqqqq here: remove it"),
     "text for a number": (
         "LWS102",
         plain("duration: 600", "»duration: 10m"),
-        "spec.strategy.canary.steps[1].pause.duration must be of type integer, not string",
+        "spec.strategy.canary.steps[1].pause.duration cannot be '10m': write whole seconds, 600",
     ),
     "a share that is none": (
         "LWS102",
         rollout("          traffic: 20%", "          »traffic: 20"),
-        "steps[0].traffic must be of type string, not integer",
+        "steps[0].traffic cannot be 20: write a percentage as in 20%, or auto",
     ),
     "a share that is too much": (
         "LWS102",
         rollout("          traffic: 20%", "          »traffic: 120%"),
-        "steps[0].traffic should match '^(auto|(100|[1-9]?[0-9])%)$'",
+        "steps[0].traffic cannot be '120%': write a percentage as in 20%, or auto",
+    ),
+    "a port in quotes": ("LWS102", service("    - port: 80", "    - »port: '80'"), "write 80 without quotes"),
+    "a quantity of nobody": (
+        "LWS102",
+        lws("            args: [serve]", "            resources: {limits: {»memory: 64GB}}"),
+        "cannot be '64GB': write a quantity, as in 2, 500m or 64Gi",
+    ),
+    "a list for a map": (
+        "LWS102",
+        plain("          pause: {}", "          »pause: []"),
+        "spec.strategy.canary.steps[0].pause must be of type object, not array",
+    ),
+    "too many": (
+        "LWS102",
+        plain("    canary:", "    »minReadySeconds: 99999\n    canary:"),
+        "spec.strategy.minReadySeconds should be less than or equal to 86400",
     ),
     "an unknown word": (
         "LWS102",
@@ -132,7 +153,7 @@ CASES: dict[str, tuple[str, str, str]] = {
     "a label that is a number": (
         "LWS102",
         lws("          app: chat", "          »app: 7"),
-        "must be of type string, not integer",
+        'metadata.labels.app cannot be 7: quote it, as in "7"',
     ),
     "no steps": (
         "LWS103",
@@ -440,6 +461,29 @@ CASES: dict[str, tuple[str, str, str]] = {
         "LWS316",
         plain("        - replicas: 50%", "        - »replicas: 9"),
         "step 2 asks for 9 groups, and LeaderWorkerSet chat has 4",
+    ),
+    "a preStop that is too long": (
+        "LWS317",
+        lws("              preStop:", "              »preStop:", '"10"', '"30"'),
+        "preStop sleeps for 30 s, and the pod is killed 30 s after it was deleted",
+    ),
+    "a native preStop": (
+        "LWS317",
+        lws(
+            '              preStop:\n                exec:\n                  command: [sleep, "10"]',
+            "              »preStop: {sleep: {seconds: 90}}",
+            "        containers:",
+            "        terminationGracePeriodSeconds: 60\n        containers:",
+        ),
+        "preStop sleeps for 90 s, and the pod is killed 60 s after it was deleted",
+    ),
+    "nobody behind the canary": (
+        "LWS318",
+        joined(
+            plain(),
+            edited(SERVICE, "  selector:\n    app: chat", "  »selector:\n    leaderworkerset.sigs.k8s.io/name: chat"),
+        ),
+        "so those of chat-canary get no requests and steps try nothing",
     ),
     # What cannot be told
     "no LWS": (

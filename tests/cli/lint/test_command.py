@@ -50,8 +50,8 @@ def test_a_finding_is_a_line_and_the_counts_come_last(folder: Path) -> None:
     put(folder, rollout_yaml=BROKEN, lws_yaml=LWS)
     result = run("-f", "rollout.yaml", "-f", "lws.yaml")
     assert result.stdout == (
-        "rollout.yaml:17:13: error: spec.strategy.canary.steps[1].pause.duration must be of type integer, not string"
-        " [LWS102]\n"
+        "rollout.yaml:17:13: error: spec.strategy.canary.steps[1].pause.duration cannot be '10m': write whole seconds,"
+        " 600 [LWS102]\n"
     )
     assert result.stderr == "2 objects in 2 files: 1 error\n"
     assert result.exit_code == 1

@@ -5,6 +5,7 @@ A router looks at leaders alone, so it is their readiness that a release is gate
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,6 +16,8 @@ from rollout_lws.cli.lint.world import FileWorld, Shaped
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
 
 _TEMPLATES: Path = ("spec", "leaderWorkerTemplate")
+#: Kubernetes' own default.
+DEFAULT_GRACE_SECONDS = 30
 _ASKING = ("httpGet", "grpc", "exec")
 
 
@@ -22,6 +25,7 @@ def advice(world: FileWorld) -> Iterator[Finding]:
     routed = {each.rollout.spec.workload_ref.name for each in releases(world) if each.routing}
     for lws in world.of_kind(LEADER_WORKER_SETS.kind):
         yield from _readiness(lws)
+        yield from _grace(lws)
         if lws.manifest.name in routed:
             yield from _shutdown(lws)
 
@@ -60,6 +64,31 @@ def _readiness(lws: Shaped) -> Iterator[Finding]:
             " model is loaded, and steps go on: add a readinessProbe with httpGet on a path that fails until then, such"
             " as /health",
         )
+
+
+def _sleep(container: dict[str, Any]) -> int:
+    """Seconds that its preStop sleeps, as far as it says so; 0 otherwise."""
+    stop = (container.get("lifecycle") or {}).get("preStop") or {}
+    if stop.get("sleep"):
+        return int(stop["sleep"]["seconds"])
+    told = re.search(r"\bsleep (\d+)", " ".join((stop.get("exec") or {}).get("command") or ()))
+    return int(told[1]) if told else 0
+
+
+def _grace(lws: Shaped) -> Iterator[Finding]:
+    path, template = leaders_template(lws)
+    spec = template.get("spec") or {}
+    grace = spec.get("terminationGracePeriodSeconds")
+    grace = DEFAULT_GRACE_SECONDS if grace is None else grace
+    for index, container in enumerate(spec.get("containers") or ()):
+        seconds = _sleep(container)
+        if seconds >= grace:
+            yield lws.manifest.found(
+                "LWS317",
+                (*path, "spec", "containers", index, "lifecycle", "preStop"),
+                f"preStop sleeps for {seconds} s, and the pod is killed {grace} s after it was deleted, so the server"
+                " never ends what it has begun: make terminationGracePeriodSeconds that and the longest request",
+            )
 
 
 def _shutdown(lws: Shaped) -> Iterator[Finding]:

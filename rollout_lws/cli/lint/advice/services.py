@@ -10,8 +10,11 @@ from rollout_lws.cli.lint.advice.releases import releases
 from rollout_lws.cli.lint.findings import Finding
 from rollout_lws.cli.lint.world import FileWorld, Shaped, template_labels, workload
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, LWS_NAME, LWS_WORKER_INDEX
+from rollout_lws.objects.workloads import LeaderWorkerSet
+from rollout_lws.release.styles import style_of
 from rollout_lws.traffic import pools, services
 from rollout_lws.traffic.selectors import Selecting
+from rollout_lws.workload.canary import canary_name
 from rollout_lws.workload.template import version_of
 
 #: Annotations by which clouds are told how their load balancer looks at a Service's pods.
@@ -35,6 +38,28 @@ def advice(world: FileWorld) -> Iterator[Finding]:
                 yield from _workers(world, selecting, each)
             if selecting is services.SELECTING:
                 yield from _health(each)
+    for release in releases(world):
+        if release.lws is not None and release.routing is None and not style_of(release.plan).in_one_lws:
+            yield from _behind(world, release.lws)
+
+
+def _behind(world: FileWorld, lws: LeaderWorkerSet) -> Iterator[Finding]:
+    """Where nothing is routed, a canary gets its requests by a Service that selects its leaders as well, or none."""
+    name, canary = lws.metadata.name, canary_name(lws)
+    labels = world.leaders_by_workload[name].metadata.labels
+    ours = [
+        each
+        for each in world.of_kind(services.SELECTING.resource.kind)
+        if services.selects(each.body, labels) and not _is_headless(each)
+    ]
+    if ours and not any(services.selects(each.body, {**labels, LWS_NAME: canary}) for each in ours):
+        yield ours[0].manifest.found(
+            "LWS318",
+            services.SELECTING.path,
+            f"{ours[0].manifest.what} selects groups of LeaderWorkerSet {name} alone, and no route is named, so those"
+            f" of {canary} get no requests and steps try nothing: remove {LWS_NAME} from the selector, or give the"
+            " strategy trafficRoutings",
+        )
 
 
 def _is_headless(each: Shaped) -> bool:

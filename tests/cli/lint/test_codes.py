@@ -91,6 +91,11 @@ CASES: dict[str, tuple[str, str, str]] = {
         plain("          pause: {}", "          pause: {}\n          »pause: {}"),
         "pause stands here again, first in line 14: only the last one would count, remove one of the two",
     ),
+    "an object without a separator": (
+        "LWS003",
+        plain() + edited(SERVICE, "apiVersion", "»apiVersion"),
+        "another object begins here: put a line of --- above it",
+    ),
     "an object twice": (
         "LWS004",
         both(plain(), edited(LWS, "  name: chat\nspec", "  »name: chat\nspec")),

@@ -200,6 +200,14 @@ CASES: dict[str, tuple[str, str, str]] = {
         plain("apiVersion: rollouts.kruise.io/v1beta1", "»apiVersion: rollouts.kruise.io/v1alpha1"),
         "Rollout of version v1alpha1 is not served: write apiVersion rollouts.kruise.io/v1beta1",
     ),
+    "an LWS of another API": (
+        "LWS107",
+        joined(
+            PLAIN_ROLLOUT,
+            edited(LWS, "apiVersion: leaderworkerset.x-k8s.io/v1", "»apiVersion: workload.kubernetes.io/v1alpha1"),
+        ),
+        "a LeaderWorkerSet of workload.kubernetes.io/v1alpha1 is none that can be released",
+    ),
     # What the controller refuses
     "steps that decrease": (
         "LWS201",

@@ -240,6 +240,30 @@ def test_kubectl_leaves_names_of_files_to_the_shell(
     assert bool(told) == (directive == ":4")
 
 
+def modules(*imported: str) -> set[str]:
+    told = f"import sys, {', '.join(imported)}; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+def test_its_help_and_completion_load_no_rules() -> None:
+    assert modules("rollout_lws.cli.lint.command") & {"pydantic", "rollout_lws.api"} == set()
+
+
+def test_it_loads_no_client_and_no_evaluator_of_rules() -> None:
+    """Each would take longer than all that is looked at."""
+    loaded = modules("rollout_lws.cli.lint.command", "rollout_lws.cli.lint.linter")
+    heavy = {
+        "aiohttp",
+        "celpy",
+        "kubernetes_asyncio",
+        "rich",
+        "rollout_lws.kube.client",
+        "rollout_lws.sandbox.apiserver",
+    }
+    assert loaded & heavy == set()
+
+
 def test_the_list_of_codes_is_the_documented_one() -> None:
     rows = re.findall(r"^\| `(LWS\d{3})` \| (\w+) \| (.+?) \|", (ROOT / "docs/lint.md").read_text(), re.MULTILINE)
     assert rows == [(code, str(each.severity), each.summary) for code, each in CODES.items()]

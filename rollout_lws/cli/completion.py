@@ -17,6 +17,8 @@ from rollout_lws.errors import RolloutLwsError
 _PATIENCE_SECONDS = 2.0
 #: To kubectl: what follows is all there is, no file names besides.
 _NO_FILES = ":4"
+#: To kubectl: names of files, which the shell knows best.
+_FILES = ":0"
 _SHELLS = ("bash", "zsh", "fish")
 
 
@@ -60,7 +62,8 @@ def kubectl_complete() -> None:
 
     *words, incomplete = sys.argv[1:] or [""]
     offers = ShellComplete(program, {}, "kubectl rollout-lws", "").get_completions(words, incomplete)
-    for offer in offers:
+    plain = [offer for offer in offers if offer.type == "plain"]
+    for offer in plain:
         told = f"\t{offer.help}" if offer.help else ""
         sys.stdout.write(f"{offer.value}{told}\n")
-    sys.stdout.write(f"{_NO_FILES}\n")
+    sys.stdout.write(f"{_NO_FILES if len(plain) == len(offers) else _FILES}\n")

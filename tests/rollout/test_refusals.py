@@ -9,7 +9,8 @@ import pytest
 
 from rollout_lws.rollout.observation import Capabilities
 from rollout_lws.rollout.reasons import Reason
-from rollout_lws.rollout.refusals import NAME_LIMIT, cannot_manage, cannot_release, refused_by_spec
+from rollout_lws.rollout.refusal import Place
+from rollout_lws.rollout.refusals import NAME_LIMIT, all_refusals, cannot_manage, cannot_release, refused_by_spec
 from rollout_lws.workload.facts import Facts, NamedObject
 from tests.rollout.build import at_rest, draft, held, in_step, rollout
 from tests.workload.build import OLD, WORKER, facts, lws, revision_record
@@ -82,3 +83,16 @@ def test_an_lws_with_group_identity_may_change_its_shape() -> None:
 def test_only_a_foreign_lws_takes_the_name_and_leftovers_are_waited_for(kind: str, expected: Reason | None) -> None:
     d = draft(rollout(status=at_rest()), stable=held(), remains=(NamedObject(kind, "llama-canary"),))
     assert reason(cannot_release(d)) == expected
+
+
+def test_whoever_looks_before_a_release_is_told_everything_each_at_its_place() -> None:
+    mine = rollout(metadata={"name": "n" * (NAME_LIMIT + 1), "creationTimestamp": DAY.replace(hour=2)})
+    rival = rollout(metadata={"name": "rival", "uid": "a", "creationTimestamp": DAY})
+    taken = (NamedObject("LeaderWorkerSet", "llama-canary"),)
+    d = draft(mine, rivals=(rival.metadata,), stable=held(), remains=taken)
+    assert [(each.reason, each.place) for each in all_refusals(d)] == [
+        (Reason.NAME_TOO_LONG, Place("metadata.name")),
+        (Reason.SECOND_ROLLOUT, Place("spec.workloadRef.name")),
+        (Reason.NAME_TAKEN, Place("metadata.name", "LeaderWorkerSet", "llama-canary")),
+    ]
+    assert len(list(all_refusals(draft(mine, rivals=(rival.metadata,))))) == 2

@@ -9,8 +9,6 @@ import click
 
 from rollout_lws.cli.lint import output
 from rollout_lws.cli.lint.findings import Severity
-from rollout_lws.cli.lint.linter import lint as judge
-from rollout_lws.cli.lint.manifests import Scope
 from rollout_lws.cli.lint.sources import sources
 from rollout_lws.cli.options import Target, with_target
 from rollout_lws.errors import UsageError
@@ -56,6 +54,10 @@ def lint(
     Reads Rollouts, and the LeaderWorkerSets, Services, routes, pools and autoscalers that they refer to, from the same
     files. Exit code 1 with an error (with --strict also a warning), 2 when there is nothing to look at.
     """
+    # Help and completion need none of the rules.
+    from rollout_lws.cli.lint.linter import lint as judge
+    from rollout_lws.cli.lint.manifests import Scope
+
     if not names and not more:
         raise click.UsageError("nothing to lint is named: add -f FILE, -f DIRECTORY, or -f - for standard input")
     try:

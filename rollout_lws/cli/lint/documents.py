@@ -107,12 +107,18 @@ def _inside(text: str, line: int, column: int) -> tuple[int, int]:
 
 
 def _twice(document: Document) -> Iterator[Finding]:
+    """Keys that stand twice. Of an object that follows another without a separator, all of them would."""
+    merged = {each.again for each in document.twice if each.key in ("apiVersion", "kind") and each.again.column == 1}
+    if len(merged) > 1:
+        first = min(each.again.line for each in document.twice if each.again.column == 1) + document.above
+        yield Finding(document.file, first, 1, "LWS003", "another object begins here: put a line of --- above it")
     for each in document.twice:
-        yield Finding(
-            document.file,
-            each.again.line + document.above,
-            each.again.column,
-            "LWS003",
-            f"{each.key} stands here again, first in line {each.first.line + document.above}: only the last one would"
-            " count, remove one of the two",
-        )
+        if len(merged) < 2 or each.again.column > 1:
+            yield Finding(
+                document.file,
+                each.again.line + document.above,
+                each.again.column,
+                "LWS003",
+                f"{each.key} stands here again, first in line {each.first.line + document.above}: only the last one"
+                " would count, remove one of the two",
+            )

@@ -132,6 +132,9 @@ def _manifest(
     own = _OWN.get(str(kind)) if resource is None else None
     if own is not None and (group == scope.group if scope.group else _is_ours(group, version, body)):
         resource = Resource(group, version, own.kind, own.plural)
+    foreign = resource is None and kind == LEADER_WORKER_SETS.kind
+    if foreign:
+        resource = LEADER_WORKER_SETS
     if resource is None:
         return None
     metadata = body.get("metadata")
@@ -146,6 +149,10 @@ def _manifest(
         name=name if isinstance(name, str) else "",
         order=order,
     )
+    if foreign:
+        right = LEADER_WORKER_SETS.api_version
+        message = f"a {kind} of {api_version} is none that can be released: write apiVersion {right}"
+        return made.found("LWS107", ("apiVersion",), message)
     if own is None:
         return made
     if version != VERSION:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from rollout_lws.cli.lint.findings import Finding, Severity
-from rollout_lws.cli.lint.linter import Report
+
+if TYPE_CHECKING:
+    from rollout_lws.cli.lint.linter import Report
 
 #: Colours of a terminal: bold red, bold yellow, bold cyan.
 _COLOURS = {Severity.ERROR: "1;31", Severity.WARNING: "1;33", Severity.NOTE: "1;36"}

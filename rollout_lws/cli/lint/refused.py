@@ -42,15 +42,10 @@ def refused(rollout: Shaped, world: FileWorld, broken: Sequence[Manifest]) -> It
     for problem in problems(d.o.rollout.spec):
         path = located(rollout.body, problem.path)
         yield made.found(CODE_OF[Reason.INVALID_SPEC], path, problem.message)
-    told = set()
     for refusal in all_refusals(d):
         # A spec that is wrong was told field by field.
-        if refusal.reason is Reason.INVALID_SPEC:
-            continue
-        finding = _told(made, world, broken, refusal)
-        if finding not in told:
-            yield finding
-        told.add(finding)
+        if refusal.reason is not Reason.INVALID_SPEC:
+            yield _told(made, world, broken, refusal)
     ref = d.o.rollout.spec.workload_ref
     if d.o.stable is None and (ref.kind, ref.api_version) == (LEADER_WORKER_SETS.kind, LEADER_WORKER_SETS.api_version):
         yield _missing(made, broken, LEADER_WORKER_SETS.kind, ref.name)

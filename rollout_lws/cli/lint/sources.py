@@ -27,8 +27,13 @@ def sources(names: Iterable[str], *, recursive: bool) -> Iterator[Source]:
 
 
 def _files(path: Path, *, recursive: bool) -> list[Path]:
-    if not path.is_dir():
-        return [path]
+    try:
+        return _below(path, recursive=recursive) if path.is_dir() else [path]
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}") from error
+
+
+def _below(path: Path, *, recursive: bool) -> list[Path]:
     below = path.rglob("*") if recursive else path.iterdir()
     found = sorted(each for each in below if each.suffix in _SUFFIXES and each.is_file() and not _hidden(each, path))
     if not found and not recursive and any(each.is_dir() for each in path.iterdir()):

@@ -33,6 +33,7 @@ from rollout_lws.objects.resources import (
 )
 from rollout_lws.objects.workloads import ControllerRevision, LeaderWorkerSet, Pod, StatefulSet
 from rollout_lws.rollout.observation import Capabilities, Observation
+from rollout_lws.workload.template import version_of
 
 Object = dict[str, Any]
 
@@ -57,6 +58,7 @@ class FileWorld:
     def __init__(self, objects: Iterable[Shaped], group: str) -> None:
         self.capabilities = Capabilities()
         self.group = group
+        self._stored: dict[str, list[StoredObject]] = {}
         self.objects: dict[tuple[str, str], Shaped] = {}
         """By kind and name, as a release sees them: a ScaledObject stands under the autoscaler that it makes."""
         for each in objects:
@@ -75,12 +77,28 @@ class FileWorld:
         return self.objects.get((kind, name))
 
     def of_kind(self, kind: str) -> Iterator[Shaped]:
-        return (each for (of, _), each in self.objects.items() if of == kind)
+        return iter(self._by_kind.get(kind, ()))
 
     @cached_property
     def leaders_by_workload(self) -> dict[str, Pod]:
         """One leader of each LeaderWorkerSet."""
         return {lws.metadata.name: _leader(lws) for lws in self._workloads.values()}
+
+    @cached_property
+    def workers_by_workload(self) -> dict[str, dict[str, str]]:
+        """The labels of the first worker of each LeaderWorkerSet that has any."""
+        return {
+            lws.metadata.name: template_labels(lws, "workerTemplate") | _own_labels(lws, 1)
+            for lws in self._workloads.values()
+            if version_of(lws.spec).size > 1
+        }
+
+    @cached_property
+    def _by_kind(self) -> dict[str, list[Shaped]]:
+        found: dict[str, list[Shaped]] = {}
+        for (kind, _), each in self.objects.items():
+            found.setdefault(kind, []).append(each)
+        return found
 
     # What the controller asks
 
@@ -106,7 +124,10 @@ class FileWorld:
         return self.every(SERVICES)
 
     def every(self, resource: Resource) -> Iterable[StoredObject]:
-        return [stored_object(msgspec.json.encode(each.body)) for each in self.of_kind(resource.kind)]
+        if resource.kind not in self._stored:
+            bodies = (msgspec.json.encode(each.body) for each in self.of_kind(resource.kind))
+            self._stored[resource.kind] = [stored_object(body) for body in bodies]
+        return self._stored[resource.kind]
 
     def endpoints(self, service: str) -> frozenset[str]:
         return frozenset()
@@ -165,10 +186,19 @@ def template_labels(lws: LeaderWorkerSet, *roles: str) -> dict[str, str]:
     return dict((template.get("metadata") or {}).get("labels") or {})
 
 
+def _own_labels(lws: LeaderWorkerSet, index: int) -> dict[str, str]:
+    """What LeaderWorkerSet and its webhook put on a pod of the first group."""
+    return {
+        LWS_NAME: lws.metadata.name,
+        LWS_GROUP_INDEX: "0",
+        LWS_WORKER_INDEX: str(index),
+        LWS_REVISION: "",
+    }
+
+
 def _leader(lws: LeaderWorkerSet) -> Pod:
     name = lws.metadata.name
-    own = {LWS_NAME: name, LWS_GROUP_INDEX: "0", LWS_WORKER_INDEX: "0", LWS_REVISION: ""}
-    labels = template_labels(lws, "leaderTemplate", "workerTemplate") | own
+    labels = template_labels(lws, "leaderTemplate", "workerTemplate") | _own_labels(lws, 0)
     return Pod(metadata=Meta(name=f"{name}-0", namespace=lws.metadata.namespace, uid=f"Pod/{name}-0", labels=labels))
 
 

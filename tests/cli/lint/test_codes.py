@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from rollout_lws.cli.lint.findings import CODES
+from rollout_lws.cli.lint.refused import CODE_OF
+from rollout_lws.rollout.reasons import Reason
 from tests.cli.lint.manifests import (
     HPA,
     INGRESS,
@@ -19,6 +23,7 @@ from tests.cli.lint.manifests import (
     joined,
     places,
 )
+from tests.docs.pages import ROOT
 
 _BY_INGRESS = edited(ROLLOUT, "          gateway:\n            httpRouteName: chat", "          ingress: {name: chat}")
 _BY_POOLS = edited(
@@ -90,6 +95,11 @@ CASES: dict[str, tuple[str, str, str]] = {
         "LWS003",
         plain("          pause: {}", "          pause: {}\n          »pause: {}"),
         "pause stands here again, first in line 14: only the last one would count, remove one of the two",
+    ),
+    "an object without a separator": (
+        "LWS003",
+        plain() + edited(SERVICE, "apiVersion", "»apiVersion"),
+        "another object begins here: put a line of --- above it",
     ),
     "an object twice": (
         "LWS004",
@@ -194,6 +204,14 @@ CASES: dict[str, tuple[str, str, str]] = {
         "LWS107",
         plain("apiVersion: rollouts.kruise.io/v1beta1", "»apiVersion: rollouts.kruise.io/v1alpha1"),
         "Rollout of version v1alpha1 is not served: write apiVersion rollouts.kruise.io/v1beta1",
+    ),
+    "an LWS of another API": (
+        "LWS107",
+        joined(
+            PLAIN_ROLLOUT,
+            edited(LWS, "apiVersion: leaderworkerset.x-k8s.io/v1", "»apiVersion: workload.kubernetes.io/v1alpha1"),
+        ),
+        "a LeaderWorkerSet of workload.kubernetes.io/v1alpha1 is none that can be released",
     ),
     # What the controller refuses
     "steps that decrease": (
@@ -539,3 +557,13 @@ def test_each_is_found_where_it_stands(code: str, text: str, told: str) -> None:
 
 def test_no_code_is_without_a_case() -> None:
     assert {code for code, _, _ in CASES.values()} == set(CODES)
+
+
+#: What hangs on the version that runs, or on the cluster.
+_OF_A_CLUSTER = {Reason.CLAIMS_CHANGED, Reason.UNSAFE_PENDING, Reason.LWS_TOO_OLD}
+
+
+def test_every_reason_to_refuse_has_a_code() -> None:
+    sources = (ROOT / "rollout_lws" / "rollout").glob("*.py")
+    reasons = {Reason[name] for each in sources for name in re.findall(r"Refusal\(\s*Reason\.(\w+)", each.read_text())}
+    assert reasons - _OF_A_CLUSTER == set(CODE_OF)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from rollout_lws.cli.completion import kubectl_complete
 from rollout_lws.cli.lint.findings import CODES
 from rollout_lws.cli.main import program
 from tests.cli.lint.manifests import LWS, PLAIN_ROLLOUT, SERVICE, WHOLE, edited, joined
@@ -65,6 +66,7 @@ def test_a_finding_is_a_line_and_the_counts_come_last(folder: Path) -> None:
         (joined(DOUBTFUL, LWS), (), 0, "2 objects in 1 file: 1 warning"),
         (joined(DOUBTFUL, LWS), ("--strict",), 1, "1 warning"),
         (PLAIN_ROLLOUT, ("--strict",), 0, "1 object in 1 file: 1 note"),
+        ("kind: ConfigMap", ("--allow-empty",), 0, "0 objects in 1 file: nothing found"),
         (joined(BROKEN, LWS), (), 1, "1 error"),
         ("a: [", (), 1, "0 objects in 1 file: 1 error"),
     ],
@@ -104,8 +106,11 @@ def test_what_cannot_be_looked_at_is_told_in_a_line_and_is_no_success(
 
 def test_directories_are_read_by_suffix_and_further_down_only_when_asked(folder: Path) -> None:
     put(folder, a_yaml=PLAIN_ROLLOUT, b_yml=LWS, notes_txt="a: [", deep__c_yaml="a: [")
+    (folder / ".git").mkdir()
+    (folder / ".git" / "d.yaml").write_text("a: [")
     assert run("-f", ".").exit_code == 0
-    assert run("-f", ".", "-R").stdout.startswith("deep/c.yaml:1:5: error: not YAML")
+    (line,) = run("-f", ".", "-R").stdout.splitlines()
+    assert line.startswith("deep/c.yaml:1:5: error: not YAML")
 
 
 def test_a_file_that_is_named_twice_is_read_once(folder: Path) -> None:
@@ -220,6 +225,43 @@ def test_no_cluster_is_asked(folder: Path) -> None:
     away = {**os.environ, "KUBECONFIG": str(folder / "away"), "HOME": str(folder)}
     done = subprocess.run(command, env=away, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "5 objects in 1 file: nothing found\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "directive"), [(("lint", "-f", ""), ":0"), (("lint", "a"), ":0"), (("lint", "-"), ":4")]
+)
+def test_kubectl_leaves_names_of_files_to_the_shell(
+    words: tuple[str, ...], directive: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["kubectl_complete-rollout_lws", *words])
+    kubectl_complete()
+    *told, last = capsys.readouterr().out.splitlines()
+    assert last == directive
+    assert bool(told) == (directive == ":4")
+
+
+def modules(*imported: str) -> set[str]:
+    told = f"import sys, {', '.join(imported)}; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+def test_its_help_and_completion_load_no_rules() -> None:
+    assert modules("rollout_lws.cli.lint.command") & {"pydantic", "rollout_lws.api"} == set()
+
+
+def test_it_loads_no_client_and_no_evaluator_of_rules() -> None:
+    """Each would take longer than all that is looked at."""
+    loaded = modules("rollout_lws.cli.lint.command", "rollout_lws.cli.lint.linter")
+    heavy = {
+        "aiohttp",
+        "celpy",
+        "kubernetes_asyncio",
+        "rich",
+        "rollout_lws.kube.client",
+        "rollout_lws.sandbox.apiserver",
+    }
+    assert loaded & heavy == set()
 
 
 def test_the_list_of_codes_is_the_documented_one() -> None:

@@ -87,8 +87,7 @@ def _grace(lws: Shaped) -> Iterator[Finding]:
                 "LWS317",
                 (*path, "spec", "containers", index, "lifecycle", "preStop"),
                 f"preStop sleeps for {seconds} s, and the pod is killed {grace} s after it was deleted, so the server"
-                " never ends what it has begun: set terminationGracePeriodSeconds to that and the longest request"
-                " together",
+                " never ends what it has begun: make terminationGracePeriodSeconds that and the longest request",
             )
 
 

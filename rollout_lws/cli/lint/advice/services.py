@@ -8,14 +8,13 @@ from typing import Any
 
 from rollout_lws.cli.lint.advice.releases import releases
 from rollout_lws.cli.lint.findings import Finding
-from rollout_lws.cli.lint.world import FileWorld, Shaped, template_labels, workload
-from rollout_lws.objects.resources import LEADER_WORKER_SETS, LWS_NAME, LWS_WORKER_INDEX
+from rollout_lws.cli.lint.world import FileWorld, Shaped
+from rollout_lws.objects.resources import LWS_NAME, LWS_WORKER_INDEX
 from rollout_lws.objects.workloads import LeaderWorkerSet
 from rollout_lws.release.styles import style_of
 from rollout_lws.traffic import pools, services
 from rollout_lws.traffic.selectors import Selecting
 from rollout_lws.workload.canary import canary_name
-from rollout_lws.workload.template import version_of
 
 #: Annotations by which clouds are told how their load balancer looks at a Service's pods.
 _HEALTH = re.compile(r"health[-_]?(?:check|probe)[-_](?:protocol|type)$")
@@ -67,14 +66,12 @@ def _is_headless(each: Shaped) -> bool:
 
 
 def _workers(world: FileWorld, selecting: Selecting, each: Shaped) -> Iterator[Finding]:
-    for shaped in world.of_kind(LEADER_WORKER_SETS.kind):
-        lws = workload(shaped)
-        labels = template_labels(lws, "workerTemplate") | {LWS_NAME: lws.metadata.name, LWS_WORKER_INDEX: "1"}
-        if version_of(lws.spec).size > 1 and selecting.selects(each.body, labels):
+    for lws, labels in world.workers_by_workload.items():
+        if selecting.selects(each.body, labels):
             yield each.manifest.found(
                 "LWS306",
                 selecting.path,
-                f"{each.manifest.what} selects workers of LeaderWorkerSet {lws.metadata.name} too, and in most model"
+                f"{each.manifest.what} selects workers of LeaderWorkerSet {lws} too, and in most model"
                 f' servers only leaders answer requests: add {LWS_WORKER_INDEX}: "0" to its selector',
             )
 

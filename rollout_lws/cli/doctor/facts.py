@@ -42,6 +42,13 @@ class Facts:
     def now(self) -> datetime:
         return self.observation.now
 
+    def is_fresh(self, live: Object, seconds: float) -> bool:
+        """Whether the object was written within so many seconds; where nobody can tell, whoever is to act on it gets
+        the time between two looks.
+        """
+        since = changed_at(live)
+        return self.owed is None if since is None else (self.now - since).total_seconds() < seconds
+
     @property
     def sides(self) -> tuple[Workload, ...]:
         """The LWSs that exist: the one that the Rollout names, and its canary."""
@@ -68,8 +75,12 @@ def gather(cluster: Cluster, keys: Keys, name: str, now: datetime, owed: frozens
 
 
 def changed_at(live: Object) -> datetime | None:
-    """When somebody wrote the object last, its status apart, as metadata.managedFields tells; else when it was made."""
+    """When somebody wrote the object last, its status apart, as metadata.managedFields tells; None where that is not
+    told, and it was changed since it was made.
+    """
     meta = live.get("metadata") or {}
     times = [each.get("time") for each in meta.get("managedFields") or () if not each.get("subresource")]
+    if not any(times) and meta.get("generation", 1) > 1:
+        return None
     known = [time for time in (*times, meta.get("creationTimestamp")) if time]
     return max((datetime.fromisoformat(time) for time in known), default=None)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rollout_lws.cli.doctor.case import Case
-from rollout_lws.cli.doctor.facts import changed_at
 from rollout_lws.cli.doctor.group_troubles import Found, more
 from rollout_lws.cli.doctor.links import Link, Name, State, ok
 from rollout_lws.cli.doctor.strays import Stray, strays
@@ -52,8 +51,7 @@ def _missing(case: Case, side: Workload, about: str) -> Link:
     if side.leader_set is None:
         by_itself = "they come when the leader StatefulSet is there"
         return Link(Name.GROUPS, State.WAITING, about, made, case.users(side), by_itself)
-    since = changed_at(case.facts.workloads.get(name, {}))
-    waits = since is not None and (case.now - since).total_seconds() < SILENCE_SECONDS
+    waits = case.facts.is_fresh(case.facts.workloads.get(name, {}), SILENCE_SECONDS)
     pods = f"pod {name}-{missing[0]}" + (f" and {len(missing) - 1} more" if len(missing) > 1 else "")
     return Link(
         Name.GROUPS,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from rollout_lws.api import ActionType, Phase, SummaryState
 from rollout_lws.api.resources import rollouts
 from rollout_lws.cli.doctor.case import Case
-from rollout_lws.cli.doctor.facts import changed_at
 from rollout_lws.cli.doctor.links import Link, Name, State, ok
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
 
@@ -53,8 +52,7 @@ def controller(case: Case) -> Link:
     if found is not None:
         return found
     generation, seen = case.d.o.rollout.metadata.generation, case.d.status.observed_generation or 0
-    since = changed_at(case.facts.rollout)
-    patient = since is not None and (case.now - since).total_seconds() < PATIENCE
+    patient = case.facts.is_fresh(case.facts.rollout, PATIENCE)
     if seen < generation:
         what = "no controller has seen this Rollout" if not seen else f"its generation {generation} has not been seen"
         return _absent(case, about, f"{what} (last seen: {seen})" if seen else what, waits=patient)
@@ -75,7 +73,8 @@ def _unanswered(case: Case) -> tuple[str, bool] | None:
     if asked is None or asked.type in _KEPT:
         return None
     who = asked.by or "somebody"
-    waits = asked.at is not None and (case.now - asked.at).total_seconds() < PATIENCE
+    # One that does not say when it was made gets the time between two looks.
+    waits = case.facts.owed is None if asked.at is None else (case.now - asked.at).total_seconds() < PATIENCE
     return f"{asked.type} by {who} has not been answered", waits
 
 

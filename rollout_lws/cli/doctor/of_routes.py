@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from rollout_lws.cli.doctor.case import Case
-from rollout_lws.cli.doctor.facts import changed_at
 from rollout_lws.cli.doctor.links import Link, Name, State, ok
 from rollout_lws.objects.resources import HORIZONTAL_POD_AUTOSCALERS, HTTP_ROUTES, INGRESSES, Resource
 from rollout_lws.rollout import bounds
@@ -68,8 +67,7 @@ def _route(case: Case, facts: RoutingFacts, router: Router) -> Link:
         state = State.BROKEN if case.facts.owed or not case.is_on else State.WAITING
         return Link(Name.ROUTE, state, about, text, users, by_itself, steps)
     if late:
-        since = changed_at(router.live or {})
-        waits = since is not None and (case.now - since).total_seconds() < TAKEN_UP_SECONDS
+        waits = case.facts.is_fresh(router.live or {}, TAKEN_UP_SECONDS)
         by_itself = "the release goes on when the Gateway has taken it up: does its controller run?"
         return Link(Name.ROUTE, State.WAITING if waits else State.BROKEN, about, late, users, by_itself, steps)
     if why:

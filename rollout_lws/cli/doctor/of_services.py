@@ -10,7 +10,7 @@ from rollout_lws.objects.resources import ENDPOINT_SLICES, LWS_WORKER_INDEX, POD
 from rollout_lws.objects.workloads import Pod
 from rollout_lws.rollout.borrowing import target
 from rollout_lws.rollout.shares import settings, wanted_share
-from rollout_lws.rollout.sides import Side, both_sides, new_side, stable_side
+from rollout_lws.rollout.sides import Side, new_side, stable_side
 from rollout_lws.traffic import marks
 from rollout_lws.traffic.backends import Selector, of_new, of_stable
 from rollout_lws.traffic.facts import RoutingFacts
@@ -55,12 +55,12 @@ def _service(case: Case, selector: Selector, side: Side, workload: Workload) -> 
     if selector.drifted:
         text = f"somebody has changed the selector that the release wrote: {selector.ignore}"
         return Link(Name.SERVICE, State.BROKEN, about, text, case.users(workload), "the controller puts it back", steps)
-    known = (*workload.leaders, *workload.pods)
+    # While groups of the one version go, the other one answers for it.
+    known = [pod for each in case.facts.sides for pod in (*each.leaders, *each.pods)]
     reached = [pod for pod in known if selector.selecting.selects(live, pod.metadata.labels)]
     if not reached:
         # Where nothing is made yet, there is nothing to select.
-        made = known or any(each.leaders for each in case.facts.sides)
-        state = State.BROKEN if made else State.WAITING
+        state = State.BROKEN if known and workload.lws.spec.replicas else State.WAITING
         by_itself = "the controller points it to groups that serve" if selector.given else "nothing"
         text = _reaches_nobody(case, selector, side)
         return Link(Name.SERVICE, state, about, text, f"all users of {selector.what}", by_itself, steps)
@@ -138,7 +138,7 @@ def _listed(case: Case, facts: RoutingFacts, name: str, selected: Iterable[Pod])
     ready = {pod.metadata.name: pod.ready_since for pod in selected if pod.ready_since is not None}
     missing = sorted(name for name in ready if name not in listed)
     if not missing:
-        return _none_ready(case, facts, name) if not ready else ok(Name.ENDPOINTS, about, f"{len(ready)} ready")
+        return _none_ready(case, name) if not ready else ok(Name.ENDPOINTS, about, f"{len(ready)} ready")
     late = [each for each in missing if (case.now - ready[each]).total_seconds() > _FOLLOWED_SECONDS]
     part = "list none of them" if len(missing) == len(ready) else f"do not list {', '.join(missing[:5])}"
     return Link(
@@ -152,15 +152,12 @@ def _listed(case: Case, facts: RoutingFacts, name: str, selected: Iterable[Pod])
     )
 
 
-def _none_ready(case: Case, facts: RoutingFacts, name: str) -> Link:
-    """Nothing ready is listed because nothing is ready: a consequence, mostly, of a link before it."""
-    about = f"Service/{name}"
-    if name != facts.names.service or both_sides(case.d).groups == ():
-        return Link(Name.ENDPOINTS, State.WAITING, about, "no pod that it selects is ready")
+def _none_ready(case: Case, name: str) -> Link:
+    """Nothing ready is listed because nothing is ready: a consequence of a link before it."""
     return Link(
         Name.ENDPOINTS,
-        State.BROKEN,
-        about,
+        State.WAITING,
+        f"Service/{name}",
         f"Service {name} has no ready endpoint: no pod that it selects is ready",
         f"all users of Service {name}",
         "requests are answered as soon as a group is ready",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from rollout_lws.cli.doctor.case import Case
-from rollout_lws.cli.doctor.facts import changed_at
 from rollout_lws.cli.doctor.links import Link, Name, State, ok
 from rollout_lws.objects.resources import CONTROLLER_REVISIONS, LEADER_WORKER_SETS, STATEFUL_SETS
 from rollout_lws.objects.workloads import StatefulSet
@@ -65,13 +64,16 @@ def hold(case: Case) -> Link | None:
     if has_windows(d):
         return ok(Name.HOLD, about, "open for groups that the release renews now")
     partition = stable.lws.spec.rollout_strategy.rolling_update_configuration.partition
+    adopted = d.status.stable is not None and d.status.stable.workload_uid == stable.lws.metadata.uid
     return Link(
         Name.HOLD,
-        State.BROKEN,
+        State.BROKEN if adopted else State.WAITING,
         about,
         f"the hold is not closed: partition is {partition}, written by {writer_of_strategy(stable.lws)}",
         f"no user yet: {case.standing}; but a new version would roll by itself, without steps",
-        "the controller closes it as soon as it acts",
+        "the controller closes it as soon as it acts"
+        if adopted
+        else "it is closed when the LeaderWorkerSet is adopted",
         (case.kubectl(f"get {LEADER_WORKER_SETS} {case.workload_name} -o jsonpath='{{.spec.rolloutStrategy}}'"),),
     )
 
@@ -112,8 +114,7 @@ def leader_set(case: Case, side: Workload) -> Link:
     )
     if side.leader_set is not None and (observed(side) or refused):
         return ok(Name.LEADER_SET, about, f"revision {side.leader_set.revision}")
-    since = changed_at(case.facts.workloads.get(name, {}))
-    waits = since is not None and (case.now - since).total_seconds() < SILENCE_SECONDS
+    waits = case.facts.is_fresh(case.facts.workloads.get(name, {}), SILENCE_SECONDS)
     state = State.WAITING if waits else State.BROKEN
     squatter = next((each for each in case.facts.sets.get(name, ()) if each.metadata.name == name), None)
     if side.leader_set is None and squatter is not None:

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from rollout_lws.cli.doctor.links import State
-from tests.cli.doctor.looking import assert_whole, links, told
+from rollout_lws.cli.doctor.chain import chain
+from rollout_lws.cli.doctor.links import State, first
+from tests.cli.doctor.looking import assert_whole, links, look, told
 from tests.cli.doctor.styles import STYLES
+from tests.scenarios.matrix import Moment
+from tests.scenarios.matrix_acts import Act
 from tests.scenarios.routed import BY_INGRESS, BY_POOLS, BY_ROUTE, PROVIDERS, Provider, routed_at_rest
 from tests.scenarios.stories import PROMOTED_STEPS, at_rest, waiting_for_approval
+from tests.scenarios.styles import Style
+from tests.scenarios.test_matrix import sample, tell
 from tests.scenarios.world import World
 
 pytestmark = pytest.mark.looptime
@@ -41,3 +46,30 @@ async def _goes_well(world: World) -> None:
         await assert_whole(world)
         if world.state == "AwaitingApproval":
             world.approve()
+
+
+#: Acts of the story matrix after which nobody has to do anything.
+_HARMLESS = ("finish", "rollback by template", "third template", "scale up", "scale down", "group lost in mid-step")
+#: Of a story's writes each that many is looked after.
+_EVERY = 23
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("style", "traffic", "act", "moment"), [each for each in sample() if each.values[2].name in _HARMLESS]
+)
+async def test_nor_in_a_story_of_the_matrix_that_needs_nobody(
+    world: World, style: Style, traffic: str, act: Act, moment: Moment
+) -> None:
+    writes = 0
+
+    def nothing_is_broken(world: World) -> None:
+        nonlocal writes
+        writes += 1
+        if writes % _EVERY == 0:
+            found = chain(look(world))
+            assert first(found, State.BROKEN) is None, told(found)
+
+    world.checks.append(nothing_is_broken)
+    await tell(world, style, traffic, act, moment, 2)
+    assert writes > _EVERY

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 import pytest
 
+from rollout_lws.cli.doctor.cluster import Cluster
+from rollout_lws.cli.doctor.facts import gather
 from rollout_lws.cli.doctor.links import Name, State, first
 from rollout_lws.objects.resources import (
     CONTROLLER_REVISIONS,
@@ -17,11 +22,11 @@ from rollout_lws.objects.resources import (
     STATEFUL_SETS,
     Resource,
 )
-from tests.cli.doctor.looking import links, told
+from tests.cli.doctor.looking import StoreSource, links, told
 from tests.scenarios.failures import apply
 from tests.scenarios.routed import routed_at_rest
 from tests.scenarios.scaled import create_autoscaler
-from tests.scenarios.world import ROLLOUTS, World
+from tests.scenarios.world import KEYS, NAME, NAMESPACE, ROLLOUTS, World
 
 pytestmark = pytest.mark.looptime
 
@@ -63,3 +68,25 @@ async def test_what_the_controller_has_said_is_told_where_its_reasons_cannot_be_
     assert broken is not None, told(found)
     assert broken.name is Name.RELEASE
     assert "no further group became ready within 60 s: pod llama-canary-0 (leader) is not ready" in broken.found
+
+
+async def test_pods_are_asked_for_by_label_and_nothing_is_asked_for_twice(world: World) -> None:
+    await routed_at_rest(world)
+    asked: list[tuple[str, ...]] = []
+
+    class Counting(StoreSource):
+        def get(self, resource: Resource, namespace: str, name: str) -> dict[str, Any]:
+            asked.append((str(resource), resource.version, name))
+            return super().get(resource, namespace, name)
+
+        def list(
+            self, resource: Resource, namespace: str, labels: str = "", fields: str = ""
+        ) -> Iterable[dict[str, Any]]:
+            asked.append((str(resource), resource.version, labels, fields))
+            return super().list(resource, namespace, labels, fields)
+
+    gather(Cluster(Counting(world), NAMESPACE, KEYS), KEYS, NAME, world.now)
+    assert [each for each in asked if each[0] in ("pods", "statefulsets.apps") and not each[2]] == []
+    assert [each for each in asked if each[0] == "events" and not each[3]] == []
+    assert len(asked) == len(set(asked))
+    assert len(asked) <= 30

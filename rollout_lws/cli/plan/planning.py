@@ -12,6 +12,7 @@ from rollout_lws.api import Phase, RolloutStatus, StableRecord
 from rollout_lws.api.validation import problems
 from rollout_lws.cli.plan.cautions import cautions
 from rollout_lws.cli.plan.model import Amounts, LoadTimes, Part, Plan, most
+from rollout_lws.cli.plan.reach import Reach, reach
 from rollout_lws.cli.plan.written import planned
 from rollout_lws.cli.versions import containers
 from rollout_lws.release.batches import is_last_full
@@ -66,12 +67,14 @@ def make(
     style = d.o.rollout.spec.strategy.style
     meta = d.o.rollout.metadata
     loads = load_times(before, load_seconds)
+    found_by = reach(d, services) if style is not None else Reach()
     given = Given(
         replicas=d.replicas,
         unavailable=resolved_unavailable(users_strategy(d.stable.lws, d.keys), d.replicas),
         load_seconds=loads.typical,
         min_ready_seconds=d.minimum,
         unlisted=reached_by_others(d),
+        reached=found_by.new,
     )
     refusals = tuple(dict.fromkeys((*_unmanaged(before), *_refusals(d))))
     found: Preview | None = None
@@ -100,7 +103,7 @@ def make(
         refusals=refusals,
     )
     zero = (cannot,) if cannot and not refusals else ()
-    return replace(plan, cautions=(*told, *zero, *cautions(d, plan, services)))
+    return replace(plan, cautions=(*told, *zero, *cautions(d, plan, found_by)))
 
 
 def load_times(o: Observation, told: float | None = None) -> LoadTimes:

@@ -14,15 +14,24 @@ import pytest
 
 from rollout_lws.cli.plan.model import Plan
 from rollout_lws.cli.plan.planning import make
-from rollout_lws.objects.resources import PODS, Resource
+from rollout_lws.objects.resources import LWS_NAME, PODS, SERVICES, Resource
 from rollout_lws.objects.writes import Confirm, Create, Delete, Write
 from rollout_lws.sandbox.behaviours.cluster import Options
 from rollout_lws.sandbox.behaviours.faults import Timing
 from rollout_lws.sandbox.store import Event
-from tests.cli.plan.snapshots import seen
+from tests.cli.plan.snapshots import seen, services_of
 from tests.scenarios.containers import Containers
 from tests.scenarios.gauge import LEADERS, Gauge
-from tests.scenarios.routed import BY_INGRESS, BY_POOLS, BY_ROUTE, Provider, create_provider, create_route, routing
+from tests.scenarios.routed import (
+    BY_INGRESS,
+    BY_POOLS,
+    BY_ROUTE,
+    SERVICE,
+    Provider,
+    create_provider,
+    create_route,
+    routing,
+)
 from tests.scenarios.scaled import create_autoscaler
 from tests.scenarios.stories import at_rest
 from tests.scenarios.world import NAME, NAMESPACE, World
@@ -58,11 +67,14 @@ class Case:
     unavailable: int | str = 1
     by: Provider | None = BY_ROUTE
     scaled: bool = False
+    named: bool = False
+    """Whether the Service selects by the name of the LWS."""
     words: Mapping[str, Any] = field(default_factory=dict)
 
     def __str__(self) -> str:
         steps = ",".join(f"{groups}@{traffic}" if traffic else f"{groups}" for groups, traffic in self.steps)
-        return f"{self.style}-R{self.replicas}-U{self.unavailable}-{self.by}-{steps}"
+        by = "Service by name" if self.named else self.by
+        return f"{self.style}-R{self.replicas}-U{self.unavailable}-{by}-{steps}"
 
     @property
     def strategy(self) -> dict[str, Any]:
@@ -78,6 +90,8 @@ CASES = [
     Case("ExtraWorkload", (("50%", None), ("100%", None)), unavailable=2, by=None),
     Case("ExtraWorkload", ((1, None),), replicas=1, by=None),
     Case("ExtraWorkload", ((3, None),), replicas=3),
+    Case("ExtraWorkload", ((2, None), ("100%", None)), by=None, named=True),
+    Case("BlueGreen", ((1, None), (2, None)), unavailable=2, by=None, named=True),
     Case("InPlace", (("25%", "25%"), ("50%", "50%"), ("100%", None)), scaled=True),
     Case("InPlace", (("25%", "auto"), ("100%", "100%")), unavailable=2),
     Case("InPlace", ((1, "20%"),), replicas=2, by=BY_POOLS),
@@ -153,6 +167,8 @@ async def planned(case: Case) -> AsyncIterator[tuple[World, Plan]]:
             create_provider(world, case.by)
         else:
             create_route(world)
+            if case.named:
+                world.patch(SERVICES, SERVICE, {"spec": {"selector": {LWS_NAME: NAME}}})
         if case.scaled:
             create_autoscaler(world)
         steps = [{"replicas": groups} | ({"traffic": traffic} if traffic else {}) for groups, traffic in case.steps]
@@ -160,7 +176,7 @@ async def planned(case: Case) -> AsyncIterator[tuple[World, Plan]]:
         strategy = {"maxUnavailable": case.unavailable} | ({"maxSurge": 1} if case.unavailable == 0 else {})
         world.patch_lws({"rolloutStrategy": {"rollingUpdateConfiguration": strategy}})
         await world.rest()
-        yield world, make(seen(world, new_version()), seen(world))
+        yield world, make(seen(world, new_version()), seen(world), services=services_of(world))
     finally:
         world.close()
 
@@ -198,7 +214,7 @@ async def test_a_release_is_what_its_plan_says(case: Case) -> None:
             plan.preview.extra,
             plan.preview.windows,
         )
-        if case.by is BY_ROUTE:
+        if case.by in (BY_ROUTE, None):
             assert (gauge.ready, gauge.peak_load) == (plan.preview.ready, pytest.approx(plan.preview.peak_load))
         assert meter.most == plan.peak
         assert meter.now == plan.now

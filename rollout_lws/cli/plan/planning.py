@@ -109,7 +109,7 @@ def make(
 def load_times(o: Observation, told: float | None = None) -> LoadTimes:
     """Of today's groups; without any that is ready, the longest that the Rollout remembers."""
     if told is not None:
-        return LoadTimes((told,), told=True)
+        return LoadTimes((told,), "as told")
     known = [
         (group.ready_since - created).total_seconds()
         for facts in (o.stable, o.canary)
@@ -118,7 +118,9 @@ def load_times(o: Observation, told: float | None = None) -> LoadTimes:
         if group.ready_since is not None and (created := group.leader.metadata.creation_timestamp) is not None
     ]
     longest = o.rollout.status.longest_load_seconds if o.rollout.status else None
-    return LoadTimes(tuple(known) if known else (float(longest),) if longest else ())
+    if known:
+        return LoadTimes(tuple(known), f"as {len(known)} group{'' if len(known) == 1 else 's'} of today took")
+    return LoadTimes((float(longest),), "the longest of the last release") if longest else LoadTimes()
 
 
 def _unmanaged(before: Observation) -> Iterable[str]:

@@ -98,8 +98,8 @@ def _takes_all(plan: Plan) -> str:
         waits = f" and {_time(found.seconds)}" if found.seconds else ""
         known = "how long a group loads is not known here (--load-time says it)"
         return f"{_counted(found.rounds, 'load')} one after the other{waits}{approvals}; {known}"
-    source = "as told" if plan.loads.told else f"as {_counted(len(plan.loads.seconds), 'group')} of today took"
-    return f"about {_time(found.seconds)}{approvals}; a group loads for about {_time(plan.loads.typical)}, {source}"
+    loads = f"a group loads for about {_time(plan.loads.typical)}, {plan.loads.source}"
+    return f"about {_time(found.seconds)}{approvals}; {loads}"
 
 
 def _rows(plan: Plan) -> Iterator[tuple[str, ...]]:
@@ -206,7 +206,7 @@ def value(plan: Plan) -> dict[str, Any]:
         "change": plan.change or None,
         "at": plan.at or None,
         "possible": not plan.refusals,
-        "loadSeconds": {"typical": plan.loads.typical, "groups": len(plan.loads.seconds)} if known else None,
+        "loadSeconds": {"typical": plan.loads.typical, "source": plan.loads.source} if known else None,
         "accelerators": {"now": dict(plan.now), "peak": dict(plan.peak), "after": dict(plan.afterwards)},
         "totals": None
         if found is None

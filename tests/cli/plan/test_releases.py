@@ -34,7 +34,7 @@ from tests.scenarios.routed import (
 )
 from tests.scenarios.scaled import create_autoscaler
 from tests.scenarios.stories import at_rest
-from tests.scenarios.world import NAME, NAMESPACE, World
+from tests.scenarios.world import NAME, NAMESPACE, ROLLOUTS, World
 
 pytestmark = pytest.mark.looptime
 
@@ -227,6 +227,40 @@ async def test_a_release_is_what_its_plan_says(case: Case) -> None:
         done = written([*world.writes[begun[0] :], *world.labels[begun[1] :]])
         said = {(each.resource, each.name, verb) for each in plan.writes for verb in each.verbs}
         assert done == said
+
+
+async def test_an_lws_in_nobodys_care_is_taken_into_it_as_the_plan_says() -> None:
+    world = World(Options(timing=Timing(ready_after=WORKERS, leader_longer=LEADER_LONGER)))
+    world.containers = Accelerated()
+    try:
+        create_provider(world, BY_ROUTE)
+        world.create_workload(replicas=2, size=SIZE)
+        await world.until(lambda: world.groups() == {0: "v1", 1: "v1"}, "running", 3600)
+        await world.rest()
+        strategy = {"canary": {"trafficRoutings": routing(), "steps": [{"replicas": 1, "traffic": "20%"}]}}
+        rollout = {
+            "apiVersion": ROLLOUTS.api_version,
+            "kind": ROLLOUTS.kind,
+            "metadata": {"name": NAME, "namespace": NAMESPACE},
+            "spec": {
+                "workloadRef": {"apiVersion": World.LWS.api_version, "kind": World.LWS.kind, "name": NAME},
+                "strategy": strategy,
+            },
+        }
+        plan = make(seen(world, rollout, new_version()), seen(world, rollout))
+        assert plan.refusals == ()
+        world.server.create(ROLLOUTS, rollout)
+        world.start_controller()
+        await world.until_state("Healthy")
+        world.set_image("v2")
+        await world.until_state("AwaitingApproval", 3600)
+        world.approve()
+        await world.until_state("Healthy", 3600)
+        await world.rest()
+        done = written([*world.writes, *world.labels])
+        assert done == {(each.resource, each.name, verb) for each in plan.writes for verb in each.verbs}
+    finally:
+        world.close()
 
 
 def _most(plan: Plan, index: int) -> Mapping[str, int]:

@@ -20,10 +20,11 @@ from rollout_lws.release.phases import Given, Preview
 from rollout_lws.release.preview import preview
 from rollout_lws.release.styles import Style, style_of
 from rollout_lws.rollout import adoption
-from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.draft import Draft, Verdict
 from rollout_lws.rollout.handover import reached_by_others
 from rollout_lws.rollout.history import stable_version
 from rollout_lws.rollout.observation import Observation
+from rollout_lws.rollout.reasons import Reason
 from rollout_lws.rollout.refusals import every_refusal
 from rollout_lws.traffic.split import Object
 from rollout_lws.workload.groups import groups
@@ -76,7 +77,9 @@ def make(
         unlisted=reached_by_others(d),
         reached=found_by.new,
     )
-    refusals = tuple(dict.fromkeys((*_unmanaged(before), *_refusals(d))))
+    taken = _adopted(before)
+    stalled = (taken.message,) if taken is not None and taken.condition == "Stalled" else ()
+    refusals = tuple(dict.fromkeys((*stalled, *_refusals(d))))
     found: Preview | None = None
     cannot = ""
     if style is not None and not problems(d.o.rollout.spec):
@@ -103,7 +106,8 @@ def make(
         refusals=refusals,
     )
     zero = (cannot,) if cannot and not refusals else ()
-    return replace(plan, cautions=(*told, *zero, *cautions(d, plan, found_by)))
+    rolling = (taken.message,) if taken is not None and taken.reason is Reason.NATIVE_ROLL else ()
+    return replace(plan, cautions=(*told, *zero, *rolling, *cautions(d, plan, found_by)))
 
 
 def load_times(o: Observation, told: float | None = None) -> LoadTimes:
@@ -123,14 +127,12 @@ def load_times(o: Observation, told: float | None = None) -> LoadTimes:
     return LoadTimes((float(longest),), "the longest of the last release") if longest else LoadTimes()
 
 
-def _unmanaged(before: Observation) -> Iterable[str]:
-    """Why the LWS could not even be adopted as it stands."""
+def _adopted(before: Observation) -> Verdict | None:
+    """What a controller says that takes the LWS into care as it stands; None where it does, or has."""
     if before.stable is None or before.stable.leader_set is None:
-        return
+        return None
     scratch = Draft(before)
-    adoption.adopt(scratch)
-    if scratch.verdict is not None and scratch.verdict.condition == "Stalled":
-        yield scratch.verdict.message
+    return scratch.verdict if adoption.adopt(scratch) else None
 
 
 def _refusals(d: Draft) -> Iterable[str]:

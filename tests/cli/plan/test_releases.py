@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from rollout_lws.cli.demo import manifests
 from rollout_lws.cli.plan.model import Plan
 from rollout_lws.cli.plan.planning import make
 from rollout_lws.objects.resources import LWS_NAME, PODS, SERVICES, Resource
@@ -19,7 +20,7 @@ from rollout_lws.objects.writes import Confirm, Create, Delete, Write
 from rollout_lws.sandbox.behaviours.cluster import Options
 from rollout_lws.sandbox.behaviours.faults import Timing
 from rollout_lws.sandbox.store import Event
-from tests.cli.plan.snapshots import seen, services_of
+from tests.cli.plan.snapshots import plan_of, seen, services_of
 from tests.scenarios.containers import Containers
 from tests.scenarios.gauge import LEADERS, Gauge
 from tests.scenarios.routed import (
@@ -107,7 +108,7 @@ CASES = [
 ]
 #: One of each style in the default run, with and without a route, all of them in the longer one.
 SOME = [
-    case if at in (0, 4, 8, 14, 16) else pytest.param(case, marks=pytest.mark.long) for at, case in enumerate(CASES)
+    case if at in (0, 8, 10, 17, 18) else pytest.param(case, marks=pytest.mark.long) for at, case in enumerate(CASES)
 ]
 
 
@@ -229,6 +230,34 @@ async def test_a_release_is_what_its_plan_says(case: Case) -> None:
         assert done == said
 
 
+@pytest.mark.parametrize(
+    "style",
+    ["Surge", *(pytest.param(each, marks=pytest.mark.long) for each in ("ExtraWorkload", "InPlace", "BlueGreen"))],
+)
+async def test_in_mid_release_the_plan_is_the_same_and_says_what_is_left(style: str) -> None:
+    async with planned(Case(style, ((1, "25%"), (2, "50%")))) as (world, before):
+        gauge = Gauge(world, 4)
+        world.set_image("v2")
+        await world.until_state("AwaitingApproval", 3600)
+        await world.sleep(SETTLES)
+        plan = plan_of(world)
+        assert plan.at == "step 1"
+        assert plan.refusals == ()
+        assert plan.now == Meter(world).now
+        assert (plan.parts, plan.afterwards, plan.peak) == (before.parts, before.afterwards, before.peak)
+        assert plan.change == before.change
+        assert plan.loads.typical == LOAD
+        so_far = gauge.loads
+        world.approve()
+        await world.until(lambda: world.status["currentStepIndex"] == 2 and world.state == "AwaitingApproval", "", 3600)
+        world.approve()
+        await world.until(lambda: (world.status.get("finalising") or {}).get("task") == "Promote", "promotion", 3600)
+        assert plan_of(world).at == "promotion"
+        await world.until_state("Healthy", 3600)
+        assert gauge.loads - so_far == sum(part.row.loads for part in plan.parts[1:])
+        gauge.stop()
+
+
 async def test_an_lws_in_nobodys_care_is_taken_into_it_as_the_plan_says() -> None:
     world = World(Options(timing=Timing(ready_after=WORKERS, leader_longer=LEADER_LONGER)))
     world.containers = Accelerated()
@@ -238,15 +267,8 @@ async def test_an_lws_in_nobodys_care_is_taken_into_it_as_the_plan_says() -> Non
         await world.until(lambda: world.groups() == {0: "v1", 1: "v1"}, "running", 3600)
         await world.rest()
         strategy = {"canary": {"trafficRoutings": routing(), "steps": [{"replicas": 1, "traffic": "20%"}]}}
-        rollout = {
-            "apiVersion": ROLLOUTS.api_version,
-            "kind": ROLLOUTS.kind,
-            "metadata": {"name": NAME, "namespace": NAMESPACE},
-            "spec": {
-                "workloadRef": {"apiVersion": World.LWS.api_version, "kind": World.LWS.kind, "name": NAME},
-                "strategy": strategy,
-            },
-        }
+        rollout = manifests.rollout(ROLLOUTS.api_version, {"name": NAME})
+        rollout["spec"]["strategy"] = strategy
         plan = make(seen(world, rollout, new_version()), seen(world, rollout))
         assert plan.refusals == ()
         world.server.create(ROLLOUTS, rollout)

@@ -24,7 +24,6 @@ from rollout_lws.rollout.draft import Draft, Verdict
 from rollout_lws.rollout.handover import reached_by_others
 from rollout_lws.rollout.history import stable_version
 from rollout_lws.rollout.observation import Observation
-from rollout_lws.rollout.reasons import Reason
 from rollout_lws.rollout.refusals import every_refusal
 from rollout_lws.traffic.split import Object
 from rollout_lws.workload.groups import groups
@@ -106,8 +105,8 @@ def make(
         refusals=refusals,
     )
     zero = (cannot,) if cannot and not refusals else ()
-    rolling = (taken.message,) if taken is not None and taken.reason is Reason.NATIVE_ROLL else ()
-    return replace(plan, cautions=(*told, *zero, *rolling, *cautions(d, plan, found_by)))
+    waits = (taken.message,) if taken is not None and taken.condition == "Reconciling" else ()
+    return replace(plan, cautions=(*told, *zero, *waits, *cautions(d, plan, found_by)))
 
 
 def load_times(o: Observation, told: float | None = None) -> LoadTimes:

@@ -21,6 +21,7 @@ from rollout_lws.objects.resources import (
     LWS_WORKER_INDEX,
     POD_DISRUPTION_BUDGETS,
     PODS,
+    RESOURCE_QUOTAS,
     SERVICES,
     STATEFUL_SETS,
     Resource,
@@ -30,7 +31,14 @@ from rollout_lws.rollout.observation import Capabilities
 #: Kinds without which nothing can be told of a release.
 _NEEDED = (LEADER_WORKER_SETS, PODS, STATEFUL_SETS, CONTROLLER_REVISIONS, SERVICES)
 #: Kinds that a cluster may lack, or that not everybody may list.
-_BESIDES = (HTTP_ROUTES, INGRESSES, INFERENCE_POOLS, POD_DISRUPTION_BUDGETS, HORIZONTAL_POD_AUTOSCALERS)
+_BESIDES = (
+    HTTP_ROUTES,
+    INGRESSES,
+    INFERENCE_POOLS,
+    POD_DISRUPTION_BUDGETS,
+    HORIZONTAL_POD_AUTOSCALERS,
+    RESOURCE_QUOTAS,
+)
 
 
 def look(transport: Transport, keys: Keys, workloads: Iterable[str] = ()) -> Snapshot:
@@ -42,7 +50,7 @@ def look(transport: Transport, keys: Keys, workloads: Iterable[str] = ()) -> Sna
     absent, unlisted = set(), {}
     for resource in (rollouts(keys.group), batch_releases(keys.group), *_NEEDED, *_BESIDES):
         try:
-            objects[resource] = _list(transport, resource, ",".join(workloads))
+            objects[resource] = _list(transport, resource, ",".join(workloads), keys.history)
         except ApiError as error:
             if resource in _NEEDED or (error.code != 403 and not error.is_unserved):
                 raise
@@ -55,8 +63,15 @@ def look(transport: Transport, keys: Keys, workloads: Iterable[str] = ()) -> Sna
     return Snapshot(keys, objects, known, frozenset(absent), unlisted, schema)
 
 
-def _list(transport: Transport, resource: Resource, workloads: str) -> list[Object]:
+def _list(transport: Transport, resource: Resource, workloads: str, history: str) -> list[Object]:
     path = resource.path(transport.namespace)
+    if resource is CONTROLLER_REVISIONS:
+        # Those of DaemonSets and StatefulSets of other people are many.
+        return [
+            each
+            for label in (LWS_NAME, history)
+            for each in transport.get(path, labelSelector=label).get("items") or ()
+        ]
     if resource is PODS:
         found = transport.get(path, labelSelector=f"{LWS_WORKER_INDEX}=0").get("items") or []
         if workloads:

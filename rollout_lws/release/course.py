@@ -66,8 +66,10 @@ class Course:
         return _Moment(0, self.replicas, Fraction(0), self.replicas)
 
     def _even(self, new: int, stable: int) -> _Moment:
-        """Every ready group with the same load."""
-        return _Moment(new, stable, Fraction(new, new + stable), self.replicas)
+        """Every ready group that requests reach with the same load."""
+        reached = new if self.given.reached or self.routing or self.style.in_one_lws else 0
+        every = reached + stable
+        return _Moment(new, stable, Fraction(reached, every) if every else Fraction(0), self.replicas)
 
     def _shared(self, new: int, stable: int, weight: int) -> _Moment:
         return _Moment(new, stable, Fraction(weight, 100), self.replicas)

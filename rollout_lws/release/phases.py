@@ -14,6 +14,8 @@ class Given:
     must be, and its accelerators.
 
     ``unlisted``: a Service or InferencePool that trafficRoutings do not name leads to the LWS's groups, too.
+    ``reached``: without trafficRoutings, whether the Services that lead to the LWS's groups lead to those of a second
+    LWS as well; one that selects by LWS's own name label does not.
     """
 
     replicas: int
@@ -22,6 +24,7 @@ class Given:
     min_ready_seconds: float = 0
     accelerators: int = 0
     unlisted: bool = False
+    reached: bool = True
 
 
 @dataclass(frozen=True, slots=True)

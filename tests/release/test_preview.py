@@ -118,6 +118,9 @@ def test_model_loads_of_each_phase(found: Preview, expected: list[Any]) -> None:
         (of("ExtraWorkload", 1), [(0.0, 0.0, 1.0, 1.0), (0.25, 1.0, 1.0, 1.0)]),
         (of("ExtraWorkload", 2, routed=False), [(0.333, 0.667, 0.667, 1.0), (0.4, 0.8, 0.8, 1.0)]),
         (of("ExtraWorkload", 1, replicas=1, routed=False), [(0.5, 0.5, 0.5, 1.0), (1.0, 1.0, None, 1.0)]),
+        # Services that select by LWS's name lead nobody to a second LWS; in one LWS there is only one name.
+        (of("ExtraWorkload", 2, routed=False, reached=False), [(0.0, 0.0, 1.0, 1.0), (0.0, 0.0, 1.333, 1.333)]),
+        (of("Surge", 2, routed=False, reached=False), [(0.333, 0.667, 0.667, 1.0), (0.5, 1.0, 1.0, 1.0)]),
         (
             of("BlueGreen", ("50%", "0%"), ("100%", "100%")),
             [(0.0, 0.0, 1.0, 1.0), (1.0, 1.0, 0.0, 1.0), (1.0, 1.0, None, 1.0)],

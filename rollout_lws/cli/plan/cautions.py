@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from fractions import Fraction
 
 from rollout_lws.cli.durations import short
 from rollout_lws.cli.plan.model import Plan
+from rollout_lws.cli.plan.reach import Reach
 from rollout_lws.objects.kueue import QUEUE_NAME
 from rollout_lws.objects.resources import POD_DISRUPTION_BUDGETS
 from rollout_lws.release.batches import makes_no_groups, portion_beside, wanted_groups
@@ -17,17 +18,15 @@ from rollout_lws.release.weights import weight_of_step
 from rollout_lws.rollout import bounds
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.shares import settings
-from rollout_lws.rollout.unlisted import covers, labels_of_new, made_by_lws, unlisted
-from rollout_lws.traffic import services
-from rollout_lws.traffic.split import Object
+from rollout_lws.rollout.unlisted import covers, unlisted
 from rollout_lws.workload.hold import resolved_unavailable, users_strategy
 
 #: A group that gets so many times its requests at rest is worth a word.
 _MUCH = 1.005
 
 
-def cautions(d: Draft, plan: Plan, every: Mapping[str, Object]) -> Iterator[str]:
-    """A sentence each: what, who is affected, and what to do about it. ``every`` are the Services of the namespace."""
+def cautions(d: Draft, plan: Plan, found_by: Reach) -> Iterator[str]:
+    """A sentence each: what, who is affected, and what to do about it. ``found_by``: whom Services lead to."""
     yield from _state(d, plan)
     found = plan.preview
     if found is not None:
@@ -38,7 +37,7 @@ def cautions(d: Draft, plan: Plan, every: Mapping[str, Object]) -> Iterator[str]
         yield from _deadline(d, plan)
     yield from _others(d)
     if settings(d) is None:
-        yield from _unrouted(d, every)
+        yield from _unrouted(found_by)
     yield from _autoscalers(d)
 
 
@@ -97,6 +96,11 @@ def _steps(d: Draft, plan: Plan) -> Iterator[str]:
 
 
 def _load(found: Preview) -> Iterator[str]:
+    if not found.ready:
+        yield (
+            "in the promotion there are moments in which no group that gets requests is ready, and they fail: give the"
+            " Rollout trafficRoutings, or let the Service select groups of both versions"
+        )
     row = max(found.rows, key=lambda each: each.peak_load)
     if row.peak_load > _MUCH:
         where = "the promotion" if row.step is None else f"step {row.step}"
@@ -150,20 +154,15 @@ def _others(d: Draft) -> Iterator[str]:
                 yield f"PodDisruptionBudget {name} covers groups: it limits evictions, and a release makes none"
 
 
-def _unrouted(d: Draft, every: Mapping[str, Object]) -> Iterator[str]:
+def _unrouted(found: Reach) -> Iterator[str]:
     """Without trafficRoutings it is up to the selectors of Services who reaches which version."""
-    leaders = [leader.metadata.labels for leader in d.stable.leaders]
-    new = labels_of_new(d)
-    for name, live in sorted(every.items()):
-        if made_by_lws(live) or not any(services.selects(live, each) for each in leaders):
-            continue
-        if services.selects(live, new):
-            yield f"there are no trafficRoutings: Service {name} shares requests evenly among leaders of both versions"
-        else:
-            yield (
-                f"there are no trafficRoutings, and Service {name} selects no group of the new version: it gets no"
-                " request by it before the promotion"
-            )
+    for name in found.both:
+        yield f"there are no trafficRoutings: Service {name} shares requests evenly among leaders of both versions"
+    for name in found.old:
+        yield (
+            f"there are no trafficRoutings, and Service {name} selects no group of the new version: it gets no request"
+            " by it before the promotion"
+        )
 
 
 def _autoscalers(d: Draft) -> Iterator[str]:

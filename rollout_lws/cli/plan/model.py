@@ -19,8 +19,8 @@ class LoadTimes:
     """Seconds that groups took, or are said to take, from their making until they were ready; () when nobody knows."""
 
     seconds: tuple[float, ...] = ()
-    told: bool = False
-    """Whether a person said so."""
+    source: str = ""
+    """Who says so, as it goes on from "a group loads for about 12m, "."""
 
     @property
     def typical(self) -> float:

@@ -22,6 +22,7 @@ from rollout_lws.objects.resources import (
     LWS_WORKER_INDEX,
     POD_DISRUPTION_BUDGETS,
     PODS,
+    RESOURCE_QUOTAS,
     SERVICES,
     STATEFUL_SETS,
     Resource,
@@ -37,6 +38,7 @@ _KINDS = (
     INFERENCE_POOLS,
     POD_DISRUPTION_BUDGETS,
     HORIZONTAL_POD_AUTOSCALERS,
+    RESOURCE_QUOTAS,
 )
 #: What LWS would call the version that is assumed to run.
 ASSUMED = "assumed"

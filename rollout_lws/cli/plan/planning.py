@@ -12,6 +12,7 @@ from rollout_lws.api import Phase, RolloutStatus, StableRecord
 from rollout_lws.api.validation import problems
 from rollout_lws.cli.plan.cautions import cautions
 from rollout_lws.cli.plan.model import Amounts, LoadTimes, Part, Plan, most
+from rollout_lws.cli.plan.reach import Reach, reach
 from rollout_lws.cli.plan.written import planned
 from rollout_lws.cli.versions import containers
 from rollout_lws.release.batches import is_last_full
@@ -19,7 +20,7 @@ from rollout_lws.release.phases import Given, Preview
 from rollout_lws.release.preview import preview
 from rollout_lws.release.styles import Style, style_of
 from rollout_lws.rollout import adoption
-from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.draft import Draft, Verdict
 from rollout_lws.rollout.handover import reached_by_others
 from rollout_lws.rollout.history import stable_version
 from rollout_lws.rollout.observation import Observation
@@ -66,14 +67,18 @@ def make(
     style = d.o.rollout.spec.strategy.style
     meta = d.o.rollout.metadata
     loads = load_times(before, load_seconds)
+    found_by = reach(d, services) if style is not None else Reach()
     given = Given(
         replicas=d.replicas,
         unavailable=resolved_unavailable(users_strategy(d.stable.lws, d.keys), d.replicas),
         load_seconds=loads.typical,
         min_ready_seconds=d.minimum,
         unlisted=reached_by_others(d),
+        reached=found_by.new,
     )
-    refusals = tuple(dict.fromkeys((*_unmanaged(before), *_refusals(d))))
+    taken = _adopted(before)
+    stalled = (taken.message,) if taken is not None and taken.condition == "Stalled" else ()
+    refusals = tuple(dict.fromkeys((*stalled, *_refusals(d))))
     found: Preview | None = None
     cannot = ""
     if style is not None and not problems(d.o.rollout.spec):
@@ -100,13 +105,14 @@ def make(
         refusals=refusals,
     )
     zero = (cannot,) if cannot and not refusals else ()
-    return replace(plan, cautions=(*told, *zero, *cautions(d, plan, services)))
+    waits = (taken.message,) if taken is not None and taken.condition == "Reconciling" else ()
+    return replace(plan, cautions=(*told, *zero, *waits, *cautions(d, plan, found_by)))
 
 
 def load_times(o: Observation, told: float | None = None) -> LoadTimes:
     """Of today's groups; without any that is ready, the longest that the Rollout remembers."""
     if told is not None:
-        return LoadTimes((told,), told=True)
+        return LoadTimes((told,), "as told")
     known = [
         (group.ready_since - created).total_seconds()
         for facts in (o.stable, o.canary)
@@ -115,17 +121,17 @@ def load_times(o: Observation, told: float | None = None) -> LoadTimes:
         if group.ready_since is not None and (created := group.leader.metadata.creation_timestamp) is not None
     ]
     longest = o.rollout.status.longest_load_seconds if o.rollout.status else None
-    return LoadTimes(tuple(known) if known else (float(longest),) if longest else ())
+    if known:
+        return LoadTimes(tuple(known), f"as {len(known)} group{'' if len(known) == 1 else 's'} of today took")
+    return LoadTimes((float(longest),), "the longest of the last release") if longest else LoadTimes()
 
 
-def _unmanaged(before: Observation) -> Iterable[str]:
-    """Why the LWS could not even be adopted as it stands."""
+def _adopted(before: Observation) -> Verdict | None:
+    """What a controller says that takes the LWS into care as it stands; None where it does, or has."""
     if before.stable is None or before.stable.leader_set is None:
-        return
+        return None
     scratch = Draft(before)
-    adoption.adopt(scratch)
-    if scratch.verdict is not None and scratch.verdict.condition == "Stalled":
-        yield scratch.verdict.message
+    return scratch.verdict if adoption.adopt(scratch) else None
 
 
 def _refusals(d: Draft) -> Iterable[str]:

@@ -46,7 +46,7 @@ def _header(plan: Plan) -> list[str]:
     told = [f"{plan.rollout}  {place}   {', '.join(filter(None, (groups, _how(plan))))}"]
     told.append(_field("Change", plan.change or "none yet: this is how the next version would be released"))
     if plan.at:
-        told.append(_field("Now at", plan.at))
+        told.append(_field("Now at", plan.at + _left(plan)))
     found = plan.preview
     if found is None:
         return told
@@ -57,6 +57,17 @@ def _header(plan: Plan) -> list[str]:
     told.append(_field("Model loads", f"{found.loads}, {found.rounds} one after the other, {extra} than today"))
     told.append(_field("Takes", _takes_all(plan)))
     return told
+
+
+def _left(plan: Plan) -> str:
+    """What follows on the step that a release is at; nothing where it is at none."""
+    here = next((number for number, part in enumerate(plan.parts) if _name(part.row) == plan.at), None)
+    if here is None:
+        return ""
+    rows = [part.row for part in plan.parts[here + 1 :]]
+    loads, seconds = sum(row.loads for row in rows), sum(row.seconds for row in rows)
+    took = f", about {_time(seconds)}" if plan.loads.seconds else ""
+    return f"; after it {_counted(loads, 'load')}{took}" if rows else ""
 
 
 def _how(plan: Plan) -> str:
@@ -87,8 +98,8 @@ def _takes_all(plan: Plan) -> str:
         waits = f" and {_time(found.seconds)}" if found.seconds else ""
         known = "how long a group loads is not known here (--load-time says it)"
         return f"{_counted(found.rounds, 'load')} one after the other{waits}{approvals}; {known}"
-    source = "as told" if plan.loads.told else f"as {_counted(len(plan.loads.seconds), 'group')} of today took"
-    return f"about {_time(found.seconds)}{approvals}; a group loads for about {_time(plan.loads.typical)}, {source}"
+    loads = f"a group loads for about {_time(plan.loads.typical)}, {plan.loads.source}"
+    return f"about {_time(found.seconds)}{approvals}; {loads}"
 
 
 def _rows(plan: Plan) -> Iterator[tuple[str, ...]]:
@@ -195,7 +206,7 @@ def value(plan: Plan) -> dict[str, Any]:
         "change": plan.change or None,
         "at": plan.at or None,
         "possible": not plan.refusals,
-        "loadSeconds": {"typical": plan.loads.typical, "groups": len(plan.loads.seconds)} if known else None,
+        "loadSeconds": {"typical": plan.loads.typical, "source": plan.loads.source} if known else None,
         "accelerators": {"now": dict(plan.now), "peak": dict(plan.peak), "after": dict(plan.afterwards)},
         "totals": None
         if found is None

@@ -17,11 +17,12 @@ from rollout_lws.cli.options import Target
 from rollout_lws.cli.plan.model import Plan
 from rollout_lws.cli.plan.overlay import assumed, overlaid, running, states_partition
 from rollout_lws.cli.plan.planning import make
+from rollout_lws.cli.plan.quotas import short_of
 from rollout_lws.cli.releases import fetch_rollout, find_rollouts, style
 from rollout_lws.cli.snapshot import Snapshot
 from rollout_lws.controller.observe import observe
 from rollout_lws.errors import RolloutLwsError, UsageError
-from rollout_lws.objects.resources import LEADER_WORKER_SETS, SERVICES
+from rollout_lws.objects.resources import LEADER_WORKER_SETS, RESOURCE_QUOTAS, SERVICES
 from rollout_lws.rollout.observation import Observation
 
 #: Flags that say which cluster is meant: whoever gives one wants to hear that it does not answer.
@@ -129,7 +130,8 @@ def _plan(sources: Sources, after: Snapshot, rollout: Object, now: datetime, loa
             " it out"
         )
     services = {each["metadata"]["name"]: each for each in after.plain(SERVICES)}
-    return make(_seen(after, name, now), _seen(before, name, now), load_seconds, told, services)
+    plan = make(_seen(after, name, now), _seen(before, name, now), load_seconds, told, services)
+    return replace(plan, cautions=(*short_of(plan, after.plain(RESOURCE_QUOTAS)), *plan.cautions))
 
 
 def _seen(found: Snapshot, name: str, now: datetime) -> Observation:

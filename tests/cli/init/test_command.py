@@ -19,6 +19,7 @@ from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.release.styles import Style
 from tests.cli.conftest import World
 from tests.cli.states import HEALTHY
+from tests.docs.test_gitops import ignored
 
 Object = dict[str, Any]
 ROUTED = """\
@@ -272,3 +273,12 @@ def test_an_lws_that_is_released_already_is_not_given_a_second_rollout(world: Wo
     result = world.run("init", "lws/llama")
     assert "released by rollout/llama already" in str(result.exception)
     assert world.do(lambda: world.server.get(LEADER_WORKER_SETS, "default", "llama"))["metadata"]["generation"] == 1
+
+
+def test_the_rules_are_those_that_the_page_on_traffic_has() -> None:
+    argo = {"annotations": {"argocd.argoproj.io/tracking-id": "chat:apps/x"}}
+    shown = run("lws/llama", given=(workload(metadata=argo), *manifests.traffic())).stdout
+    made = yaml.safe_load(shown[shown.index("# spec:") :].replace("# ", "", 1).replace("\n# ", "\n"))
+    page = ignored()[0]
+    for rule in made["spec"]["ignoreDifferences"]:
+        assert tuple(f"{each}/" for each in rule["jsonPointers"]) == page[rule["kind"]]

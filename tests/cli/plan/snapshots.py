@@ -44,5 +44,9 @@ def seen(world: World, *manifests: Object) -> Observation:
 
 def plan_of(world: World) -> Plan:
     """The plan of what stands in a world at rest."""
-    services = {each["metadata"]["name"]: each for each in world.server.list(kinds.SERVICES, NAMESPACE)}
-    return make(seen(world), services=services)
+    return make(seen(world), services=services_of(world))
+
+
+def services_of(world: World) -> dict[str, Object]:
+    """All Services by name."""
+    return {each["metadata"]["name"]: each for each in world.server.list(kinds.SERVICES, NAMESPACE)}

@@ -124,6 +124,7 @@ def first_step(**members: Any) -> Callable[[Object], None]:
 @pytest.mark.parametrize(
     ("edit", "groups", "refused"),
     [
+        (lambda made: made["spec"].update(strategy={}), 4, "exactly one of canary and blueGreen must be set"),
         (strategy(capacity="InPlace"), 1, "has 1 group, and capacity InPlace renews groups while others serve"),
         (first_step(traffic="100%"), 4, "step 1 sends all requests to 1 of 4 groups, which cannot carry them"),
         (strategy(capacity="Surge", enableExtraWorkloadForCanary=True), 4, "enableExtraWorkloadForCanary"),
@@ -241,6 +242,24 @@ def test_without_a_cluster_files_will_do_unless_one_is_meant(tmp_path: Path, mon
     assert isinstance(run("-f", "-", "--kubeconfig", missing, stdin=given).exception, UsageError)
 
 
+@pytest.mark.parametrize(
+    ("hard", "used", "told"),
+    [("40", "32", "leaves 8 nvidia.com/gpu"), ("48", "32", ""), ("9k", "0", "")],
+)
+def test_a_quota_that_leaves_too_little_is_told_with_the_step_that_waits(hard: str, used: str, told: str) -> None:
+    key = "requests.nvidia.com/gpu"
+    quota = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "gpus"},
+        "status": {"hard": {key: hard, "pods": "9"}, "used": {key: used}},
+    }
+    cautions = offline(manifests.workload(), rollout(), quota)["cautions"]
+    found = [each for each in cautions if each.startswith("ResourceQuota")]
+    assert bool(found) is bool(told)
+    assert all(told in each and "it waits in step 2 for quota" in each for each in found)
+
+
 # With a cluster
 
 
@@ -265,7 +284,9 @@ def test_a_release_that_is_on_is_told_where_it_is(world: World) -> None:
     stable = {"templateHash": HASH, "revision": "", "workloadUID": lws["metadata"]["uid"]}
     world.tell(**AWAITING, stable=stable)
     assert planned(world, "llama")["at"] == "step 2"
-    assert "\n> 2 " in world.run("plan", "llama").stdout
+    shown = world.run("plan", "llama", "--load-time", "10m").stdout
+    assert "\nNow at        step 2; after it 4 loads, about 40m\n" in shown
+    assert "\n> 2 " in shown
 
 
 def test_a_file_is_laid_over_what_the_cluster_has(world: World, tmp_path: Path) -> None:

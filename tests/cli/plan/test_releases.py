@@ -12,20 +12,30 @@ from typing import Any
 
 import pytest
 
+from rollout_lws.cli.demo import manifests
 from rollout_lws.cli.plan.model import Plan
 from rollout_lws.cli.plan.planning import make
-from rollout_lws.objects.resources import PODS, Resource
+from rollout_lws.objects.resources import LWS_NAME, PODS, SERVICES, Resource
 from rollout_lws.objects.writes import Confirm, Create, Delete, Write
 from rollout_lws.sandbox.behaviours.cluster import Options
 from rollout_lws.sandbox.behaviours.faults import Timing
 from rollout_lws.sandbox.store import Event
-from tests.cli.plan.snapshots import seen
+from tests.cli.plan.snapshots import plan_of, seen, services_of
 from tests.scenarios.containers import Containers
 from tests.scenarios.gauge import LEADERS, Gauge
-from tests.scenarios.routed import BY_INGRESS, BY_POOLS, BY_ROUTE, Provider, create_provider, create_route, routing
+from tests.scenarios.routed import (
+    BY_INGRESS,
+    BY_POOLS,
+    BY_ROUTE,
+    SERVICE,
+    Provider,
+    create_provider,
+    create_route,
+    routing,
+)
 from tests.scenarios.scaled import create_autoscaler
 from tests.scenarios.stories import at_rest
-from tests.scenarios.world import NAME, NAMESPACE, World
+from tests.scenarios.world import NAME, NAMESPACE, ROLLOUTS, World
 
 pytestmark = pytest.mark.looptime
 
@@ -58,11 +68,14 @@ class Case:
     unavailable: int | str = 1
     by: Provider | None = BY_ROUTE
     scaled: bool = False
+    named: bool = False
+    """Whether the Service selects by the name of the LWS."""
     words: Mapping[str, Any] = field(default_factory=dict)
 
     def __str__(self) -> str:
         steps = ",".join(f"{groups}@{traffic}" if traffic else f"{groups}" for groups, traffic in self.steps)
-        return f"{self.style}-R{self.replicas}-U{self.unavailable}-{self.by}-{steps}"
+        by = "Service by name" if self.named else self.by
+        return f"{self.style}-R{self.replicas}-U{self.unavailable}-{by}-{steps}"
 
     @property
     def strategy(self) -> dict[str, Any]:
@@ -78,6 +91,8 @@ CASES = [
     Case("ExtraWorkload", (("50%", None), ("100%", None)), unavailable=2, by=None),
     Case("ExtraWorkload", ((1, None),), replicas=1, by=None),
     Case("ExtraWorkload", ((3, None),), replicas=3),
+    Case("ExtraWorkload", ((2, None), ("100%", None)), by=None, named=True),
+    Case("BlueGreen", ((1, None), (2, None)), unavailable=2, by=None, named=True),
     Case("InPlace", (("25%", "25%"), ("50%", "50%"), ("100%", None)), scaled=True),
     Case("InPlace", (("25%", "auto"), ("100%", "100%")), unavailable=2),
     Case("InPlace", ((1, "20%"),), replicas=2, by=BY_POOLS),
@@ -93,7 +108,7 @@ CASES = [
 ]
 #: One of each style in the default run, with and without a route, all of them in the longer one.
 SOME = [
-    case if at in (0, 4, 8, 14, 16) else pytest.param(case, marks=pytest.mark.long) for at, case in enumerate(CASES)
+    case if at in (0, 8, 10, 17, 18) else pytest.param(case, marks=pytest.mark.long) for at, case in enumerate(CASES)
 ]
 
 
@@ -153,6 +168,8 @@ async def planned(case: Case) -> AsyncIterator[tuple[World, Plan]]:
             create_provider(world, case.by)
         else:
             create_route(world)
+            if case.named:
+                world.patch(SERVICES, SERVICE, {"spec": {"selector": {LWS_NAME: NAME}}})
         if case.scaled:
             create_autoscaler(world)
         steps = [{"replicas": groups} | ({"traffic": traffic} if traffic else {}) for groups, traffic in case.steps]
@@ -160,7 +177,7 @@ async def planned(case: Case) -> AsyncIterator[tuple[World, Plan]]:
         strategy = {"maxUnavailable": case.unavailable} | ({"maxSurge": 1} if case.unavailable == 0 else {})
         world.patch_lws({"rolloutStrategy": {"rollingUpdateConfiguration": strategy}})
         await world.rest()
-        yield world, make(seen(world, new_version()), seen(world))
+        yield world, make(seen(world, new_version()), seen(world), services=services_of(world))
     finally:
         world.close()
 
@@ -198,7 +215,7 @@ async def test_a_release_is_what_its_plan_says(case: Case) -> None:
             plan.preview.extra,
             plan.preview.windows,
         )
-        if case.by is BY_ROUTE:
+        if case.by in (BY_ROUTE, None):
             assert (gauge.ready, gauge.peak_load) == (plan.preview.ready, pytest.approx(plan.preview.peak_load))
         assert meter.most == plan.peak
         assert meter.now == plan.now
@@ -211,6 +228,61 @@ async def test_a_release_is_what_its_plan_says(case: Case) -> None:
         done = written([*world.writes[begun[0] :], *world.labels[begun[1] :]])
         said = {(each.resource, each.name, verb) for each in plan.writes for verb in each.verbs}
         assert done == said
+
+
+@pytest.mark.parametrize(
+    "style",
+    ["Surge", *(pytest.param(each, marks=pytest.mark.long) for each in ("ExtraWorkload", "InPlace", "BlueGreen"))],
+)
+async def test_in_mid_release_the_plan_is_the_same_and_says_what_is_left(style: str) -> None:
+    async with planned(Case(style, ((1, "25%"), (2, "50%")))) as (world, before):
+        gauge = Gauge(world, 4)
+        world.set_image("v2")
+        await world.until_state("AwaitingApproval", 3600)
+        await world.sleep(SETTLES)
+        plan = plan_of(world)
+        assert plan.at == "step 1"
+        assert plan.refusals == ()
+        assert plan.now == Meter(world).now
+        assert (plan.parts, plan.afterwards, plan.peak) == (before.parts, before.afterwards, before.peak)
+        assert plan.change == before.change
+        assert plan.loads.typical == LOAD
+        so_far = gauge.loads
+        world.approve()
+        await world.until(lambda: world.status["currentStepIndex"] == 2 and world.state == "AwaitingApproval", "", 3600)
+        world.approve()
+        await world.until(lambda: (world.status.get("finalising") or {}).get("task") == "Promote", "promotion", 3600)
+        assert plan_of(world).at == "promotion"
+        await world.until_state("Healthy", 3600)
+        assert gauge.loads - so_far == sum(part.row.loads for part in plan.parts[1:])
+        gauge.stop()
+
+
+async def test_an_lws_in_nobodys_care_is_taken_into_it_as_the_plan_says() -> None:
+    world = World(Options(timing=Timing(ready_after=WORKERS, leader_longer=LEADER_LONGER)))
+    world.containers = Accelerated()
+    try:
+        create_provider(world, BY_ROUTE)
+        world.create_workload(replicas=2, size=SIZE)
+        await world.until(lambda: world.groups() == {0: "v1", 1: "v1"}, "running", 3600)
+        await world.rest()
+        strategy = {"canary": {"trafficRoutings": routing(), "steps": [{"replicas": 1, "traffic": "20%"}]}}
+        rollout = manifests.rollout(ROLLOUTS.api_version, {"name": NAME})
+        rollout["spec"]["strategy"] = strategy
+        plan = make(seen(world, rollout, new_version()), seen(world, rollout))
+        assert plan.refusals == ()
+        world.server.create(ROLLOUTS, rollout)
+        world.start_controller()
+        await world.until_state("Healthy")
+        world.set_image("v2")
+        await world.until_state("AwaitingApproval", 3600)
+        world.approve()
+        await world.until_state("Healthy", 3600)
+        await world.rest()
+        done = written([*world.writes, *world.labels])
+        assert done == {(each.resource, each.name, verb) for each in plan.writes for verb in each.verbs}
+    finally:
+        world.close()
 
 
 def _most(plan: Plan, index: int) -> Mapping[str, int]:

@@ -1,0 +1,36 @@
+"""What a namespace's ResourceQuotas leave for accelerators: groups beyond that wait until there is room."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from rollout_lws.cli.plan.model import Plan
+from rollout_lws.objects.quantities import exact
+
+_REQUESTS = "requests."
+
+
+def short_of(plan: Plan, quotas: Iterable[dict[str, Any]]) -> Iterator[str]:
+    """A sentence for each quota that leaves less than the release takes besides what there is now."""
+    for quota in quotas:
+        hard = (quota.get("status") or {}).get("hard") or (quota.get("spec") or {}).get("hard") or {}
+        used = (quota.get("status") or {}).get("used") or {}
+        for name, most in plan.peak.items():
+            key = _REQUESTS + name
+            if key not in hard:
+                continue
+            left = exact(str(hard[key])) - exact(str(used.get(key, "0")))
+            wanted = most - plan.now.get(name, 0)
+            if wanted > left:
+                at = next(
+                    part.row.step
+                    for part in plan.parts
+                    if part.accelerators.get(name, 0) - plan.now.get(name, 0) > left
+                )
+                where = f"step {at}" if at else "the promotion"
+                yield (
+                    f"ResourceQuota {quota['metadata']['name']} leaves {left.normalize():f} {name}, and the release"
+                    f" takes up to {wanted} more: it waits in {where} for quota, and goes on by itself when there is"
+                    " some"
+                )

@@ -100,6 +100,15 @@ class Pipeline:
         told = await self.reader.run(f"{self.apply} && rollout-lws status {self.name} --timeout {_SECONDS}s || true")
         return self.answer(told)
 
+    async def gate_by_id(self, release: str) -> Answer:
+        """Wait for a release that somebody else applies, now or soon."""
+        status = f"rollout-lws status {self.name} --release-id {release}"
+        return self.answer(await self.reader.run(f"{status} --timeout {_SECONDS}s || true"))
+
+    def is_about(self, release: str) -> bool:
+        """Whether the controller has seen the release."""
+        return bool(self._status.get("observedRolloutID") == release)
+
     def answer(self, told: str) -> Answer:
         found = _LAST.findall(told)
         assert len(found) == 1, told

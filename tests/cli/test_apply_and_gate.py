@@ -1,4 +1,4 @@
-"""A gate right after an apply never answers for another version: ours, and kubectl's two-step wait for an id.
+"""A gate right after an apply never answers for another version: ours, ours for an id, and kubectl's two-step wait.
 
 Real kubectl, real processes of the command line, a controller, and pods that load in hundredths of a second. What a
 gate answers is compared with the pods that run at that moment.
@@ -7,13 +7,14 @@ gate answers is compared with the pods that run at that moment.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
 from tests.cli.pipelines import Answer, Pipeline, acts
-from tests.kubectl.programs import Programs
+from tests.kubectl.programs import Program, Programs
 from tests.reader import Reader, reading
 
 pytestmark = pytest.mark.kubectl
@@ -48,18 +49,54 @@ async def _overtaken(team: Pipeline, number: int) -> None:
     """The next version is applied as soon as the gate of this one has begun."""
     team.write(first := f"v{number}a")
     team.forget()
-    programs = Programs()
-    script = f"{team.apply} && exec rollout-lws status {team.name} --timeout 20s"
-    try:
-        gate = await programs.start("bash", "-c", script, environment=team.reader.environment)
-        await gate.line(lambda line: "Z " in line)
+    async with begun(team, f"{team.apply} && exec rollout-lws status {team.name} --timeout 20s") as gate:
         team.write(f"v{number}b")
         assert await team.gate() == HEALTHY
         await gate.end(20)
+    _overtaken_or_over(team, first, gate)
+
+
+@asynccontextmanager
+async def begun(team: Pipeline, script: str) -> AsyncIterator[Program]:
+    """A gate that has looked once."""
+    programs = Programs()
+    try:
+        gate = await programs.start("bash", "-c", script, environment=team.reader.environment)
+        await gate.line(lambda line: "Z " in line)
+        yield gate
     finally:
         await programs.close()
+
+
+def _overtaken_or_over(team: Pipeline, version: str, gate: Program) -> None:
     answer = team.answer(gate.output)
-    assert answer == Answer("superseded", 6) or (answer == HEALTHY and first in team.served)
+    assert answer == Answer("superseded", 6) or (answer == HEALTHY and version in team.served)
+
+
+async def by_id(team: Pipeline, act: str, number: int) -> None:
+    """One round in which a gate waits for the id, and Argo CD or Flux applies meanwhile."""
+    before = team.good
+    if act == "a broken one":
+        release = team.write(f"b{number}", broken=True)
+        answer, *_ = await asyncio.gather(team.gate_by_id(release), team.reader.run(team.apply), team.aborted())
+        assert answer == ABORTED
+        team.good = before
+    elif act == "overtaken":
+        release = team.write(first := f"v{number}a")
+        team.forget()
+        async with begun(team, f"exec rollout-lws status {team.name} --release-id {release} --timeout 20s") as gate:
+            await team.reader.run(team.apply)
+            await team.until(lambda: team.is_about(release))
+            team.write(f"v{number}b")
+            assert await team.gate() == HEALTHY
+            await gate.end(20)
+        _overtaken_or_over(team, first, gate)
+    else:
+        release = team.write(team.good if act == "the same again" else f"v{number}")
+        answer, _ = await asyncio.gather(team.gate_by_id(release), team.reader.run(team.apply))
+        assert answer == HEALTHY
+        assert team.is_about(release)
+    assert team.running() == {team.good}
 
 
 async def kubectl_alone(team: Pipeline, act: str, number: int) -> None:
@@ -77,12 +114,15 @@ async def kubectl_alone(team: Pipeline, act: str, number: int) -> None:
 
 WAYS: dict[Way, tuple[str, ...]] = {
     ours: ("a new version", "the same again", "a broken one", "overtaken"),
+    by_id: ("a new version", "the same again", "a broken one", "overtaken"),
     kubectl_alone: ("a new version", "the same again", "a broken one"),
 }
 
 
 @pytest.mark.parametrize("rounds", ROUNDS, ids=lambda rounds: f"{rounds[0]}x{rounds[1]}")
-@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
+@pytest.mark.parametrize(
+    "way", [ours, pytest.param(by_id, marks=pytest.mark.long), kubectl_alone], ids=lambda way: way.__name__
+)
 async def test_no_gate_answers_for_another_version(way: Way, rounds: tuple[int, int], tmp_path: Path) -> None:
     teams, each = rounds
     async with reading(tmp_path) as reader:

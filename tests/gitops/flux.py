@@ -32,9 +32,12 @@ def kstatus(obj: Mapping[str, Any]) -> str:
 
 def by_expressions(obj: Mapping[str, Any], kustomization: Path = KUSTOMIZATION) -> str:
     """Current, InProgress or Failed by the Kustomization's expressions for that kind, in the order in which Flux asks;
-    InProgress where an expression fails, as Flux then asks again.
+    InProgress where an expression fails, as Flux then asks again. To its CEL a member that is not there at all is a
+    variable that nobody has declared, which even ``has`` does not forgive; ours is milder.
     """
-    status = obj.get("status") or {}
+    if "status" not in obj:
+        return "InProgress"
+    status = obj["status"]
     if status.get("observedGeneration", obj["metadata"]["generation"]) != obj["metadata"]["generation"]:
         return "InProgress"
     known = {key: celpy.json_to_cel(value) for key, value in obj.items()}

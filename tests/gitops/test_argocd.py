@@ -174,7 +174,7 @@ async def filed(world: ShellWorld, request: Mapping[str, Any]) -> None:
 
 
 @pytest.mark.looptime
-@pytest.mark.parametrize("style", ["canary", "blueGreen"])
+@pytest.mark.parametrize("style", [pytest.param("canary", marks=pytest.mark.long), "blueGreen"])
 async def test_a_release_is_led_by_clicks(style: str) -> None:
     world = ShellWorld()
     await at_rest(world, *PROMOTED_STEPS, **{style: {}})

@@ -16,7 +16,7 @@ from rollout_lws.settings import DEFAULT_API_GROUP
 from tests.gitops.runners import RECIPES, GitHub, GitLab, Shell, Tekton
 from tests.reader import Reader, reading
 
-pytestmark = pytest.mark.kubectl
+pytestmark = [pytest.mark.kubectl, pytest.mark.long]
 
 ROLLOUTS = rollouts_of(DEFAULT_API_GROUP)
 CONTEXTS = {"github.run_number": "7", "github.run_attempt": "1", "github.run_id": "1234"}
@@ -90,7 +90,6 @@ async def test_github_releases_in_two_jobs_with_a_review_between_them(site: Site
     assert "result=healthy rollout=default/quickstart release=build-7-1 exit=0" in shell.said
 
 
-@pytest.mark.long
 async def test_github_takes_back_what_goes_wrong(site: Site) -> None:
     site.commit("broken", broken=True)
     actions, shell = github(site)
@@ -101,7 +100,6 @@ async def test_github_takes_back_what_goes_wrong(site: Site) -> None:
     assert site.status["lastAction"]["reason"] == "run 1234 failed"
 
 
-@pytest.mark.long
 async def test_gitlab_releases_in_two_jobs_of_which_somebody_starts_the_second(site: Site) -> None:
     site.commit("1.28")
     shell = site.shell()
@@ -112,7 +110,6 @@ async def test_gitlab_releases_in_two_jobs_of_which_somebody_starts_the_second(s
     assert site.reader.tags("quickstart") == ["1.28"] * 4
 
 
-@pytest.mark.long
 async def test_gitlab_takes_back_what_goes_wrong(site: Site) -> None:
     site.commit("broken", broken=True)
     shell = site.shell()
@@ -134,7 +131,6 @@ async def test_tekton_waits_for_what_something_else_applies_and_gives_the_outcom
     assert await task.run(rollout="quickstart", release="build-7", timeout="20s") == (5, {"outcome": "approval"})
 
 
-@pytest.mark.long
 async def test_a_shell_script_releases_and_waits(site: Site) -> None:
     site.commit("1.28")
     shell = site.shell()

@@ -39,7 +39,9 @@ class Judges:
             self.told.append(shown)
 
 
-@pytest.mark.parametrize("style", STYLES, ids=str)
+@pytest.mark.parametrize(
+    "style", [pytest.param(each, marks=() if each.apart else pytest.mark.long) for each in STYLES], ids=str
+)
 async def test_all_judges_agree_on_a_release_that_is_aborted_and_one_that_ends(style: Style) -> None:
     world = ShellWorld()
     await at_rest(world, *PROMOTED_STEPS, **{style.key: dict(style.words)})

@@ -14,6 +14,7 @@ _FORBIDDEN = re.compile(
     r'(?: in API group "(?P<group>[^"]*)")?'
     r'(?: in the namespace "(?P<namespace>[^"]+)"| at the cluster scope)?'
 )
+_NOBODY = 'User "system:anonymous"'
 _ACTIONS = "promote, abort, retry, pause and resume"
 
 
@@ -22,7 +23,9 @@ def refusal(code: int, status: Mapping[str, Any]) -> ApiError:
     message = str(status.get("message") or f"the API server answered {code}")
     if code == 401:
         message += "; log in again, or check the kubeconfig's user"
-    if code == 403:
+    elif code == 403 and _NOBODY in message:
+        message += "; nobody is logged in: check the kubeconfig's user"
+    elif code == 403:
         message += _advice(message)
     return ApiError(code, str(status.get("reason") or ""), message)
 

@@ -42,10 +42,14 @@ ASK = "ask an administrator for a role that may"
             f"; {ASK} list pods in namespace prod; promote, abort, retry, pause and resume go on without it",
         ),
         (AS, f"; {ASK} impersonate users in the cluster"),
+        (
+            'forbidden: User "system:anonymous" cannot get path "/apis"',
+            "; nobody is logged in: check the kubeconfig's user",
+        ),
         ('admission webhook "policy" denied the request: images need a digest', ""),
         ('pods "a" is forbidden: exceeded quota: gpus', ""),
     ],
-    ids=["status", "edit", "list everywhere", "core group", "impersonation", "webhook", "quota"],
+    ids=["status", "edit", "list everywhere", "core group", "impersonation", "nobody", "webhook", "quota"],
 )
 def test_a_missing_permission_is_told_with_whom_to_ask_and_what_goes_on(said: str, advice: str) -> None:
     error = refusal(403, {"reason": "Forbidden", "message": said})

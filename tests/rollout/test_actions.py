@@ -113,3 +113,30 @@ def test_an_id_that_was_filed_is_removed_and_not_run_again() -> None:
     assert d.status.last_action == before
     assert d.sub.current_step_state == StepState.STEP_PAUSED
     assert d.notices == []
+
+
+PROMOTING = FinalisingRecord(reason="Success", task="Promote")
+
+
+@pytest.mark.parametrize(
+    ("ending", "asked_for", "why"),
+    [
+        (PROMOTING, 1, "the release is being promoted; to go back: kubectl rollout-lws abort llama -n prod"),
+        (PROMOTED, 2, "the release is ending"),
+        (GOING_BACK, 2, "the release is ending"),
+        (PROMOTING, -1, None),
+        (PROMOTING, 3, None),
+        (PROMOTING, 0, None),
+        (None, 1, None),
+    ],
+)
+def test_a_step_back_that_comes_too_late_is_refused_and_forgotten(
+    ending: FinalisingRecord | None, asked_for: int, why: str | None
+) -> None:
+    status = in_step(3, finalising=ending)
+    status["canary_status"] |= {"nextStepIndex": asked_for}
+    d = draft(rollout(status=status))
+    act(d)
+    told = [f"jump to step {asked_for} was refused: {why}"] if why else []
+    assert [notice.note for notice in d.notices] == told
+    assert d.sub.next_step_index == (-1 if why else asked_for)

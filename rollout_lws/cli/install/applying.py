@@ -66,8 +66,12 @@ def path_of(obj: Object) -> str:
 
 def _judge(transport: Transport, chosen: Installation, warn: Tell) -> None:
     looked_at = ((name, _found(transport, CUSTOM_RESOURCE_DEFINITIONS, name)) for name in ownership.definitions(chosen))
-    definitions = {name: found for name, found in looked_at if found is not None}
-    refusal = ownership.refusal(chosen, definitions, _found(transport, CLUSTER_ROLE_BINDINGS, CONTROLLER))
+    found = ownership.Found(
+        {name: definition for name, definition in looked_at if definition is not None},
+        _found(transport, CLUSTER_ROLE_BINDINGS, CONTROLLER),
+        _found(transport, DEPLOYMENTS, CONTROLLER, chosen.namespace),
+    )
+    refusal = ownership.refusal(chosen, found)
     if refusal:
         raise UsageError(f"nothing was changed: {refusal}")
     missing = [name for name in chosen.watch_namespaces if _found(transport, NAMESPACES, name) is None]
@@ -76,7 +80,7 @@ def _judge(transport: Transport, chosen: Installation, warn: Tell) -> None:
             f"nothing was changed: namespace {' and '.join(missing)} of --watch-namespace does not exist: create it"
             " first, the controller gets its rights there"
         )
-    for each in ownership.warnings(definitions):
+    for each in ownership.warnings(chosen, found):
         warn(each)
 
 

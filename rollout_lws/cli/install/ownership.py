@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from rollout_lws.cli.install.installation import Installation
 from rollout_lws.cli.install.manifests import PART_OF, PRODUCT
 from rollout_lws.cli.releases import SHORT_NAME
-from rollout_lws.controller.capabilities import CRD_NAME, of_schema
-from rollout_lws.objects.resources import LEADER_WORKER_SETS
+from rollout_lws.controller.capabilities import CRD_NAME, definition
+from rollout_lws.settings import DEFAULT_API_GROUP
 
 Object = dict[str, Any]
 
@@ -19,29 +22,39 @@ def definitions(chosen: Installation) -> tuple[str, ...]:
     return (*_ours(chosen), CRD_NAME)
 
 
-def refusal(chosen: Installation, found: Mapping[str, Object], binding: Object | None) -> str | None:
-    """Why nothing may be applied, None when everything may. ``found`` are the cluster's CRDs by name, ``binding`` is
-    the controller's ClusterRoleBinding; only those that exist.
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a cluster has: of ``definitions`` those that exist, by name; the controller's ClusterRoleBinding, and its
+    Deployment in the namespace of the installation.
     """
-    return _foreign_definitions(chosen, found) or _other_installation(chosen, binding)
+
+    definitions: Mapping[str, Object]
+    binding: Object | None = None
+    deployment: Object | None = None
 
 
-def warnings(found: Mapping[str, Object]) -> list[str]:
-    """What the controller will miss on this cluster."""
-    definition = found.get(CRD_NAME)
-    if definition is None:
-        return ["LeaderWorkerSet is not installed: the controller waits for it (0.9 or newer)"]
-    schema = next(
-        (
-            (each.get("schema") or {}).get("openAPIV3Schema") or {}
-            for each in definition["spec"]["versions"]
-            if each["name"] == LEADER_WORKER_SETS.version
-        ),
-        {},
+def refusal(chosen: Installation, found: Found) -> str | None:
+    """Why nothing may be applied, None when everything may."""
+    return (
+        _other_installation(chosen, found.binding)
+        or _other_group(chosen, found.deployment)
+        or _foreign_definitions(chosen, found.definitions)
     )
-    if not of_schema(schema).observed_generation:
-        return ["the LeaderWorkerSet on this cluster is older than 0.9: nothing can be released before it is upgraded"]
-    return []
+
+
+def warnings(chosen: Installation, found: Found) -> list[str]:
+    """What an administrator may not have meant, and what the controller will miss on this cluster."""
+    told = []
+    if found.deployment is not None:
+        before, now = _watched(found.deployment), set(chosen.watch_namespaces)
+        if before != now:
+            told.append(f"the controller watched {_scope(before)} until now, and watches {_scope(now)} from now on")
+    leader_worker_set = found.definitions.get(CRD_NAME)
+    if leader_worker_set is None:
+        told.append("LeaderWorkerSet is not installed: the controller waits for it (0.9 or newer)")
+    elif _too_old(leader_worker_set):
+        told.append("LeaderWorkerSet is older than 0.9 here: nothing can be released before it is upgraded")
+    return told
 
 
 def is_ours(obj: Object) -> bool:
@@ -73,6 +86,42 @@ def _other_installation(chosen: Installation, binding: Object | None) -> str | N
         f"rollout-lws is installed in namespace {_and(sorted(str(each) for each in homes))}, and a cluster has one"
         f" installation: upgrade it with --namespace {min(str(each) for each in homes)}, or remove it first"
     )
+
+
+def _other_group(chosen: Installation, deployment: Object | None) -> str | None:
+    """Rollouts of the group before would be left alone, and their LeaderWorkerSets held."""
+    if deployment is None:
+        return None
+    before = next(iter(_flags(deployment, "--api-group")), DEFAULT_API_GROUP)
+    if before == chosen.api_group:
+        return None
+    return (
+        f"this installation takes care of API group {before}: upgrade it with --api-group {before}. To change the"
+        " group, delete the Rollouts of that one first, while its controller runs, then the Deployment"
+    )
+
+
+def _watched(deployment: Object) -> set[str]:
+    return set(_flags(deployment, "--namespace"))
+
+
+def _scope(namespaces: set[str]) -> str:
+    return f"namespace {_and(sorted(namespaces))}" if namespaces else "all namespaces"
+
+
+def _flags(deployment: Object, flag: str) -> list[str]:
+    """The values of a flag that the controller of a Deployment was started with."""
+    given = [
+        argument
+        for container in deployment["spec"]["template"]["spec"]["containers"]
+        for argument in container.get("args") or ()
+    ]
+    return [argument.partition("=")[2] for argument in given if argument.startswith(f"{flag}=")]
+
+
+def _too_old(leader_worker_set: Object) -> bool:
+    known = definition(msgspec.json.encode(leader_worker_set)).capabilities
+    return known is None or not known.observed_generation
 
 
 def _ours(chosen: Installation) -> tuple[str, str]:

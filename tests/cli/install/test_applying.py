@@ -12,6 +12,7 @@ from rollout_lws.api import crd
 from rollout_lws.cli.install.applying import MANAGER
 from rollout_lws.cli.install.installation import Installation
 from rollout_lws.cli.install.manifests import objects
+from rollout_lws.cli.install.ownership import Found, warnings
 from rollout_lws.errors import ApiError, RolloutLwsError, UsageError
 from rollout_lws.objects.resources import (
     CLUSTER_ROLE_BINDINGS,
@@ -229,3 +230,28 @@ def test_an_installation_that_fails_in_the_middle_says_how_far_it_got_and_goes_o
     assert len(result.stdout.splitlines()) == 4
     words = [line.rpartition(" ")[2] for line in install(bare)]
     assert words == ["unchanged"] * 4 + ["created"] * (count - 4)
+
+
+def test_an_upgrade_keeps_its_api_group(bare: World) -> None:
+    install(bare, "--api-group", "rollouts.example.com")
+    told = refused(bare)
+    assert "takes care of API group rollouts.example.com: upgrade it with --api-group rollouts.example.com" in told
+    assert {line.rpartition(" ")[2] for line in install(bare, "--api-group", "rollouts.example.com")} == {"unchanged"}
+
+
+def test_another_scope_than_before_is_warned_of(bare: World) -> None:
+    bare.do(lambda: bare.server.create(NAMESPACES, {"metadata": {"name": "team-a"}}))
+    install(bare, "--watch-namespace", "team-a")
+    result = bare.run("install", "--image", IMAGE, "--timeout", "0")
+    assert result.stderr == (
+        "warning: the controller watched namespace team-a until now, and watches all namespaces from now on\n"
+    )
+
+
+@pytest.mark.parametrize(("status", "warned"), [({}, True), ({"observedGeneration": {"type": "integer"}}, False)])
+def test_a_leader_worker_set_that_is_too_old_is_warned_of(status: Object, warned: bool) -> None:
+    schema = {"openAPIV3Schema": {"properties": {"status": {"properties": status}}}}
+    name = "leaderworkersets.leaderworkerset.x-k8s.io"
+    definition = {"metadata": {"name": name}, "spec": {"versions": [{"name": "v1", "schema": schema}]}}
+    found = Found({name: definition})
+    assert bool(warnings(Installation(IMAGE), found)) == warned

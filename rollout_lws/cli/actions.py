@@ -15,7 +15,7 @@ from rollout_lws.cli.access.transport import Transport
 from rollout_lws.cli.asking import PATIENCE, ask
 from rollout_lws.cli.durations import DURATION
 from rollout_lws.cli.options import Target, rollouts_argument, with_target
-from rollout_lws.cli.releases import chosen_names, find_rollouts
+from rollout_lws.cli.rollouts import chosen_names, find_rollouts
 from rollout_lws.errors import RolloutLwsError
 
 

@@ -10,7 +10,7 @@ from click.shell_completion import ShellComplete, get_completion_class
 from rollout_lws.cli.access import kubeconfig
 from rollout_lws.cli.access.transport import Transport
 from rollout_lws.cli.options import Target
-from rollout_lws.cli.releases import find_rollouts
+from rollout_lws.cli.rollouts import find_rollouts
 from rollout_lws.errors import RolloutLwsError
 
 #: A shell that waits for names is a shell that hangs.

@@ -17,14 +17,8 @@ from rollout_lws.cli.access.transport import Object, Transport
 from rollout_lws.cli.asking import ask
 from rollout_lws.cli.following import follow
 from rollout_lws.cli.options import Target, release_name, rollout_argument, with_target
-from rollout_lws.cli.releases import (
-    fetch_rollout,
-    fetch_workload,
-    find_rollouts,
-    stored_versions,
-    todays_hashes,
-    version_hash,
-)
+from rollout_lws.cli.releases import stored_versions, todays_hashes, version_hash
+from rollout_lws.cli.rollouts import fetch_rollout, fetch_workload, find_rollouts
 from rollout_lws.cli.view import age, document, table
 from rollout_lws.errors import ApiError, UsageError
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, Resource

@@ -15,7 +15,7 @@ from rollout_lws.cli.access.transport import Object, Transport
 from rollout_lws.cli.following import has_forgotten, passes, wait_out
 from rollout_lws.cli.happenings import Happening, Scope, coloured, document, happening, lines, merged
 from rollout_lws.cli.options import Target, release_name, rollout_argument, with_target
-from rollout_lws.cli.releases import fetch_rollout, fetch_workload, find_rollouts, style
+from rollout_lws.cli.rollouts import fetch_rollout, fetch_workload, find_rollouts, style
 from rollout_lws.cli.verdict import Pin, has_ended
 from rollout_lws.errors import ApiError, Unreachable, UsageError
 from rollout_lws.objects.resources import CORE_EVENTS

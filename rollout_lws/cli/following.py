@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import click
 
 from rollout_lws.cli.access.transport import Object, Transport
-from rollout_lws.cli.releases import fetch_rollout
+from rollout_lws.cli.rollouts import fetch_rollout
 from rollout_lws.errors import ApiError, Unreachable, UsageError
 from rollout_lws.objects.resources import Resource
 

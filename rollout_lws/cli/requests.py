@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from rollout_lws.cli.releases import message, style, summary
+from rollout_lws.cli.rollouts import message, style, summary
 from rollout_lws.errors import UsageError
 
 Object = dict[str, Any]

@@ -14,15 +14,8 @@ from rollout_lws.cli.access.transport import Object, Transport
 from rollout_lws.cli.durations import DURATION
 from rollout_lws.cli.following import follow
 from rollout_lws.cli.options import Target, release_name, rollout_argument, with_target
-from rollout_lws.cli.releases import (
-    fetch_rollout,
-    fetch_workload,
-    find_rollouts,
-    message,
-    stored_versions,
-    summary,
-    todays_hashes,
-)
+from rollout_lws.cli.releases import stored_versions, todays_hashes
+from rollout_lws.cli.rollouts import fetch_rollout, fetch_workload, find_rollouts, message, summary
 from rollout_lws.cli.verdict import Goal, Pin, Verdict, id_of, id_on, is_stranger, judge, judge_id, not_seen, pin
 from rollout_lws.errors import ApiError, Unreachable
 from rollout_lws.objects.resources import Resource

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rollout_lws.cli.releases import condition, message, summary, version_hash
+from rollout_lws.cli.releases import version_hash
+from rollout_lws.cli.rollouts import condition, message, summary
 
 Object = dict[str, Any]
 #: States of the summary in which nothing is under way.

@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 
 from rollout_lws.cli.demo import manifests
 from rollout_lws.cli.main import program
-from rollout_lws.cli.releases import rollouts_of
+from rollout_lws.cli.rollouts import rollouts_of
 from rollout_lws.errors import RolloutLwsError
 from rollout_lws.objects.resources import CUSTOM_RESOURCE_DEFINITIONS, LEADER_WORKER_SETS
 from rollout_lws.sandbox.apiserver import ApiServer

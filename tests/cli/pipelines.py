@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rollout_lws.cli.releases import rollouts_of
+from rollout_lws.cli.rollouts import rollouts_of
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, LWS_NAME, PODS
 from rollout_lws.sandbox.behaviours.faults import PREFIX
 from rollout_lws.sandbox.store import Event

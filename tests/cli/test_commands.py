@@ -151,7 +151,8 @@ def test_help_loads_neither_the_controller_nor_its_libraries() -> None:
 
 def test_get_loads_neither_the_controller_nor_its_libraries() -> None:
     heavy = ["pydantic", "aiohttp", "kubernetes_asyncio", "rich"]
-    code = f"import sys, rollout_lws.cli.get.command; print([name for name in {heavy} if name in sys.modules])"
+    modules = "rollout_lws.cli.get.command, rollout_lws.cli.get.watch"
+    code = f"import sys, {modules}; print([name for name in {heavy} if name in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout.strip() == b"[]"
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from rollout_lws.cli.releases import rollouts_of
+from rollout_lws.cli.rollouts import rollouts_of
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, LWS_NAME, NODES, PODS
 from rollout_lws.sandbox.behaviours.cluster import Options
 from rollout_lws.sandbox.behaviours.faults import Timing

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rollout_lws.cli.releases import rollouts_of
+from rollout_lws.cli.rollouts import rollouts_of
 from rollout_lws.sandbox.behaviours.faults import PREFIX
 from rollout_lws.settings import DEFAULT_API_GROUP
 from tests.gitops.runners import RECIPES, GitHub, GitLab, Shell, Tekton

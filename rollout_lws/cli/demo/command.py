@@ -13,7 +13,7 @@ from rollout_lws.cli.demo.checks import Object
 from rollout_lws.cli.demo.story import Plan, play
 from rollout_lws.cli.demo.tellers import teller
 from rollout_lws.cli.manifests import read_manifests
-from rollout_lws.cli.releases import rollouts_of
+from rollout_lws.cli.rollouts import rollouts_of
 from rollout_lws.errors import UsageError
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.settings import DEFAULT_API_GROUP, Settings

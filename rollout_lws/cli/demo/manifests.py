@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from rollout_lws.cli.releases import style
+from rollout_lws.cli.rollouts import style
 from rollout_lws.objects.resources import HTTP_ROUTES, LEADER_WORKER_SETS
 from rollout_lws.sandbox.catalogue import GATEWAYS
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rollout_lws.cli.demo.checks import Check, Listing, Object, label, name_of
-from rollout_lws.cli.releases import style
+from rollout_lws.cli.rollouts import style
 from rollout_lws.objects.resources import LWS_REVISION
 from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.meter import NOWHERE, Client, Cut, Failure, TrafficMeter

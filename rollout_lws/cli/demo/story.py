@@ -24,7 +24,7 @@ from rollout_lws.cli.demo.tellers import Teller
 from rollout_lws.cli.demo.witness import Witness
 from rollout_lws.cli.options import Target
 from rollout_lws.cli.playground import Playground, playground
-from rollout_lws.cli.releases import rollouts_of, summary
+from rollout_lws.cli.rollouts import rollouts_of, summary
 from rollout_lws.controller import process
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, LWS_NAME, LWS_REVISION
 from rollout_lws.release.batches import wanted_groups

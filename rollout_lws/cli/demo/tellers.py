@@ -16,7 +16,8 @@ from rich.tree import Tree
 
 from rollout_lws.cli.demo.checks import Check
 from rollout_lws.cli.get.tree import runs
-from rollout_lws.cli.releases import Release, message, summary
+from rollout_lws.cli.releases import Release
+from rollout_lws.cli.rollouts import message, summary
 from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.groups import groups
 

@@ -19,7 +19,7 @@ from rollout_lws.cli.doctor.cluster import Cluster
 from rollout_lws.cli.doctor.facts import Facts, Owed, gather
 from rollout_lws.cli.doctor.links import State, first
 from rollout_lws.cli.options import Target, release_name, rollout_argument, with_target
-from rollout_lws.cli.releases import fetch_rollout, find_rollouts
+from rollout_lws.cli.rollouts import fetch_rollout, find_rollouts
 from rollout_lws.errors import UsageError
 from rollout_lws.objects.resources import Resource
 

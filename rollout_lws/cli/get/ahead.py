@@ -10,7 +10,8 @@ from rollout_lws.cli import requests
 from rollout_lws.cli.durations import short
 from rollout_lws.cli.get.header import extra_accelerators, field
 from rollout_lws.cli.get.plan import PlannedStep
-from rollout_lws.cli.releases import Release, summary
+from rollout_lws.cli.releases import Release
+from rollout_lws.cli.rollouts import summary
 from rollout_lws.errors import UsageError
 from rollout_lws.workload.template import version_of
 

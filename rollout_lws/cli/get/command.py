@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -10,10 +11,9 @@ import click
 
 from rollout_lws.cli import view
 from rollout_lws.cli.access.transport import Object, Transport
-from rollout_lws.cli.get import picture, screen, watch
-from rollout_lws.cli.get.ahead import Call
+from rollout_lws.cli.get import listing, screen
 from rollout_lws.cli.options import Target, known_names, release_name, with_target
-from rollout_lws.cli.releases import fetch_release, fetch_rollout, find_rollouts
+from rollout_lws.cli.rollouts import fetch_rollout, find_rollouts
 from rollout_lws.objects.resources import Resource
 
 
@@ -39,6 +39,9 @@ def get(
         raise click.UsageError(f"-o {output} is one answer and -w never ends: use -o jsonl, a line a change")
     transport = click.get_current_context().with_resource(Transport.to(target))
     rollouts = find_rollouts(transport, target.api_group)
+    if watching:
+        # Only these need the objects of a release, and the libraries that read them.
+        from rollout_lws.cli.get import watch
     if name and watching:
         watch.one(transport, rollouts, release_name(name), output, _call(target))
     elif name:
@@ -49,8 +52,11 @@ def get(
         _every(transport, rollouts, "" if all_namespaces else transport.namespace, selector, output)
 
 
-def _one(transport: Transport, rollouts: Resource, name: str, output: str | None, call: Call) -> None:
+def _one(transport: Transport, rollouts: Resource, name: str, output: str | None, call: Callable[[str], str]) -> None:
     if output in (None, "wide"):
+        from rollout_lws.cli.get import picture
+        from rollout_lws.cli.releases import fetch_release
+
         shown = fetch_release(transport, rollouts, name, pods=output == "wide")
         _print(picture.release(shown, datetime.now(UTC), call=call, pods=output == "wide", width=screen.width()))
         return
@@ -67,7 +73,7 @@ def _every(transport: Transport, rollouts: Resource, namespace: str, selector: s
         click.echo(f"No Rollouts found{where}", err=True)
     else:
         _print(
-            picture.overview(
+            listing.overview(
                 items, datetime.now(UTC), namespaces=not namespace, wide=output == "wide", width=screen.width()
             )
         )
@@ -87,11 +93,11 @@ def _as_it_is(answer: Object, items: list[Object], rollouts: Resource, output: s
 
 
 def _print(lines: list[str]) -> None:
-    paint = picture.coloured if screen.has_colours() else str
+    paint = listing.coloured if screen.has_colours() else str
     click.echo("\n".join(paint(line) for line in lines), color=True)
 
 
-def _call(target: Target) -> Call:
+def _call(target: Target) -> Callable[[str], str]:
     """How whoever reads this would call us again: as a plugin or not, and with the flags that point to this cluster."""
     program = "kubectl rollout-lws" if Path(sys.argv[0]).name == "kubectl-rollout_lws" else "rollout-lws"
     given = (("--kubeconfig", target.kubeconfig), ("--context", target.context), ("-n", target.namespace))

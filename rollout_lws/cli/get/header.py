@@ -8,7 +8,8 @@ from typing import Any
 
 from rollout_lws.cli.get.changes import author, changed
 from rollout_lws.cli.get.plan import PlannedStep, peak
-from rollout_lws.cli.releases import Release, message, releasing, summary
+from rollout_lws.cli.releases import Release
+from rollout_lws.cli.rollouts import message, releasing, summary
 from rollout_lws.cli.view import age
 from rollout_lws.workload.template import version_of
 

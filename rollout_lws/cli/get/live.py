@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 
 from rollout_lws.cli.access.transport import Object, Transport
 from rollout_lws.cli.mirror import Mirror
-from rollout_lws.cli.releases import Release, fetch_before, gathered, of_workloads, releasing, typed, workload_queries
+from rollout_lws.cli.releases import Release, fetch_before, gathered, of_workloads, typed, workload_queries
+from rollout_lws.cli.rollouts import releasing
 from rollout_lws.errors import Unreachable, UsageError
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, PODS, STATEFUL_SETS, Resource
 from rollout_lws.objects.workloads import LeaderWorkerSet, Pod, StatefulSet

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from rollout_lws.cli.releases import style
+from rollout_lws.cli.rollouts import style
 from rollout_lws.release.sizes import groups_after, is_bare_promotion
 
 Object = dict[str, Any]

@@ -8,7 +8,8 @@ from datetime import datetime
 from itertools import groupby
 
 from rollout_lws.cli.durations import short
-from rollout_lws.cli.releases import Release, releasing, summary
+from rollout_lws.cli.releases import Release
+from rollout_lws.cli.rollouts import releasing, summary
 from rollout_lws.cli.view import age
 from rollout_lws.objects.workloads import Pod
 from rollout_lws.workload.facts import Facts

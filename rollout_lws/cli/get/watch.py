@@ -12,12 +12,12 @@ import click
 from rollout_lws.cli import view
 from rollout_lws.cli.access.transport import Object, Transport
 from rollout_lws.cli.following import follow
-from rollout_lws.cli.get import picture
+from rollout_lws.cli.get import listing, picture
 from rollout_lws.cli.get.ahead import Call
 from rollout_lws.cli.get.live import Live
 from rollout_lws.cli.get.screen import Screen, has_colours, is_terminal, width
 from rollout_lws.cli.mirror import Mirror
-from rollout_lws.cli.releases import fetch_rollout, fetch_workload, summary
+from rollout_lws.cli.rollouts import fetch_rollout, fetch_workload, summary
 from rollout_lws.cli.verdict import Pin, has_ended, pin
 from rollout_lws.errors import UsageError
 from rollout_lws.objects.resources import Resource
@@ -113,14 +113,14 @@ def _drawing(namespace: str, output: str | None) -> Callable[[list[Object]], Non
         lines = ["No Rollouts found"]
         if rollouts:
             now = datetime.now(UTC)
-            lines = picture.overview(rollouts, now, namespaces=not namespace, wide=output == "wide", width=width())
+            lines = listing.overview(rollouts, now, namespaces=not namespace, wide=output == "wide", width=width())
         drawn.draw(lines)
 
     return draw
 
 
 def _screen() -> Screen:
-    return Screen(picture.coloured if has_colours() else str)
+    return Screen(listing.coloured if has_colours() else str)
 
 
 def _await(changed: threading.Event) -> None:

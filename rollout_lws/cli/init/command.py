@@ -17,7 +17,7 @@ from rollout_lws.cli.manifests import read_manifests
 from rollout_lws.cli.options import Target, with_target
 from rollout_lws.cli.plan.overlay import overlaid, running
 from rollout_lws.cli.plan.sources import Sources, plans
-from rollout_lws.cli.releases import find_rollouts
+from rollout_lws.cli.rollouts import find_rollouts
 from rollout_lws.cli.snapshot import Snapshot
 from rollout_lws.errors import UsageError
 

@@ -10,7 +10,7 @@ import msgspec
 
 from rollout_lws.cli.install.installation import Installation
 from rollout_lws.cli.install.manifests import PART_OF, PRODUCT
-from rollout_lws.cli.releases import SHORT_NAME
+from rollout_lws.cli.rollouts import SHORT_NAME
 from rollout_lws.controller.capabilities import CRD_NAME, definition
 from rollout_lws.settings import DEFAULT_API_GROUP
 

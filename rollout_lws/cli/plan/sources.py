@@ -18,7 +18,7 @@ from rollout_lws.cli.plan.model import Plan
 from rollout_lws.cli.plan.overlay import assumed, overlaid, running, states_partition
 from rollout_lws.cli.plan.planning import make
 from rollout_lws.cli.plan.quotas import short_of
-from rollout_lws.cli.releases import fetch_rollout, find_rollouts, style
+from rollout_lws.cli.rollouts import fetch_rollout, find_rollouts, style
 from rollout_lws.cli.snapshot import Snapshot
 from rollout_lws.controller.observe import observe
 from rollout_lws.errors import RolloutLwsError, UsageError

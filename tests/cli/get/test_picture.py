@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from rollout_lws.cli.get.picture import coloured, overview, release
+from rollout_lws.cli.get.listing import coloured, overview
+from rollout_lws.cli.get.picture import release
 from rollout_lws.cli.releases import Release
 from rollout_lws.workload.template import version_of_members
 from tests.cli.get import objects

@@ -1,0 +1,50 @@
+"""How all releases look, a line each, and what lines of both pictures have in common. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+from rollout_lws.cli.rollouts import summary
+from rollout_lws.cli.view import age, table
+
+Object = dict[str, Any]
+#: Narrower than this nothing is folded or cut: it would be all margin.
+NARROWEST = 40
+#: What the summary's states mean for somebody who glances: all is well, look at it, do something.
+_COLOURS = {
+    "Healthy": 32,
+    **dict.fromkeys(("Stalled", "Aborted"), 31),
+    **dict.fromkeys(("AwaitingApproval", "Paused", "WaitingForQuota", "WaitingForAccelerators", "HoldReleased"), 33),
+}
+_STATES = re.compile(rf"\b({'|'.join(_COLOURS)})\b")
+
+
+def overview(
+    rollouts: Iterable[Object], now: datetime, *, namespaces: bool, wide: bool = False, width: int | None = None
+) -> list[str]:
+    """One line a Rollout; ``namespaces`` adds their column, ``wide`` what ``kubectl get -o wide`` has too."""
+    heading = ("NAMESPACE", "NAME", "STATUS", "STEP", "TRAFFIC", "NEW", "STABLE", "AGE")
+    more = ("ACCELERATORS", "SINCE", "PHASE", "MESSAGE")
+    rows = [(*heading, *more)]
+    for each in rollouts:
+        said, meta, status = summary(each), each["metadata"], each.get("status") or {}
+        words = (said["state"] or "Unknown", said["step"], said["traffic"], said["new"], said["stable"])
+        rest = (said["accelerators"], age(said["since"], now), status.get("phase") or "", status.get("message") or "")
+        rows.append((meta["namespace"], meta["name"], *words, age(meta.get("creationTimestamp"), now), *rest))
+    first, last = 0 if namespaces else 1, None if wide else len(heading)
+    return [cut(line, width) for line in table(row[first:last] for row in rows)]
+
+
+def coloured(line: str) -> str:
+    """A line as a terminal shows it: states in their colours, headings of tables bold."""
+    if line.startswith(("NAME ", "NAMESPACE ")):
+        return f"\x1b[1m{line}\x1b[0m"
+    return _STATES.sub(lambda match: f"\x1b[{_COLOURS[match[1]]}m{match[1]}\x1b[0m", line, count=1)
+
+
+def cut(line: str, width: int | None) -> str:
+    """A line of a table, no longer than the terminal is wide; None: as it is."""
+    return line if width is None or len(line) <= max(width, NARROWEST) else line[: max(width, NARROWEST) - 1] + "…"

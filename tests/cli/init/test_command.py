@@ -19,6 +19,7 @@ from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.release.styles import Style
 from tests.cli.conftest import World
 from tests.cli.states import HEALTHY
+from tests.docs.pages import blocks
 from tests.docs.test_gitops import ignored
 
 Object = dict[str, Any]
@@ -282,3 +283,9 @@ def test_the_rules_are_those_that_the_page_on_traffic_has() -> None:
     page = ignored()[0]
     for rule in made["spec"]["ignoreDifferences"]:
         assert tuple(f"{each}/" for each in rule["jsonPointers"]) == page[rule["kind"]]
+
+
+def test_the_page_shows_what_is_printed() -> None:
+    examples = Path(__file__).parents[3] / "examples/gateway"
+    given = [word for name in ("lws", "service", "route") for word in ("-f", str(examples / f"{name}.yaml"))]
+    assert run("lws/chat", *given).stdout == next(blocks(Path("docs/init.md"), "yaml"))

@@ -17,6 +17,7 @@ from rollout_lws.errors import RolloutLwsError, UsageError
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from tests.cli.conftest import World
 from tests.cli.states import AWAITING, HASH, HEALTHY
+from tests.docs.pages import blocks
 
 Object = dict[str, Any]
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -320,3 +321,11 @@ def test_another_group_is_found(elsewhere: World) -> None:
     elsewhere.release(**HEALTHY)
     told = planned(elsewhere, "llama")
     assert told["writes"][0]["apiVersion"] == "rollouts.example.org/v1beta1"
+
+
+def test_the_page_shows_what_is_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(EXAMPLES.parent)
+    shown = next(blocks(Path("docs/plan.md"), "text"))
+    result = run("-f", "examples/vllm/", "--offline", "--load-time", "12m")
+    # The page is narrower than a pipe.
+    assert result.stdout.split() == shown.replace("\n    ", " ").split()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -61,6 +62,10 @@ PLACE: dict[Reason, Name] = {
     Reason.APPROVAL_TIMEOUT: Name.RELEASE,
     Reason.ABORTED: Name.RELEASE,
 }
+#: Links of which several objects may be the one that is complained of: the rules name it first in what they say.
+_NAMING = (Name.WORKLOAD, Name.SERVICE, Name.ROUTE, Name.AUTOSCALER)
+_KINDS = "LeaderWorkerSet|Service|InferencePool|HTTPRoute|Ingress|HorizontalPodAutoscaler"
+_NAMED = re.compile(rf"\b(?P<kind>{_KINDS}) (?P<name>[a-z0-9]([-a-z0-9.]*[a-z0-9])?)\b")
 #: Kinds without which the controller's rules would judge of something that is not so.
 _DECISIVE = (LEADER_WORKER_SETS, PODS, STATEFUL_SETS, CONTROLLER_REVISIONS, SERVICES, ENDPOINT_SLICES)
 
@@ -219,6 +224,9 @@ class Case:
         found = self.complaint
         if found is None or found.place is not name:
             return None
+        named = _NAMED.search(found.message) if name in _NAMING else None
+        if named is not None and (at := f"{named['kind']}/{named['name']}") != about:
+            about, steps = at, (self.kubectl(f"get {named['kind'].lower()} {named['name']} -o yaml"),)
         goes_on = "it goes on by itself as soon as that is mended"
         return Link(name, State.BROKEN, about, found.message, self.nobody_yet, goes_on, (*steps,))
 

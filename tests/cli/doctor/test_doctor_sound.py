@@ -7,7 +7,7 @@ import pytest
 from rollout_lws.cli.doctor.chain import chain
 from rollout_lws.cli.doctor.links import State, first
 from tests.cli.doctor.looking import assert_whole, links, look, told
-from tests.cli.doctor.styles import STYLES
+from tests.cli.doctor.styles import EVERY_STYLE, STYLES
 from tests.scenarios.matrix import Moment
 from tests.scenarios.matrix_acts import Act
 from tests.scenarios.routed import BY_INGRESS, BY_POOLS, BY_ROUTE, PROVIDERS, Provider, routed_at_rest
@@ -28,7 +28,7 @@ async def test_at_rest_every_link_is_ok(world: World, by: Provider) -> None:
     assert {each.state for each in found} == {State.OK}, told(found)
 
 
-@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("style", EVERY_STYLE)
 async def test_at_no_moment_of_a_release_that_goes_well_is_anything_broken(world: World, style: str) -> None:
     await at_rest(world, *PROMOTED_STEPS, **STYLES[style])
     await _goes_well(world)

@@ -12,6 +12,7 @@ from rollout_lws.objects.endpoints import SERVICE_NAME
 from rollout_lws.objects.resources import (
     ENDPOINT_SLICES,
     HTTP_ROUTES,
+    INFERENCE_POOLS,
     INGRESSES,
     LWS_NAME,
     LWS_WORKER_INDEX,
@@ -24,8 +25,19 @@ from tests.cli.doctor.test_doctor_pods import assert_names
 from tests.scenarios import test_traffic_refused as refused
 from tests.scenarios import test_traffic_refused_providers as refused_providers
 from tests.scenarios.failures import pods
-from tests.scenarios.obstacles import Act, uid_of_other
-from tests.scenarios.routed import BY_INGRESS, INGRESS, ROUTE, SERVICE, routed_at_rest, routes_of
+from tests.scenarios.obstacles import Act, delete, rival, uid_of_other
+from tests.scenarios.routed import (
+    BY_INGRESS,
+    BY_POOLS,
+    BY_ROUTE,
+    CANARY_POOL,
+    INGRESS,
+    ROUTE,
+    SERVICE,
+    Provider,
+    routed_at_rest,
+    routes_of,
+)
 from tests.scenarios.scaled import AUTOSCALER, create_autoscaler, edit
 from tests.scenarios.stories import CANARY, at_rest, waiting_for_approval
 from tests.scenarios.test_autoscalers_told import KEDA, create_scaled_object
@@ -51,9 +63,17 @@ async def test_what_would_keep_the_next_version_waiting(
     found = await broken(world)
     assert found.name is PLACES[reason], found
     assert message in found.found
+    assert message.startswith((found.about.replace("/", " "), "no Gateway accepts HTTPRoute llama"))
 
 
-@pytest.mark.parametrize("case", refused_providers.OBSTACLES)
+#: One of each kind of thing in the default run; their words have stories of their own.
+_SAMPLE = ("no stable pool", "pool borrowed", "no kind of Ingresses", "another pool", "canary pool of nobody")
+_OF_PROVIDERS = [
+    name if name in _SAMPLE else pytest.param(name, marks=pytest.mark.long) for name in refused_providers.OBSTACLES
+]
+
+
+@pytest.mark.parametrize("case", _OF_PROVIDERS)
 async def test_and_by_pools_or_an_ingress(world: World, case: str) -> None:
     by, act, reason, message = refused_providers.OBSTACLES[case]
     await routed_at_rest(world, by=by)
@@ -288,3 +308,21 @@ async def test_two_autoscalers_of_one_lws_are_named(world: World) -> None:
     assert found.name is Name.AUTOSCALER
     assert f"HorizontalPodAutoscaler {AUTOSCALER} and HorizontalPodAutoscaler other-hpa" in found.found
     assert CANARY not in found.found
+
+
+@pytest.mark.parametrize(
+    ("obstacle", "by", "about"),
+    [
+        (refused.another_service, BY_ROUTE, "Service/llama-internal"),
+        (delete(INFERENCE_POOLS, CANARY_POOL), BY_POOLS, f"InferencePool/{CANARY_POOL}"),
+        (rival, BY_INGRESS, "Ingress/mine"),
+    ],
+)
+async def test_the_object_that_is_named_is_the_one_that_is_in_the_way(
+    world: World, obstacle: Act, by: Provider, about: str
+) -> None:
+    await routed_at_rest(world, by=by)
+    obstacle(world)
+    found = await broken(world)
+    kind, _, name = about.partition("/")
+    assert (found.about, found.next) == (about, (f"kubectl get {kind.lower()} {name} -o yaml",))

@@ -32,7 +32,8 @@ def find_rollouts(transport: Transport, group: str | None = None) -> Resource:
         if served["name"] != DEFAULT_API_GROUP and VERSION in versions and _serves(transport, served["name"]):
             return rollouts_of(served["name"])
     raise UsageError(
-        "this cluster does not serve rollout-lws's Rollouts: install them with `rollout-lws install`, or alone with `rollout-lws crds | kubectl apply -f -`"
+        "this cluster does not serve rollout-lws's Rollouts: `rollout-lws install` makes it, or"
+        " `rollout-lws crds | kubectl apply -f -` for these kinds alone"
     )
 
 

@@ -73,7 +73,7 @@ def containers(case: Case, side: Workload, about: str, found: list[Found]) -> Li
         worst.trouble.message + more(found),
         case.users(side),
         by_itself,
-        _ways_to_run(case, worst),
+        (*_ways_to_run(case, worst), *((case.itself("abort"),) if case.is_on else ())),
     )
 
 

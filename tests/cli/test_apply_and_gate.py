@@ -121,7 +121,9 @@ WAYS: dict[Way, tuple[str, ...]] = {
 
 @pytest.mark.parametrize("rounds", ROUNDS, ids=lambda rounds: f"{rounds[0]}x{rounds[1]}")
 @pytest.mark.parametrize(
-    "way", [ours, pytest.param(by_id, marks=pytest.mark.long), kubectl_alone], ids=lambda way: way.__name__
+    "way",
+    [ours, *(pytest.param(way, marks=pytest.mark.long) for way in (by_id, kubectl_alone))],
+    ids=lambda way: way.__name__,
 )
 async def test_no_gate_answers_for_another_version(way: Way, rounds: tuple[int, int], tmp_path: Path) -> None:
     teams, each = rounds

@@ -29,8 +29,17 @@ def verbs(page: Path) -> set[str]:
     return set(re.findall(r"\bmake ([a-z]+)\b(?=`|$)", (ROOT / page).read_text(), re.MULTILINE))
 
 
+#: Pages whose commands are run whenever tests are; the others in the longer lanes.
+SOON = ("README.md", "docs/gate.md", "docs/look.md", "docs/release.md")
+
+
+WITH_COMMANDS = [
+    pytest.param(page, marks=() if str(page) in SOON else pytest.mark.long) for page in pages() if commands(page)
+]
+
+
 @pytest.mark.kubectl
-@pytest.mark.parametrize("page", [page for page in pages() if commands(page)], ids=str)
+@pytest.mark.parametrize("page", WITH_COMMANDS, ids=str)
 async def test_the_commands_of_a_page_run_in_their_order(page: Path, tmp_path: Path) -> None:
     async with reading(tmp_path) as reader:
         printed = await reader.run("\n".join(commands(page)))

@@ -13,7 +13,7 @@ from rollout_lws.cli.main import program
 from tests.examples.examples import FOLDER, ROUTED, mostly_long
 
 
-@pytest.mark.parametrize("name", mostly_long("quickstart"))
+@pytest.mark.parametrize("name", mostly_long())
 def test_the_demo_of_an_example_proves_its_end_state(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(manifests, "SHORT_WAIT", 0)
     monkeypatch.setattr(command, "_FAST", (0.05, 0.05, 0.3))

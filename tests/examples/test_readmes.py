@@ -52,7 +52,7 @@ def _but(leaders: dict[str, tuple[str, str]], names: set[str]) -> dict[str, tupl
 
 
 @pytest.mark.kubectl
-@pytest.mark.parametrize("name", mostly_long("quickstart", "gateway", "in-place"))
+@pytest.mark.parametrize("name", mostly_long("quickstart"))
 async def test_the_commands_of_a_readme_do_what_it_says(reader: Reader, name: str) -> None:
     scripts, workload = sections(name), manifests(name)["LeaderWorkerSet"]["metadata"]["name"]
     assert list(scripts) == ["Start", "Release a new version", "Approve", "Abort", "Clean up"]

@@ -111,6 +111,7 @@ async def released(operator: Operator) -> None:
     await operator.wait("rollout/llama", "Ready")
 
 
+@pytest.mark.long
 async def test_two_weighted_steps_are_approved_with_kubectl_and_give_everything_back(operator: Operator) -> None:
     router = Router(operator)
     before = await router.at_rest()

@@ -39,9 +39,8 @@ def partitions(witness: Witness) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize(
-    "flags", [pytest.param((), marks=pytest.mark.long), GITOPS], ids=["client-side", "server-side"]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("flags", [(), GITOPS], ids=["client-side", "server-side"])
 async def test_the_same_manifest_applied_again_and_again_disturbs_nothing(
     operator: Operator, witness: Witness, flags: tuple[str, ...]
 ) -> None:

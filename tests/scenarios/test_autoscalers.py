@@ -258,7 +258,7 @@ WAYS: tuple[Way, ...] = (
 )
 
 
-@pytest.mark.parametrize("style", ["canary", "blueGreen"])
+@pytest.mark.parametrize("style", ["canary", pytest.param("blueGreen", marks=pytest.mark.long)])
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
 async def test_the_users_bounds_come_back_whichever_way_a_release_ends(world: World, way: Way, style: str) -> None:
     own = await scaled_at_rest(world, style=style)
@@ -330,10 +330,11 @@ async def rolled_back_while_nobody_looks(world: World) -> None:
     await world.until(lambda: world.running and world.state == "Healthy")
 
 
+LATER = [pytest.param(way, marks=pytest.mark.long) for way in (aborted, deleted, rolled_back_while_nobody_looks)]
+
+
 @pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.long) for part in range(1, PARTS))])
-@pytest.mark.parametrize(
-    "way", [finished, aborted, deleted, rolled_back_while_nobody_looks], ids=lambda way: way.__name__
-)
+@pytest.mark.parametrize("way", [finished, *LATER], ids=lambda way: way.__name__)
 def test_a_controller_killed_after_any_write_gives_them_back_as_well(way: Way, part: int) -> None:
     async def tell(world: World, own: str) -> None:
         await way(world)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
+
+import msgspec
 
 from rollout_lws.cli.versions import ROLES, containers
 from rollout_lws.objects.workloads import LeaderWorkerSet
@@ -95,10 +98,46 @@ def _fields(was: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     return sorted(name for name in {*was, *now} if was.get(name) != now.get(name))
 
 
-def author(lws: LeaderWorkerSet) -> tuple[str, datetime | None]:
-    """Who wrote the templates that the LWS asks for, as the API server knows them, and when; ("", None) if unknown."""
-    wrote = [each for each in lws.metadata.managed_fields if b'"f:leaderWorkerTemplate"' in bytes(each.fields)]
+def author(lws: LeaderWorkerSet, before: Object, after: Object) -> tuple[str, datetime | None]:
+    """Who wrote what differs, as the API server knows them, and when; ("", None) if it is not told.
+
+    Who takes over a field leaves its manager before without it, so the one who has it wrote it last.
+    """
+    paths = list(_paths(before, after))
+    wrote = [
+        each
+        for each in lws.metadata.managed_fields
+        if any(_has(msgspec.json.decode(each.fields), ("f:spec", *path)) for path in paths)
+    ]
     if not wrote:
         return "", None
     last = max(wrote, key=lambda each: each.time.timestamp() if each.time else 0.0)
     return last.manager, last.time
+
+
+def _paths(was: Any, now: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Where two values differ, as managedFields spells it."""
+    if was == now:
+        return
+    if isinstance(now, dict):
+        was = was if isinstance(was, dict) else {}
+        for key in now:
+            yield from _paths(was.get(key), now[key], (*path, f"f:{key}"))
+    elif isinstance(now, list) and all(isinstance(each, dict) and "name" in each for each in now):
+        named = {each.get("name"): each for each in was or () if isinstance(each, dict)}
+        for each in now:
+            key = "k:" + json.dumps({"name": each["name"]}, separators=(",", ":"))
+            yield from _paths(named.get(each["name"]), each, (*path, key))
+    else:
+        yield path
+
+
+def _has(fields: Any, path: tuple[str, ...]) -> bool:
+    """Whether the field at ``path``, or something whole that it is in, is among ``fields``."""
+    for part in path:
+        if not fields:
+            return True
+        if part not in fields:
+            return False
+        fields = fields[part]
+    return True

@@ -83,8 +83,9 @@ def _change(shown: Release, now: datetime) -> str:
     if shown.before is None or shown.stable is None:
         return ""
     lws = shown.stable.lws
-    told = changed(shown.before.meaning, version_of(lws.spec).meaning)
-    by, at = author(lws)
+    before, after = shown.before.meaning, version_of(lws.spec).meaning
+    told = changed(before, after)
+    by, at = author(lws, before, after)
     if told and by:
         told += f"   by {by}" + (f", {age(at, now)} ago" if at else "")
     return told

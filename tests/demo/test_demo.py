@@ -18,7 +18,9 @@ from rollout_lws.cli.main import program
 @pytest.mark.parametrize(
     ("what", "told", "shares"),
     [
-        ("canary", "stable was not touched before its promotion", ["20", "40", "0"]),
+        pytest.param(
+            *("canary", "stable was not touched before its promotion", ["20", "40", "0"]), marks=pytest.mark.long
+        ),
         pytest.param(
             *("blue-green", "stable was not touched before its promotion", ["100", "0"]), marks=pytest.mark.long
         ),

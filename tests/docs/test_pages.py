@@ -30,7 +30,7 @@ def verbs(page: Path) -> set[str]:
 
 
 #: Pages whose commands are run whenever tests are; the others in the longer lanes.
-SOON = ("README.md", "docs/gate.md", "docs/look.md", "docs/release.md")
+SOON = ("README.md", "docs/gate.md", "docs/look.md")
 
 
 WITH_COMMANDS = [

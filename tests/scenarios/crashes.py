@@ -13,7 +13,7 @@ from tests import virtual_time
 from tests.scenarios.world import World
 
 #: Into how many tests the writes of a story are dealt.
-PARTS = 4
+PARTS = 8
 
 _Begun = TypeVar("_Begun")
 Begin = Callable[[World], Awaitable[_Begun]]

@@ -110,7 +110,7 @@ _KILLED_SOON = [
 def test_one_whose_controller_is_killed_now_and_then_does_too(
     style: Style, traffic: str, record_property: Record
 ) -> None:
-    killed(style, traffic, finished, 0, 2 * PARTS, record_property)
+    killed(style, traffic, finished, 0, PARTS, record_property)
 
 
 @pytest.mark.long

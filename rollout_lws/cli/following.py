@@ -14,6 +14,8 @@ from rollout_lws.objects.resources import Resource
 
 #: Seconds between two attempts at a server that does not answer; a gate must outlive a control plane's upgrade.
 RECONNECT = 2.0
+#: Seconds that a watch lasts at least where all is well.
+SHORTEST_WATCH = 1.0
 
 
 def follow(transport: Transport, rollouts: Resource, first: Object, deadline: float | None) -> Iterator[Object]:
@@ -24,6 +26,7 @@ def follow(transport: Transport, rollouts: Resource, first: Object, deadline: fl
     name, namespace, version = meta["name"], meta["namespace"], meta["resourceVersion"]
     yield first
     while deadline is None or time.monotonic() < deadline:
+        began = time.monotonic()
         try:
             chosen = f"metadata.name={name}"
             for event in transport.watch(rollouts.path(namespace), version, deadline, fieldSelector=chosen):
@@ -32,15 +35,17 @@ def follow(transport: Transport, rollouts: Resource, first: Object, deadline: fl
                     raise UsageError(f"rollout/{name} was deleted while its release was waited for")
                 if event["type"] != "BOOKMARK":
                     yield event["object"]
+            _rest(began, deadline)
         except (ApiError, Unreachable) as error:
             if not has_forgotten(error):
                 wait_out(error, deadline)
         try:
             current = fetch_rollout(transport, rollouts, name)
         except (ApiError, Unreachable) as error:
-            if not passes(error):
-                raise
+            wait_out(error, deadline)
             continue
+        if current["metadata"]["uid"] != meta["uid"]:
+            raise UsageError(f"rollout/{name} was deleted and made anew while its release was waited for")
         version = current["metadata"]["resourceVersion"]
         yield current
 
@@ -50,7 +55,17 @@ def wait_out(error: ApiError | Unreachable, deadline: float | None = None) -> No
     if not passes(error):
         raise error
     click.echo(f"rollout-lws: {error}; trying again", err=True)
-    time.sleep(RECONNECT if deadline is None else max(0.0, min(RECONNECT, deadline - time.monotonic())))
+    _pause(RECONNECT, deadline)
+
+
+def _rest(began: float, deadline: float | None) -> None:
+    """A server, or what stands before it, that ends each watch at once is not asked without a pause."""
+    if time.monotonic() - began < SHORTEST_WATCH:
+        _pause(RECONNECT, deadline)
+
+
+def _pause(seconds: float, deadline: float | None) -> None:
+    time.sleep(seconds if deadline is None else max(0.0, min(seconds, deadline - time.monotonic())))
 
 
 def has_forgotten(error: ApiError | Unreachable) -> bool:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from rollout_lws.cli.access.transport import Object, Transport
-from rollout_lws.cli.following import RECONNECT, passes
+from rollout_lws.cli.following import RECONNECT, SHORTEST_WATCH, passes
 from rollout_lws.errors import ApiError, RolloutLwsError, Unreachable
 
 _Kind = TypeVar("_Kind")
+#: Seconds that somebody who has seen enough waits for a thread.
+_FAREWELL = 0.5
 
 
 class Mirror(Generic[_Kind]):
@@ -48,8 +51,10 @@ class Mirror(Generic[_Kind]):
         self._transport.hang_up()
 
     def join(self) -> None:
-        self._thread.join()
-        self._transport.close()
+        """Give the thread a moment to end; one that waits for an answer ends with the process."""
+        self._thread.join(_FAREWELL)
+        if not self._thread.is_alive():
+            self._transport.close()
 
     def _keep(self) -> None:
         try:
@@ -65,8 +70,12 @@ class Mirror(Generic[_Kind]):
 
     def _turn(self, version: str) -> str:
         """List where nothing is known, then watch until that ends; the answer is from where to go on, "" for a list."""
+        began = time.monotonic()
         try:
-            return self._watch(version or self._list())
+            version = self._watch(version or self._list())
+            if time.monotonic() - began < SHORTEST_WATCH:
+                self._stopped.wait(RECONNECT)
+            return version
         except (ApiError, Unreachable) as error:
             if self._stopped.is_set():
                 return ""

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
+from unicodedata import combining, east_asian_width
 
 from rollout_lws.cli.durations import short
 
@@ -14,9 +15,39 @@ Object = dict[str, Any]
 
 def table(rows: Iterable[tuple[str, ...]]) -> list[str]:
     """Rows as columns, three spaces apart, without trailing blanks; empty columns stay."""
-    listed = [tuple(row) for row in rows]
-    widths = [max(len(cell) for cell in column) for column in zip(*listed, strict=True)]
-    return ["   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in listed]
+    listed = [tuple(plain(cell) for cell in row) for row in rows]
+    widths = [max(cells(cell) for cell in column) for column in zip(*listed, strict=True)]
+    return [
+        "   ".join(_padded(cell, width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in listed
+    ]
+
+
+def plain(text: str) -> str:
+    """Without what would move a cursor: line ends and control characters that a container has put into its last words
+    are blanks.
+    """
+    return text if text.isprintable() else "".join(each if each.isprintable() else " " for each in text)
+
+
+def cells(text: str) -> int:
+    """How many columns of a terminal a text takes."""
+    if text.isascii():
+        return len(text)
+    return sum(0 if combining(each) else 2 if east_asian_width(each) in "WF" else 1 for each in text)
+
+
+def cut(text: str, width: int) -> str:
+    """A text in at most ``width`` columns; what is left out is shown by an ellipsis."""
+    if cells(text) <= width:
+        return text
+    kept = text[:width]
+    while cells(kept) > width - 1:
+        kept = kept[:-1]
+    return kept + "…"
+
+
+def _padded(text: str, width: int) -> str:
+    return text + " " * (width - cells(text))
 
 
 def document(value: Any, output: str) -> str:

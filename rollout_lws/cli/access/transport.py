@@ -53,7 +53,7 @@ class Transport:
         self._login = Login(context, None if asks else timeout)
         self._proxy = proxies.proxy_of(context.server, context.cluster, environment)
         self._connection: http.client.HTTPConnection | None = None
-        self._watches: set[http.client.HTTPConnection] = set()
+        self._watches: set[Connection] = set()
         self._hung_up = False
 
     @classmethod
@@ -72,8 +72,8 @@ class Transport:
         self._hung_up = True
         for connection in list(self._watches):
             # Closing it would not wake the thread that reads.
-            with contextlib.suppress(OSError, AttributeError):
-                connection.sock.shutdown(socket.SHUT_RDWR)
+            with contextlib.suppress(OSError):
+                connection.hang_up()
 
     def get(self, path: str, **query: str) -> Object:
         return self._json("GET", path, query)
@@ -100,20 +100,15 @@ class Transport:
             return
         query |= {"watch": "true", "resourceVersion": resource_version, "allowWatchBookmarks": "true"}
         query["timeoutSeconds"] = str(max(1, round(remaining)))
-        connection = self._connect(remaining)
+        connection = self._connect(min(remaining, self._timeout))
         self._watches.add(connection)
         try:
+            # That a server begins to answer at all is waited for like any answer; then it may be silent for long.
             answer = self._send(connection, "GET", path, query)
             with answer:
-                if self._hung_up:
-                    return
-                while line := answer.readline():
-                    event: Object = json.loads(line)
-                    if event["type"] == "ERROR":
-                        raise refusal(int(event["object"].get("code") or 500), event["object"])
-                    yield event
-        except TimeoutError:
-            return
+                connection.be_patient(remaining)
+                if not self._hung_up:
+                    yield from _events(answer)
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise Unreachable(f"the watch on {self._context.server} broke: {_words(error)}") from error
         finally:
@@ -160,7 +155,7 @@ class Transport:
             # A server, or what stands before it, ends a connection that nobody has used for a while.
             return self._answer(method, path, query, body, content_type)
 
-    def _connect(self, timeout: float) -> http.client.HTTPConnection:
+    def _connect(self, timeout: float) -> Connection:
         return Connection(self._context, self._login, self._proxy, timeout)
 
     def _send(
@@ -206,6 +201,21 @@ class Transport:
         return connection.getresponse()
 
 
+def _events(answer: http.client.HTTPResponse) -> Iterator[Object]:
+    """Of a watch, until the server ends it, or has been silent for longer than it was asked to go on."""
+    while True:
+        try:
+            line = answer.readline()
+        except TimeoutError:
+            return
+        if not line:
+            return
+        event: Object = json.loads(line)
+        if event["type"] == "ERROR":
+            raise refusal(int(event["object"].get("code") or 500), event["object"])
+        yield event
+
+
 class Connection(http.client.HTTPConnection):
     """To the server of ``context``: by ``proxy`` (its URL) if there is one, and with TLS where the server wants it."""
 
@@ -214,6 +224,19 @@ class Connection(http.client.HTTPConnection):
         super().__init__(url.hostname or "", url.port or (443 if url.scheme == "https" else 80), timeout=timeout)
         self._context, self._login, self._proxy = context, login, proxy
         self._secure = url.scheme == "https"
+        # An answer that ends with its connection takes the socket out of the connection's hands, but not out of these.
+        self._wire: Any = None
+
+    def be_patient(self, seconds: float) -> None:
+        """Wait so long for each further piece of the answer."""
+        if self._wire is not None:
+            self._wire.settimeout(seconds)
+
+    def hang_up(self) -> None:
+        """End whatever is read from it, from any thread."""
+        if self._wire is not None:
+            # urllib3's TLS in TLS keeps the socket that can do that.
+            getattr(self._wire, "socket", self._wire).shutdown(socket.SHUT_RDWR)
 
     def connect(self) -> None:
         tls = None
@@ -228,6 +251,7 @@ class Connection(http.client.HTTPConnection):
         if tls is not None:
             name = self._context.cluster.get("tls-server-name") or self.host
             self.sock = proxies.wrapped(self.sock, tls, str(name))
+        self._wire = self.sock
 
 
 def _unreadable(context: Context, error: Exception) -> UsageError:

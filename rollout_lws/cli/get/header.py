@@ -10,7 +10,7 @@ from rollout_lws.cli.get.changes import author, changed
 from rollout_lws.cli.get.plan import PlannedStep, peak
 from rollout_lws.cli.releases import Release
 from rollout_lws.cli.rollouts import message, releasing, summary
-from rollout_lws.cli.view import age
+from rollout_lws.cli.view import age, plain
 from rollout_lws.workload.template import version_of
 
 Object = dict[str, Any]
@@ -21,7 +21,7 @@ _CAUSES = 3
 
 def field(label: str, text: str) -> str:
     """A line of the header; further lines of one field have no label."""
-    return f"{label:<{_LABEL}}{text}"
+    return f"{label:<{_LABEL}}{plain(text)}"
 
 
 def header(shown: Release, steps: tuple[PlannedStep, ...], now: datetime) -> list[str]:

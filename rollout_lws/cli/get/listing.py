@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from rollout_lws.cli.rollouts import summary
-from rollout_lws.cli.view import age, table
+from rollout_lws.cli.view import age, cut, table
 
 Object = dict[str, Any]
 #: Narrower than this nothing is folded or cut: it would be all margin.
@@ -35,7 +35,7 @@ def overview(
         rest = (said["accelerators"], age(said["since"], now), status.get("phase") or "", status.get("message") or "")
         rows.append((meta["namespace"], meta["name"], *words, age(meta.get("creationTimestamp"), now), *rest))
     first, last = 0 if namespaces else 1, None if wide else len(heading)
-    return [cut(line, width) for line in table(row[first:last] for row in rows)]
+    return [fitted(line, width) for line in table(row[first:last] for row in rows)]
 
 
 def coloured(line: str) -> str:
@@ -45,6 +45,6 @@ def coloured(line: str) -> str:
     return _STATES.sub(lambda match: f"\x1b[{_COLOURS[match[1]]}m{match[1]}\x1b[0m", line, count=1)
 
 
-def cut(line: str, width: int | None) -> str:
+def fitted(line: str, width: int | None) -> str:
     """A line of a table, no longer than the terminal is wide; None: as it is."""
-    return line if width is None or len(line) <= max(width, NARROWEST) else line[: max(width, NARROWEST) - 1] + "…"
+    return line if width is None else cut(line, max(width, NARROWEST))

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from rollout_lws.cli.get.ahead import Call, after_approval, next_commands
 from rollout_lws.cli.get.header import field, header
-from rollout_lws.cli.get.listing import NARROWEST, cut
+from rollout_lws.cli.get.listing import NARROWEST, fitted
 from rollout_lws.cli.get.plan import planned_steps
 from rollout_lws.cli.get.tree import tree
 from rollout_lws.cli.releases import Release
@@ -33,7 +33,7 @@ def release(
     lines = [part for line in header(shown, steps, now) for part in _folded(line, width)]
     rows = tree(shown, now, pods=pods)
     if len(rows) > 1:
-        lines += ["", *(cut(line, width) for line in table(rows))]
+        lines += ["", *(fitted(line, width) for line in table(rows))]
     after, following = after_approval(shown, steps), next_commands(shown, call)
     if after or following:
         lines.append("")

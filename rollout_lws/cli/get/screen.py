@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from os import environ, terminal_size
 from typing import TextIO
 
+from rollout_lws.cli.view import cut, plain
+
 _HIDE, _SHOW = "\x1b[?25l", "\x1b[?25h"
 _END_OF_LINE, _END_OF_SCREEN, _CLEAR = "\x1b[K", "\x1b[J", "\x1b[2J\x1b[H"
 
@@ -47,10 +49,10 @@ class Screen:
     def __exit__(self, *_: object) -> None:
         self._write(_SHOW)
 
-    def draw(self, lines: Sequence[str]) -> None:
-        """Nothing is written when nothing has changed."""
+    def draw(self, lines: Sequence[str], footer: str = "") -> None:
+        """Nothing is written when nothing has changed. ``footer`` is a last line that is always there."""
         size = self._size()
-        fitting = _fitting(lines, size)
+        fitting = _fitting(lines, footer, size)
         resized = self._drawn and size.columns != self._columns
         if fitting == self._drawn and not resized:
             return
@@ -65,11 +67,13 @@ class Screen:
         self._out.flush()
 
 
-def _fitting(lines: Sequence[str], size: terminal_size) -> list[str]:
+def _fitting(lines: Sequence[str], footer: str, size: terminal_size) -> list[str]:
     """What stands above the top, or beyond the right edge, could not be drawn over."""
-    most = max(size.lines - 1, 2)
+    foot = [footer] if footer else []
+    most = max(size.lines - 1 - len(foot), 2)
     kept = list(lines)
     if len(lines) > most:
         left = len(lines) - most + 1
         kept = [*lines[: most - 1], f"… {left} more lines: make the window taller, or use -o json"]
-    return [line if len(line) <= size.columns else line[: size.columns - 1] + "…" for line in kept]
+    # A line as wide as the window would have its last character erased with the rest of the line.
+    return [cut(plain(line), size.columns - 1) for line in (*kept, *foot)]

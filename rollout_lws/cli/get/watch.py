@@ -44,7 +44,7 @@ def one(transport: Transport, rollouts: Resource, name: str, output: str | None,
             if shown is not None:
                 now = datetime.now(UTC)
                 lines = picture.release(shown, now, call=call, pods=wide, width=width())
-                drawn.draw(lines + ([f"Old: {live.trouble}; trying again"] if live.trouble else []))
+                drawn.draw(lines, _old(live.trouble))
 
 
 def every(transport: Transport, rollouts: Resource, namespace: str, selector: str | None, output: str | None) -> None:

@@ -13,6 +13,8 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 
+from rollout_lws.cli.view import cells
+
 _CONTROL = re.compile(r"\x1b\[(?P<number>[0-9;?]*)(?P<command>[A-Za-z])|\r|\n|[^\x1b\r\n]+")
 #: Seconds after which a program is taken for hung; a busy machine is not.
 _PATIENCE = 30.0
@@ -42,7 +44,7 @@ class Display:
         line = self.lines[self._row].ljust(self._column)
         self.lines[self._row] = line[: self._column] + text + line[self._column + len(text) :]
         self._column += len(text)
-        assert self._column <= self._columns, f"a line runs over the edge: {self.lines[self._row]!r}"
+        assert cells(self.lines[self._row]) < self._columns, f"a line runs over the edge: {self.lines[self._row]!r}"
 
     def _control(self, command: str, number: str) -> None:
         if command == "F":
@@ -69,7 +71,9 @@ class Program:
     ) -> None:
         controller, terminal = pty.openpty()
         fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
-        environment = {**environment, "TERM": "xterm", "COLUMNS": str(columns), "LINES": str(lines)}
+        # The size is the terminal's own.
+        environment = {name: value for name, value in environment.items() if name not in ("COLUMNS", "LINES")}
+        environment["TERM"] = "xterm"
         self.process = subprocess.Popen(
             arguments, stdin=terminal, stdout=terminal, stderr=terminal, env=environment, start_new_session=True
         )

@@ -148,9 +148,11 @@ def release_hold(name: str, yes: bool, target: Target) -> None:
     rolls = "the version that waits rolls at once, in every group" if waits else "the next version rolls at once"
     if not yes and not sys.stdin.isatty():
         raise UsageError(f"{what}: {rolls}. If that is meant, say so with --yes")
+    # Nobody knows how long a person thinks, and servers end connections that are not used.
+    seen.transport.close()
     if not yes and not click.confirm(f"{what}: {rolls}. Go on?", err=True):
         raise UsageError("nothing was changed")
-    seen.transport.merge_patch(_path(seen.lws), {"metadata": {"annotations": {mark: "true"}}})
+    _patch(seen, versions.annotating(seen.lws, mark, "true"))
     click.echo(f"{what} is let go of: {rolls}; to have it held again: kubectl annotate lws {meta['name']} {mark}-")
 
 
@@ -200,18 +202,22 @@ def _edit(name: str, target: Target, force: bool, edit: Edit, prepare: Callable[
         if prepare is not None and prepare(seen):
             seen = _look(name, target)
             operations, told = edit(seen)
-    meta = seen.lws["metadata"]
     if operations:
-        try:
-            seen.transport.json_patch(_path(seen.lws), operations)
-        except ApiError as error:
-            if error.code in (409, 422) and _moved(seen):
-                raise UsageError(
-                    f"leaderworkerset/{meta['name']} was changed by somebody else meanwhile, nothing was changed here:"
-                    " look and decide again"
-                ) from error
-            raise
-    click.echo(f"leaderworkerset/{meta['name']} {told}")
+        _patch(seen, operations)
+    click.echo(f"leaderworkerset/{seen.lws['metadata']['name']} {told}")
+
+
+def _patch(seen: Seen, operations: versions.Operations) -> None:
+    """UsageError when the LWS is not any more what was seen."""
+    try:
+        seen.transport.json_patch(_path(seen.lws), operations)
+    except ApiError as error:
+        if error.code in (409, 422) and _moved(seen):
+            raise UsageError(
+                f"leaderworkerset/{seen.lws['metadata']['name']} was changed by somebody else meanwhile, nothing was"
+                " changed here: look and decide again"
+            ) from error
+        raise
 
 
 def _abort(seen: Seen) -> None:

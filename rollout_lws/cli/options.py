@@ -69,6 +69,25 @@ class Target:
     insecure_skip_tls_verify: bool | None = None
 
 
+#: Flags whose names are not those of Target's members.
+_NAMES = {"impersonate": "as", "impersonate_groups": "as-group", "impersonate_uid": "as-uid"}
+#: Members that nobody should find in a shell's history, and that do not say which cluster is meant, or as whom.
+_UNSAID = ("token", "password", "request_timeout")
+
+
+def flags_of(target: Target) -> list[str]:
+    """The flags that point another command to the same cluster, as the same user; secrets are left out."""
+    flags: list[str] = []
+    for member in Target.__dataclass_fields__:
+        value = None if member in _UNSAID else getattr(target, member)
+        flag = f"--{_NAMES.get(member, member).replace('_', '-')}"
+        if value is True:
+            flags.append(flag)
+        elif value:
+            flags += [part for each in ((value,) if isinstance(value, str) else value) for part in (flag, each)]
+    return flags
+
+
 def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Adds the flags and passes them on as keyword arguments; used by the program itself."""
     for option in reversed(_OPTIONS):

@@ -47,7 +47,11 @@ def fetch_release(transport: Transport, rollouts: Resource, name: str, *, pods: 
     """The release of a Rollout as it is now; with ``pods`` all of them, else leaders only."""
     rollout = fetch_rollout(transport, rollouts, name)
     workloads = [each for query in workload_queries(rollout) for each in items(transport, LEADER_WORKER_SETS, **query)]
-    before = fetch_before(transport, rollouts, rollout)
+    try:
+        before = fetch_before(transport, rollouts, rollout)
+    except ApiError:
+        # A look at the rest is worth more than none.
+        before = None
     names = [lws["metadata"]["name"] for lws in workloads]
     if not names:
         return Release(rollout, None, None, before)
@@ -75,7 +79,9 @@ def fetch_before(transport: Transport, rollouts: Resource, rollout: Object) -> V
         return None
     try:
         known = stored_versions(transport, rollouts, rollout)
-    except ApiError:
+    except ApiError as error:
+        if error.code not in (403, 404):
+            raise
         return None
     return next((version_of_members(each.members) for each in known if each.template_hash == stable), None)
 

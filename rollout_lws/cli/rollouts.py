@@ -27,10 +27,19 @@ def find_rollouts(transport: Transport, group: str | None = None) -> Resource:
         return rollouts_of(group)
     if _serves(transport, DEFAULT_API_GROUP):
         return rollouts_of(DEFAULT_API_GROUP)
+    away: ApiError | None = None
     for served in transport.get("/apis").get("groups", ()):
         versions = {version["version"] for version in served["versions"]}
-        if served["name"] != DEFAULT_API_GROUP and VERSION in versions and _serves(transport, served["name"]):
-            return rollouts_of(served["name"])
+        if served["name"] == DEFAULT_API_GROUP or VERSION not in versions:
+            continue
+        try:
+            if _serves(transport, served["name"]):
+                return rollouts_of(served["name"])
+        except ApiError as error:
+            # An aggregated API whose server is down, like that of metrics, must not hide ours.
+            away = error
+    if away is not None:
+        raise away
     raise UsageError(
         "this cluster does not serve rollout-lws's Rollouts: `rollout-lws install` makes it, or"
         " `rollout-lws crds | kubectl apply -f -` for these kinds alone"
@@ -102,6 +111,13 @@ def summary(rollout: Object) -> dict[str, str]:
     return {
         key: str(said.get(key) or "") for key in ("state", "step", "traffic", "new", "stable", "accelerators", "since")
     }
+
+
+def words(rollout: Object) -> str:
+    """The summary in a line: ``AwaitingApproval step 2/5 traffic 20% new 1/1 stable 4/4``."""
+    said = summary(rollout)
+    parts = [f"{key} {said[key]}" for key in ("step", "traffic", "new", "stable") if said[key]]
+    return " ".join([said["state"] or "Unknown", *parts])
 
 
 def message(rollout: Object) -> str:

@@ -12,11 +12,12 @@ import click
 
 from rollout_lws.cli.access.transport import Object, Transport
 from rollout_lws.cli.durations import DURATION
-from rollout_lws.cli.following import follow
+from rollout_lws.cli.following import follow, wait_out
 from rollout_lws.cli.options import Target, release_name, rollout_argument, with_target
 from rollout_lws.cli.releases import stored_versions, todays_hashes
-from rollout_lws.cli.rollouts import fetch_rollout, fetch_workload, find_rollouts, message, summary
+from rollout_lws.cli.rollouts import fetch_rollout, fetch_workload, find_rollouts, message, summary, words
 from rollout_lws.cli.verdict import Goal, Pin, Verdict, id_of, id_on, is_stranger, judge, judge_id, not_seen, pin
+from rollout_lws.cli.view import moment, plain
 from rollout_lws.errors import ApiError, Unreachable
 from rollout_lws.objects.resources import Resource
 
@@ -64,12 +65,13 @@ def status(
     transport = click.get_current_context().with_resource(Transport.to(target))
     rollouts = find_rollouts(transport, target.api_group)
     rollout = fetch_rollout(transport, rollouts, name)
-    gate = Gate(transport, rollouts, goal, release, fail_on_capacity)
+    gate = Gate(transport, rollouts, goal, release, fail_on_capacity, deadline)
     told = ""
     for seen in follow(transport, rollouts, rollout, deadline):
         verdict, line = gate.look(seen), _line(seen)
         if line != told and output != "json":
-            click.echo(json.dumps({"time": _now(), **_as_json(seen)}) if output == "jsonl" else f"{_now()} {line}")
+            now = moment(datetime.now(UTC))
+            click.echo(json.dumps({"time": now, **_as_json(seen)}) if output == "jsonl" else f"{now} {line}")
             told = line
         if verdict is not None:
             _finish(seen, verdict, output)
@@ -86,6 +88,8 @@ class Gate:
     goal: Goal
     release: str | None
     fail_on_capacity: bool
+    deadline: float | None = None
+    _begun: bool = False
     _pinned: Pin | None = None
     #: Whether the id that is waited for has been on the LWS or in the status, and what the LWS had at the last look.
     _known: bool = False
@@ -95,7 +99,7 @@ class Gate:
     def look(self, rollout: Object) -> Verdict | None:
         """What there is to say of this Rollout, None when it has to be waited for."""
         if self._pinned is None or not self._is_about(rollout):
-            workload = fetch_workload(self.transport, rollout)
+            workload = self._workload(rollout)
             if self.release is not None:
                 verdict = judge_id(rollout, workload, self.rollouts.group, self.release, known=self._known)
                 if verdict is not None:
@@ -120,6 +124,19 @@ class Gate:
             return f"no controller has seen {what} yet; is one running?"
         return _line(rollout)
 
+    def _workload(self, rollout: Object) -> Object:
+        """The LWS; a server that is busy or away is waited for, once the gate has begun."""
+        while True:
+            try:
+                workload = fetch_workload(self.transport, rollout)
+            except (ApiError, Unreachable) as error:
+                if not self._begun or (self.deadline is not None and time.monotonic() >= self.deadline):
+                    raise
+                wait_out(error, self.deadline)
+            else:
+                self._begun = True
+                return workload
+
     def _is_about(self, rollout: Object) -> bool:
         return self.release is None or id_of(rollout) == self.release
 
@@ -132,11 +149,8 @@ class Gate:
 
 
 def _line(rollout: Object) -> str:
-    said = summary(rollout)
-    parts = [said["state"] or "Unknown"]
-    parts += [f"{word} {said[word]}" for word in ("step", "traffic", "new", "stable") if said[word]]
     text = message(rollout)
-    return " ".join(parts) + (f": {text}" if text else "")
+    return plain(words(rollout) + (f": {text}" if text else ""))
 
 
 def _as_json(rollout: Object) -> dict[str, str]:
@@ -156,11 +170,7 @@ def _finish(rollout: Object, verdict: Verdict, output: str) -> None:
         place = f"{said['namespace']}/{said['name']}"
         click.echo(f"result={verdict.word} rollout={place} release={said['release']} exit={verdict.code}")
     else:
-        moment = {"time": _now()} if output == "jsonl" else {}
-        last = {**moment, "result": verdict.word, **said, "exit": verdict.code, "message": verdict.text}
+        stamp = {"time": moment(datetime.now(UTC))} if output == "jsonl" else {}
+        last = {**stamp, "result": verdict.word, **said, "exit": verdict.code, "message": verdict.text}
         click.echo(json.dumps(last))
     sys.exit(verdict.code)
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -40,11 +40,15 @@ class Goal:
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """The version that a gate is about: generations of Rollout and LWS, hash of the LWS's templates, at its start."""
+    """The version that a gate is about: generations of Rollout and LWS, hash of the LWS's templates, at its start.
+
+    ``workload_uids`` are that of the LWS and that of the one in care then, () where nobody knows.
+    """
 
     rollout_generation: int
     workload_generation: int
     template_hash: str
+    workload_uids: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +61,24 @@ class Verdict:
 
 
 def pin(rollout: Object, workload: Object) -> Pin:
+    uid = str(workload["metadata"].get("uid") or "")
     return Pin(
-        rollout["metadata"].get("generation", 0), workload["metadata"].get("generation", 0), version_hash(workload)
+        rollout["metadata"].get("generation", 0),
+        workload["metadata"].get("generation", 0),
+        version_hash(workload),
+        (uid, _uid_in_care(rollout)) if uid else (),
     )
+
+
+def _uid_in_care(rollout: Object) -> str:
+    """UID of the LWS that the status is about, "" before any."""
+    return str(((rollout.get("status") or {}).get("stable") or {}).get("workloadUID") or "")
+
+
+def is_made_anew(rollout: Object, pinned: Pin) -> bool:
+    """Whether the status is about an LWS that took the place of the pinned one; its generations begin again."""
+    uid = _uid_in_care(rollout)
+    return bool(uid and pinned.workload_uids) and uid not in pinned.workload_uids
 
 
 def not_seen(rollout: Object, pinned: Pin) -> bool:
@@ -73,7 +92,9 @@ def not_seen(rollout: Object, pinned: Pin) -> bool:
 
 def has_ended(rollout: Object, pinned: Pin | None) -> bool:
     """Whether nothing is under way any more, by a controller that has seen the pinned version; None: there is none."""
-    return summary(rollout)["state"] in _ENDED and not (pinned is not None and not_seen(rollout, pinned))
+    if summary(rollout)["state"] not in _ENDED:
+        return False
+    return pinned is None or is_made_anew(rollout, pinned) or not not_seen(rollout, pinned)
 
 
 def is_stranger(rollout: Object, pinned: Pin, today: Mapping[str, str]) -> bool:
@@ -121,6 +142,9 @@ def judge(
 ) -> Verdict | None:
     """None while there is nothing to say: the controller has not seen the pinned version, or it is on its way."""
     name, status = rollout["metadata"]["name"], rollout.get("status") or {}
+    if is_made_anew(rollout, pinned):
+        lws = rollout["spec"]["workloadRef"]["name"]
+        return Verdict(6, "superseded", f"rollout/{name}: leaderworkerset/{lws} was deleted and made anew")
     if not_seen(rollout, pinned):
         return None
     seen = status.get("observedTemplateHash")

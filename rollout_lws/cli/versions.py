@@ -104,6 +104,15 @@ def restarting(lws: Object, now: str) -> Operations:
     return operations
 
 
+def annotating(lws: Object, key: str, value: str) -> Operations:
+    """The JSON Patch that gives ``lws`` an annotation, provided that its spec is as it was seen."""
+    operations = _seen(lws)
+    if lws["metadata"].get("annotations"):
+        escaped = key.replace("~", "~0").replace("/", "~1")
+        return [*operations, {"op": "add", "path": f"/metadata/annotations/{escaped}", "value": value}]
+    return [*operations, {"op": "add", "path": "/metadata/annotations", "value": {key: value}}]
+
+
 def setting_images(lws: Object, images: Mapping[str, str], role: str) -> tuple[Operations, list[str]]:
     """The JSON Patch that gives containers of ``role`` (leader, worker or all) their images, by name or ``*`` for all
     but init containers, and what it changes in words. UsageError for a container that is not there.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+import shlex
+from dataclasses import dataclass
 from typing import Any
 
 from rollout_lws.cli import requests
@@ -16,10 +17,25 @@ from rollout_lws.errors import UsageError
 from rollout_lws.workload.template import version_of
 
 Object = dict[str, Any]
-#: How ours is called with these words: by which name, and pointed to which cluster.
-Call = Callable[[str], str]
 #: A pod and its container as the controller names them in what is wrong with a group.
 _BLAMED = re.compile(r"pod (?P<pod>\S+) \((?:leader|worker)\) container (?P<container>[^\s:]+)(?P<rest>.*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """How commands are written so that they act on what is shown: ``program`` is ours, ``flags`` those that kubectl has
+    as well, ``own`` those that only ours has.
+    """
+
+    program: str = "rollout-lws"
+    flags: tuple[str, ...] = ()
+    own: tuple[str, ...] = ()
+
+    def ours(self, words: str) -> str:
+        return " ".join([self.program, words, *(shlex.quote(each) for each in (*self.flags, *self.own))])
+
+    def kubectl(self, words: str) -> str:
+        return " ".join(["kubectl", words, *(shlex.quote(each) for each in self.flags)])
 
 
 def after_approval(shown: Release, steps: tuple[PlannedStep, ...]) -> str:
@@ -49,24 +65,27 @@ def takes_room(shown: Release) -> bool:
     return (shown.rollout.get("status") or {}).get("capacity") != "InPlace"
 
 
-def next_commands(shown: Release, call: Call) -> list[str]:
-    """Lines of commands, each with what it does."""
+def next_commands(shown: Release, caller: Caller) -> list[str]:
+    """Lines of commands, each with what it does. Those that approve or end a release are bound to it by its id."""
     rollout = shown.rollout
     name, status, state = rollout["metadata"]["name"], rollout.get("status") or {}, summary(rollout)["state"]
     found: list[tuple[str, str]] = []
     if state == "HoldReleased":
         return []
+    release = str(status.get("observedRolloutID") or "")
+    only = f" --release-id {shlex.quote(release)}" if release else ""
     if _fits(requests.approve, rollout):
-        release = f" of {status['observedRolloutID']}" if status.get("observedRolloutID") else " of this release"
-        found.append((call(f"promote {name}"), f"approves step {status.get('currentStepIndex')}{release} only"))
+        step = requests.step_of(rollout)
+        told = f"approves step {step} of {release or 'this release'} only"
+        found.append((caller.ours(f"promote {name} --step {step}{only}"), told))
     if _fits(requests.resume, rollout):
-        found.append((call(f"resume {name}"), "goes on"))
+        found.append((caller.ours(f"resume {name}"), "goes on"))
     if _fits(requests.abort(), rollout):
-        found.append((call(f"abort {name}"), _effect_of_abort(shown)))
+        found.append((caller.ours(f"abort {name}{only}"), _effect_of_abort(shown)))
     if state == "Stalled":
-        found += _logs(rollout)
+        found += _logs(rollout, caller)
     if (state == "Stalled" or requests.phase_of(rollout) == "Aborted") and _fits(requests.retry, rollout):
-        found.append((call(f"retry {name}"), "the same version again"))
+        found.append((caller.ours(f"retry {name}"), "the same version again"))
     width = max((len(command) for command, told in found if told), default=0)
     lines = [f"{command:<{width}}   # {told}" if told else command for command, told in found]
     return [field("Next" if line is lines[0] else "", line) for line in lines]
@@ -87,12 +106,13 @@ def _effect_of_abort(shown: Release) -> str:
     return (f"frees {extra} GPU, " if extra else "") + "stable untouched"
 
 
-def _logs(rollout: Object) -> list[tuple[str, str]]:
+def _logs(rollout: Object, caller: Caller) -> list[tuple[str, str]]:
     """How to read what the worst container said before it ended."""
     for trouble in (rollout.get("status") or {}).get("notReadyGroups") or ():
         blamed = _BLAMED.search(str(trouble.get("message") or ""))
         if blamed:
             before = " -p" if "ended last" in blamed["rest"] else ""
-            namespace = rollout["metadata"]["namespace"]
-            return [(f"kubectl logs -n {namespace} {blamed['pod']} -c {blamed['container']}{before}", "")]
+            words = f"logs {blamed['pod']} -c {blamed['container']}{before}"
+            where = () if "--namespace" in caller.flags else ("-n", str(rollout["metadata"]["namespace"]))
+            return [(caller.kubectl(" ".join([words, *where])), "")]
     return []

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from rollout_lws.cli import view
 from rollout_lws.cli.access.transport import Object, Transport
 from rollout_lws.cli.get import listing, screen
-from rollout_lws.cli.options import Target, known_names, release_name, with_target
+from rollout_lws.cli.options import Target, flags_of, known_names, release_name, with_target
 from rollout_lws.cli.rollouts import fetch_rollout, find_rollouts
 from rollout_lws.objects.resources import Resource
+
+if TYPE_CHECKING:
+    from rollout_lws.cli.get.ahead import Caller
 
 
 @click.command()
@@ -43,22 +47,23 @@ def get(
         # Only these need the objects of a release, and the libraries that read them.
         from rollout_lws.cli.get import watch
     if name and watching:
-        watch.one(transport, rollouts, release_name(name), output, _call(target))
+        watch.one(transport, rollouts, release_name(name), output, _caller(target))
     elif name:
-        _one(transport, rollouts, release_name(name), output, _call(target))
+        _one(transport, rollouts, release_name(name), output, target)
     elif watching:
         watch.every(transport, rollouts, "" if all_namespaces else transport.namespace, selector, output)
     else:
         _every(transport, rollouts, "" if all_namespaces else transport.namespace, selector, output)
 
 
-def _one(transport: Transport, rollouts: Resource, name: str, output: str | None, call: Callable[[str], str]) -> None:
+def _one(transport: Transport, rollouts: Resource, name: str, output: str | None, target: Target) -> None:
     if output in (None, "wide"):
         from rollout_lws.cli.get import picture
         from rollout_lws.cli.releases import fetch_release
 
-        shown = fetch_release(transport, rollouts, name, pods=output == "wide")
-        _print(picture.release(shown, datetime.now(UTC), call=call, pods=output == "wide", width=screen.width()))
+        wide, now = output == "wide", datetime.now(UTC)
+        shown = fetch_release(transport, rollouts, name, pods=wide)
+        _print(picture.release(shown, now, caller=_caller(target), pods=wide, width=screen.width()))
         return
     _as_it_is(fetch_rollout(transport, rollouts, name), [], rollouts, output or "")
 
@@ -97,9 +102,10 @@ def _print(lines: list[str]) -> None:
     click.echo("\n".join(paint(line) for line in lines), color=True)
 
 
-def _call(target: Target) -> Callable[[str], str]:
+def _caller(target: Target) -> Caller:
     """How whoever reads this would call us again: as a plugin or not, and with the flags that point to this cluster."""
+    from rollout_lws.cli.get.ahead import Caller
+
     program = "kubectl rollout-lws" if Path(sys.argv[0]).name == "kubectl-rollout_lws" else "rollout-lws"
-    given = (("--kubeconfig", target.kubeconfig), ("--context", target.context), ("-n", target.namespace))
-    flags = "".join(f" {flag} {value}" for flag, value in given if value)
-    return lambda words: f"{program} {words}{flags}"
+    own = flags_of(Target(api_group=target.api_group))
+    return Caller(program, tuple(flags_of(replace(target, api_group=None))), tuple(own))

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import threading
+import time
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 from rollout_lws.cli.access.transport import Object, Transport
+from rollout_lws.cli.following import passes
 from rollout_lws.cli.mirror import Mirror
 from rollout_lws.cli.releases import Release, fetch_before, gathered, of_workloads, typed, workload_queries
 from rollout_lws.cli.rollouts import releasing
-from rollout_lws.errors import Unreachable, UsageError
+from rollout_lws.errors import ApiError, Unreachable, UsageError
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, PODS, STATEFUL_SETS, Resource
 from rollout_lws.objects.workloads import LeaderWorkerSet, Pod, StatefulSet
 from rollout_lws.workload.template import Version
 
-_Kind = TypeVar("_Kind")
+#: Seconds until a server that did not answer is asked once more what the version before was.
+_ASK_AGAIN = 30.0
 
 
 class Live:
@@ -34,6 +37,7 @@ class Live:
         self._sets: dict[str, Mirror[StatefulSet]] = {}
         self._members: dict[str, Mirror[Pod]] = {}
         self._before: tuple[object, Version | None] = (None, None)
+        self._ask_again = 0.0
 
     def __enter__(self) -> Live:
         return self
@@ -83,14 +87,16 @@ class Live:
         return mirror
 
     def _version_before(self, rollout: Object) -> Version | None:
-        """Asked for once a release, since it cannot change in one."""
+        """Asked for once a release, since it cannot change in one; a server that is away is not asked at every look."""
         key = releasing(rollout) and ((rollout.get("status") or {}).get("stable") or {}).get("templateHash")
-        if key != self._before[0]:
+        if key != self._before[0] and time.monotonic() >= self._ask_again:
             try:
                 self._before = key, fetch_before(self._transport, self._rollouts, rollout)
-            except Unreachable:
-                return None
-        return self._before[1]
+            except (ApiError, Unreachable) as error:
+                if not passes(error):
+                    raise
+                self._ask_again = time.monotonic() + _ASK_AGAIN
+        return self._before[1] if key == self._before[0] else None
 
 
 def _all(mirrors: Any) -> list[Any] | None:

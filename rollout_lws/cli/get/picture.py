@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from datetime import datetime
 
-from rollout_lws.cli.get.ahead import Call, after_approval, next_commands
+from rollout_lws.cli.get.ahead import Caller, after_approval, next_commands
 from rollout_lws.cli.get.header import field, header
 from rollout_lws.cli.get.listing import NARROWEST, fitted
 from rollout_lws.cli.get.plan import planned_steps
@@ -15,12 +15,15 @@ from rollout_lws.cli.view import table
 
 _INDENT = " " * len(field("", ""))
 
+#: Without any flag, which points to the kubeconfig's own context.
+OURS = Caller()
+
 
 def release(
     shown: Release,
     now: datetime,
     *,
-    call: Call = "rollout-lws {}".format,
+    caller: Caller = OURS,
     pods: bool = False,
     width: int | None = None,
 ) -> list[str]:
@@ -34,7 +37,7 @@ def release(
     rows = tree(shown, now, pods=pods)
     if len(rows) > 1:
         lines += ["", *(fitted(line, width) for line in table(rows))]
-    after, following = after_approval(shown, steps), next_commands(shown, call)
+    after, following = after_approval(shown, steps), next_commands(shown, caller)
     if after or following:
         lines.append("")
     if after:

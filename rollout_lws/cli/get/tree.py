@@ -151,12 +151,19 @@ def _info(run: Run, band: _Band, now: datetime, why: str) -> str:
     if created is None:
         return ""
     if group.ready_since is None:
-        return f"loading for {short((now - created).total_seconds())}" + (f": {why}" if why else "")
+        since, word = (created, "loading") if band.is_new else (_unready_since(group) or created, "not ready")
+        return f"{word} for {short((now - since).total_seconds())}" + (f": {why}" if why else "")
     if not band.is_new:
         size = _size(group)
         return f"{size} pod{'s' if size > 1 else ''}" + (" each" if len(run.groups) > 1 else "")
     longest = max(_load(each) for each in run.groups)
     return f"loaded in {short(longest)}" + (" at most" if len(run.groups) > 1 else "")
+
+
+def _unready_since(group: Group) -> datetime | None:
+    """When the leader's readiness changed last; a group that once served does not load."""
+    ready = (each for each in group.leader.status.conditions if each.type == "Ready")
+    return next((each.last_transition_time for each in ready), None)
 
 
 def _load(group: Group) -> float:

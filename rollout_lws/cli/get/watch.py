@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 
 import click
@@ -13,11 +13,11 @@ from rollout_lws.cli import view
 from rollout_lws.cli.access.transport import Object, Transport
 from rollout_lws.cli.following import follow
 from rollout_lws.cli.get import listing, picture
-from rollout_lws.cli.get.ahead import Call
+from rollout_lws.cli.get.ahead import Caller
 from rollout_lws.cli.get.live import Live
 from rollout_lws.cli.get.screen import Screen, has_colours, is_terminal, width
 from rollout_lws.cli.mirror import Mirror
-from rollout_lws.cli.rollouts import fetch_rollout, fetch_workload, summary
+from rollout_lws.cli.rollouts import fetch_rollout, fetch_workload, words
 from rollout_lws.cli.verdict import Pin, has_ended, pin
 from rollout_lws.errors import UsageError
 from rollout_lws.objects.resources import Resource
@@ -28,7 +28,7 @@ _GATHER = 0.05
 _TICK = 1.0
 
 
-def one(transport: Transport, rollouts: Resource, name: str, output: str | None, call: Call) -> None:
+def one(transport: Transport, rollouts: Resource, name: str, output: str | None, caller: Caller) -> None:
     """Until the release of the version that the LWS asks for now, or of a later one, has ended."""
     rollout = fetch_rollout(transport, rollouts, name)
     pinned = _pinned(transport, rollout)
@@ -43,7 +43,7 @@ def one(transport: Transport, rollouts: Resource, name: str, output: str | None,
             shown = live.look() or shown
             if shown is not None:
                 now = datetime.now(UTC)
-                lines = picture.release(shown, now, call=call, pods=wide, width=width())
+                lines = picture.release(shown, now, caller=caller, pods=wide, width=width())
                 drawn.draw(lines, _old(live.trouble))
 
 
@@ -52,18 +52,44 @@ def every(transport: Transport, rollouts: Resource, namespace: str, selector: st
     changed = threading.Event()
     query = {"labelSelector": selector} if selector else {}
     mirror: Mirror[Object] = Mirror(transport, rollouts.path(namespace), query, dict, changed)
-    draw = _drawing(namespace, output) if output != "jsonl" and is_terminal() else _listing(output, named=True)
     try:
-        while True:
-            _await(changed)
-            if mirror.failure is not None:
-                raise mirror.failure
-            found = mirror.objects()
-            if found is not None:
-                draw(sorted(found, key=lambda each: (each["metadata"]["namespace"], each["metadata"]["name"])))
+        if output != "jsonl" and is_terminal():
+            with _screen() as drawn:
+                for found in _looks(mirror, changed):
+                    drawn.draw(_overview(found, namespace, output), _old(mirror.trouble))
+            return
+        tell, trouble = _listing(output, named=True), ""
+        for found in _looks(mirror, changed):
+            tell(found)
+            if mirror.trouble and mirror.trouble != trouble:
+                click.echo(f"rollout-lws: {mirror.trouble}; trying again", err=True)
+            trouble = mirror.trouble
     finally:
         mirror.stop()
         mirror.join()
+
+
+def _looks(mirror: Mirror[Object], changed: threading.Event) -> Iterator[list[Object]]:
+    """All Rollouts by namespace and name, whenever something has changed, and each second."""
+    while True:
+        _await(changed)
+        if mirror.failure is not None:
+            raise mirror.failure
+        found = mirror.objects()
+        if found is not None:
+            yield sorted(found, key=lambda each: (each["metadata"]["namespace"], each["metadata"]["name"]))
+
+
+def _overview(rollouts: list[Object], namespace: str, output: str | None) -> list[str]:
+    if not rollouts:
+        return ["No Rollouts found"]
+    now = datetime.now(UTC)
+    return listing.overview(rollouts, now, namespaces=not namespace, wide=output == "wide", width=width())
+
+
+def _old(trouble: str) -> str:
+    """A last line for a picture that nobody keeps true, "" for one that is."""
+    return f"Old: {trouble}; trying again" if trouble else ""
 
 
 def _pinned(transport: Transport, rollout: Object) -> Pin | None:
@@ -92,31 +118,12 @@ def _listing(output: str | None, *, named: bool = False) -> Callable[[list[Objec
         for each in rollouts:
             meta = each["metadata"]
             name = f"{meta['namespace']}/{meta['name']} " if named else ""
-            line = view.line(each) if output == "jsonl" else name + _words(each)
+            line = view.line(each) if output == "jsonl" else name + words(each)
             if told.get(meta["uid"]) != line:
                 told[meta["uid"]] = line
                 click.echo(line if output == "jsonl" else f"{view.moment(datetime.now(UTC))} {line}")
 
     return tell
-
-
-def _words(rollout: Object) -> str:
-    said = summary(rollout)
-    words = [f"{key} {said[key]}" for key in ("step", "traffic", "new", "stable") if said[key]]
-    return " ".join([said["state"] or "Unknown", *words])
-
-
-def _drawing(namespace: str, output: str | None) -> Callable[[list[Object]], None]:
-    drawn = _screen()
-
-    def draw(rollouts: list[Object]) -> None:
-        lines = ["No Rollouts found"]
-        if rollouts:
-            now = datetime.now(UTC)
-            lines = listing.overview(rollouts, now, namespaces=not namespace, wide=output == "wide", width=width())
-        drawn.draw(lines)
-
-    return draw
 
 
 def _screen() -> Screen:

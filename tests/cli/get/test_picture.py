@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from rollout_lws.cli.get.ahead import Caller
 from rollout_lws.cli.get.listing import coloured, overview
 from rollout_lws.cli.get.picture import release
 from rollout_lws.cli.releases import Release
@@ -80,8 +81,8 @@ llama-canary   canary           1/1     20%       1h
   group 0      new      8d21b   2/2               1h    loaded in 11m42s
 
 After approval: +1 group (+8 GPU), 40% traffic, about 11m42s
-Next     rollout-lws promote llama   # approves step 2 of 7f3c only
-         rollout-lws abort llama     # frees 8 GPU, stable untouched"""
+Next     rollout-lws promote llama --step 2 --release-id 7f3c   # approves step 2 of 7f3c only
+         rollout-lws abort llama --release-id 7f3c              # frees 8 GPU, stable untouched"""
     )
 
 
@@ -102,7 +103,7 @@ def test_a_release_that_has_failed() -> None:
             }
         ],
     )
-    lines = release(failed, NOW, call="kubectl rollout-lws {}".format)
+    lines = release(failed, NOW, caller=Caller("kubectl rollout-lws"))
     assert lines[1:6] == [
         "Status   Stalled step 1/5 (holding 8 GPU)",
         "Message  no group was ready for 1h (deadline 1h): nothing happens by itself",
@@ -113,7 +114,7 @@ def test_a_release_that_has_failed() -> None:
     ]
     assert lines[-3:] == [
         "Next     kubectl rollout-lws abort llama   # frees 8 GPU, stable untouched",
-        "         kubectl logs -n prod llama-canary-0-1 -c vllm-worker -p",
+        "         kubectl logs llama-canary-0-1 -c vllm-worker -p -n prod",
         "         kubectl rollout-lws retry llama   # the same version again",
     ]
 
@@ -215,3 +216,24 @@ def test_states_have_colours_and_nothing_is_lost_by_them() -> None:
     assert coloured(line) == "Status   \x1b[31mStalled\x1b[0m step 1/5"
     assert coloured("NAME   ROLE") == "\x1b[1mNAME   ROLE\x1b[0m"
     assert coloured("  group 0   old") == "  group 0   old"
+
+
+def test_commands_act_on_the_cluster_that_was_looked_at() -> None:
+    caller = Caller(
+        "rollout-lws", ("--kubeconfig", "my config", "--as", "jane"), ("--api-group", "rollouts.example.org")
+    )
+    commands = [line.partition("   #")[0].rstrip() for line in release(shown(**PAUSED), NOW, caller=caller)[-2:]]
+    flags = "--kubeconfig 'my config' --as jane --api-group rollouts.example.org"
+    assert commands == [
+        f"Next     rollout-lws promote llama --step 2 --release-id 7f3c {flags}",
+        f"         rollout-lws abort llama --release-id 7f3c {flags}",
+    ]
+    assert caller.kubectl("logs x") == "kubectl logs x --kubeconfig 'my config' --as jane"
+
+
+def test_what_a_container_said_last_cannot_move_the_cursor() -> None:
+    said = "Traceback\n  File x\x1b[2J\x1b[H\r killed"
+    trouble = {"workload": "llama-canary", "group": "0", "reason": "Error", "message": said}
+    lines = release(shown(message=said, notReadyGroups=[trouble]), NOW, pods=True)
+    assert all(line.isprintable() for line in lines)
+    assert "Message  Traceback   File x [2J [H  killed" in lines

@@ -20,8 +20,8 @@ class Terminal:
         self.out = io.StringIO()
         self.screen = Screen(str, self.out, lambda: self.size)
 
-    def draw(self, *lines: str) -> list[str]:
-        self.screen.draw(lines)
+    def draw(self, *lines: str, footer: str = "") -> list[str]:
+        self.screen.draw(lines, footer)
         display = Display(self.size.columns)
         display.write(self.out.getvalue().replace("\n", "\r\n"))
         return display.lines[:-1]
@@ -50,7 +50,21 @@ def test_what_does_not_fit_is_cut_and_counted() -> None:
         "line 2",
         "… 6 more lines: make the window taller, or use -o json",
     ]
-    assert Terminal(columns=10).draw("a line of many words") == ["a line of…"]
+    assert Terminal(columns=10).draw("a line of many words") == ["a line o…"]
+
+
+def test_the_last_line_is_there_whatever_else_is_not() -> None:
+    assert Terminal(columns=60, lines=5).draw(*"abcdef", footer="Old: no answer") == [
+        "a",
+        "b",
+        "… 4 more lines: make the window taller, or use -o json",
+        "Old: no answer",
+    ]
+
+
+def test_a_wide_character_takes_two_columns_and_control_characters_none() -> None:
+    assert Terminal(columns=10).draw("回退回退回退") == ["回退回退…"]
+    assert Terminal(columns=20).draw("a\nb\x1b[2Jc") == ["a b [2Jc"]
 
 
 def test_a_window_that_changes_its_size_is_drawn_anew() -> None:

@@ -87,7 +87,7 @@ def test_one_group_counts_its_pods_and_several_count_groups() -> None:
     assert rows(shown, "NAME", "READY", "INFO") == [
         ["llama", "3/4", ""],
         ["groups 0-2", "3/3", "3 pods each"],
-        ["group 3", "2/3", "loading for 1h"],
+        ["group 3", "2/3", "not ready for 48m18s"],
     ]
 
 

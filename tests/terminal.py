@@ -78,6 +78,7 @@ class Program:
             arguments, stdin=terminal, stdout=terminal, stderr=terminal, env=environment, start_new_session=True
         )
         os.close(terminal)
+        self._controller = controller
         self.display = Display(columns)
         self.written = 0
         self._ended = False
@@ -92,6 +93,9 @@ class Program:
         self.process.terminate()
         self.process.wait(_PATIENCE)
         self._thread.join(_PATIENCE)
+
+    def type(self, text: str) -> None:
+        os.write(self._controller, text.encode())
 
     def text(self) -> str:
         with self._changed:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,7 @@ from rollout_lws.workload.template import version_of_members
 from tests.cli.conftest import World
 from tests.cli.states import HASH, HEALTHY, LOADING
 from tests.reader import reading
+from tests.terminal import Program
 
 KEYS = keys()
 
@@ -230,3 +233,16 @@ async def test_an_undo_of_a_surge_takes_requests_away_first_and_then_the_version
         assert [line.split()[1] for line in told] == ["aborted", "has"]
         assert set(reader.tags("guide")) == {"1.27"}
         assert len(reader.tags("guide")) == 4
+
+
+def test_a_hold_is_let_go_of_only_as_it_was_when_somebody_was_asked(world: World) -> None:
+    world.release(**HEALTHY)
+    main = [sys.executable, "-c", "from rollout_lws.cli.main import main; main()"]
+    command = [*main, "--kubeconfig", str(world.kubeconfig), "release-hold", "llama"]
+    with Program(command, os.environ, columns=200) as program:
+        program.shows(lambda text: "Go on? [y/N]" in text)
+        world.do(lambda: world.server.patch(LEADER_WORKER_SETS, "default", "llama", {"spec": {"replicas": 9}}))
+        program.type("y\n")
+        program.shows(lambda text: "was changed by somebody else meanwhile" in text)
+        assert program.process.wait(30) == 1
+    assert KEYS.release_hold not in lws(world)["metadata"].get("annotations", {})

@@ -116,3 +116,21 @@ def test_json_lines_have_all_members_always(world: World) -> None:
     assert last == {"result": "approval", **identity, "exit": 5, "message": told}
     alone = json.loads(world.run("status", "llama", "-o", "json").stdout)
     assert alone == last
+
+
+@pytest.mark.parametrize("code", [429, 503])
+def test_a_gate_that_has_begun_outlives_a_server_that_is_busy_with_the_lws(
+    world: World, code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rollout_lws.cli.following.RECONNECT", 0.05)
+    released(world, "b1", **LOADING, observedRolloutID="b1")
+    rule = world.http.gate.faults.refuse(code, "get", "leaderworkersets", nth=2)
+
+    def arrive() -> None:
+        label(world, "b2")
+        tell(world, **HEALTHY, observedRolloutID="b2")
+
+    world.later(0.3, arrive)
+    result = world.run("status", "llama", "--release-id", "b2", "--timeout", "20s")
+    assert result.exit_code == 0
+    assert rule.seen >= rule.nth

@@ -199,3 +199,19 @@ def test_an_id_may_stand_in_an_annotation() -> None:
     workload = {"metadata": {"annotations": {"g/rollout-id": "b3"}}}
     verdict = judge_id(rollout(observedRolloutID="b2"), workload, "g", "b2", known=True)
     assert verdict is not None and verdict.text == "rollout/llama: release b3 took the place of b2"
+
+
+def test_an_lws_that_was_made_anew_is_not_waited_for() -> None:
+    """Its generations begin again at 1, so nothing would ever be seen of the pinned one."""
+    pinned = Pin(1, 41, "h", ("old", ""))
+    about = rollout(observedWorkloadGeneration=1, stable={"workloadUID": "new"})
+    about["spec"] = {"workloadRef": {"name": "llama"}}
+    verdict = judge(about, Goal("healthy"), pinned, {})
+    assert verdict is not None and (verdict.code, verdict.word) == (6, "superseded")
+    known = rollout(observedWorkloadGeneration=40, stable={"workloadUID": "old"})
+    assert judge(known, Goal("healthy"), pinned, {}) is None
+
+
+def test_one_that_was_made_anew_before_the_gate_began_is_waited_for() -> None:
+    before = rollout(observedWorkloadGeneration=0, stable={"workloadUID": "old"})
+    assert judge(before, Goal("healthy"), Pin(1, 1, "h", ("new", "old")), {}) is None

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
+from rollout_lws.rollout.reasons import Reason
 from tests.gitops import argocd, flux
 from tests.scenarios.names import NAMESPACE, ROLLOUTS
 from tests.scenarios.shell import ShellWorld
@@ -18,6 +19,43 @@ pytestmark = pytest.mark.looptime
 SCRIPT = argocd.scripts("rollouts.kruise.io_Rollout").health
 SAME = {"Healthy": "Current", "Progressing": "InProgress", "Suspended": "InProgress", "Degraded": "Failed"}
 ID = "rollouts.kruise.io/rollout-id"
+
+
+#: What keeps any version from being released, by the reason of Stalled.
+GENERAL = {
+    Reason.WORKLOAD_NOT_FOUND,
+    Reason.WRONG_WORKLOAD_KIND,
+    Reason.WORKLOAD_OWNED,
+    Reason.SECOND_ROLLOUT,
+    Reason.HASH_IDENTITY,
+    Reason.LWS_TOO_OLD,
+    Reason.MULTIKUEUE,
+    Reason.NAME_TOO_LONG,
+    Reason.INVALID_SPEC,
+    Reason.LWS_SILENT,
+    Reason.HOLD_CONTESTED,
+    Reason.WRITE_REFUSED,
+}
+
+
+@pytest.mark.parametrize("reason", Reason)
+def test_what_befell_another_release_is_not_told_of_this_one_but_what_stands_in_the_way_of_all_is(
+    reason: Reason,
+) -> None:
+    condition = {"type": "Stalled", "status": "True", "reason": reason.value, "message": "why"}
+    rollout = {
+        "apiVersion": ROLLOUTS.api_version,
+        "kind": ROLLOUTS.kind,
+        "metadata": {"name": NAME, "generation": 1, "labels": {ID: "build-2"}},
+        "spec": {},
+        "status": {"observedGeneration": 1, "observedRolloutID": "build-1", "conditions": [condition]},
+    }
+    health, message = argocd.health(SCRIPT, rollout)
+    general = reason in GENERAL
+    assert (health, flux.by_expressions(rollout)) == (
+        ("Degraded", "Failed") if general else ("Progressing", "InProgress")
+    )
+    assert message == ("why" if general else "release build-2 has not begun yet")
 
 
 class Judges:

@@ -100,6 +100,18 @@ async def test_github_takes_back_what_goes_wrong(site: Site) -> None:
     assert site.status["lastAction"]["reason"] == "run 1234 failed"
 
 
+async def test_github_takes_nothing_back_that_only_waits_for_its_next_approval(site: Site) -> None:
+    steps = [{"replicas": 1, "pause": {}}, {"replicas": 2, "pause": {}}, {"replicas": "100%"}]
+    site.reader.server.patch(ROLLOUTS, "default", "quickstart", {"spec": {"strategy": {"canary": {"steps": steps}}}})
+    site.commit("1.28")
+    actions, shell = github(site)
+    assert await actions.job("canary", without=FETCHED), shell.said
+    assert not await actions.job("promote", without=FETCHED)
+    assert (site.status["summary"]["state"], site.status["currentStepIndex"]) == ("AwaitingApproval", 2)
+    assert await actions.job("promote", without=FETCHED), shell.said
+    assert site.reader.tags("quickstart") == ["1.28"] * 4
+
+
 async def test_gitlab_releases_in_two_jobs_of_which_somebody_starts_the_second(site: Site) -> None:
     site.commit("1.28")
     shell = site.shell()

@@ -43,6 +43,10 @@ class Source(Protocol):
         """Those with these labels and fields, which are selectors; no namespace means all of them."""
         ...
 
+    def serves(self, resource: Resource) -> bool:
+        """Whether the server knows the kind at all, for whoever may not read it."""
+        ...
+
 
 class Cluster:
     """One namespace of it, each thing asked for once. ``refused`` has the server's words by kind, for those that may
@@ -153,19 +157,22 @@ class Cluster:
             try:
                 found = list(self._source.list(resource, namespace, labels, FIELDS.get(resource, "")))
             except ApiError as error:
-                self._note(resource, error)
-                if error.code == 404:
+                if error.code == 404 or not self._note(resource, error):
                     self._absent.add(resource)
                 found = []
             self._lists[place] = [self._decoded(resource, each) for each in found]
         return self._lists[place]
 
-    def _note(self, resource: Resource, error: ApiError) -> None:
-        """Whoever may not read the one may be able to read the other; anything else is a failure."""
-        if error.code == 403:
+    def _note(self, resource: Resource, error: ApiError) -> bool:
+        """Whoever may not read the one may be able to read the other; anything else is a failure. False for a kind
+        that is not there: a server refuses before it looks whether it serves what is asked for.
+        """
+        if error.code == 403 and self._source.serves(resource):
             self.refused[resource] = error.message
-        elif error.code != 404:
+            return True
+        if error.code not in (403, 404):
             raise error
+        return False
 
     def _decoded(self, resource: Resource, found: Object) -> Any:
         decode = stored_rollout if resource == self._rollouts else _DECODERS.get(resource, stored_object)

@@ -20,7 +20,7 @@ from rollout_lws.cli.doctor.facts import Facts, Owed, gather
 from rollout_lws.cli.doctor.links import State, first
 from rollout_lws.cli.options import Target, release_name, rollout_argument, with_target
 from rollout_lws.cli.rollouts import fetch_rollout, find_rollouts
-from rollout_lws.errors import UsageError
+from rollout_lws.errors import ApiError, UsageError
 from rollout_lws.objects.resources import Resource
 
 #: Seconds that a controller which has something to do gets for it before it is said that there is none.
@@ -41,6 +41,16 @@ class Server:
         answer = self._transport.get(resource.path(namespace), **{key: value for key, value in chosen.items() if value})
         items: list[Object] = answer.get("items") or []
         return items
+
+    def serves(self, resource: Resource) -> bool:
+        if not resource.group:
+            return True
+        try:
+            # Whoever is somebody may ask what is served.
+            found = self._transport.get(f"/apis/{resource.api_version}").get("resources") or ()
+        except ApiError as error:
+            return error.code != 404
+        return any(each["name"] == resource.plural for each in found)
 
 
 @click.command()

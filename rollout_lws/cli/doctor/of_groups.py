@@ -8,7 +8,7 @@ from rollout_lws.cli.doctor.case import Case
 from rollout_lws.cli.doctor.group_troubles import Found, more
 from rollout_lws.cli.doctor.links import Link, Name, State, ok
 from rollout_lws.cli.doctor.strays import Stray, strays
-from rollout_lws.objects.resources import PODS
+from rollout_lws.objects.resources import CORE_EVENTS, PODS
 from rollout_lws.rollout.silence import SILENCE_SECONDS
 from rollout_lws.workload.facts import Facts as Workload
 from rollout_lws.workload.groups import groups
@@ -48,6 +48,10 @@ def _missing(case: Case, side: Workload, about: str) -> Link:
     made = f"{asked - len(missing)} of {asked} groups are made"
     if not missing or side.lws.metadata.terminating:
         return ok(Name.GROUPS, about, made)
+    # What has no Event may have one that nobody may read.
+    unread = case.unread(Name.GROUPS, f"StatefulSet/{name}", CORE_EVENTS)
+    if unread is not None:
+        return unread
     if side.leader_set is None:
         by_itself = "they come when the leader StatefulSet is there"
         return Link(Name.GROUPS, State.WAITING, about, made, case.users(side), by_itself)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from rollout_lws.cli.doctor.case import Case
+from rollout_lws.cli.doctor.case import QUEUES, Case
 from rollout_lws.cli.doctor.group_troubles import Found, more
 from rollout_lws.cli.doctor.links import Link, Name, State, ok
 from rollout_lws.objects.resources import LWS_NAME
@@ -22,6 +22,8 @@ def scheduling(case: Case, side: Workload, about: str, found: list[Found]) -> Li
     if not found:
         return ok(Name.SCHEDULING, about, "no pod waits for a node")
     worst = found[0]
+    if worst.trouble.reason == "SchedulingGated" and (unread := case.unread(Name.SCHEDULING, about, *QUEUES)):
+        return unread
     name = worst.pod.metadata.name if worst.pod is not None else side.lws.metadata.name
     waits = worst.trouble.reason in _QUEUED
     return Link(

@@ -62,6 +62,9 @@ def _route(case: Case, facts: RoutingFacts, router: Router) -> Link:
     wanted = wanted_share(case.d) if case.is_on else ALL_STABLE
     split, why = safe(case.d, facts, wanted) if case.is_on else (wanted, "")
     if router.writes(split, ""):
+        unread = case.unread(Name.ROUTE, about, *case.unjudged)
+        if unread is not None:
+            return unread
         text = f"{router.what} does not say what the Rollout does: {told(split)} of requests to the new version"
         by_itself = "the controller writes it as soon as it acts"
         state = State.BROKEN if case.facts.owed or not case.is_on else State.WAITING

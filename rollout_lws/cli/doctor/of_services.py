@@ -47,6 +47,9 @@ def _refused(case: Case, about: str) -> Link | None:
 
 def _service(case: Case, selector: Selector, side: Side, workload: Workload) -> Link:
     live, about = selector.live, _about(selector)
+    unread = case.unread(Name.SERVICE, about, selector.selecting.resource)
+    if unread is not None:
+        return unread
     steps = (case.kubectl(f"get {selector.selecting.resource} {selector.name} -o jsonpath='{{.spec.selector}}'"),)
     if live is None:
         text = does_not_exist(selector.facts, selector.selecting.resource, selector.what)
@@ -92,7 +95,7 @@ def _reaches_nobody(case: Case, selector: Selector, side: Side) -> str:
 def _new(case: Case, selector: Selector, side: Side, workload: Workload) -> Link:
     """The one for the new version, while a step wants requests to go there."""
     about = _about(selector)
-    if selector.live is not None:
+    if selector.live is not None or selector.selecting.resource in case.facts.refused:
         return _service(case, selector, side, workload)
     if not side.exists:
         return ok(Name.SERVICE, about, "not made yet: there is no group of the new version")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rollout_lws.cli.doctor.case import Case
 from rollout_lws.cli.doctor.links import Link, Name, State, ok
-from rollout_lws.objects.resources import CONTROLLER_REVISIONS, LEADER_WORKER_SETS, STATEFUL_SETS
+from rollout_lws.objects.resources import CONTROLLER_REVISIONS, CORE_EVENTS, LEADER_WORKER_SETS, STATEFUL_SETS
 from rollout_lws.objects.workloads import StatefulSet
 from rollout_lws.rollout.guard import has_windows, released_by_hand
 from rollout_lws.rollout.history import hash_of
@@ -114,6 +114,9 @@ def leader_set(case: Case, side: Workload) -> Link:
     )
     if side.leader_set is not None and (observed(side) or refused):
         return ok(Name.LEADER_SET, about, f"revision {side.leader_set.revision}")
+    unread = case.unread(Name.LEADER_SET, about, CORE_EVENTS) if side.leader_set is not None else None
+    if unread is not None:
+        return unread
     waits = case.facts.is_fresh(case.facts.workloads.get(name, {}), SILENCE_SECONDS)
     state = State.WAITING if waits else State.BROKEN
     squatter = next((each for each in case.facts.sets.get(name, ()) if each.metadata.name == name), None)

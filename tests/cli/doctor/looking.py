@@ -33,6 +33,13 @@ class StoreSource:
             raise ApiError(404, "NotFound", "the server could not find the requested resource")
         return self._world.server.list(resource, namespace, label_selector=labels, field_selector=fields)
 
+    def serves(self, resource: Resource) -> bool:
+        try:
+            self._world.server.list(resource, NAMESPACE if resource.namespaced else "")
+        except ApiError:
+            return False
+        return True
+
     def _check(self, resource: Resource) -> None:
         if self._refuses(resource):
             raise ApiError(403, "Forbidden", f'{resource} is forbidden: User "ann" cannot list resource "{resource}"')

@@ -8,14 +8,19 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from rollout_lws.api import ConditionType, Phase
+from rollout_lws.api.resources import batch_releases, rollouts
 from rollout_lws.cli.doctor.facts import Facts, Owed
 from rollout_lws.cli.doctor.links import Link, Name, State
 from rollout_lws.objects.resources import (
     CUSTOM_RESOURCE_DEFINITIONS,
+    HTTP_ROUTES,
+    INGRESSES,
     KUEUE_CHECKS,
     KUEUE_WORKLOADS,
     KUEUE_WORKLOADS_BEFORE,
+    LEADER_WORKER_SETS,
     PODS,
+    SERVICES,
     Resource,
 )
 from rollout_lws.objects.writes import Confirm, Patch, Write
@@ -65,6 +70,8 @@ PLACE: dict[Reason, Name] = {
 _NAMING = (Name.WORKLOAD, Name.SERVICE, Name.ROUTE, Name.AUTOSCALER)
 _KINDS = "LeaderWorkerSet|Service|InferencePool|HTTPRoute|Ingress|HorizontalPodAutoscaler"
 _NAMED = re.compile(rf"\b(?P<kind>{_KINDS}) (?P<name>[a-z0-9]([-a-z0-9.]*[a-z0-9])?)\b")
+#: Kinds on which a release acts, the record of it apart.
+_ACTED_ON = (LEADER_WORKER_SETS, SERVICES, HTTP_ROUTES, INGRESSES)
 #: Where Kueue says what it waits for.
 QUEUES = (KUEUE_WORKLOADS, KUEUE_WORKLOADS_BEFORE)
 
@@ -146,7 +153,23 @@ class Case:
         # Whoever carries out a Rollout writes its status; other objects are written by others as well.
         version = self.facts.observation.rollout.metadata.resource_version
         writes = decide(self.facts.observation).writes
-        return frozenset(Owed(_words(each), version) for each in writes if not isinstance(each, Confirm))
+        return frozenset(Owed(_words(each), version) for each in writes if self._is_proof(each))
+
+    def _is_proof(self, write: Write) -> bool:
+        """Whether a write that is left undone shows that nobody acts: a controller of another release words its status
+        in another way, and calls versions by other hashes.
+        """
+        own = rollouts(self.d.keys.group), batch_releases(self.d.keys.group)
+        if isinstance(write, Confirm) or write.resource not in (*_ACTED_ON, *own):
+            return False
+        if not isinstance(write, Patch):
+            return True
+        if write.subresource == "status":
+            # At rest a controller of any release notes which generation of the LWS it has seen.
+            return not self.is_on and "observedWorkloadGeneration" in (write.body.get("status") or {})
+        meta = write.body.get("metadata") or {}
+        only_marks = set(write.body) == {"metadata"} and set(meta) == {"annotations"}
+        return not (only_marks and set(meta["annotations"]) == {self.d.keys.template_hash})
 
     @property
     def is_leaving(self) -> bool:

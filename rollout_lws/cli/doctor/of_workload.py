@@ -87,9 +87,11 @@ def history(case: Case) -> Link | None:
     unread = case.unread(Name.HISTORY, about, CONTROLLER_REVISIONS)
     if unread is not None:
         return unread
-    stored = [hash_of(each) for each in case.d.o.history]
+    # A controller of another release may hash a version differently than we do: it is known by either name.
+    stored = {each.metadata.annotations.get(case.d.keys.template_hash, "") for each in case.d.o.history}
+    stored |= {hash_of(each) for each in case.d.o.history}
     if record.template_hash in stored:
-        return ok(Name.HISTORY, about, f"{len(stored)} stored, the stable one among them")
+        return ok(Name.HISTORY, about, f"{len(case.d.o.history)} stored, the stable one among them")
     return Link(
         Name.HISTORY,
         State.BROKEN,

@@ -310,6 +310,17 @@ def test_a_quota_that_leaves_too_little_is_told_with_the_step_that_waits(hard: s
     assert all(told in each and "it waits in step 2 for quota" in each for each in found)
 
 
+def test_a_quota_that_is_used_up_says_nothing_of_a_release_that_cannot_be() -> None:
+    made = rollout()
+    first_step(replicas=3)(made)
+    key = "requests.nvidia.com/gpu"
+    status = {"hard": {key: "16"}, "used": {key: "32"}}
+    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "gpus"}, "status": status}
+    told = offline(manifests.workload(), made, quota)
+    assert told["refusals"]
+    assert not any("ResourceQuota" in each for each in told["cautions"])
+
+
 # With a cluster
 
 

@@ -153,7 +153,9 @@ class Case:
         # Whoever carries out a Rollout writes its status; other objects are written by others as well.
         version = self.facts.observation.rollout.metadata.resource_version
         writes = decide(self.facts.observation).writes
-        return frozenset(Owed(_words(each), version) for each in writes if self._is_proof(each))
+        return frozenset(
+            Owed(_words(each), version, f"{each.resource.kind}/{each.name}") for each in writes if self._is_proof(each)
+        )
 
     def _is_proof(self, write: Write) -> bool:
         """Whether a write that is left undone shows that nobody acts: a controller of another release words its status

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from rollout_lws.cli.doctor.chain import chain, owed
+from rollout_lws.cli.doctor.chain import chain, seen
 from rollout_lws.cli.doctor.cluster import Cluster
 from rollout_lws.cli.doctor.command import SECOND_LOOK
 from rollout_lws.cli.doctor.facts import Facts, gather
@@ -48,7 +48,7 @@ class StoreSource:
 def look(world: World, refuses: Refuses = lambda _: False, before: Facts | None = None) -> Facts:
     source = StoreSource(world, refuses)
     cluster = Cluster(source, NAMESPACE, KEYS)
-    found = gather(cluster, KEYS, NAME, world.now, None if before is None else owed(before))
+    found = gather(cluster, KEYS, NAME, world.now, None if before is None else seen(before))
     assert found is not None
     return found
 

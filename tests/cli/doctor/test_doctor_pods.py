@@ -6,12 +6,14 @@ from typing import Any
 
 import pytest
 
+from rollout_lws.cli.doctor.chain import chain
+from rollout_lws.cli.doctor.command import SECOND_LOOK
 from rollout_lws.cli.doctor.links import Link, Name, State, first
 from rollout_lws.cli.doctor.strays import COLLECTED_SECONDS
 from rollout_lws.errors import ApiError
 from rollout_lws.objects.resources import PODS, STATEFUL_SETS
 from rollout_lws.sandbox.apiserver import Operation
-from tests.cli.doctor.looking import assert_whole, broken, links, told
+from tests.cli.doctor.looking import assert_whole, broken, links, look, told
 from tests.cli.doctor.styles import EVERY_STYLE, STYLES
 from tests.scenarios.failures import apply, cordon, say, waiting
 from tests.scenarios.kueue import GATED, condition, install, queue
@@ -216,6 +218,38 @@ async def test_a_group_of_the_version_that_serves_concerns_its_users(world: Worl
     world.patch(PODS, f"{NAME}-2", {"status": {"containerStatuses": waiting("CrashLoopBackOff"), **unready}}, "status")
     found = await broken(world)
     assert_names(found, Name.CONTAINERS, f"Pod/{NAME}-2", "CrashLoopBackOff")
+
+
+def unready(world: World, pod: str) -> None:
+    """From now on, as the kubelet would say."""
+    said = {"type": "Ready", "status": "False", "lastTransitionTime": f"{world.now:%Y-%m-%dT%H:%M:%SZ}"}
+    world.patch(PODS, pod, {"status": {"conditions": [said]}}, "status")
+
+
+@pytest.mark.parametrize("pod", [f"{NAME}-2", f"{NAME}-2-1"])
+async def test_a_pod_that_was_ready_for_long_has_its_time_to_become_so_again(world: World, pod: str) -> None:
+    await at_rest(world, *STEPS, progressDeadlineSeconds=120)
+    await world.sleep(3600)
+    world.cluster.runner.stop()
+    unready(world, pod)
+    if pod != f"{NAME}-2":
+        world.patch(STATEFUL_SETS, f"{NAME}-2", {"status": {"availableReplicas": 0}}, "status")
+    await assert_whole(world)
+    await world.sleep(120)
+    assert_names(await broken(world), Name.READINESS, f"Pod/{pod}", " for 12")
+
+
+async def test_a_pod_that_is_missing_in_one_look_only_is_on_its_way(world: World) -> None:
+    await at_rest(world)
+    await world.sleep(120)
+    before = look(world)
+    await world.sleep(SECOND_LOOK)
+    world.cluster.runner.stop()
+    for name in (f"{NAME}-1", f"{NAME}-1-1"):
+        world.server.delete(PODS, NAMESPACE, name, grace_seconds=0)
+    found = chain(look(world, before=before))
+    assert first(found, State.BROKEN) is None, told(found)
+    assert first(chain(look(world, before=look(world))), State.BROKEN) is not None
 
 
 async def test_a_group_that_nobody_makes(world: World) -> None:

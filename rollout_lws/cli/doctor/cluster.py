@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import msgspec
 
 from rollout_lws.api.resources import Keys, batch_releases, rollouts
-from rollout_lws.controller.capabilities import CRD_NAME, definition
+from rollout_lws.controller.capabilities import CRD_NAME, definition, of_objects
 from rollout_lws.controller.diagnosis import DECODERS, FIELDS
 from rollout_lws.controller.stored import StoredObject, StoredRollout, stored_object, stored_revision, stored_rollout
 from rollout_lws.errors import ApiError
@@ -65,10 +65,11 @@ class Cluster:
 
     @property
     def capabilities(self) -> Capabilities:
-        """As the CRD says; where that may not be read, those of an LWS that is new enough."""
+        """As the CRD says; where that may not be read, as the LWSs that were read show."""
         found = self.read(kinds.CUSTOM_RESOURCE_DEFINITIONS, CRD_NAME)
         known = definition(msgspec.json.encode(found)).capabilities if found else None
-        return known or Capabilities()
+        read = (each for (resource, _), each in self._objects.items() if resource == LEADER_WORKER_SETS)
+        return known or of_objects(each for each in read if each is not None)
 
     def rollout(self, name: str) -> StoredRollout | None:
         found = self.read(self._rollouts, name)

@@ -105,6 +105,23 @@ async def test_what_a_queue_says_that_may_not_be_read_is_left_open(world: World)
     assert {each.name for each in found if each.state is State.UNKNOWN} == {Name.CONTROLLER, Name.SCHEDULING}
 
 
+async def test_what_lws_can_do_is_seen_where_its_definition_may_not_be_read(world: World) -> None:
+    """Up to 0.10 a version of another size could not wait; 1.0 fills in a field by which it is known."""
+
+    class Newer(StoreSource):
+        def get(self, resource: Resource, namespace: str, name: str) -> dict[str, Any]:
+            found = super().get(resource, namespace, name)
+            filled = {**found["spec"], "groupIdentity": "Ordinal"} if resource == LEADER_WORKER_SETS else None
+            return {**found, "spec": filled} if filled else found
+
+    await at_rest(world)
+    for source, known in ((Newer, True), (StoreSource, False)):
+        cluster = Cluster(source(world, lambda asked: asked == CUSTOM_RESOURCE_DEFINITIONS), NAMESPACE, KEYS)
+        found = gather(cluster, KEYS, NAME, world.now)
+        assert found is not None
+        assert found.observation.capabilities.group_identity is known
+
+
 async def test_a_kind_that_the_cluster_does_not_serve_is_not_one_that_may_not_be_read(world: World) -> None:
     """A server refuses before it looks whether it has what is asked for."""
     await at_rest(world)

@@ -16,9 +16,10 @@ from rollout_lws.traffic.backends import Selector, of_new, of_stable
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.router import does_not_exist
 from rollout_lws.traffic.services import SELECTING
+from rollout_lws.traffic.split import Object
 from rollout_lws.workload.facts import Facts as Workload
 
-#: Seconds in which EndpointSlices have followed a pod that has become ready.
+#: Seconds in which EndpointSlices have followed a pod that has become ready, or a Service that was changed.
 _FOLLOWED_SECONDS = 10
 
 
@@ -133,16 +134,19 @@ def _endpoints(case: Case, facts: RoutingFacts) -> Iterator[Link]:
         live = facts.find(SERVICES, name)
         if live is not None:
             selected = [pod for pod in pods.values() if SELECTING.selects(live, pod.metadata.labels)]
-            yield _listed(case, facts, name, selected)
+            yield _listed(case, facts, live, selected)
 
 
-def _listed(case: Case, facts: RoutingFacts, name: str, selected: Iterable[Pod]) -> Link:
+def _listed(case: Case, facts: RoutingFacts, live: Object, selected: Iterable[Pod]) -> Link:
+    name = live["metadata"]["name"]
     about, listed = f"Service/{name}", facts.endpoints.get(name, frozenset())
     ready = {pod.metadata.name: pod.ready_since for pod in selected if pod.ready_since is not None}
     missing = sorted(name for name in ready if name not in listed)
     if not missing:
         return _none_ready(case, name) if not ready else ok(Name.ENDPOINTS, about, f"{len(ready)} ready")
-    late = [each for each in missing if (case.now - ready[each]).total_seconds() > _FOLLOWED_SECONDS]
+    late = not case.facts.is_fresh(live, _FOLLOWED_SECONDS) and any(
+        (case.now - ready[each]).total_seconds() > _FOLLOWED_SECONDS for each in missing
+    )
     part = "list none of them" if len(missing) == len(ready) else f"do not list {', '.join(missing[:5])}"
     return Link(
         Name.ENDPOINTS,

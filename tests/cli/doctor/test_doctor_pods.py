@@ -8,6 +8,7 @@ import pytest
 
 from rollout_lws.cli.doctor.chain import chain
 from rollout_lws.cli.doctor.command import SECOND_LOOK
+from rollout_lws.cli.doctor.group_troubles import ROOM_SECONDS
 from rollout_lws.cli.doctor.links import Link, Name, State, first
 from rollout_lws.cli.doctor.strays import COLLECTED_SECONDS
 from rollout_lws.errors import ApiError
@@ -98,9 +99,19 @@ async def test_a_group_of_the_new_version_that_does_not_come(world: World, case:
     apply(world, faults=faults)
     await world.until(lambda: world.state in ("Stalled", "WaitingForQuota", "WaitingForAccelerators"))
     await world.sleep(5)
+    if world.state != "Stalled":
+        await waited_for(world, name, about, words)
     found = await broken(world)
     assert_names(found, name, about, words)
     assert found.affected == "no user: groups that are not ready get no requests; 4 of 4 groups of llama are ready"
+
+
+async def waited_for(world: World, name: Name, about: str, words: str, seconds: float = ROOM_SECONDS) -> None:
+    """Room is waited for as long as may be, and then it is somebody's to look at."""
+    await assert_whole(world)
+    waits = next(each for each in await links(world) if each.name is name and each.state is not State.OK)
+    assert_names(waits, name, about, words)
+    await world.sleep(seconds)
 
 
 _SAID: dict[str, tuple[str, dict[str, Any], Name, str]] = {
@@ -156,6 +167,8 @@ async def test_what_the_kubelet_or_the_scheduler_says_of_a_pod(world: World, cas
     await at_rest(world, *STEPS, progressDeadlineSeconds=120)
     world.set_image("bad-v2")
     await say(world, pod, **status)
+    if name is Name.SCHEDULING:
+        await waited_for(world, name, f"Pod/{pod}", words)
     assert_names(await broken(world), name, f"Pod/{pod}", words)
 
 
@@ -163,6 +176,7 @@ async def test_the_command_to_type_next_shows_what_is_missing(world: World) -> N
     await at_rest(world, *STEPS)
     world.set_image("bad-v2")
     await say(world, LEADER, **_SAID["taints"][1])
+    await world.sleep(ROOM_SECONDS)
     assert "TAINTS" in (await broken(world)).next[0]
 
 
@@ -175,11 +189,12 @@ async def test_the_log_to_read_is_that_of_the_container_before(world: World) -> 
 
 
 async def test_nodes_that_are_cordoned(world: World) -> None:
-    await at_rest(world, *STEPS)
+    await at_rest(world, *STEPS, capacityDeadlineSeconds=60)
     cordon(world)
     apply(world)
     await world.until(lambda: world.get(PODS, LEADER) is not None)
     await world.sleep(5)
+    await waited_for(world, Name.SCHEDULING, f"Pod/{LEADER}", "is not scheduled", 60)
     assert_names(await broken(world), Name.SCHEDULING, f"Pod/{LEADER}", "is not scheduled")
 
 
@@ -202,7 +217,7 @@ async def test_in_every_style_a_promotion_that_stands_still_is_named(world: Worl
     cordon(world)
     world.request("PromoteFull")
     await world.until(lambda: any(told.endswith("!") for lws in (NAME, CANARY) for told in world.groups(lws).values()))
-    await world.sleep(5)
+    await world.sleep(ROOM_SECONDS + 5)
     found = await broken(world)
     assert_names(found, Name.SCHEDULING, found.about, "is not scheduled")
     assert found.about.startswith(f"Pod/{NAME}-")

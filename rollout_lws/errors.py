@@ -5,6 +5,7 @@ RolloutLwsError
 ├── Unreachable         no answer: connection refused, cut, or no bytes within the deadline
 ├── Unreadable          an object of ours does not have the form that its CRD promises
 └── UsageError          a person asked for something that cannot be done; the text says what to do
+    └── NoCluster       nothing says which cluster is meant
 """
 
 from __future__ import annotations
@@ -45,3 +46,7 @@ class Unreadable(RolloutLwsError):
 
 class UsageError(RolloutLwsError):
     """A request by a person that makes no sense now; nothing was changed."""
+
+
+class NoCluster(UsageError):
+    """There is no kubeconfig, or none of its contexts is current."""

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from rollout_lws.cli.durations import short
+from rollout_lws.cli.view import plain
 from rollout_lws.objects.core_events import CoreEvent, Series
 from rollout_lws.objects.meta import Struct
 
@@ -109,7 +110,7 @@ def happening(event: Object) -> Happening:
         type=told.type or "Normal",
         reason=told.reason,
         about=f"{told.involved_object.kind}/{told.involved_object.name}",
-        message=plain(told.message),
+        message=" ".join(plain(told.message).split()),
         count=max(series, told.count or 1),
         by=told.reporting_component or (told.source.component if told.source else ""),
     )
@@ -128,11 +129,6 @@ def merged(found: Iterable[Happening]) -> list[Happening]:
 def _both(one: Happening, other: Happening) -> Happening:
     first, last = min(one.first, other.first), max(one.last, other.last)
     return replace(one, first=first, last=last, count=one.count + other.count)
-
-
-def plain(text: str) -> str:
-    """One line without control characters: what a container said must not steer somebody's terminal."""
-    return " ".join("".join(each if each.isprintable() else " " for each in text).split())
 
 
 def row(told: Happening, now: datetime | None) -> tuple[str, ...]:

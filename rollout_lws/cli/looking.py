@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from rollout_lws.api.resources import Keys, batch_releases, rollouts
 from rollout_lws.cli.access.transport import Object, Transport
 from rollout_lws.cli.snapshot import Snapshot
-from rollout_lws.controller.capabilities import CRD_NAME, of_schema
+from rollout_lws.controller.capabilities import CRD_NAME, of_objects, of_schema
 from rollout_lws.errors import ApiError
 from rollout_lws.objects.resources import (
     CONTROLLER_REVISIONS,
@@ -26,7 +26,6 @@ from rollout_lws.objects.resources import (
     STATEFUL_SETS,
     Resource,
 )
-from rollout_lws.rollout.observation import Capabilities
 
 #: Kinds without which nothing can be told of a release.
 _NEEDED = (LEADER_WORKER_SETS, PODS, STATEFUL_SETS, CONTROLLER_REVISIONS, SERVICES)
@@ -59,7 +58,7 @@ def look(transport: Transport, keys: Keys, workloads: Iterable[str] = ()) -> Sna
             else:
                 unlisted[resource] = error.message
     schema = _workload_schema(transport)
-    known = of_schema(schema) if schema else _capabilities(objects[LEADER_WORKER_SETS])
+    known = of_schema(schema) if schema else of_objects(objects[LEADER_WORKER_SETS])
     return Snapshot(keys, objects, known, frozenset(absent), unlisted, schema)
 
 
@@ -92,8 +91,3 @@ def _workload_schema(transport: Transport) -> Object:
         return {}
     ours = (each for each in served if each["name"] == LEADER_WORKER_SETS.version)
     return next((each["schema"]["openAPIV3Schema"] for each in ours), {})
-
-
-def _capabilities(workloads: list[Object]) -> Capabilities:
-    """Without the schema: by a field that LWS itself fills in."""
-    return Capabilities(group_identity=any("groupIdentity" in each["spec"] for each in workloads))

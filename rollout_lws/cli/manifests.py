@@ -70,5 +70,6 @@ def _checked(manifest: Any, file: str) -> Object:
         raise UsageError(
             f"{file} holds something that is no Kubernetes object: it needs apiVersion, kind, metadata.name"
         )
-    checked: Object = manifest
-    return checked
+    # What is null there is what an API server takes for not said.
+    said = {name: value for name, value in manifest["metadata"].items() if value is not None}
+    return {**manifest, "metadata": said}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -53,6 +54,11 @@ def of_schema(schema: dict[str, Any]) -> Capabilities:
         observed_generation="observedGeneration" in _properties(schema, "status"),
         group_identity="groupIdentity" in _properties(schema, "spec"),
     )
+
+
+def of_objects(workloads: Iterable[Mapping[str, Any]]) -> Capabilities:
+    """For whoever may not read the schema: by a field that LWS itself fills in, of a version that is managed at all."""
+    return Capabilities(group_identity=any("groupIdentity" in (each.get("spec") or {}) for each in workloads))
 
 
 def _properties(schema: dict[str, Any], member: str) -> dict[str, Any]:

@@ -59,8 +59,9 @@ class Version:
     def accelerators_by_name(self) -> dict[str, int]:
         """Accelerators a group takes (extended resources whose name ends in gpu, tpu or npu), from the limits."""
         templates = dict(_templates(self.members))
-        found = _accelerators(templates.get("leader", templates["worker"]))
-        for name, amount in _accelerators(templates["worker"]).items():
+        worker = templates.get("worker", {})
+        found = _accelerators(templates.get("leader", worker))
+        for name, amount in _accelerators(worker).items():
             found[name] = found.get(name, 0) + (self.size - 1) * amount
         return {name: amount for name, amount in sorted(found.items()) if amount}
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rollout_lws.cli.events import scope_of
-from rollout_lws.cli.happenings import MOST_NAMES, Happening, coloured, document, happening, lines, merged, plain, row
+from rollout_lws.cli.happenings import MOST_NAMES, Happening, coloured, document, happening, lines, merged, row
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -119,7 +119,7 @@ def test_the_same_in_several_events_is_told_once_and_all_in_the_order_of_time() 
 
 
 def test_what_a_container_says_steers_no_terminal() -> None:
-    assert plain("a\n\x1b[31mred\x07\tb  c") == "a [31mred b c"
+    assert happening(event(message="a\n\x1b[31mred\x07\tb  c")).message == "a [31mred b c"
 
 
 def test_the_form_for_machines() -> None:

@@ -176,6 +176,7 @@ def gpus(amount: Any, name: str = "nvidia.com/gpu") -> dict[str, Any]:
         ({"workerTemplate": pods(gpus("2", "cpu"), gpus("64", "rdma/hca"))}, 0),
         ({"workerTemplate": pods({"name": "server", "resources": None})}, 0),
         ({"workerTemplate": pods({"name": "server", "resources": {"requests": {"nvidia.com/gpu": "8"}}})}, 0),
+        ({"size": 2, "leaderTemplate": pods(gpus("2")), "workerTemplate": {}}, 2),
         ({}, 0),
     ],
 )

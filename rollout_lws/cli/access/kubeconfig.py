@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from rollout_lws.cli.options import Target
-from rollout_lws.errors import UsageError
+from rollout_lws.errors import NoCluster, UsageError
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -43,7 +43,7 @@ def load(target: Target, environment: Mapping[str, str] = os.environ) -> Context
     if name:
         chosen = _entry(config, "contexts", name)
     elif not (target.cluster or target.server):
-        raise UsageError("no context is current: run kubectl config use-context NAME, or give --context")
+        raise NoCluster("no context is current: run kubectl config use-context NAME, or give --context")
     cluster_name, user_name = target.cluster or chosen.get("cluster"), target.user or chosen.get("user")
     cluster = _entry(config, "clusters", str(cluster_name)) if cluster_name else {}
     user = _entry(config, "users", str(user_name)) if user_name else {}
@@ -154,7 +154,7 @@ def _service_account(environment: Mapping[str, str]) -> Context:
     host, port = environment.get("KUBERNETES_SERVICE_HOST"), environment.get("KUBERNETES_SERVICE_PORT", "443")
     if not host or not (_SERVICE_ACCOUNT / "token").is_file():
         looked = environment.get("KUBECONFIG") or "~/.kube/config"
-        raise UsageError(f"no kubeconfig found at {looked}: give --kubeconfig, or set KUBECONFIG")
+        raise NoCluster(f"no kubeconfig found at {looked}: give --kubeconfig, or set KUBECONFIG")
     address = f"[{host}]" if ":" in host else host
     return Context(
         "of the service account",

@@ -8,20 +8,24 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from rollout_lws.api import ConditionType, Phase
-from rollout_lws.api.resources import rollouts
+from rollout_lws.api.resources import batch_releases, rollouts
 from rollout_lws.cli.doctor.facts import Facts, Owed
 from rollout_lws.cli.doctor.links import Link, Name, State
 from rollout_lws.objects.resources import (
-    CONTROLLER_REVISIONS,
-    ENDPOINT_SLICES,
+    CUSTOM_RESOURCE_DEFINITIONS,
+    HTTP_ROUTES,
+    INGRESSES,
+    KUEUE_CHECKS,
+    KUEUE_WORKLOADS,
+    KUEUE_WORKLOADS_BEFORE,
     LEADER_WORKER_SETS,
     PODS,
     SERVICES,
-    STATEFUL_SETS,
     Resource,
 )
 from rollout_lws.objects.writes import Confirm, Patch, Write
 from rollout_lws.rollout.decide import decide, verdict
+from rollout_lws.rollout.diagnosis import needs_workloads
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import Reason
 from rollout_lws.rollout.refusals import cannot_manage, cannot_release, invalid_spec
@@ -66,8 +70,10 @@ PLACE: dict[Reason, Name] = {
 _NAMING = (Name.WORKLOAD, Name.SERVICE, Name.ROUTE, Name.AUTOSCALER)
 _KINDS = "LeaderWorkerSet|Service|InferencePool|HTTPRoute|Ingress|HorizontalPodAutoscaler"
 _NAMED = re.compile(rf"\b(?P<kind>{_KINDS}) (?P<name>[a-z0-9]([-a-z0-9.]*[a-z0-9])?)\b")
-#: Kinds without which the controller's rules would judge of something that is not so.
-_DECISIVE = (LEADER_WORKER_SETS, PODS, STATEFUL_SETS, CONTROLLER_REVISIONS, SERVICES, ENDPOINT_SLICES)
+#: Kinds on which a release acts, the record of it apart.
+_ACTED_ON = (LEADER_WORKER_SETS, SERVICES, HTTP_ROUTES, INGRESSES)
+#: Where Kueue says what it waits for.
+QUEUES = (KUEUE_WORKLOADS, KUEUE_WORKLOADS_BEFORE)
 
 
 @dataclass(frozen=True)
@@ -91,11 +97,26 @@ class Case:
 
     # What the controller's rules say
 
+    @cached_property
+    def unjudged(self) -> tuple[Resource, ...]:
+        """What may not be read though the controller's rules go by it: without it they would judge of something that
+        is not so.
+        """
+        return tuple(each for each in self.facts.refused if self._is_gone_by(each))
+
+    def _is_gone_by(self, resource: Resource) -> bool:
+        if resource == CUSTOM_RESOURCE_DEFINITIONS:
+            return False
+        if resource in QUEUES:
+            return needs_workloads(self.d)
+        if resource == KUEUE_CHECKS:
+            return any(queued.checks for side in self.facts.sides for queued in side.queued)
+        return True
+
     @property
     def is_whole(self) -> bool:
         """Whether all was read that the controller's rules go by."""
-        needed = (*_DECISIVE, rollouts(self.d.keys.group))
-        return not any(each in self.facts.refused for each in needed)
+        return not self.unjudged
 
     @cached_property
     def complaint(self) -> Complaint | None:
@@ -132,7 +153,25 @@ class Case:
         # Whoever carries out a Rollout writes its status; other objects are written by others as well.
         version = self.facts.observation.rollout.metadata.resource_version
         writes = decide(self.facts.observation).writes
-        return frozenset(Owed(_words(each), version) for each in writes if not isinstance(each, Confirm))
+        return frozenset(
+            Owed(_words(each), version, f"{each.resource.kind}/{each.name}") for each in writes if self._is_proof(each)
+        )
+
+    def _is_proof(self, write: Write) -> bool:
+        """Whether a write that is left undone shows that nobody acts: a controller of another release words its status
+        in another way, and calls versions by other hashes.
+        """
+        own = rollouts(self.d.keys.group), batch_releases(self.d.keys.group)
+        if isinstance(write, Confirm) or write.resource not in (*_ACTED_ON, *own):
+            return False
+        if not isinstance(write, Patch):
+            return True
+        if write.subresource == "status":
+            # At rest a controller of any release notes which generation of the LWS it has seen.
+            return not self.is_on and "observedWorkloadGeneration" in (write.body.get("status") or {})
+        meta = write.body.get("metadata") or {}
+        only_marks = set(write.body) == {"metadata"} and set(meta) == {"annotations"}
+        return not (only_marks and set(meta["annotations"]) == {self.d.keys.template_hash})
 
     @property
     def is_leaving(self) -> bool:

@@ -6,14 +6,18 @@ is what no controller looks at, or what is the matter when none does.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from rollout_lws.cli.doctor import of_groups, of_pods, of_readiness, of_rollout, of_routes, of_services, of_workload
 from rollout_lws.cli.doctor.case import Case
-from rollout_lws.cli.doctor.facts import Facts, Owed
+from rollout_lws.cli.doctor.facts import Before, Facts
 from rollout_lws.cli.doctor.group_troubles import UNMADE, UNPLACED, UNREADY, found_in
-from rollout_lws.cli.doctor.links import Link, Name
+from rollout_lws.cli.doctor.links import Link, Name, State, first
 from rollout_lws.objects.resources import PODS, STATEFUL_SETS
 from rollout_lws.workload.facts import Facts as Workload
 
+#: Links that are judged by what is not there.
+_BY_ABSENCE = (Name.GROUPS, Name.SERVICE, Name.ENDPOINTS)
 _ORDER = {name: number for number, name in enumerate(Name)}
 
 
@@ -30,7 +34,7 @@ def chain(facts: Facts) -> tuple[Link, ...]:
     for side in facts.sides:
         found += [of_workload.leader_set(case, side), *_of_groups(case, side)]
     found += [*of_services.links(case), *of_routes.links(case), of_routes.autoscaler(case), of_rollout.release(case)]
-    there = [each for each in found if each is not None]
+    there = [_held(case, each) for each in found if each is not None]
     return tuple(sorted(there, key=lambda each: _ORDER[each.name]))
 
 
@@ -49,6 +53,16 @@ def _of_groups(case: Case, side: Workload) -> tuple[Link, ...]:
     )
 
 
-def owed(facts: Facts) -> frozenset[Owed]:
-    """What a controller would have to write now; what it still has to a moment later, nobody does."""
-    return Case(facts).owed
+def _held(case: Case, link: Link) -> Link:
+    """What is missing in one look only is on its way from the one to the other."""
+    before = case.facts.before
+    if before is None or link.state is not State.BROKEN or link.name not in _BY_ABSENCE:
+        return link
+    return link if (link.name, link.about) in before.amiss else replace(link, state=State.WAITING)
+
+
+def seen(facts: Facts) -> Before:
+    """What a second look goes by: what a controller still has to write a moment later, nobody does."""
+    links = chain(facts)
+    amiss = frozenset((each.name, each.about) for each in links if each.state is not State.OK)
+    return Before(Case(facts).owed, amiss, first(links, State.BROKEN) is not None)

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import msgspec
 
 from rollout_lws.api.resources import Keys, batch_releases, rollouts
-from rollout_lws.controller.capabilities import CRD_NAME, definition
+from rollout_lws.controller.capabilities import CRD_NAME, definition, of_objects
 from rollout_lws.controller.diagnosis import DECODERS, FIELDS
 from rollout_lws.controller.stored import StoredObject, StoredRollout, stored_object, stored_revision, stored_rollout
 from rollout_lws.errors import ApiError
@@ -43,6 +43,10 @@ class Source(Protocol):
         """Those with these labels and fields, which are selectors; no namespace means all of them."""
         ...
 
+    def serves(self, resource: Resource) -> bool:
+        """Whether the server knows the kind at all, for whoever may not read it."""
+        ...
+
 
 class Cluster:
     """One namespace of it, each thing asked for once. ``refused`` has the server's words by kind, for those that may
@@ -61,10 +65,11 @@ class Cluster:
 
     @property
     def capabilities(self) -> Capabilities:
-        """As the CRD says; where that may not be read, those of an LWS that is new enough."""
+        """As the CRD says; where that may not be read, as the LWSs that were read show."""
         found = self.read(kinds.CUSTOM_RESOURCE_DEFINITIONS, CRD_NAME)
         known = definition(msgspec.json.encode(found)).capabilities if found else None
-        return known or Capabilities()
+        read = (each for (resource, _), each in self._objects.items() if resource == LEADER_WORKER_SETS)
+        return known or of_objects(each for each in read if each is not None)
 
     def rollout(self, name: str) -> StoredRollout | None:
         found = self.read(self._rollouts, name)
@@ -153,19 +158,22 @@ class Cluster:
             try:
                 found = list(self._source.list(resource, namespace, labels, FIELDS.get(resource, "")))
             except ApiError as error:
-                self._note(resource, error)
-                if error.code == 404:
+                if error.code == 404 or not self._note(resource, error):
                     self._absent.add(resource)
                 found = []
             self._lists[place] = [self._decoded(resource, each) for each in found]
         return self._lists[place]
 
-    def _note(self, resource: Resource, error: ApiError) -> None:
-        """Whoever may not read the one may be able to read the other; anything else is a failure."""
-        if error.code == 403:
+    def _note(self, resource: Resource, error: ApiError) -> bool:
+        """Whoever may not read the one may be able to read the other; anything else is a failure. False for a kind
+        that is not there: a server refuses before it looks whether it serves what is asked for.
+        """
+        if error.code == 403 and self._source.serves(resource):
             self.refused[resource] = error.message
-        elif error.code != 404:
+            return True
+        if error.code not in (403, 404):
             raise error
+        return False
 
     def _decoded(self, resource: Resource, found: Object) -> Any:
         decode = stored_rollout if resource == self._rollouts else _DECODERS.get(resource, stored_object)

@@ -14,16 +14,16 @@ import click
 from rollout_lws.api.resources import keys
 from rollout_lws.cli.access.transport import Object, Transport
 from rollout_lws.cli.doctor import telling
-from rollout_lws.cli.doctor.chain import chain, owed
+from rollout_lws.cli.doctor.chain import chain, seen
 from rollout_lws.cli.doctor.cluster import Cluster
-from rollout_lws.cli.doctor.facts import Facts, Owed, gather
+from rollout_lws.cli.doctor.facts import Before, Facts, gather
 from rollout_lws.cli.doctor.links import State, first
 from rollout_lws.cli.options import Target, release_name, rollout_argument, with_target
 from rollout_lws.cli.rollouts import fetch_rollout, find_rollouts
-from rollout_lws.errors import UsageError
+from rollout_lws.errors import ApiError, UsageError
 from rollout_lws.objects.resources import Resource
 
-#: Seconds that a controller which has something to do gets for it before it is said that there is none.
+#: Seconds that whoever has something to do gets for it before it is said that it is not done.
 SECOND_LOOK = 2.0
 
 
@@ -41,6 +41,16 @@ class Server:
         answer = self._transport.get(resource.path(namespace), **{key: value for key, value in chosen.items() if value})
         items: list[Object] = answer.get("items") or []
         return items
+
+    def serves(self, resource: Resource) -> bool:
+        if not resource.group:
+            return True
+        try:
+            # Whoever is somebody may ask what is served.
+            found = self._transport.get(f"/apis/{resource.api_version}").get("resources") or ()
+        except ApiError as error:
+            return error.code != 404
+        return any(each["name"] == resource.plural for each in found)
 
 
 @click.command()
@@ -61,10 +71,10 @@ def doctor(name: str, output: str, target: Target) -> None:
     # A missing one is told as by every other command.
     fetch_rollout(transport, rollouts, name)
     facts = _look(transport, rollouts, name)
-    pending = owed(facts)
-    if pending:
+    before = seen(facts)
+    if before.owed or before.broken:
         time.sleep(SECOND_LOOK)
-        facts = _look(transport, rollouts, name, pending)
+        facts = _look(transport, rollouts, name, before)
     links = chain(facts)
     if output == "json":
         click.echo(json.dumps(telling.document(transport.namespace, name, links), indent=4))
@@ -74,7 +84,7 @@ def doctor(name: str, output: str, target: Target) -> None:
         sys.exit(1)
 
 
-def _look(transport: Transport, rollouts: Resource, name: str, before: frozenset[Owed] | None = None) -> Facts:
+def _look(transport: Transport, rollouts: Resource, name: str, before: Before | None = None) -> Facts:
     marks = keys(rollouts.group)
     cluster = Cluster(Server(transport), transport.namespace, marks)
     found = gather(cluster, marks, name, datetime.now(UTC), before)

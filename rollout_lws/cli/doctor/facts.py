@@ -21,14 +21,26 @@ class Owed:
 
     text: str
     version: str
+    about: str = ""
+    """What it is made to, as ``Kind/name``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """A look a moment before: what a controller had to write then, and the links that did not hold, by name and
+    object. ``broken`` is whether any of them was.
+    """
+
+    owed: frozenset[Owed]
+    amiss: frozenset[tuple[str, str]]
+    broken: bool
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Facts:
     """``rollout`` and ``workloads`` are the objects as they are, the latter by name. ``sets`` are all StatefulSets of
     an LWS by its name, also those whose leader is gone. ``refused`` has the server's words by kind, for those that may
-    not be read. ``owed`` is what a controller had to write when it was looked a moment before; None when nobody has
-    looked before.
+    not be read. ``before`` is what was seen a moment before; None when nobody has looked before.
     """
 
     observation: Observation
@@ -36,7 +48,11 @@ class Facts:
     workloads: Mapping[str, Object] = field(default_factory=dict)
     sets: Mapping[str, tuple[StatefulSet, ...]] = field(default_factory=dict)
     refused: Mapping[Resource, str] = field(default_factory=dict)
-    owed: frozenset[Owed] | None = None
+    before: Before | None = None
+
+    @property
+    def owed(self) -> frozenset[Owed] | None:
+        return None if self.before is None else self.before.owed
 
     @property
     def now(self) -> datetime:
@@ -56,7 +72,7 @@ class Facts:
         return tuple(each for each in both if each is not None)
 
 
-def gather(cluster: Cluster, keys: Keys, name: str, now: datetime, owed: frozenset[Owed] | None = None) -> Facts | None:
+def gather(cluster: Cluster, keys: Keys, name: str, now: datetime, before: Before | None = None) -> Facts | None:
     """Everything about Rollout ``name``; None when it does not exist. Unreadable when it is none."""
     observation = observe(cluster, keys, name, now)
     if observation is None:
@@ -70,7 +86,7 @@ def gather(cluster: Cluster, keys: Keys, name: str, now: datetime, owed: frozens
         workloads={each: live for each, live in workloads.items() if live is not None},
         sets={each: tuple(cluster.stateful_sets(each)) for each in lws},
         refused=dict(cluster.refused),
-        owed=owed,
+        before=before,
     )
 
 
@@ -79,7 +95,7 @@ def changed_at(live: Object) -> datetime | None:
     told, and it was changed since it was made.
     """
     meta = live.get("metadata") or {}
-    times = [each.get("time") for each in meta.get("managedFields") or () if not each.get("subresource")]
+    times = [each.get("time") for each in meta.get("managedFields") or () if each.get("subresource") != "status"]
     if not any(times) and meta.get("generation", 1) > 1:
         return None
     known = [time for time in (*times, meta.get("creationTimestamp")) if time]

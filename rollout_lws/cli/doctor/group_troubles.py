@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
 
 from rollout_lws.cli.doctor.case import Case
 from rollout_lws.objects.workloads import Pod
@@ -17,6 +18,14 @@ from rollout_lws.workload.trouble import CAPACITY_REASONS, QUOTA_REASONS, Troubl
 UNMADE = frozenset({"FailedCreate", "QuotaExceeded", "NoWorkers", "WrongSize"})
 UNREADY = frozenset({"NotReady", "WarmingUp", "WorkersNotReady", "Terminating"})
 UNPLACED = (CAPACITY_REASONS | QUOTA_REASONS | {"SchedulerError", "GroupLost", "Deactivated", "Rejected"}) - UNMADE
+
+
+#: Waits that end without anybody: a queue has them in its order.
+QUEUED = frozenset({"WaitingForWorkload", "WaitingForQuota", "WaitingForAdmissionChecks", "EvictedByKueue"})
+#: Waits that end when there is room, which may be long in coming.
+_FOR_ROOM = CAPACITY_REASONS | {"QuotaExceeded", "SchedulingGated"}
+#: Seconds after which a wait for room is somebody's to look at, where no capacityDeadlineSeconds says how long.
+ROOM_SECONDS = 15 * 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +52,29 @@ def found_in(case: Case, side: Workload) -> list[Found]:
 
 def _worst_pod(side: Workload, group: Group) -> Pod:
     return max(pods_of(side, group), key=lambda pod: pod_trouble(pod)[0])
+
+
+def waits(case: Case, side: Workload, found: Found) -> bool:
+    """Whether it is on its way: in a queue, or for room as long as may be."""
+    if found.trouble.reason in QUEUED:
+        return True
+    if found.trouble.reason not in _FOR_ROOM:
+        return False
+    since = _waiting_since(side, found)
+    longest = case.d.o.rollout.spec.strategy.capacity_deadline_seconds or ROOM_SECONDS
+    return since is None or (case.now - since).total_seconds() < longest
+
+
+def _waiting_since(side: Workload, found: Found) -> datetime | None:
+    """When the scheduler has first said so of the pod, or the API server of one that is not made."""
+    if found.trouble.reason == "QuotaExceeded":
+        told = (each for each in side.refusals if each.message and each.message in found.trouble.message)
+        moments = [each.metadata.creation_timestamp or each.moment for each in told]
+        return min(moments, default=None)
+    if found.pod is None:
+        return None
+    said = (each.last_transition_time for each in found.pod.status.conditions if each.type == "PodScheduled")
+    return next(said, None) or found.pod.metadata.creation_timestamp
 
 
 def more(found: Iterable[Found]) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rollout_lws.cli.doctor.case import Case
-from rollout_lws.cli.doctor.group_troubles import Found, more
+from rollout_lws.cli.doctor.group_troubles import Found, more, waits
 from rollout_lws.cli.doctor.links import Link, Name, State, ok
 from rollout_lws.cli.doctor.strays import Stray, strays
-from rollout_lws.objects.resources import PODS
+from rollout_lws.objects.resources import CORE_EVENTS, PODS
 from rollout_lws.rollout.silence import SILENCE_SECONDS
 from rollout_lws.workload.facts import Facts as Workload
 from rollout_lws.workload.groups import groups
@@ -20,8 +20,10 @@ def made(case: Case, side: Workload, about: str, found: list[Found]) -> Link:
     if missed:
         return _stray(case, side, missed)
     if found:
-        worst = found[0].trouble
-        maker = side.leader_set if found[0].group is None else found[0].group.workers
+        found = sorted(found, key=lambda each: waits(case, side, each))
+        one = found[0]
+        worst = one.trouble
+        maker = side.leader_set if one.group is None else one.group.workers
         made_by = maker.metadata.name if maker is not None else name
         steps = [case.kubectl(f"describe statefulset {made_by}")]
         if worst.reason == "QuotaExceeded":
@@ -29,12 +31,11 @@ def made(case: Case, side: Workload, about: str, found: list[Found]) -> Link:
         if worst.reason in ("NoWorkers", "WrongSize"):
             steps = ["kubectl get pods -n lws-system", case.kubectl(f"describe leaderworkerset {name}")]
         at = f"StatefulSet/{made_by}" if maker is not None else about
-        if worst.reason in ("NoWorkers", "WrongSize") and found[0].group is not None:
-            at = f"Pod/{found[0].group.leader.metadata.name}"
+        if worst.reason in ("NoWorkers", "WrongSize") and one.group is not None:
+            at = f"Pod/{one.group.leader.metadata.name}"
         by_itself = "it is tried again and again, and the group comes when nothing refuses it any more"
-        return Link(
-            Name.GROUPS, State.BROKEN, at, worst.message + more(found), case.users(side), by_itself, tuple(steps)
-        )
+        state = State.WAITING if waits(case, side, one) else State.BROKEN
+        return Link(Name.GROUPS, state, at, worst.message + more(found), case.users(side), by_itself, tuple(steps))
     complained = case.complained(Name.GROUPS, about, (case.kubectl(f"scale leaderworkerset {name} --replicas=1"),))
     if complained is not None and side is case.facts.observation.stable:
         return complained
@@ -48,6 +49,10 @@ def _missing(case: Case, side: Workload, about: str) -> Link:
     made = f"{asked - len(missing)} of {asked} groups are made"
     if not missing or side.lws.metadata.terminating:
         return ok(Name.GROUPS, about, made)
+    # What has no Event may have one that nobody may read.
+    unread = case.unread(Name.GROUPS, f"StatefulSet/{name}", CORE_EVENTS)
+    if unread is not None:
+        return unread
     if side.leader_set is None:
         by_itself = "they come when the leader StatefulSet is there"
         return Link(Name.GROUPS, State.WAITING, about, made, case.users(side), by_itself)

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 
-from rollout_lws.cli.doctor.case import Case
-from rollout_lws.cli.doctor.group_troubles import Found, more
+from rollout_lws.cli.doctor.case import QUEUES, Case
+from rollout_lws.cli.doctor.group_troubles import QUEUED, Found, more, waits
 from rollout_lws.cli.doctor.links import Link, Name, State, ok
 from rollout_lws.objects.resources import LWS_NAME
 from rollout_lws.workload.facts import Facts as Workload
 from rollout_lws.workload.trouble import Trouble
-
-#: Waits that end without anybody: a queue has them in its order.
-_QUEUED = frozenset({"WaitingForWorkload", "WaitingForQuota", "WaitingForAdmissionChecks", "EvictedByKueue"})
-
 
 # On a node
 
@@ -21,16 +17,20 @@ _QUEUED = frozenset({"WaitingForWorkload", "WaitingForQuota", "WaitingForAdmissi
 def scheduling(case: Case, side: Workload, about: str, found: list[Found]) -> Link:
     if not found:
         return ok(Name.SCHEDULING, about, "no pod waits for a node")
+    found = sorted(found, key=lambda each: waits(case, side, each))
     worst = found[0]
+    if worst.trouble.reason == "SchedulingGated" and (unread := case.unread(Name.SCHEDULING, about, *QUEUES)):
+        return unread
     name = worst.pod.metadata.name if worst.pod is not None else side.lws.metadata.name
-    waits = worst.trouble.reason in _QUEUED
     return Link(
         Name.SCHEDULING,
-        State.WAITING if waits else State.BROKEN,
+        State.WAITING if waits(case, side, worst) else State.BROKEN,
         f"Pod/{name}",
         worst.trouble.message + more(found),
         case.users(side),
-        "it goes on when the queue lets it" if waits else "the pod is placed as soon as what it waits for is there",
+        "it goes on when the queue lets it"
+        if worst.trouble.reason in QUEUED
+        else "the pod is placed as soon as what it waits for is there",
         _ways_to_a_node(case, worst.trouble, name),
     )
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from rollout_lws.cli.doctor.case import Case
 from rollout_lws.cli.doctor.group_troubles import Found, more
 from rollout_lws.cli.doctor.links import Link, Name, State, ok
 from rollout_lws.objects.workloads import Pod
 from rollout_lws.workload.facts import Facts as Workload
 from rollout_lws.workload.groups import groups
-from rollout_lws.workload.pod_words import name_of, pod_trouble
+from rollout_lws.workload.pod_words import name_of, pod_trouble, pods_of
 from rollout_lws.workload.template import version_of
 
 #: Seconds after the end of its grace period in which a pod that a kubelet ends is gone.
@@ -29,7 +31,7 @@ def readiness(case: Case, side: Workload, about: str, found: list[Found]) -> Lin
     worst = next((each for each in found if _is_late(case, side, each)), found[0])
     pod = worst.pod.metadata.name if worst.pod is not None else name
     late = _is_late(case, side, worst)
-    text = _unready(worst) + (f" for {_age(case, worst):.0f} s" if late else "")
+    text = _unready(worst) + (f" for {_unready_seconds(case, side, worst):.0f} s" if late else "")
     by_itself = "the group counts as soon as all its pods are ready"
     steps = (case.kubectl(f"logs {pod} --all-containers --tail=50"), case.kubectl(f"describe pod {pod}"))
     return Link(
@@ -63,7 +65,7 @@ def _ending(case: Case, side: Workload, pod: Pod) -> Link:
         f"Pod/{name}",
         f"{name_of(pod)} is still terminating, {since:.0f} s after it had to be gone: does its node answer?",
         case.users(side),
-        "it goes when its kubelet says so; where the node is gone for good, never",
+        "it goes when its kubelet says so; while the Node object of a node that is gone stays, never",
         (
             case.kubectl(f"get pod {name} -o wide"),
             case.kubectl(f"delete pod {name} --force") + "   # only where its node is gone for good",
@@ -79,9 +81,18 @@ def _unready(found: Found) -> str:
     return f"{found.trouble.message}: {said}"
 
 
-def _age(case: Case, found: Found) -> float:
-    made = found.pod.metadata.creation_timestamp if found.pod is not None else None
-    return (case.now - made).total_seconds() if made is not None else 0.0
+def _unready_seconds(case: Case, side: Workload, found: Found) -> float:
+    """For how long the pod is not ready; of workers that are counted only, since the last of them changed."""
+    counted = found.trouble.reason == "WorkersNotReady" and found.group is not None
+    pods = pods_of(side, found.group) if counted and found.group is not None else (found.pod,)
+    since = [moment for pod in pods if pod is not None and (moment := _changed(pod)) is not None]
+    return (case.now - max(since)).total_seconds() if since else 0.0
+
+
+def _changed(pod: Pod) -> datetime | None:
+    """When the pod became ready, or stopped being so; when it was made, where nobody has said."""
+    said = (each.last_transition_time for each in pod.status.conditions if each.type == "Ready")
+    return next(said, None) or pod.metadata.creation_timestamp
 
 
 def _is_late(case: Case, side: Workload, found: Found) -> bool:
@@ -92,4 +103,4 @@ def _is_late(case: Case, side: Workload, found: Found) -> bool:
         return True
     strategy = case.d.o.rollout.spec.strategy
     deadline = strategy.progress_deadline_seconds or version_of(side.lws.spec).progress_deadline_seconds
-    return found.trouble.reason != "WarmingUp" and _age(case, found) > deadline
+    return found.trouble.reason != "WarmingUp" and _unready_seconds(case, side, found) > deadline

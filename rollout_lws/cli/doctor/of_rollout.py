@@ -59,6 +59,9 @@ def controller(case: Case) -> Link:
     unanswered = _unanswered(case)
     if unanswered:
         return _absent(case, about, *unanswered)
+    unread = case.unread(Name.CONTROLLER, about, *case.unjudged)
+    if unread is not None:
+        return unread
     before, now = case.facts.owed, case.owed
     if now and before is not None and now & before:
         return _absent(case, about, f"nobody does what is to be done now, {min(now & before).text}", waits=False)

@@ -61,10 +61,15 @@ def _route(case: Case, facts: RoutingFacts, router: Router) -> Link:
         return Link(Name.ROUTE, State.BROKEN, about, text, users, by_itself, steps)
     wanted = wanted_share(case.d) if case.is_on else ALL_STABLE
     split, why = safe(case.d, facts, wanted) if case.is_on else (wanted, "")
-    if router.writes(split, ""):
+    writes = {f"{each.resource.kind}/{each.name}" for each in router.writes(split, "")}
+    if writes:
+        unread = case.unread(Name.ROUTE, about, *case.unjudged)
+        if unread is not None:
+            return unread
         text = f"{router.what} does not say what the Rollout does: {told(split)} of requests to the new version"
         by_itself = "the controller writes it as soon as it acts"
-        state = State.BROKEN if case.facts.owed or not case.is_on else State.WAITING
+        undone = {each.about for each in case.owed & (case.facts.owed or frozenset())}
+        state = State.BROKEN if writes & undone or not case.is_on else State.WAITING
         return Link(Name.ROUTE, state, about, text, users, by_itself, steps)
     if late:
         waits = case.facts.is_fresh(router.live or {}, TAKEN_UP_SECONDS)

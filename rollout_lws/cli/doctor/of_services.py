@@ -16,9 +16,10 @@ from rollout_lws.traffic.backends import Selector, of_new, of_stable
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.router import does_not_exist
 from rollout_lws.traffic.services import SELECTING
+from rollout_lws.traffic.split import Object
 from rollout_lws.workload.facts import Facts as Workload
 
-#: Seconds in which EndpointSlices have followed a pod that has become ready.
+#: Seconds in which EndpointSlices have followed a pod that has become ready, or a Service that was changed.
 _FOLLOWED_SECONDS = 10
 
 
@@ -47,6 +48,9 @@ def _refused(case: Case, about: str) -> Link | None:
 
 def _service(case: Case, selector: Selector, side: Side, workload: Workload) -> Link:
     live, about = selector.live, _about(selector)
+    unread = case.unread(Name.SERVICE, about, selector.selecting.resource)
+    if unread is not None:
+        return unread
     steps = (case.kubectl(f"get {selector.selecting.resource} {selector.name} -o jsonpath='{{.spec.selector}}'"),)
     if live is None:
         text = does_not_exist(selector.facts, selector.selecting.resource, selector.what)
@@ -92,7 +96,7 @@ def _reaches_nobody(case: Case, selector: Selector, side: Side) -> str:
 def _new(case: Case, selector: Selector, side: Side, workload: Workload) -> Link:
     """The one for the new version, while a step wants requests to go there."""
     about = _about(selector)
-    if selector.live is not None:
+    if selector.live is not None or selector.selecting.resource in case.facts.refused:
         return _service(case, selector, side, workload)
     if not side.exists:
         return ok(Name.SERVICE, about, "not made yet: there is no group of the new version")
@@ -130,16 +134,19 @@ def _endpoints(case: Case, facts: RoutingFacts) -> Iterator[Link]:
         live = facts.find(SERVICES, name)
         if live is not None:
             selected = [pod for pod in pods.values() if SELECTING.selects(live, pod.metadata.labels)]
-            yield _listed(case, facts, name, selected)
+            yield _listed(case, facts, live, selected)
 
 
-def _listed(case: Case, facts: RoutingFacts, name: str, selected: Iterable[Pod]) -> Link:
+def _listed(case: Case, facts: RoutingFacts, live: Object, selected: Iterable[Pod]) -> Link:
+    name = live["metadata"]["name"]
     about, listed = f"Service/{name}", facts.endpoints.get(name, frozenset())
     ready = {pod.metadata.name: pod.ready_since for pod in selected if pod.ready_since is not None}
     missing = sorted(name for name in ready if name not in listed)
     if not missing:
         return _none_ready(case, name) if not ready else ok(Name.ENDPOINTS, about, f"{len(ready)} ready")
-    late = [each for each in missing if (case.now - ready[each]).total_seconds() > _FOLLOWED_SECONDS]
+    late = not case.facts.is_fresh(live, _FOLLOWED_SECONDS) and any(
+        (case.now - ready[each]).total_seconds() > _FOLLOWED_SECONDS for each in missing
+    )
     part = "list none of them" if len(missing) == len(ready) else f"do not list {', '.join(missing[:5])}"
     return Link(
         Name.ENDPOINTS,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rollout_lws.cli.doctor.case import Case
 from rollout_lws.cli.doctor.links import Link, Name, State, ok
-from rollout_lws.objects.resources import CONTROLLER_REVISIONS, LEADER_WORKER_SETS, STATEFUL_SETS
+from rollout_lws.objects.resources import CONTROLLER_REVISIONS, CORE_EVENTS, LEADER_WORKER_SETS, STATEFUL_SETS
 from rollout_lws.objects.workloads import StatefulSet
 from rollout_lws.rollout.guard import has_windows, released_by_hand
 from rollout_lws.rollout.history import hash_of
@@ -87,9 +87,11 @@ def history(case: Case) -> Link | None:
     unread = case.unread(Name.HISTORY, about, CONTROLLER_REVISIONS)
     if unread is not None:
         return unread
-    stored = [hash_of(each) for each in case.d.o.history]
+    # A controller of another release may hash a version differently than we do: it is known by either name.
+    stored = {each.metadata.annotations.get(case.d.keys.template_hash, "") for each in case.d.o.history}
+    stored |= {hash_of(each) for each in case.d.o.history}
     if record.template_hash in stored:
-        return ok(Name.HISTORY, about, f"{len(stored)} stored, the stable one among them")
+        return ok(Name.HISTORY, about, f"{len(case.d.o.history)} stored, the stable one among them")
     return Link(
         Name.HISTORY,
         State.BROKEN,
@@ -114,6 +116,9 @@ def leader_set(case: Case, side: Workload) -> Link:
     )
     if side.leader_set is not None and (observed(side) or refused):
         return ok(Name.LEADER_SET, about, f"revision {side.leader_set.revision}")
+    unread = case.unread(Name.LEADER_SET, about, CORE_EVENTS) if side.leader_set is not None else None
+    if unread is not None:
+        return unread
     waits = case.facts.is_fresh(case.facts.workloads.get(name, {}), SILENCE_SECONDS)
     state = State.WAITING if waits else State.BROKEN
     squatter = next((each for each in case.facts.sets.get(name, ()) if each.metadata.name == name), None)

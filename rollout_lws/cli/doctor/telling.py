@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rollout_lws.cli.doctor.links import Link, State, first
-from rollout_lws.cli.view import table
+from rollout_lws.cli.view import plain, table
 
 _MARKS = {State.OK: "v", State.BROKEN: "x", State.WAITING: "…", State.UNKNOWN: "?"}
 #: Longest text of a line that has its whole sentence below, or is of no consequence.
@@ -60,10 +60,12 @@ def document(namespace: str, name: str, links: Sequence[Link]) -> dict[str, Any]
 
 
 def _short(found: str) -> str:
-    return textwrap.shorten(found, _SHORT, placeholder=" …")
+    return textwrap.shorten(plain(found), _SHORT, placeholder=" …")
 
 
 def _field(label: str, said: str, width: int) -> list[str]:
+    # What a container said must not steer somebody's terminal.
+    said = plain(said)
     if not width:
         return [f"{label:<{_LABEL}}{said}"]
     folded = textwrap.wrap(said, max(width - _LABEL, 20), break_long_words=False, break_on_hyphens=False) or [""]

@@ -138,7 +138,12 @@ def _manifest(
     if resource is None:
         return None
     metadata = body.get("metadata")
-    metadata = metadata if isinstance(metadata, dict) else {}
+    if isinstance(metadata, dict):
+        # What is null there is what an API server takes for not said.
+        metadata = {key: value for key, value in metadata.items() if value is not None}
+        body = {**body, "metadata": metadata}
+    else:
+        metadata = {}
     name, namespace = metadata.get("name"), metadata.get("namespace")
     made = Manifest(
         document=document,

@@ -59,7 +59,7 @@ def overlaid(found: Snapshot, manifests: Iterable[Object], namespace: str) -> Sn
     objects = {resource: list(known) for resource, known in found.objects.items()}
     for each in manifests:
         resource = resource_of(each, found.keys)
-        if resource is None or each["metadata"].get("namespace", namespace) != namespace:
+        if resource is None or (each["metadata"].get("namespace") or namespace) != namespace:
             continue
         kept = objects.setdefault(resource, [])
         name = each["metadata"]["name"]

@@ -31,6 +31,9 @@ from rollout_lws.workload.hold import resolved_unavailable, users_strategy
 from rollout_lws.workload.revisions import current_revision
 from rollout_lws.workload.template import Version, version_of
 
+#: So many times as long as the longest load that a Rollout remembers no load takes.
+_LONGER = 4
+
 
 def at_rest(o: Observation, running: Version) -> Observation:
     """``o`` as a Rollout sees it that has the LWS in care already, with ``running`` as its stable version."""
@@ -121,9 +124,18 @@ def load_times(o: Observation, told: float | None = None) -> LoadTimes:
         if group.ready_since is not None and (created := group.leader.metadata.creation_timestamp) is not None
     ]
     longest = o.rollout.status.longest_load_seconds if o.rollout.status else None
+    # A group that was not ready for a while, long after it was made, looks as if it had loaded until then.
+    most_likely = _LONGER * longest if longest else _deadline(o)
+    known = [each for each in known if each <= most_likely]
     if known:
         return LoadTimes(tuple(known), f"as {len(known)} group{'' if len(known) == 1 else 's'} of today took")
     return LoadTimes((float(longest),), "the longest of the last release") if longest else LoadTimes()
+
+
+def _deadline(o: Observation) -> float:
+    """Seconds in which a group of the version that runs has to have loaded."""
+    facts = o.stable or o.canary
+    return version_of(facts.lws.spec).progress_deadline_seconds if facts is not None else 0.0
 
 
 def _adopted(before: Observation) -> Verdict | None:

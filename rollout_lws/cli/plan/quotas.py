@@ -12,7 +12,11 @@ _REQUESTS = "requests."
 
 
 def short_of(plan: Plan, quotas: Iterable[dict[str, Any]]) -> Iterator[str]:
-    """A sentence for each quota that leaves less than the release takes besides what there is now."""
+    """A sentence for each quota that leaves less than the release takes besides what there is now; none where there
+    is no step in which it could be.
+    """
+    if not plan.parts:
+        return
     for quota in quotas:
         hard = (quota.get("status") or {}).get("hard") or (quota.get("spec") or {}).get("hard") or {}
         used = (quota.get("status") or {}).get("used") or {}

@@ -21,7 +21,7 @@ from rollout_lws.cli.plan.quotas import short_of
 from rollout_lws.cli.rollouts import fetch_rollout, find_rollouts, style
 from rollout_lws.cli.snapshot import Snapshot
 from rollout_lws.controller.observe import observe
-from rollout_lws.errors import RolloutLwsError, UsageError
+from rollout_lws.errors import NoCluster, Unreachable, UsageError
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, RESOURCE_QUOTAS, SERVICES
 from rollout_lws.rollout.observation import Observation
 
@@ -45,9 +45,10 @@ class Sources:
 def gather(target: Target, name: str, given: tuple[Object, ...], *, offline: bool) -> Sources:
     """Rollout ``name`` ("": those of the manifests) and all that has to do with its release.
 
-    UsageError for a Rollout that is not there; Unreachable or ApiError where the cluster that is meant does not answer.
+    UsageError for a Rollout that is not there, or that the files have in another namespace; Unreachable or ApiError
+    where the cluster that is meant does not answer.
     """
-    namespace = target.namespace or _namespace(given)
+    namespace = _one_namespace(given, name, target.namespace)
     keys = Keys(target.api_group or _group(given) or DEFAULT_GROUP)
     if offline:
         return Sources(Snapshot(keys, {}), given, namespace or "default", asked=False)
@@ -62,7 +63,8 @@ def gather(target: Target, name: str, given: tuple[Object, ...], *, offline: boo
         if name and not workloads:
             workloads = [fetch_rollout(transport, rollouts(keys.group), name)["spec"]["workloadRef"]["name"]]
         found = look(transport, keys, workloads)
-    except RolloutLwsError as error:
+    except (NoCluster, Unreachable) as error:
+        # What a cluster that answers refuses or has not is no reason to tell of files as if it had not been asked.
         if meant:
             raise
         why = str(error).partition(";")[0]
@@ -162,10 +164,28 @@ def _group(given: tuple[Object, ...]) -> str:
     return next((each["apiVersion"].partition("/")[0] for each in given if _is_rollout(each)), "")
 
 
-def _namespace(given: tuple[Object, ...]) -> str | None:
-    """What the Rollout says, else the first that says anything."""
-    ordered = sorted(given, key=lambda each: not _is_rollout(each))
-    return next((each["metadata"]["namespace"] for each in ordered if each["metadata"].get("namespace")), None)
+def _one_namespace(given: tuple[Object, ...], name: str, asked: str | None) -> str | None:
+    """What is asked for; else what the Rollouts say, or the first manifest that says anything. UsageError where that is
+    not one, or none of what is to be released is there.
+    """
+    released = [each for each in given if _is_rollout(each) and name in ("", each["metadata"]["name"])]
+    released = released or [each for each in given if each["kind"] == LEADER_WORKER_SETS.kind]
+    said = {each["metadata"].get("namespace") or asked or "": _called(each) for each in reversed(released)}
+    if asked is not None:
+        if said and asked not in said:
+            there, one = next(reversed(said.items()))
+            raise UsageError(f"{one} is of namespace {there}, {asked} was asked for: give -n {there}")
+        return asked
+    named = sorted(filter(None, said))
+    if len(named) > 1:
+        of = " and ".join(f"{said[each]} of {each}" for each in named)
+        raise UsageError(f"one namespace is planned at a time, and {of}: give -n {named[0]}")
+    others = (each["metadata"].get("namespace") for each in given)
+    return next(iter(named), None) or next(filter(None, others), None)
+
+
+def _called(manifest: Object) -> str:
+    return f"{manifest['kind'].lower()}/{manifest['metadata']['name']}"
 
 
 def _workloads(given: tuple[Object, ...]) -> list[str]:

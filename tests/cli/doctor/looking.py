@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from rollout_lws.cli.doctor.chain import chain, owed
+from rollout_lws.cli.doctor.chain import chain, seen
 from rollout_lws.cli.doctor.cluster import Cluster
 from rollout_lws.cli.doctor.command import SECOND_LOOK
 from rollout_lws.cli.doctor.facts import Facts, gather
@@ -33,6 +33,13 @@ class StoreSource:
             raise ApiError(404, "NotFound", "the server could not find the requested resource")
         return self._world.server.list(resource, namespace, label_selector=labels, field_selector=fields)
 
+    def serves(self, resource: Resource) -> bool:
+        try:
+            self._world.server.list(resource, NAMESPACE if resource.namespaced else "")
+        except ApiError:
+            return False
+        return True
+
     def _check(self, resource: Resource) -> None:
         if self._refuses(resource):
             raise ApiError(403, "Forbidden", f'{resource} is forbidden: User "ann" cannot list resource "{resource}"')
@@ -41,7 +48,7 @@ class StoreSource:
 def look(world: World, refuses: Refuses = lambda _: False, before: Facts | None = None) -> Facts:
     source = StoreSource(world, refuses)
     cluster = Cluster(source, NAMESPACE, KEYS)
-    found = gather(cluster, KEYS, NAME, world.now, None if before is None else owed(before))
+    found = gather(cluster, KEYS, NAME, world.now, None if before is None else seen(before))
     assert found is not None
     return found
 

@@ -6,12 +6,15 @@ from typing import Any
 
 import pytest
 
+from rollout_lws.cli.doctor.chain import chain
+from rollout_lws.cli.doctor.command import SECOND_LOOK
+from rollout_lws.cli.doctor.group_troubles import ROOM_SECONDS
 from rollout_lws.cli.doctor.links import Link, Name, State, first
 from rollout_lws.cli.doctor.strays import COLLECTED_SECONDS
 from rollout_lws.errors import ApiError
 from rollout_lws.objects.resources import PODS, STATEFUL_SETS
 from rollout_lws.sandbox.apiserver import Operation
-from tests.cli.doctor.looking import assert_whole, broken, links, told
+from tests.cli.doctor.looking import assert_whole, broken, links, look, told
 from tests.cli.doctor.styles import EVERY_STYLE, STYLES
 from tests.scenarios.failures import apply, cordon, say, waiting
 from tests.scenarios.kueue import GATED, condition, install, queue
@@ -96,9 +99,19 @@ async def test_a_group_of_the_new_version_that_does_not_come(world: World, case:
     apply(world, faults=faults)
     await world.until(lambda: world.state in ("Stalled", "WaitingForQuota", "WaitingForAccelerators"))
     await world.sleep(5)
+    if world.state != "Stalled":
+        await waited_for(world, name, about, words)
     found = await broken(world)
     assert_names(found, name, about, words)
     assert found.affected == "no user: groups that are not ready get no requests; 4 of 4 groups of llama are ready"
+
+
+async def waited_for(world: World, name: Name, about: str, words: str, seconds: float = ROOM_SECONDS) -> None:
+    """Room is waited for as long as may be, and then it is somebody's to look at."""
+    await assert_whole(world)
+    waits = next(each for each in await links(world) if each.name is name and each.state is not State.OK)
+    assert_names(waits, name, about, words)
+    await world.sleep(seconds)
 
 
 _SAID: dict[str, tuple[str, dict[str, Any], Name, str]] = {
@@ -154,6 +167,8 @@ async def test_what_the_kubelet_or_the_scheduler_says_of_a_pod(world: World, cas
     await at_rest(world, *STEPS, progressDeadlineSeconds=120)
     world.set_image("bad-v2")
     await say(world, pod, **status)
+    if name is Name.SCHEDULING:
+        await waited_for(world, name, f"Pod/{pod}", words)
     assert_names(await broken(world), name, f"Pod/{pod}", words)
 
 
@@ -161,6 +176,7 @@ async def test_the_command_to_type_next_shows_what_is_missing(world: World) -> N
     await at_rest(world, *STEPS)
     world.set_image("bad-v2")
     await say(world, LEADER, **_SAID["taints"][1])
+    await world.sleep(ROOM_SECONDS)
     assert "TAINTS" in (await broken(world)).next[0]
 
 
@@ -173,11 +189,12 @@ async def test_the_log_to_read_is_that_of_the_container_before(world: World) -> 
 
 
 async def test_nodes_that_are_cordoned(world: World) -> None:
-    await at_rest(world, *STEPS)
+    await at_rest(world, *STEPS, capacityDeadlineSeconds=60)
     cordon(world)
     apply(world)
     await world.until(lambda: world.get(PODS, LEADER) is not None)
     await world.sleep(5)
+    await waited_for(world, Name.SCHEDULING, f"Pod/{LEADER}", "is not scheduled", 60)
     assert_names(await broken(world), Name.SCHEDULING, f"Pod/{LEADER}", "is not scheduled")
 
 
@@ -200,7 +217,7 @@ async def test_in_every_style_a_promotion_that_stands_still_is_named(world: Worl
     cordon(world)
     world.request("PromoteFull")
     await world.until(lambda: any(told.endswith("!") for lws in (NAME, CANARY) for told in world.groups(lws).values()))
-    await world.sleep(5)
+    await world.sleep(ROOM_SECONDS + 5)
     found = await broken(world)
     assert_names(found, Name.SCHEDULING, found.about, "is not scheduled")
     assert found.about.startswith(f"Pod/{NAME}-")
@@ -216,6 +233,38 @@ async def test_a_group_of_the_version_that_serves_concerns_its_users(world: Worl
     world.patch(PODS, f"{NAME}-2", {"status": {"containerStatuses": waiting("CrashLoopBackOff"), **unready}}, "status")
     found = await broken(world)
     assert_names(found, Name.CONTAINERS, f"Pod/{NAME}-2", "CrashLoopBackOff")
+
+
+def unready(world: World, pod: str) -> None:
+    """From now on, as the kubelet would say."""
+    said = {"type": "Ready", "status": "False", "lastTransitionTime": f"{world.now:%Y-%m-%dT%H:%M:%SZ}"}
+    world.patch(PODS, pod, {"status": {"conditions": [said]}}, "status")
+
+
+@pytest.mark.parametrize("pod", [f"{NAME}-2", f"{NAME}-2-1"])
+async def test_a_pod_that_was_ready_for_long_has_its_time_to_become_so_again(world: World, pod: str) -> None:
+    await at_rest(world, *STEPS, progressDeadlineSeconds=120)
+    await world.sleep(3600)
+    world.cluster.runner.stop()
+    unready(world, pod)
+    if pod != f"{NAME}-2":
+        world.patch(STATEFUL_SETS, f"{NAME}-2", {"status": {"availableReplicas": 0}}, "status")
+    await assert_whole(world)
+    await world.sleep(120)
+    assert_names(await broken(world), Name.READINESS, f"Pod/{pod}", " for 12")
+
+
+async def test_a_pod_that_is_missing_in_one_look_only_is_on_its_way(world: World) -> None:
+    await at_rest(world)
+    await world.sleep(120)
+    before = look(world)
+    await world.sleep(SECOND_LOOK)
+    world.cluster.runner.stop()
+    for name in (f"{NAME}-1", f"{NAME}-1-1"):
+        world.server.delete(PODS, NAMESPACE, name, grace_seconds=0)
+    found = chain(look(world, before=before))
+    assert first(found, State.BROKEN) is None, told(found)
+    assert first(chain(look(world, before=look(world))), State.BROKEN) is not None
 
 
 async def test_a_group_that_nobody_makes(world: World) -> None:

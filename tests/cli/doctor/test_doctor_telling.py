@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
+import pytest
+
+from rollout_lws.cli.doctor.facts import changed_at
 from rollout_lws.cli.doctor.links import Link, Name, State, ok
 from rollout_lws.cli.doctor.telling import document, text
 from tests.docs.pages import ROOT
@@ -92,6 +97,19 @@ def test_the_form_for_machines() -> None:
         ],
     }
     assert document("prod", "llama", [FINE, WAITS])["broken"] is None
+
+
+def test_a_write_by_scale_is_one_and_one_of_the_status_is_none() -> None:
+    times = {"scale": "2026-01-01T00:02:00Z", "status": "2026-01-01T00:03:00Z", "": "2026-01-01T00:01:00Z"}
+    entries = [{"time": time, "subresource": name} if name else {"time": time} for name, time in times.items()]
+    assert changed_at({"metadata": {"managedFields": entries}}) == datetime(2026, 1, 1, 0, 2, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("width", [0, 60])
+def test_what_a_container_says_moves_no_cursor(width: int) -> None:
+    said = Link(Name.CONTAINERS, State.BROKEN, "Pod/llama-0", "died:\n\x1b[2J\rall is well", "no user", "nothing")
+    assert all(line.isprintable() for line in text([said], width))
+    assert document("prod", "llama", [said])["links"][0]["found"] == said.found
 
 
 def test_every_link_is_explained_in_the_documentation_in_its_order() -> None:

@@ -249,6 +249,22 @@ async def test_a_service_without_a_listed_endpoint_though_pods_are_ready(world: 
     assert_names(found, Name.ENDPOINTS, f"Service/{SERVICE}", words)
 
 
+async def test_a_service_that_was_changed_just_now_gets_its_time_to_be_listed(world: World) -> None:
+    await routed_at_rest(world)
+    await world.sleep(60)
+    world.cluster.runner.stop()
+    live = world.get(SERVICES, SERVICE)
+    assert live is not None
+    for each in world.server.list(ENDPOINT_SLICES, NAMESPACE, label_selector=f"{SERVICE_NAME}={SERVICE}"):
+        world.delete(ENDPOINT_SLICES, each["metadata"]["name"])
+    world.delete(SERVICES, SERVICE)
+    meta = {"name": SERVICE, "namespace": NAMESPACE}
+    world.server.create(SERVICES, {**live, "metadata": meta})
+    await assert_whole(world)
+    await world.sleep(20)
+    assert (await broken(world)).name is Name.ENDPOINTS
+
+
 async def test_a_service_that_selects_workers(world: World) -> None:
     await routed_at_rest(world)
     world.patch(SERVICES, SERVICE, {"spec": {"selector": {LWS_WORKER_INDEX: None}}})

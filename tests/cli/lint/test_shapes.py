@@ -37,6 +37,12 @@ def test_what_a_server_refuses_has_an_error(case: str) -> None:
     assert errors(by_server.rollout(by_server._BAD[case][0])) != []
 
 
+@pytest.mark.parametrize("member", ["annotations", "labels", "namespace"])
+def test_what_is_null_in_metadata_is_not_said(member: str) -> None:
+    texts = (each.replace("  name: chat\n", f"  name: chat\n  {member}:\n", 1) for each in (ROLLOUT, LWS))
+    assert [each.message for each in report(joined(*texts)).findings if each.code == "LWS102"] == []
+
+
 def _rules(schema: Any) -> Iterator[Mapping[str, str]]:
     if isinstance(schema, Mapping):
         yield from schema.get("x-kubernetes-validations") or ()

@@ -13,8 +13,9 @@ from click.testing import CliRunner, Result
 
 from rollout_lws.cli.demo import manifests
 from rollout_lws.cli.main import program
-from rollout_lws.errors import RolloutLwsError, UsageError
+from rollout_lws.errors import ApiError, RolloutLwsError, UsageError
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
+from rollout_lws.sandbox.faults import Effect
 from tests.cli.conftest import World
 from tests.cli.states import AWAITING, HASH, HEALTHY
 from tests.docs.pages import blocks
@@ -233,6 +234,54 @@ def test_usage_that_makes_no_sense_ends_with_2(arguments: tuple[str, ...]) -> No
     assert run(*arguments).exit_code == 2
 
 
+def placed(obj: Object, namespace: str | None) -> Object:
+    return {**obj, "metadata": {**obj["metadata"], "namespace": namespace}}
+
+
+def test_a_null_namespace_is_none() -> None:
+    told = offline(placed(manifests.workload(), None), placed(rollout(), None))
+    assert (told["namespace"], told["replicas"]) == ("default", 4)
+
+
+@pytest.mark.parametrize(
+    ("objects", "arguments", "told"),
+    [
+        (
+            [placed(manifests.workload(), "prod"), placed(rollout(), "prod")],
+            ["-n", "staging"],
+            "rollout/llama is of namespace prod, staging was asked for: give -n prod",
+        ),
+        (
+            [placed(manifests.workload(), "prod")],
+            ["-n", "staging"],
+            "leaderworkerset/llama is of namespace prod, staging was asked for: give -n prod",
+        ),
+        (
+            [placed(rollout(), "prod"), placed(rollout(), "staging")],
+            [],
+            "rollout/llama of prod and rollout/llama of staging: give -n prod",
+        ),
+    ],
+)
+def test_what_is_of_another_namespace_than_is_planned_is_an_error(
+    objects: list[Object], arguments: list[str], told: str
+) -> None:
+    result = run("-f", "-", "--offline", *arguments, stdin=text(*objects))
+    assert isinstance(result.exception, UsageError)
+    assert told in str(result.exception)
+
+
+def test_of_two_namespaces_the_one_that_is_asked_for_is_planned() -> None:
+    both = [placed(each, there) for there in ("prod", "staging") for each in (manifests.workload(), rollout())]
+    assert offline(*both, namespace="staging")["namespace"] == "staging"
+
+
+def test_nulls_in_metadata_are_what_was_not_said() -> None:
+    made = rollout()
+    made["metadata"] |= {"annotations": None, "labels": None}
+    assert offline(manifests.workload(), made)["refusals"] == []
+
+
 def test_without_a_cluster_files_will_do_unless_one_is_meant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given = text(manifests.workload(), rollout())
     missing = str(tmp_path / "none")
@@ -259,6 +308,17 @@ def test_a_quota_that_leaves_too_little_is_told_with_the_step_that_waits(hard: s
     found = [each for each in cautions if each.startswith("ResourceQuota")]
     assert bool(found) is bool(told)
     assert all(told in each and "it waits in step 2 for quota" in each for each in found)
+
+
+def test_a_quota_that_is_used_up_says_nothing_of_a_release_that_cannot_be() -> None:
+    made = rollout()
+    first_step(replicas=3)(made)
+    key = "requests.nvidia.com/gpu"
+    status = {"hard": {key: "16"}, "used": {key: "32"}}
+    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "gpus"}, "status": status}
+    told = offline(manifests.workload(), made, quota)
+    assert told["refusals"]
+    assert not any("ResourceQuota" in each for each in told["cautions"])
 
 
 # With a cluster
@@ -309,6 +369,28 @@ def test_a_service_that_is_missing_in_the_cluster_is_a_refusal(world: World, tmp
     file.write_text(text(rollout(routed=True)))
     refusals = planned(world, "-f", str(file))["refusals"]
     assert any(each.startswith("Service llama-api does not exist in namespace default") for each in refusals)
+
+
+@pytest.fixture
+def current(world: World, monkeypatch: pytest.MonkeyPatch) -> World:
+    """The world that nobody has to name."""
+    monkeypatch.setenv("KUBECONFIG", str(world.kubeconfig))
+    return world
+
+
+@pytest.mark.parametrize("code", [403, 500])
+def test_a_cluster_that_refuses_is_not_one_that_does_not_answer(current: World, code: int) -> None:
+    refusal = ApiError(code, "Forbidden", "statefulsets.apps is forbidden")
+    current.do(lambda: current.http.gate.faults.add(Effect(refusal=refusal), "list", "statefulsets", count=None))
+    result = run("-f", "-", stdin=text(manifests.workload(), rollout()))
+    assert isinstance(result.exception, ApiError)
+
+
+@pytest.mark.usefixtures("current")
+def test_a_rollout_that_is_not_there_is_told_though_files_are_given() -> None:
+    result = run("other", "-f", "-", stdin=text(*manifests.traffic()))
+    assert isinstance(result.exception, UsageError)
+    assert "there is no Rollout 'other' in namespace 'default'" in str(result.exception)
 
 
 def test_a_rollout_that_is_not_there_is_a_line_that_says_where_to_look(world: World) -> None:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from rollout_lws.cli.demo import manifests
 from rollout_lws.cli.plan.model import Plan
-from rollout_lws.cli.plan.planning import make
+from rollout_lws.cli.plan.planning import load_times, make
+from rollout_lws.objects.resources import PODS
 from rollout_lws.sandbox.behaviours.cluster import Options
 from rollout_lws.sandbox.behaviours.faults import Timing
 from tests.cli.plan.snapshots import plan_of, seen
 from tests.scenarios.stories import at_rest, waiting_for_approval
-from tests.scenarios.world import NAME, ROLLOUTS, World
+from tests.scenarios.world import NAME, NAMESPACE, ROLLOUTS, World
 
 pytestmark = pytest.mark.looptime
 
@@ -101,4 +103,22 @@ async def test_another_size_is_refused_where_lws_would_damage_groups_that_restar
     plan = make(seen(world, lws), seen(world))
     assert any("changes its size" in refusal for refusal in plan.refusals)
     assert plan.change == "the template"
+    world.close()
+
+
+@pytest.mark.parametrize("longest", [None, 60])
+async def test_groups_that_were_all_not_ready_for_a_while_do_not_tell_how_long_a_load_takes(
+    longest: int | None,
+) -> None:
+    world = World(Options(timing=Timing(ready_after=60)))
+    await at_rest(world)
+    assert load_times(seen(world)).typical == pytest.approx(60, abs=5)
+    world.cluster.runner.stop()
+    world.stop_controller()
+    world.patch(ROLLOUTS, NAME, {"status": {"longestLoadSeconds": longest}}, "status")
+    since = f"{world.now + timedelta(hours=5):%Y-%m-%dT%H:%M:%SZ}"
+    for pod in world.server.list(PODS, NAMESPACE):
+        said = {"conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": since}]}
+        world.patch(PODS, pod["metadata"]["name"], {"status": said}, "status")
+    assert load_times(seen(world)).seconds == (() if longest is None else (60.0,))
     world.close()

@@ -8,7 +8,7 @@ from typing import Any
 from rollout_lws.cli.access.transport import Transport
 from rollout_lws.cli.install import ownership
 from rollout_lws.cli.install.installation import Installation
-from rollout_lws.cli.install.manifests import PART_OF, PRODUCT, objects
+from rollout_lws.cli.install.manifests import PART_OF, PRODUCT, home, objects
 from rollout_lws.cli.install.rights import CONTROLLER
 from rollout_lws.errors import ApiError, RolloutLwsError, Unreachable, UsageError
 from rollout_lws.objects.resources import (
@@ -39,8 +39,8 @@ def install(transport: Transport, chosen: Installation, tell: Tell, warn: Tell) 
     """Apply everything that ``chosen`` needs, a line for each object. UsageError before anything has changed when
     somebody else's would be replaced; RolloutLwsError, which says how far it got, when the API server refuses one.
     """
-    wanted = objects(chosen)
     _judge(transport, chosen, warn)
+    wanted = _wanted(transport, chosen)
     for done, each in enumerate(wanted):
         try:
             tell(f"{name_of(each)} {_apply(transport, each)}")
@@ -50,6 +50,14 @@ def install(transport: Transport, chosen: Installation, tell: Tell, warn: Tell) 
                 " the same command again, it goes on from there"
             ) from error
     _withdraw(transport, wanted, tell)
+
+
+def _wanted(transport: Transport, chosen: Installation) -> tuple[Object, ...]:
+    """With the namespace, where there is none to live in."""
+    made = objects(chosen)
+    if made[0]["kind"] == NAMESPACES.kind or _found(transport, NAMESPACES, chosen.namespace) is not None:
+        return made
+    return (home(chosen), *made)
 
 
 def name_of(obj: Object) -> str:

@@ -173,6 +173,13 @@ def test_a_namespace_that_was_there_before_is_left_as_it_is(bare: World) -> None
     assert there(bare, NAMESPACES, HOME) == before
 
 
+def test_another_namespace_is_made_where_it_is_missing_and_held_to_no_standard(bare: World) -> None:
+    assert install(bare, "-n", "monitoring")[0] == "namespace/monitoring created"
+    labels = there(bare, NAMESPACES, "monitoring")["metadata"]["labels"]
+    assert not any(key.startswith("pod-security") for key in labels)
+    assert {line.rpartition(" ")[2] for line in install(bare, "-n", "monitoring")} == {"unchanged"}
+
+
 def test_rights_follow_the_namespaces_that_are_watched(bare: World) -> None:
     for name in ("team-a", "team-b"):
         bare.do(lambda name=name: bare.server.create(NAMESPACES, {"metadata": {"name": name}}))  # type: ignore[misc]

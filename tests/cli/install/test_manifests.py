@@ -101,9 +101,8 @@ def test_the_pod_fits_the_restricted_standard_that_its_namespace_asks_for() -> N
     assert {key for key in pod if key.startswith("host")} == set()
 
 
-def test_a_namespace_that_others_may_live_in_is_held_to_no_standard() -> None:
-    (namespace,) = [each for each in objects(Installation(IMAGE, "monitoring")) if each["kind"] == "Namespace"]
-    assert not any(key.startswith("pod-security") for key in namespace["metadata"]["labels"])
+def test_a_namespace_that_others_may_live_in_is_never_among_what_is_deleted_together() -> None:
+    assert [each for each in objects(Installation(IMAGE, "monitoring")) if each["kind"] == "Namespace"] == []
 
 
 def test_there_are_never_two_controllers() -> None:

@@ -51,8 +51,10 @@ def _prepared(made: Manifest) -> tuple[Object, list[Path], list[str]]:
     body, schema = made.body, spec_schema(made.resource.kind)
     unknown: list[Path] = []
     spec = schema.prepared(body["spec"], "spec", lambda text: unknown.append(located(body, text)))
-    wrong = [*_violations(METADATA, body.get("metadata"), "metadata"), *_violations(schema, spec, "spec")]
-    return {**body, "spec": spec}, unknown, wrong or [*broken_rules(schema, spec, "spec")]
+    # Nulls are what was left out.
+    metadata = METADATA.prepared(body.get("metadata"), "metadata", None)
+    wrong = [*_violations(METADATA, metadata, "metadata"), *_violations(schema, spec, "spec")]
+    return {**body, "metadata": metadata, "spec": spec}, unknown, wrong or [*broken_rules(schema, spec, "spec")]
 
 
 def _violations(schema: Node, value: Any, path: str) -> Iterator[str]:

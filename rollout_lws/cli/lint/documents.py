@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,6 +15,11 @@ from rollout_lws.cli.lint.nodes import Mark, NotPlain, Reader, Twice, composed, 
 from rollout_lws.cli.lint.paths import Path
 
 _SEPARATOR = re.compile(r"^---(?=\s|$)", re.MULTILINE)
+_BYTE_ORDER = re.compile("^\ufeff", re.MULTILINE)
+_ESCAPES = re.compile(
+    r"\\\\|\\u(?P<high>[dD][89abAB]..)\\u(?P<low>[dD][c-fC-F]..)|\\u(?P<lone>[dD][89a-fA-F]..)", re.DOTALL
+)
+_decoder = json.JSONDecoder()
 #: What a template has in places where YAML would have a value or a key.
 _TEMPLATED = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
 _COMMENT = re.compile(r"(?:^|(?<=[ \t]))#.*$", re.MULTILINE)
@@ -71,13 +77,42 @@ def read(source: Source) -> tuple[list[Document], list[Finding]]:
 
 def _parts(text: str) -> Iterator[tuple[int, str]]:
     """The parts between separators, each with the number of lines above it."""
-    text = text.removeprefix("\ufeff")
-    if text.lstrip()[:1] in ("{", "["):
-        # JSON may be indented by tabs, and has none inside of its texts.
-        text = text.replace("\t", " ")
+    # Files that begin with a byte order mark may have been put behind each other.
+    text = _BYTE_ORDER.sub("", text)
     starts = [0, *(match.start() for match in _SEPARATOR.finditer(text))]
     for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
-        yield text.count("\n", 0, start), text[start:end]
+        above, part = text.count("\n", 0, start), text[start:end]
+        if part.removeprefix("---").lstrip()[:1] in ("{", "["):
+            yield from _json(above, part)
+        else:
+            yield above, part
+
+
+def _json(above: int, text: str) -> Iterator[tuple[int, str]]:
+    """JSON as YAML, one object after the other: it has none of YAML's separators, and spells rare characters in two."""
+    # It may be indented by tabs, and has none inside of its texts.
+    text = _ESCAPES.sub(_unescaped, text.replace("\t", " "))
+    first = start = text.index("{") if text[:3] == "---" and "{" in text else len(text) - len(text.lstrip())
+    while start < len(text):
+        try:
+            _, end = _decoder.raw_decode(text, start)
+        except (ValueError, RecursionError):
+            end = len(text)
+        rest = text[end:]
+        end += len(rest) - len(rest.lstrip())
+        # Positions stay what they are in the file.
+        line = text.rfind("\n", 0, start) + 1
+        before = text[:start] if start == first else " " * (start - line)
+        yield above + (0 if start == first else text.count("\n", 0, start)), before + text[start:end]
+        start = end
+
+
+def _unescaped(escape: re.Match[str]) -> str:
+    """As YAML writes a character beyond 16 bits; half of one is none, which servers replace."""
+    if not escape["high"]:
+        return "\\ufffd" if escape["lone"] else escape[0]
+    code = 0x10000 + ((int(escape["high"], 16) - 0xD800) << 10) + int(escape["low"], 16) - 0xDC00
+    return f"\\U{code:08x}"
 
 
 def _part(file: str, above: int, text: str) -> tuple[list[Document], Finding | None]:

@@ -36,8 +36,18 @@ def at(document: Document, *path: str | int) -> tuple[int, int]:
         ("1: a\ntrue: b\noff: c", {"1": "a", "true": "b", "false": "c"}),
         ("a: &x {b: 1}\nc: *x", {"a": {"b": 1}, "c": {"b": 1}}),
         ("a: &x {b: 1, c: 2}\nd: {<<: *x, c: 3}", {"a": {"b": 1, "c": 2}, "d": {"b": 1, "c": 3}}),
-        ("a: &x {b: 1}\ny: &y {c: 2}\nd: {<<: [*x, *y]}", {"a": {"b": 1}, "y": {"c": 2}, "d": {"b": 1, "c": 2}}),
+        ("a: &x {b: 1}\nz: &y {c: 2}\nd: {<<: [*x, *y]}", {"a": {"b": 1}, "z": {"c": 2}, "d": {"b": 1, "c": 2}}),
         ('{\n\t"a": [1,\t2]\n}', {"a": [1, 2]}),
+        ("a: [y, N, on, OFF, oN]", {"a": [True, False, True, False, "oN"]}),
+        ("a: [1e-5, 1e3, 0o17, 017, 08, -0x1F, 0b11, 1_000]", {"a": [1e-05, 1000, 15, 15, 8, -31, 3, 1000]}),
+        ("a: [1.0, .5, +7, 1.2.3, 1e, -]", {"a": [1.0, 0.5, 7, "1.2.3", "1e", "-"]}),
+        ("a: ['y', \"1\", !!str 1, !!str y]", {"a": ["y", "1", "1", "y"]}),
+        ("a: 1000000000000000000000000000000", {"a": 1e30}),
+        ("y: 1\nn: 2\n08: 3", {"true": 1, "false": 2, "08": 3}),
+        ('{"a": "\\ud83d\\ude00", "b": "\\\\ud83d", "c": "\\ud83d"}', {"a": "😀", "b": "\\ud83d", "c": "\ufffd"}),
+        ("a: !Ref b", {"a": "b"}),
+        ("a: !Sub {b: 1}", {"a": {"b": 1}}),
+        ("a: !!python/name:x.y\nb: !vault |\n  c\n", {"a": "", "b": "c\n"}),
     ],
 )
 def test_values_are_those_that_kubectl_sends(text: str, value: Any) -> None:
@@ -72,6 +82,30 @@ def test_documents_of_a_file_have_the_lines_of_the_file() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("text", "members"),
+    [
+        ('{"a": 1}\n{"b": 2}\n', [("a", (1, 2)), ("b", (2, 2))]),
+        ('{"a": {"x": 0}} {"b": 2}{"c": 3}', [("a", (1, 2)), ("b", (1, 18)), ("c", (1, 26))]),
+        ('\n{"a": 1}\n\n\n {"b":\n 2}', [("a", (2, 2)), ("b", (5, 3))]),
+        ('---\n{"a": 1}\n---\n{"b": 2}', [("a", (2, 2)), ("b", (4, 2))]),
+        ("a: 1\n---\n\ufeffb: 2\n", [("a", (1, 1)), ("b", (3, 1))]),
+        ("a: 1\n\ufeff---\nb: 2\n", [("a", (1, 1)), ("b", (3, 1))]),
+    ],
+)
+def test_objects_that_follow_each_other_as_kubectl_takes_them(
+    text: str, members: list[tuple[str, tuple[int, int]]]
+) -> None:
+    documents, findings = read(Source("a.json", text))
+    assert findings == []
+    assert [(name, at(each, name)) for each in documents for name in each.value] == members
+
+
+def test_mappings_that_merge_each_other_are_merged_once() -> None:
+    lines = ["a0: &a0 {x: 1}", *(f"a{n}: &a{n}\n  <<: [*a{n - 1}, *a{n - 1}]" for n in range(1, 60))]
+    assert one("\n".join(lines)).value["a59"] == {"x": 1}
+
+
 def test_what_is_no_yaml_hides_no_other_document() -> None:
     documents, findings = read(Source("a.yaml", "a: 1\n---\nb: [\n---\nc: 3\n---\nd: 'x\n"))
     assert [each.value for each in documents] == [{"a": 1}, {"c": 3}]
@@ -85,7 +119,8 @@ def test_what_is_no_yaml_hides_no_other_document() -> None:
         ("a: &x {b: *x}", "this anchor contains itself"),
         ("[a]: 1", "a key must be plain text"),
         ("a: {<<: 1}", "only a mapping can be merged by <<"),
-        ("a: !Ref b", "'b' cannot be read as !Ref: quote it"),
+        ("a: .nan", "'.nan' cannot be read as float: quote it"),
+        ("a: !!bool maybe", "'maybe' cannot be read as bool: quote it"),
         ("a: !!int x", "'x' cannot be read as int: quote it"),
         ("a: *x", "found undefined alias"),
         ("a: \x00", "not YAML: "),

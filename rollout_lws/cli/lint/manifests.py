@@ -11,32 +11,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from rollout_lws.api.resources import DEFAULT_GROUP, VERSION, batch_releases, rollouts
-from rollout_lws.cli.lint.documents import Document
+from rollout_lws.cli.lint.documents import LOOKED_AT, Document
 from rollout_lws.cli.lint.findings import Finding
 from rollout_lws.cli.lint.paths import Path, written
-from rollout_lws.objects.resources import (
-    HORIZONTAL_POD_AUTOSCALERS,
-    HTTP_ROUTES,
-    INFERENCE_POOLS,
-    INGRESSES,
-    LEADER_WORKER_SETS,
-    POD_DISRUPTION_BUDGETS,
-    SERVICES,
-    Resource,
-)
+from rollout_lws.objects.resources import HORIZONTAL_POD_AUTOSCALERS, HTTP_ROUTES, LEADER_WORKER_SETS, Resource
 
 #: Made by KEDA into a HorizontalPodAutoscaler.
 SCALED_OBJECTS = Resource("keda.sh", "v1alpha1", "ScaledObject", "scaledobjects")
-_OTHERS = (
-    LEADER_WORKER_SETS,
-    SERVICES,
-    HTTP_ROUTES,
-    INGRESSES,
-    INFERENCE_POOLS,
-    HORIZONTAL_POD_AUTOSCALERS,
-    POD_DISRUPTION_BUDGETS,
-    SCALED_OBJECTS,
-)
+_OTHERS = (LEADER_WORKER_SETS, *LOOKED_AT, SCALED_OBJECTS)
 #: Other versions that mean the same, as far as anything of them is read.
 _ALIKE = {
     ("gateway.networking.k8s.io/v1beta1", HTTP_ROUTES.kind): HTTP_ROUTES,

@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
 
 import yaml
@@ -35,7 +35,7 @@ _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class _Loader(_Base):  # type: ignore[misc]
-    yaml_implicit_resolvers: dict[str, Any] = {}
+    yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}
 
 
 for _tag, _form, _first in _PLAIN:
@@ -77,6 +77,16 @@ def composed(text: str) -> Iterator[yaml.Node]:
                 yield node
     finally:
         loader.dispose()
+
+
+def quoted(text: str) -> Iterator[tuple[int, int]]:
+    """Where texts stand that are quoted, or blocks, as far as this is YAML: from, to."""
+    try:
+        for token in yaml.scan(text, Loader=_Loader):
+            if isinstance(token, yaml.ScalarToken) and not token.plain:
+                yield token.start_mark.index, token.end_mark.index
+    except yaml.YAMLError:
+        return
 
 
 class Reader:

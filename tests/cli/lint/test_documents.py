@@ -107,9 +107,10 @@ def test_mappings_that_merge_each_other_are_merged_once() -> None:
 
 
 def test_what_is_no_yaml_hides_no_other_document() -> None:
-    documents, findings = read(Source("a.yaml", "a: 1\n---\nb: [\n---\nc: 3\n---\nd: 'x\n"))
+    text = "a: 1\n---\nkind: Rollout\nb: [\n---\nc: 3\n---\n{kind: Service}\nd: 'x\n"
+    documents, findings = read(Source("a.yaml", text))
     assert [each.value for each in documents] == [{"a": 1}, {"c": 3}]
-    assert [(each.line, each.column, each.code) for each in findings] == [(3, 5, "LWS001"), (7, 6, "LWS001")]
+    assert [(each.line, each.code) for each in findings] == [(4, "LWS001"), (9, "LWS001")]
 
 
 @pytest.mark.parametrize(
@@ -128,13 +129,13 @@ def test_what_is_no_yaml_hides_no_other_document() -> None:
     ],
 )
 def test_what_no_manifest_can_have_is_told(text: str, told: str) -> None:
-    documents, (finding,) = read(Source("a.yaml", text))
+    documents, (finding,) = read(Source("a.yaml", f"# kind: Rollout\n{text}"))
     assert (documents, finding.code) == ([], "LWS001")
     assert told in finding.message
 
 
 def test_anchors_that_grow_into_a_billion_values_are_told() -> None:
-    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    lines = ["kind: Rollout", "a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12)]
     documents, (finding,) = read(Source("a.yaml", "\n".join(lines)))
     assert documents == []
@@ -151,17 +152,51 @@ def test_anchors_that_grow_into_a_billion_values_are_told() -> None:
         ("{% if x %}\na: 1\n{% endif %}", "LWS002"),
         ("a: 1 # {{ said }}\nb: [", "LWS001"),
         ("# {% said %}\nb: [", "LWS001"),
+        ("a: '{{ .Values.a }}'\nb: [", "LWS001"),
+        ("a: |\n  {{ .Values.a }}\n  {% if x %}\nb: [", "LWS001"),
+        ("b: [\n---\na: {{ x }}", "LWS001 LWS002"),
+        ("b: a: c\na: {{ x }}", "LWS001"),
+        ("a: x-{{ y }}\nb: [", "LWS001"),
+        ("a: [{{ .Values.a }}]", "LWS002"),
         ("a: '{{ .Values.a }}'", ""),
         ("a: |\n  {{ .Values.a }}", ""),
     ],
 )
 def test_a_template_is_one_where_its_braces_break_the_yaml(text: str, code: str) -> None:
-    assert [each.code for each in read(Source("a.yaml", text))[1]] == ([code] if code else [])
+    text = text.replace("---\n", "---\n# kind: Rollout\n")
+    assert [each.code for each in read(Source("a.yaml", f"# kind: Rollout\n{text}"))[1]] == code.split()
 
 
 def test_a_template_is_told_once_for_a_file() -> None:
-    documents, findings = read(Source("a.yaml", "a: 1\n---\nb: {{ x }}\n---\nc: {{ y }}\n"))
-    assert (documents, len(findings)) == ([], 1)
+    sign = "kind: LeaderWorkerSet"
+    documents, findings = read(Source("a.yaml", f"a: 1\n---\n{sign}\nb: {{{{ x }}}}\n---\n{sign}\nc: {{{{ y }}}}\n"))
+    assert [each.value for each in documents] == [{"a": 1}]
+    assert [(each.code, each.line) for each in findings] == [("LWS002", 4)]
+
+
+#: What lies beside manifests in repositories.
+FOREIGN = {
+    "CloudFormation": "Resources:\n  X:\n    Name: !Sub '${A}-b'\n    Y: !GetAtt [A, b]\n    Z: !If {a: b}\n",
+    "mkdocs": "emoji_index: !!python/name:material.extensions.emoji.twemoji\n",
+    "Ansible": "password: !vault |\n  $ANSIBLE_VAULT;1.1\n",
+    "a playbook": "- hosts: {{ hosts }}\n  vars: {a: {{ b }}}\n",
+    "GitLab": "job:\n  script: !reference [.a, script]\n",
+    "tsconfig": '// what tsc reads\n{ "a": 1, /* x */ }\n',
+    "a chart's Service": "apiVersion: v1\nkind: Service\nmetadata:\n  name: {{ .Release.Name }}\n",
+    "a chart's helpers": '{{- define "x" -}}\na: 1\n{{- end }}\n',
+    "doubled keys": "services: {}\nservices: {}\n",
+    "keys of two": "? [a, b]\n: c\n",
+}
+
+
+@pytest.mark.parametrize("text", FOREIGN.values(), ids=FOREIGN)
+def test_of_files_of_others_nothing_is_told(text: str) -> None:
+    assert read(Source("a.yaml", text))[1] == []
+
+
+@pytest.mark.parametrize("sign", ["kind: LeaderWorkerSet", '"kind": "Rollout"', "kind: Service", "kind: ScaledObject"])
+def test_of_what_may_be_ours_it_is_told_that_it_cannot_be_read(sign: str) -> None:
+    assert [each.code for each in read(Source("a.yaml", f"{sign}\na: [\n"))[1]] == ["LWS001"]
 
 
 def test_a_key_that_is_merged_and_said_again_is_no_double() -> None:

@@ -151,10 +151,12 @@ def _manifest(
 
 
 def _is_ours(group: str, version: str, body: dict[str, Any]) -> bool:
-    """Without a word on the group it is Kruise's, or any whose object has our shape: others have Rollouts, too."""
-    if group == DEFAULT_GROUP:
-        return version == VERSION or _workload_kind(body) == LEADER_WORKER_SETS.kind
-    return version == VERSION and bool(_workload_kind(body))
+    """Without a word on the group it is Kruise's, or any of an object that names a LeaderWorkerSet as ours do: others
+    have Rollouts, too, some with a workloadRef.
+    """
+    if _workload_kind(body) == LEADER_WORKER_SETS.kind:
+        return version == VERSION or group == DEFAULT_GROUP
+    return group == DEFAULT_GROUP and version == VERSION
 
 
 def _workload_kind(body: dict[str, Any]) -> str:

@@ -179,6 +179,15 @@ def test_github_gets_commands(folder: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("form", ["text", "github"])
+def test_what_a_manifest_says_is_no_command_to_who_reads_of_it(folder: Path, form: str) -> None:
+    text = edited(PLAIN_ROLLOUT, "    canary:", '    "x\\n::error::pwned\\e[31m\\u2028": 1\n    canary:')
+    (folder / "a\n::b.yaml").write_text(joined(text, LWS))
+    (line,) = run("-f", ".", "-o", form).stdout.splitlines()
+    assert "x\\n::error::pwned\\x1b[31m\\u2028" in line
+    assert "\x1b" not in line
+
+
 @pytest.mark.parametrize(("group", "found"), [("rollouts.example.org", 1), (None, 1), ("rollouts.other.org", 0)])
 def test_our_kinds_are_those_of_the_group_that_is_named(folder: Path, group: str | None, found: int) -> None:
     put(folder, all_yaml=joined(edited(BROKEN, "rollouts.kruise.io", "rollouts.example.org"), LWS))
@@ -195,9 +204,16 @@ def test_a_rollout_for_a_deployment_is_refused_where_the_group_is_named(folder: 
     assert "error: spec.workloadRef names apps/v1 Deployment" in result.stdout
 
 
-def test_rollouts_of_other_projects_are_left_alone(folder: Path) -> None:
-    argo = "apiVersion: argoproj.io/v1alpha1\nkind: Rollout\nmetadata: {name: a}\nspec: {replicas: x}\n"
-    put(folder, all_yaml=joined(argo, LWS))
+@pytest.mark.parametrize(
+    "other",
+    [
+        "apiVersion: argoproj.io/v1alpha1\nkind: Rollout\nmetadata: {name: a}\nspec: {replicas: x}\n",
+        "apiVersion: foo.io/v1beta1\nkind: Rollout\nmetadata: {name: a}\nspec: {workloadRef: {kind: Foo}, steps: []}\n",
+        "apiVersion: foo.io/v1beta1\nkind: Rollout\nmetadata: {name: a}\nspec: {workloadRef: {kind: Deployment}}\n",
+    ],
+)
+def test_rollouts_of_other_projects_are_left_alone(folder: Path, other: str) -> None:
+    put(folder, all_yaml=joined(other, LWS))
     assert "1 object in 1 file: nothing found" in run("-f", "all.yaml").stderr
 
 

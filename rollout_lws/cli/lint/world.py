@@ -82,6 +82,10 @@ class FileWorld:
     def of_kind(self, kind: str) -> Iterator[Shaped]:
         return iter(self._by_kind.get(kind, ()))
 
+    def is_released(self, workload: str) -> bool:
+        """Whether a Rollout among the files is about this LeaderWorkerSet: without one, it is nobody's business here."""
+        return bool(self.rollouts_of(workload))
+
     @cached_property
     def leaders_by_workload(self) -> dict[str, Pod]:
         """One leader of each LeaderWorkerSet."""

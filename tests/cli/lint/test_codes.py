@@ -555,6 +555,16 @@ def test_each_is_found_where_it_stands(code: str, text: str, told: str) -> None:
     assert here == places(text), found(text)
 
 
+@pytest.mark.parametrize(
+    "name", [name for name, (code, _, _) in CASES.items() if code in ("LWS301", "LWS302", "LWS305", "LWS314")]
+)
+def test_what_only_a_release_makes_a_trap_is_told_of_released_leader_worker_sets_alone(name: str) -> None:
+    code, text, _ = CASES[name]
+    alone = "---\n".join(each for each in text.split("---\n") if "kind: Rollout\n" not in each)
+    assert len(alone) < len(text)
+    assert [each.code for each in found(alone)] == [], code
+
+
 def test_no_code_is_without_a_case() -> None:
     assert {code for code, _, _ in CASES.values()} == set(CODES)
 

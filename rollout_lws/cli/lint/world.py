@@ -83,7 +83,7 @@ class FileWorld:
         return iter(self._by_kind.get(kind, ()))
 
     def is_released(self, workload: str) -> bool:
-        """Whether a Rollout among the files is about this LeaderWorkerSet: without one, it is nobody's business here."""
+        """Whether a Rollout among the files is about this LeaderWorkerSet."""
         return bool(self.rollouts_of(workload))
 
     @cached_property

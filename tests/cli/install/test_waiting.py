@@ -10,8 +10,7 @@ import pytest
 
 from rollout_lws.cli.install.waiting import lacks, troubles
 from rollout_lws.errors import RolloutLwsError
-from rollout_lws.objects.resources import DEPLOYMENTS, NAMESPACES, PODS
-from rollout_lws.sandbox.store import Event
+from rollout_lws.objects.resources import DEPLOYMENTS, NAMESPACES, PODS, Resource
 from tests.cli.conftest import World
 
 Object = dict[str, Any]
@@ -65,19 +64,16 @@ def test_what_keeps_a_pod_from_running_is_told(found: Object, told: list[str]) -
     assert troubles([found]) == told
 
 
-def test_it_returns_when_the_deployment_is_available(bare: World) -> None:
-    def run(event: Event) -> None:
-        """As Kubernetes does: the pod is made, then it is ready."""
-        if event.object and event.object["kind"] == DEPLOYMENTS.kind and not event.object.get("status"):
-            for status in ({"observedGeneration": 1}, RUNS):
-                bare.later(
-                    0.1 if status is RUNS else 0,
-                    lambda status=status: bare.server.patch(  # type: ignore[misc]
-                        DEPLOYMENTS, HOME, NAME, {"status": status}, subresource="status"
-                    ),
-                )
+def test_it_returns_when_the_deployment_is_available(bare: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    listed = bare.server.list
 
-    bare.do(lambda: bare.server.store.subscribe(run))
+    def run(resource: Resource, *arguments: Any, **options: Any) -> Any:
+        """The pod is ready as soon as somebody has looked for it."""
+        if resource == PODS:
+            bare.later(0, lambda: bare.server.patch(DEPLOYMENTS, HOME, NAME, {"status": RUNS}, subresource="status"))
+        return listed(resource, *arguments, **options)
+
+    monkeypatch.setattr(bare.server, "list", run)
     result = bare.run("install", "--image", IMAGE)
     assert result.exit_code == 0, result.exception
     assert result.stdout.splitlines()[-1] == f"deployment.apps/{NAME} is available"

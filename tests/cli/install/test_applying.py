@@ -168,6 +168,26 @@ def test_a_cluster_has_one_installation(bare: World) -> None:
     assert "another" not in all_names(bare, NAMESPACES)
 
 
+ANN = {"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "ann"}
+OWN = {"kind": "ServiceAccount", "name": NAME, "namespace": HOME}
+
+
+@pytest.mark.parametrize(("subjects", "fits"), [([ANN], False), ([OWN, ANN], False), ([OWN], True), ([], True)])
+def test_a_binding_that_was_made_by_hand_keeps_those_whom_it_names(
+    bare: World, subjects: list[Object], fits: bool
+) -> None:
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": NAME}
+    by_hand = {"metadata": {"name": NAME}, "roleRef": role, "subjects": subjects}
+    bare.do(lambda: bare.server.create(CLUSTER_ROLE_BINDINGS, by_hand))
+    if fits:
+        install(bare)
+        return
+    told = refused(bare)
+    assert "gives rights to User ann, who would lose them" in told
+    assert f"kubectl delete clusterrolebinding {NAME}" in told
+    assert there(bare, CLUSTER_ROLE_BINDINGS, NAME)["subjects"] == subjects
+
+
 def test_a_namespace_that_was_there_before_is_left_as_it_is(bare: World) -> None:
     bare.do(lambda: bare.server.create(NAMESPACES, {"metadata": {"name": HOME}}))
     before = there(bare, NAMESPACES, HOME)

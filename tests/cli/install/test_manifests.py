@@ -156,6 +156,11 @@ def test_people_have_more_the_more_they_are_trusted_with() -> None:
     assert ("leaderworkerset.x-k8s.io", "leaderworkersets", "patch") in edit
 
 
+def test_the_documentation_shows_the_roles_of_people() -> None:
+    shown = [yaml.safe_load(text) for text in blocks(Path("docs/permissions.md"), "yaml")]
+    assert shown == list(rights.people_roles())
+
+
 def test_with_another_group_every_right_is_about_it() -> None:
     for each in objects(Installation(IMAGE, api_group="rollouts.example.com")):
         groups = {group for rule in each.get("rules", ()) for group in rule["apiGroups"]}

@@ -193,6 +193,6 @@ def _twice(document: Document) -> Iterator[Finding]:
                 each.again.line + document.above,
                 each.again.column,
                 "LWS003",
-                f"{each.key} stands here again, first in line {each.first.line + document.above}: only the last one"
-                " would count, remove one of the two",
+                f"{each.key} stands here again, first in line {each.first.line + document.above}: kubectl keeps"
+                " the last one alone, and Kustomize and Flux refuse the file: remove one of the two",
             )

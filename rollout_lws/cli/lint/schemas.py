@@ -62,7 +62,8 @@ METADATA = Node(
 )
 _TARGET = _open({"apiVersion": _TEXT, "kind": _TEXT, "name": _TEXT}, "name")
 _BACKEND = _open({"service": _open({"name": _TEXT}, "name")})
-_INGRESS_PATH = _open({"path": _TEXT, "backend": _BACKEND}, "backend")
+_PATH_TYPE: Schema = {"type": "string", "enum": ["Exact", "ImplementationSpecific", "Prefix"]}
+_INGRESS_PATH = _open({"path": _TEXT, "pathType": _PATH_TYPE, "backend": _BACKEND}, "backend", "pathType")
 _INGRESS_RULE = _open({"host": _TEXT, "http": _open({"paths": _list(_INGRESS_PATH)}, "paths")})
 #: The parts of built-in kinds that are read.
 _BUILT_IN: Mapping[str, Schema] = {

@@ -107,7 +107,7 @@ def test_a_path_is_found_again_as_it_was_written(path: Path) -> None:
 
 _VALUES: tuple[Any, ...] = (
     *(None, "x", "", 0, -1, 3.5, True, [], {}, ["x"], {"a": "b"}, [{}], [None], "100%", "x" * 70, 10**12, 10**30),
-    *(float("nan"), "\n"),
+    *(float("nan"), 2.0, "\n"),
     "delete",
 )
 _DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
@@ -163,6 +163,8 @@ def test_what_is_all_written_out_has_no_mistake() -> None:
 _MISTYPED = {
     "an uid": ("  name: chat\n", "  name: chat\n  uid: 7\n"),
     "an owner's name": ("  name: chat\n", "  name: chat\n  ownerReferences: [{kind: A, name: 5}]\n"),
+    "a number beyond all": ("  replicas: 4", "  replicas: 1000000000000000000000000000000"),
+    "a number that is none": ("    size: 2", "    size: 1e30"),
     "an owner of nothing": ("  name: chat\n", "  name: chat\n  ownerReferences: [null]\n"),
     "a time": ("  name: chat\n", "  name: chat\n  creationTimestamp: soon\n"),
     "a period": ("            readiness", "            startupProbe: {periodSeconds: 10s}\n            readiness"),
@@ -173,6 +175,12 @@ _MISTYPED = {
 @pytest.mark.parametrize(("old", "new"), _MISTYPED.values(), ids=_MISTYPED)
 def test_a_mistyped_member_is_told(old: str, new: str) -> None:
     assert "LWS102" in {each.code for each in found(joined(edited(LWS, old, new), ROLLOUT))}
+
+
+def test_a_whole_number_with_a_point_is_one() -> None:
+    partition = "  rolloutStrategy: {type: RollingUpdate, rollingUpdateConfiguration: {partition: 2.0}}\n"
+    lws = edited(LWS, "  replicas: 4\n", f"  replicas: 4.0\n{partition}")
+    assert [each.code for each in found(ROLLOUT, lws) if each.code < "LWS400"] == ["LWS305"]
 
 
 @pytest.mark.parametrize("field", ["uid", "ownerReferences", "labels", "generation", "finalizers", "annotations"])

@@ -73,7 +73,8 @@ def _typed(expected: str) -> Check:
     def check(value: Any, path: str) -> Iterable[str]:
         right = isinstance(value, types) and (expected == "boolean" or not isinstance(value, bool))
         if not right and expected == "integer" and isinstance(value, float) and value.is_integer():
-            return ()
+            # As servers do: beyond that a float says no single whole number.
+            right = abs(value) < 2**53
         return () if right else (_wrong_type(path, expected, _type_name(value)),)
 
     return check

@@ -9,6 +9,7 @@ Schema = dict[str, Any]
 _STRING: Schema = {"type": "string"}
 _BOOLEAN: Schema = {"type": "boolean"}
 _NUMBER: Schema = {"type": "integer", "format": "int32"}
+_LONG_NUMBER: Schema = {"type": "integer", "format": "int64"}
 _NUMBER_OR_STRING: Schema = {
     "anyOf": [{"type": "integer"}, {"type": "string"}],
     "x-kubernetes-int-or-string": True,
@@ -49,12 +50,26 @@ def _probe() -> Schema:
         "required": ["port"],
         "properties": {"port": _NUMBER, "service": {**_STRING, "default": ""}},
     }
-    return _open({"grpc": grpc, "httpGet": _open({}), "tcpSocket": _open({}), "exec": _open({"command": _STRINGS})})
+    numbers = ("initialDelaySeconds", "periodSeconds", "timeoutSeconds", "failureThreshold", "successThreshold")
+    return _open(
+        {
+            **dict.fromkeys(numbers, _NUMBER),
+            "terminationGracePeriodSeconds": _LONG_NUMBER,
+            "grpc": grpc,
+            "httpGet": _http_get(),
+            "tcpSocket": _open({"port": _NUMBER_OR_STRING, "host": _STRING}),
+            "exec": _open({"command": _STRINGS}),
+        }
+    )
+
+
+def _http_get() -> Schema:
+    return _open({"port": _NUMBER_OR_STRING, "path": _STRING, "host": _STRING, "scheme": _STRING})
 
 
 def _handler() -> Schema:
-    sleep = _open({"seconds": {"type": "integer", "format": "int64"}}, required=["seconds"])
-    return _open({"httpGet": _open({}), "exec": _open({"command": _STRINGS}), "sleep": sleep})
+    sleep = _open({"seconds": _LONG_NUMBER}, required=["seconds"])
+    return _open({"httpGet": _http_get(), "exec": _open({"command": _STRINGS}), "sleep": sleep})
 
 
 def _container() -> Schema:
@@ -109,7 +124,7 @@ def template_schema(description: str) -> Schema:
             "schedulerName": _STRING,
             "serviceAccountName": _STRING,
             "subdomain": _STRING,
-            "terminationGracePeriodSeconds": {"type": "integer", "format": "int64"},
+            "terminationGracePeriodSeconds": _LONG_NUMBER,
             "tolerations": {"type": "array", "items": _open({})},
         },
         required=["containers"],

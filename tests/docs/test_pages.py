@@ -73,6 +73,14 @@ def test_links_lead_somewhere(page: Path) -> None:
             assert anchor in anchors(place.relative_to(ROOT)), link
 
 
+@pytest.mark.parametrize("page", pages(), ids=str)
+def test_no_page_deletes_rollouts_without_saying_whose(page: Path) -> None:
+    """Argo Rollouts has them, too, and `--all` takes those that kubectl finds first."""
+    asked = re.findall(r"delete (?:rollouts?|ro|batchreleases?)(?=[\s`]).*", (ROOT / page).read_text())
+    assert [line for line in asked if "-A" in line or "--all" in line] == []
+    assert "delete -f crds" not in (ROOT / page).read_text()
+
+
 @pytest.mark.parametrize("words", [SummaryState, Reason, EventReason, ConditionType], ids=lambda words: words.__name__)
 def test_every_word_that_a_status_uses_is_explained(words: type[SummaryState | Reason | EventReason]) -> None:
     text = (ROOT / STATUS).read_text()

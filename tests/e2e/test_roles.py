@@ -28,12 +28,12 @@ PAGE = Path("docs/permissions.md")
 NAMESPACE = "roles"
 _RBAC = "rbac.authorization.k8s.io"
 ROLE_BINDINGS = Resource(_RBAC, "v1", "RoleBinding", "rolebindings")
-#: Who has which of the documented roles.
+#: Who has which of the roles that are documented and installed.
 PEOPLE = {
     "nobody": (),
-    "vera": ("rollout-lws-viewer",),
-    "rita": ("rollout-lws-viewer", "rollout-lws-releaser"),
-    "ed": ("rollout-lws-viewer", "rollout-lws-releaser", "rollout-lws-editor"),
+    "vera": ("rollout-lws-view",),
+    "rita": ("rollout-lws-operate",),
+    "ed": ("rollout-lws-edit",),
 }
 CANNOT = 'rollout-lws: {object} is forbidden: User "{user}" cannot {verb} resource "{resource}" in API group "{group}"'
 _ASK = 'in the namespace "roles"; ask an administrator for a role that may'

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any
 
 from rollout_lws.cli.access.transport import Transport
-from rollout_lws.cli.install import ownership
+from rollout_lws.cli.install import order, ownership
 from rollout_lws.cli.install.installation import Installation
-from rollout_lws.cli.install.manifests import PART_OF, PRODUCT, objects
+from rollout_lws.cli.install.manifests import NAMESPACED, PART_OF, PRODUCT, home, objects
 from rollout_lws.cli.install.rights import CONTROLLER
 from rollout_lws.errors import ApiError, RolloutLwsError, Unreachable, UsageError
 from rollout_lws.objects.resources import (
@@ -39,17 +40,28 @@ def install(transport: Transport, chosen: Installation, tell: Tell, warn: Tell) 
     """Apply everything that ``chosen`` needs, a line for each object. UsageError before anything has changed when
     somebody else's would be replaced; RolloutLwsError, which says how far it got, when the API server refuses one.
     """
-    wanted = objects(chosen)
     _judge(transport, chosen, warn)
-    for done, each in enumerate(wanted):
+    wanted = _wanted(transport, chosen)
+    surplus = [*_surplus(transport, wanted)]
+    applied = order.writes(wanted, _roles(transport, wanted))
+    steps = [(each, partial(_apply, transport)) for each in applied]
+    steps += [(each, partial(_withdraw, transport)) for each in surplus]
+    for done, (each, take) in enumerate(steps):
         try:
-            tell(f"{name_of(each)} {_apply(transport, each)}")
+            tell(f"{name_of(each)} {take(each)}")
         except (ApiError, Unreachable) as error:
             raise RolloutLwsError(
-                f"{name_of(each)}: {error}; {done} of {len(wanted)} objects are applied and stay: correct this and run"
+                f"{name_of(each)}: {error}; {done} of {len(steps)} objects are applied and stay: correct this and run"
                 " the same command again, it goes on from there"
             ) from error
-    _withdraw(transport, wanted, tell)
+
+
+def _wanted(transport: Transport, chosen: Installation) -> tuple[Object, ...]:
+    """With the namespace, where there is none to live in."""
+    made = objects(chosen)
+    if made[0]["kind"] == NAMESPACES.kind or _found(transport, NAMESPACES, chosen.namespace) is not None:
+        return made
+    return (home(chosen), *made)
 
 
 def name_of(obj: Object) -> str:
@@ -96,17 +108,34 @@ def _apply(transport: Transport, obj: Object) -> str:
     return "unchanged" if same else "configured"
 
 
-def _withdraw(transport: Transport, wanted: Iterable[Object], tell: Tell) -> None:
-    """Take back the controller's rights in namespaces that it watches no longer."""
+def _roles(transport: Transport, wanted: Iterable[Object]) -> dict[str, Object]:
+    names = [each["metadata"]["name"] for each in wanted if each["kind"] == CLUSTER_ROLES.kind]
+    return {name: role for name in names if (role := _found(transport, CLUSTER_ROLES, name)) is not None}
+
+
+def _surplus(transport: Transport, wanted: Iterable[Object]) -> Iterator[Object]:
+    """The controller's rights in namespaces that it watches no longer, and the role that gives them when there is no
+    such namespace any more.
+    """
     kept = {each["metadata"]["namespace"] for each in wanted if each["kind"] == ROLE_BINDINGS.kind}
     bound = transport.get(ROLE_BINDINGS.path(), labelSelector=f"{PART_OF}={PRODUCT}").get("items") or ()
     for each in bound:
-        metadata = each["metadata"]
-        if metadata["name"] == CONTROLLER and metadata["namespace"] not in kept:
-            path = ROLE_BINDINGS.path(metadata["namespace"], metadata["name"])
-            transport.delete(path)
-            each = {**each, "kind": ROLE_BINDINGS.kind}
-            tell(f"{name_of(each)} in namespace {metadata['namespace']} deleted: it is watched no longer")
+        if each["metadata"]["name"] == CONTROLLER and each["metadata"]["namespace"] not in kept:
+            yield {**each, "kind": ROLE_BINDINGS.kind}
+    role = None if kept else _found(transport, CLUSTER_ROLES, NAMESPACED)
+    if role is not None and ownership.is_ours(role):
+        yield {**role, "kind": CLUSTER_ROLES.kind}
+
+
+def _withdraw(transport: Transport, obj: Object) -> str:
+    """What was done; somebody else may have been quicker."""
+    try:
+        transport.delete(path_of(obj))
+    except ApiError as error:
+        if error.code != 404:
+            raise
+    namespace = obj["metadata"].get("namespace")
+    return f"in namespace {namespace} deleted: it is watched no longer" if namespace else "deleted: nothing needs it"
 
 
 def _found(transport: Transport, resource: Resource, name: str, namespace: str = "") -> Object | None:

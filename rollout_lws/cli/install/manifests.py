@@ -29,9 +29,13 @@ NAMESPACED = f"{CONTROLLER}-namespaced"
 
 
 def objects(chosen: Installation) -> tuple[Object, ...]:
-    """Everything, each with the labels of the product; what others refer to comes first."""
+    """Everything, each with the labels of the product; what others refer to comes first.
+
+    Only the namespace that has our name is among them: whoever deletes these objects deletes no other one, which may be
+    somebody else's home too.
+    """
     made = (
-        _namespace(chosen),
+        *([_own_namespace()] if chosen.namespace == DEFAULT_NAMESPACE else ()),
         *crd.render(chosen.api_group),
         _service_account(chosen),
         *_granted(chosen),
@@ -41,10 +45,16 @@ def objects(chosen: Installation) -> tuple[Object, ...]:
     return tuple(_labelled(each) for each in made)
 
 
-def _namespace(chosen: Installation) -> Object:
-    """Only a namespace of our own is held to the restricted standard: others may live in any other."""
-    labels = {"pod-security.kubernetes.io/enforce": "restricted"} if chosen.namespace == DEFAULT_NAMESPACE else {}
-    return _made(NAMESPACES, {"name": chosen.namespace} | ({"labels": labels} if labels else {}))
+def home(chosen: Installation) -> Object:
+    """The controller's namespace as it is made where there is none."""
+    made = _own_namespace() if chosen.namespace == DEFAULT_NAMESPACE else _made(NAMESPACES, {"name": chosen.namespace})
+    return _labelled(made)
+
+
+def _own_namespace() -> Object:
+    """Held to the restricted standard: nobody else lives there."""
+    labels = {"pod-security.kubernetes.io/enforce": "restricted"}
+    return _made(NAMESPACES, {"name": DEFAULT_NAMESPACE, "labels": labels})
 
 
 def _service_account(chosen: Installation) -> Object:

@@ -10,8 +10,10 @@ import msgspec
 
 from rollout_lws.cli.install.installation import Installation
 from rollout_lws.cli.install.manifests import PART_OF, PRODUCT
+from rollout_lws.cli.install.rights import CONTROLLER
 from rollout_lws.cli.rollouts import SHORT_NAME
 from rollout_lws.controller.capabilities import CRD_NAME, definition
+from rollout_lws.objects.resources import SERVICE_ACCOUNTS
 from rollout_lws.settings import DEFAULT_API_GROUP
 
 Object = dict[str, Any]
@@ -37,6 +39,7 @@ def refusal(chosen: Installation, found: Found) -> str | None:
     """Why nothing may be applied, None when everything may."""
     return (
         _other_installation(chosen, found.binding)
+        or _foreign_binding(chosen, found.binding)
         or _other_group(chosen, found.deployment)
         or _foreign_definitions(chosen, found.definitions)
     )
@@ -85,6 +88,24 @@ def _other_installation(chosen: Installation, binding: Object | None) -> str | N
     return (
         f"rollout-lws is installed in namespace {_and(sorted(str(each) for each in homes))}, and a cluster has one"
         f" installation: upgrade it with --namespace {min(str(each) for each in homes)}, or remove it first"
+    )
+
+
+def _foreign_binding(chosen: Installation, binding: Object | None) -> str | None:
+    """One that somebody wrote by hand, for a controller that runs elsewhere, would lose those whom it names."""
+    if binding is None or is_ours(binding):
+        return None
+    own = (SERVICE_ACCOUNTS.kind, CONTROLLER, chosen.namespace)
+    others = [
+        f"{each.get('kind')} {each.get('name')}"
+        for each in binding.get("subjects") or ()
+        if (each.get("kind"), each.get("name"), each.get("namespace")) != own
+    ]
+    if not others:
+        return None
+    return (
+        f"ClusterRoleBinding {CONTROLLER} was made by hand and gives rights to {_and(others)}, who would lose them: end"
+        f" the controller that uses them and run kubectl delete clusterrolebinding {CONTROLLER}, then install"
     )
 
 

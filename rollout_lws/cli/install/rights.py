@@ -79,11 +79,18 @@ def controller_role(group: str = DEFAULT_API_GROUP) -> Object:
 def people_roles(group: str = DEFAULT_API_GROUP) -> tuple[Object, ...]:
     """ClusterRoles for people, which whoever is bound to Kubernetes' own view, edit or admin has by aggregation.
 
-    *view* sees releases and what is released; *operate* promotes, pauses, aborts and retries; *edit* writes Rollouts,
-    and versions (undo, restart, set image). Operate is no part of view: bind it to those who approve and may not edit.
+    *view* sees releases and what they move, enough for every command that only looks; *operate* promotes, pauses,
+    aborts and retries; *edit* writes Rollouts, and versions (undo, restart, set image). Operate is no part of view:
+    bind it to those who approve and may not edit.
     """
     ours = ("rollouts", "batchreleases")
-    view = (Rule(group, ours, _SEE), Rule(_LWS, ("leaderworkersets",), _SEE))
+    view = (
+        Rule(group, ours, _SEE),
+        Rule(_LWS, ("leaderworkersets",), _SEE),
+        # Kubernetes' own view has these, too: a role that is bound alone needs them for `get NAME` and `history`.
+        Rule("apps", ("statefulsets", "controllerrevisions"), _SEE),
+        Rule("", ("pods", "events"), _SEE),
+    )
     operate = (Rule(group, ("rollouts/status",), ("patch",)),)
     edit = (
         Rule(group, ("rollouts",), ("create", "update", "patch", "delete", "deletecollection")),

@@ -9,12 +9,14 @@ from typing import Any
 from rollout_lws.cli.access.transport import Transport
 from rollout_lws.cli.durations import short
 from rollout_lws.cli.install.deployment import SELECTOR
-from rollout_lws.errors import ApiError, RolloutLwsError
+from rollout_lws.errors import ApiError, RolloutLwsError, Unreachable
 from rollout_lws.objects.resources import DEPLOYMENTS, PODS
 
 Object = dict[str, Any]
 #: Seconds after which the controller's pods are looked at again: their trouble is no change of the Deployment.
 _LOOK = 5.0
+#: Seconds after which a server that did not answer is asked again.
+_AGAIN = 1.0
 
 
 def wait(transport: Transport, namespace: str, name: str, patience: float, tell: Callable[[str], None]) -> None:
@@ -23,14 +25,16 @@ def wait(transport: Transport, namespace: str, name: str, patience: float, tell:
     """
     deadline, told = time.monotonic() + patience, ""
     while True:
-        deployment = transport.get(DEPLOYMENTS.path(namespace, name))
-        missing = lacks(deployment)
-        if not missing:
+        deployment: Object | None = None
+        try:
+            deployment = transport.get(DEPLOYMENTS.path(namespace, name))
+            now = _missing(transport, deployment)
+        except Unreachable as error:
+            # A control plane that is upgraded, or a proxy that starts anew, answers a little later.
+            now = str(error)
+        if not now:
             tell(f"deployment.apps/{name} is available")
             return
-        selector = ",".join(f"{key}={value}" for key, value in SELECTOR.items())
-        trouble = troubles(transport.get(PODS.path(namespace), labelSelector=selector).get("items") or ())
-        now = "; ".join([missing, *trouble])
         if now != told:
             tell(f"waiting for deployment.apps/{name}: {now}")
             told = now
@@ -43,13 +47,28 @@ def wait(transport: Transport, namespace: str, name: str, patience: float, tell:
         _change(transport, deployment, min(deadline, time.monotonic() + _LOOK))
 
 
-def _change(transport: Transport, deployment: Object, deadline: float) -> None:
-    """Return when the Deployment has changed, or at ``deadline``."""
+def _missing(transport: Transport, deployment: Object) -> str:
+    """What a Deployment waits for and what stands in its way, "" when it is available."""
+    missing = lacks(deployment)
+    if not missing:
+        return ""
+    selector = ",".join(f"{key}={value}" for key, value in SELECTOR.items())
+    pods = transport.get(PODS.path(deployment["metadata"]["namespace"]), labelSelector=selector).get("items") or ()
+    return "; ".join([missing, *refusals(deployment), *troubles(pods)])
+
+
+def _change(transport: Transport, deployment: Object | None, deadline: float) -> None:
+    """Return when the Deployment has changed, or at ``deadline``; after a moment when nothing can be followed."""
+    if deployment is None:
+        time.sleep(max(0.0, min(_AGAIN, deadline - time.monotonic())))
+        return
     meta = deployment["metadata"]
     path, chosen = DEPLOYMENTS.path(meta["namespace"]), f"metadata.name={meta['name']}"
     try:
         events = transport.watch(path, meta["resourceVersion"], deadline, fieldSelector=chosen)
         next((event for event in events if event["type"] != "BOOKMARK"), None)
+    except Unreachable:
+        _change(transport, None, deadline)
     except ApiError as error:
         # What was read is too old to go on from: it is read again.
         if error.code != 410:
@@ -68,6 +87,16 @@ def lacks(deployment: Object) -> str:
         return f"{status.get('updatedReplicas') or 0} of {wanted} pods made"
     available = int(status.get("availableReplicas") or 0)
     return "" if available >= wanted else f"{available} of {wanted} pods available"
+
+
+def refusals(deployment: Object) -> list[str]:
+    """Why no pod can be made: quota, pod security, or a webhook that says no."""
+    conditions = (deployment.get("status") or {}).get("conditions") or ()
+    return [
+        f"{each.get('reason', '')}: {' '.join(str(each.get('message', '')).split())}"
+        for each in conditions
+        if (each.get("type"), each.get("status")) == ("ReplicaFailure", "True")
+    ]
 
 
 def troubles(pods: Iterable[Object]) -> list[str]:

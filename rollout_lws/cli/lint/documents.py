@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,12 +11,37 @@ from typing import Any
 import yaml
 
 from rollout_lws.cli.lint.findings import Finding
-from rollout_lws.cli.lint.nodes import Mark, NotPlain, Reader, Twice, composed, mark_of
+from rollout_lws.cli.lint.nodes import Mark, NotPlain, Reader, Twice, composed, mark_of, quoted
 from rollout_lws.cli.lint.paths import Path
+from rollout_lws.objects.resources import (
+    HORIZONTAL_POD_AUTOSCALERS,
+    HTTP_ROUTES,
+    INFERENCE_POOLS,
+    INGRESSES,
+    POD_DISRUPTION_BUDGETS,
+    SERVICES,
+)
 
 _SEPARATOR = re.compile(r"^---(?=\s|$)", re.MULTILINE)
-#: What a template has in places where YAML would have a value or a key.
-_TEMPLATED = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
+LOOKED_AT = (
+    *(SERVICES, HTTP_ROUTES, INGRESSES, INFERENCE_POOLS),
+    *(HORIZONTAL_POD_AUTOSCALERS, POD_DISRUPTION_BUDGETS),
+)
+_BYTE_ORDER = re.compile("^\ufeff", re.MULTILINE)
+_ESCAPES = re.compile(
+    r"\\\\|\\u(?P<high>[dD][89abAB]..)\\u(?P<low>[dD][c-fC-F]..)|\\u(?P<lone>[dD][89a-fA-F]..)", re.DOTALL
+)
+_decoder = json.JSONDecoder()
+#: What a template has where YAML would have a line, or a value that is not quoted.
+_TEMPLATED = re.compile(
+    r"(?:^[ \t]*|:[ \t]+|-[ \t]+|[\[,{][ \t]*)(?P<braces>\{\{.*?\}\}|\{%.*?%\})", re.DOTALL | re.MULTILINE
+)
+_KIND = r"""\bkind["']?\s*:\s*["']?(?:{})\b"""
+#: Signs that somebody writes of releases here, and of any object that is looked at.
+_OURS = re.compile(_KIND.format("LeaderWorkerSet|Rollout|BatchRelease") + "|leaderworkerset", re.IGNORECASE)
+_KNOWN = re.compile(
+    f"{_OURS.pattern}|" + _KIND.format("|".join((*(each.kind for each in LOOKED_AT), "ScaledObject"))), re.IGNORECASE
+)
 _COMMENT = re.compile(r"(?:^|(?<=[ \t]))#.*$", re.MULTILINE)
 _RENDER = (
     "this is a template of Helm or Jinja, not a manifest: lint what it renders,"
@@ -25,11 +51,11 @@ _RENDER = (
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file's name, as people are told it, and its text; None where it is no text, from byte ``broken`` on."""
+    """A file's name, as people are told it, and its text, which is no UTF-8 from byte ``broken`` on."""
 
     name: str
-    text: str | None
-    broken: int = 0
+    text: str
+    broken: int | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,36 +74,84 @@ class Document:
 
 
 def read(source: Source) -> tuple[list[Document], list[Finding]]:
-    """The documents of a file, and what is wrong with its text."""
+    """The documents of a file, and what is wrong with its text. Repositories are full of files that are none of ours,
+    in dialects of their own: of what shows no sign of a kind that is looked at, nothing is told.
+    """
     documents: list[Document] = []
     findings: list[Finding] = []
-    if source.text is None:
-        return [], [Finding(source.name, 1, source.broken + 1, "LWS001", "not UTF-8 text: save it as UTF-8")]
+    if source.broken is not None:
+        told = Finding(source.name, 1, source.broken + 1, "LWS001", "not UTF-8 text: save it as UTF-8")
+        return [], [told] if _KNOWN.search(source.text) else []
+    templated = False
     for above, text in _parts(source.text):
         found, wrong = _part(source.name, above, text)
         if wrong is None:
             documents += found
+            if _KNOWN.search(text):
+                findings += (double for document in found for double in _twice(document))
             continue
-        braces = _TEMPLATED.search(_COMMENT.sub(lambda comment: " " * len(comment[0]), text))
-        if braces:
+        braces = _template(text, wrong.line - above, wrong.column)
+        if braces is not None:
             # Every other error of a template would be one of the reader, not of its author.
-            line, start = text.count("\n", 0, braces.start()) + above + 1, text.rfind("\n", 0, braces.start())
-            return [], [Finding(source.name, line, braces.start() - start, "LWS002", _RENDER)]
-        findings.append(wrong)
-    for document in documents:
-        findings += _twice(document)
+            line, start = text.count("\n", 0, braces) + above + 1, text.rfind("\n", 0, braces)
+            if not templated and _OURS.search(text):
+                findings.append(Finding(source.name, line, braces - start, "LWS002", _RENDER))
+                templated = True
+        elif _KNOWN.search(text):
+            findings.append(wrong)
     return documents, findings
+
+
+def _template(text: str, line: int, column: int) -> int | None:
+    """Where the braces of a template stand that may have broken the YAML at this place, None where none did."""
+    lines = text.splitlines(keepends=True)
+    broken = sum(map(len, lines[: line - 1])) + column
+    shown = text
+    for start, end in quoted(text):
+        shown = shown[:start] + " " * (end - start) + shown[end:]
+    shown = _COMMENT.sub(lambda comment: " " * len(comment[0]), shown)
+    found = _TEMPLATED.search(shown)
+    return found.start("braces") if found and found.start("braces") <= broken else None
 
 
 def _parts(text: str) -> Iterator[tuple[int, str]]:
     """The parts between separators, each with the number of lines above it."""
-    text = text.removeprefix("\ufeff")
-    if text.lstrip()[:1] in ("{", "["):
-        # JSON may be indented by tabs, and has none inside of its texts.
-        text = text.replace("\t", " ")
+    # Files that begin with a byte order mark may have been put behind each other.
+    text = _BYTE_ORDER.sub("", text)
     starts = [0, *(match.start() for match in _SEPARATOR.finditer(text))]
     for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
-        yield text.count("\n", 0, start), text[start:end]
+        above, part = text.count("\n", 0, start), text[start:end]
+        if part.removeprefix("---").lstrip()[:1] in ("{", "["):
+            yield from _json(above, part)
+        else:
+            yield above, part
+
+
+def _json(above: int, text: str) -> Iterator[tuple[int, str]]:
+    """JSON as YAML, one object after the other: it has none of YAML's separators, and spells rare characters in two."""
+    # It may be indented by tabs, and has none inside of its texts.
+    text = _ESCAPES.sub(_unescaped, text.replace("\t", " "))
+    first = start = text.index("{") if text[:3] == "---" and "{" in text else len(text) - len(text.lstrip())
+    while start < len(text):
+        try:
+            _, end = _decoder.raw_decode(text, start)
+        except (ValueError, RecursionError):
+            end = len(text)
+        rest = text[end:]
+        end += len(rest) - len(rest.lstrip())
+        # Positions stay what they are in the file.
+        line = text.rfind("\n", 0, start) + 1
+        before = text[:start] if start == first else " " * (start - line)
+        yield above + (0 if start == first else text.count("\n", 0, start)), before + text[start:end]
+        start = end
+
+
+def _unescaped(escape: re.Match[str]) -> str:
+    """As YAML writes a character beyond 16 bits; half of one is none, which servers replace."""
+    if not escape["high"]:
+        return "\\ufffd" if escape["lone"] else escape[0]
+    code = 0x10000 + ((int(escape["high"], 16) - 0xD800) << 10) + int(escape["low"], 16) - 0xDC00
+    return f"\\U{code:08x}"
 
 
 def _part(file: str, above: int, text: str) -> tuple[list[Document], Finding | None]:
@@ -119,6 +193,6 @@ def _twice(document: Document) -> Iterator[Finding]:
                 each.again.line + document.above,
                 each.again.column,
                 "LWS003",
-                f"{each.key} stands here again, first in line {each.first.line + document.above}: only the last one"
-                " would count, remove one of the two",
+                f"{each.key} stands here again, first in line {each.first.line + document.above}: kubectl keeps"
+                " the last one alone, and Kustomize and Flux refuse the file: remove one of the two",
             )

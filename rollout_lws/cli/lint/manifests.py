@@ -11,32 +11,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from rollout_lws.api.resources import DEFAULT_GROUP, VERSION, batch_releases, rollouts
-from rollout_lws.cli.lint.documents import Document
+from rollout_lws.cli.lint.documents import LOOKED_AT, Document
 from rollout_lws.cli.lint.findings import Finding
 from rollout_lws.cli.lint.paths import Path, written
-from rollout_lws.objects.resources import (
-    HORIZONTAL_POD_AUTOSCALERS,
-    HTTP_ROUTES,
-    INFERENCE_POOLS,
-    INGRESSES,
-    LEADER_WORKER_SETS,
-    POD_DISRUPTION_BUDGETS,
-    SERVICES,
-    Resource,
-)
+from rollout_lws.objects.resources import HORIZONTAL_POD_AUTOSCALERS, HTTP_ROUTES, LEADER_WORKER_SETS, Resource
 
 #: Made by KEDA into a HorizontalPodAutoscaler.
 SCALED_OBJECTS = Resource("keda.sh", "v1alpha1", "ScaledObject", "scaledobjects")
-_OTHERS = (
-    LEADER_WORKER_SETS,
-    SERVICES,
-    HTTP_ROUTES,
-    INGRESSES,
-    INFERENCE_POOLS,
-    HORIZONTAL_POD_AUTOSCALERS,
-    POD_DISRUPTION_BUDGETS,
-    SCALED_OBJECTS,
-)
+_OTHERS = (LEADER_WORKER_SETS, *LOOKED_AT, SCALED_OBJECTS)
 #: Other versions that mean the same, as far as anything of them is read.
 _ALIKE = {
     ("gateway.networking.k8s.io/v1beta1", HTTP_ROUTES.kind): HTTP_ROUTES,
@@ -174,10 +156,12 @@ def _manifest(
 
 
 def _is_ours(group: str, version: str, body: dict[str, Any]) -> bool:
-    """Without a word on the group it is Kruise's, or any whose object has our shape: others have Rollouts, too."""
-    if group == DEFAULT_GROUP:
-        return version == VERSION or _workload_kind(body) == LEADER_WORKER_SETS.kind
-    return version == VERSION and bool(_workload_kind(body))
+    """Without a word on the group it is Kruise's, or any of an object that names a LeaderWorkerSet as ours do: others
+    have Rollouts, too, some with a workloadRef.
+    """
+    if _workload_kind(body) == LEADER_WORKER_SETS.kind:
+        return version == VERSION or group == DEFAULT_GROUP
+    return group == DEFAULT_GROUP and version == VERSION
 
 
 def _workload_kind(body: dict[str, Any]) -> str:

@@ -6,20 +6,40 @@ anchor of it is used.
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
+from weakref import WeakKeyDictionary
 
 import yaml
 
 from rollout_lws.cli.lint.paths import Path
 
-_MERGE, _TEXT = "tag:yaml.org,2002:merge", "tag:yaml.org,2002:str"
-#: Kept as they are written: Kubernetes reads neither dates nor numbers to the base of 60.
-_AS_WRITTEN = ("tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:value")
+_TAG = "tag:yaml.org,2002:"
+_MERGE, _NULL, _BOOL, _INT, _FLOAT = (f"{_TAG}{name}" for name in ("merge", "null", "bool", "int", "float"))
+#: What kubectl's reader takes plain scalars for: neither YAML 1.1, which has dates and numbers to the base of 60, nor
+#: 1.2, which has no ``yes``. Tag, form and first characters, in the order in which they are tried.
+_PLAIN = (
+    (_BOOL, r"[yYnN]|yes|Yes|YES|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF", "yYnNtTfFoO"),
+    (_NULL, r"~|null|Null|NULL|", ["~", "n", "N", ""]),
+    (_MERGE, r"<<", "<"),
+    (_INT, r"[-+]?(?:0[xX][0-9a-fA-F_]+|0[bB][01_]+|0[oO]?[0-7_]+|0|[1-9][0-9_]*)", "-+0123456789"),
+    (_FLOAT, r"[-+]?(?:\.[0-9_]+|[0-9][0-9_]*(?:\.[0-9_]*)?)(?:[eE][-+]?[0-9]+)?", "-+.0123456789"),
+    (_FLOAT, r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)", "-+."),
+)
 #: Values that one document may have, its anchors written out; kubectl gives up earlier.
 _MOST_VALUES = 1_000_000
-_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class _Loader(_Base):  # type: ignore[misc]
+    yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}
+
+
+for _tag, _form, _first in _PLAIN:
+    _Loader.add_implicit_resolver(_tag, re.compile(rf"(?:{_form})\Z"), _first)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +73,20 @@ def composed(text: str) -> Iterator[yaml.Node]:
     try:
         while loader.check_node():
             node = loader.get_node()
-            if node is not None and not (node.tag == "tag:yaml.org,2002:null" and not node.value):
+            if node is not None and not (node.tag == _NULL and not node.value):
                 yield node
     finally:
         loader.dispose()
+
+
+def quoted(text: str) -> Iterator[tuple[int, int]]:
+    """Where texts stand that are quoted, or blocks, as far as this is YAML: from, to."""
+    try:
+        for token in yaml.scan(text, Loader=_Loader):
+            if isinstance(token, yaml.ScalarToken) and not token.plain:
+                yield token.start_mark.index, token.end_mark.index
+    except yaml.YAMLError:
+        return
 
 
 class Reader:
@@ -64,7 +94,6 @@ class Reader:
 
     def __init__(self) -> None:
         self.twice: list[Twice] = []
-        self._scalars: Any = yaml.SafeLoader("")
         self._made: dict[int, Any] = {}
         self._sizes: dict[int, int] = {}
         self._open: set[int] = set()
@@ -93,14 +122,7 @@ class Reader:
         if isinstance(node, yaml.MappingNode):
             self._tell_doubles(node)
             return {key: self.value(value) for key, (_, value) in _members(node).items()}
-        if not isinstance(node, yaml.ScalarNode) or node.tag in _AS_WRITTEN:
-            return node.value
-        if node.tag == "tag:yaml.org,2002:int" and ":" in node.value:
-            return node.value
-        try:
-            return self._scalars.construct_object(node)
-        except (yaml.YAMLError, ValueError) as error:
-            raise NotPlain(node, f"{node.value!r} cannot be read as {node.tag.rpartition(':')[2]}: quote it") from error
+        return _scalar(node)
 
     def _tell_doubles(self, node: yaml.MappingNode) -> None:
         seen: dict[str, yaml.Node] = {}
@@ -111,6 +133,47 @@ class Reader:
             if name in seen:
                 self.twice.append(Twice(name, _mark(seen[name]), _mark(key)))
             seen[name] = key
+
+
+def _scalar(node: yaml.Node) -> Any:
+    """The value of a scalar; what has a tag that is no type is text, as it is to kubectl."""
+    told = str(node.value)
+    if node.tag == _NULL:
+        return None
+    try:
+        if node.tag == _BOOL:
+            return _truth(told)
+        if node.tag == _INT:
+            return _whole(told.replace("_", ""))
+        if node.tag == _FLOAT:
+            return _number(told.replace("_", ""))
+    except ValueError as error:
+        raise NotPlain(node, f"{told!r} cannot be read as {node.tag.rpartition(':')[2]}: quote it") from error
+    return told
+
+
+def _truth(told: str) -> bool:
+    if told.lower() in ("y", "yes", "on", "true"):
+        return True
+    if told.lower() in ("n", "no", "off", "false"):
+        return False
+    raise ValueError(told)
+
+
+def _whole(told: str) -> int | float:
+    sign, digits = (-1, told[1:]) if told.startswith("-") else (1, told.removeprefix("+"))
+    octal = len(digits) > 1 and digits[0] == "0" and digits.isdigit()
+    made = sign * int(digits, 8 if octal else 0)
+    # There are no greater whole numbers in JSON as servers read it.
+    return made if -(2**63) <= made < 2**64 else float(made)
+
+
+def _number(told: str) -> int | float:
+    made = float(told)
+    if not math.isfinite(made):
+        raise ValueError("JSON has no such number")
+    # 08 and 1e3 arrive as whole numbers; who writes 1.0 is shown it as it is written.
+    return int(made) if "." not in told and made.is_integer() and abs(made) < 2**63 else made
 
 
 def mark_of(root: yaml.Node, path: Path) -> Mark:
@@ -132,6 +195,17 @@ def mark_of(root: yaml.Node, path: Path) -> Mark:
 
 def _members(node: yaml.MappingNode) -> dict[str, tuple[yaml.Node, yaml.Node]]:
     """Keys and values by key: what the mapping says itself wins over what it merges, a later key over an earlier."""
+    known = _known.get(node)
+    if known is None:
+        known = _known[node] = _merged(node)
+    return known
+
+
+#: Mappings are merged once, however many others merge them.
+_known: WeakKeyDictionary[yaml.MappingNode, dict[str, tuple[yaml.Node, yaml.Node]]] = WeakKeyDictionary()
+
+
+def _merged(node: yaml.MappingNode) -> dict[str, tuple[yaml.Node, yaml.Node]]:
     found: dict[str, tuple[yaml.Node, yaml.Node]] = {}
     merged: dict[str, tuple[yaml.Node, yaml.Node]] = {}
     for key, value in node.value:
@@ -157,9 +231,9 @@ def _inside(node: yaml.Node) -> list[yaml.Node]:
 def _key(node: yaml.Node) -> str:
     if not isinstance(node, yaml.ScalarNode):
         raise NotPlain(node, "a key must be plain text")
-    if node.tag == "tag:yaml.org,2002:bool":
+    if node.tag == _BOOL:
         # kubectl makes JSON of it, in which keys are text.
-        return str(node.value.lower() in ("yes", "on", "true")).lower()
+        return str(_scalar(node)).lower()
     return str(node.value)
 
 

@@ -27,7 +27,12 @@ def _line(each: Finding, *, colour: bool) -> str:
     severity = f"{each.severity}:"
     if colour:
         severity = f"\x1b[{_COLOURS[each.severity]}m{severity}\x1b[0m"
-    return f"{each.file}:{each.line}:{each.column}: {severity} {each.message} [{each.code}]"
+    return f"{printable(each.file)}:{each.line}:{each.column}: {severity} {printable(each.message)} [{each.code}]"
+
+
+def printable(told: str) -> str:
+    """What a manifest says, in one line that neither a terminal nor a pipeline takes for a command."""
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in told)
 
 
 def json(report: Report) -> str:
@@ -47,9 +52,9 @@ def github(report: Report) -> str:
 
 def _commands(report: Report) -> Iterator[str]:
     for each in report.findings:
-        file = _escaped(each.file, {":": "%3A", ",": "%2C"})
+        file = _escaped(printable(each.file), {":": "%3A", ",": "%2C"})
         at = f"file={file},line={each.line},col={each.column},title={each.code}"
-        yield f"::{_GITHUB[each.severity]} {at}::{_escaped(each.message)}"
+        yield f"::{_GITHUB[each.severity]} {at}::{_escaped(printable(each.message))}"
 
 
 def _escaped(told: str, more: Mapping[str, str] | None = None) -> str:

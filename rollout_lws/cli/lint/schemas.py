@@ -27,24 +27,8 @@ Schema = dict[str, Any]
 _TEXT: Schema = {"type": "string"}
 _COUNT: Schema = {"type": "integer"}
 _TEXTS: Schema = {"type": "object", "additionalProperties": _TEXT}
-#: What every object's metadata may be.
-METADATA = Node(
-    {
-        "type": "object",
-        "x-kubernetes-preserve-unknown-fields": True,
-        "properties": {
-            "name": _TEXT,
-            "namespace": _TEXT,
-            "labels": _TEXTS,
-            "annotations": _TEXTS,
-            "finalizers": {"type": "array", "items": _TEXT},
-            "ownerReferences": {
-                "type": "array",
-                "items": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
-            },
-        },
-    }
-)
+_TRUTH: Schema = {"type": "boolean"}
+_TIME: Schema = {"type": "string", "format": "date-time"}
 
 
 def _open(properties: Schema, *required: str) -> Schema:
@@ -56,9 +40,30 @@ def _list(item: Schema) -> Schema:
     return {"type": "array", "items": item}
 
 
+_OWNER = _open(
+    {
+        **dict.fromkeys(("apiVersion", "kind", "name", "uid"), _TEXT),
+        **dict.fromkeys(("controller", "blockOwnerDeletion"), _TRUTH),
+    }
+)
+#: What every object's metadata may be, as it is written and as a server has filled it in.
+METADATA = Node(
+    _open(
+        {
+            **dict.fromkeys(("name", "generateName", "namespace", "uid", "resourceVersion", "selfLink"), _TEXT),
+            **dict.fromkeys(("creationTimestamp", "deletionTimestamp"), _TIME),
+            **dict.fromkeys(("generation", "deletionGracePeriodSeconds"), _COUNT),
+            **dict.fromkeys(("labels", "annotations"), _TEXTS),
+            "finalizers": _list(_TEXT),
+            "ownerReferences": _list(_OWNER),
+            "managedFields": _list(_open({})),
+        }
+    )
+)
 _TARGET = _open({"apiVersion": _TEXT, "kind": _TEXT, "name": _TEXT}, "name")
 _BACKEND = _open({"service": _open({"name": _TEXT}, "name")})
-_INGRESS_PATH = _open({"path": _TEXT, "backend": _BACKEND}, "backend")
+_PATH_TYPE: Schema = {"type": "string", "enum": ["Exact", "ImplementationSpecific", "Prefix"]}
+_INGRESS_PATH = _open({"path": _TEXT, "pathType": _PATH_TYPE, "backend": _BACKEND}, "backend", "pathType")
 _INGRESS_RULE = _open({"host": _TEXT, "http": _open({"paths": _list(_INGRESS_PATH)}, "paths")})
 #: The parts of built-in kinds that are read.
 _BUILT_IN: Mapping[str, Schema] = {
@@ -68,7 +73,7 @@ _BUILT_IN: Mapping[str, Schema] = {
             "clusterIP": _TEXT,
             "externalName": _TEXT,
             "selector": _TEXTS,
-            "publishNotReadyAddresses": {"type": "boolean"},
+            "publishNotReadyAddresses": _TRUTH,
             "ports": _list(_open({"port": _COUNT, "name": _TEXT}, "port")),
         }
     ),

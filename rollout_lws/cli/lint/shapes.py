@@ -51,8 +51,10 @@ def _prepared(made: Manifest) -> tuple[Object, list[Path], list[str]]:
     body, schema = made.body, spec_schema(made.resource.kind)
     unknown: list[Path] = []
     spec = schema.prepared(body["spec"], "spec", lambda text: unknown.append(located(body, text)))
-    wrong = [*_violations(METADATA, body.get("metadata"), "metadata"), *_violations(schema, spec, "spec")]
-    return {**body, "spec": spec}, unknown, wrong or [*broken_rules(schema, spec, "spec")]
+    # Nulls are what was left out.
+    metadata = METADATA.prepared(body.get("metadata"), "metadata", None)
+    wrong = [*_violations(METADATA, metadata, "metadata"), *_violations(schema, spec, "spec")]
+    return {**body, "metadata": metadata, "spec": spec}, unknown, wrong or [*broken_rules(schema, spec, "spec")]
 
 
 def _violations(schema: Node, value: Any, path: str) -> Iterator[str]:
@@ -62,5 +64,14 @@ def _violations(schema: Node, value: Any, path: str) -> Iterator[str]:
 
 def _named(made: Manifest, body: Object) -> Object:
     """The object in its namespace, at rest."""
-    metadata = {**(body.get("metadata") or {}), "name": made.name, "namespace": made.namespace}
-    return {name: value for name, value in body.items() if name != "status"} | {"metadata": metadata}
+    sent: Object = _sent({name: value for name, value in body.items() if name != "status"})
+    return sent | {"metadata": {**(sent.get("metadata") or {}), "name": made.name, "namespace": made.namespace}}
+
+
+def _sent(value: Any) -> Any:
+    """As it arrives at a server: JSON has one kind of numbers, so 2.0 is 2."""
+    if isinstance(value, dict):
+        return {name: _sent(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_sent(each) for each in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -57,4 +57,4 @@ def _source(name: str, data: bytes) -> Source:
     try:
         return Source(name, data.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
-        return Source(name, None, error.start)
+        return Source(name, data.decode(errors="replace"), error.start)

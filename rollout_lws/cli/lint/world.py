@@ -40,8 +40,11 @@ Object = dict[str, Any]
 #: Any moment: nothing that is judged of objects at rest hangs on it.
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 _OWN_KINDS = (rollouts().kind, batch_releases().kind)
-#: Of metadata, what a server writes and dumps of live objects have.
-_SERVERS = ("creationTimestamp", "deletionTimestamp", "managedFields", "resourceVersion", "generation")
+#: Of metadata, what a server writes and dumps of live objects have, besides the uid, which owner references name.
+_SERVERS = (
+    *("creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generateName", "generation"),
+    *("managedFields", "resourceVersion", "selfLink"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +81,10 @@ class FileWorld:
 
     def of_kind(self, kind: str) -> Iterator[Shaped]:
         return iter(self._by_kind.get(kind, ()))
+
+    def is_released(self, workload: str) -> bool:
+        """Whether a Rollout among the files is about this LeaderWorkerSet."""
+        return bool(self.rollouts_of(workload))
 
     @cached_property
     def leaders_by_workload(self) -> dict[str, Pod]:
@@ -204,8 +211,8 @@ def _leader(lws: LeaderWorkerSet) -> Pod:
 
 def _as_seen(each: Shaped) -> Shaped:
     body, manifest = each.body, each.manifest
-    metadata = {name: value for name, value in body["metadata"].items() if name not in _SERVERS}
-    metadata = {"uid": f"{manifest.order:09}/{manifest.what}", **metadata, "generation": 1}
+    known = {name: value for name, value in body["metadata"].items() if name not in _SERVERS and value is not None}
+    metadata = {**known, "uid": known.get("uid") or f"{manifest.order:09}/{manifest.what}", "generation": 1}
     body = {**body, "metadata": metadata}
     if manifest.resource == HTTP_ROUTES:
         body = _accepted(body)

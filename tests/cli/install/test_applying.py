@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from rollout_lws.api import crd
+from rollout_lws.cli.install import rights
 from rollout_lws.cli.install.applying import MANAGER
 from rollout_lws.cli.install.installation import Installation
 from rollout_lws.cli.install.manifests import objects
@@ -27,6 +28,7 @@ from rollout_lws.objects.resources import (
 from rollout_lws.sandbox.faults import Effect
 from rollout_lws.sandbox.patches import APPLY_PATCH
 from tests.cli.conftest import World
+from tests.cli.install.test_manifests import rules
 
 Object = dict[str, Any]
 IMAGE = "registry.example.com/rollout-lws:0.1.0"
@@ -166,11 +168,38 @@ def test_a_cluster_has_one_installation(bare: World) -> None:
     assert "another" not in all_names(bare, NAMESPACES)
 
 
+ANN = {"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "ann"}
+OWN = {"kind": "ServiceAccount", "name": NAME, "namespace": HOME}
+
+
+@pytest.mark.parametrize(("subjects", "fits"), [([ANN], False), ([OWN, ANN], False), ([OWN], True), ([], True)])
+def test_a_binding_that_was_made_by_hand_keeps_those_whom_it_names(
+    bare: World, subjects: list[Object], fits: bool
+) -> None:
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": NAME}
+    by_hand = {"metadata": {"name": NAME}, "roleRef": role, "subjects": subjects}
+    bare.do(lambda: bare.server.create(CLUSTER_ROLE_BINDINGS, by_hand))
+    if fits:
+        install(bare)
+        return
+    told = refused(bare)
+    assert "gives rights to User ann, who would lose them" in told
+    assert f"kubectl delete clusterrolebinding {NAME}" in told
+    assert there(bare, CLUSTER_ROLE_BINDINGS, NAME)["subjects"] == subjects
+
+
 def test_a_namespace_that_was_there_before_is_left_as_it_is(bare: World) -> None:
     bare.do(lambda: bare.server.create(NAMESPACES, {"metadata": {"name": HOME}}))
     before = there(bare, NAMESPACES, HOME)
     assert f"namespace/{HOME} exists, left as it is" in install(bare)
     assert there(bare, NAMESPACES, HOME) == before
+
+
+def test_another_namespace_is_made_where_it_is_missing_and_held_to_no_standard(bare: World) -> None:
+    assert install(bare, "-n", "monitoring")[0] == "namespace/monitoring created"
+    labels = there(bare, NAMESPACES, "monitoring")["metadata"]["labels"]
+    assert not any(key.startswith("pod-security") for key in labels)
+    assert {line.rpartition(" ")[2] for line in install(bare, "-n", "monitoring")} == {"unchanged"}
 
 
 def test_rights_follow_the_namespaces_that_are_watched(bare: World) -> None:
@@ -192,6 +221,66 @@ def test_rights_follow_the_namespaces_that_are_watched(bare: World) -> None:
     install(bare)
     assert bare.do(lambda: bare.server.list(ROLE_BINDINGS, "")) == []
     assert there(bare, CLUSTER_ROLES, NAME)["rules"] != granted
+
+
+#: Flags of an installation that is there, and of the one that it becomes.
+CHANGES = {
+    "narrower": ((), ("--watch-namespace", "team-a")),
+    "wider": (("--watch-namespace", "team-a"), ()),
+    "elsewhere": (("--watch-namespace", "team-a"), ("--watch-namespace", "team-b")),
+}
+
+
+def rights_in(world: World, namespace: str) -> set[tuple[str, str, str]]:
+    """What the controller may do there, by all of its roles."""
+    bindings = world.do(lambda: world.server.list(CLUSTER_ROLE_BINDINGS, ""))
+    bindings += world.do(lambda: world.server.list(ROLE_BINDINGS, namespace))
+    names = {each["roleRef"]["name"] for each in bindings} & all_names(world, CLUSTER_ROLES)
+    return {right for name in names for right in rules(there(world, CLUSTER_ROLES, name))}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("verb", ["patch", "delete"])
+@pytest.mark.parametrize("change", CHANGES)
+def test_wherever_a_change_of_scope_ends_the_controller_that_runs_has_its_rights(
+    bare: World, change: str, verb: str
+) -> None:
+    before, after = CHANGES[change]
+    for name in ("team-a", "team-b"):
+        bare.do(lambda name=name: bare.server.create(NAMESPACES, {"metadata": {"name": name}}))  # type: ignore[misc]
+    needed = rules(rights.controller_role())
+    for nth in range(1, 40):
+        install(bare, *before)
+        fault = bare.do(
+            lambda nth=nth: bare.http.gate.faults.add(  # type: ignore[misc]
+                Effect(refusal=ApiError(403, "Forbidden", "no")), verb, nth=nth
+            )
+        )
+        result = bare.run("install", "--image", IMAGE, "--timeout", "0", *after)
+        bare.do(lambda fault=fault: bare.http.gate.faults.rules.remove(fault))  # type: ignore[misc]
+        (container,) = there(bare, DEPLOYMENTS, NAME, HOME)["spec"]["template"]["spec"]["containers"]
+        watched = [each.partition("=")[2] for each in container["args"] if each.startswith("--namespace=")]
+        for namespace in watched or ["team-a", "team-b"]:
+            assert rights_in(bare, namespace) >= needed, (nth, result.exception)
+        if result.exit_code == 0:
+            break
+        assert "run the same command again" in str(result.exception)
+    assert nth > 1 or (change, verb) == ("narrower", "delete")
+    assert result.exit_code == 0
+    for namespace in {"team-a", "team-b"} - set(watched or ["team-a", "team-b"]):
+        assert {resource for _, resource, _ in rights_in(bare, namespace)} == {
+            "customresourcedefinitions",
+            "admissionchecks",
+        }
+    assert ("rollout-lws-controller-namespaced" in all_names(bare, CLUSTER_ROLES)) == bool(after)
+
+
+def test_a_right_that_somebody_else_took_back_meanwhile_is_taken_back(bare: World) -> None:
+    bare.do(lambda: bare.server.create(NAMESPACES, {"metadata": {"name": "team-a"}}))
+    install(bare, "--watch-namespace", "team-a")
+    gone = Effect(refusal=ApiError(404, "NotFound", "rolebindings not found"))
+    bare.do(lambda: bare.http.gate.faults.add(gone, "delete", "rolebindings"))
+    assert any(line.endswith("it is watched no longer") for line in install(bare))
 
 
 def test_a_namespace_to_watch_has_to_exist(bare: World) -> None:

@@ -101,9 +101,8 @@ def test_the_pod_fits_the_restricted_standard_that_its_namespace_asks_for() -> N
     assert {key for key in pod if key.startswith("host")} == set()
 
 
-def test_a_namespace_that_others_may_live_in_is_held_to_no_standard() -> None:
-    (namespace,) = [each for each in objects(Installation(IMAGE, "monitoring")) if each["kind"] == "Namespace"]
-    assert not any(key.startswith("pod-security") for key in namespace["metadata"]["labels"])
+def test_a_namespace_that_others_may_live_in_is_never_among_what_is_deleted_together() -> None:
+    assert [each for each in objects(Installation(IMAGE, "monitoring")) if each["kind"] == "Namespace"] == []
 
 
 def test_there_are_never_two_controllers() -> None:
@@ -155,6 +154,11 @@ def test_people_have_more_the_more_they_are_trusted_with() -> None:
     assert operate - view == {("rollouts.kruise.io", "rollouts/status", "patch")}
     assert operate < edit
     assert ("leaderworkerset.x-k8s.io", "leaderworkersets", "patch") in edit
+
+
+def test_the_documentation_shows_the_roles_of_people() -> None:
+    shown = [yaml.safe_load(text) for text in blocks(Path("docs/permissions.md"), "yaml")]
+    assert shown == list(rights.people_roles())
 
 
 def test_with_another_group_every_right_is_about_it() -> None:

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from rollout_lws.cli.install.waiting import lacks, troubles
+from rollout_lws.cli.install.waiting import lacks, refusals, troubles
 from rollout_lws.errors import RolloutLwsError
-from rollout_lws.objects.resources import DEPLOYMENTS, NAMESPACES, PODS
-from rollout_lws.sandbox.store import Event
+from rollout_lws.objects.resources import DEPLOYMENTS, NAMESPACES, PODS, Resource
+from rollout_lws.sandbox.faults import Effect
 from tests.cli.conftest import World
 
 Object = dict[str, Any]
@@ -65,23 +65,44 @@ def test_what_keeps_a_pod_from_running_is_told(found: Object, told: list[str]) -
     assert troubles([found]) == told
 
 
-def test_it_returns_when_the_deployment_is_available(bare: World) -> None:
-    def run(event: Event) -> None:
-        """As Kubernetes does: the pod is made, then it is ready."""
-        if event.object and event.object["kind"] == DEPLOYMENTS.kind and not event.object.get("status"):
-            for status in ({"observedGeneration": 1}, RUNS):
-                bare.later(
-                    0.1 if status is RUNS else 0,
-                    lambda status=status: bare.server.patch(  # type: ignore[misc]
-                        DEPLOYMENTS, HOME, NAME, {"status": status}, subresource="status"
-                    ),
-                )
+def test_it_returns_when_the_deployment_is_available(bare: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    listed = bare.server.list
 
-    bare.do(lambda: bare.server.store.subscribe(run))
+    def run(resource: Resource, *arguments: Any, **options: Any) -> Any:
+        """The pod is ready as soon as somebody has looked for it."""
+        if resource == PODS:
+            bare.later(0, lambda: bare.server.patch(DEPLOYMENTS, HOME, NAME, {"status": RUNS}, subresource="status"))
+        return listed(resource, *arguments, **options)
+
+    monkeypatch.setattr(bare.server, "list", run)
     result = bare.run("install", "--image", IMAGE)
     assert result.exit_code == 0, result.exception
     assert result.stdout.splitlines()[-1] == f"deployment.apps/{NAME} is available"
     assert f"waiting for deployment.apps/{NAME}: " in result.stdout
+
+
+def test_a_server_that_is_away_for_a_moment_is_asked_again(bare: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rollout_lws.cli.install.waiting._AGAIN", 0.0)
+    bare.run("install", "--image", IMAGE, "--timeout", "0")
+    bare.do(lambda: bare.server.patch(DEPLOYMENTS, HOME, NAME, {"status": RUNS}, subresource="status"))
+    # Looked at twice before it is waited for; a reused connection that is cut is tried again by itself.
+    bare.do(lambda: bare.http.gate.faults.add(Effect(lost=True), "get", "deployments", nth=3, count=2))
+    result = bare.run("install", "--image", IMAGE, "--request-timeout", "1s")
+    assert result.exit_code == 0, result.exception
+    waited, last = result.stdout.splitlines()[-2:]
+    assert waited.startswith(f"waiting for deployment.apps/{NAME}: no answer from")
+    assert last == f"deployment.apps/{NAME} is available"
+
+
+QUOTA = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": "exceeded\n quota"}
+
+
+@pytest.mark.parametrize(
+    ("conditions", "told"),
+    [(None, []), ([{**QUOTA, "status": "False"}], []), ([QUOTA], ["FailedCreate: exceeded quota"])],
+)
+def test_it_is_told_why_no_pod_can_be_made(conditions: list[Object] | None, told: list[str]) -> None:
+    assert refusals({"status": {"conditions": conditions}}) == told
 
 
 def test_it_gives_up_with_what_stands_in_the_way_and_where_to_look(bare: World) -> None:

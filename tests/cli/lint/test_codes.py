@@ -94,7 +94,7 @@ CASES: dict[str, tuple[str, str, str]] = {
     "a key twice": (
         "LWS003",
         plain("          pause: {}", "          pause: {}\n          »pause: {}"),
-        "pause stands here again, first in line 14: only the last one would count, remove one of the two",
+        "pause stands here again, first in line 14: kubectl keeps the last one alone, and Kustomize and Flux refuse",
     ),
     "an object without a separator": (
         "LWS003",
@@ -164,6 +164,31 @@ CASES: dict[str, tuple[str, str, str]] = {
         "LWS102",
         lws("          app: chat", "          »app: 7"),
         'metadata.labels.app cannot be 7: quote it, as in "7"',
+    ),
+    "a label that is none": (
+        "LWS102",
+        lws("          app: chat", "          app: chat\n          »version: 'v1 beta'"),
+        "'v1 beta' is no value of a label",
+    ),
+    "a key that is none": (
+        "LWS102",
+        service("  name: chat-api\n", "  name: chat-api\n  labels: {»a b: c, example.org/d_e.f: 'G', h: ''}\n"),
+        "'a b' is no key of a label",
+    ),
+    "a Service's name with a digit first": (
+        "LWS106",
+        joined(PLAIN_ROLLOUT, LWS, edited(SERVICE, "  name: chat-api", "  »name: 1.chat")),
+        "'1.chat' is no name of a Service",
+    ),
+    "ports without names": (
+        "LWS103",
+        service("    - port: 80", "    - »port: 80\n    - {port: 81, name: b}"),
+        "name is missing in spec.ports[0]",
+    ),
+    "a path without a type": (
+        "LWS103",
+        ingress("          - path: /\n            pathType: Prefix\n", "          - »path: /\n"),
+        "pathType is missing in spec.rules[0].http.paths[0]",
     ),
     "no steps": (
         "LWS103",
@@ -553,6 +578,16 @@ CASES: dict[str, tuple[str, str, str]] = {
 def test_each_is_found_where_it_stands(code: str, text: str, told: str) -> None:
     here = [(each.line, each.column) for each in found(text) if each.code == code and told in each.message]
     assert here == places(text), found(text)
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, (code, _, _) in CASES.items() if code in ("LWS301", "LWS302", "LWS305", "LWS314")]
+)
+def test_what_only_a_release_makes_a_trap_is_told_of_released_leader_worker_sets_alone(name: str) -> None:
+    code, text, _ = CASES[name]
+    alone = "---\n".join(each for each in text.split("---\n") if "kind: Rollout\n" not in each)
+    assert len(alone) < len(text)
+    assert [each.code for each in found(alone)] == [], code
 
 
 def test_no_code_is_without_a_case() -> None:

@@ -68,7 +68,8 @@ def test_a_finding_is_a_line_and_the_counts_come_last(folder: Path) -> None:
         (PLAIN_ROLLOUT, ("--strict",), 0, "1 object in 1 file: 1 note"),
         ("kind: ConfigMap", ("--allow-empty",), 0, "0 objects in 1 file: nothing found"),
         (joined(BROKEN, LWS), (), 1, "1 error"),
-        ("a: [", (), 1, "0 objects in 1 file: 1 error"),
+        ("kind: Rollout\na: [", (), 1, "0 objects in 1 file: 1 error"),
+        ("a: !Sub [", ("--allow-empty",), 0, "0 objects in 1 file: nothing found"),
     ],
 )
 def test_the_exit_code_says_whether_it_may_be_applied(
@@ -105,12 +106,12 @@ def test_what_cannot_be_looked_at_is_told_in_a_line_and_is_no_success(
 
 
 def test_directories_are_read_by_suffix_and_further_down_only_when_asked(folder: Path) -> None:
-    put(folder, a_yaml=PLAIN_ROLLOUT, b_yml=LWS, notes_txt="a: [", deep__c_yaml="a: [")
+    put(folder, a_yaml=PLAIN_ROLLOUT, b_yml=LWS, notes_txt="a: [", deep__c_yaml="{kind: Rollout, a: [")
     (folder / ".git").mkdir()
-    (folder / ".git" / "d.yaml").write_text("a: [")
+    (folder / ".git" / "d.yaml").write_text("{kind: Rollout, a: [")
     assert run("-f", ".").exit_code == 0
     (line,) = run("-f", ".", "-R").stdout.splitlines()
-    assert line.startswith("deep/c.yaml:1:5: error: not YAML")
+    assert line.startswith("deep/c.yaml:1:21: error: not YAML")
 
 
 def test_a_file_that_is_named_twice_is_read_once(folder: Path) -> None:
@@ -119,7 +120,7 @@ def test_a_file_that_is_named_twice_is_read_once(folder: Path) -> None:
 
 
 def test_files_are_looked_at_in_the_order_in_which_they_are_named(folder: Path) -> None:
-    put(folder, b_yaml=joined(BROKEN, LWS), a_yaml="a: [")
+    put(folder, b_yaml=joined(BROKEN, LWS), a_yaml="kind: Rollout\na: [")
     assert [line.partition(":")[0] for line in run("b.yaml", "a.yaml").stdout.splitlines()] == ["b.yaml", "a.yaml"]
 
 
@@ -129,10 +130,11 @@ def test_standard_input_has_a_name() -> None:
 
 
 def test_a_file_that_is_no_text_is_told_and_the_others_are_looked_at(folder: Path) -> None:
-    (folder / "a.yaml").write_bytes(b"a: \xff\xfe")
+    (folder / "a.yaml").write_bytes(b"kind: Rollout # \xff\xfe")
+    (folder / "latin.yaml").write_bytes(b"kind: Chart # \xff")
     put(folder, b_yaml=joined(BROKEN, LWS))
     told = run("-f", ".").stdout.splitlines()
-    assert told[0] == "a.yaml:1:4: error: not UTF-8 text: save it as UTF-8 [LWS001]"
+    assert told[0] == "a.yaml:1:17: error: not UTF-8 text: save it as UTF-8 [LWS001]"
     assert told[1].startswith("b.yaml:17:13: error: ")
 
 
@@ -177,6 +179,15 @@ def test_github_gets_commands(folder: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("form", ["text", "github"])
+def test_what_a_manifest_says_is_no_command_to_who_reads_of_it(folder: Path, form: str) -> None:
+    text = edited(PLAIN_ROLLOUT, "    canary:", '    "x\\n::error::pwned\\e[31m\\u2028": 1\n    canary:')
+    (folder / "a\n::b.yaml").write_text(joined(text, LWS))
+    (line,) = run("-f", ".", "-o", form).stdout.splitlines()
+    assert "x\\n::error::pwned\\x1b[31m\\u2028" in line
+    assert "\x1b" not in line
+
+
 @pytest.mark.parametrize(("group", "found"), [("rollouts.example.org", 1), (None, 1), ("rollouts.other.org", 0)])
 def test_our_kinds_are_those_of_the_group_that_is_named(folder: Path, group: str | None, found: int) -> None:
     put(folder, all_yaml=joined(edited(BROKEN, "rollouts.kruise.io", "rollouts.example.org"), LWS))
@@ -193,9 +204,16 @@ def test_a_rollout_for_a_deployment_is_refused_where_the_group_is_named(folder: 
     assert "error: spec.workloadRef names apps/v1 Deployment" in result.stdout
 
 
-def test_rollouts_of_other_projects_are_left_alone(folder: Path) -> None:
-    argo = "apiVersion: argoproj.io/v1alpha1\nkind: Rollout\nmetadata: {name: a}\nspec: {replicas: x}\n"
-    put(folder, all_yaml=joined(argo, LWS))
+@pytest.mark.parametrize(
+    "other",
+    [
+        "apiVersion: argoproj.io/v1alpha1\nkind: Rollout\nmetadata: {name: a}\nspec: {replicas: x}\n",
+        "apiVersion: foo.io/v1beta1\nkind: Rollout\nmetadata: {name: a}\nspec: {workloadRef: {kind: Foo}, steps: []}\n",
+        "apiVersion: foo.io/v1beta1\nkind: Rollout\nmetadata: {name: a}\nspec: {workloadRef: {kind: Deployment}}\n",
+    ],
+)
+def test_rollouts_of_other_projects_are_left_alone(folder: Path, other: str) -> None:
+    put(folder, all_yaml=joined(other, LWS))
     assert "1 object in 1 file: nothing found" in run("-f", "all.yaml").stderr
 
 

@@ -36,8 +36,18 @@ def at(document: Document, *path: str | int) -> tuple[int, int]:
         ("1: a\ntrue: b\noff: c", {"1": "a", "true": "b", "false": "c"}),
         ("a: &x {b: 1}\nc: *x", {"a": {"b": 1}, "c": {"b": 1}}),
         ("a: &x {b: 1, c: 2}\nd: {<<: *x, c: 3}", {"a": {"b": 1, "c": 2}, "d": {"b": 1, "c": 3}}),
-        ("a: &x {b: 1}\ny: &y {c: 2}\nd: {<<: [*x, *y]}", {"a": {"b": 1}, "y": {"c": 2}, "d": {"b": 1, "c": 2}}),
+        ("a: &x {b: 1}\nz: &y {c: 2}\nd: {<<: [*x, *y]}", {"a": {"b": 1}, "z": {"c": 2}, "d": {"b": 1, "c": 2}}),
         ('{\n\t"a": [1,\t2]\n}', {"a": [1, 2]}),
+        ("a: [y, N, on, OFF, oN]", {"a": [True, False, True, False, "oN"]}),
+        ("a: [1e-5, 1e3, 0o17, 017, 08, -0x1F, 0b11, 1_000]", {"a": [1e-05, 1000, 15, 15, 8, -31, 3, 1000]}),
+        ("a: [1.0, .5, +7, 1.2.3, 1e, -]", {"a": [1.0, 0.5, 7, "1.2.3", "1e", "-"]}),
+        ("a: ['y', \"1\", !!str 1, !!str y]", {"a": ["y", "1", "1", "y"]}),
+        ("a: 1000000000000000000000000000000", {"a": 1e30}),
+        ("y: 1\nn: 2\n08: 3", {"true": 1, "false": 2, "08": 3}),
+        ('{"a": "\\ud83d\\ude00", "b": "\\\\ud83d", "c": "\\ud83d"}', {"a": "😀", "b": "\\ud83d", "c": "\ufffd"}),
+        ("a: !Ref b", {"a": "b"}),
+        ("a: !Sub {b: 1}", {"a": {"b": 1}}),
+        ("a: !!python/name:x.y\nb: !vault |\n  c\n", {"a": "", "b": "c\n"}),
     ],
 )
 def test_values_are_those_that_kubectl_sends(text: str, value: Any) -> None:
@@ -72,10 +82,35 @@ def test_documents_of_a_file_have_the_lines_of_the_file() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("text", "members"),
+    [
+        ('{"a": 1}\n{"b": 2}\n', [("a", (1, 2)), ("b", (2, 2))]),
+        ('{"a": {"x": 0}} {"b": 2}{"c": 3}', [("a", (1, 2)), ("b", (1, 18)), ("c", (1, 26))]),
+        ('\n{"a": 1}\n\n\n {"b":\n 2}', [("a", (2, 2)), ("b", (5, 3))]),
+        ('---\n{"a": 1}\n---\n{"b": 2}', [("a", (2, 2)), ("b", (4, 2))]),
+        ("a: 1\n---\n\ufeffb: 2\n", [("a", (1, 1)), ("b", (3, 1))]),
+        ("a: 1\n\ufeff---\nb: 2\n", [("a", (1, 1)), ("b", (3, 1))]),
+    ],
+)
+def test_objects_that_follow_each_other_as_kubectl_takes_them(
+    text: str, members: list[tuple[str, tuple[int, int]]]
+) -> None:
+    documents, findings = read(Source("a.json", text))
+    assert findings == []
+    assert [(name, at(each, name)) for each in documents for name in each.value] == members
+
+
+def test_mappings_that_merge_each_other_are_merged_once() -> None:
+    lines = ["a0: &a0 {x: 1}", *(f"a{n}: &a{n}\n  <<: [*a{n - 1}, *a{n - 1}]" for n in range(1, 60))]
+    assert one("\n".join(lines)).value["a59"] == {"x": 1}
+
+
 def test_what_is_no_yaml_hides_no_other_document() -> None:
-    documents, findings = read(Source("a.yaml", "a: 1\n---\nb: [\n---\nc: 3\n---\nd: 'x\n"))
+    text = "a: 1\n---\nkind: Rollout\nb: [\n---\nc: 3\n---\n{kind: Service}\nd: 'x\n"
+    documents, findings = read(Source("a.yaml", text))
     assert [each.value for each in documents] == [{"a": 1}, {"c": 3}]
-    assert [(each.line, each.column, each.code) for each in findings] == [(3, 5, "LWS001"), (7, 6, "LWS001")]
+    assert [(each.line, each.code) for each in findings] == [(4, "LWS001"), (9, "LWS001")]
 
 
 @pytest.mark.parametrize(
@@ -85,7 +120,8 @@ def test_what_is_no_yaml_hides_no_other_document() -> None:
         ("a: &x {b: *x}", "this anchor contains itself"),
         ("[a]: 1", "a key must be plain text"),
         ("a: {<<: 1}", "only a mapping can be merged by <<"),
-        ("a: !Ref b", "'b' cannot be read as !Ref: quote it"),
+        ("a: .nan", "'.nan' cannot be read as float: quote it"),
+        ("a: !!bool maybe", "'maybe' cannot be read as bool: quote it"),
         ("a: !!int x", "'x' cannot be read as int: quote it"),
         ("a: *x", "found undefined alias"),
         ("a: \x00", "not YAML: "),
@@ -93,13 +129,13 @@ def test_what_is_no_yaml_hides_no_other_document() -> None:
     ],
 )
 def test_what_no_manifest_can_have_is_told(text: str, told: str) -> None:
-    documents, (finding,) = read(Source("a.yaml", text))
+    documents, (finding,) = read(Source("a.yaml", f"# kind: Rollout\n{text}"))
     assert (documents, finding.code) == ([], "LWS001")
     assert told in finding.message
 
 
 def test_anchors_that_grow_into_a_billion_values_are_told() -> None:
-    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    lines = ["kind: Rollout", "a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12)]
     documents, (finding,) = read(Source("a.yaml", "\n".join(lines)))
     assert documents == []
@@ -116,17 +152,51 @@ def test_anchors_that_grow_into_a_billion_values_are_told() -> None:
         ("{% if x %}\na: 1\n{% endif %}", "LWS002"),
         ("a: 1 # {{ said }}\nb: [", "LWS001"),
         ("# {% said %}\nb: [", "LWS001"),
+        ("a: '{{ .Values.a }}'\nb: [", "LWS001"),
+        ("a: |\n  {{ .Values.a }}\n  {% if x %}\nb: [", "LWS001"),
+        ("b: [\n---\na: {{ x }}", "LWS001 LWS002"),
+        ("b: a: c\na: {{ x }}", "LWS001"),
+        ("a: x-{{ y }}\nb: [", "LWS001"),
+        ("a: [{{ .Values.a }}]", "LWS002"),
         ("a: '{{ .Values.a }}'", ""),
         ("a: |\n  {{ .Values.a }}", ""),
     ],
 )
 def test_a_template_is_one_where_its_braces_break_the_yaml(text: str, code: str) -> None:
-    assert [each.code for each in read(Source("a.yaml", text))[1]] == ([code] if code else [])
+    text = text.replace("---\n", "---\n# kind: Rollout\n")
+    assert [each.code for each in read(Source("a.yaml", f"# kind: Rollout\n{text}"))[1]] == code.split()
 
 
 def test_a_template_is_told_once_for_a_file() -> None:
-    documents, findings = read(Source("a.yaml", "a: 1\n---\nb: {{ x }}\n---\nc: {{ y }}\n"))
-    assert (documents, len(findings)) == ([], 1)
+    sign = "kind: LeaderWorkerSet"
+    documents, findings = read(Source("a.yaml", f"a: 1\n---\n{sign}\nb: {{{{ x }}}}\n---\n{sign}\nc: {{{{ y }}}}\n"))
+    assert [each.value for each in documents] == [{"a": 1}]
+    assert [(each.code, each.line) for each in findings] == [("LWS002", 4)]
+
+
+#: What lies beside manifests in repositories.
+FOREIGN = {
+    "CloudFormation": "Resources:\n  X:\n    Name: !Sub '${A}-b'\n    Y: !GetAtt [A, b]\n    Z: !If {a: b}\n",
+    "mkdocs": "emoji_index: !!python/name:material.extensions.emoji.twemoji\n",
+    "Ansible": "password: !vault |\n  $ANSIBLE_VAULT;1.1\n",
+    "a playbook": "- hosts: {{ hosts }}\n  vars: {a: {{ b }}}\n",
+    "GitLab": "job:\n  script: !reference [.a, script]\n",
+    "tsconfig": '// what tsc reads\n{ "a": 1, /* x */ }\n',
+    "a chart's Service": "apiVersion: v1\nkind: Service\nmetadata:\n  name: {{ .Release.Name }}\n",
+    "a chart's helpers": '{{- define "x" -}}\na: 1\n{{- end }}\n',
+    "doubled keys": "services: {}\nservices: {}\n",
+    "keys of two": "? [a, b]\n: c\n",
+}
+
+
+@pytest.mark.parametrize("text", FOREIGN.values(), ids=FOREIGN)
+def test_of_files_of_others_nothing_is_told(text: str) -> None:
+    assert read(Source("a.yaml", text))[1] == []
+
+
+@pytest.mark.parametrize("sign", ["kind: LeaderWorkerSet", '"kind": "Rollout"', "kind: Service", "kind: ScaledObject"])
+def test_of_what_may_be_ours_it_is_told_that_it_cannot_be_read(sign: str) -> None:
+    assert [each.code for each in read(Source("a.yaml", f"{sign}\na: [\n"))[1]] == ["LWS001"]
 
 
 def test_a_key_that_is_merged_and_said_again_is_no_double() -> None:

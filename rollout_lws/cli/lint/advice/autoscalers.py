@@ -12,7 +12,8 @@ from rollout_lws.rollout.bounds import scaled_workload
 
 def advice(world: FileWorld) -> Iterator[Finding]:
     for each in world.of_kind(HORIZONTAL_POD_AUTOSCALERS.kind):
-        lws = world.find(LEADER_WORKER_SETS.kind, scaled_workload(each.body))
+        name = scaled_workload(each.body)
+        lws = world.find(LEADER_WORKER_SETS.kind, name) if world.is_released(name) else None
         if lws is not None and lws.manifest.body["spec"].get("replicas") is not None:
             yield lws.manifest.found(
                 "LWS314",

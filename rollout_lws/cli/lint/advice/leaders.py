@@ -24,7 +24,8 @@ _ASKING = ("httpGet", "grpc", "exec")
 def advice(world: FileWorld) -> Iterator[Finding]:
     routed = {each.rollout.spec.workload_ref.name for each in releases(world) if each.routing}
     for lws in world.of_kind(LEADER_WORKER_SETS.kind):
-        yield from _readiness(lws)
+        if world.is_released(lws.manifest.name):
+            yield from _readiness(lws)
         yield from _grace(lws)
         if lws.manifest.name in routed:
             yield from _shutdown(lws)

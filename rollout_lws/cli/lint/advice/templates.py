@@ -16,7 +16,8 @@ _PARTITION: Path = ("spec", "rolloutStrategy", "rollingUpdateConfiguration", "pa
 
 def advice(world: FileWorld) -> Iterator[Finding]:
     for lws in world.of_kind(LEADER_WORKER_SETS.kind):
-        yield from _partition(lws, f"{world.group}/original")
+        if world.is_released(lws.manifest.name):
+            yield from _partition(lws, f"{world.group}/original")
         yield from _addresses(lws)
 
 

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,8 +21,6 @@ from tests.reader import Reader, reading
 pytestmark = pytest.mark.kubectl
 
 ABORTED, HEALTHY = Answer("aborted", 3), Answer("healthy", 0)
-#: Teams side by side, and rounds of each.
-ROUNDS = [(1, 4), pytest.param((4, 50), marks=[pytest.mark.long, pytest.mark.timeout(900)])]
 Way = Callable[[Pipeline, str, int], Awaitable[None]]
 
 
@@ -119,11 +118,16 @@ WAYS: dict[Way, tuple[str, ...]] = {
 }
 
 
-@pytest.mark.parametrize("rounds", ROUNDS, ids=lambda rounds: f"{rounds[0]}x{rounds[1]}")
+def long(way: Way, teams: int, rounds: int) -> Any:
+    return pytest.param(way, (teams, rounds), marks=[pytest.mark.long, pytest.mark.timeout(900)])
+
+
+#: Ways to gate, teams side by side, and rounds of each.
+CASES = [(ours, (1, 4)), long(ours, 4, 50), long(by_id, 4, 13), long(kubectl_alone, 4, 50)]
+
+
 @pytest.mark.parametrize(
-    "way",
-    [ours, *(pytest.param(way, marks=pytest.mark.long) for way in (by_id, kubectl_alone))],
-    ids=lambda way: way.__name__,
+    ("way", "rounds"), CASES, ids=lambda given: given.__name__ if callable(given) else f"{given[0]}x{given[1]}"
 )
 async def test_no_gate_answers_for_another_version(way: Way, rounds: tuple[int, int], tmp_path: Path) -> None:
     teams, each = rounds

@@ -7,6 +7,7 @@ what the spec must be is said by the CRD and by ``validation``.
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import cache
 from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, PlainSerializer
@@ -26,15 +27,25 @@ class Model(BaseModel):
     def to_json_dict(self) -> dict[str, Any]:
         """JSON as it goes on the wire: absent instead of null; empty collections and strings only where required."""
         document: dict[str, Any] = {}
-        for name, field in type(self).model_fields.items():
-            key = field.alias or name
-            value = _plain(getattr(self, name))
-            empty = value is None or value == "" or value == [] or value == {}
-            if not empty or key in self.always or field.is_required():
-                document[key] = value
-        # Field serialisers (times) are pydantic's; only values that need them are dumped by it.
-        dumped = self.model_dump(mode="json", by_alias=True, include=_times(self))
-        return {key: dumped.get(key, value) for key, value in document.items()}
+        times = set()
+        for name, key, kept in _fields(type(self)):
+            value = getattr(self, name)
+            if isinstance(value, datetime):
+                times.add(name)
+            plain = _plain(value)
+            if kept or not (plain is None or plain == "" or plain == [] or plain == {}):
+                document[key] = plain
+        # How a time is spelled its field says: pydantic's serialisers know.
+        return document | self.model_dump(mode="json", by_alias=True, include=times) if times else document
+
+
+@cache
+def _fields(model: type[Model]) -> tuple[tuple[str, str, bool], ...]:
+    """Of each field: its name, its name on the wire, and whether it is written even when it is empty."""
+    return tuple(
+        (name, field.alias or name, (field.alias or name) in model.always or field.is_required())
+        for name, field in model.model_fields.items()
+    )
 
 
 def _plain(value: Any) -> Any:
@@ -45,10 +56,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {str(key): _plain(item) for key, item in value.items()}
     return str(value) if isinstance(value, str) else value
-
-
-def _times(model: Model) -> set[str]:
-    return {name for name in type(model).model_fields if isinstance(getattr(model, name), datetime)}
 
 
 def _whole_seconds(moment: datetime) -> str:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol, TypeVar
+from functools import lru_cache
+from typing import Protocol, TypeVar, cast
 
 import msgspec
 from pydantic import ValidationError
 
 from rollout_lws.api import BatchRelease, Rollout, rollouts
+from rollout_lws.api.base import Model
 from rollout_lws.api.resources import Keys
 from rollout_lws.controller.explanations import queues, refusals
 from rollout_lws.controller.stored import StoredObject, StoredRollout
@@ -182,7 +184,7 @@ def _plain_all(stored: Iterable[StoredObject]) -> dict[str, Object]:
 
 def _read(model: type[_Own], stored: StoredRollout | StoredObject) -> _Own:
     try:
-        return model.model_validate_json(stored.body)
+        return cast(_Own, _validated(model, stored.body))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(str(part) for part in first["loc"])
@@ -190,6 +192,12 @@ def _read(model: type[_Own], stored: StoredRollout | StoredObject) -> _Own:
             f"{model.__name__} {stored.metadata.name} cannot be read: {place}: {first['msg']}; correct it, and install"
             " the CRDs of this version: rollout-lws crds"
         ) from error
+
+
+# What a release looks at several times in a row has seldom changed since, and reading it takes as long as deciding.
+@lru_cache(maxsize=64)
+def _validated(model: type[Model], body: bytes) -> Model:
+    return model.model_validate_json(body)
 
 
 def _is_of(batch: StoredObject, rollout: Rollout) -> bool:

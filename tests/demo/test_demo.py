@@ -48,7 +48,10 @@ def test_a_release_is_told_and_its_end_state_proven(what: str, told: str, shares
 
 @pytest.mark.parametrize(
     ("capacity", "told"),
-    [("InPlace", "only groups that the step had renewed were made again"), ("Surge", "every pod from before")],
+    [
+        ("InPlace", "only groups that the step had renewed were made again"),
+        pytest.param("Surge", "every pod from before", marks=pytest.mark.long),
+    ],
 )
 def test_an_abort_in_one_workload_is_judged_by_what_its_step_renews(capacity: str, told: str, tmp_path: Path) -> None:
     lws = manifests.workload()

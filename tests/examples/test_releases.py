@@ -25,7 +25,7 @@ from rollout_lws.sandbox.behaviours.cluster import Options
 from rollout_lws.sandbox.behaviours.faults import Timing
 from rollout_lws.sandbox.catalogue import GATEWAYS
 from rollout_lws.sandbox.meter import Client, TrafficMeter
-from tests.examples.examples import NAMES, ROUTED, Object, manifests, objects, style
+from tests.examples.examples import NAMES, ROUTED, Object, manifests, mostly_long, objects, style
 from tests.scenarios.invariants import Check, always_serving, at_most_down, never_two_canaries
 from tests.scenarios.invariants import stable_untouched_before_promotion as stable_untouched
 from tests.scenarios.one_workload import enough_serve
@@ -143,7 +143,7 @@ def group_count(world: World) -> int:
     return len(world.server.list(PODS, NAMESPACE, label_selector=f"{LWS_WORKER_INDEX}=0"))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", mostly_long("quickstart", "in-place", "vllm", "sglang"))
 async def test_a_release_with_loads_of_twenty_minutes_goes_through_with_as_few_groups_as_its_steps_say(
     world: World, name: str
 ) -> None:

@@ -92,6 +92,7 @@ def sections(described: str) -> tuple[list[Object], list[list[str]]]:
     return conditions, [re.split(r" {2,}", line.strip(), maxsplit=4) for line in events.splitlines()[2:]]
 
 
+@pytest.mark.long
 async def test_a_day_of_an_operator_ends_with_nothing_left_but_history(operator: Operator) -> None:
     assert "created" in await operator.apply(workload("v1"))
     await operator.wait("lws/llama", "Available")

@@ -167,8 +167,15 @@ def _mended(world: World) -> bool:
     return world.groups().get(0) == "v2"
 
 
+#: Whatever takes a node's pods says so in these words.
+_OTHER_REASONS = ("EvictionByEvictionAPI", "TerminationByKubelet")
+
+
 @pytest.mark.parametrize("pod", ["llama-canary-0", "llama-canary-0-1"], ids=["leader", "worker"])
-@pytest.mark.parametrize("reason", ["DeletionByTaintManager", "EvictionByEvictionAPI", "TerminationByKubelet"])
+@pytest.mark.parametrize(
+    "reason",
+    ["DeletionByTaintManager", *(pytest.param(each, marks=pytest.mark.long) for each in _OTHER_REASONS)],
+)
 async def test_a_group_that_is_lost_with_its_node_has_not_failed(world: World, pod: str, reason: str) -> None:
     await at_rest(world, *ONE)
     await waiting_for_approval(world)

@@ -79,7 +79,7 @@ async def test_the_canary_serves_until_groups_that_were_scaled_to_zero_and_back_
     assert all(serving)
 
 
-@pytest.mark.parametrize("replicas", [2, 4])
+@pytest.mark.parametrize("replicas", [pytest.param(2, marks=pytest.mark.long), 4])
 async def test_a_release_mends_a_stable_version_that_does_not_serve(world: World, replicas: int) -> None:
     """All requests go to the new version then, more than its steps ask for, and that must not hold them up, nor must it
     in a promotion that a canary with fewer groups carries alone.

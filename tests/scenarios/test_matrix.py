@@ -1,6 +1,6 @@
 """Every style, with and without a route, through everything that may happen to it, wherever it is.
 
-The default run tells a sample, each act once for each style; ``pytest -m long`` tells all. A run prints the table.
+The default run tells a sample, each act for two of the styles; ``pytest -m long`` tells all. A run prints the table.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tests.scenarios.crashes import PARTS, kill_after_every_write
 from tests.scenarios.matrix import TRAFFIC, Moment, Release, release
 from tests.scenarios.matrix_acts import ACTS, Act
 from tests.scenarios.matrix_table import Told, table, told_by
-from tests.scenarios.styles import STYLES, Style
+from tests.scenarios.styles import IN_PLACE, STYLES, Style
 from tests.scenarios.world import World
 
 Record = Callable[[str, object], None]
@@ -29,10 +29,11 @@ def everything() -> Iterator[Any]:
 
 
 def sample() -> Iterator[Any]:
-    """Each act once for each style, with and without a route by turns."""
-    for (one, style), (other, act) in itertools.product(enumerate(STYLES), enumerate(ACTS)):
-        traffic = TRAFFIC[(one + other) % len(TRAFFIC)]
-        yield pytest.param(style, traffic, act, act.sample, id=f"{style}-{traffic}-{act}")
+    """Each act for two styles by turns, with a route and without one."""
+    for number, act in enumerate(ACTS):
+        for traffic, other in zip(TRAFFIC, (0, 2), strict=True):
+            style = STYLES[(number + other) % len(STYLES)]
+            yield pytest.param(style, traffic, act, act.sample, id=f"{style}-{traffic}-{act}")
 
 
 async def tell(world: World, style: Style, traffic: str, act: Act, moment: Moment, size: int) -> None:
@@ -99,27 +100,16 @@ def killed(style: Style, traffic: str, story: Killed, part: int, parts: int, rec
         record(*Told(KILLED, style.name, traffic, max(tried, 1)).note())
 
 
-#: Those with requests take three times as long.
-_KILLED_SOON = [
-    pytest.param(style, traffic, marks=[pytest.mark.long] if traffic != "none" else [])
-    for style, traffic in zip(STYLES, itertools.cycle(TRAFFIC), strict=False)
-]
+def killings() -> Iterator[Any]:
+    """Every story with a kill in it, dealt into parts; the default run tells one part of one."""
+    stories = (finished, aborted_in_a_step, aborted_in_mid_promotion)
+    for style, traffic, story, part in itertools.product(STYLES, TRAFFIC, stories, range(PARTS)):
+        told = (style, traffic, story, part) == (IN_PLACE, "none", finished, 0)
+        name = f"{style}-{traffic}-{story.__name__}-{part}"
+        yield pytest.param(style, traffic, story, part, marks=[] if told else [pytest.mark.long], id=name)
 
 
-@pytest.mark.parametrize(("style", "traffic"), _KILLED_SOON, ids=str)
-def test_one_whose_controller_is_killed_now_and_then_does_too(
-    style: Style, traffic: str, record_property: Record
-) -> None:
-    killed(style, traffic, finished, 0, PARTS, record_property)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("part", range(PARTS))
-@pytest.mark.parametrize(
-    "story", (finished, aborted_in_a_step, aborted_in_mid_promotion), ids=lambda each: each.__name__
-)
-@pytest.mark.parametrize("traffic", TRAFFIC)
-@pytest.mark.parametrize("style", STYLES, ids=str)
+@pytest.mark.parametrize(("style", "traffic", "story", "part"), [*killings()])
 def test_one_whose_controller_is_killed_after_any_write_does_too(
     style: Style, traffic: str, story: Killed, part: int, record_property: Record
 ) -> None:

@@ -74,7 +74,7 @@ async def test_an_abort_in_mid_promotion(style: Style) -> None:
         assert [str(each) for each in told.meter.failures] == []
 
 
-@pytest.mark.parametrize("style", STYLES, ids=str)
+@pytest.mark.parametrize("style", [IN_PLACE, pytest.param(SURGE, marks=pytest.mark.long)], ids=str)
 async def test_matched_requests_first(style: Style) -> None:
     async with metered(*MATCHED, words=style.words) as told:
         watch(told.world, style)

@@ -132,8 +132,8 @@ async def approved(world: World, index: int) -> None:
     await world.sleep(SETTLES)
 
 
-#: A third of the cases in the default run, all of them in the longer one.
-SOME = [case if number % 3 == 0 else pytest.param(case, marks=pytest.mark.long) for number, case in enumerate(CASES)]
+#: A fifth of the cases in the default run, all of them in the longer one.
+SOME = [case if number % 5 == 0 else pytest.param(case, marks=pytest.mark.long) for number, case in enumerate(CASES)]
 
 
 @pytest.mark.parametrize("case", SOME, ids=str)

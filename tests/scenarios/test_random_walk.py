@@ -169,7 +169,7 @@ def wander(lane: Lane, walks: int, acts: int, number: int | None = None) -> Coun
 
 @pytest.mark.timeout(300)
 def test_a_walk_breaks_no_promise_and_comes_to_a_legal_end() -> None:
-    seen = wander(CORE, 25, 10)
+    seen = wander(CORE, 15, 10)
     assert seen["told:Completed"] and seen["state:Promoting"]
 
 

@@ -23,7 +23,14 @@ _STYLES: dict[str, dict[str, Any]] = {
     "in place": {"canary": {"capacity": "InPlace"}},
     "surge": {"canary": {"capacity": "Surge"}},
 }
-styles = pytest.mark.parametrize("style", [pytest.param(style, id=name) for name, style in _STYLES.items()])
+_LONG = ("blue-green", "surge")
+styles = pytest.mark.parametrize(
+    "style",
+    [
+        pytest.param(style, id=name, marks=[pytest.mark.long] if name in _LONG else [])
+        for name, style in _STYLES.items()
+    ],
+)
 
 
 @pytest.fixture

@@ -34,6 +34,7 @@ async def test_a_pause_is_no_part_of_the_deadline(world: World) -> None:
     assert world.state == "Loading", world.describe()
 
 
+@pytest.mark.long
 async def test_more_canary_groups_than_leaders_on_file_come_to_rest() -> None:
     world = World(Options(nodes=40))
     world.create_workload(replicas=60, size=1)

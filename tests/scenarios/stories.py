@@ -28,8 +28,12 @@ async def at_rest(world: World, *steps: dict[str, Any], replicas: int = 4, size:
     """An LWS at version v1 in care of a Rollout, everything ready; invariants are watched from here on."""
     world.create_workload(replicas=replicas, size=size)
     world.create_rollout(*(steps or STEPS), **strategy)
+    # Nothing is to be decided while groups load for the first time; looking on takes longer than all the rest.
+    await world.until(
+        lambda: len(told := world.groups()) == replicas and not any("!" in each for each in told.values())
+    )
     world.start_controller()
-    await world.until(lambda: world.state == "Healthy" and all("!" not in told for told in world.groups().values()))
+    await world.until(lambda: world.state == "Healthy")
     await world.rest()
     world.checks.append(never_two_canaries)
     if (strategy.get("canary") or {}).get("capacity") != "InPlace":

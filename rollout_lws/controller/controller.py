@@ -118,8 +118,13 @@ class Controller:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """From filled caches to the last worker's end, once. Workers finish the write at hand; the watches end after
-        them.
+        """Watching and working, from filled caches to the last worker's end, once."""
+        async with self.watching(), self.working():
+            yield
+
+    @asynccontextmanager
+    async def watching(self) -> AsyncIterator[None]:
+        """From filled caches to the end of the watches, once; nothing is decided yet.
 
         A watch that ends by a bug would leave a cache that is right no more, so it cancels the block, and the bug is
         raised in an ExceptionGroup.
@@ -127,22 +132,31 @@ class Controller:
         async with self._tasks:
             informers = self._informers
             watches = [self._start(each.run(), f"watch {each.resource}") for each in informers]
-            workers: list[asyncio.Task[None]] = []
             try:
                 for each in informers:
                     await each.synced()
                 self.ready = True
-                workers = [self._start(self._reconciler.work(), f"worker {n}") for n in range(self._workers)]
                 yield
             finally:
                 self.ready = False
-                await end(workers)
-                await self._pods.close()
-                await self._slices.close()
-                for kind in self._kinds.values():
-                    await kind.close()
-                await self._events.close()
                 await end(watches)
+
+    @asynccontextmanager
+    async def working(self) -> AsyncIterator[None]:
+        """Workers decide while this and ``watching`` last, every Rollout at first; at the end they finish the write at
+        hand. Again and again, for who leads, leads no longer and leads again.
+        """
+        self._all_again(None, None)
+        workers = [self._start(self._reconciler.work(), f"worker {n}") for n in range(self._workers)]
+        try:
+            yield
+        finally:
+            await end(workers)
+            await self._pods.close()
+            await self._slices.close()
+            for kind in self._kinds.values():
+                await kind.close()
+            await self._events.close()
 
     def _start(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
         return self._tasks.create_task(work, name=name)

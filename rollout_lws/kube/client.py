@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from rollout_lws.errors import ApiError, Unreachable
+from rollout_lws.kube.fence import Fence
 from rollout_lws.kube.status import refused
 from rollout_lws.kube.transport import Transport
 from rollout_lws.objects.json_patch import is_stale, operations
@@ -41,7 +42,7 @@ class _Object(msgspec.Struct):
 
 
 class Client:
-    """One API server. ``timeout`` is seconds a request; ``observe`` is told of each."""
+    """One API server. ``timeout`` is seconds a request; ``observe`` is told of each. Writes pass only the ``fence``."""
 
     def __init__(
         self,
@@ -50,11 +51,13 @@ class Client:
         field_manager: str = "rollout-lws",
         timeout: float = 30.0,
         observe: Observe | None = None,
+        fence: Fence | None = None,
     ) -> None:
         self._transport = transport
         self._field_manager = field_manager
         self._timeout = timeout
         self._observe = observe
+        self._fence = fence or Fence.none()
 
     async def get(self, resource: Resource, namespace: str, name: str) -> bytes:
         """One object's JSON; ApiError 404 when it does not exist."""
@@ -123,10 +126,14 @@ class Client:
         body: bytes | None,
         content_type: str,
     ) -> bytes:
+        timeout, guard = self._timeout, None
+        if method != "GET":
+            self._fence.check()
+            timeout, guard = min(timeout, self._fence.left), self._fence.check
         started, code = asyncio.get_running_loop().time(), 0
         try:
             answer = await self._transport.request(
-                method, path, params=params, body=body, content_type=content_type, timeout=self._timeout
+                method, path, params=params, body=body, content_type=content_type, timeout=timeout, guard=guard
             )
             code = answer.status
         finally:

@@ -131,7 +131,8 @@ class Elector:
         try:
             answer = await self._client.send(write)
         except ApiError as error:
-            if error.code not in (404, 409):
+            # A 404 to a create is a namespace that is not there.
+            if error.code != 409 and (error.code != 404 or isinstance(write, Create)):
                 raise
             self._stand(lease.refused(self._standing, await self._look(), self._clock()))
             return

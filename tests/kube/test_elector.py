@@ -31,7 +31,7 @@ PLACE = "default", "leader"
 class Candidate:
     """A process as far as it elects: its own wire, its own clock, and its work."""
 
-    def __init__(self, server: ApiServer, name: str, ahead: float = 0.0) -> None:
+    def __init__(self, server: ApiServer, name: str, ahead: float = 0.0, place: tuple[str, str] = PLACE) -> None:
         loop = asyncio.get_running_loop()
         self.name, self.ahead = name, ahead
         self.faults = Faults()
@@ -40,7 +40,7 @@ class Candidate:
         self.client = Client(wire, fence=self.fence)
         self.elector = Elector(
             Client(wire, timeout=TERMS.retry),
-            *PLACE,
+            *place,
             name,
             TERMS,
             self.fence,
@@ -271,6 +271,17 @@ async def test_a_right_that_is_missing_is_named_and_waited_for() -> None:
         alone.faults.rules.clear()
         await until(alone, True, 2 * TERMS.retry)
         assert alone.elector.trouble == ""
+    finally:
+        await alone.stop()
+
+
+async def test_a_namespace_that_is_not_there_is_named() -> None:
+    server = api_server()
+    alone = Candidate(server, "alone", place=("nowhere", "leader"))
+    alone.start()
+    try:
+        await asyncio.sleep(10)
+        assert alone.elector.trouble == 'namespaces "nowhere" not found'
     finally:
         await alone.stop()
 

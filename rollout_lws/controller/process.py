@@ -67,7 +67,11 @@ async def _serve(settings: Settings) -> None:
 
 @asynccontextmanager
 async def running(settings: Settings) -> AsyncIterator[Controller]:
-    """A controller that is at work as the only one, connected as ``settings`` say, to the end of the block."""
+    """A controller that is at work as the only one, connected as ``settings`` say, to the end of the block. ValueError
+    when they want it to elect a leader.
+    """
+    if settings.election is not None:
+        raise ValueError("who is at work all the time has nobody to elect")
     async with _watching(settings) as process, process.controller.working():
         yield process.controller
 

@@ -19,6 +19,9 @@ import msgspec
 from rollout_lws.objects.resources import LEASES
 from rollout_lws.objects.writes import Create, Patch
 
+#: So many renewals of another's are missed before the Lease is read: who waits hears of each by its watch.
+_MISSED = 3
+
 
 @dataclass(frozen=True, slots=True)
 class Terms:
@@ -67,8 +70,10 @@ read = msgspec.json.Decoder(Lease).decode
 class Standing:
     """Where the candidate ``me`` stands, at moments of its own clock in seconds.
 
-    ``lease`` was seen last, None when there is none, and has been the same since ``changed_at``. ``leads_until`` is
-    None while it does not lead. Nothing is asked before ``asks_at``.
+    ``lease`` was seen last, None when there is none, and has been renewed by nobody since ``changed_at``.
+    ``leads_until`` is None while it does not lead. Nothing is asked before ``asks_at``; at ``looks_at`` a candidate
+    that has heard of no renewal reads the Lease itself, for its watch may be dead. Of a Lease that was deleted the
+    holder may not know yet: before ``mourns_until`` nobody else makes it anew.
     """
 
     me: str
@@ -77,22 +82,26 @@ class Standing:
     changed_at: float = 0.0
     leads_until: float | None = None
     asks_at: float = -math.inf
+    looks_at: float = math.inf
+    mourns_until: float = -math.inf
 
     @property
     def next_moment(self) -> float:
         """When there is something to do, should nothing be heard before."""
         if self.leads_until is not None:
             return min(self.asks_at, self.leads_until)
-        return max(self.asks_at, self._free_at)
+        return min(max(self.asks_at, self.free_at), self.looks_at)
 
     @property
-    def _free_at(self) -> float:
+    def free_at(self) -> float:
+        """When the Lease is nobody's, should it not be renewed before."""
         lease = self.lease
+        if lease is None:
+            return self.mourns_until
         # One in our own name is ours: its answer did not reach us, or came too late.
-        if lease is None or lease.holder in ("", self.me):
+        if lease.holder in ("", self.me):
             return -math.inf
-        seconds = lease.spec.lease_duration_seconds
-        return self.changed_at + (self.terms.duration if seconds is None else seconds)
+        return self.changed_at + _seconds(lease, self.terms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +119,16 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
+class Look:
+    """Read the Lease; what there is, ``saw``."""
+
+
+@dataclass(frozen=True, slots=True)
 class Stop:
     """Leadership has ended: no renewal was granted in time."""
 
 
-Act: TypeAlias = Wait | Ask | Stop
+Act: TypeAlias = Wait | Ask | Look | Stop
 
 
 def act(standing: Standing, now: float, date: datetime, namespace: str, name: str) -> Act:
@@ -123,15 +137,28 @@ def act(standing: Standing, now: float, date: datetime, namespace: str, name: st
         return Stop()
     if now < standing.next_moment:
         return Wait(standing.next_moment)
+    if standing.leads_until is None and now < max(standing.asks_at, standing.free_at):
+        return Look()
     return Ask(_claim(standing, date, namespace, name))
 
 
 def saw(standing: Standing, lease: Lease | None, now: float) -> Standing:
-    """The Lease was read or has changed. A leader whose Lease is another's, or gone, leads no longer."""
-    if lease == standing.lease:
-        return standing
-    mine = lease is not None and lease.holder == standing.me
-    return replace(standing, lease=lease, changed_at=now, leads_until=standing.leads_until if mine else None)
+    """The Lease was read or has changed. A leader whose Lease is another's, or gone, leads no longer. Labels and the
+    like may change, and renew nothing.
+    """
+    before, others = standing.lease, lease is not None and lease.holder not in ("", standing.me)
+    mourns = standing.mourns_until
+    if lease is None and before is not None and before.holder not in ("", standing.me):
+        mourns = now + _seconds(before, standing.terms)
+    renewed = (None if before is None else before.spec) != (None if lease is None else lease.spec)
+    return replace(
+        standing,
+        lease=lease,
+        changed_at=now if renewed else standing.changed_at,
+        leads_until=standing.leads_until if lease is not None and lease.holder == standing.me else None,
+        looks_at=now + _MISSED * standing.terms.retry if others else math.inf,
+        mourns_until=mourns,
+    )
 
 
 def asked(standing: Standing, now: float, again: float) -> Standing:
@@ -143,7 +170,8 @@ def granted(standing: Standing, lease: Lease, asked_at: float) -> Standing:
     """The write that was sent at ``asked_at`` has been carried out. What counts is that moment and not the answer's:
     others may have seen the renewal since.
     """
-    return replace(standing, lease=lease, changed_at=asked_at, leads_until=asked_at + standing.terms.deadline)
+    until = asked_at + standing.terms.deadline
+    return replace(standing, lease=lease, changed_at=asked_at, leads_until=until, looks_at=math.inf)
 
 
 def refused(standing: Standing, lease: Lease | None, now: float) -> Standing:
@@ -156,10 +184,10 @@ def stopped(standing: Standing) -> Standing:
     return replace(standing, leads_until=None)
 
 
-def handed_back(standing: Standing, now: float, date: datetime) -> Patch | None:
-    """The write that lets others lead at once; None when it is not ours to give."""
-    lease, until = standing.lease, standing.leads_until
-    if lease is None or until is None or now >= until:
+def handed_back(standing: Standing, date: datetime) -> Patch | None:
+    """The write that lets others lead at once, of who works no more; None when the Lease is not ours to give."""
+    lease = standing.lease
+    if lease is None or lease.holder != standing.me:
         return None
     # A holder of "" is nobody. A duration of 0 is invalid.
     spec = {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": _micro(date), "acquireTime": _micro(date)}
@@ -188,6 +216,12 @@ def _claim(standing: Standing, date: datetime, namespace: str, name: str) -> Cre
         spec |= {"acquireTime": moment, "leaseTransitions": (lease.spec.lease_transitions or 0) + 1}
         reason = "lead"
     return Patch(LEASES, namespace, name, {"spec": spec}, reason, lease.metadata.resource_version)
+
+
+def _seconds(lease: Lease, terms: Terms) -> float:
+    """For how long its holder may believe that it is his."""
+    seconds = lease.spec.lease_duration_seconds
+    return terms.duration if seconds is None else seconds
 
 
 def _micro(date: datetime) -> str:

@@ -6,7 +6,7 @@ import heapq
 import itertools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rollout_lws.kube import lease
-from rollout_lws.kube.lease import Ask, Lease, Standing, Stop, Terms, Wait
+from rollout_lws.kube.lease import Ask, Lease, Look, Standing, Stop, Terms, Wait
 from rollout_lws.objects.writes import Create, Patch
 
 DATE = datetime(2026, 3, 1, 12, 0, 0, 250_000, UTC)
@@ -39,18 +39,30 @@ def act(standing: Standing, now: float) -> lease.Act:
 FIRST = Standing("me", TERMS)
 SEEN = lease.saw(FIRST, held("her"), 100.0)
 LEADS = lease.granted(FIRST, held("me"), 100.0)
+RENEWED = lease.saw(SEEN, held("her", 2, renewTime="2026-03-01T12:00:10.000000Z"), 110.0)
+LABELLED = msgspec.structs.replace(held("her"), metadata=held("me", 2).metadata)
+
+
+def lasting(seconds: int | None) -> Standing:
+    """Of a Lease that was seen first at 0 and looked at a moment before it has run out."""
+    hers = held("her", leaseDurationSeconds=seconds)
+    return lease.saw(lease.saw(FIRST, hers, 0.0), hers, 14.0 if seconds is None else seconds - 1.0)
 
 
 @pytest.mark.parametrize(
     ("standing", "now", "wanted"),
     [
-        pytest.param(SEEN, 100.0, Wait(115.0), id="another holds it"),
-        pytest.param(lease.saw(SEEN, held("her", 2), 110.0), 115.0, Wait(125.0), id="she renewed it"),
-        pytest.param(lease.saw(FIRST, held("her", leaseDurationSeconds=60), 0.0), 20.0, Wait(60.0), id="for longer"),
-        pytest.param(
-            lease.saw(FIRST, held("her", leaseDurationSeconds=None), 0.0), 9.0, Wait(15.0), id="for how long?"
-        ),
-        pytest.param(lease.asked(SEEN, 115.0, 2.0), 116.0, Wait(117.0), id="asked a moment ago"),
+        pytest.param(SEEN, 100.0, Wait(106.0), id="another holds it"),
+        pytest.param(SEEN, 106.0, Look(), id="and no renewal is heard of"),
+        pytest.param(lease.saw(SEEN, held("her"), 106.0), 106.0, Wait(112.0), id="there was none"),
+        pytest.param(lease.saw(SEEN, held("her"), 112.0), 112.0, Wait(115.0), id="until it has run out"),
+        pytest.param(RENEWED, 115.0, Wait(116.0), id="she renewed it"),
+        pytest.param(lease.saw(RENEWED, RENEWED.lease, 124.0), 124.0, Wait(125.0), id="that counts from then"),
+        pytest.param(lease.saw(SEEN, LABELLED, 114.0), 114.0, Wait(115.0), id="a label renews nothing"),
+        pytest.param(lease.saw(SEEN, None, 101.0), 101.0, Wait(116.0), id="deleted, and she may not know"),
+        pytest.param(lasting(60), 59.0, Wait(60.0), id="for longer"),
+        pytest.param(lasting(None), 14.0, Wait(15.0), id="for how long?"),
+        pytest.param(lease.asked(lasting(15), 15.0, 2.0), 16.0, Wait(17.0), id="asked a moment ago"),
         pytest.param(lease.asked(LEADS, 100.0, 2.0), 100.0, Wait(102.0), id="leads, renews in time"),
         pytest.param(lease.asked(LEADS, 109.0, 2.0), 109.5, Wait(110.0), id="leads, but not for longer"),
         pytest.param(LEADS, 110.0, Stop(), id="no renewal came in time"),
@@ -112,12 +124,12 @@ def test_what_was_refused_is_asked_again_at_once_only_when_there_is_news() -> No
 
 
 @pytest.mark.parametrize(
-    ("standing", "now", "gives"),
-    [(LEADS, 105.0, True), (LEADS, 110.0, False), (SEEN, 100.0, False), (FIRST, 0.0, False)],
-    ids=["leads", "led", "waits", "knows nothing"],
+    ("standing", "gives"),
+    [(LEADS, True), (lease.stopped(LEADS), True), (SEEN, False), (FIRST, False)],
+    ids=["leads", "led, and nobody has taken it", "waits", "knows nothing"],
 )
-def test_only_who_leads_hands_back(standing: Standing, now: float, gives: bool) -> None:
-    write = lease.handed_back(standing, now, DATE)
+def test_only_whose_it_is_hands_it_back(standing: Standing, gives: bool) -> None:
+    write = lease.handed_back(standing, DATE)
     assert (write is not None) is gives
     if write is not None:
         assert (write.resource_version, write.body["spec"]["holderIdentity"]) == ("1", "")
@@ -139,7 +151,7 @@ class Server:
         if seen != (None if self.lease is None else str(self.version)):
             return False
         self.version += 1
-        self.lease = held(write.body["spec"]["holderIdentity"], self.version)
+        self.lease = held(write.body["spec"]["holderIdentity"], self.version, renewTime=f"{self.version}")
         return True
 
 
@@ -184,7 +196,12 @@ class Run:
     def step(self, who: Candidate) -> None:
         own = self.now + who.ahead
         found = act(who.standing, own)
-        if isinstance(found, Stop):
+        if isinstance(found, Look):
+            self.hear(who, again=False)
+            # Whatever it finds, it does not look again at once.
+            who.standing = replace(who.standing, looks_at=own + TERMS.retry)
+            self.of(who, self.now + 0.1, lambda: self.step(who))
+        elif isinstance(found, Stop):
             who.standing = lease.stopped(who.standing)
             self.of(who, self.now, lambda: self.step(who))
         elif isinstance(found, Wait):
@@ -210,7 +227,7 @@ class Run:
 
         self.of(who, back, answered)
 
-    def hear(self, who: Candidate) -> None:
+    def hear(self, who: Candidate, again: bool = True) -> None:
         """A watch that lags, and tells the newest only."""
         newest = self.server.lease
 
@@ -221,7 +238,8 @@ class Run:
                 who.standing = lease.saw(who.standing, newest, self.now + who.ahead)
 
         self.of(who, self.now + self.draw("watch"), told)
-        self.at(self.now + 1.0, lambda: self.hear(who))
+        if again:
+            self.at(self.now + 1.0, lambda: self.hear(who))
 
     def go(self, candidates: list[Candidate], seconds: float) -> None:
         while self._agenda and self._agenda[0][0] <= seconds:

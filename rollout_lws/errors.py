@@ -3,6 +3,7 @@
 RolloutLwsError
 ├── ApiError            the API server answered with a Status that is not a success
 ├── Unreachable         no answer: connection refused, cut, or no bytes within the deadline
+│   └── NotLeading      a write that was not sent, since another controller may lead
 ├── Unreadable          an object of ours does not have the form that its CRD promises
 └── UsageError          a person asked for something that cannot be done; the text says what to do
     └── NoCluster       nothing says which cluster is meant
@@ -38,6 +39,10 @@ class ApiError(RolloutLwsError):
 
 class Unreachable(RolloutLwsError):
     """The API server did not answer; the request may or may not have been carried out."""
+
+
+class NotLeading(Unreachable):
+    """A write was stopped before its bytes went out; whoever leads decides anew."""
 
 
 class Unreadable(RolloutLwsError):

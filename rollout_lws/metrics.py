@@ -42,6 +42,11 @@ class Metrics:
             ["namespace", "resource"],
             registry=self.registry,
         )
+        self.leader = Gauge(
+            "rollout_lws_leader",
+            "1 while this controller leads, and where nobody elects; 0 while it waits for its turn.",
+            registry=self.registry,
+        )
         self.pending_since = Gauge(
             "rollout_lws_pending_since_timestamp_seconds",
             "Since when a held LWS waits with a version that is not being released; absent where none does.",

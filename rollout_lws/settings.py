@@ -9,10 +9,13 @@ from dataclasses import dataclass
 from rollout_lws.errors import UsageError
 
 DEFAULT_API_GROUP = "rollouts.kruise.io"
+#: The Lease of the controllers that take turns.
+DEFAULT_LEASE = "rollout-lws-controller"
 LOG_FORMATS = ("text", "json")
 
 _LABEL = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
 _NAMESPACE = re.compile(_LABEL)
+_SUBDOMAIN = re.compile(rf"{_LABEL}(\.{_LABEL})*")
 _GROUP = re.compile(rf"{_LABEL}(\.{_LABEL})+")
 
 
@@ -50,12 +53,41 @@ class Address:
 
 
 @dataclass(frozen=True, slots=True)
+class Election:
+    """Of several controllers the one that holds the Lease ``name`` works, the others watch and wait.
+
+    ``namespace`` is where the Lease is, None for the one that the pod lives in. Seconds: another may lead ``duration``
+    after the last renewal that it saw; the leader stops ``deadline`` after it asked for its last one; it asks every
+    ``retry``.
+    """
+
+    namespace: str | None = None
+    name: str = DEFAULT_LEASE
+    duration: float = 15.0
+    deadline: float = 10.0
+    retry: float = 2.0
+
+    def __post_init__(self) -> None:
+        if self.namespace is not None:
+            check_namespaces((self.namespace,), "--leader-elect-resource-namespace")
+        if not _SUBDOMAIN.fullmatch(self.name) or len(self.name) > 253:
+            raise UsageError(f"--leader-elect-resource-name {self.name!r} is no name of an object")
+        if not 0 < self.retry < self.deadline < self.duration:
+            raise UsageError(
+                f"--leader-elect-retry-period {self.retry:g}s, --leader-elect-renew-deadline {self.deadline:g}s,"
+                f" --leader-elect-lease-duration {self.duration:g}s: each must be above 0 and shorter than the next"
+            )
+        if self.duration != int(self.duration):
+            raise UsageError(f"--leader-elect-lease-duration {self.duration:g}s: a lease lasts whole seconds")
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """One controller process.
 
     ``namespaces`` are the ones whose Rollouts are managed, () means all. ``workers`` Rollouts are decided at a time.
     ``request_timeout`` is the longest time, in seconds, that one request may take; watches have their own deadlines.
-    ``health`` and ``metrics`` are None when switched off.
+    ``health`` and ``metrics`` are None when switched off. ``election`` is None for a controller that is the only one.
     """
 
     api_group: str = DEFAULT_API_GROUP
@@ -67,6 +99,7 @@ class Settings:
     log_format: str = "text"
     kubeconfig: str | None = None
     context: str | None = None
+    election: Election | None = None
 
     def __post_init__(self) -> None:
         check_api_group(self.api_group)

@@ -8,7 +8,7 @@ import click
 
 from rollout_lws.cli.durations import DURATION
 from rollout_lws.errors import UsageError
-from rollout_lws.settings import DEFAULT_API_GROUP, LOG_FORMATS, Address, Settings
+from rollout_lws.settings import DEFAULT_API_GROUP, DEFAULT_LEASE, LOG_FORMATS, Address, Election, Settings
 
 
 @click.command()
@@ -23,7 +23,20 @@ from rollout_lws.settings import DEFAULT_API_GROUP, LOG_FORMATS, Address, Settin
     "--health-probe-bind-address", default=":8081", show_default=True, metavar="ADDRESS", help="0 switches it off."
 )
 @click.option("--log-format", type=click.Choice(LOG_FORMATS), default="text", show_default=True)
-@click.option("--leader-elect", is_flag=True, help="Refused: the elector is not built yet, run one replica.")
+@click.option("--leader-elect", is_flag=True, help="Of several controllers one works, the others watch and wait.")
+@click.option("--leader-elect-resource-namespace", metavar="NAME", help="Where its Lease is; the pod's own by default.")
+@click.option(
+    "--leader-elect-resource-name", default=DEFAULT_LEASE, show_default=True, metavar="NAME", help="Name of its Lease."
+)
+@click.option(
+    "--leader-elect-lease-duration", "lease_duration", type=DURATION, default=15.0, help="Then others lead (15s)."
+)
+@click.option(
+    "--leader-elect-renew-deadline", "renew_deadline", type=DURATION, default=10.0, help="Then the leader stops (10s)."
+)
+@click.option(
+    "--leader-elect-retry-period", "retry_period", type=DURATION, default=2.0, help="Between its renewals (2s)."
+)
 @click.pass_context
 def controller(
     ctx: click.Context,
@@ -37,12 +50,22 @@ def controller(
     health_probe_bind_address: str,
     log_format: str,
     leader_elect: bool,
+    leader_elect_resource_namespace: str | None,
+    leader_elect_resource_name: str,
+    lease_duration: float,
+    renew_deadline: float,
+    retry_period: float,
 ) -> None:
     """Run the controller until SIGINT or SIGTERM."""
-    if leader_elect:
-        raise click.UsageError("--leader-elect: the elector is not built yet; run one replica, without this flag")
     before = ctx.find_root().params
     try:
+        election = Election(
+            namespace=leader_elect_resource_namespace,
+            name=leader_elect_resource_name,
+            duration=lease_duration,
+            deadline=renew_deadline,
+            retry=retry_period,
+        )
         settings = Settings(
             api_group=api_group or before.get("api_group") or DEFAULT_API_GROUP,
             namespaces=namespaces or ((before["namespace"],) if before.get("namespace") else ()),
@@ -53,6 +76,7 @@ def controller(
             log_format=log_format,
             kubeconfig=kubeconfig or before.get("kubeconfig"),
             context=context or before.get("context"),
+            election=election if leader_elect else None,
         )
     except UsageError as error:
         raise click.UsageError(str(error)) from error

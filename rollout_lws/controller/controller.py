@@ -54,7 +54,7 @@ class Controller:
         self._client = client
         self._queue: KeyedQueue[Key] = KeyedQueue()
         self._scopes = {
-            namespace: Informers(client, self._keys, namespace, self._queue.add)
+            namespace: Informers(client, self._keys, namespace, self._wake)
             for namespace in settings.namespaces or ("",)
         }
         for namespace, scope in self._scopes.items():
@@ -64,17 +64,17 @@ class Controller:
                     partial(_restarts, each)
                 )
         self._tasks = asyncio.TaskGroup()
-        self._pods = Watches("pods", self._pod_informer, self._start, self._queue.add)
-        self._slices = Watches("endpoints", self._slice_informer, self._start, self._queue.add)
+        self._pods = Watches("pods", self._pod_informer, self._start, self._wake)
+        self._slices = Watches("endpoints", self._slice_informer, self._start, self._wake)
         self._kinds = {
-            resource: Watches(resource.plural, partial(self._kind_informer, resource), self._start, self._queue.add)
+            resource: Watches(resource.plural, partial(self._kind_informer, resource), self._start, self._wake)
             for resource in _ON_DEMAND
         } | {
             resource: Watches(
                 resource.plural,
                 partial(self._explaining_informer, resource),
                 self._start,
-                self._queue.add,
+                self._wake,
                 after=after,
                 each_change=True,
             )
@@ -99,6 +99,7 @@ class Controller:
             metrics=metrics,
         )
         self.ready = False
+        self._works = False
 
     @property
     def missing(self) -> str:
@@ -118,8 +119,13 @@ class Controller:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """From filled caches to the last worker's end, once. Workers finish the write at hand; the watches end after
-        them.
+        """Watching and working, from filled caches to the last worker's end, once."""
+        async with self.watching(), self.working():
+            yield
+
+    @asynccontextmanager
+    async def watching(self) -> AsyncIterator[None]:
+        """From filled caches to the end of the watches, once; nothing is decided yet.
 
         A watch that ends by a bug would leave a cache that is right no more, so it cancels the block, and the bug is
         raised in an ExceptionGroup.
@@ -127,22 +133,40 @@ class Controller:
         async with self._tasks:
             informers = self._informers
             watches = [self._start(each.run(), f"watch {each.resource}") for each in informers]
-            workers: list[asyncio.Task[None]] = []
             try:
                 for each in informers:
                     await each.synced()
                 self.ready = True
-                workers = [self._start(self._reconciler.work(), f"worker {n}") for n in range(self._workers)]
                 yield
             finally:
                 self.ready = False
-                await end(workers)
-                await self._pods.close()
-                await self._slices.close()
-                for kind in self._kinds.values():
-                    await kind.close()
-                await self._events.close()
                 await end(watches)
+
+    @asynccontextmanager
+    async def working(self) -> AsyncIterator[None]:
+        """Workers decide while this and ``watching`` last, every Rollout at first; at the end they finish the write at
+        hand. Again and again, for who leads, leads no longer and leads again.
+        """
+        self._works = True
+        self._all_again(None, None)
+        workers = [self._start(self._reconciler.work(), f"worker {n}") for n in range(self._workers)]
+        try:
+            yield
+        finally:
+            self._works = False
+            await end(workers)
+            self._queue.clear()
+            self._reconciler.failing.clear()
+            await self._pods.close()
+            await self._slices.close()
+            for kind in self._kinds.values():
+                await kind.close()
+            await self._events.close()
+
+    def _wake(self, key: Key) -> None:
+        """Who waits for his turn needs no list of what has changed: he looks at everything when it comes."""
+        if self._works:
+            self._queue.add(key)
 
     def _start(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
         return self._tasks.create_task(work, name=name)
@@ -195,7 +219,7 @@ class Controller:
     def _all_again(self, _before: Definition | None, _after: Definition | None) -> None:
         for scope in self._scopes.values():
             for each in scope.rollouts.all():
-                self._queue.add((each.metadata.namespace, each.metadata.name))
+                self._wake((each.metadata.namespace, each.metadata.name))
 
 
 def _restarts(informer: Informer[Any]) -> float:

@@ -33,6 +33,10 @@ class Failing(Generic[K]):
     def __init__(self) -> None:
         self._known: dict[K, _Failing] = {}
 
+    def clear(self) -> None:
+        """Nobody tries any more."""
+        self._known.clear()
+
     def note(self, key: K, failure: Failure, now: datetime) -> None:
         """A write of ``key`` has failed."""
         told = refused(failure)

@@ -6,22 +6,31 @@ import asyncio
 import gc
 import logging
 import signal
+import socket
+import uuid
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from rollout_lws.api.resources import keys
 from rollout_lws.controller import health, logs
-from rollout_lws.controller.clock import Clock, WallClock
+from rollout_lws.controller.clock import WallClock
 from rollout_lws.controller.controller import Controller
 from rollout_lws.controller.logs import fields
+from rollout_lws.errors import UsageError
 from rollout_lws.kube.client import Client
-from rollout_lws.kube.connection import connect
+from rollout_lws.kube.connection import Connection, connect
+from rollout_lws.kube.elector import Elector
+from rollout_lws.kube.fence import Fence
+from rollout_lws.kube.lease import Terms
 from rollout_lws.metrics import Metrics
-from rollout_lws.settings import Settings
+from rollout_lws.settings import Election, Settings
 
 log = logging.getLogger(__name__)
 
+_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -48,26 +57,78 @@ async def until_signalled(serving: Coroutine[Any, Any, None]) -> None:
 
 
 async def _serve(settings: Settings) -> None:
-    async with running(settings):
-        await asyncio.Event().wait()
+    async with _watching(settings) as process:
+        if process.elector is None:
+            async with process.controller.working():
+                await asyncio.Event().wait()
+        else:
+            await process.elector.run(process.controller.working)
 
 
 @asynccontextmanager
-async def running(settings: Settings, clock: Clock | None = None) -> AsyncIterator[Controller]:
-    """A controller connected as ``settings`` say, its caches filled, from here to the end of the block."""
+async def running(settings: Settings) -> AsyncIterator[Controller]:
+    """A controller that is at work as the only one, connected as ``settings`` say, to the end of the block. ValueError
+    when they want it to elect a leader.
+    """
+    if settings.election is not None:
+        raise ValueError("who is at work all the time has nobody to elect")
+    async with _watching(settings) as process, process.controller.working():
+        yield process.controller
+
+
+@dataclass(frozen=True, slots=True)
+class _Process:
+    controller: Controller
+    elector: Elector | None
+
+    @property
+    def missing(self) -> str:
+        """Why it is not ready: caches to be filled, or nobody knows who leads."""
+        return self.controller.missing + (self.elector.missing if self.elector is not None else "")
+
+    @property
+    def leads(self) -> bool:
+        return self.elector is None or self.elector.leads
+
+
+@asynccontextmanager
+async def _watching(settings: Settings) -> AsyncIterator[_Process]:
+    """Connected as ``settings`` say, with filled caches and a health server, and nothing decided yet."""
     counters = Metrics()
     async with AsyncExitStack() as stack:
         connection = await connect(settings.kubeconfig, settings.context)
         stack.push_async_callback(connection.close)
-        controller = Controller(
-            Client(connection, timeout=settings.request_timeout), settings, clock or WallClock(), counters
-        )
+        fence = Fence() if settings.election is not None else Fence.none()
+        client = Client(connection, timeout=settings.request_timeout, fence=fence)
+        elector = _elector(settings.election, connection, fence) if settings.election is not None else None
+        process = _Process(Controller(client, settings, WallClock(), counters), elector)
+        counters.leader.set_function(lambda: process.leads)
         await stack.enter_async_context(
-            health.served(settings.health, settings.metrics, counters, lambda: controller.missing)
+            health.served(settings.health, settings.metrics, counters, lambda: process.missing)
         )
-        await stack.enter_async_context(controller.running())
+        await stack.enter_async_context(process.controller.watching())
         # What fills the caches by now lives long. Looking through it for garbage again and again would stop every
         # release for as long as that takes: 0.2 s with 1,000 Rollouts.
         gc.freeze()
         log.info("controller started", extra=fields(group=keys(settings.api_group).group, workers=settings.workers))
-        yield controller
+        yield process
+
+
+def _elector(election: Election, connection: Connection, fence: Fence) -> Elector:
+    """The candidate of this process; its name tells a pod, and tells two lives of one apart."""
+    me = f"{socket.gethostname()}_{uuid.uuid4().hex[:12]}"
+    terms = Terms(election.duration, election.deadline, election.retry)
+    return Elector(
+        Client(connection, timeout=election.retry), election.namespace or _home(), election.name, me, terms, fence
+    )
+
+
+def _home() -> str:
+    """The namespace of the pod that this is."""
+    try:
+        return _NAMESPACE.read_text().strip()
+    except OSError as error:
+        raise UsageError(
+            "--leader-elect: outside of a pod nothing says where the Lease is: name its namespace with"
+            " --leader-elect-resource-namespace"
+        ) from error

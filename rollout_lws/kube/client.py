@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from rollout_lws.errors import ApiError, Unreachable
+from rollout_lws.kube.fence import Fence
 from rollout_lws.kube.status import refused
 from rollout_lws.kube.transport import Transport
 from rollout_lws.objects.json_patch import is_stale, operations
@@ -41,7 +42,7 @@ class _Object(msgspec.Struct):
 
 
 class Client:
-    """One API server. ``timeout`` is seconds a request; ``observe`` is told of each."""
+    """One API server. ``timeout`` is seconds a request; ``observe`` is told of each. Writes pass only the ``fence``."""
 
     def __init__(
         self,
@@ -50,11 +51,13 @@ class Client:
         field_manager: str = "rollout-lws",
         timeout: float = 30.0,
         observe: Observe | None = None,
+        fence: Fence | None = None,
     ) -> None:
         self._transport = transport
         self._field_manager = field_manager
         self._timeout = timeout
         self._observe = observe
+        self._fence = fence or Fence.none()
 
     async def get(self, resource: Resource, namespace: str, name: str) -> bytes:
         """One object's JSON; ApiError 404 when it does not exist."""
@@ -74,6 +77,10 @@ class Client:
         """Carry out one write and give the server's answer. ApiError or Unreachable when it was not, or may not have
         been.
         """
+        async with self._fence.passing():
+            return await self._send(write)
+
+    async def _send(self, write: Write) -> bytes:
         if isinstance(write, Confirm):
             return await self._confirm(write)
         method, path, body, content_type = _request(write)
@@ -84,17 +91,22 @@ class Client:
             if error.code != 422 or not isinstance(write, Patch) or write.generation is None:
                 raise
             # A test that fails is answered like an object that is invalid, and is a conflict.
-            live = msgspec.json.decode(await self.get(write.resource, write.namespace, write.name))
+            live = msgspec.json.decode(await self._live(write))
             if is_stale(write, live):
                 raise _changed(write) from error
             raise
 
     async def _confirm(self, write: Confirm) -> bytes:
-        body = await self.get(write.resource, write.namespace, write.name)
+        body = await self._live(write)
         live = msgspec.json.decode(body, type=_Object).metadata
         if (live.uid, live.generation) != (write.uid, write.generation):
             raise _changed(write)
         return body
+
+    async def _live(self, write: Confirm | Patch) -> bytes:
+        """Asked for once: who is about to end waits for the write at hand, and the next decision asks again."""
+        path = write.resource.path(write.namespace, write.name)
+        return await self._call("get", write.resource, "GET", path, {}, None, _JSON)
 
     async def _read(self, verb: str, resource: Resource, path: str, params: Mapping[str, str]) -> bytes:
         delay = 0.1
@@ -123,10 +135,11 @@ class Client:
         body: bytes | None,
         content_type: str,
     ) -> bytes:
+        guard = None if method == "GET" else self._fence.check
         started, code = asyncio.get_running_loop().time(), 0
         try:
             answer = await self._transport.request(
-                method, path, params=params, body=body, content_type=content_type, timeout=self._timeout
+                method, path, params=params, body=body, content_type=content_type, timeout=self._timeout, guard=guard
             )
             code = answer.status
         finally:

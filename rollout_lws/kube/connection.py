@@ -13,10 +13,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import aiohttp
+from aiohttp.abc import AbstractStreamWriter
 
 from rollout_lws.errors import Unreachable, UsageError
 from rollout_lws.kube.login import Login
 from rollout_lws.kube.status import refused
+from rollout_lws.kube.transport import Guard
 
 #: Longest line of a watch: etcd takes no object above 1.5 MB, and JSON of it is not much more.
 _LINE_LIMIT = 8 * 2**20
@@ -30,6 +32,20 @@ class HttpAnswer:
     status: int
     headers: Mapping[str, str]
     body: bytes
+
+
+class _Guarded(aiohttp.BytesPayload):
+    """A body that is asked for leave as it goes out: to get a connection may have taken seconds, or a process may have
+    stood still meanwhile. A server does nothing of a request whose body never comes.
+    """
+
+    def __init__(self, body: bytes, guard: Guard) -> None:
+        super().__init__(body)
+        self._guard = guard
+
+    async def write_with_length(self, writer: AbstractStreamWriter, content_length: int | None) -> None:
+        self._guard()
+        await super().write_with_length(writer, content_length)
 
 
 class Connection:
@@ -64,6 +80,7 @@ class Connection:
         body: bytes | None,
         content_type: str,
         timeout: float,  # noqa: ASYNC109 - a property of the connection, not of the caller's scope
+        guard: Guard | None = None,
     ) -> HttpAnswer:
         headers = await self._headers(content_type if body is not None else None)
         try:
@@ -71,7 +88,7 @@ class Connection:
                 method,
                 self._configuration.host.rstrip("/") + path,
                 params=params,
-                data=body,
+                data=body if body is None or guard is None else _Guarded(body, guard),
                 headers=headers,
                 timeout=aiohttp.ClientTimeout(total=timeout),
                 **self._wire,

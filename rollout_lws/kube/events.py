@@ -104,6 +104,9 @@ class EventRecorder:
         if sender is not None:
             await asyncio.wait({sender}, timeout=_FAREWELL_SECONDS)
             sender.cancel()
+            await asyncio.wait({sender})
+        # Whoever goes on later must not tell as news what happened before.
+        self._queue.clear()
 
     def _enqueue(self, write: Create | Patch) -> None:
         if isinstance(write, Patch):

@@ -63,6 +63,13 @@ class KeyedQueue(Generic[K]):
         if timer is not None:
             timer.cancel()
 
+    def clear(self) -> None:
+        """Forget every key, its timer and its failures; those that are being processed stay so until they are done."""
+        for timer in self._timers.values():
+            timer.cancel()
+        for forgotten in (self._timers, self._failures, self._dirty, self._ready):
+            forgotten.clear()
+
     async def get(self) -> K:
         """The next key; ``done`` must be called when it was processed."""
         while not self._ready:

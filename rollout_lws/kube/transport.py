@@ -6,9 +6,9 @@ memory.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 
 class Answer(Protocol):
@@ -20,6 +20,10 @@ class Answer(Protocol):
     def headers(self) -> Mapping[str, str]: ...
     @property
     def body(self) -> bytes: ...
+
+
+#: Called at the last moment before a body goes out; it raises to stop the request.
+Guard: TypeAlias = Callable[[], None]
 
 
 class Transport(Protocol):
@@ -34,8 +38,9 @@ class Transport(Protocol):
         body: bytes | None,
         content_type: str,
         timeout: float,  # noqa: ASYNC109 - a property of the connection, not of the caller's scope
+        guard: Guard | None = None,
     ) -> Answer:
-        """Any answer, whatever its status. Unreachable when there is none in time."""
+        """Any answer, whatever its status. Unreachable when there is none in time, or the guard stopped it."""
         ...
 
     def stream(

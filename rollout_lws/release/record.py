@@ -107,8 +107,10 @@ def update_spec(record: BatchRelease, rollout: Rollout, wanted: Wanted, keys: Ke
     if not changes:
         return ()
     reason = "promote" if wanted.partition is None else f"batch {wanted.partition + 1}"
-    body = {"spec": {"releasePlan": changes}}
-    return (Patch(batch_releases(keys.group), record.metadata.namespace, record.metadata.name, body, reason),)
+    body, meta = {"spec": {"releasePlan": changes}}, record.metadata
+    resource = batch_releases(keys.group)
+    # Of a controller that leads no longer it must not come late: it says what may be made, or promoted.
+    return (Patch(resource, meta.namespace, meta.name, body, reason, meta.resource_version or None),)
 
 
 def update_status(
@@ -158,7 +160,11 @@ def update_status(
     resource = batch_releases(keys.group)
     body = {"status": merge_patch(before.to_json_dict(), after.to_json_dict())}
     meta = record.metadata
-    return (Patch(resource, meta.namespace, meta.name, body, "how far capacity is", None, "status"),)
+    return (
+        Patch(
+            resource, meta.namespace, meta.name, body, "how far capacity is", meta.resource_version or None, "status"
+        ),
+    )
 
 
 def _only_began(before: BatchReleaseStatus, after: BatchReleaseStatus) -> bool:

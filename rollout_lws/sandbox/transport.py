@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 
@@ -38,8 +38,11 @@ class DirectTransport:
         body: bytes | None,
         content_type: str,
         timeout: float,  # noqa: ASYNC109 - the interface of the client's transports
+        guard: Callable[[], None] | None = None,
     ) -> Answer:
         """Any answer, whatever its status; Unreachable when none comes in time."""
+        if guard is not None:
+            guard()
         asked = Request(method, path, params, {"content-type": content_type}, body or b"")
         try:
             async with asyncio.timeout(timeout):

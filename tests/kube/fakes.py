@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rollout_lws.errors import ApiError, Unreachable
+from rollout_lws.kube.transport import Guard
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +86,11 @@ class FakeTransport:
         body: bytes | None,
         content_type: str,
         timeout: float,  # noqa: ASYNC109
+        guard: Guard | None = None,
     ) -> Reply:
         assert timeout > 0
+        if guard is not None:
+            guard()
         now = asyncio.get_running_loop().time()
         self.requests.append(Asked(method, path, dict(params), json.loads(body) if body else None, content_type, now))
         await asyncio.sleep(0)

@@ -15,7 +15,7 @@ import pytest
 import yaml
 from aiohttp import web
 
-from rollout_lws.errors import ApiError, Unreachable, UsageError
+from rollout_lws.errors import ApiError, NotLeading, Unreachable, UsageError
 from rollout_lws.kube.connection import Connection, connect
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -339,3 +339,48 @@ async def test_a_kubeconfig_that_gives_no_cluster_is_one_clear_error(tmp_path: P
 async def test_a_context_that_does_not_exist_is_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="elsewhere"):
         await connect(kubeconfig(tmp_path, "http://127.0.0.1:1"), "elsewhere")
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
+@pytest.mark.parametrize("passes", [True, False], ids=["passes", "stopped"])
+async def test_a_guard_is_asked_as_the_bytes_go_out_and_may_keep_them_all(
+    method: str, passes: bool, tmp_path: Path
+) -> None:
+    """By a server that looks at every byte: what a process wrote that was stopped must not be half a request."""
+    arrived, ended = bytearray(), asyncio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while chunk := await reader.read(1 << 16):
+            arrived.extend(chunk)
+            if arrived.endswith(b"the body"):
+                writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}")
+                break
+        writer.close()
+        ended.set()
+
+    asked: list[bytes] = []
+
+    def guard() -> None:
+        asked.append(bytes(arrived))
+        if not passes:
+            raise NotLeading("not now")
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    connection = await connect(kubeconfig(tmp_path, address))
+    try:
+        sending = connection.request(
+            method, "/x", params={}, body=b"the body", content_type="text/plain", timeout=5.0, guard=guard
+        )
+        if passes:
+            assert (await sending).status == 200
+        else:
+            with pytest.raises(Unreachable):
+                await sending
+        await ended.wait()
+    finally:
+        await connection.close()
+        server.close()
+    # It was asked before anything had arrived, and nothing has where it said no.
+    assert asked == [b""]
+    assert bool(arrived) is passes

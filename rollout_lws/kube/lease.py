@@ -1,0 +1,228 @@
+"""Who leads, as a state machine without I/O: what one candidate knows of a Lease, and what it does next.
+
+The rules are those of Kubernetes' own leader election. A candidate never compares its clock with another's: a lease has
+run out when it was seen unchanged for as long as its holder said, by the candidate's own clock. A leader stops before
+that, ``deadline`` seconds after it *asked* for what was its last renewal. So two never lead at a time while clocks
+differ, jump or stand still, as long as they do not differ in speed by more than ``duration / deadline``. Whoever writes
+names the version that it has seen, so that of two who ask at the same moment one is refused.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, TypeAlias
+
+import msgspec
+
+from rollout_lws.objects.resources import LEASES
+from rollout_lws.objects.writes import Create, Patch
+
+#: So many renewals of another's are missed before the Lease is read: who waits hears of each by its watch.
+_MISSED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """Seconds, each longer than the next. Others may lead ``duration`` (whole ones) after the last renewal that they
+    saw; the leader stops ``deadline`` after it asked for the last one that was granted; it asks every ``retry``, and no
+    request takes longer than that.
+    """
+
+    duration: float = 15.0
+    deadline: float = 10.0
+    retry: float = 2.0
+
+
+class _Meta(msgspec.Struct, frozen=True, rename="camel"):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    labels: dict[str, str] = {}
+
+
+class _Spec(msgspec.Struct, frozen=True, rename="camel"):
+    holder_identity: str | None = None
+    lease_duration_seconds: int | None = None
+    acquire_time: str | None = None
+    renew_time: str | None = None
+    lease_transitions: int | None = None
+
+
+class Lease(msgspec.Struct, frozen=True):
+    """A coordination.k8s.io/v1 Lease, as far as it says who leads."""
+
+    metadata: _Meta = _Meta()
+    spec: _Spec = _Spec()
+
+    @property
+    def holder(self) -> str:
+        """Whose it is, "" when nobody's."""
+        return self.spec.holder_identity or ""
+
+
+read = msgspec.json.Decoder(Lease).decode
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where the candidate ``me`` stands, at moments of its own clock in seconds.
+
+    ``lease`` was seen last, None when there is none, and has been renewed by nobody since ``changed_at``.
+    ``leads_until`` is None while it does not lead. Nothing is asked before ``asks_at``; at ``looks_at`` a candidate
+    that has heard of no renewal reads the Lease itself, for its watch may be dead. Of a Lease that was deleted the
+    holder may not know yet: before ``mourns_until`` nobody else makes it anew.
+    """
+
+    me: str
+    terms: Terms
+    lease: Lease | None = None
+    changed_at: float = 0.0
+    leads_until: float | None = None
+    asks_at: float = -math.inf
+    looks_at: float = math.inf
+    mourns_until: float = -math.inf
+
+    @property
+    def next_moment(self) -> float:
+        """When there is something to do, should nothing be heard before."""
+        if self.leads_until is not None:
+            return min(self.asks_at, self.leads_until)
+        return min(max(self.asks_at, self.free_at), self.looks_at)
+
+    @property
+    def free_at(self) -> float:
+        """When the Lease is nobody's, should it not be renewed before."""
+        lease = self.lease
+        if lease is None:
+            return self.mourns_until
+        # One in our own name is ours: its answer did not reach us, or came too late.
+        if lease.holder in ("", self.me):
+            return -math.inf
+        return self.changed_at + _seconds(lease, self.terms)
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Nothing to do until ``until``, or until the Lease changes."""
+
+    until: float
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Send this write; when it is granted, ``granted``."""
+
+    write: Create | Patch
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Read the Lease; what there is, ``saw``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Leadership has ended: no renewal was granted in time."""
+
+
+Act: TypeAlias = Wait | Ask | Look | Stop
+
+
+def act(standing: Standing, now: float, date: datetime, namespace: str, name: str) -> Act:
+    """What to do at ``now``; ``date`` is for people who read the Lease ``namespace/name``, and decides nothing."""
+    if standing.leads_until is not None and now >= standing.leads_until:
+        return Stop()
+    if now < standing.next_moment:
+        return Wait(standing.next_moment)
+    if standing.leads_until is None and now < max(standing.asks_at, standing.free_at):
+        return Look()
+    return Ask(_claim(standing, date, namespace, name))
+
+
+def saw(standing: Standing, lease: Lease | None, now: float) -> Standing:
+    """The Lease was read or has changed. A leader whose Lease is another's, or gone, leads no longer. Labels and the
+    like may change, and renew nothing.
+    """
+    before, others = standing.lease, lease is not None and lease.holder not in ("", standing.me)
+    mourns = standing.mourns_until
+    if lease is None and before is not None and before.holder not in ("", standing.me):
+        mourns = now + _seconds(before, standing.terms)
+    renewed = (None if before is None else before.spec) != (None if lease is None else lease.spec)
+    return replace(
+        standing,
+        lease=lease,
+        changed_at=now if renewed else standing.changed_at,
+        leads_until=standing.leads_until if lease is not None and lease.holder == standing.me else None,
+        looks_at=now + _MISSED * standing.terms.retry if others else math.inf,
+        mourns_until=mourns,
+    )
+
+
+def asked(standing: Standing, now: float, again: float) -> Standing:
+    """A write is on its way; the next one goes not before ``again`` seconds from now."""
+    return replace(standing, asks_at=now + again)
+
+
+def granted(standing: Standing, lease: Lease, asked_at: float) -> Standing:
+    """The write that was sent at ``asked_at`` has been carried out. What counts is that moment and not the answer's:
+    others may have seen the renewal since.
+    """
+    until = asked_at + standing.terms.deadline
+    return replace(standing, lease=lease, changed_at=asked_at, leads_until=until, looks_at=math.inf)
+
+
+def refused(standing: Standing, lease: Lease | None, now: float) -> Standing:
+    """Somebody was quicker, and ``lease`` is what there is now; when that is news, what follows need not wait."""
+    again = standing.asks_at if lease == standing.lease else now
+    return replace(saw(standing, lease, now), asks_at=again)
+
+
+def stopped(standing: Standing) -> Standing:
+    return replace(standing, leads_until=None)
+
+
+def handed_back(standing: Standing, date: datetime) -> Patch | None:
+    """The write that lets others lead at once, of who works no more; None when the Lease is not ours to give."""
+    lease = standing.lease
+    if lease is None or lease.holder != standing.me:
+        return None
+    # A holder of "" is nobody. A duration of 0 is invalid.
+    spec = {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": _micro(date), "acquireTime": _micro(date)}
+    meta = lease.metadata
+    return Patch(LEASES, meta.namespace, meta.name, {"spec": spec}, "hand leadership back", meta.resource_version)
+
+
+def _claim(standing: Standing, date: datetime, namespace: str, name: str) -> Create | Patch:
+    lease, moment = standing.lease, _micro(date)
+    spec: dict[str, Any] = {
+        "holderIdentity": standing.me,
+        "leaseDurationSeconds": int(standing.terms.duration),
+        "renewTime": moment,
+    }
+    if lease is None:
+        body = {
+            "apiVersion": LEASES.api_version,
+            "kind": LEASES.kind,
+            "metadata": {"name": name, "namespace": namespace},
+            "spec": spec | {"acquireTime": moment, "leaseTransitions": 0},
+        }
+        return Create(LEASES, body, "lead")
+    if lease.holder == standing.me:
+        reason = "go on leading"
+    else:
+        spec |= {"acquireTime": moment, "leaseTransitions": (lease.spec.lease_transitions or 0) + 1}
+        reason = "lead"
+    return Patch(LEASES, namespace, name, {"spec": spec}, reason, lease.metadata.resource_version)
+
+
+def _seconds(lease: Lease, terms: Terms) -> float:
+    """For how long its holder may believe that it is his."""
+    seconds = lease.spec.lease_duration_seconds
+    return terms.duration if seconds is None else seconds
+
+
+def _micro(date: datetime) -> str:
+    return date.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

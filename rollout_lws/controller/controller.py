@@ -128,6 +128,9 @@ class Controller:
         return [informer for watches in every for informer in watches.informers]
 
     def _fleet(self) -> Iterator[tuple[bytes, LeaderWorkerSet | None]]:
+        """Nothing before the caches are filled: of what is not there yet it would seem that it is gone."""
+        if not self.ready:
+            return
         for scope in self._scopes.values():
             for each in scope.rollouts.all():
                 yield each.body, scope.workloads.get(each.metadata.namespace, each.workload)

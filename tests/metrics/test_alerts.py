@@ -1,0 +1,165 @@
+"""Alerts: each speaks of what is exported, has its section, and fires in a story that leads to it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from rollout_lws.cli.main import COMMANDS
+from tests.docs.pages import anchors
+from tests.metrics.alarms import ALARMS, HEALTHY, told
+from tests.metrics.rules import RULES, TESTS, Alert, alerts, metrics_in, promtool_test, scraped
+from tests.metrics.test_documented import documented
+
+PROMTOOL = os.environ.get("PROMTOOL") or shutil.which("promtool")
+needs_promtool = pytest.mark.skipif(
+    PROMTOOL is None,
+    reason="needs promtool: apt-get download prometheus && dpkg -x prometheus_*.deb DIRECTORY, then"
+    " PROMTOOL=DIRECTORY/usr/bin/promtool",
+)
+ROOT = RULES.parents[1]
+#: Exported by whoever elects the leader.
+ELSEWHERE = {"rollout_lws_leader"}
+#: Ways to an alert, with their number among those to the same.
+WAYS = [(name, number) for name, ways in ALARMS.items() for number in range(len(ways))]
+#: Seconds by which a story may differ from one told before: back-off and the ages of watches are left to chance.
+TOLERANCE = 150
+
+
+def known_names() -> set[str]:
+    names = set(ELSEWHERE)
+    for name, family in documented().items():
+        names |= {f"{name}_{part}" for part in ("bucket", "sum", "count")} if family.type == "histogram" else {name}
+    return names
+
+
+def boards() -> list[Path]:
+    return sorted((RULES.parent / "boards").glob("*.json"))
+
+
+def queries(board: Path) -> list[str]:
+    """Every expression of a board, wherever it stands."""
+    found: list[str] = []
+
+    def look(value: Any) -> None:
+        if isinstance(value, dict):
+            found.extend(each for key, each in value.items() if key in ("expr", "query") and isinstance(each, str))
+            for each in value.values():
+                look(each)
+        elif isinstance(value, list):
+            for each in value:
+                look(each)
+
+    look(json.loads(board.read_text()))
+    return [each for each in found if each != "prometheus"]
+
+
+def run(*arguments: str) -> None:
+    assert PROMTOOL is not None
+    done = subprocess.run([PROMTOOL, *arguments], capture_output=True, text=True, check=False, cwd=ROOT)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_every_alert_has_stories() -> None:
+    assert set(ALARMS) == set(alerts())
+
+
+@pytest.mark.parametrize("alert", alerts().values(), ids=lambda alert: alert.name)
+def test_an_alert_speaks_of_what_is_exported_and_says_what_to_do(alert: Alert) -> None:
+    assert alert.metrics
+    assert alert.metrics <= known_names()
+    assert set(alert.annotations) == {"summary", "description", "command", "runbook_url"}
+    page, _, anchor = alert.annotations["runbook_url"].partition("#")
+    assert anchor == alert.name.lower()
+    assert anchor in anchors(Path(page))
+    assert alert.labels["severity"] in {"info", "warning", "critical"}
+    if alert.name.startswith("RolloutLws"):
+        assert alert.annotations["command"].startswith("kubectl ")
+    else:
+        assert "{{ $labels.namespace }}/{{ $labels.rollout }}" in alert.annotations["summary"]
+        [verb] = re.findall(r"^kubectl rollout-lws (\w+) ", alert.annotations["command"])
+        assert verb in COMMANDS
+
+
+def test_no_section_is_about_an_alert_that_does_not_exist() -> None:
+    headings = re.findall(r"^### (\w+)$", (ROOT / "docs/operations.md").read_text(), re.MULTILINE)
+    assert headings == list(alerts())
+
+
+@pytest.mark.parametrize("board", boards(), ids=lambda board: board.stem)
+def test_a_board_asks_for_what_is_exported(board: Path) -> None:
+    asked = queries(board)
+    assert len(asked) > 5
+    for query in asked:
+        assert metrics_in(query), query
+        assert metrics_in(query) <= known_names(), query
+
+
+@needs_promtool
+def test_promtool_reads_the_rules() -> None:
+    run("check", "rules", str(RULES))
+
+
+@needs_promtool
+def test_alerts_fire_where_they_should_and_nowhere_else() -> None:
+    run("test", "rules", str(TESTS))
+
+
+@needs_promtool
+@pytest.mark.parametrize("board", boards(), ids=lambda board: board.stem)
+def test_promtool_reads_the_queries_of_a_board(board: Path, tmp_path: Path) -> None:
+    asked = [re.sub(r"\$__rate_interval|\$__range|\$__interval", "5m", query) for query in queries(board)]
+    exprs = [query for query in asked if not query.startswith("label_values")]
+    rules = [{"record": f"board:{number}", "expr": expr} for number, expr in enumerate(exprs)]
+    path = tmp_path / "rules.yaml"
+    path.write_text(yaml.safe_dump({"groups": [{"name": "board", "rules": rules}]}))
+    run("check", "rules", "--lint=none", str(path))
+
+
+def stored() -> dict[str, dict[str, Any]]:
+    """The tests that promtool runs, by name."""
+    return {each["name"]: each for each in yaml.safe_load(TESTS.read_text())["tests"]}
+
+
+def test_promtool_is_given_a_test_for_each_story() -> None:
+    ways = {f"{name}: {ALARMS[name][number].story.__name__}" for name, number in WAYS}
+    assert set(stored()) == ways | {f"{name}: healthy" for name in ALARMS}
+
+
+@pytest.mark.long
+@pytest.mark.looptime
+@pytest.mark.parametrize(("name", "number"), WAYS, ids=lambda each: str(each))
+async def test_the_series_of_an_alert_are_those_of_its_story(name: str, number: int) -> None:
+    alarm = ALARMS[name][number]
+    async with told(alarm) as world:
+        _same(promtool_test(alerts()[name], alarm, scraped(world, alarm)))
+
+
+@pytest.mark.long
+@pytest.mark.looptime
+async def test_the_series_of_peace_are_those_of_its_story() -> None:
+    async with told(HEALTHY) as world:
+        scrape = scraped(world, HEALTHY)
+        for alert in alerts().values():
+            _same(promtool_test(alert, HEALTHY, scrape, fires=False))
+
+
+def _same(fresh: dict[str, Any]) -> None:
+    before = stored()[fresh["name"]]
+    again = "they have changed: python -m tests.metrics"
+    assert before["alert_rule_test"] == fresh["alert_rule_test"], again
+    series = [
+        {each["series"]: float(each["values"].partition("+")[0]) for each in told["input_series"]}
+        for told in (before, fresh)
+    ]
+    assert series[0].keys() == series[1].keys(), again
+    for name, value in series[0].items():
+        assert value == pytest.approx(series[1][name], abs=TOLERANCE if "seconds" in name else 0), again

@@ -67,7 +67,7 @@ class Reconciler:
             except Unreadable as error:
                 # Only a change of the object can help, and that wakes the key.
                 self.metrics.errors.labels("unreadable").inc()
-                log.error("%s", error, extra=fields(namespace=key[0], rollout=key[1]))
+                log.error("Rollout unreadable", extra=fields(namespace=key[0], rollout=key[1], error=error))
             except Exception:
                 self.metrics.errors.labels("bug").inc()
                 log.exception("reconcile failed", extra=fields(namespace=key[0], rollout=key[1]))
@@ -140,7 +140,8 @@ class Reconciler:
             error=failure.error,
         )
         if failure.next is apply.Next.REFUSED:
-            log.error("write refused: %s", apply.advice(failure), extra=told)
+            told["fields"]["advice"] = apply.advice(failure)
+            log.error("write refused", extra=told)
         elif failure.next is apply.Next.BACK_OFF:
             log.warning("write not carried out, trying again", extra=told)
         else:

@@ -34,6 +34,7 @@ class Metrics:
         self.registry = CollectorRegistry()
         #: Every Rollout there is; a controller puts its caches here.
         self.fleet: Fleet = tuple
+        self._followed: Collector | None = None
         ProcessCollector(registry=self.registry)
         PlatformCollector(registry=self.registry)
         GCCollector(registry=self.registry)
@@ -99,8 +100,11 @@ class Metrics:
         self.request.labels(verb).observe(seconds)
 
     def follow(self, collector: Collector) -> None:
-        """Have ``collector`` asked at each scrape."""
+        """Have ``collector`` asked at each scrape, and no longer the one before: a process runs one controller."""
+        if self._followed is not None:
+            self.registry.unregister(self._followed)
         self.registry.register(collector)
+        self._followed = collector
 
     def text(self) -> bytes:
         """The exposition of all metrics, of type CONTENT_TYPE, in one go."""

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import os
 import re
-import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -16,56 +12,15 @@ import yaml
 from rollout_lws.cli.main import COMMANDS
 from tests.docs.pages import anchors
 from tests.metrics.alarms import ALARMS, HEALTHY, told
-from tests.metrics.rules import RULES, TESTS, Alert, alerts, metrics_in, promtool_test, scraped
-from tests.metrics.test_documented import documented
+from tests.metrics.promtool import needs_promtool, promtool
+from tests.metrics.rules import RULES, TESTS, Alert, alerts, promtool_test, scraped
+from tests.metrics.test_documented import known_names
 
-PROMTOOL = os.environ.get("PROMTOOL") or shutil.which("promtool")
-needs_promtool = pytest.mark.skipif(
-    PROMTOOL is None,
-    reason="needs promtool: apt-get download prometheus && dpkg -x prometheus_*.deb DIRECTORY, then"
-    " PROMTOOL=DIRECTORY/usr/bin/promtool",
-)
 ROOT = RULES.parents[1]
-#: Exported by whoever elects the leader.
-ELSEWHERE = {"rollout_lws_leader"}
 #: Ways to an alert, with their number among those to the same.
 WAYS = [(name, number) for name, ways in ALARMS.items() for number in range(len(ways))]
 #: Seconds by which a story may differ from one told before: back-off and the ages of watches are left to chance.
 TOLERANCE = 150
-
-
-def known_names() -> set[str]:
-    names = set(ELSEWHERE)
-    for name, family in documented().items():
-        names |= {f"{name}_{part}" for part in ("bucket", "sum", "count")} if family.type == "histogram" else {name}
-    return names
-
-
-def boards() -> list[Path]:
-    return sorted((RULES.parent / "boards").glob("*.json"))
-
-
-def queries(board: Path) -> list[str]:
-    """Every expression of a board, wherever it stands."""
-    found: list[str] = []
-
-    def look(value: Any) -> None:
-        if isinstance(value, dict):
-            found.extend(each for key, each in value.items() if key in ("expr", "query") and isinstance(each, str))
-            for each in value.values():
-                look(each)
-        elif isinstance(value, list):
-            for each in value:
-                look(each)
-
-    look(json.loads(board.read_text()))
-    return [each for each in found if each != "prometheus"]
-
-
-def run(*arguments: str) -> None:
-    assert PROMTOOL is not None
-    done = subprocess.run([PROMTOOL, *arguments], capture_output=True, text=True, check=False, cwd=ROOT)
-    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_every_alert_has_stories() -> None:
@@ -94,34 +49,14 @@ def test_no_section_is_about_an_alert_that_does_not_exist() -> None:
     assert headings == list(alerts())
 
 
-@pytest.mark.parametrize("board", boards(), ids=lambda board: board.stem)
-def test_a_board_asks_for_what_is_exported(board: Path) -> None:
-    asked = queries(board)
-    assert len(asked) > 5
-    for query in asked:
-        assert metrics_in(query), query
-        assert metrics_in(query) <= known_names(), query
-
-
 @needs_promtool
 def test_promtool_reads_the_rules() -> None:
-    run("check", "rules", str(RULES))
+    promtool("check", "rules", str(RULES))
 
 
 @needs_promtool
 def test_alerts_fire_where_they_should_and_nowhere_else() -> None:
-    run("test", "rules", str(TESTS))
-
-
-@needs_promtool
-@pytest.mark.parametrize("board", boards(), ids=lambda board: board.stem)
-def test_promtool_reads_the_queries_of_a_board(board: Path, tmp_path: Path) -> None:
-    asked = [re.sub(r"\$__rate_interval|\$__range|\$__interval", "5m", query) for query in queries(board)]
-    exprs = [query for query in asked if not query.startswith("label_values")]
-    rules = [{"record": f"board:{number}", "expr": expr} for number, expr in enumerate(exprs)]
-    path = tmp_path / "rules.yaml"
-    path.write_text(yaml.safe_dump({"groups": [{"name": "board", "rules": rules}]}))
-    run("check", "rules", "--lint=none", str(path))
+    promtool("test", "rules", str(TESTS))
 
 
 def stored() -> dict[str, dict[str, Any]]:

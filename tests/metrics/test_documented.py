@@ -10,9 +10,10 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from rollout_lws.metrics import Metrics
-from rollout_lws.objects.resources import LEADER_WORKER_SETS
-from tests.metrics.tour import FOREIGN, release, shell
-from tests.scenarios.routed import create_route, routing
+from tests.metrics.promtool import needs_promtool, promtool
+from tests.metrics.tour import FOREIGN, moments, shell
+from tests.scenarios.failures import apply
+from tests.scenarios.stories import at_rest
 from tests.scenarios.world import NAME, ROLLOUTS
 
 PAGE = Path(__file__).parents[2] / "docs/metrics.md"
@@ -47,42 +48,38 @@ def exported(text: str) -> dict[str, Family]:
     return found
 
 
+def known_names() -> set[str]:
+    """What a query may ask for: the leader gauge is exported by whoever elects the leader."""
+    names = {"rollout_lws_leader"}
+    for name, family in documented().items():
+        names |= {f"{name}_{part}" for part in ("bucket", "sum", "count")} if family.type == "histogram" else {name}
+    return names
+
+
 @pytest.mark.looptime
 async def test_the_page_lists_what_a_story_exports_and_nothing_else() -> None:
     found: dict[str, Family] = {}
     async with shell() as world:
-
-        async def look() -> None:
-            await world.rest()
-            for name, family in exported((await world.metrics.exposition()).decode()).items():
+        async for text in moments(world):
+            for name, family in exported(text).items():
                 before = found.get(name, family)
                 found[name] = Family(family.type, family.labels | before.labels)
-
-        create_route(world)
-        world.create_workload()
-        release(world, "v1", 4)
-        steps = [{"replicas": 1, "traffic": "20%", "pause": {}}, {"replicas": "100%"}]
-        world.create_rollout(*steps, canary={"trafficRoutings": routing()})
-        world.start_controller()
-        await world.until_state("Healthy")
-        await world.rest()
-        release(world, "v2", 4, {"ready-after": "60s"})
-        world.faults.refuse(503, "create", LEADER_WORKER_SETS.plural)
-        await world.until(lambda: bool(world.status.get("notReadyGroups")))
-        await look()
-        await world.until_state("AwaitingApproval")
-        await look()
-        world.request("Pause")
-        await world.until_state("Paused")
-        await look()
-        world.request("Abort")
-        await world.until_state("Aborted")
-        await look()
         assert found == documented()
         world.delete(ROLLOUTS, NAME)
         await world.until(lambda: world.get(ROLLOUTS, NAME) is None)
         await world.rest()
         assert b'rollout="llama"' not in await world.metrics.exposition()
+
+
+@needs_promtool
+@pytest.mark.looptime
+async def test_promtool_finds_nothing_to_complain_of() -> None:
+    async with shell() as world:
+        await at_rest(world)
+        apply(world)
+        await world.until_state("AwaitingApproval")
+        await world.rest()
+        promtool("check", "metrics", given=world.metrics.text().decode())
 
 
 async def test_both_ways_to_the_text_lead_to_the_same_families() -> None:

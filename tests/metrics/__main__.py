@@ -7,7 +7,7 @@ from typing import Any
 import looptime
 import yaml
 
-from tests.metrics.alarms import ALARMS, HEALTHY, told
+from tests.metrics.alarms import ALARMS, HEALTHY, NEARLY, told
 from tests.metrics.rules import RULES, TESTS, alerts, promtool_test, scraped
 
 HEAD = """\
@@ -19,10 +19,10 @@ HEAD = """\
 
 async def _every() -> list[dict[str, Any]]:
     known, found = alerts(), []
-    for name, ways in ALARMS.items():
-        for alarm in ways:
+    for ways, fires in ((ALARMS, True), (NEARLY, False)):
+        for name, alarm in ((name, alarm) for name, alarms in ways.items() for alarm in alarms):
             async with told(alarm) as world:
-                found.append(promtool_test(known[name], alarm, scraped(world, alarm)))
+                found.append(promtool_test(known[name], alarm, scraped(world, alarm), fires=fires))
     async with told(HEALTHY) as world:
         scrape = scraped(world, HEALTHY)
         found += [promtool_test(alert, HEALTHY, scrape, fires=False) for alert in known.values()]

@@ -60,14 +60,18 @@ async def healthy(world: ShellWorld) -> None:
     await world.sleep(24 * HOUR)
 
 
-async def refused(world: ShellWorld) -> None:
+async def refused(world: ShellWorld, seconds: float = HOUR + 60) -> None:
     await at_rest(world, replicas=1, canary={"capacity": "InPlace"})
     world.set_image("v2")
     await world.until_state("Stalled")
-    await world.sleep(HOUR + 60)
+    await world.sleep(seconds)
 
 
-async def forgotten(world: ShellWorld) -> None:
+async def refused_lately(world: ShellWorld) -> None:
+    await refused(world, HOUR / 2)
+
+
+async def forgotten(world: ShellWorld, seconds: float = 4 * HOUR + 60) -> None:
     world.create_workload()
     release(world, "v1")
     world.create_rollout({"replicas": 1, "pause": {}}, {"replicas": "100%"})
@@ -76,7 +80,11 @@ async def forgotten(world: ShellWorld) -> None:
     await world.rest()
     release(world, "v2")
     await world.until_state("AwaitingApproval")
-    await world.sleep(4 * HOUR + 60)
+    await world.sleep(seconds)
+
+
+async def looked_at(world: ShellWorld) -> None:
+    await forgotten(world, 3 * HOUR)
 
 
 async def fails(world: ShellWorld) -> None:
@@ -93,6 +101,14 @@ async def not_acted_upon(world: ShellWorld) -> None:
     await world.sleep(60)
     world.faults.add(Effect(lost=True), "patch", count=None)
     await world.sleep(HOUR)
+
+
+async def loads(world: ShellWorld) -> None:
+    """A large model, well within its deadline."""
+    await at_rest(world)
+    apply(world, "v2", faults={"ready-after": "50m"})
+    await world.until_state("Loading")
+    await world.sleep(45 * 60)
 
 
 async def gone(world: ShellWorld) -> None:
@@ -116,6 +132,11 @@ async def aborted(world: ShellWorld) -> None:
     await world.until_state("AwaitingApproval")
     world.request("Abort")
     await world.until_state("Aborted")
+
+
+async def aborted_long_ago(world: ShellWorld) -> None:
+    await aborted(world)
+    await world.sleep(HOUR + 60)
 
 
 async def forbidden(world: ShellWorld) -> None:
@@ -159,5 +180,14 @@ ALARMS: dict[str, tuple[Alarm, ...]] = {
     "RolloutLwsControllerDown": (Alarm(stopped, leaders=()),),
     "RolloutLwsNoLeader": (Alarm(at_rest, leaders=(0, 0)),),
     "RolloutLwsWatchStale": (Alarm(unheard, {"resource": "pods"}),),
+}
+#: Ways that lead nearly there: the alert stays silent.
+NEARLY: dict[str, tuple[Alarm, ...]] = {
+    "RolloutPendingUnderHold": (Alarm(refused_lately),),
+    "RolloutPausedHoldsAccelerators": (Alarm(looked_at),),
+    "RolloutStuck": (Alarm(loads),),
+    "RolloutStalledAtRest": (Alarm(refused),),
+    "RolloutWentBack": (Alarm(aborted_long_ago),),
+    "RolloutWritesRefused": (Alarm(fails),),
 }
 HEALTHY = Alarm(healthy)

@@ -74,7 +74,7 @@ def promtool_test(alert: Alert, alarm: Alarm, told: Scrape, *, fires: bool = Tru
     if alert.waits:
         checks.insert(0, {"eval_time": "0m", "alertname": alert.name, "exp_alerts": []})
     return {
-        "name": f"{alert.name}: {alarm.story.__name__}",
+        "name": f"{alert.name}: {alarm.story.__name__}" + ("" if fires else ", silent"),
         "interval": "1m",
         "input_series": _series(alert, alarm, told, fires),
         "alert_rule_test": checks,

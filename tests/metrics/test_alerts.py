@@ -11,14 +11,19 @@ import yaml
 
 from rollout_lws.cli.main import COMMANDS
 from tests.docs.pages import anchors
-from tests.metrics.alarms import ALARMS, HEALTHY, told
+from tests.metrics.alarms import ALARMS, HEALTHY, NEARLY, Alarm, told
 from tests.metrics.promtool import needs_promtool, promtool
 from tests.metrics.rules import RULES, TESTS, Alert, alerts, promtool_test, scraped
 from tests.metrics.test_documented import known_names
 
 ROOT = RULES.parents[1]
-#: Ways to an alert, with their number among those to the same.
-WAYS = [(name, number) for name, ways in ALARMS.items() for number in range(len(ways))]
+#: Ways to an alert, and ways that lead nearly there.
+WAYS = [
+    pytest.param(name, alarm, ways is ALARMS, id=f"{name}: {alarm.story.__name__}")
+    for ways in (ALARMS, NEARLY)
+    for name, alarms in ways.items()
+    for alarm in alarms
+]
 #: Seconds by which a story may differ from one told before: back-off and the ages of watches are left to chance.
 TOLERANCE = 150
 
@@ -65,17 +70,17 @@ def stored() -> dict[str, dict[str, Any]]:
 
 
 def test_promtool_is_given_a_test_for_each_story() -> None:
-    ways = {f"{name}: {ALARMS[name][number].story.__name__}" for name, number in WAYS}
-    assert set(stored()) == ways | {f"{name}: healthy" for name in ALARMS}
+    ways = {f"{name}: {alarm.story.__name__}" for name, alarms in ALARMS.items() for alarm in alarms}
+    nearly = {f"{name}: {alarm.story.__name__}, silent" for name, alarms in NEARLY.items() for alarm in alarms}
+    assert set(stored()) == ways | nearly | {f"{name}: healthy, silent" for name in ALARMS}
 
 
 @pytest.mark.long
 @pytest.mark.looptime
-@pytest.mark.parametrize(("name", "number"), WAYS, ids=lambda each: str(each))
-async def test_the_series_of_an_alert_are_those_of_its_story(name: str, number: int) -> None:
-    alarm = ALARMS[name][number]
+@pytest.mark.parametrize(("name", "alarm", "fires"), WAYS)
+async def test_the_series_of_an_alert_are_those_of_its_story(name: str, alarm: Alarm, fires: bool) -> None:
     async with told(alarm) as world:
-        _same(promtool_test(alerts()[name], alarm, scraped(world, alarm)))
+        _same(promtool_test(alerts()[name], alarm, scraped(world, alarm), fires=fires))
 
 
 @pytest.mark.long

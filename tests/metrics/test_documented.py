@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from rollout_lws.metrics import Metrics
 from tests.metrics.promtool import needs_promtool, promtool
+from tests.metrics.rules import metrics_in
 from tests.metrics.tour import FOREIGN, moments, shell
 from tests.scenarios.failures import apply
 from tests.scenarios.stories import at_rest
@@ -80,6 +82,26 @@ async def test_promtool_finds_nothing_to_complain_of() -> None:
         await world.until_state("AwaitingApproval")
         await world.rest()
         promtool("check", "metrics", given=world.metrics.text().decode())
+
+
+def questions() -> list[str]:
+    """The queries that the page has for its readers, a line each."""
+    blocks = re.findall(r"^```promql\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    return [line for block in blocks for line in block.splitlines()]
+
+
+def test_queries_on_the_page_ask_for_what_is_exported() -> None:
+    assert len(questions()) >= 5
+    for query in questions():
+        assert frozenset() < metrics_in(query) <= known_names(), query
+
+
+@needs_promtool
+def test_promtool_reads_the_queries_on_the_page(tmp_path: Path) -> None:
+    rules = [{"record": f"query:{number}", "expr": query} for number, query in enumerate(questions())]
+    path = tmp_path / "rules.yaml"
+    path.write_text(yaml.safe_dump({"groups": [{"name": "page", "rules": rules}]}))
+    promtool("check", "rules", "--lint=none", str(path))
 
 
 async def test_both_ways_to_the_text_lead_to_the_same_families() -> None:

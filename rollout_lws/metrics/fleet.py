@@ -38,7 +38,12 @@ def _add(families: dict[str, list[str]], body: bytes, lws: LeaderWorkerSet | Non
         return
     meta = rollout.metadata
     own = f'{{namespace="{meta.namespace}",rollout="{meta.name}"'
-    for each in samples(rollout, lws):
+    try:
+        told = list(samples(rollout, lws))
+    except ValueError:
+        # Somebody wrote a status that is none of ours; its reconcile puts it right.
+        return
+    for each in told:
         labels = "".join(f',{name}="{_escaped(value)}"' for name, value in each.labels)
         families[each.name].append(f"{each.name}{own}{labels}}} {each.value!r}\n")
 

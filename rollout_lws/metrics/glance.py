@@ -5,12 +5,16 @@ scrape looks at every Rollout there is.
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Annotated, TypeAlias
 
 import msgspec
 
 from rollout_lws.api import Capacity, ConditionType, Phase, SummaryState
 from rollout_lws.api.rollout_spec import capacity_of
 from rollout_lws.objects.meta import Struct
+
+#: Two times can be compared only where both say of which place they are.
+Moment: TypeAlias = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
 class _Meta(Struct, frozen=True):
@@ -63,7 +67,7 @@ class _Condition(Struct, frozen=True):
     type: str = ""
     status: str = ""
     reason: str = ""
-    last_transition_time: datetime | None = None
+    last_transition_time: Moment | None = None
 
 
 class _SubStatus(Struct, frozen=True):
@@ -76,14 +80,14 @@ class _Stable(Struct, frozen=True):
 
 
 class _StepRecord(Struct, frozen=True):
-    started_at: datetime | None = None
-    paused_at: datetime | None = None
-    best_ready_at: datetime | None = None
+    started_at: Moment | None = None
+    paused_at: Moment | None = None
+    best_ready_at: Moment | None = None
 
 
 class _Finalising(Struct, frozen=True):
     reason: str = ""
-    since: datetime | None = None
+    since: Moment | None = None
 
 
 class _Traffic(Struct, frozen=True):
@@ -96,7 +100,7 @@ class _Summary(Struct, frozen=True):
     new: str | None = None
     stable: str | None = None
     accelerators: str | None = None
-    since: datetime | None = None
+    since: Moment | None = None
 
 
 class _NotReady(Struct, frozen=True):

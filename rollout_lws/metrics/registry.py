@@ -67,6 +67,9 @@ class Metrics:
         self.errors = self._counter(
             "rollout_lws_reconcile_errors", "Reconciles that failed, by kind of failure.", "kind"
         )
+        for kind in ("bug", "unreadable"):
+            # What begins with its first occurrence has no increase at it.
+            self.errors.labels(kind)
         self.writes = self._counter("rollout_lws_writes", "Writes the API server accepted.", "verb", "resource")
         self.failed_writes = self._counter(
             "rollout_lws_write_failures",

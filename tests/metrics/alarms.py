@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from rollout_lws.errors import ApiError
-from rollout_lws.objects.resources import LEADER_WORKER_SETS
+from rollout_lws.objects.resources import CUSTOM_RESOURCE_DEFINITIONS, LEADER_WORKER_SETS
 from rollout_lws.sandbox.behaviours.cluster import Options
 from rollout_lws.sandbox.faults import Effect
 from tests.metrics.tour import release
@@ -16,7 +16,7 @@ from tests.scenarios.failures import apply
 from tests.scenarios.routed import routed_at_rest
 from tests.scenarios.shell import ShellWorld
 from tests.scenarios.stories import at_rest
-from tests.scenarios.world import NAME, NAMESPACE
+from tests.scenarios.world import NAME, NAMESPACE, ROLLOUTS
 
 #: The Rollout of every story.
 ROLLOUT = {"namespace": NAMESPACE, "rollout": NAME}
@@ -152,6 +152,23 @@ async def stopped(world: ShellWorld) -> None:
     await world.gone()
 
 
+async def unreadable(world: ShellWorld) -> None:
+    """The CRD is not ours any more, and lets everything pass."""
+    await at_rest(world)
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    version = {
+        "name": ROLLOUTS.version,
+        "served": True,
+        "storage": True,
+        "schema": schema,
+        "subresources": {"status": {}},
+    }
+    merge, name = "application/merge-patch+json", str(ROLLOUTS)
+    world.server.patch(CUSTOM_RESOURCE_DEFINITIONS, "", name, {"spec": {"versions": [version]}}, merge)
+    world.patch_rollout({"strategy": {"canary": {"steps": "many"}}})
+    await world.sleep(10)
+
+
 async def unheard(world: ShellWorld) -> None:
     await at_rest(world)
     world.faults.stopped = True
@@ -179,6 +196,7 @@ ALARMS: dict[str, tuple[Alarm, ...]] = {
     ),
     "RolloutLwsControllerDown": (Alarm(stopped, leaders=()),),
     "RolloutLwsNoLeader": (Alarm(at_rest, leaders=(0, 0)),),
+    "RolloutLwsReconcileFails": (Alarm(unreadable, {"kind": "unreadable"}),),
     "RolloutLwsWatchStale": (Alarm(unheard, {"resource": "pods"}),),
 }
 #: Ways that lead nearly there: the alert stays silent.

@@ -90,7 +90,9 @@ def _series(alert: Alert, alarm: Alarm, told: Scrape, fires: bool) -> list[dict[
             if fires and resource is not None and dict(labels).get("resource") != resource:
                 continue
             text = ",".join(f'{key}="{content}"' for key, content in labels)
-            found.append({"series": f"{name}{{{text}}}", "values": f"{value:g}+0x{_MINUTES}"})
+            # A counter was 0 once.
+            values = f"0 {value:g}+0x{_MINUTES - 1}" if name.endswith("_total") else f"{value:g}+0x{_MINUTES}"
+            found.append({"series": f"{name}{{{text}}}", "values": values})
     # A test needs a series, and of a controller that is gone there is none.
     return found or [{"series": 'up{job="rollout-lws"}', "values": f"0+0x{_MINUTES}"}]
 

@@ -243,9 +243,18 @@ def test_the_text_is_what_prometheus_reads_back() -> None:
     assert families["rollout_lws_info"].samples[0].labels["workload"] == 'a "quoted" \\ name\n'
 
 
-def test_a_rollout_that_cannot_be_read_costs_its_own_series_only() -> None:
+@pytest.mark.parametrize(
+    "status",
+    [
+        {"summary": 5},
+        {"summary": {"state": "Healthy", "since": "2026-03-01T00:00:00"}},
+        {"summary": {"state": "Healthy", "stable": "all"}},
+        {"summary": {"state": "Healthy", "accelerators": "some"}},
+    ],
+)
+def test_a_rollout_that_cannot_be_read_costs_its_own_series_only(status: dict[str, Any]) -> None:
     good = msgspec.json.encode({"metadata": {"name": "llama", "namespace": "prod"}})
-    bad = msgspec.json.encode({"metadata": {"name": "bad", "namespace": "prod"}, "status": {"summary": 5}})
+    bad = msgspec.json.encode({"metadata": {"name": "bad", "namespace": "prod"}, "status": status})
     text = b"".join(exposition(lambda: [(bad, None), (good, None)])).decode()
     assert 'rollout="llama"' in text
     assert 'rollout="bad"' not in text

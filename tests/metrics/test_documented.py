@@ -104,6 +104,19 @@ def test_promtool_reads_the_queries_on_the_page(tmp_path: Path) -> None:
     promtool("check", "rules", "--lint=none", str(path))
 
 
+@needs_promtool
+def test_promtool_reads_the_scrape_job_on_the_page(tmp_path: Path) -> None:
+    [block] = re.findall(r"^```yaml\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    document = yaml.safe_load(block)
+    [job] = document["scrape_configs"]
+    assert job["honor_labels"]
+    # Debian's promtool is built without the discovery of pods.
+    assert job.pop("kubernetes_sd_configs")[0]["role"] == "pod"
+    path = tmp_path / "prometheus.yaml"
+    path.write_text(yaml.safe_dump(document))
+    promtool("check", "config", str(path))
+
+
 async def test_both_ways_to_the_text_lead_to_the_same_families() -> None:
     metrics = Metrics()
     whole, pieces = exported(metrics.text().decode()), exported((await metrics.exposition()).decode())

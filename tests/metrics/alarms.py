@@ -8,14 +8,14 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from rollout_lws.errors import ApiError
-from rollout_lws.objects.resources import CUSTOM_RESOURCE_DEFINITIONS, LEADER_WORKER_SETS
+from rollout_lws.objects.resources import CUSTOM_RESOURCE_DEFINITIONS, LEADER_WORKER_SETS, PODS
 from rollout_lws.sandbox.behaviours.cluster import Options
 from rollout_lws.sandbox.faults import Effect
 from tests.metrics.tour import release
-from tests.scenarios.failures import apply
+from tests.scenarios.failures import apply, cordon
 from tests.scenarios.routed import routed_at_rest
 from tests.scenarios.shell import ShellWorld
-from tests.scenarios.stories import at_rest
+from tests.scenarios.stories import CANARY, at_rest
 from tests.scenarios.world import NAME, NAMESPACE, ROLLOUTS
 
 #: The Rollout of every story.
@@ -126,6 +126,16 @@ async def unrouted(world: ShellWorld) -> None:
     await world.sleep(60)
 
 
+async def lost(world: ShellWorld) -> None:
+    """The new version's only group goes and does not come back: its requests are taken from it."""
+    await routed_at_rest(world)
+    world.set_image("v2")
+    await world.until_state("AwaitingApproval")
+    cordon(world)
+    world.delete(PODS, f"{CANARY}-0")
+    await world.until(lambda: world.status["traffic"].get("applied") == "0%")
+
+
 async def aborted(world: ShellWorld) -> None:
     await at_rest(world)
     world.set_image("v2")
@@ -144,6 +154,15 @@ async def forbidden(world: ShellWorld) -> None:
     why = 'User "rollout-lws" cannot create resource "leaderworkersets"'
     world.faults.add(Effect(refusal=ApiError(403, "Forbidden", why)), "create", "leaderworkersets", count=None)
     world.set_image("v2")
+    await world.until_state("Stalled")
+
+
+async def forbidden_at_rest(world: ShellWorld) -> None:
+    why = 'User "rollout-lws" cannot patch resource "leaderworkersets"'
+    world.faults.add(Effect(refusal=ApiError(403, "Forbidden", why)), "patch", "leaderworkersets", count=None)
+    world.create_workload()
+    world.create_rollout({"replicas": 1, "pause": {}}, {"replicas": "100%"})
+    world.start_controller()
     await world.until_state("Stalled")
 
 
@@ -189,7 +208,7 @@ ALARMS: dict[str, tuple[Alarm, ...]] = {
     "RolloutStalledAtRest": (
         Alarm(gone, {**ROLLOUT, "phase": "Initial", "state": "Stalled", "reason": "WorkloadNotFound"}),
     ),
-    "RolloutWeightNotAccepted": (Alarm(unrouted, ROLLOUT, Options(gateway_lag=LATE)),),
+    "RolloutWeightNotAccepted": (Alarm(unrouted, ROLLOUT, Options(gateway_lag=LATE)), Alarm(lost, ROLLOUT)),
     "RolloutWentBack": (Alarm(aborted, {**ROLLOUT, "outcome": "Aborted"}),),
     "RolloutWritesRefused": (
         Alarm(forbidden, {**ROLLOUT, "phase": "Progressing", "state": "Stalled", "reason": "WriteRefused"}),
@@ -203,8 +222,8 @@ ALARMS: dict[str, tuple[Alarm, ...]] = {
 NEARLY: dict[str, tuple[Alarm, ...]] = {
     "RolloutPendingUnderHold": (Alarm(refused_lately),),
     "RolloutPausedHoldsAccelerators": (Alarm(looked_at),),
-    "RolloutStuck": (Alarm(loads),),
-    "RolloutStalledAtRest": (Alarm(refused),),
+    "RolloutStuck": (Alarm(loads), Alarm(forbidden)),
+    "RolloutStalledAtRest": (Alarm(refused), Alarm(forbidden_at_rest), Alarm(fails)),
     "RolloutWentBack": (Alarm(aborted_long_ago),),
     "RolloutWritesRefused": (Alarm(fails),),
 }

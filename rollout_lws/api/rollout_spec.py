@@ -193,6 +193,13 @@ class StyleStrategy(Model):
         return Capacity.EXTRA_WORKLOAD
 
 
+def capacity_of(asked: Capacity | None, extra_workload: bool | None) -> Capacity:
+    """How a canary makes its groups, by our word for it, else by Kruise's."""
+    if asked is not None:
+        return asked
+    return Capacity.IN_PLACE if extra_workload is False else Capacity.EXTRA_WORKLOAD
+
+
 class CanaryStrategy(StyleStrategy):
     """A part of the groups at the new version first, the rest after."""
 
@@ -209,9 +216,7 @@ class CanaryStrategy(StyleStrategy):
 
     @property
     def made_by(self) -> Capacity:
-        if self.capacity is not None:
-            return self.capacity
-        return Capacity.IN_PLACE if self.enable_extra_workload_for_canary is False else Capacity.EXTRA_WORKLOAD
+        return capacity_of(self.capacity, self.enable_extra_workload_for_canary)
 
 
 class BlueGreenStrategy(StyleStrategy):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Coroutine, Iterator
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
@@ -15,6 +15,8 @@ from rollout_lws.controller.clock import Clock
 from rollout_lws.controller.diagnosis import EXPLAINING, explaining
 from rollout_lws.controller.events import Events
 from rollout_lws.controller.informers import Informers, pods_of, slices_of
+from rollout_lws.controller.loads import Loads
+from rollout_lws.controller.pulse import Pulse, ages, stuck
 from rollout_lws.controller.reconciler import Key, Reconciler
 from rollout_lws.controller.stored import StoredObject, stored_object
 from rollout_lws.controller.tasks import end
@@ -36,7 +38,7 @@ from rollout_lws.objects.resources import (
     PODS,
     Resource,
 )
-from rollout_lws.objects.workloads import Pod
+from rollout_lws.objects.workloads import LeaderWorkerSet, Pod
 from rollout_lws.rollout.decide import decide
 from rollout_lws.rollout.decision import Wanted
 from rollout_lws.rollout.observation import Capabilities
@@ -52,17 +54,11 @@ class Controller:
     def __init__(self, client: Client, settings: Settings, clock: Clock, metrics: Metrics) -> None:
         self._keys = keys(settings.api_group)
         self._client = client
-        self._queue: KeyedQueue[Key] = KeyedQueue()
+        self._queue: KeyedQueue[Key] = KeyedQueue(late=metrics.lag.observe)
         self._scopes = {
             namespace: Informers(client, self._keys, namespace, self._wake)
             for namespace in settings.namespaces or ("",)
         }
-        for namespace, scope in self._scopes.items():
-            for index, each in enumerate(scope.all):
-                # Two informers may follow one resource by different labels; the number tells them apart.
-                metrics.watch_restarts.labels(namespace, f"{each.resource}#{index}").set_function(
-                    partial(_restarts, each)
-                )
         self._tasks = asyncio.TaskGroup()
         self._pods = Watches("pods", self._pod_informer, self._start, self._wake)
         self._slices = Watches("endpoints", self._slice_informer, self._start, self._wake)
@@ -100,6 +96,21 @@ class Controller:
         )
         self.ready = False
         self._works = False
+        client.observe = metrics.requested
+        metrics.fleet = self._fleet
+        metrics.follow(Pulse(self._queue, lambda: self._informers, lambda: self._on_demand))
+        for scope in self._scopes.values():
+            Loads(scope, clock, lambda seconds: metrics.load.observe(seconds) if self._works else None)
+
+    @property
+    def stuck(self) -> str:
+        """Why this process has to begin anew, "" when it need not: a watch that neither hears anything nor says why."""
+        return stuck([*self._informers, *self._on_demand])
+
+    @property
+    def watch_ages(self) -> dict[str, float]:
+        """By resource, seconds since the watch that has been silent for longest said anything."""
+        return ages([*self._informers, *self._on_demand])
 
     @property
     def missing(self) -> str:
@@ -116,6 +127,21 @@ class Controller:
     @property
     def _informers(self) -> list[Informer[Any]]:
         return [self._definitions, *(each for scope in self._scopes.values() for each in scope.all)]
+
+    @property
+    def _on_demand(self) -> list[Informer[Any]]:
+        every: tuple[Watches[Any], ...] = (self._pods, self._slices, *self._kinds.values())
+        return [informer for watches in every for informer in watches.informers]
+
+    def _fleet(self) -> Iterator[tuple[bytes, LeaderWorkerSet | None]]:
+        """Nothing before the caches are filled: of what is not there yet it would seem that it is gone. And nothing of
+        who waits for his turn: sums over all controllers would count each Rollout twice.
+        """
+        if not self._works:
+            return
+        for scope in self._scopes.values():
+            for each in scope.rollouts.all():
+                yield each.body, scope.workloads.get(each.metadata.namespace, each.workload)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -220,7 +246,3 @@ class Controller:
         for scope in self._scopes.values():
             for each in scope.rollouts.all():
                 self._wake((each.metadata.namespace, each.metadata.name))
-
-
-def _restarts(informer: Informer[Any]) -> float:
-    return informer.restarts

@@ -14,15 +14,21 @@ from rollout_lws.settings import Address
 
 @asynccontextmanager
 async def served(
-    health: Address | None, metrics: Address | None, counters: Metrics, missing: Callable[[], str]
+    health: Address | None,
+    metrics: Address | None,
+    counters: Metrics,
+    *,
+    missing: Callable[[], str],
+    stuck: Callable[[], str],
 ) -> AsyncIterator[None]:
     """/healthz and /readyz at ``health``, /metrics at ``metrics`` (both may be one address), until the block ends.
 
-    ``missing`` says why the process is not ready, "" when it is.
+    ``missing`` says why the process is not ready, ``stuck`` why it has to begin anew; "" when all is well. Who blocks
+    the event loop answers nothing, and the probe ends by its own time-out.
     """
     routes: dict[Address, list[web.RouteDef]] = {}
     if health is not None:
-        routes.setdefault(health, []).extend([web.get("/healthz", _alive), web.get("/readyz", _readiness(missing))])
+        routes.setdefault(health, []).extend([web.get("/healthz", _probe(stuck)), web.get("/readyz", _probe(missing))])
     if metrics is not None:
         routes.setdefault(metrics, []).append(web.get("/metrics", _exposition(counters)))
     runners: list[web.AppRunner] = []
@@ -46,11 +52,7 @@ async def served(
             await runner.cleanup()
 
 
-async def _alive(_: web.Request) -> web.Response:
-    return web.Response(text="ok\n")
-
-
-def _readiness(missing: Callable[[], str]) -> Callable[[web.Request], Awaitable[web.Response]]:
+def _probe(missing: Callable[[], str]) -> Callable[[web.Request], Awaitable[web.Response]]:
     async def answer(_: web.Request) -> web.Response:
         why = missing()
         return web.Response(status=503, text=why) if why else web.Response(text="ok\n")
@@ -60,6 +62,6 @@ def _readiness(missing: Callable[[], str]) -> Callable[[web.Request], Awaitable[
 
 def _exposition(counters: Metrics) -> Callable[[web.Request], Awaitable[web.Response]]:
     async def answer(_: web.Request) -> web.Response:
-        return web.Response(body=counters.text(), headers={"Content-Type": CONTENT_TYPE})
+        return web.Response(body=await counters.exposition(), headers={"Content-Type": CONTENT_TYPE})
 
     return answer

@@ -19,6 +19,7 @@ from rollout_lws.controller import health, logs
 from rollout_lws.controller.clock import WallClock
 from rollout_lws.controller.controller import Controller
 from rollout_lws.controller.logs import fields
+from rollout_lws.controller.pulse import stuck
 from rollout_lws.errors import UsageError
 from rollout_lws.kube.client import Client
 from rollout_lws.kube.connection import Connection, connect
@@ -31,6 +32,8 @@ from rollout_lws.settings import Election, Settings
 log = logging.getLogger(__name__)
 
 _NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+#: The write at hand ends before: a request may take 30 s.
+_OVERDUE_SECONDS = 120.0
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -87,6 +90,17 @@ class _Process:
         return self.controller.missing + (self.elector.missing if self.elector is not None else "")
 
     @property
+    def stuck(self) -> str:
+        """Why it has to begin anew, "" while it lives."""
+        found, elector = self.controller.stuck, self.elector
+        if elector is None:
+            return found
+        found += stuck([elector.informer])
+        if elector.overdue > _OVERDUE_SECONDS:
+            found += f"leadership ended {elector.overdue:.0f}s ago and its work goes on\n"
+        return found
+
+    @property
     def leads(self) -> bool:
         return self.elector is None or self.elector.leads
 
@@ -100,11 +114,17 @@ async def _watching(settings: Settings) -> AsyncIterator[_Process]:
         stack.push_async_callback(connection.close)
         fence = Fence() if settings.election is not None else Fence.none()
         client = Client(connection, timeout=settings.request_timeout, fence=fence)
-        elector = _elector(settings.election, connection, fence) if settings.election is not None else None
+        elector = _elector(settings.election, connection, fence, counters) if settings.election is not None else None
         process = _Process(Controller(client, settings, WallClock(), counters), elector)
         counters.leader.set_function(lambda: process.leads)
         await stack.enter_async_context(
-            health.served(settings.health, settings.metrics, counters, lambda: process.missing)
+            health.served(
+                settings.health,
+                settings.metrics,
+                counters,
+                missing=lambda: process.missing,
+                stuck=lambda: process.stuck,
+            )
         )
         await stack.enter_async_context(process.controller.watching())
         # What fills the caches by now lives long. Looking through it for garbage again and again would stop every
@@ -114,13 +134,12 @@ async def _watching(settings: Settings) -> AsyncIterator[_Process]:
         yield process
 
 
-def _elector(election: Election, connection: Connection, fence: Fence) -> Elector:
+def _elector(election: Election, connection: Connection, fence: Fence, counters: Metrics) -> Elector:
     """The candidate of this process; its name tells a pod, and tells two lives of one apart."""
     me = f"{socket.gethostname()}_{uuid.uuid4().hex[:12]}"
     terms = Terms(election.duration, election.deadline, election.retry)
-    return Elector(
-        Client(connection, timeout=election.retry), election.namespace or _home(), election.name, me, terms, fence
-    )
+    client = Client(connection, timeout=election.retry, observe=counters.requested)
+    return Elector(client, election.namespace or _home(), election.name, me, terms, fence)
 
 
 def _home() -> str:

@@ -5,20 +5,18 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Protocol, TypeAlias
 
-from rollout_lws.api import Phase, RolloutStatus
-from rollout_lws.api.resources import Keys
+from rollout_lws.api.resources import Keys, rollouts
 from rollout_lws.controller import apply
 from rollout_lws.controller.clock import Clock
 from rollout_lws.controller.failing import Failing
 from rollout_lws.controller.logs import fields
 from rollout_lws.controller.observe import World, observe
 from rollout_lws.errors import Unreadable
-from rollout_lws.metrics import Metrics
+from rollout_lws.metrics import Metrics, transitions
+from rollout_lws.objects.resources import Resource
 from rollout_lws.objects.writes import Write
 from rollout_lws.rollout.decision import Decision, Notice, Wanted
 from rollout_lws.rollout.observation import Observation
@@ -41,14 +39,6 @@ class Queue(Protocol):
     def add_at(self, key: Key, when: float) -> None: ...
     def retry(self, key: Key, after: float | None = None) -> None: ...
     def forget(self, key: Key) -> None: ...
-
-
-def pending_since(status: RolloutStatus | None) -> datetime | None:
-    """Since when a version waits under the hold without a release: refused, or aborted; None when none does."""
-    if status is None or status.stable is None or status.summary is None or status.phase == Phase.PROGRESSING:
-        return None
-    waits = status.observed_template_hash not in (None, "", status.stable.template_hash)
-    return status.summary.since if waits else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +67,7 @@ class Reconciler:
             except Unreadable as error:
                 # Only a change of the object can help, and that wakes the key.
                 self.metrics.errors.labels("unreadable").inc()
-                log.error("%s", error, extra=fields(namespace=key[0], rollout=key[1]))
+                log.error("Rollout unreadable", extra=fields(namespace=key[0], rollout=key[1], error=error))
             except Exception:
                 self.metrics.errors.labels("bug").inc()
                 log.exception("reconcile failed", extra=fields(namespace=key[0], rollout=key[1]))
@@ -90,17 +80,30 @@ class Reconciler:
         """One pass: afterwards the key waits for a change, for its moment, or for its back-off."""
         namespace, name = key
         now = self.clock.now()
-        seen = observe(self.world(namespace), self.keys, name, now, self.failing.of(key, now))
-        if seen is None:
+        world = self.world(namespace)
+        stored = world.rollout(name)
+        seen = observe(world, self.keys, name, now, self.failing.of(key, now))
+        if stored is None or seen is None:
             await self._let_go(key)
             return
-        decision = self.decide(seen)
+        decision, own = self.decide(seen), rollouts(self.keys.group)
+
+        body = stored.body
+
+        def absorb(resource: Resource, answer: bytes) -> None:
+            nonlocal body
+            self.absorb(resource, answer)
+            if resource == own:
+                # What has happened is on record now, and nobody will see it happen again.
+                transitions.tell(self.metrics, body, answer, self.clock.now())
+                body = answer
 
         def tell(notice: Notice) -> None:
             self.record(notice, seen)
+            self.metrics.events.labels(notice.type, notice.reason).inc()
             log.info(notice.note, extra=fields(namespace=namespace, rollout=name, reason=notice.reason))
 
-        failure = await apply.carry_out(decision, self.sender, self.absorb, self._count, tell)
+        failure = await apply.carry_out(decision, self.sender, absorb, self._count, tell)
         if failure is not None:
             self._failed(key, failure)
             return
@@ -109,7 +112,6 @@ class Reconciler:
             return
         self.queue.forget(key)
         self.failing.forget(key)
-        self._measure_hold(key, seen)
         if decision.wake_at is not None:
             self.queue.add_at(key, self.clock.loop_time(decision.wake_at))
         await self.want(key, decision.wanted)
@@ -118,28 +120,17 @@ class Reconciler:
     def _count(self, write: Write) -> None:
         self.metrics.writes.labels(apply.verb(write), str(write.resource)).inc()
 
-    def _measure_hold(self, key: Key, seen: Observation) -> None:
-        """Since when a held version waits without a release: a freeze must be seen from outside."""
-        since = pending_since(seen.rollout.status)
-        if since is not None:
-            self.metrics.pending_since.labels(*key).set(since.timestamp())
-        else:
-            self._forget_hold(key)
-
-    def _forget_hold(self, key: Key) -> None:
-        with suppress(KeyError):
-            self.metrics.pending_since.remove(*key)
-
     async def _let_go(self, key: Key) -> None:
         self.queue.forget(key)
         self.failing.forget(key)
-        self._forget_hold(key)
         await self.want(key, Wanted())
 
     def _failed(self, key: Key, failure: apply.Failure) -> None:
         """A stale picture is looked at again at once (the first back-off is some milliseconds), the rest later."""
         self.metrics.reconciles.labels("failed").inc()
         self.metrics.errors.labels(failure.next.name.lower()).inc()
+        write, result = failure.write, failure.next.name.lower()
+        self.metrics.failed_writes.labels(apply.verb(write), str(write.resource), result).inc()
         self.failing.note(key, failure, self.clock.now())
         told = fields(
             namespace=key[0],
@@ -149,7 +140,8 @@ class Reconciler:
             error=failure.error,
         )
         if failure.next is apply.Next.REFUSED:
-            log.error("write refused: %s", apply.advice(failure), extra=told)
+            told["fields"]["advice"] = apply.advice(failure)
+            log.error("write refused", extra=told)
         elif failure.next is apply.Next.BACK_OFF:
             log.warning("write not carried out, trying again", extra=told)
         else:

@@ -112,6 +112,11 @@ class Watches(Generic[T]):
             await asyncio.sleep(self._after)
         await informer.run()
 
+    @property
+    def informers(self) -> list[Informer[T]]:
+        """Those that run now."""
+        return [watch.informer for watch in self._watches.values()]
+
     def absorb(self, answer: bytes) -> None:
         """What the server answered to a write; a watch that does not select the object leaves it alone."""
         for watch in self._watches.values():

@@ -56,7 +56,7 @@ class Client:
         self._transport = transport
         self._field_manager = field_manager
         self._timeout = timeout
-        self._observe = observe
+        self.observe = observe
         self._fence = fence or Fence.none()
 
     async def get(self, resource: Resource, namespace: str, name: str) -> bytes:
@@ -143,8 +143,8 @@ class Client:
             )
             code = answer.status
         finally:
-            if self._observe is not None:
-                self._observe(verb, resource, code, asyncio.get_running_loop().time() - started)
+            if self.observe is not None:
+                self.observe(verb, resource, code, asyncio.get_running_loop().time() - started)
         if code >= 400:
             raise refused(code, answer.headers, answer.body)
         return answer.body

@@ -86,6 +86,11 @@ class Elector:
         return f"{LEASES}: {self._informer.trouble or 'the first list is on its way'}\n"
 
     @property
+    def informer(self) -> Informer[Lease]:
+        """The watch of the Lease."""
+        return self._informer
+
+    @property
     def overdue(self) -> float:
         """Seconds since when leadership has been over and its work has not ended; 0 when all is well."""
         return 0.0 if self._stopping_since is None else self._clock() - self._stopping_since
@@ -100,15 +105,15 @@ class Elector:
                 await self._informer.synced()
                 while True:
                     await self._until(leads=True)
-                    self._tell("leading")
+                    log.info("leading", extra=self._fields())
                     async with work():
                         await self._until(leads=False)
-                        self._tell("leads no longer")
+                        log.warning("leads no longer", extra=self._fields())
                         self._stopping_since = self._clock()
                     self._stopping_since = None
             finally:
                 self._over = True
-                self._fence.close()
+                self._stand(lease.stopped(self._standing))
                 await self._hand_back()
                 watch.cancel()
 
@@ -202,7 +207,7 @@ class Elector:
                             raise
                         await self._look()
                     else:
-                        self._tell("leadership handed back")
+                        log.info("leadership handed back", extra=self._fields())
                         return
         except (TimeoutError, ApiError, Unreachable, msgspec.DecodeError, UnicodeDecodeError) as error:
             log.info("leadership not handed back", extra={"fields": {"error": str(error) or "no answer in time"}})
@@ -219,10 +224,9 @@ class Elector:
         else:
             self._fence.open_until(standing.leads_until)
 
-    def _tell(self, what: str) -> None:
-        namespace, name = self._place
-        told = {"lease": f"{namespace}/{name}", "holder": self._standing.lease.holder if self._standing.lease else ""}
-        log.info(what, extra={"fields": told})
+    def _fields(self) -> dict[str, Any]:
+        holder = self._standing.lease.holder if self._standing.lease is not None else ""
+        return {"fields": {"lease": "/".join(self._place), "holder": holder}}
 
     def _failed(self, trouble: str) -> None:
         if trouble != self.trouble:

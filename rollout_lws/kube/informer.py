@@ -72,7 +72,7 @@ class Informer(Generic[T]):
         chance: random.Random | None = None,
     ) -> None:
         self.resource = resource
-        self.last_traffic = 0.0
+        self.last_traffic: float | None = None
         self.restarts = 0
         self.trouble = ""
         self.unserved = False
@@ -111,6 +111,13 @@ class Informer(Generic[T]):
     @property
     def is_synced(self) -> bool:
         return self._synced.is_set()
+
+    @property
+    def silent_seconds(self) -> float:
+        """How long ago the server said anything last, a bookmark or that a watch begins among it; at first, how long
+        ago this informer began to ask. 0 before that. Half a minute is usual, five are too many.
+        """
+        return 0.0 if self.last_traffic is None else asyncio.get_running_loop().time() - self.last_traffic
 
     def on_change(self, handler: Callable[[T | None, T | None], None]) -> None:
         """Have ``handler(old, new)`` called for each change; None stands for "did not exist" and "is gone"."""
@@ -155,6 +162,7 @@ class Informer(Generic[T]):
     async def run(self) -> None:
         """Follow the resource until cancelled; failures are retried, so this never returns."""
         back_off = BackOff(self._chance)
+        self.last_traffic = asyncio.get_running_loop().time()
         while True:
             failure: Exception | None = None
             self._watching = None
@@ -237,7 +245,7 @@ class Informer(Generic[T]):
             "timeoutSeconds": str(seconds),
         }
         async with self._client.watch(self.resource, self._namespace, params, _SILENCE_SECONDS) as lines:
-            self._watching = asyncio.get_running_loop().time()
+            self._watching = self.last_traffic = asyncio.get_running_loop().time()
             async for line in lines:
                 if line:
                     self.last_traffic = asyncio.get_running_loop().time()

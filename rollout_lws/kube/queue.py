@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import deque
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
 K = TypeVar("K", bound=Hashable)
@@ -17,20 +17,34 @@ _FIRST_BACK_OFF, _LONGEST_BACK_OFF = 0.005, 30.0
 
 
 class KeyedQueue(Generic[K]):
-    """A queue of keys; ``chance`` is the source of the back-off's jitter."""
+    """A queue of keys; ``chance`` is the source of the back-off's jitter, ``late`` is told how late each timer was, in
+    seconds.
+    """
 
-    def __init__(self, chance: random.Random | None = None) -> None:
-        self._ready: deque[K] = deque()
+    def __init__(self, chance: random.Random | None = None, late: Callable[[float], None] | None = None) -> None:
+        #: Keys with the loop's time when they came, the oldest first.
+        self._ready: deque[tuple[K, float]] = deque()
         self._dirty: set[K] = set()
         self._processing: set[K] = set()
         self._failures: dict[K, int] = {}
         self._timers: dict[K, asyncio.TimerHandle] = {}
         self._waiters: deque[asyncio.Future[None]] = deque()
         self._chance = chance or random.Random()
+        self._late = late
 
     def __len__(self) -> int:
         """Keys that wait for a worker."""
         return len(self._ready)
+
+    @property
+    def oldest_seconds(self) -> float:
+        """How long the key that came first has waited for a worker, 0 when none waits."""
+        return asyncio.get_running_loop().time() - self._ready[0][1] if self._ready else 0.0
+
+    @property
+    def failing(self) -> int:
+        """Keys whose last try failed."""
+        return len(self._failures)
 
     def add(self, key: K) -> None:
         """Have ``key`` looked at; while it is being processed, once more afterwards."""
@@ -38,8 +52,7 @@ class KeyedQueue(Generic[K]):
             return
         self._dirty.add(key)
         if key not in self._processing:
-            self._ready.append(key)
-            self._wake()
+            self._put(key)
 
     def add_at(self, key: K, when: float) -> None:
         """Have ``key`` looked at when the loop's time is ``when``; of several moments the earliest counts."""
@@ -48,7 +61,7 @@ class KeyedQueue(Generic[K]):
             if known.when() <= when:
                 return
             known.cancel()
-        self._timers[key] = asyncio.get_running_loop().call_at(when, self._fire, key)
+        self._timers[key] = asyncio.get_running_loop().call_at(when, self._fire, key, when)
 
     def retry(self, key: K, after: float | None = None) -> None:
         """Have ``key`` looked at after its back-off, which doubles with each failure; not before ``after`` seconds."""
@@ -83,7 +96,7 @@ class KeyedQueue(Generic[K]):
                 elif self._ready:
                     self._wake()
                 raise
-        key = self._ready.popleft()
+        key, _ = self._ready.popleft()
         self._dirty.discard(key)
         self._processing.add(key)
         return key
@@ -91,12 +104,17 @@ class KeyedQueue(Generic[K]):
     def done(self, key: K) -> None:
         self._processing.discard(key)
         if key in self._dirty:
-            self._ready.append(key)
-            self._wake()
+            self._put(key)
 
-    def _fire(self, key: K) -> None:
+    def _fire(self, key: K, when: float) -> None:
         del self._timers[key]
+        if self._late is not None:
+            self._late(max(0.0, asyncio.get_running_loop().time() - when))
         self.add(key)
+
+    def _put(self, key: K) -> None:
+        self._ready.append((key, asyncio.get_running_loop().time()))
+        self._wake()
 
     def _wake(self) -> None:
         while self._waiters:

@@ -10,7 +10,7 @@ from rollout_lws.workload.revisions import target_revision
 from rollout_lws.workload.trouble import CAPACITY_REASONS, QUOTA_REASONS, Trouble, troubles
 
 #: Verdicts under which the clock of a deadline runs: pauses, approvals, waits for room and refusals do not count.
-_COUNTED = frozenset(
+COUNTED = frozenset(
     {
         Reason.LOADING,
         Reason.ROUTING,
@@ -92,7 +92,7 @@ def deadline_passed(d: Draft, capacity: tuple[Reason, SummaryState, str] | None)
 def _counted(d: Draft) -> bool:
     """Whether the last pass, too, waited for nothing but groups."""
     last = (each for each in d.status.conditions if each.type in (ConditionType.RECONCILING, ConditionType.STALLED))
-    return all(each.reason in _COUNTED for each in last if each.status == "True")
+    return all(each.reason in COUNTED for each in last if each.status == "True")
 
 
 def name_troubles(d: Draft, facts: Facts | None, revision: str) -> None:

@@ -56,11 +56,12 @@ def groups(facts: Facts) -> tuple[Group, ...]:
     """All groups of an LWS by ordinal, surplus ones included; a group without a leader pod does not exist."""
     workers = {owner.uid: each for each in facts.worker_sets if (owner := each.metadata.controller) is not None}
     # A leader that terminates and the one that replaces it bear the same name, so one pod an index is all there can be.
-    found = [_group(leader, workers.get(leader.metadata.uid), facts.pods) for leader in facts.leaders]
+    found = [group_of(leader, workers.get(leader.metadata.uid), facts.pods) for leader in facts.leaders]
     return tuple(sorted(found, key=lambda group: (group.ordinal, group.index)))
 
 
-def _group(leader: Pod, workers: StatefulSet | None, pods: tuple[Pod, ...]) -> Group:
+def group_of(leader: Pod, workers: StatefulSet | None, pods: tuple[Pod, ...] = ()) -> Group:
+    """The group of a leader and of the StatefulSet of its workers; ``pods`` say more exactly since when it is ready."""
     index = leader.group_index or leader.metadata.name.rpartition("-")[2]
     return Group(index, leader, workers, _ready_since(leader, workers, index, pods))
 

@@ -58,6 +58,7 @@ class ShellWorld(World):
     def __init__(self, options: Options | None = None) -> None:
         super().__init__(options)
         self.faults = Faults()
+        self.metrics = Metrics()
         self._process: asyncio.Task[None] | None = None
         self._ended: set[asyncio.Task[None]] = set()
 
@@ -86,7 +87,8 @@ class ShellWorld(World):
                 self.errors.append(error)
 
         transport = DirectTransport(cast(ApiServer, Door(self.server, before)), self.faults)
-        controller = Controller(Client(transport), Settings(), LoopClock(ORIGIN), Metrics())
+        self.metrics = Metrics()
+        controller = Controller(Client(transport), Settings(), LoopClock(ORIGIN), self.metrics)
         async with controller.running():
             await asyncio.Event().wait()
 

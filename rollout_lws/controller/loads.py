@@ -1,0 +1,64 @@
+"""How long groups load: from the creation of a leader pod until its group is ready for the first time.
+
+It is told by the watches, group by group. A group that was not ready already when the controller came is not told of,
+since nobody can say whether it loads or has failed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+
+from rollout_lws.controller.clock import Clock
+from rollout_lws.controller.informers import BY_CANARY, OF_LWS, Informers, place
+from rollout_lws.objects.workloads import Pod, StatefulSet
+from rollout_lws.workload.groups import group_of
+
+
+class Loads:
+    """Tells ``observe`` the seconds of each load of a group whose LWS, or canary, a Rollout takes care of."""
+
+    def __init__(self, informers: Informers, clock: Clock, observe: Callable[[float], None]) -> None:
+        self._informers = informers
+        self._clock = clock
+        self._observe = observe
+        #: UIDs of leaders whose groups have not been ready yet; a group that fails later is not in it.
+        self._loading: set[str] = set()
+        informers.leaders.on_change(self._leader_changed)
+        informers.stateful_sets.on_change(self._workers_changed)
+
+    def _leader_changed(self, before: Pod | None, after: Pod | None) -> None:
+        if before is not None and (after is None or after.metadata.uid != before.metadata.uid):
+            self._loading.discard(before.metadata.uid)
+            before = None
+        if after is None:
+            return
+        if before is None and self._informers.leaders.is_synced:
+            self._loading.add(after.metadata.uid)
+        meta = after.metadata
+        self._look(after, self._informers.stateful_sets.get(meta.namespace, meta.name), after.ready_since)
+
+    def _workers_changed(self, _: StatefulSet | None, after: StatefulSet | None) -> None:
+        if after is None:
+            return
+        meta = after.metadata
+        leader = self._informers.leaders.get(meta.namespace, meta.name)
+        if leader is not None:
+            self._look(leader, after, self._clock.now())
+
+    def _look(self, leader: Pod, workers: StatefulSet | None, moment: datetime | None) -> None:
+        meta = leader.metadata
+        if meta.uid not in self._loading or moment is None or meta.creation_timestamp is None:
+            return
+        if group_of(leader, workers).ready_since is None:
+            return
+        self._loading.discard(meta.uid)
+        if self._is_cared_for(place(meta.namespace, leader.workload)):
+            self._observe(max(0.0, (moment - meta.creation_timestamp).total_seconds()))
+
+    def _is_cared_for(self, lws: str) -> bool:
+        known = self._informers
+        return bool(known.rollouts.by_index(OF_LWS, lws)) or any(
+            known.rollouts.by_index(OF_LWS, place(each.metadata.namespace, each.metadata.name))
+            for each in known.workloads.by_index(BY_CANARY, lws)
+        )

@@ -1,0 +1,75 @@
+"""How the controller itself does, asked at each scrape: its queue, and how long its watches have been silent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+
+from rollout_lws.kube.informer import Informer
+from rollout_lws.kube.queue import KeyedQueue
+
+Informers = Callable[[], Iterable[Informer[Any]]]
+
+
+#: Watches are cut after 150 s of silence and begun anew, and one that cannot begin says why.
+_STUCK_SECONDS = 900.0
+
+
+def stuck(informers: Iterable[Informer[Any]]) -> str:
+    """A line for each that has heard nothing for so long that it cannot be the server: that would be its trouble."""
+    silent = (each for each in informers if not each.trouble and not each.unserved)
+    return "".join(
+        f"watch {each.resource}: nothing for {each.silent_seconds:.0f}s\n"
+        for each in silent
+        if each.silent_seconds > _STUCK_SECONDS
+    )
+
+
+def ages(informers: Iterable[Informer[Any]]) -> dict[str, float]:
+    """By resource, seconds since the informer that has been silent for longest heard anything; a kind that the server
+    does not have says nothing, and need not.
+    """
+    found: dict[str, float] = {}
+    for each in informers:
+        if not each.unserved:
+            name = str(each.resource)
+            found[name] = max(found.get(name, 0.0), each.silent_seconds)
+    return found
+
+
+class Pulse(Collector):
+    """``always`` run as long as the controller, ``on_demand`` while some release needs them."""
+
+    def __init__(self, queue: KeyedQueue[Any], always: Informers, on_demand: Informers) -> None:
+        self._queue = queue
+        self._always = always
+        self._on_demand = on_demand
+
+    def collect(self) -> Iterator[Metric]:
+        queue, always = self._queue, list(self._always())
+        yield GaugeMetricFamily("rollout_lws_queue_depth", "Rollouts that wait for a worker.", len(queue))
+        yield GaugeMetricFamily(
+            "rollout_lws_queue_oldest_seconds", "How long the first of them has waited.", queue.oldest_seconds
+        )
+        yield GaugeMetricFamily("rollout_lws_queue_failing", "Rollouts that wait for another try.", queue.failing)
+        age = GaugeMetricFamily(
+            "rollout_lws_watch_age_seconds",
+            "Since the API server said anything on the most silent watch of a resource, bookmarks included.",
+            labels=["resource"],
+        )
+        for resource, seconds in ages((*always, *self._on_demand())).items():
+            age.add_metric([resource], seconds)
+        yield age
+        restarts = CounterMetricFamily(
+            "rollout_lws_watch_restarts", "How often watches have ended and were begun anew.", labels=["resource"]
+        )
+        counts: dict[str, int] = {}
+        for each in always:
+            counts[str(each.resource)] = counts.get(str(each.resource), 0) + each.restarts
+        for resource, count in counts.items():
+            restarts.add_metric([resource], count)
+        yield restarts

@@ -1,0 +1,137 @@
+"""What is counted and measured of the controller itself, and the one text that Prometheus gets of it and the fleet."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.gc_collector import GCCollector
+from prometheus_client.platform_collector import PlatformCollector
+from prometheus_client.process_collector import ProcessCollector
+from prometheus_client.registry import Collector
+
+from rollout_lws import __version__
+from rollout_lws.metrics import fleet
+from rollout_lws.metrics.fleet import Fleet
+from rollout_lws.objects.resources import Resource
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+_MINUTE, _HOUR, _DAY = 60, 3600, 86_400
+#: Loads of models, steps and releases: 30 s to 12 h.
+_LONG = (30, *(n * _MINUTE for n in (1, 2, 5, 10, 20, 30)), *(n * _HOUR for n in (1, 2, 4, 8, 12)))
+#: People: a minute to a week.
+_PATIENT = (*(n * _MINUTE for n in (1, 5, 15)), *(n * _HOUR for n in (1, 4, 12)), *(n * _DAY for n in (1, 3, 7)))
+#: One pass over a Rollout, and one request.
+_SHORT = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5, 30)
+
+
+class Metrics:
+    """One set of metrics a process, in its own registry, so that several controllers can live in one test run."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        #: Every Rollout there is; a controller puts its caches here.
+        self.fleet: Fleet = tuple
+        self._followed: Collector | None = None
+        ProcessCollector(registry=self.registry)
+        PlatformCollector(registry=self.registry)
+        GCCollector(registry=self.registry)
+        self._gauge("rollout_lws_build_info", "1: the version that runs.", "version").labels(__version__).set(1)
+        self.leader = self._gauge(
+            "rollout_lws_leader",
+            "1 while this controller leads, and where nobody elects; 0 while it waits for its turn.",
+        )
+        # What releases do
+        self.started = self._counter("rollout_lws_releases_started", "Releases begun.")
+        self.ended = self._counter(
+            "rollout_lws_releases_ended", "Releases that are over, by how they ended.", "outcome"
+        )
+        self.release = self._histogram(
+            "rollout_lws_release_seconds", "From a release's begin to its end, pauses included.", _LONG, "outcome"
+        )
+        self.step = self._histogram("rollout_lws_step_seconds", "From a step's begin to its end.", _LONG)
+        self.person = self._histogram(
+            "rollout_lws_person_wait_seconds", "How long a release waited for a person, by state.", _PATIENT, "state"
+        )
+        self.load = self._histogram(
+            "rollout_lws_group_load_seconds", "From a leader pod's creation until its group was ready.", _LONG
+        )
+        self.transitions = self._counter(
+            "rollout_lws_transitions", "Times that a Rollout came into a state for a reason.", "state", "reason"
+        )
+        self.events = self._counter(
+            "rollout_lws_events", "Events told of Rollouts, by type and reason.", "type", "reason"
+        )
+        # What the controller does
+        self.reconciles = self._counter(
+            "rollout_lws_reconciles", "Rollouts decided and carried out, by result.", "result"
+        )
+        self.errors = self._counter(
+            "rollout_lws_reconcile_errors", "Reconciles that failed, by kind of failure.", "kind"
+        )
+        for kind in ("bug", "unreadable"):
+            # What begins with its first occurrence has no increase at it.
+            self.errors.labels(kind)
+        self.writes = self._counter("rollout_lws_writes", "Writes the API server accepted.", "verb", "resource")
+        self.failed_writes = self._counter(
+            "rollout_lws_write_failures",
+            "Writes the API server did not carry out: stale, not now (back_off), or refused.",
+            "verb",
+            "resource",
+            "result",
+        )
+        self.duration = self._histogram(
+            "rollout_lws_reconcile_seconds",
+            "From taking a key off the queue until its last write was answered.",
+            _SHORT,
+        )
+        self.lag = self._histogram(
+            "rollout_lws_event_loop_lag_seconds",
+            "How much later than it should the event loop came to something.",
+            _SHORT,
+        )
+        self.requests = self._counter(
+            "rollout_lws_api_requests",
+            "Requests to the API server but watches; code 0 for those without an answer.",
+            "verb",
+            "resource",
+            "code",
+        )
+        self.request = self._histogram("rollout_lws_api_request_seconds", "How long requests took.", _SHORT, "verb")
+
+    def requested(self, verb: str, resource: Resource, code: int, seconds: float) -> None:
+        """Count a request; shaped for ``Client.observe``."""
+        self.requests.labels(verb, str(resource), str(code)).inc()
+        self.request.labels(verb).observe(seconds)
+
+    def follow(self, collector: Collector) -> None:
+        """Have ``collector`` asked at each scrape, and no longer the one before: a process runs one controller."""
+        if self._followed is not None:
+            self.registry.unregister(self._followed)
+        self.registry.register(collector)
+        self._followed = collector
+
+    def text(self) -> bytes:
+        """The exposition of all metrics, of type CONTENT_TYPE, in one go."""
+        return b"".join((generate_latest(self.registry), *fleet.exposition(self.fleet)))
+
+    async def exposition(self) -> bytes:
+        """The same, but others get their turn in between; how long that takes is the loop's lag at this moment."""
+        loop, parts = asyncio.get_running_loop(), []
+        for part in fleet.exposition(self.fleet):
+            parts.append(part)
+            asked = loop.time()
+            await asyncio.sleep(0)
+            self.lag.observe(loop.time() - asked)
+        return b"".join((generate_latest(self.registry), *parts))
+
+    def _counter(self, name: str, text: str, *labels: str) -> Counter:
+        return Counter(name, text, labels, registry=self.registry)
+
+    def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
+        return Gauge(name, text, labels, registry=self.registry)
+
+    def _histogram(self, name: str, text: str, buckets: Iterable[float], *labels: str) -> Histogram:
+        return Histogram(name, text, labels, buckets=tuple(buckets), registry=self.registry)

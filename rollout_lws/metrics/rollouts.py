@@ -1,0 +1,153 @@
+"""The series of one Rollout, as a function of what it says of itself. Nothing is kept between two scrapes, so a series
+ends with what it told of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from rollout_lws.api import ConditionType, SummaryState
+from rollout_lws.metrics.glance import Glance, Status
+from rollout_lws.objects.workloads import LeaderWorkerSet
+from rollout_lws.rollout.health import COUNTED
+from rollout_lws.rollout.shares import weight_of
+from rollout_lws.workload.template import version_of
+
+#: Families by name, with the words for HELP. All are gauges, and have the labels namespace and rollout first.
+HELP = {
+    "rollout_lws_info": "1: how the Rollout releases what.",
+    "rollout_lws_state": "1 for the phase, state and reason that the Rollout is in; there is no series for others.",
+    "rollout_lws_state_since_timestamp_seconds": "Since when the state is this.",
+    "rollout_lws_release_since_timestamp_seconds": "Since when a release is on; absent while none is.",
+    "rollout_lws_last_release_timestamp_seconds": "When the last release ended, by how it ended.",
+    "rollout_lws_step": "The step that is on, from 1; absent while no release is on.",
+    "rollout_lws_steps": "Steps of the release that is on.",
+    "rollout_lws_groups": "Groups of a version that are there or being made.",
+    "rollout_lws_groups_ready": "Groups of a version that are ready.",
+    "rollout_lws_groups_not_ready": "Groups that the status names as not ready, at most 10, by reason.",
+    "rollout_lws_longest_load_seconds": "Longest time a group has taken from its creation until it was ready.",
+    "rollout_lws_accelerators": "Accelerators that the groups of a version hold, or are about to.",
+    "rollout_lws_accelerators_parked": "Accelerators of the new version while its release waits for a person.",
+    "rollout_lws_weight_wanted_ratio": "Share of requests that the new version is to have, 0 to 1.",
+    "rollout_lws_weight_accepted_ratio": "Share of requests of the new version that routers accepted last, 0 to 1.",
+    "rollout_lws_paused_since_timestamp_seconds": "Since when it is paused by somebody; absent while it is not.",
+    "rollout_lws_pending_since_timestamp_seconds": "Since when a version waits under the hold and is not released.",
+    "rollout_lws_deadline_timestamp_seconds": "When what is waited for now is late; absent while no deadline runs.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One value of a family, with the labels it has besides namespace and rollout."""
+
+    name: str
+    value: float
+    labels: tuple[tuple[str, str], ...] = ()
+
+
+def samples(rollout: Glance, lws: LeaderWorkerSet | None) -> Iterator[Sample]:
+    """All that is told of a Rollout whose LWS is ``lws``, None when there is none."""
+    status, style = rollout.status, rollout.style
+    yield Sample(
+        "rollout_lws_info",
+        1,
+        (
+            ("style", rollout.style_name),
+            ("capacity", rollout.capacity),
+            ("workload", rollout.spec.workload_ref.name),
+            ("router", rollout.router),
+        ),
+    )
+    if status.summary is None:
+        return
+    state = (("phase", status.phase), ("state", status.state), ("reason", status.reason))
+    yield Sample("rollout_lws_state", 1, state)
+    yield from _moment("rollout_lws_state_since_timestamp_seconds", status.summary.since)
+    yield from _ended(status)
+    yield from _counts(status)
+    yield from _moment("rollout_lws_paused_since_timestamp_seconds", status.since(ConditionType.PAUSED))
+    yield from _moment("rollout_lws_pending_since_timestamp_seconds", pending_since(status))
+    if status.longest_load_seconds:
+        yield Sample("rollout_lws_longest_load_seconds", status.longest_load_seconds)
+    if not status.releasing:
+        return
+    yield from _moment("rollout_lws_release_since_timestamp_seconds", status.since(ConditionType.PROGRESSING))
+    yield Sample("rollout_lws_step", status.sub.current_step_index)
+    if style is not None:
+        yield Sample("rollout_lws_steps", len(style.steps))
+    if status.traffic is not None:
+        if status.traffic.desired is not None:
+            yield Sample("rollout_lws_weight_wanted_ratio", weight_of(status.traffic.desired) / 100)
+        if status.traffic.applied is not None:
+            yield Sample("rollout_lws_weight_accepted_ratio", weight_of(status.traffic.applied) / 100)
+    yield from _moment("rollout_lws_deadline_timestamp_seconds", deadline(rollout, lws))
+
+
+def pending_since(status: Status) -> datetime | None:
+    """Since when a version waits under the hold without a release: refused, or aborted; None when none does."""
+    if status.stable is None or status.summary is None or status.releasing:
+        return None
+    waits = status.observed_template_hash not in (None, "", status.stable.template_hash)
+    return status.summary.since if waits else None
+
+
+def deadline(rollout: Glance, lws: LeaderWorkerSet | None) -> datetime | None:
+    """When what a release waits for now is late, as far as there is a limit to it."""
+    status, strategy, step = rollout.status, rollout.spec.strategy, rollout.status.step
+    if not status.releasing or step is None or step.started_at is None or status.summary is None:
+        return None
+    if status.state in (SummaryState.WAITING_FOR_QUOTA, SummaryState.WAITING_FOR_ACCELERATORS):
+        return _after(status.summary.since, strategy.capacity_deadline_seconds)
+    if status.state == SummaryState.AWAITING_APPROVAL:
+        return _after(step.paused_at, _approval_timeout(rollout))
+    if status.reason not in COUNTED:
+        return None
+    begun = status.finalising.since if status.finalising else None
+    since = max(moment for moment in (step.started_at, step.best_ready_at, begun) if moment is not None)
+    if strategy.progress_deadline_seconds:
+        return _after(since, strategy.progress_deadline_seconds)
+    return _after(since, version_of(lws.spec).progress_deadline_seconds) if lws is not None else None
+
+
+def _approval_timeout(rollout: Glance) -> int | None:
+    steps, index = rollout.style.steps if rollout.style else (), rollout.status.sub.current_step_index
+    return steps[index - 1].pause.approval_timeout_seconds if 1 <= index <= len(steps) else None
+
+
+def _after(since: datetime | None, seconds: float | None) -> datetime | None:
+    return since + timedelta(seconds=seconds) if since is not None and seconds else None
+
+
+def _ended(status: Status) -> Iterator[Sample]:
+    known = next((each for each in status.conditions if each.type == ConditionType.SUCCEEDED), None)
+    if known is not None and known.last_transition_time is not None:
+        moment = known.last_transition_time.timestamp()
+        yield Sample("rollout_lws_last_release_timestamp_seconds", moment, (("outcome", known.reason),))
+
+
+def _counts(status: Status) -> Iterator[Sample]:
+    summary = status.summary
+    held = int(summary.accelerators) if summary and summary.accelerators else 0
+    # The status counts accelerators of all groups, each of which takes as many.
+    each = round(held / status.sub.replicas) if status.sub.replicas else 0
+    for role, told in (("stable", summary and summary.stable), ("new", summary and summary.new)):
+        if not told:
+            continue
+        ready, _, there = told.partition("/")
+        labels = (("role", role),)
+        yield Sample("rollout_lws_groups", int(there), labels)
+        yield Sample("rollout_lws_groups_ready", int(ready), labels)
+        if each:
+            yield Sample("rollout_lws_accelerators", each * int(there), labels)
+        if role == "new" and each and status.waits_for_a_person:
+            yield Sample("rollout_lws_accelerators_parked", each * int(there))
+    reasons = [group.reason for group in status.not_ready_groups]
+    for reason in sorted({*reasons}):
+        yield Sample("rollout_lws_groups_not_ready", reasons.count(reason), (("reason", reason),))
+
+
+def _moment(name: str, moment: datetime | None) -> Iterator[Sample]:
+    if moment is not None:
+        yield Sample(name, moment.timestamp())

@@ -1,0 +1,87 @@
+"""Boards: every query speaks of what is exported, and finds something in a story."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.metrics.promtool import needs_promtool, promtool
+from tests.metrics.rules import MONITORING, metrics_in
+from tests.metrics.test_documented import known_names
+from tests.metrics.tour import Scrape, moments, parsed, shell
+
+BOARDS = sorted((MONITORING / "boards").glob("*.json"))
+#: What a reader of a board has chosen.
+CHOSEN = {"$namespace": "default", "$rollout": "llama", "$__rate_interval": "5m", "$__range": "1h"}
+
+
+def panels(board: Path) -> list[dict[str, Any]]:
+    return [each for each in json.loads(board.read_text())["panels"] if each["type"] != "row"]
+
+
+def queries(board: Path) -> dict[str, str]:
+    """By panel, or by what else asks."""
+    document = json.loads(board.read_text())
+    found = {
+        f"{each['title']} {target['refId']}": target["expr"] for each in panels(board) for target in each["targets"]
+    }
+    found |= {f"annotation {each['name']}": each["expr"] for each in document["annotations"]["list"]}
+    asking = (each for each in document["templating"]["list"] if each["type"] == "query")
+    return found | {f"variable {each['name']}": each["query"] for each in asking}
+
+
+@pytest.mark.parametrize("board", BOARDS, ids=lambda board: board.stem)
+def test_a_board_asks_for_what_is_exported(board: Path) -> None:
+    assert len(queries(board)) > 10
+    assert {name: metrics_in(query) - known_names() for name, query in queries(board).items()} == dict.fromkeys(
+        queries(board), frozenset()
+    )
+    assert all(metrics_in(query) for query in queries(board).values())
+
+
+@pytest.mark.parametrize("board", BOARDS, ids=lambda board: board.stem)
+def test_panels_do_not_lie_upon_each_other(board: Path) -> None:
+    taken: dict[tuple[int, int], str] = {}
+    for each in panels(board):
+        place = each["gridPos"]
+        assert place["x"] + place["w"] <= 24
+        for x in range(place["x"], place["x"] + place["w"]):
+            for y in range(place["y"], place["y"] + place["h"]):
+                assert taken.setdefault((x, y), each["title"]) == each["title"]
+
+
+async def _everything() -> Scrape:
+    """A release with requests, seen at some of its moments, as if they were one; only its last state is told."""
+    found: Scrape = {"rollout_lws_leader": {(): 1.0}}
+    async with shell() as world:
+        async for text in moments(world):
+            for name, series in parsed(text).items():
+                found[name] = series if name == "rollout_lws_state" else found.get(name, {}) | series
+    return found
+
+
+@needs_promtool
+@pytest.mark.looptime
+async def test_every_panel_finds_something(tmp_path: Path) -> None:
+    series = [
+        {
+            "series": f"{name}{{{','.join(f'{key}={json.dumps(text)}' for key, text in labels)}}}",
+            "values": f"{value:g}+0x90",
+        }
+        for name, told in (await _everything()).items()
+        for labels, value in told.items()
+    ]
+    asked = []
+    for board in BOARDS:
+        for query in (target["expr"] for each in panels(board) for target in each["targets"]):
+            text = re.sub("|".join(map(re.escape, CHOSEN)), lambda found: CHOSEN[found[0]], query)
+            expr = f"count({text}) > bool 0"
+            asked.append({"expr": expr, "eval_time": "90m", "exp_samples": [{"labels": "{}", "value": 1}]})
+    path = tmp_path / "boards.yaml"
+    path.write_text(yaml.safe_dump({"tests": [{"interval": "1m", "input_series": series, "promql_expr_test": asked}]}))
+    promtool("test", "rules", str(path))

@@ -1,0 +1,260 @@
+"""What is told of one Rollout, from what it says of itself."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from rollout_lws.metrics.fleet import exposition
+from rollout_lws.metrics.glance import Glance, glance
+from rollout_lws.metrics.rollouts import deadline, pending_since, samples
+from rollout_lws.objects.workloads import LeaderWorkerSet
+
+SINCE = datetime(2026, 3, 1, tzinfo=UTC)
+LATER = SINCE + timedelta(minutes=7)
+STEPS = [{"replicas": 1, "pause": {"approvalTimeoutSeconds": 600}}, {"replicas": "100%"}]
+LWS = msgspec.json.decode(
+    b'{"metadata": {"name": "llama"}, "spec": {"leaderWorkerTemplate": {"workerTemplate": {}}}}', type=LeaderWorkerSet
+)
+
+
+def rollout(status: dict[str, Any] | None = None, style: dict[str, Any] | None = None, **strategy: Any) -> Glance:
+    strategy = {"canary": {"steps": STEPS, **(style or {})}, **strategy}
+    body = {
+        "metadata": {"name": "llama", "namespace": "prod"},
+        "spec": {"workloadRef": {"name": "llama-lws"}, "strategy": strategy},
+        "status": status or {},
+    }
+    found = glance(msgspec.json.encode(body))
+    assert found is not None
+    return found
+
+
+def releasing(state: str = "Loading", reason: str = "Loading", **more: Any) -> dict[str, Any]:
+    """The status of a release in its first step."""
+    return {
+        "phase": "Progressing",
+        "conditions": [
+            {"type": "Reconciling", "status": "True", "reason": reason},
+            {"type": "Stalled", "status": "False", "reason": reason},
+            {"type": "Progressing", "status": "True", "reason": "InRolling", "lastTransitionTime": SINCE},
+        ],
+        "summary": {"state": state, "since": SINCE, "stable": "4/4", "new": "1/2", "accelerators": "96"},
+        "canaryStatus": {"currentStepIndex": 1, "replicas": 6},
+        "step": {"startedAt": SINCE},
+        **more,
+    }
+
+
+def told(seen: Glance, lws: LeaderWorkerSet | None = None) -> dict[str, Any]:
+    """Value by name without prefix, in a dictionary by labels where there are any."""
+    found: dict[str, Any] = {}
+    for each in samples(seen, lws):
+        name = each.name.removeprefix("rollout_lws_")
+        if each.labels:
+            found.setdefault(name, {})[",".join(value for _, value in each.labels)] = each.value
+        else:
+            found[name] = each.value
+    return found
+
+
+def test_a_rollout_that_nobody_has_judged_yet_is_there_and_says_what_it_is() -> None:
+    assert told(rollout()) == {"info": {"canary,ExtraWorkload,llama-lws,": 1}}
+
+
+@pytest.mark.parametrize(
+    ("strategy", "expected"),
+    [
+        ({"capacity": "Surge"}, "canary,Surge,llama-lws,"),
+        ({"enableExtraWorkloadForCanary": False}, "canary,InPlace,llama-lws,"),
+        ({"trafficRoutings": [{"service": "s", "gateway": {"httpRouteName": "r"}}]}, "…,HTTPRoute"),
+        ({"trafficRoutings": [{"service": "s", "ingress": {"name": "i"}}]}, "…,Ingress"),
+        ({"trafficRoutings": [{"service": "s", "gateway": {"inferencePool": {"stable": "a"}}}]}, "…,InferencePool"),
+        ({"trafficRoutings": [{"service": "s"}]}, "…,Service"),
+    ],
+)
+def test_what_it_is_says_how_groups_are_made_and_what_shares_requests(strategy: dict[str, Any], expected: str) -> None:
+    full = expected.replace("…", "canary,ExtraWorkload,llama-lws")
+    assert told(rollout(style=strategy))["info"] == {full: 1}
+
+
+def test_blue_green_makes_a_second_set() -> None:
+    seen = rollout(canary=None, blueGreen={"steps": STEPS})
+    assert told(seen)["info"] == {"blueGreen,ExtraWorkload,llama-lws,": 1}
+
+
+def test_a_release_tells_its_step_its_groups_and_their_accelerators() -> None:
+    found = told(rollout(releasing(longestLoadSeconds=700)), LWS)
+    assert found == {
+        "info": {"canary,ExtraWorkload,llama-lws,": 1},
+        "state": {"Progressing,Loading,Loading": 1},
+        "state_since_timestamp_seconds": SINCE.timestamp(),
+        "release_since_timestamp_seconds": SINCE.timestamp(),
+        "step": 1,
+        "steps": 2,
+        "groups": {"stable": 4, "new": 2},
+        "groups_ready": {"stable": 4, "new": 1},
+        "accelerators": {"stable": 64, "new": 32},
+        "longest_load_seconds": 700,
+        "deadline_timestamp_seconds": SINCE.timestamp() + 3600,
+    }
+
+
+@pytest.mark.parametrize(
+    ("state", "parked"),
+    [
+        ("Loading", None),
+        ("Pausing", None),
+        ("Promoting", None),
+        ("AwaitingApproval", 32),
+        ("Paused", 32),
+        ("Stalled", 32),
+    ],
+)
+def test_accelerators_are_parked_while_a_person_is_waited_for(state: str, parked: int | None) -> None:
+    assert told(rollout(releasing(state))).get("accelerators_parked") == parked
+
+
+def test_at_rest_nothing_is_parked_whoever_is_waited_for() -> None:
+    assert "accelerators_parked" not in told(rollout({**releasing("Paused"), "phase": "Healthy"}))
+
+
+@pytest.mark.parametrize(
+    ("traffic", "wanted", "accepted"),
+    [
+        (None, None, None),
+        ({"desired": "20%"}, 0.2, None),
+        ({"desired": "20% and 1 match", "applied": "0%"}, 0.2, 0.0),
+        ({"desired": "100%", "applied": "100%"}, 1.0, 1.0),
+    ],
+)
+def test_weights_are_told_as_far_as_they_are_known(
+    traffic: dict[str, str] | None, wanted: float | None, accepted: float | None
+) -> None:
+    found = told(rollout(releasing("Routing", "Routing", traffic=traffic)))
+    assert (found.get("weight_wanted_ratio"), found.get("weight_accepted_ratio")) == (wanted, accepted)
+
+
+def test_how_the_last_release_ended_is_told_until_the_next_one_begins() -> None:
+    ended = {"type": "Succeeded", "status": "False", "reason": "Aborted", "lastTransitionTime": SINCE}
+    status = {"phase": "Aborted", "conditions": [ended], "summary": {"state": "Aborted", "since": SINCE}}
+    assert told(rollout(status))["last_release_timestamp_seconds"] == {"Aborted": SINCE.timestamp()}
+
+
+def test_since_when_somebody_has_paused_it() -> None:
+    paused = {"type": "Paused", "status": "True", "reason": "Paused", "lastTransitionTime": LATER}
+    status = {"phase": "Healthy", "conditions": [paused], "summary": {"state": "Healthy", "since": SINCE}}
+    assert told(rollout(status))["paused_since_timestamp_seconds"] == LATER.timestamp()
+
+
+def test_groups_that_are_not_ready_are_counted_by_reason() -> None:
+    groups = [{"reason": "ImagePullBackOff"}, {"reason": "NotReady"}, {"reason": "ImagePullBackOff"}]
+    found = told(rollout(releasing(notReadyGroups=groups)))
+    assert found["groups_not_ready"] == {"ImagePullBackOff": 2, "NotReady": 1}
+
+
+@pytest.mark.parametrize(
+    ("phase", "observed", "since"),
+    [
+        ("Healthy", "old", None),
+        ("Healthy", None, None),
+        ("Healthy", "new", SINCE),
+        ("Aborted", "new", SINCE),
+        ("Progressing", "new", None),
+    ],
+)
+def test_a_version_waits_that_is_judged_and_not_released(
+    phase: str, observed: str | None, since: datetime | None
+) -> None:
+    status = {
+        "phase": phase,
+        "observedTemplateHash": observed,
+        "stable": {"templateHash": "old"},
+        "summary": {"state": "Stalled", "since": SINCE},
+    }
+    assert pending_since(rollout(status).status) == since
+
+
+def test_nothing_waits_before_there_is_a_status() -> None:
+    assert pending_since(rollout().status) is None
+
+
+FINALISING = {"reason": "Success", "task": "Promote", "since": LATER}
+
+
+@pytest.mark.parametrize(
+    ("status", "strategy", "expected"),
+    [
+        (releasing(), {"progressDeadlineSeconds": 60}, SINCE + timedelta(seconds=60)),
+        (
+            releasing(step={"startedAt": SINCE, "bestReadyAt": LATER}),
+            {"progressDeadlineSeconds": 60},
+            LATER + timedelta(seconds=60),
+        ),
+        (
+            releasing("Promoting", "Promoting", finalising=FINALISING),
+            {"progressDeadlineSeconds": 60},
+            LATER + timedelta(seconds=60),
+        ),
+        (releasing(), {}, SINCE + timedelta(hours=1)),
+        (releasing("Stalled", "ProgressDeadlineExceeded"), {}, SINCE + timedelta(hours=1)),
+        (releasing("WaitingForQuota", "WaitingForQuota"), {}, None),
+        (
+            releasing("WaitingForQuota", "WaitingForQuota"),
+            {"capacityDeadlineSeconds": 90},
+            SINCE + timedelta(seconds=90),
+        ),
+        (
+            releasing("AwaitingApproval", "AwaitingApproval", step={"startedAt": SINCE, "pausedAt": LATER}),
+            {},
+            LATER + timedelta(seconds=600),
+        ),
+        (releasing("Pausing", "Pausing"), {}, None),
+        (releasing("Paused", "Paused"), {"progressDeadlineSeconds": 60}, None),
+        ({**releasing(), "phase": "Healthy"}, {"progressDeadlineSeconds": 60}, None),
+    ],
+)
+def test_the_deadline_is_the_one_that_runs_now(
+    status: dict[str, Any], strategy: dict[str, Any], expected: datetime | None
+) -> None:
+    assert deadline(rollout(status, **strategy), LWS) == expected
+
+
+def test_no_deadline_by_default_is_known_without_the_lws() -> None:
+    assert deadline(rollout(releasing()), None) is None
+
+
+def test_the_text_is_what_prometheus_reads_back() -> None:
+    body = msgspec.json.encode(
+        {
+            "metadata": {"name": "llama", "namespace": "prod"},
+            "spec": {"workloadRef": {"name": 'a "quoted" \\ name\n'}, "strategy": {"canary": {"steps": STEPS}}},
+            "status": releasing(),
+        }
+    )
+    text = b"".join(exposition(lambda: [(body, LWS)] * 250)).decode()
+    families = {family.name: family for family in text_string_to_metric_families(text)}
+    assert {len(family.samples) for family in families.values()} == {250, 500}
+    assert all(family.type == "gauge" and family.documentation for family in families.values())
+    assert families["rollout_lws_info"].samples[0].labels["workload"] == 'a "quoted" \\ name\n'
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        {"summary": 5},
+        {"summary": {"state": "Healthy", "since": "2026-03-01T00:00:00"}},
+        {"summary": {"state": "Healthy", "stable": "all"}},
+        {"summary": {"state": "Healthy", "accelerators": "some"}},
+    ],
+)
+def test_a_rollout_that_cannot_be_read_costs_its_own_series_only(status: dict[str, Any]) -> None:
+    good = msgspec.json.encode({"metadata": {"name": "llama", "namespace": "prod"}})
+    bad = msgspec.json.encode({"metadata": {"name": "bad", "namespace": "prod"}, "status": status})
+    text = b"".join(exposition(lambda: [(bad, None), (good, None)])).decode()
+    assert 'rollout="llama"' in text
+    assert 'rollout="bad"' not in text

@@ -90,8 +90,15 @@ class Transport:
         """
         return self._json("PATCH", path, {"fieldManager": manager, "force": "true"}, obj, _APPLY)
 
-    def delete(self, path: str) -> Object:
-        return self._json("DELETE", path, {})
+    def delete(self, path: str, uid: str = "") -> Object:
+        """With ``uid``, only that very object: another one of its name is a conflict."""
+        body = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}} if uid else None
+        return self._json("DELETE", path, {}, body)
+
+    @property
+    def server(self) -> str:
+        """The URL that requests go to."""
+        return self._context.server
 
     def watch(self, path: str, resource_version: str, deadline: float | None = None, **query: str) -> Iterator[Object]:
         """Watch events of a collection, until the server ends it or ``time.monotonic()`` is past ``deadline``."""

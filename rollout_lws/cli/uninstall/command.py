@@ -12,7 +12,7 @@ from rollout_lws.cli.durations import DURATION
 from rollout_lws.cli.options import Target, with_target
 from rollout_lws.cli.uninstall.departures import Departure, Roll
 from rollout_lws.cli.uninstall.leaving import Hands, leave
-from rollout_lws.cli.uninstall.plan import keeping, lines, refusal, rolling, title
+from rollout_lws.cli.uninstall.plan import keeping, lines, refusal, rolling, title, warnings
 from rollout_lws.cli.uninstall.reading import Chosen, Seen, read
 from rollout_lws.cli.uninstall.removing import look_again, remove, tidy
 from rollout_lws.errors import RolloutLwsError, UsageError
@@ -38,7 +38,7 @@ def uninstall(yes: bool, dry_run: bool, delete_namespace: bool, timeout: float, 
     """
     with Transport.to(target) as transport:
         seen = read(transport, Chosen(target.api_group, target.namespace, delete_namespace))
-        for each in seen.plan.warnings:
+        for each in warnings(seen.plan):
             click.echo(f"warning: {each}", err=True)
         for line in lines(seen.plan):
             click.echo(line)
@@ -49,7 +49,7 @@ def uninstall(yes: bool, dry_run: bool, delete_namespace: bool, timeout: float, 
         if not seen.plan.empty:
             _confirm(transport, yes, f"Take rollout-lws off {transport.server}?")
             _carry_out(transport, seen, yes, timeout)
-        _tell_rest(look_again(transport, seen.groups))
+        _tell_rest(look_again(transport, seen.groups), "else " if seen.plan.stay else "")
 
 
 def _refuse(seen: Seen) -> None:
@@ -102,9 +102,9 @@ def _unfinished(kept: list[Departure]) -> str:
     )
 
 
-def _tell_rest(left: list[str]) -> None:
+def _tell_rest(left: list[str], besides: str) -> None:
     for each in left:
         click.echo(f"left: {each}")
     if left:
         raise RolloutLwsError("all of this is left, each with the command that takes it away")
-    click.echo("nothing of rollout-lws is left on this cluster")
+    click.echo(f"nothing {besides}of rollout-lws is left on this cluster")

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
+from rollout_lws.api import Capacity
 from rollout_lws.api.resources import Keys, keys
 from rollout_lws.cli.releases import todays_hashes, typed, version_hash
 from rollout_lws.cli.rollouts import releasing, summary
@@ -19,6 +20,7 @@ from rollout_lws.objects.workloads import LeaderWorkerSet
 from rollout_lws.rollout.reasons import Ending
 from rollout_lws.workload.hold import (
     borrowed,
+    foreign_members,
     give_back,
     resolved_surge,
     resolved_unavailable,
@@ -28,6 +30,8 @@ from rollout_lws.workload.hold import (
 Object = dict[str, Any]
 #: Namespace and name.
 Place = tuple[str, str]
+#: Of one that nobody holds any more.
+OPEN = "its hold is open already, it rolls by itself"
 _FINISHED_FIRST = (Ending.SUCCESS.value, Ending.ROLLED_NATIVELY.value)
 
 
@@ -127,6 +131,9 @@ def waiting(lws: Object, group: str, *, runs: str = "", wanted: str = "", runnin
     marks = held.metadata.annotations
     if own.original not in marks or marks.get(own.release_hold) == "true":
         return None
+    if "partition" in foreign_members(held, own):
+        # Somebody has opened it already.
+        return None
     version = version_hash(lws)
     behind = version != runs if runs else any(each != wanted for each in running)
     strategy = users_strategy(held, own)
@@ -151,7 +158,9 @@ def _departure(group: str, rollout: Object, place: Place, workloads: Workloads) 
     roll = _roll(group, rollout, place, workloads, str(after or ""))
     note = ""
     if (lws["metadata"].get("annotations") or {}).get(made.keys.release_hold) == "true":
-        note = "its hold is open already"
+        note = OPEN
+    elif fate is Fate.BACK and status.get("capacity") == Capacity.IN_PLACE.value:
+        note = "the groups that it has renewed are made anew for that"
     return replace(
         made,
         fate=fate,

@@ -63,8 +63,8 @@ def _delete(hands: Hands, each: Departure, rollout: Object) -> None:
     if left is not None and not _answered(left):
         raise RolloutLwsError(
             f"{title(each)} is marked as deleted, and no controller has let go of it within"
-            f" {short(answer - began)}: is one running? Nothing is lost: it goes as soon as one runs, then run this"
-            " command again"
+            f" {short(answer - began)}: is one running? `rollout-lws controller` runs one on this machine. Nothing is"
+            " lost: the Rollout goes as soon as one runs, then run this command again"
         )
     told = ""
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rollout_lws.cli.uninstall.departures import Departure, Fate, Roll
+from rollout_lws.cli.uninstall.departures import OPEN, Departure, Fate, Roll
 from rollout_lws.cli.uninstall.parts import Home, Parts
+from rollout_lws.settings import DEFAULT_API_GROUP
 
 _SHOWN_IMAGES = 3
 
@@ -38,35 +39,68 @@ class Plan:
 
     @property
     def empty(self) -> bool:
-        return not (self.departures or self.parts.doomed or self.parts.definitions or self.parts.helm)
+        """Whether there is nothing to do."""
+        going = self.home is not None and self.home.doomed is not None
+        return not (self.departures or self.parts.doomed or self.parts.definitions or self.parts.helm or going)
+
+    @property
+    def stay(self) -> tuple[str, ...]:
+        """What is left alone, a line for each."""
+        if self.home is None or self.home.doomed is not None:
+            return self.parts.stay
+        return (*self.parts.stay, f"namespace/{self.home.name}: {self.home.why}")
 
 
 def refusal(plan: Plan) -> str:
     """Why nothing may be begun, "" when it may: a Rollout that no controller lets go would stay half deleted."""
-    bound = [each for each in plan.departures if each.finalizer]
-    if not bound or not plan.controller.known:
+    bound, at = _bound(plan), plan.controller
+    if not bound or not at.known:
         return ""
-    at = plan.controller
     if not at.available:
-        start = "" if at.wanted else f"kubectl -n {at.namespace} scale deployment/{at.name} --replicas=1, then again"
-        look = f"see kubectl -n {at.namespace} describe pods; once it runs, again"
+        start = f"see kubectl -n {at.namespace} describe pods" if at.wanted else _scaling(at)
         return (
-            f"the controller does not run (deployment/{at.name} in namespace {at.namespace}), and {_count(bound)} by"
-            f" it: {start or look}. If it can run no more, --without-controller gives back what rests"
+            f"the controller does not run (deployment/{at.name} in namespace {at.namespace}), and only a controller can"
+            f" give back what {_count(bound)}: {start}. If it can run there no more, {_elsewhere(plan)}"
         )
     unseen = [each for each in bound if at.watched and each.namespace not in at.watched]
     if unseen:
-        first = unseen[0]
         return (
-            f"rollout/{first.rollout} in namespace {first.namespace} is held by a finalizer, and the controller watches"
-            f" {' and '.join(at.watched)} only: `rollout-lws install` with --watch-namespace {first.namespace} besides,"
-            " then again"
+            f"{title(unseen[0])} waits for the controller by its finalizer, and that one watches namespace"
+            f" {' and '.join(at.watched)} only: `rollout-lws install` with --watch-namespace {unseen[0].namespace}"
+            " besides the others, then this command again"
         )
     return ""
 
 
+def warnings(plan: Plan) -> tuple[str, ...]:
+    """What may go wrong that nobody here can tell."""
+    if plan.controller.known or not _bound(plan):
+        return plan.warnings
+    return (*plan.warnings, "no Deployment of the controller is found: one has to run somewhere to let Rollouts go")
+
+
+def _bound(plan: Plan) -> list[Departure]:
+    return [each for each in plan.departures if each.finalizer]
+
+
 def _count(bound: list[Departure]) -> str:
-    return "1 Rollout is let go of" if len(bound) == 1 else f"{len(bound)} Rollouts are let go of"
+    return "1 Rollout has borrowed" if len(bound) == 1 else f"{len(bound)} Rollouts have borrowed"
+
+
+def _scaling(at: Controller) -> str:
+    return f"kubectl -n {at.namespace} scale deployment/{at.name} --replicas=1"
+
+
+def _elsewhere(plan: Plan) -> str:
+    """A controller on the machine of whoever uninstalls; never two at once."""
+    at = plan.controller
+    return f"kubectl -n {at.namespace} delete deployment/{at.name}, let `{running(plan)}` run beside this command"
+
+
+def running(plan: Plan) -> str:
+    """The command that runs a controller anywhere."""
+    groups = {each.group for each in plan.departures} - {DEFAULT_API_GROUP}
+    return " ".join(["rollout-lws controller", *(f"--api-group {each}" for each in sorted(groups))])
 
 
 def lines(plan: Plan) -> Iterator[str]:
@@ -83,9 +117,7 @@ def lines(plan: Plan) -> Iterator[str]:
     if doomed and not plan.parts.helm:
         yield "These are deleted then, in this order:"
         yield from (f"  {each}" for each in doomed)
-    stay = [*plan.parts.stay]
-    if plan.home is not None and plan.home.doomed is None:
-        stay.append(f"namespace/{plan.home.name}: {plan.home.why}")
+    stay = [*plan.stay]
     if plan.parts.helm:
         stay += [f"{each}: until Helm's release is gone" for each in doomed]
     if stay:
@@ -112,7 +144,8 @@ def outlook(each: Departure) -> str:
         said.append(f"leaderworkerset/{each.workload} runs {runs} in {_groups(each.replicas)}")
     if each.note:
         said.append(each.note)
-    said.append(rolling(each.roll) if each.roll is not None else "nothing rolls")
+    if each.note != OPEN:
+        said.append(rolling(each.roll) if each.roll is not None else "nothing rolls")
     return "; ".join(said)
 
 
@@ -121,9 +154,11 @@ def rolling(roll: Roll) -> str:
     shown = ", ".join(roll.images[:_SHOWN_IMAGES])
     more = len(roll.images) - _SHOWN_IMAGES
     what = f"the version that waits ({shown}{f' and {more} more' if more > 0 else ''})"
-    surge = f", {roll.surge} more beside them" if roll.surge else ""
+    pace = f"{roll.unavailable} at a time"
+    if roll.surge:
+        pace = f"at most {roll.unavailable} down and {roll.surge} extra at a time"
     why = f"; its release was aborted: {roll.aborted}" if roll.aborted else ""
-    return f"{what} ROLLS in {_groups(roll.groups)}, {roll.unavailable} at a time{surge}{why}"
+    return f"{what} ROLLS in {_groups(roll.groups)}, {pace}{why}"
 
 
 def keeping(each: Departure) -> str:

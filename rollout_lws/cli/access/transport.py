@@ -96,9 +96,9 @@ class Transport:
         return self._json("DELETE", path, {}, body)
 
     @property
-    def server(self) -> str:
-        """The URL that requests go to."""
-        return self._context.server
+    def cluster(self) -> str:
+        """Which one it is, for people: the context's name and the server. A URL's path may hold a secret."""
+        return f"{self._context.name} ({self._url.scheme}://{self._url.netloc.rpartition('@')[2]})"
 
     def watch(self, path: str, resource_version: str, deadline: float | None = None, **query: str) -> Iterator[Object]:
         """Watch events of a collection, until the server ends it or ``time.monotonic()`` is past ``deadline``."""

@@ -47,7 +47,7 @@ def uninstall(yes: bool, dry_run: bool, delete_namespace: bool, timeout: float, 
         if dry_run:
             return
         if not seen.plan.empty:
-            _confirm(transport, yes, f"Take rollout-lws off {transport.server}?")
+            _confirm(transport, yes, f"Take rollout-lws off {transport.cluster}?")
             _carry_out(transport, seen, yes, timeout)
         _tell_rest(look_again(transport, seen.groups), "else " if seen.plan.stay else "")
 

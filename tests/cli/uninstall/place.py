@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 import shlex
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -22,6 +23,7 @@ from rollout_lws.objects.resources import (
     DEPLOYMENTS,
     EVENTS,
     LEADER_WORKER_SETS,
+    PODS,
     Resource,
 )
 from rollout_lws.sandbox.behaviours.gateway_status import CONTROLLER as GATEWAY_CONTROLLER
@@ -75,7 +77,9 @@ class Place:
         return str(((self.rollout().get("status") or {}).get("summary") or {}).get("state") or "")
 
     def all_ready(self) -> bool:
-        return bool((self.lws.get("status") or {}).get("readyReplicas") == self.lws["spec"]["replicas"])
+        """All groups, of which none is missing."""
+        wanted, ready = self.lws["spec"]["replicas"], (self.lws.get("status") or {}).get("readyReplicas")
+        return bool(ready == wanted == len(self.leaders()))
 
     def leaders(self) -> dict[str, tuple[str, str]]:
         return self.reader.leaders(self.name)
@@ -115,6 +119,19 @@ class Place:
     async def uninstall(self, *flags: str) -> list[str]:
         """The lines that are told."""
         return (await self.does(f"rollout-lws uninstall {' '.join(flags or ('--yes',))}")).splitlines()
+
+    def makes(self) -> Counter[str]:
+        """How often each regular leader is made from now on."""
+        made: Counter[str] = Counter()
+        named = re.compile(rf"{re.escape(self.name)}-[0-9]+")
+
+        def count(event: Event) -> None:
+            name = event.object["metadata"]["name"]
+            if event.resource == PODS and event.type == "ADDED" and named.fullmatch(name):
+                made[name] += 1
+
+        self.server.store.subscribe(count)
+        return made
 
     async def until(self, holds: Callable[[], bool]) -> None:
         """Looked at whenever anything changes."""

@@ -109,6 +109,8 @@ def lines(plan: Plan) -> Iterator[str]:
         yield "These let go of their LeaderWorkerSets, one after the other:"
         for each in plan.departures:
             yield f"  {title(each)}: {outlook(each)}"
+            if each.roll is not None:
+                yield f"    {rolling(each.roll)}"
             if each.roll is not None and each.rollout:
                 yield f"    to keep what runs, first: {keeping(each)}"
     doomed = [*map(str, (*plan.parts.doomed, *plan.parts.definitions))]
@@ -133,7 +135,7 @@ def title(each: Departure) -> str:
 
 
 def outlook(each: Departure) -> str:
-    """What becomes of its LWS."""
+    """What becomes of its LWS before anything rolls."""
     said = []
     runs = f"revision {each.runs}" if each.runs else "the version that runs"
     if each.fate is Fate.BACK:
@@ -144,8 +146,8 @@ def outlook(each: Departure) -> str:
         said.append(f"leaderworkerset/{each.workload} runs {runs} in {_groups(each.replicas)}")
     if each.note:
         said.append(each.note)
-    if each.note != OPEN:
-        said.append(rolling(each.roll) if each.roll is not None else "nothing rolls")
+    if each.roll is None and each.note != OPEN:
+        said.append("nothing rolls")
     return "; ".join(said)
 
 

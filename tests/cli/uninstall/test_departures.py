@@ -8,7 +8,7 @@ import pytest
 
 from rollout_lws.cli.releases import typed
 from rollout_lws.cli.uninstall.departures import Departure, Fate, Roll, Workloads, departures, opening
-from rollout_lws.cli.uninstall.plan import outlook
+from rollout_lws.cli.uninstall.plan import outlook, rolling
 from rollout_lws.cli.versions import Stored
 from rollout_lws.objects.workloads import LeaderWorkerSet
 from tests.cli.uninstall.held import GROUP, KEYS, NEW, PLACE, RUNS, WAITS, lws, rollout
@@ -106,9 +106,9 @@ def test_a_workload_that_is_held_for_nobody_is_opened_too() -> None:
     (each,) = foretold(orphan, wanted={PLACE: "rev-2"}, running=running)
     assert (each.rollout, each.workload, each.finalizer, each.roll) == ("", "llama", False, ROLLS)
     assert outlook(each) == (
-        "leaderworkerset/llama runs revision rev-1 in 4 groups; a Rollout that is gone has left it held; the version"
-        f" that waits ({NEW}) ROLLS in 4 groups, 1 at a time"
+        "leaderworkerset/llama runs revision rev-1 in 4 groups; a Rollout that is gone has left it held"
     )
+    assert rolling(ROLLS) == f"the version that waits ({NEW}) ROLLS in 4 groups, 1 at a time"
     opened = lws(by="uid-gone", image=NEW, held="a version waits")
     opened["spec"]["rolloutStrategy"]["rollingUpdateConfiguration"]["partition"] = 0
     (each,) = foretold(opened, wanted={PLACE: "rev-2"}, running=running)
@@ -119,7 +119,7 @@ def test_words_of_a_release_that_is_on() -> None:
     (each,) = foretold(WAITING, rollout(**PROGRESSING, capacity="InPlace"))
     assert outlook(each) == (
         "its release (AwaitingApproval) goes back to revision rev-1 first; the groups that it has renewed are made anew"
-        f" for that; the version that waits ({NEW}) ROLLS in 4 groups, 1 at a time"
+        " for that"
     )
     (each,) = foretold(WAITING, rollout(**PROMOTING))
     assert outlook(each) == "its promotion is finished first; nothing rolls"
@@ -146,3 +146,16 @@ def test_opened_it_has_the_users_strategy_and_no_mark(workload: Object, spec: Ob
 def test_nothing_is_written_on_a_workload_without_a_mark() -> None:
     assert opening(typed(lws(), LeaderWorkerSet), KEYS) is None
     assert RUNS != WAITS
+
+
+@pytest.mark.parametrize(
+    ("roll", "words"),
+    [
+        (Roll("h", ("a",), 1, 1), "(a) ROLLS in 1 group, 1 at a time"),
+        (Roll("h", ("a", "b", "c", "d", "e"), 8, 2), "(a, b, c and 2 more) ROLLS in 8 groups, 2 at a time"),
+        (Roll("h", ("a",), 4, 0, 2), "(a) ROLLS in 4 groups, at most 0 down and 2 extra at a time"),
+        (Roll("h", ("a",), 4, 1, 0, "bad"), "1 at a time; its release was aborted: bad"),
+    ],
+)
+def test_words_of_a_version_that_rolls(roll: Roll, words: str) -> None:
+    assert rolling(roll).endswith(words)

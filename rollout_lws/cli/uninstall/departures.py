@@ -124,8 +124,9 @@ def opening(lws: LeaderWorkerSet, group: Keys) -> Object | None:
 
 
 def waiting(lws: Object, group: str, *, runs: str = "", wanted: str = "", running: Sequence[str] = ()) -> Roll | None:
-    """What starts when the hold of ``lws`` opens. ``runs`` is our hash of the version that its groups have; where that
-    is not known, LWS's revisions tell: the ``wanted`` one, and those that leaders are ``running``.
+    """What starts when the hold of ``lws`` opens. ``runs`` is our hash of the version that its groups have, "" where
+    that is not known. LWS's revisions tell as well: the ``wanted`` one, and those that leaders are ``running``. They
+    may differ where our hash does not, after an upgrade of LWS for instance, and LWS goes by them.
     """
     held, own = typed(lws, LeaderWorkerSet), keys(group)
     marks = held.metadata.annotations
@@ -135,7 +136,7 @@ def waiting(lws: Object, group: str, *, runs: str = "", wanted: str = "", runnin
         # Somebody has opened it already.
         return None
     version = version_hash(lws)
-    behind = version != runs if runs else any(each != wanted for each in running)
+    behind = (runs and version != runs) or any(each != wanted for each in running)
     strategy = users_strategy(held, own)
     groups = max(0, held.spec.replicas - strategy.partition)
     if not behind or not groups:
@@ -172,19 +173,19 @@ def _departure(group: str, rollout: Object, place: Place, workloads: Workloads) 
 
 
 def _roll(group: str, rollout: Object, place: Place, workloads: Workloads, runs: str) -> Roll | None:
-    lws, running = workloads.sets[place], workloads.running.get(place, ())
-    found = waiting(lws, group, runs=runs, wanted=workloads.wanted.get(place, ""), running=running)
-    if found is None:
-        return None
-    # A controller of another version may hash differently; what it has stored tells which version it meant.
-    today = todays_hashes(workloads.history.get(_place(rollout), ()))
-    if runs and today.get(runs) == found.version:
-        return None
-    aborted = (rollout.get("status") or {}).get("aborted") or {}
-    if today.get(str(aborted.get("templateHash")), aborted.get("templateHash")) != found.version:
+    lws, aborted = workloads.sets[place], (rollout.get("status") or {}).get("aborted") or {}
+    today: Mapping[str, str] = {}
+    if runs and version_hash(lws) != runs:
+        # A controller of another version may hash differently; what it has stored tells which version it meant.
+        today = todays_hashes(workloads.history.get(_place(rollout), ()))
+    # In a release groups differ, and all are of one version before it is left.
+    running = workloads.running.get(place, ()) if _fate(rollout) is Fate.NONE else ()
+    wanted = workloads.wanted.get(place, "")
+    found = waiting(lws, group, runs=today.get(runs, runs), wanted=wanted, running=running)
+    left = str(aborted.get("templateHash") or "")
+    if found is None or not left or today.get(left, left) != found.version:
         return found
-    why = str(aborted.get("reason") or aborted.get("message") or "aborted")
-    return replace(found, aborted=why)
+    return replace(found, aborted=str(aborted.get("reason") or aborted.get("message") or "aborted"))
 
 
 def _fate(rollout: Object) -> Fate:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from rollout_lws.api.resources import keys
 from rollout_lws.cli.access.transport import Object, Transport
-from rollout_lws.cli.asking import PATIENCE
 from rollout_lws.cli.durations import short
 from rollout_lws.cli.releases import typed
 from rollout_lws.cli.rollouts import message, rollouts_of
@@ -20,6 +19,8 @@ from rollout_lws.errors import ApiError, RolloutLwsError
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, LWS_NAME, LWS_WORKER_INDEX, PODS, STATEFUL_SETS
 from rollout_lws.objects.workloads import LeaderWorkerSet
 
+#: Seconds in which a controller has seen that a Rollout is deleted, another one that takes its place included.
+ANSWER = 30.0
 #: Writes of one LWS that others may come before; it changes rarely.
 _TRIES = 5
 
@@ -58,7 +59,7 @@ def _delete(hands: Hands, each: Departure, rollout: Object) -> None:
     except ApiError as error:
         if error.code != 404:
             raise
-    deadline, answer = began + hands.patience, min(began + PATIENCE, began + hands.patience)
+    deadline, answer = began + hands.patience, min(began + ANSWER, began + hands.patience)
     left = wait_gone(hands.transport, resource, rollout, answer, _answered)
     if left is not None and not _answered(left):
         raise RolloutLwsError(

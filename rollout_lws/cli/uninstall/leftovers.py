@@ -72,16 +72,16 @@ def _of(resource: Resource, obj: Object, own: Keys) -> Iterator[str]:
         yield f"partition {HOLD}: kubectl patch {at} --type=merge -p '{patch}'"
 
 
-def handed_down(stateful_set: Object, own: Keys) -> Object:
-    """Merge patch of the metadata of a StatefulSet without copies of our marks; {} where it has none."""
-    meta = stateful_set["metadata"]
-    copies = {place: _ours(meta.get(place) or {}, STATEFUL_SETS, own) for place in ("labels", "annotations")}
+def handed_down(resource: Resource, obj: Object, own: Keys) -> Object:
+    """Merge patch of the metadata of an object of LWS's without copies of our marks; {} where it has none."""
+    meta = obj["metadata"]
+    copies = {place: _ours(meta.get(place) or {}, resource, own) for place in ("labels", "annotations")}
     return {place: dict.fromkeys(found) for place, found in copies.items() if found}
 
 
 def _ours(marks: Iterable[str], resource: Resource, own: Keys) -> list[str]:
-    """The id of a release is for people to write on an LWS, and handed down to its StatefulSets; so it is theirs."""
-    theirs = own.rollout_id if resource in (LEADER_WORKER_SETS, STATEFUL_SETS) else ""
+    """The id of a release is for people to write on an LWS, which hands it down; so it is theirs, but on pods."""
+    theirs = own.rollout_id if resource in (LEADER_WORKER_SETS, STATEFUL_SETS, CONTROLLER_REVISIONS) else ""
     return [key for key in marks if own.owns(key) and key != theirs]
 
 

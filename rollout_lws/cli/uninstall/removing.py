@@ -36,22 +36,22 @@ def remove(transport: Transport, plan: Plan, groups: Iterable[str], patience: fl
 
 
 def tidy(transport: Transport, group: str) -> None:
-    """Take away what Rollouts leave behind that does nothing any more: labels on leader pods, copies of marks that
-    LeaderWorkerSet has handed down to StatefulSets and takes back only when it makes a group anew, and stored versions
-    where the garbage collector has not come by yet. Nothing restarts by it.
+    """Take away what Rollouts leave behind that does nothing any more: labels on leader pods; copies of marks, which
+    LeaderWorkerSet hands down to StatefulSets, and these to their revisions, and nobody takes back before a group is
+    made anew; and stored versions, where the garbage collector has not come by yet. Nothing restarts by it.
     """
     own = keys(group)
     for each in listed(transport, PODS, labelSelector=own.rollout_batch_id):
         body = {"metadata": {"labels": dict.fromkeys((own.rollout_batch_id, own.rollout_id))}}
         _unless_gone(partial(transport.merge_patch, part_of(PODS, each).path, body))
-    for each in listed(transport, STATEFUL_SETS, labelSelector=LWS_NAME):
-        marks = handed_down(each, own)
-        if marks:
-            path = part_of(STATEFUL_SETS, each).path
-            _unless_gone(partial(transport.merge_patch, path, {"metadata": marks}))
     for each in listed(transport, CONTROLLER_REVISIONS, labelSelector=own.history):
         part = part_of(CONTROLLER_REVISIONS, each)
         _unless_gone(partial(transport.delete, part.path, part.uid))
+    for resource in (STATEFUL_SETS, CONTROLLER_REVISIONS):
+        for each in listed(transport, resource, labelSelector=f"{LWS_NAME},!{own.history}"):
+            marks = handed_down(resource, each, own)
+            if marks:
+                _unless_gone(partial(transport.merge_patch, part_of(resource, each).path, {"metadata": marks}))
 
 
 def look_again(transport: Transport, groups: Iterable[str]) -> list[str]:
@@ -60,16 +60,19 @@ def look_again(transport: Transport, groups: Iterable[str]) -> list[str]:
     told: list[str] = []
     for group in groups:
         own = keys(group)
-        chosen = {each: listed(transport, each, labelSelector=label(own)) for each, label in _CHOSEN.items()}
+        chosen = {
+            each: [found for label in labels(own) for found in listed(transport, each, labelSelector=label)]
+            for each, labels in _CHOSEN.items()
+        }
         told += leftovers({**lists, **chosen}, own)
     return told
 
 
-#: Kinds with more objects than anybody wants to read, by the label that those of a release have.
-_CHOSEN: Mapping[Resource, Callable[[Keys], str]] = {
-    PODS: lambda own: own.rollout_batch_id,
-    CONTROLLER_REVISIONS: lambda own: own.history,
-    STATEFUL_SETS: lambda _: LWS_NAME,
+#: Kinds with more objects than anybody wants to read, with selectors of those that may be marked.
+_CHOSEN: Mapping[Resource, Callable[[Keys], tuple[str, ...]]] = {
+    PODS: lambda own: (own.rollout_batch_id,),
+    CONTROLLER_REVISIONS: lambda own: (own.history, f"{LWS_NAME},!{own.history}"),
+    STATEFUL_SETS: lambda _: (LWS_NAME,),
 }
 
 

@@ -81,6 +81,14 @@ def test_a_version_that_another_controller_hashed_otherwise_is_still_the_same() 
     assert each.roll == ROLLS
 
 
+def test_groups_that_lws_itself_would_renew_are_foretold_too() -> None:
+    """After an upgrade of LWS its revision of the same version may be another one."""
+    (each,) = foretold(HELD, rollout(), wanted={PLACE: "rev-2"}, running={PLACE: ["rev-1"] * 4})
+    assert each.roll is not None and each.roll.version == RUNS
+    (each,) = foretold(HELD, rollout(), wanted={PLACE: "rev-1"}, running={PLACE: ["rev-1"] * 4})
+    assert each.roll is None
+
+
 def test_where_no_version_is_on_record_the_revisions_of_groups_tell() -> None:
     bare = rollout(stable=None)
     for running, rolls in ((["rev-1"] * 4, True), (["rev-2"] * 4, False), ([], False)):

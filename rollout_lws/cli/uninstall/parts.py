@@ -178,10 +178,10 @@ def home(namespace: Object, others: Iterable[str] | None, *, wanted: bool) -> Ho
     return Home(part.name, part)
 
 
-#: Kinds that Kubernetes fills by itself, or that go with what they tell of.
-_BY_ITSELF = frozenset(
-    {"events", "endpoints", "endpointslices", "pods.metrics.k8s.io", "controllerrevisions", "replicasets"}
-)
+#: Kinds that Kubernetes fills by itself, whatever their group, with what tells of other objects.
+_BY_ITSELF = frozenset({"events", "endpoints", "endpointslices"})
+#: Served by what measures pods, not stored.
+_MEASURED = "metrics.k8s.io"
 _OF_EVERY_NAMESPACE = frozenset(
     {
         "configmap/kube-root-ca.crt",
@@ -199,17 +199,24 @@ def others(found: Mapping[str, Iterable[Object]]) -> list[str]:
     objects by plural, with the group where it has one.
     """
     told = []
-    for plural, objects in found.items():
-        if plural in _BY_ITSELF or plural.partition(".")[0] in ("events", "endpointslices", "replicasets"):
+    for served, objects in found.items():
+        plural, _, group = served.partition(".")
+        if plural in _BY_ITSELF or group == _MEASURED:
             continue
-        for each in objects:
-            meta = each["metadata"]
-            name = f"{(each.get('kind') or plural.partition('.')[0].removesuffix('s')).lower()}/{meta['name']}"
-            labels = meta.get("labels") or {}
-            mine = is_ours(each) or labels.get("app.kubernetes.io/name") == PRODUCT
-            lease = plural.startswith("leases") and meta["name"].startswith(PRODUCT)
-            system = name in _OF_EVERY_NAMESPACE or meta["name"].startswith("system:")
-            token = each.get("type") == "kubernetes.io/service-account-token"
-            if not (mine or lease or system or token):
-                told.append(name)
+        told += [
+            name for each in objects if (name := _named(each, plural)) not in _OF_EVERY_NAMESPACE and _foreign(each)
+        ]
     return told
+
+
+def _named(obj: Object, plural: str) -> str:
+    return f"{str(obj.get('kind') or plural).lower()}/{obj['metadata']['name']}"
+
+
+def _foreign(obj: Object) -> bool:
+    meta, labels = obj["metadata"], obj["metadata"].get("labels") or {}
+    # Pods and ReplicaSets have the labels of the Deployment's template; the controller makes its Lease without any.
+    ours = is_ours(obj) or labels.get("app.kubernetes.io/name") == PRODUCT
+    lease = obj.get("kind") == LEASES.kind and meta["name"].startswith(PRODUCT)
+    token = obj.get("type") == "kubernetes.io/service-account-token"
+    return not (ours or lease or token or meta["name"].startswith("system:"))

@@ -35,7 +35,7 @@ def follow(transport: Transport, rollouts: Resource, first: Object, deadline: fl
                     raise UsageError(f"rollout/{name} was deleted while its release was waited for")
                 if event["type"] != "BOOKMARK":
                     yield event["object"]
-            _rest(began, deadline)
+            rest(began, deadline)
         except (ApiError, Unreachable) as error:
             if not has_forgotten(error):
                 wait_out(error, deadline)
@@ -58,7 +58,7 @@ def wait_out(error: ApiError | Unreachable, deadline: float | None = None) -> No
     _pause(RECONNECT, deadline)
 
 
-def _rest(began: float, deadline: float | None) -> None:
+def rest(began: float, deadline: float | None) -> None:
     """A server, or what stands before it, that ends each watch at once is not asked without a pause."""
     if time.monotonic() - began < SHORTEST_WATCH:
         _pause(RECONNECT, deadline)

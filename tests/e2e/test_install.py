@@ -31,7 +31,7 @@ from tests.e2e import audit, rights, tools
 from tests.e2e.cluster import cluster, role
 from tests.e2e.plane import ControlPlane, connected
 from tests.e2e.waiting import condition, until
-from tests.kubectl.programs import ROLLOUT_LWS, Programs
+from tests.kubectl.programs import ROLLOUT_LWS, Program, Programs
 
 pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(300)]
 
@@ -85,10 +85,12 @@ async def get(admin: Client, resource: Resource, name: str, namespace: str = "")
     return found
 
 
-async def release(
+async def begin(
     plane: ControlPlane, admin: Client, programs: Programs, chosen: Installation, namespace: str, directory: Path
-) -> None:
-    """A canary in ``namespace``, by a controller with the rendered arguments under the rendered identity."""
+) -> tuple[Program, str]:
+    """A controller with the rendered arguments under the rendered identity, a canary of it in ``namespace`` that waits
+    for approval, and the stable revision.
+    """
     async with connected(plane.admin) as connection:
         who = await rights.login(connection, plane.admin, chosen.namespace, CONTROLLER, directory)
     given = [each.replace("=:8081", "=0").replace("=:8080", "=0") for each in arguments(chosen)]
@@ -106,6 +108,15 @@ async def release(
     before = (await get(admin, kind, "llama", namespace))["status"]["stable"]["revision"]
     await run(plane, programs, "-n", namespace, "set", "image", "llama", "server=llama:v2")
     await until(admin, kind, namespace, "llama", lambda obj: state(obj) == "AwaitingApproval", 60)
+    return controller, str(before)
+
+
+async def release(
+    plane: ControlPlane, admin: Client, programs: Programs, chosen: Installation, namespace: str, directory: Path
+) -> None:
+    """One from its start to its end."""
+    controller, before = await begin(plane, admin, programs, chosen, namespace, directory)
+    kind = rollouts(chosen.api_group)
     await run(plane, programs, "-n", namespace, "promote", "llama")
     await until(admin, kind, namespace, "llama", lambda obj: state(obj) == "Healthy", 60)
     assert (await get(admin, kind, "llama", namespace))["status"]["stable"]["revision"] != before

@@ -90,8 +90,15 @@ class Transport:
         """
         return self._json("PATCH", path, {"fieldManager": manager, "force": "true"}, obj, _APPLY)
 
-    def delete(self, path: str) -> Object:
-        return self._json("DELETE", path, {})
+    def delete(self, path: str, uid: str = "") -> Object:
+        """With ``uid``, only that very object: another one of its name is a conflict."""
+        body = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}} if uid else None
+        return self._json("DELETE", path, {}, body)
+
+    @property
+    def cluster(self) -> str:
+        """Which one it is, for people: the context's name and the server. A URL's path may hold a secret."""
+        return f"{self._context.name} ({self._url.scheme}://{self._url.netloc.rpartition('@')[2]})"
 
     def watch(self, path: str, resource_version: str, deadline: float | None = None, **query: str) -> Iterator[Object]:
         """Watch events of a collection, until the server ends it or ``time.monotonic()`` is past ``deadline``."""

@@ -22,6 +22,7 @@ from rollout_lws.sandbox.behaviours.base import (
     Object,
     Outcome,
     View,
+    annotations_of,
     controlled_by,
     controller_of,
     key_of,
@@ -143,6 +144,8 @@ def _update_revision(seen: Snapshot, writes: list[Write]) -> Object:
         }
         number = next_number(seen.revisions)
         equal = controller_revision(stateful_set, STATEFUL_SETS, name, labels, data, number)
+        # Kubernetes' controller hands the annotations of the set down to its revisions, and leaves them there.
+        equal["metadata"]["annotations"] = dict(annotations_of(stateful_set))
         writes.append(Create(CONTROLLER_REVISIONS, equal, "the template changed"))
     elif int(equal["revision"]) != next_number(seen.revisions) - 1:
         namespace, name = key_of(equal)

@@ -1,0 +1,247 @@
+"""What becomes of each LeaderWorkerSet when its Rollout goes: pure forecasts, in the controller's own terms.
+
+The controller gives a strategy back only where nothing would roll by that. Where a version waits under the hold the
+LWS stays held, so an uninstallation has to open it, and whoever asked for it has to know what starts then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any
+
+from rollout_lws.api import Capacity
+from rollout_lws.api.resources import Keys, keys
+from rollout_lws.cli.releases import todays_hashes, typed, version_hash
+from rollout_lws.cli.rollouts import releasing, summary
+from rollout_lws.cli.versions import Stored, containers
+from rollout_lws.objects.workloads import LeaderWorkerSet
+from rollout_lws.rollout.reasons import Ending
+from rollout_lws.workload.hold import (
+    borrowed,
+    foreign_members,
+    give_back,
+    resolved_surge,
+    resolved_unavailable,
+    users_strategy,
+)
+
+Object = dict[str, Any]
+#: Namespace and name.
+Place = tuple[str, str]
+#: Of one that nobody holds any more.
+OPEN = "its hold is open already, it rolls by itself"
+_FINISHED_FIRST = (Ending.SUCCESS.value, Ending.ROLLED_NATIVELY.value)
+
+
+class Fate(Enum):
+    """What becomes of a release that is on."""
+
+    NONE = "no release is on"
+    BACK = "goes back to stable"
+    FINISHED = "is finished first"
+
+
+@dataclass(frozen=True, slots=True)
+class Roll:
+    """A version that starts by LWS's own rolling update when the hold opens.
+
+    ``version`` is our hash of it. ``groups`` are renewed, ``unavailable`` at a time, with ``surge`` more beside them.
+    ``aborted`` is why its release was aborted, "" when it was not.
+    """
+
+    version: str
+    images: tuple[str, ...]
+    groups: int
+    unavailable: int
+    surge: int = 0
+    aborted: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Departure:
+    """One Rollout that goes, with its LWS; ``rollout`` is "" where one that is gone has left an LWS held.
+
+    ``finalizer``: a controller has to let go before it is gone. ``runs`` is the revision that runs, "" when unknown.
+    ``roll`` is None when nothing starts.
+    """
+
+    group: str
+    namespace: str
+    rollout: str
+    workload: str
+    uid: str = ""
+    finalizer: bool = False
+    state: str = ""
+    fate: Fate = Fate.NONE
+    runs: str = ""
+    replicas: int = 0
+    roll: Roll | None = None
+    note: str = ""
+
+    @property
+    def keys(self) -> Keys:
+        return keys(self.group)
+
+
+@dataclass(frozen=True, slots=True)
+class Workloads:
+    """LWSs of a cluster by place, with the leader StatefulSets' wanted revisions and the revisions that leaders run;
+    ``history`` are stored versions by the place of their Rollout.
+    """
+
+    sets: Mapping[Place, Object]
+    wanted: Mapping[Place, str]
+    running: Mapping[Place, Sequence[str]]
+    history: Mapping[Place, Sequence[Stored]]
+
+
+def departures(group: str, rollouts: Iterable[Object], workloads: Workloads) -> tuple[Departure, ...]:
+    """In the order in which they go, by namespace and name; of several Rollouts of one LWS those that do not hold it
+    first, or the next would take it over. LWSs that are held for nobody come last.
+    """
+    by_workload: dict[Place, list[Object]] = {}
+    for each in sorted(rollouts, key=_place):
+        by_workload.setdefault((_place(each)[0], _workload(each)), []).append(each)
+    found: list[Departure] = []
+    for place, named in by_workload.items():
+        lws = workloads.sets.get(place)
+        *others, holder = sorted(named, key=lambda each: _holds(each, lws, group))
+        found += [_bystander(group, each, holder) for each in others]
+        found.append(_departure(group, holder, place, workloads))
+    return (*found, *_orphans(group, set(by_workload), workloads))
+
+
+def opening(lws: LeaderWorkerSet, group: Keys) -> Object | None:
+    """Merge patch that leaves an LWS without any mark of ours, with the user's own strategy; None when it has none."""
+    body: Object = give_back(lws, group) or {}
+    kept = (group.original, group.held, group.aborted, group.release_hold)
+    marks = [mark for mark in kept if mark in lws.metadata.annotations]
+    if not marks:
+        return None
+    return {**body, "metadata": {"annotations": dict.fromkeys(marks)}}
+
+
+def waiting(lws: Object, group: str, *, runs: str = "", wanted: str = "", running: Sequence[str] = ()) -> Roll | None:
+    """What starts when the hold of ``lws`` opens. ``runs`` is our hash of the version that its groups have, "" where
+    that is not known. LWS's revisions tell as well: the ``wanted`` one, and those that leaders are ``running``. They
+    may differ where our hash does not, after an upgrade of LWS for instance, and LWS goes by them.
+    """
+    held, own = typed(lws, LeaderWorkerSet), keys(group)
+    marks = held.metadata.annotations
+    if own.original not in marks or marks.get(own.release_hold) == "true":
+        return None
+    if "partition" in foreign_members(held, own):
+        # Somebody has opened it already.
+        return None
+    version = version_hash(lws)
+    behind = (runs and version != runs) or any(each != wanted for each in running)
+    strategy = users_strategy(held, own)
+    groups = max(0, held.spec.replicas - strategy.partition)
+    if not behind or not groups:
+        return None
+    images = dict.fromkeys(str(each["image"]) for _, each in containers(lws["spec"]) if each.get("image"))
+    unavailable, surge = (
+        resolved_unavailable(strategy, held.spec.replicas),
+        resolved_surge(strategy, held.spec.replicas),
+    )
+    return Roll(version, tuple(images), groups, unavailable, surge)
+
+
+def _departure(group: str, rollout: Object, place: Place, workloads: Workloads) -> Departure:
+    made, status = _bare(group, rollout), rollout.get("status") or {}
+    lws = workloads.sets.get(place)
+    if lws is None:
+        return replace(made, note=f"leaderworkerset/{place[1]} does not exist")
+    fate, stable = _fate(rollout), status.get("stable") or {}
+    after = status.get("observedTemplateHash") if fate is Fate.FINISHED else stable.get("templateHash")
+    roll = _roll(group, rollout, place, workloads, str(after or ""))
+    note = ""
+    if (lws["metadata"].get("annotations") or {}).get(made.keys.release_hold) == "true":
+        note = OPEN
+    elif fate is Fate.BACK and status.get("capacity") == Capacity.IN_PLACE.value:
+        note = "the groups that it has renewed are made anew for that"
+    return replace(
+        made,
+        fate=fate,
+        runs=str(stable.get("revision") or ""),
+        replicas=int(lws["spec"].get("replicas", 1)),
+        roll=roll,
+        note=note,
+    )
+
+
+def _roll(group: str, rollout: Object, place: Place, workloads: Workloads, runs: str) -> Roll | None:
+    lws, aborted = workloads.sets[place], (rollout.get("status") or {}).get("aborted") or {}
+    today: Mapping[str, str] = {}
+    if runs and version_hash(lws) != runs:
+        # A controller of another version may hash differently; what it has stored tells which version it meant.
+        today = todays_hashes(workloads.history.get(_place(rollout), ()))
+    # In a release groups differ, and all are of one version before it is left.
+    running = workloads.running.get(place, ()) if _fate(rollout) is Fate.NONE else ()
+    wanted = workloads.wanted.get(place, "")
+    found = waiting(lws, group, runs=today.get(runs, runs), wanted=wanted, running=running)
+    left = str(aborted.get("templateHash") or "")
+    if found is None or not left or today.get(left, left) != found.version:
+        return found
+    return replace(found, aborted=str(aborted.get("reason") or aborted.get("message") or "aborted"))
+
+
+def _fate(rollout: Object) -> Fate:
+    """As the controller leaves: what is being promoted is finished, every other release goes back."""
+    status = rollout.get("status") or {}
+    if not releasing(rollout) or not status.get("stable"):
+        return Fate.NONE
+    reason = (status.get("finalising") or {}).get("reason")
+    return Fate.FINISHED if reason in _FINISHED_FIRST else Fate.BACK
+
+
+def _bystander(group: str, rollout: Object, holder: Object) -> Departure:
+    named = f"rollout/{holder['metadata']['name']}"
+    return replace(_bare(group, rollout), note=f"leaderworkerset/{_workload(rollout)} is in the care of {named}")
+
+
+def _orphans(group: str, named: set[Place], workloads: Workloads) -> Iterable[Departure]:
+    own = keys(group)
+    for place, lws in sorted(workloads.sets.items()):
+        marks = lws["metadata"].get("annotations") or {}
+        if place in named or not (own.original in marks or own.held in marks):
+            continue
+        running = workloads.running.get(place, ())
+        roll = waiting(lws, group, wanted=workloads.wanted.get(place, ""), running=running)
+        runs = running[0] if len(set(running)) == 1 else ""
+        replicas = int(lws["spec"].get("replicas", 1))
+        note = "a Rollout that is gone has left it held"
+        yield Departure(group, place[0], "", place[1], runs=runs, replicas=replicas, roll=roll, note=note)
+
+
+def _bare(group: str, rollout: Object) -> Departure:
+    meta = rollout["metadata"]
+    return Departure(
+        group,
+        meta["namespace"],
+        meta["name"],
+        _workload(rollout),
+        uid=meta["uid"],
+        finalizer=keys(group).rollout_finalizer in (meta.get("finalizers") or ()),
+        state=summary(rollout)["state"],
+    )
+
+
+def _holds(rollout: Object, lws: Object | None, group: str) -> tuple[bool, bool]:
+    """Sorts last the Rollout that has borrowed the LWS, else one whose finalizer says that it cares for something."""
+    mark = borrowed(typed(lws, LeaderWorkerSet), keys(group)) if lws is not None else None
+    meta = rollout["metadata"]
+    return (
+        mark is not None and mark.by == meta["uid"],
+        keys(group).rollout_finalizer in (meta.get("finalizers") or ()),
+    )
+
+
+def _workload(rollout: Object) -> str:
+    return str(((rollout.get("spec") or {}).get("workloadRef") or {}).get("name") or "")
+
+
+def _place(obj: Object) -> Place:
+    return obj["metadata"]["namespace"], obj["metadata"]["name"]

@@ -1,0 +1,222 @@
+"""The objects of an installation, told from others' by labels and names, whoever applied them: pure.
+
+Nothing is asked for by the flags of ``install``: what is on the cluster says what was installed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rollout_lws.cli.install.installation import DEFAULT_NAMESPACE
+from rollout_lws.cli.install.manifests import PART_OF, PRODUCT
+from rollout_lws.cli.install.ownership import is_ours
+from rollout_lws.cli.rollouts import SHORT_NAME
+from rollout_lws.objects.resources import (
+    CLUSTER_ROLE_BINDINGS,
+    CLUSTER_ROLES,
+    CONFIG_MAPS,
+    CUSTOM_RESOURCE_DEFINITIONS,
+    DEPLOYMENTS,
+    LEASES,
+    NAMESPACES,
+    POD_DISRUPTION_BUDGETS,
+    ROLE_BINDINGS,
+    SERVICE_ACCOUNTS,
+    SERVICES,
+    Resource,
+)
+
+Object = dict[str, Any]
+_ADMISSION, _RBAC = "admissionregistration.k8s.io", "rbac.authorization.k8s.io"
+#: In the order in which they go: what asks the controller or limits others first, its rights when it has ended.
+KINDS = (
+    Resource(_ADMISSION, "v1", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", namespaced=False),
+    Resource(_ADMISSION, "v1", "MutatingWebhookConfiguration", "mutatingwebhookconfigurations", namespaced=False),
+    Resource(
+        _ADMISSION, "v1", "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings", namespaced=False
+    ),
+    Resource(_ADMISSION, "v1", "ValidatingAdmissionPolicy", "validatingadmissionpolicies", namespaced=False),
+    POD_DISRUPTION_BUDGETS,
+    DEPLOYMENTS,
+    Resource("monitoring.coreos.com", "v1", "ServiceMonitor", "servicemonitors"),
+    Resource("monitoring.coreos.com", "v1", "PodMonitor", "podmonitors"),
+    SERVICES,
+    CONFIG_MAPS,
+    Resource("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies"),
+    ROLE_BINDINGS,
+    Resource(_RBAC, "v1", "Role", "roles"),
+    CLUSTER_ROLE_BINDINGS,
+    CLUSTER_ROLES,
+    SERVICE_ACCOUNTS,
+    LEASES,
+)
+SELECTOR = f"{PART_OF}={PRODUCT}"
+_MANAGED_BY = "app.kubernetes.io/managed-by"
+_HELM_RELEASE, _HELM_NAMESPACE = "meta.helm.sh/release-name", "meta.helm.sh/release-namespace"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One object to delete."""
+
+    resource: Resource
+    namespace: str
+    name: str
+    uid: str
+
+    @property
+    def path(self) -> str:
+        return self.resource.path(self.namespace, self.name)
+
+    def __str__(self) -> str:
+        """As kubectl tells it, with the namespace."""
+        group = f".{self.resource.group}" if self.resource.group else ""
+        where = f" in namespace {self.namespace}" if self.namespace else ""
+        return f"{self.resource.kind.lower()}{group}/{self.name}{where}"
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """``doomed`` in the order in which they go, definitions and the namespace apart; ``stay`` are lines that say what
+    is left alone and why; ``helm`` are the commands that take away what Helm has made.
+    """
+
+    doomed: tuple[Part, ...] = ()
+    definitions: tuple[Part, ...] = ()
+    stay: tuple[str, ...] = ()
+    helm: tuple[str, ...] = ()
+
+
+def parts(labelled: Mapping[Resource, Iterable[Object]], definitions: Iterable[Object], groups: Iterable[str]) -> Parts:
+    """``labelled`` are objects with our label, by kind; ``groups`` the API groups whose definitions are ours."""
+    doomed: list[Part] = []
+    stay: list[str] = []
+    helm: dict[str, None] = {}
+    for resource in KINDS:
+        for each in labelled.get(resource, ()):
+            part = part_of(resource, each)
+            command = by_helm(each)
+            if command:
+                helm[command] = None
+                stay.append(f"{part}: Helm's")
+            elif not part.name.startswith(PRODUCT):
+                stay.append(f"{part}: it has our label, and no name that an installation gives")
+            else:
+                doomed.append(part)
+    ours = {f"{plural}.{group}" for group in groups for plural in ("rollouts", "batchreleases")}
+    going: list[Part] = []
+    for each in definitions:
+        part = part_of(CUSTOM_RESOURCE_DEFINITIONS, each)
+        command = by_helm(each)
+        if part.name in ours and command:
+            helm[command] = None
+            stay.append(f"{part}: Helm's")
+        elif part.name in ours:
+            going.append(part)
+    return Parts(tuple(doomed), tuple(sorted(going, key=lambda each: each.name)), tuple(stay), tuple(helm))
+
+
+def part_of(resource: Resource, obj: Object) -> Part:
+    meta = obj["metadata"]
+    return Part(resource, meta.get("namespace") or "", meta["name"], meta["uid"])
+
+
+def our_groups(definitions: Iterable[Object]) -> tuple[str, ...]:
+    """API groups whose Rollouts are ours: labelled by an installation, or with the short name that only ours have."""
+    return tuple(
+        sorted(
+            each["spec"]["group"]
+            for each in definitions
+            if each["spec"]["names"]["plural"] == "rollouts"
+            and each["spec"]["names"]["kind"] == "Rollout"
+            and (is_ours(each) or SHORT_NAME in (each["spec"]["names"].get("shortNames") or ()))
+        )
+    )
+
+
+def by_helm(obj: Object) -> str:
+    """The command that takes away the release of Helm that an object is of, "" when it is of none."""
+    meta = obj["metadata"]
+    if (meta.get("labels") or {}).get(_MANAGED_BY) != "Helm":
+        return ""
+    notes = meta.get("annotations") or {}
+    namespace = notes.get(_HELM_NAMESPACE)
+    return f"helm uninstall {notes.get(_HELM_RELEASE) or 'RELEASE'}" + (f" -n {namespace}" if namespace else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """The controller's namespace and what becomes of it. ``doomed`` is None when it stays, and ``why`` says why."""
+
+    name: str
+    doomed: Part | None = None
+    why: str = ""
+
+
+def home(namespace: Object, others: Iterable[str] | None, *, wanted: bool) -> Home:
+    """``others`` are the objects in it that are not of the installation, None where nobody could tell; ``wanted`` is
+    whether it shall go in any case. One that was there before is nobody's to delete.
+    """
+    part = part_of(NAMESPACES, namespace)
+    if by_helm(namespace):
+        return Home(part.name, why="Helm's")
+    if not is_ours(namespace):
+        return Home(part.name, why="it was there before rollout-lws was installed")
+    if wanted:
+        return Home(part.name, part)
+    if part.name != DEFAULT_NAMESPACE:
+        return Home(part.name, why="--delete-namespace takes it away with all that is in it")
+    if others is None:
+        return Home(part.name, why="what else is in it could not be read; --delete-namespace takes it away with that")
+    found = sorted(others)
+    if found:
+        more = f" and {len(found) - 3} more" if len(found) > 3 else ""
+        what = f"{', '.join(found[:3])}{more}"
+        return Home(part.name, why=f"{what} in it; --delete-namespace takes it away with all that is in it")
+    return Home(part.name, part)
+
+
+#: Kinds that Kubernetes fills by itself, whatever their group, with what tells of other objects.
+_BY_ITSELF = frozenset({"events", "endpoints", "endpointslices"})
+#: Served by what measures pods, not stored.
+_MEASURED = "metrics.k8s.io"
+_OF_EVERY_NAMESPACE = frozenset(
+    {
+        "configmap/kube-root-ca.crt",
+        "configmap/istio-ca-root-cert",
+        "configmap/openshift-service-ca.crt",
+        "serviceaccount/default",
+        "serviceaccount/builder",
+        "serviceaccount/deployer",
+    }
+)
+
+
+def others(found: Mapping[str, Iterable[Object]]) -> list[str]:
+    """What in the controller's namespace is neither of the installation nor of every namespace. ``found`` are its
+    objects by plural, with the group where it has one.
+    """
+    told = []
+    for served, objects in found.items():
+        plural, _, group = served.partition(".")
+        if plural in _BY_ITSELF or group == _MEASURED:
+            continue
+        told += [
+            name for each in objects if (name := _named(each, plural)) not in _OF_EVERY_NAMESPACE and _foreign(each)
+        ]
+    return told
+
+
+def _named(obj: Object, plural: str) -> str:
+    return f"{str(obj.get('kind') or plural).lower()}/{obj['metadata']['name']}"
+
+
+def _foreign(obj: Object) -> bool:
+    meta, labels = obj["metadata"], obj["metadata"].get("labels") or {}
+    # Pods and ReplicaSets have the labels of the Deployment's template; the controller makes its Lease without any.
+    ours = is_ours(obj) or labels.get("app.kubernetes.io/name") == PRODUCT
+    lease = obj.get("kind") == LEASES.kind and meta["name"].startswith(PRODUCT)
+    token = obj.get("type") == "kubernetes.io/service-account-token"
+    return not (ours or lease or token or meta["name"].startswith("system:"))

@@ -1,0 +1,172 @@
+"""What an uninstallation does, before it does anything: a value, its words, and why it may not begin."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rollout_lws.cli.uninstall.departures import OPEN, Departure, Fate, Roll
+from rollout_lws.cli.uninstall.parts import Home, Parts
+from rollout_lws.settings import DEFAULT_API_GROUP
+
+_SHOWN_IMAGES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Controller:
+    """The Deployment that was found, None values where there is none. ``watched`` are its namespaces, () for all."""
+
+    namespace: str = ""
+    name: str = ""
+    available: int = 0
+    wanted: int = 0
+    watched: tuple[str, ...] = ()
+
+    @property
+    def known(self) -> bool:
+        return bool(self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """In the order in which it is done. ``warnings`` are about things that nobody here can mend."""
+
+    departures: tuple[Departure, ...]
+    parts: Parts
+    home: Home | None = None
+    controller: Controller = Controller()
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing to do."""
+        going = self.home is not None and self.home.doomed is not None
+        return not (self.departures or self.parts.doomed or self.parts.definitions or self.parts.helm or going)
+
+    @property
+    def stay(self) -> tuple[str, ...]:
+        """What is left alone, a line for each."""
+        if self.home is None or self.home.doomed is not None:
+            return self.parts.stay
+        return (*self.parts.stay, f"namespace/{self.home.name}: {self.home.why}")
+
+
+def refusal(plan: Plan) -> str:
+    """Why nothing may be begun, "" when it may: a Rollout that no controller lets go would stay half deleted."""
+    bound, at = _bound(plan), plan.controller
+    if not bound or not at.known:
+        return ""
+    if not at.available:
+        start = f"see kubectl -n {at.namespace} describe pods" if at.wanted else _scaling(at)
+        return (
+            f"the controller does not run (deployment/{at.name} in namespace {at.namespace}), and only a controller can"
+            f" give back what {_count(bound)}: {start}. If it can run there no more, {_elsewhere(plan)}"
+        )
+    unseen = [each for each in bound if at.watched and each.namespace not in at.watched]
+    if unseen:
+        return (
+            f"{title(unseen[0])} waits for the controller by its finalizer, and that one watches namespace"
+            f" {' and '.join(at.watched)} only: `rollout-lws install` with --watch-namespace {unseen[0].namespace}"
+            " besides the others, then this command again"
+        )
+    return ""
+
+
+def warnings(plan: Plan) -> tuple[str, ...]:
+    """What may go wrong that nobody here can tell."""
+    if plan.controller.known or not _bound(plan):
+        return plan.warnings
+    return (*plan.warnings, "no Deployment of the controller is found: one has to run somewhere to let Rollouts go")
+
+
+def _bound(plan: Plan) -> list[Departure]:
+    return [each for each in plan.departures if each.finalizer]
+
+
+def _count(bound: list[Departure]) -> str:
+    return "1 Rollout has borrowed" if len(bound) == 1 else f"{len(bound)} Rollouts have borrowed"
+
+
+def _scaling(at: Controller) -> str:
+    return f"kubectl -n {at.namespace} scale deployment/{at.name} --replicas=1"
+
+
+def _elsewhere(plan: Plan) -> str:
+    """A controller on the machine of whoever uninstalls; never two at once."""
+    at = plan.controller
+    return f"kubectl -n {at.namespace} delete deployment/{at.name}, let `{running(plan)}` run beside this command"
+
+
+def running(plan: Plan) -> str:
+    """The command that runs a controller anywhere."""
+    groups = {each.group for each in plan.departures} - {DEFAULT_API_GROUP}
+    return " ".join(["rollout-lws controller", *(f"--api-group {each}" for each in sorted(groups))])
+
+
+def lines(plan: Plan) -> Iterator[str]:
+    """The plan for people."""
+    if plan.departures:
+        yield "These let go of their LeaderWorkerSets, one after the other:"
+        for each in plan.departures:
+            yield f"  {title(each)}: {outlook(each)}"
+            if each.roll is not None:
+                yield f"    {rolling(each.roll)}"
+            if each.roll is not None and each.rollout:
+                yield f"    to keep what runs, first: {keeping(each)}"
+    doomed = [*map(str, (*plan.parts.doomed, *plan.parts.definitions))]
+    if plan.home is not None and plan.home.doomed is not None:
+        doomed.append(f"namespace/{plan.home.name}")
+    if doomed and not plan.parts.helm:
+        yield "These are deleted then, in this order:"
+        yield from (f"  {each}" for each in doomed)
+    stay = [*plan.stay]
+    if plan.parts.helm:
+        stay += [f"{each}: until Helm's release is gone" for each in doomed]
+    if stay:
+        yield "These stay:"
+        yield from (f"  {each}" for each in stay)
+    if plan.parts.helm:
+        yield f"Helm takes away what it has made: {' && '.join(plan.parts.helm)}, then this command again"
+
+
+def title(each: Departure) -> str:
+    name = f"rollout/{each.rollout}" if each.rollout else f"leaderworkerset/{each.workload}"
+    return f"{name} in namespace {each.namespace}"
+
+
+def outlook(each: Departure) -> str:
+    """What becomes of its LWS before anything rolls."""
+    said = []
+    runs = f"revision {each.runs}" if each.runs else "the version that runs"
+    if each.fate is Fate.BACK:
+        said.append(f"its release ({each.state or 'on'}) goes back to {runs} first")
+    elif each.fate is Fate.FINISHED:
+        said.append("its promotion is finished first")
+    elif each.runs:
+        said.append(f"leaderworkerset/{each.workload} runs {runs} in {_groups(each.replicas)}")
+    if each.note:
+        said.append(each.note)
+    if each.roll is None and each.note != OPEN:
+        said.append("nothing rolls")
+    return "; ".join(said)
+
+
+def rolling(roll: Roll) -> str:
+    """Which version rolls, and how."""
+    shown = ", ".join(roll.images[:_SHOWN_IMAGES])
+    more = len(roll.images) - _SHOWN_IMAGES
+    what = f"the version that waits ({shown}{f' and {more} more' if more > 0 else ''})"
+    pace = f"{roll.unavailable} at a time"
+    if roll.surge:
+        pace = f"at most {roll.unavailable} down and {roll.surge} extra at a time"
+    why = f"; its release was aborted: {roll.aborted}" if roll.aborted else ""
+    return f"{what} ROLLS in {_groups(roll.groups)}, {pace}{why}"
+
+
+def keeping(each: Departure) -> str:
+    """The command after which nothing rolls."""
+    return f"rollout-lws undo {each.rollout} -n {each.namespace}"
+
+
+def _groups(number: int) -> str:
+    return "1 group" if number == 1 else f"{number} groups"

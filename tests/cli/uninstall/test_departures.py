@@ -1,0 +1,169 @@
+"""What is foretold of each LeaderWorkerSet: which version would roll, in how many groups, and why."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rollout_lws.cli.releases import typed
+from rollout_lws.cli.uninstall.departures import Departure, Fate, Roll, Workloads, departures, opening
+from rollout_lws.cli.uninstall.plan import outlook, rolling
+from rollout_lws.cli.versions import Stored
+from rollout_lws.objects.workloads import LeaderWorkerSet
+from tests.cli.uninstall.held import GROUP, KEYS, NEW, PLACE, RUNS, WAITS, lws, rollout
+
+Object = dict[str, Any]
+HELD = lws(by="uid-llama")
+WAITING = lws(by="uid-llama", image=NEW)
+PROGRESSING = {"phase": "Progressing", "observedTemplateHash": WAITS, "summary": {"state": "AwaitingApproval"}}
+PROMOTING = {**PROGRESSING, "finalising": {"reason": "Success", "task": "Promote"}}
+GOING_BACK = {**PROGRESSING, "finalising": {"reason": "Aborted", "task": "CleanUp"}}
+ABORTED = {"phase": "Aborted", "aborted": {"templateHash": WAITS, "reason": "wrong answers"}}
+ROLLS = Roll(WAITS, (NEW,), 4, 1)
+
+
+def foretold(workload: Object | None, *rollouts: Object, **known: Any) -> tuple[Departure, ...]:
+    sets = {PLACE: workload} if workload else {}
+    facts: dict[str, Any] = {"wanted": {}, "running": {}, "history": {}}
+    return departures(GROUP, rollouts, Workloads(sets, **facts | known))
+
+
+@pytest.mark.parametrize(
+    ("workload", "status", "fate", "roll"),
+    [
+        pytest.param(HELD, {}, Fate.NONE, None, id="at rest"),
+        pytest.param(WAITING, {}, Fate.NONE, ROLLS, id="a version waits"),
+        pytest.param(WAITING, PROGRESSING, Fate.BACK, ROLLS, id="a release is on"),
+        pytest.param(WAITING, GOING_BACK, Fate.BACK, ROLLS, id="a release goes back"),
+        pytest.param(HELD, PROGRESSING, Fate.BACK, None, id="the template was taken back just now"),
+        pytest.param(WAITING, PROMOTING, Fate.FINISHED, None, id="a version is promoted"),
+        pytest.param(lws(by="uid-llama", image="third"), PROMOTING, Fate.FINISHED, "third", id="and another waits"),
+        pytest.param(WAITING, ABORTED, Fate.NONE, "wrong answers", id="the version was aborted"),
+        pytest.param(lws(image=NEW), {}, Fate.NONE, None, id="never held"),
+        pytest.param(lws(by="uid-llama", image=NEW, release_hold="true"), {}, Fate.NONE, None, id="open already"),
+        pytest.param(lws(by="uid-gone", image=NEW), {}, Fate.NONE, ROLLS, id="held for a Rollout before"),
+    ],
+)
+def test_of_a_rollout(workload: Object, status: Object, fate: Fate, roll: Roll | str | None) -> None:
+    (each,) = foretold(workload, rollout(**status))
+    assert (each.fate, each.finalizer, each.runs) == (fate, True, "rev-1")
+    if isinstance(roll, str):
+        assert each.roll is not None and roll in (each.roll.aborted, *each.roll.images)
+    else:
+        assert each.roll == roll
+
+
+@pytest.mark.parametrize(
+    ("users", "replicas", "roll"),
+    [
+        ({"maxUnavailable": "50%"}, 4, (4, 2, 0)),
+        ({"maxUnavailable": 0, "maxSurge": "30%"}, 4, (4, 0, 2)),
+        ({"partition": 3}, 4, (1, 1, 0)),
+        ({"partition": 4}, 4, None),
+        ({}, 0, None),
+        ({}, 1, (1, 1, 0)),
+    ],
+)
+def test_the_users_own_strategy_says_how_fast(users: Object, replicas: int, roll: tuple[int, int, int] | None) -> None:
+    workload = lws(by="uid-llama", image=NEW, users=users)
+    workload["spec"]["replicas"] = replicas
+    (each,) = foretold(workload, rollout())
+    assert (each.roll and (each.roll.groups, each.roll.unavailable, each.roll.surge)) == roll
+
+
+def test_a_version_that_another_controller_hashed_otherwise_is_still_the_same() -> None:
+    members = {"leaderWorkerTemplate": HELD["spec"]["leaderWorkerTemplate"]}
+    history = {PLACE: [Stored(1, "theirs", "rev-1", "", members)]}
+    (each,) = foretold(HELD, rollout(stable={"templateHash": "theirs", "revision": "rev-1"}), history=history)
+    assert each.roll is None
+    (each,) = foretold(WAITING, rollout(stable={"templateHash": "theirs", "revision": "rev-1"}), history=history)
+    assert each.roll == ROLLS
+
+
+def test_groups_that_lws_itself_would_renew_are_foretold_too() -> None:
+    """After an upgrade of LWS its revision of the same version may be another one."""
+    (each,) = foretold(HELD, rollout(), wanted={PLACE: "rev-2"}, running={PLACE: ["rev-1"] * 4})
+    assert each.roll is not None and each.roll.version == RUNS
+    (each,) = foretold(HELD, rollout(), wanted={PLACE: "rev-1"}, running={PLACE: ["rev-1"] * 4})
+    assert each.roll is None
+
+
+def test_where_no_version_is_on_record_the_revisions_of_groups_tell() -> None:
+    bare = rollout(stable=None)
+    for running, rolls in ((["rev-1"] * 4, True), (["rev-2"] * 4, False), ([], False)):
+        (each,) = foretold(WAITING, bare, wanted={PLACE: "rev-2"}, running={PLACE: running})
+        assert (each.roll is not None) == rolls
+
+
+def test_of_two_rollouts_the_one_that_holds_the_workload_goes_last() -> None:
+    first, second = foretold(WAITING, rollout("llama"), rollout("zebra", workload="llama"))
+    assert (first.rollout, first.roll) == ("zebra", None)
+    assert "leaderworkerset/llama is in the care of rollout/llama; nothing rolls" in outlook(first)
+    assert (second.rollout, second.roll) == ("llama", ROLLS)
+
+
+def test_a_workload_that_is_gone_is_no_obstacle() -> None:
+    (each,) = foretold(None, rollout())
+    assert outlook(each) == "leaderworkerset/llama does not exist; nothing rolls"
+
+
+def test_a_workload_that_is_held_for_nobody_is_opened_too() -> None:
+    orphan = lws(by="uid-gone", image=NEW, held="a version waits")
+    running = {PLACE: ["rev-1"] * 4}
+    (each,) = foretold(orphan, wanted={PLACE: "rev-2"}, running=running)
+    assert (each.rollout, each.workload, each.finalizer, each.roll) == ("", "llama", False, ROLLS)
+    assert outlook(each) == (
+        "leaderworkerset/llama runs revision rev-1 in 4 groups; a Rollout that is gone has left it held"
+    )
+    assert rolling(ROLLS) == f"the version that waits ({NEW}) ROLLS in 4 groups, 1 at a time"
+    opened = lws(by="uid-gone", image=NEW, held="a version waits")
+    opened["spec"]["rolloutStrategy"]["rollingUpdateConfiguration"]["partition"] = 0
+    (each,) = foretold(opened, wanted={PLACE: "rev-2"}, running=running)
+    assert each.roll is None
+
+
+def test_words_of_a_release_that_is_on() -> None:
+    (each,) = foretold(WAITING, rollout(**PROGRESSING, capacity="InPlace"))
+    assert outlook(each) == (
+        "its release (AwaitingApproval) goes back to revision rev-1 first; the groups that it has renewed are made anew"
+        " for that"
+    )
+    (each,) = foretold(WAITING, rollout(**PROMOTING))
+    assert outlook(each) == "its promotion is finished first; nothing rolls"
+
+
+@pytest.mark.parametrize(
+    ("workload", "spec"),
+    [
+        (lws(by="u", users={"maxSurge": 2}), {"partition": 0, "maxSurge": 2}),
+        (lws(by="u", held="text", aborted="{}", release_hold="true"), {"partition": 0}),
+        (lws(aborted="{}"), None),
+    ],
+)
+def test_opened_it_has_the_users_strategy_and_no_mark(workload: Object, spec: Object | None) -> None:
+    workload["metadata"]["annotations"] |= {"team": "a", KEYS.rollout_id: "7"}
+    body = opening(typed(workload, LeaderWorkerSet), KEYS)
+    assert body is not None
+    marks = {key for key in workload["metadata"]["annotations"] if KEYS.owns(key)} - {KEYS.rollout_id}
+    assert body["metadata"] == {"annotations": dict.fromkeys(marks)}
+    change = {"rolloutStrategy": {"rollingUpdateConfiguration": spec}}
+    assert body.get("spec") == (change if spec else None)
+
+
+def test_nothing_is_written_on_a_workload_without_a_mark() -> None:
+    assert opening(typed(lws(), LeaderWorkerSet), KEYS) is None
+    assert RUNS != WAITS
+
+
+@pytest.mark.parametrize(
+    ("roll", "words"),
+    [
+        (Roll("h", ("a",), 1, 1), "(a) ROLLS in 1 group, 1 at a time"),
+        (Roll("h", ("a", "b", "c", "d", "e"), 8, 2), "(a, b, c and 2 more) ROLLS in 8 groups, 2 at a time"),
+        (Roll("h", ("a",), 4, 0, 2), "(a) ROLLS in 4 groups, at most 0 down and 2 extra at a time"),
+        (Roll("h", ("a",), 4, 1, 0, "bad"), "1 at a time; its release was aborted: bad"),
+    ],
+)
+def test_words_of_a_version_that_rolls(roll: Roll, words: str) -> None:
+    assert rolling(roll).endswith(words)

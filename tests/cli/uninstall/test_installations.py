@@ -1,0 +1,262 @@
+"""Installations of every kind taken off a cluster, and what is not of them left on it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import Result
+
+from rollout_lws.api import crd
+from rollout_lws.errors import ApiError, RolloutLwsError, UsageError
+from rollout_lws.objects.resources import (
+    CLUSTER_ROLE_BINDINGS,
+    CLUSTER_ROLES,
+    CUSTOM_RESOURCE_DEFINITIONS,
+    DEPLOYMENTS,
+    LEASES,
+    NAMESPACES,
+    POD_DISRUPTION_BUDGETS,
+    ROLE_BINDINGS,
+    SECRETS,
+    SERVICE_ACCOUNTS,
+    Resource,
+)
+from rollout_lws.sandbox.faults import Effect
+from tests.cli.conftest import World
+
+Object = dict[str, Any]
+IMAGE = "registry.example.com/rollout-lws:0.1.0"
+HOME, CONTROLLER = "rollout-lws-system", "rollout-lws-controller"
+NOTHING = "nothing of rollout-lws is left on this cluster"
+NOTHING_ELSE = "nothing else of rollout-lws is left on this cluster"
+OURS = {"app.kubernetes.io/part-of": "rollout-lws"}
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> Iterator[World]:
+    """A cluster with LeaderWorkerSet, and without anything of ours."""
+    made = World(tmp_path, "rollouts.unrelated.org")
+    for plural in ("rollouts", "batchreleases"):
+        made.do(partial(made.server.delete, CUSTOM_RESOURCE_DEFINITIONS, "", f"{plural}.rollouts.unrelated.org"))
+    yield made
+    made.close()
+
+
+def create(world: World, resource: Resource, name: str, namespace: str = "", **more: Any) -> None:
+    place = {"namespace": namespace} if namespace else {}
+    labels = {"labels": more.pop("labels")} if "labels" in more else {}
+    body = {"metadata": {"name": name, **place, **labels}, **more}
+    world.do(lambda: world.server.create(resource, body))
+
+
+def install(world: World, *flags: str) -> None:
+    assert world.run("install", "--image", IMAGE, "--timeout", "0", *flags).exit_code == 0
+
+
+def everything(world: World) -> dict[str, Object]:
+    """All objects by kind and place."""
+
+    def listed() -> dict[str, Object]:
+        return {
+            f"{served.resource}/{each['metadata'].get('namespace', '')}/{each['metadata']['name']}": each
+            for served in world.server.served
+            for each in world.server.list(served.resource, "")
+        }
+
+    return world.do(listed)
+
+
+def uninstall(world: World, *flags: str) -> list[str]:
+    result = world.run("uninstall", "--yes", *flags)
+    assert result.exit_code == 0, (result.exception, result.output)
+    return result.stdout.splitlines()
+
+
+def refused(world: World, *flags: str, kind: type[RolloutLwsError] = UsageError) -> str:
+    result: Result = world.run("uninstall", *flags)
+    assert result.exit_code == 1 and isinstance(result.exception, kind), result.output
+    return str(result.exception)
+
+
+INSTALLED: dict[str, tuple[str, ...]] = {
+    "everywhere": (),
+    "some namespaces": ("--watch-namespace", "team-a", "--watch-namespace", "team-b"),
+    "another group": ("--api-group", "rollouts.example.com"),
+}
+
+
+@pytest.mark.parametrize("applied", ["by install", "by kubectl"])
+@pytest.mark.parametrize("flags", INSTALLED.values(), ids=[*INSTALLED])
+def test_the_cluster_is_as_it_was_before(bare: World, flags: tuple[str, ...], applied: str) -> None:
+    for team in ("team-a", "team-b"):
+        create(bare, NAMESPACES, team)
+    before = everything(bare)
+    if applied == "by install":
+        install(bare, *flags)
+    else:
+        printed = bare.run("install", "--image", IMAGE, "-o", "yaml", *flags).stdout
+        kinds = {served.resource.kind: served.resource for served in bare.server.served}
+        for each in yaml.safe_load_all(printed):
+            bare.do(partial(bare.server.create, kinds[each["kind"]], each))
+    assert len(everything(bare)) > len(before) + 8
+    told = uninstall(bare)
+    assert told[-1] == NOTHING
+    assert everything(bare) == before
+
+
+def test_a_dry_run_tells_it_all_in_order_and_changes_nothing(bare: World) -> None:
+    install(bare)
+    before = everything(bare)
+    result = bare.run("uninstall", "--dry-run")
+    assert (result.exit_code, everything(bare)) == (0, before)
+    told = [line.split()[0] for line in result.stdout.splitlines() if line.startswith("  ")]
+    assert told[0] == f"deployment.apps/{CONTROLLER}"
+    assert told[-3:] == [
+        "customresourcedefinition.apiextensions.k8s.io/batchreleases.rollouts.kruise.io",
+        "customresourcedefinition.apiextensions.k8s.io/rollouts.rollouts.kruise.io",
+        f"namespace/{HOME}",
+    ]
+    done = [line.split()[0] for line in uninstall(bare) if line.endswith(" deleted")]
+    assert done == told
+
+
+def test_where_nothing_is_nothing_is_done(bare: World) -> None:
+    before = everything(bare)
+    assert uninstall(bare) == [NOTHING]
+    assert bare.run("uninstall").stdout == f"{NOTHING}\n"
+    assert everything(bare) == before
+
+
+def test_nobody_is_asked_where_there_is_nobody(bare: World) -> None:
+    install(bare)
+    before = everything(bare)
+    assert "nothing was changed, and nobody is here to be asked: if all of this is meant, say --yes" in refused(bare)
+    assert everything(bare) == before
+
+
+def test_parts_of_a_later_installation_are_found_by_their_label(bare: World) -> None:
+    before = everything(bare)
+    install(bare)
+    create(bare, POD_DISRUPTION_BUDGETS, CONTROLLER, HOME, labels=OURS, spec={"minAvailable": 1})
+    create(bare, Resource("rbac.authorization.k8s.io", "v1", "Role", "roles"), CONTROLLER, HOME, labels=OURS, rules=[])
+    create(bare, LEASES, CONTROLLER, HOME, spec={})
+    told = uninstall(bare)
+    assert f"poddisruptionbudget.policy/{CONTROLLER} in namespace {HOME} deleted" in told
+    assert f"lease.coordination.k8s.io/{CONTROLLER} in namespace {HOME} deleted" in told
+    assert everything(bare) == before
+
+
+def kruise() -> list[Object]:
+    """Another product's definitions of our names."""
+    found = [json.loads(json.dumps(each)) for each in crd.render()]
+    for each in found:
+        each["spec"]["names"].pop("shortNames", None)
+    return found
+
+
+def test_another_products_definitions_stay(bare: World) -> None:
+    for each in kruise():
+        bare.do(partial(bare.server.create, CUSTOM_RESOURCE_DEFINITIONS, each))
+    before = everything(bare)
+    install(bare, "--api-group", "rollouts.example.com")
+    installed = everything(bare)
+    told = refused(bare, "--yes", "--api-group", "rollouts.kruise.io")
+    assert "CustomResourceDefinition rollouts.rollouts.kruise.io is another product's" in told
+    assert everything(bare) == installed
+    assert uninstall(bare)[-1] == NOTHING
+    assert everything(bare) == before
+    assert uninstall(bare) == [NOTHING]
+
+
+def test_what_others_have_made_in_our_name_stays(bare: World) -> None:
+    create(bare, CLUSTER_ROLES, "approvers", labels=OURS, rules=[])
+    before = everything(bare)
+    install(bare)
+    told = uninstall(bare)
+    stays = "clusterrole.rbac.authorization.k8s.io/approvers: it has our label, and no name that an installation gives"
+    assert f"  {stays}" in told
+    assert everything(bare) == before
+
+
+def test_a_namespace_with_something_of_others_stays_until_that_is_meant(bare: World) -> None:
+    before = everything(bare)
+    install(bare)
+    create(bare, SECRETS, "registry", HOME)
+    told = uninstall(bare)
+    assert f"  namespace/{HOME}: secret/registry in it; --delete-namespace takes it away with all that is in it" in told
+    assert told[-1] == NOTHING_ELSE
+    assert everything(bare).keys() - before.keys() == {f"namespaces//{HOME}", f"secrets/{HOME}/registry"}
+    again = uninstall(bare, "--delete-namespace")
+    assert f"namespace/{HOME} deleted" in again
+    assert everything(bare) == before
+
+
+@pytest.mark.parametrize("was_there", [True, False])
+def test_another_home_goes_only_where_install_has_made_it_and_that_is_meant(bare: World, was_there: bool) -> None:
+    if was_there:
+        create(bare, NAMESPACES, "monitoring")
+    before = everything(bare)
+    install(bare, "-n", "monitoring")
+    installed = everything(bare)
+    told = refused(bare, "--yes", "-n", "elsewhere")
+    assert "rollout-lws is installed in namespace monitoring, not elsewhere" in told
+    if was_there:
+        told = refused(bare, "--yes", "--delete-namespace")
+        assert "namespace monitoring stays: it was there before rollout-lws was installed" in told
+        assert everything(bare) == installed
+        assert uninstall(bare, "-n", "monitoring")[-1] == NOTHING_ELSE
+    else:
+        why = "--delete-namespace takes it away with all that is in it"
+        assert f"  namespace/monitoring: {why}" in bare.run("uninstall", "--dry-run").stdout
+        assert uninstall(bare, "--delete-namespace")[-1] == NOTHING
+    assert everything(bare) == before
+
+
+def test_what_helm_has_made_is_for_helm_to_take_away(bare: World) -> None:
+    install(bare)
+    helm = {
+        "labels": {"app.kubernetes.io/managed-by": "Helm"},
+        "annotations": {"meta.helm.sh/release-name": "releases", "meta.helm.sh/release-namespace": HOME},
+    }
+    places = [(DEPLOYMENTS, HOME), (SERVICE_ACCOUNTS, HOME), (CLUSTER_ROLES, ""), (CLUSTER_ROLE_BINDINGS, "")]
+    for resource, namespace in places:
+        bare.do(partial(bare.server.patch, resource, namespace, CONTROLLER, {"metadata": helm}))
+    before = everything(bare)
+    result = bare.run("uninstall", "--yes")
+    assert result.exit_code == 1
+    assert f"Helm takes away what it has made: helm uninstall releases -n {HOME}, then this command" in result.stdout
+    assert f"until it takes it away: helm uninstall releases -n {HOME}, then run this command again" in str(
+        result.exception
+    )
+    assert everything(bare) == before
+    for resource, namespace in places:
+        bare.do(partial(bare.server.delete, resource, namespace, CONTROLLER))
+    assert uninstall(bare)[-1] == NOTHING
+    assert not any("rollout-lws" in place or "kruise" in place for place in everything(bare))
+
+
+def test_what_was_stopped_in_the_middle_goes_on(bare: World) -> None:
+    before = everything(bare)
+    install(bare)
+    effect = Effect(refusal=ApiError(500, "InternalError", "etcd is slow"))
+    bare.do(lambda: bare.http.gate.faults.add(effect, "delete", "clusterroles"))
+    assert "etcd is slow" in refused(bare, "--yes", kind=ApiError)
+    left = everything(bare)
+    assert f"deployments.apps/{HOME}/{CONTROLLER}" not in left and f"namespaces//{HOME}" in left
+    assert uninstall(bare)[-1] == NOTHING
+    assert everything(bare) == before
+
+
+def test_a_team_keeps_its_own_rights_in_a_namespace_that_was_watched(bare: World) -> None:
+    create(bare, NAMESPACES, "team-a")
+    create(bare, ROLE_BINDINGS, "rollout-lws-approvers", "team-a", roleRef={"kind": "ClusterRole", "name": "view"})
+    install(bare, "--watch-namespace", "team-a")
+    uninstall(bare)
+    names = [each["metadata"]["name"] for each in bare.do(lambda: bare.server.list(ROLE_BINDINGS, ""))]
+    assert names == ["rollout-lws-approvers"]

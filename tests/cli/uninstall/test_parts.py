@@ -1,0 +1,113 @@
+"""What is of an installation, what is of others, and what becomes of the namespace: tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rollout_lws.cli.uninstall.parts import KINDS, home, others, our_groups, parts
+from rollout_lws.objects.resources import CLUSTER_ROLES, DEPLOYMENTS, SERVICE_ACCOUNTS
+
+Object = dict[str, Any]
+OURS = {"app.kubernetes.io/part-of": "rollout-lws"}
+HELM = OURS | {"app.kubernetes.io/managed-by": "Helm"}
+
+
+def named(name: str, kind: str = "", labels: Object | None = None, **more: Any) -> Object:
+    meta = {"name": name, "uid": f"uid-{name}", "labels": labels or {}}
+    return {"metadata": meta, **({"kind": kind} if kind else {}), **more}
+
+
+def definition(group: str, *, short: str = "", plural: str = "rollouts", labels: Object | None = None) -> Object:
+    kinds = {"rollouts": "Rollout", "batchreleases": "BatchRelease"}
+    names = {"plural": plural, "kind": kinds[plural], "shortNames": [short] if short else None}
+    return named(f"{plural}.{group}", labels=labels, spec={"group": group, "names": names})
+
+
+@pytest.mark.parametrize(
+    ("definitions", "groups"),
+    [
+        ([], ()),
+        ([definition("rollouts.kruise.io")], ()),
+        ([definition("rollouts.kruise.io", short="lwsro")], ("rollouts.kruise.io",)),
+        ([definition("b.org", labels=OURS), definition("a.org", short="lwsro")], ("a.org", "b.org")),
+        ([definition("argoproj.io", short="ro")], ()),
+        ([definition("a.org", plural="batchreleases", labels=OURS)], ()),
+    ],
+)
+def test_groups_whose_rollouts_are_ours(definitions: list[Object], groups: tuple[str, ...]) -> None:
+    assert our_groups(definitions) == groups
+
+
+def test_what_goes_goes_in_the_order_of_kinds_and_only_what_is_ours() -> None:
+    labelled = {
+        SERVICE_ACCOUNTS: [named("rollout-lws-controller")],
+        CLUSTER_ROLES: [named("rollout-lws-view"), named("approvers")],
+        DEPLOYMENTS: [named("rollout-lws-controller"), named("rollout-lws-helm", labels=HELM)],
+    }
+    definitions = [
+        definition("a.org"),
+        definition("a.org", plural="batchreleases"),
+        definition("rollouts.kruise.io"),
+        definition("argoproj.io"),
+    ]
+    found = parts(labelled, definitions, ["a.org"])
+    assert [str(each) for each in found.doomed] == [
+        "deployment.apps/rollout-lws-controller",
+        "clusterrole.rbac.authorization.k8s.io/rollout-lws-view",
+        "serviceaccount/rollout-lws-controller",
+    ]
+    assert [each.name for each in found.definitions] == ["batchreleases.a.org", "rollouts.a.org"]
+    assert [line.partition(":")[0] for line in found.stay] == [
+        "deployment.apps/rollout-lws-helm",
+        "clusterrole.rbac.authorization.k8s.io/approvers",
+    ]
+    assert found.helm == ("helm uninstall RELEASE",)
+
+
+def test_rights_go_after_those_who_use_them() -> None:
+    order = [each.kind for each in KINDS]
+    assert order.index("ValidatingWebhookConfiguration") < order.index("Deployment") < order.index("ClusterRoleBinding")
+
+
+HOME = "rollout-lws-system"
+
+
+@pytest.mark.parametrize(
+    ("namespace", "inside", "wanted", "goes", "why"),
+    [
+        (named(HOME, labels=OURS), [], False, True, ""),
+        (named(HOME, labels=OURS), ["secret/a"], False, False, "secret/a in it"),
+        (named(HOME, labels=OURS), list("dcba"), False, False, "a, b, c and 1 more in it"),
+        (named(HOME, labels=OURS), None, False, False, "could not be read"),
+        (named(HOME, labels=OURS), ["secret/a"], True, True, ""),
+        (named(HOME), [], False, False, "was there before"),
+        (named(HOME), [], True, False, "was there before"),
+        (named("monitoring", labels=OURS), [], False, False, "--delete-namespace takes it away"),
+        (named("monitoring", labels=OURS), [], True, True, ""),
+        (named(HOME, labels=HELM), [], True, False, "Helm's"),
+    ],
+)
+def test_the_namespace(namespace: Object, inside: list[str] | None, wanted: bool, goes: bool, why: str) -> None:
+    found = home(namespace, inside, wanted=wanted)
+    assert ((found.doomed is not None), why in found.why) == (goes, True)
+    assert bool(found.why) != goes
+
+
+def test_what_lives_in_a_namespace_beside_us() -> None:
+    inside = {
+        "pods": [named("rollout-lws-controller-x", "Pod", {"app.kubernetes.io/name": "rollout-lws"})],
+        "replicasets.apps": [named("ours", "ReplicaSet", {"app.kubernetes.io/name": "rollout-lws"}), named("web")],
+        "configmaps": [named("kube-root-ca.crt", "ConfigMap"), named("settings", "ConfigMap")],
+        "serviceaccounts": [named("default", "ServiceAccount")],
+        "secrets": [
+            named("registry", "Secret"),
+            named("sa-token", "Secret", type="kubernetes.io/service-account-token"),
+        ],
+        "leases.coordination.k8s.io": [named("rollout-lws-controller", "Lease"), named("another", "Lease")],
+        "rolebindings.rbac.authorization.k8s.io": [named("system:deployers", "RoleBinding")],
+        "events.events.k8s.io": [named("e", "Event")],
+        "pods.metrics.k8s.io": [named("p", "PodMetrics")],
+    }
+    assert others(inside) == ["replicasets/web", "configmap/settings", "secret/registry", "lease/another"]

@@ -1,0 +1,216 @@
+"""An uninstallation that cannot begin, or that cannot end: why, what has been changed by then, and what to do."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from functools import partial
+from typing import Any
+
+import pytest
+
+from rollout_lws.api.resources import batch_releases
+from rollout_lws.cli.uninstall.departures import Departure, Workloads, departures
+from rollout_lws.cli.uninstall.parts import Parts
+from rollout_lws.cli.uninstall.plan import Controller, Plan, refusal, warnings
+from rollout_lws.errors import RolloutLwsError
+from rollout_lws.objects.resources import DEPLOYMENTS, LEADER_WORKER_SETS, NAMESPACES, PODS, STATEFUL_SETS
+from rollout_lws.sandbox.store import Event
+from rollout_lws.workload.hold import HOLD
+from tests.cli.conftest import World
+from tests.cli.uninstall.held import GROUP, KEYS, NEW, leader_set, leaders, lws, rollout
+from tests.cli.uninstall.test_installations import CONTROLLER, HOME, NOTHING, everything, install, refused, uninstall
+from tests.terminal import Program
+
+Object = dict[str, Any]
+
+
+def held(world: World, *, finalizer: bool = True, image: str = NEW, **marks: str) -> None:
+    """LWS and Rollout `llama` on a server where no controller runs, with a version that waits."""
+    made = rollout(finalizer=finalizer)
+    status = {"status": made.pop("status")}
+    created = world.do(partial(world.server.create, world.rollouts, made))
+    world.do(partial(world.server.patch, world.rollouts, "default", "llama", status, subresource="status"))
+    workload = lws(by=created["metadata"]["uid"], image=image, **marks)
+    for member in ("uid", "resourceVersion"):
+        del workload["metadata"][member]
+    world.do(partial(world.server.create, LEADER_WORKER_SETS, workload))
+    world.do(partial(world.server.create, STATEFUL_SETS, leader_set("rev-1" if not image else "rev-2")))
+    for each in leaders(*["rev-1"] * 4):
+        world.do(partial(world.server.create, PODS, each))
+
+
+def partition(world: World) -> int:
+    found = world.do(lambda: world.server.get(LEADER_WORKER_SETS, "default", "llama"))
+    return int(found["spec"]["rolloutStrategy"]["rollingUpdateConfiguration"]["partition"])
+
+
+def available(world: World, number: int) -> None:
+    status = {"status": {"availableReplicas": number}}
+    world.do(partial(world.server.patch, DEPLOYMENTS, HOME, CONTROLLER, status, subresource="status"))
+
+
+def test_a_controller_that_does_not_run_is_told_before_anything_is_changed(world: World) -> None:
+    install(world)
+    held(world)
+    before = everything(world)
+    told = refused(world, "--yes")
+    assert told == (
+        f"nothing was changed: the controller does not run (deployment/{CONTROLLER} in namespace {HOME}), and only a"
+        f" controller can give back what 1 Rollout has borrowed: see kubectl -n {HOME} describe pods. If it can run"
+        f" there no more, kubectl -n {HOME} delete deployment/{CONTROLLER}, let `rollout-lws controller` run beside"
+        " this command"
+    )
+    assert everything(world) == before
+
+
+def test_a_controller_that_was_installed_without_starting_is_to_be_started(world: World) -> None:
+    install(world, "--replicas", "0")
+    held(world)
+    assert f"kubectl -n {HOME} scale deployment/{CONTROLLER} --replicas=1" in refused(world, "--yes")
+
+
+def test_a_rollout_outside_of_the_watched_namespaces_is_told_before_anything_is_changed(world: World) -> None:
+    world.do(lambda: world.server.create(NAMESPACES, {"metadata": {"name": "team-a"}}))
+    install(world, "--watch-namespace", "team-a")
+    held(world)
+    available(world, 1)
+    before = everything(world)
+    told = refused(world, "--yes")
+    assert "rollout/llama in namespace default waits for the controller by its finalizer" in told
+    assert "watches namespace team-a only: `rollout-lws install` with --watch-namespace default" in told
+    assert everything(world) == before
+
+
+def test_where_no_controller_answers_the_rollout_stays_and_its_hold_too(world: World) -> None:
+    held(world)
+    told = refused(world, "--yes", "--timeout", "1s", kind=RolloutLwsError)
+    assert "rollout/llama in namespace default is marked as deleted, and no controller has let go of it" in told
+    assert "`rollout-lws controller` runs one on this machine" in told
+    assert partition(world) == HOLD
+    assert world.server.get(world.rollouts, "default", "llama")["metadata"]["finalizers"] == [KEYS.rollout_finalizer]
+    definitions = [place for place in everything(world) if place.endswith(f"rollouts.{GROUP}")]
+    assert len(definitions) == 1
+
+
+def test_a_rollout_that_leaves_too_slowly_goes_on_by_itself(world: World) -> None:
+    held(world)
+    status = {"status": {"observedGeneration": 9, "message": "leaving the LeaderWorkerSet: draining"}}
+    world.do(partial(world.server.patch, world.rollouts, "default", "llama", status, subresource="status"))
+    told = refused(world, "--yes", "--timeout", "1s", kind=RolloutLwsError)
+    assert "is not gone after 1.0s: leaving the LeaderWorkerSet: draining. It goes on by itself" in told
+    assert partition(world) == HOLD
+
+
+def test_a_rollout_that_somebody_makes_anew_keeps_its_controller_and_its_definitions(world: World) -> None:
+    install(world)
+    held(world, finalizer=False)
+
+    def again(event: Event) -> None:
+        gone = event.type == "DELETED" and event.object["kind"] == "Rollout"
+        if gone and event.object["metadata"]["name"] == "llama":
+            world._loop.call_soon(partial(world.server.create, world.rollouts, rollout("chat", finalizer=False)))
+
+    world.do(lambda: world.server.store.subscribe(again))
+    told = refused(world, "--yes", kind=RolloutLwsError)
+    assert "rollout/chat in namespace default is there, so the controller and the definitions stay" in told
+    assert f"deployments.apps/{HOME}/{CONTROLLER}" in everything(world)
+    assert uninstall(world)[-1] == NOTHING
+
+
+def test_a_record_that_is_left_keeps_the_definitions(world: World) -> None:
+    records = batch_releases()
+    body = {"metadata": {"name": "llama", "namespace": "default", "finalizers": [KEYS.batch_release_finalizer]}}
+    body |= {"spec": {"workloadRef": rollout()["spec"]["workloadRef"], "releasePlan": {}}}
+    world.do(partial(world.server.create, records, body))
+    told = refused(world, "--yes", kind=RolloutLwsError)
+    assert "batchrelease/llama in namespace default is there" in told
+
+
+def test_what_a_rollout_has_left_held_is_opened_and_told(world: World) -> None:
+    held(world, finalizer=False, held="a version waits")
+    world.do(partial(world.server.delete, world.rollouts, "default", "llama"))
+    told = uninstall(world)
+    opened = "leaderworkerset/llama in namespace default has its own strategy back: the version that waits"
+    assert any(line.startswith(opened) for line in told)
+    assert (told[-1], partition(world)) == (NOTHING, 0)
+
+
+def at_a_terminal(world: World, *flags: str) -> Program:
+    main = [sys.executable, "-c", "from rollout_lws.cli.main import main; main()"]
+    return Program([*main, "--kubeconfig", str(world.kubeconfig), "uninstall", *flags], os.environ, columns=250)
+
+
+def test_whoever_says_no_to_all_of_it_has_changed_nothing(world: World) -> None:
+    held(world, finalizer=False)
+    before = everything(world)
+    with at_a_terminal(world) as program:
+        where = world.http.url.partition("/token")[0]
+        program.shows(
+            lambda text: re.search(rf"Take rollout-lws off \S+ \({re.escape(where)}\)\? \[y/N\]", text) is not None
+        )
+        program.type("n\n")
+        program.shows(lambda text: "rollout-lws: nothing was changed" in text)
+        assert program.process.wait(30) == 1
+    assert everything(world) == before
+
+
+def test_a_version_that_shall_not_roll_keeps_its_rollout_and_the_controller(world: World) -> None:
+    install(world)
+    held(world, finalizer=False)
+    before = everything(world)
+    with at_a_terminal(world) as program:
+        program.shows(lambda text: "Take rollout-lws off" in text)
+        program.type("y\n")
+        program.shows(lambda text: "ROLLS in 4 groups, 1 at a time. Open the hold? [y/N]" in text)
+        program.type("n\n")
+        program.shows(lambda text: "to keep what runs: rollout-lws undo llama -n default" in text)
+        assert program.process.wait(30) == 1
+    assert everything(world) == before
+
+
+def test_another_version_than_the_one_that_was_agreed_to_is_asked_for_again(world: World) -> None:
+    held(world, finalizer=False)
+    with at_a_terminal(world) as program:
+        program.shows(lambda text: "Take rollout-lws off" in text)
+        program.type("y\n")
+        program.shows(lambda text: f"{NEW}) ROLLS" in text and "Open the hold? [y/N]" in text)
+        spec = lws(image="third")["spec"]["leaderWorkerTemplate"]
+        body = {"spec": {"leaderWorkerTemplate": spec}}
+        world.do(partial(world.server.patch, LEADER_WORKER_SETS, "default", "llama", body))
+        program.type("y\n")
+        program.shows(lambda text: "(third) ROLLS in 4 groups, 1 at a time. Open the hold? [y/N]" in text)
+        assert partition(world) == HOLD
+        program.type("n\n")
+        assert program.process.wait(30) == 1
+    assert partition(world) == HOLD
+
+
+def plan(*, finalizer: bool = True, group: str = GROUP, **controller: Any) -> Plan:
+    found: tuple[Departure, ...] = departures(group, [rollout(finalizer=finalizer)], Workloads({}, {}, {}, {}))
+    at = Controller(HOME, CONTROLLER, **controller) if controller else Controller()
+    return Plan(found, Parts(), controller=at)
+
+
+@pytest.mark.parametrize(
+    ("seen", "why"),
+    [
+        (plan(available=1, wanted=1), ""),
+        (plan(available=0, wanted=1, finalizer=False), ""),
+        (plan(), ""),
+        (plan(available=0, wanted=2), "describe pods"),
+        (plan(available=0, wanted=0), "--replicas=1"),
+        (plan(available=1, wanted=1, watched=("default",)), ""),
+        (plan(available=1, wanted=1, watched=("team-a", "team-b")), "watches namespace team-a and team-b only"),
+    ],
+)
+def test_only_a_controller_that_lets_go_makes_an_uninstallation(seen: Plan, why: str) -> None:
+    told = refusal(seen)
+    assert bool(told) == bool(why) and why in told
+
+
+def test_where_no_deployment_is_a_controller_has_to_be_somewhere_else() -> None:
+    (told,) = warnings(plan())
+    assert "one has to run somewhere" in told
+    assert warnings(plan(finalizer=False)) == ()

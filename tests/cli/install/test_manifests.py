@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import celpy
 import click
 import pytest
 import yaml
@@ -13,7 +14,7 @@ from click.testing import CliRunner
 from rollout_lws.cli.controller import controller
 from rollout_lws.cli.install import rights
 from rollout_lws.cli.install.deployment import arguments
-from rollout_lws.cli.install.installation import Installation
+from rollout_lws.cli.install.installation import EXTRAS, Installation
 from rollout_lws.cli.install.manifests import objects
 from rollout_lws.cli.main import program
 from rollout_lws.errors import UsageError
@@ -48,8 +49,8 @@ def rules(role: Object) -> set[tuple[str, str, str]]:
         ({"watch_namespaces": ("a_b",)}, "--watch-namespace 'a_b' is no namespace name"),
         ({"watch_namespaces": ("a", "a")}, "--watch-namespace names the same namespace twice"),
         ({"api_group": "rollouts"}, "--api-group 'rollouts' is no API group"),
-        ({"replicas": 2}, "--replicas 2: there is no leader election yet"),
-        ({"replicas": -1}, "use 1, or 0 to install without starting it"),
+        ({"replicas": -1}, "--replicas -1: use 2 or more, or 0 to install without starting it"),
+        ({"extras": ("grafana",)}, "--with 'grafana' is not known: use one of network-policy, pod-monitor"),
     ],
 )
 def test_what_cannot_be_installed_is_told(wrong: Object, told: str) -> None:
@@ -105,9 +106,124 @@ def test_a_namespace_that_others_may_live_in_is_never_among_what_is_deleted_toge
     assert [each for each in objects(Installation(IMAGE, "monitoring")) if each["kind"] == "Namespace"] == []
 
 
-def test_there_are_never_two_controllers() -> None:
+def test_of_two_controllers_one_leads_and_an_upgrade_ends_none_before_another_is_ready() -> None:
     spec = named(Installation(IMAGE), "Deployment")["spec"]
-    assert (spec["replicas"], spec["strategy"]) == (1, {"type": "Recreate"})
+    assert spec["replicas"] == 2
+    assert spec["strategy"] == {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
+
+
+@pytest.mark.parametrize("replicas", [0, 1, 2, 3])
+def test_a_controller_always_looks_for_another_one(replicas: int) -> None:
+    assert "--leader-elect" in arguments(Installation(IMAGE, replicas=replicas))
+
+
+def test_the_lease_is_the_only_one_that_the_controller_may_change() -> None:
+    found = named(Installation(IMAGE, "tools"), "Role", "rollout-lws-controller-leader-election")
+    assert found["metadata"]["namespace"] == "tools"
+    assert found["rules"] == [
+        {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["create"]},
+        {
+            "apiGroups": ["coordination.k8s.io"],
+            "resources": ["leases"],
+            "verbs": ["get", "update", "patch"],
+            "resourceNames": ["rollout-lws-controller"],
+        },
+    ]
+
+
+def every(chosen: Installation) -> set[tuple[str, str]]:
+    return {(each["kind"], each["metadata"]["name"]) for each in objects(chosen)}
+
+
+@pytest.mark.parametrize(
+    ("extra", "brought"),
+    [
+        ("network-policy", {("NetworkPolicy", "rollout-lws-controller")}),
+        ("pod-monitor", {("PodMonitor", "rollout-lws-controller")}),
+        (
+            "service-monitor",
+            {("Service", "rollout-lws-controller-metrics"), ("ServiceMonitor", "rollout-lws-controller")},
+        ),
+        (
+            "pod-deletion-policy",
+            {
+                ("ValidatingAdmissionPolicy", "rollout-lws-controller-pod-deletion"),
+                ("ValidatingAdmissionPolicyBinding", "rollout-lws-controller-pod-deletion"),
+            },
+        ),
+    ],
+)
+def test_what_an_installation_has_besides(extra: str, brought: set[tuple[str, str]]) -> None:
+    assert every(Installation(IMAGE, extras=(extra,))) - every(Installation(IMAGE)) == brought
+
+
+SELECTING = {
+    "PodDisruptionBudget": ("spec", "selector", "matchLabels"),
+    "NetworkPolicy": ("spec", "podSelector", "matchLabels"),
+    "PodMonitor": ("spec", "selector", "matchLabels"),
+    "Service": ("spec", "selector"),
+}
+
+
+@pytest.mark.parametrize("kind", SELECTING)
+def test_what_is_about_the_controllers_pods_finds_them_by_labels_and_ports(kind: str) -> None:
+    chosen = Installation(IMAGE, extras=EXTRAS)
+    (found,) = [each for each in objects(chosen) if each["kind"] == kind]
+    for key in SELECTING[kind]:
+        found = found[key]
+    template = named(chosen, "Deployment")["spec"]["template"]
+    assert found and found.items() <= template["metadata"]["labels"].items()
+
+
+def test_the_network_is_closed_but_for_the_ports_that_are_there() -> None:
+    chosen = Installation(IMAGE, extras=("network-policy",))
+    spec = named(chosen, "NetworkPolicy")["spec"]
+    assert spec["policyTypes"] == ["Ingress"]
+    (rule,) = spec["ingress"]
+    assert {each["port"] for each in rule["ports"]} == {each["containerPort"] for each in container(chosen)["ports"]}
+
+
+def test_the_service_monitor_finds_the_service() -> None:
+    chosen = Installation(IMAGE, extras=("service-monitor",))
+    service = named(chosen, "Service", "rollout-lws-controller-metrics")
+    spec = named(chosen, "ServiceMonitor")["spec"]
+    assert spec["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
+    assert {each["port"] for each in spec["endpoints"]} == {each["name"] for each in service["spec"]["ports"]}
+    (other,) = [each for each in objects(chosen) if each["kind"] == "PodDisruptionBudget"]
+    assert not spec["selector"]["matchLabels"].items() <= other["metadata"]["labels"].items()
+
+
+def pod(labels: Object | None) -> Object:
+    return {"metadata": {"name": "llama-0"} | ({} if labels is None else {"labels": labels})}
+
+
+@pytest.mark.parametrize(
+    ("deleted", "allowed"),
+    [
+        (pod({"leaderworkerset.sigs.k8s.io/worker-index": "0", "app": "llama"}), True),
+        (pod({"leaderworkerset.sigs.k8s.io/worker-index": "1"}), False),
+        (pod({"app": "llama"}), False),
+        (pod(None), False),
+    ],
+)
+def test_of_all_pods_only_leaders_may_be_deleted(deleted: Object, allowed: bool) -> None:
+    spec = named(
+        Installation(IMAGE, "tools", extras=("pod-deletion-policy",)),
+        "ValidatingAdmissionPolicy",
+        "rollout-lws-controller-pod-deletion",
+    )["spec"]
+    (condition,), (validation,) = spec["matchConditions"], spec["validations"]
+    account = "system:serviceaccount:tools:rollout-lws-controller"
+    asked = {"request": {"userInfo": {"username": account}}, "oldObject": deleted}
+    assert holds(condition["expression"], asked)
+    assert holds(validation["expression"], asked) == allowed
+    assert not holds(condition["expression"], {"request": {"userInfo": {"username": "ann"}}, "oldObject": deleted})
+
+
+def holds(expression: str, given: Object) -> bool:
+    environment = celpy.Environment()
+    program = environment.program(environment.compile(expression))
+    return bool(program.evaluate({name: celpy.json_to_cel(value) for name, value in given.items()}))
 
 
 def test_the_deployment_finds_its_own_pods() -> None:
@@ -117,7 +233,7 @@ def test_the_deployment_finds_its_own_pods() -> None:
 
 def test_every_object_is_known_as_ours_and_refers_to_what_comes_before_it() -> None:
     seen: set[tuple[str, str]] = set()
-    for each in objects(Installation(IMAGE, "tools", watch_namespaces=("team-a",))):
+    for each in objects(Installation(IMAGE, "tools", watch_namespaces=("team-a",), extras=EXTRAS)):
         assert each["metadata"]["labels"]["app.kubernetes.io/part-of"] == "rollout-lws"
         if "roleRef" in each:
             assert (each["roleRef"]["kind"], each["roleRef"]["name"]) in seen
@@ -142,8 +258,11 @@ def test_where_some_namespaces_are_watched_nothing_of_a_namespace_is_granted_eve
     assert {resource for _, resource, _ in everywhere} == {"customresourcedefinitions", "admissionchecks"}
     assert everywhere | there == rules(rights.controller_role()) and not everywhere & there
     bound = [each for each in objects(chosen) if each["kind"] == "RoleBinding"]
-    assert [each["metadata"]["namespace"] for each in bound] == ["team-a", "team-b"]
-    assert {each["roleRef"]["name"] for each in bound} == {"rollout-lws-controller-namespaced"}
+    assert {(each["metadata"]["namespace"], each["roleRef"]["kind"], each["roleRef"]["name"]) for each in bound} == {
+        ("team-a", "ClusterRole", "rollout-lws-controller-namespaced"),
+        ("team-b", "ClusterRole", "rollout-lws-controller-namespaced"),
+        ("rollout-lws-system", "Role", "rollout-lws-controller-leader-election"),
+    }
 
 
 def test_people_have_more_the_more_they_are_trusted_with() -> None:
@@ -176,16 +295,18 @@ def test_with_another_group_every_right_is_about_it() -> None:
 @pytest.mark.parametrize("flag", [["--dry-run"], ["-o", "yaml"]], ids=str)
 def test_manifests_are_printed_without_a_cluster(flag: list[str]) -> None:
     given = ["install", "--image", IMAGE, "-n", "tools", "--watch-namespace", "team-a", *flag]
+    given += ["--replicas", "3", "--with", "network-policy", "--with", "pod-monitor"]
     result = CliRunner().invoke(program, ["--kubeconfig", "/nowhere", *given])
     assert (result.exit_code, result.stderr) == (0, "")
-    chosen = Installation(IMAGE, "tools", watch_namespaces=("team-a",))
+    extras = ("network-policy", "pod-monitor")
+    chosen = Installation(IMAGE, "tools", 3, watch_namespaces=("team-a",), extras=extras)
     assert tuple(yaml.safe_load_all(result.stdout)) == objects(chosen)
 
 
 def test_an_unfit_flag_is_a_matter_of_usage() -> None:
-    result = CliRunner().invoke(program, ["install", "--image", IMAGE, "--replicas", "3", "--dry-run"])
+    result = CliRunner().invoke(program, ["install", "--image", IMAGE, "--replicas", "-1", "--dry-run"])
     assert result.exit_code == 2
-    assert "several controllers would race" in result.stderr
+    assert "use 2 or more" in result.stderr
 
 
 def test_the_image_has_to_be_named() -> None:

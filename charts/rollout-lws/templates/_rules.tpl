@@ -333,7 +333,8 @@
   - leases
   verbs:
   - get
-  - update
+  - list
+  - watch
   - patch
   resourceNames:
   - rollout-lws-controller

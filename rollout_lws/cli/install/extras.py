@@ -43,7 +43,7 @@ def network_policy(chosen: Installation) -> Object:
 
 def pod_monitor(chosen: Installation) -> Object:
     """Every replica is asked: who does not lead has metrics of its own."""
-    spec = {"selector": _selected(), "podMetricsEndpoints": [{"port": "metrics", "path": "/metrics"}]}
+    spec = {"selector": _selected(), "podMetricsEndpoints": [_scraped()]}
     return _made(POD_MONITORS, CONTROLLER, spec, chosen.namespace)
 
 
@@ -58,7 +58,7 @@ def metrics_service(chosen: Installation) -> Object:
 
 def service_monitor(chosen: Installation) -> Object:
     labels = {"app.kubernetes.io/name": SELECTOR["app.kubernetes.io/name"], "app.kubernetes.io/component": "metrics"}
-    spec = {"selector": {"matchLabels": labels}, "endpoints": [{"port": "metrics", "path": "/metrics"}]}
+    spec = {"selector": {"matchLabels": labels}, "endpoints": [_scraped()]}
     return _made(SERVICE_MONITORS, CONTROLLER, spec, chosen.namespace)
 
 
@@ -112,6 +112,11 @@ def unwanted(chosen: Installation) -> list[Object]:
     after what binds it.
     """
     return [make(chosen) for extra, made in _BROUGHT.items() if extra not in chosen.extras for make in reversed(made)]
+
+
+def _scraped() -> Object:
+    """``namespace`` is the Rollout's in what is told, and has to stay so."""
+    return {"port": "metrics", "path": "/metrics", "honorLabels": True}
 
 
 def _selected() -> Object:

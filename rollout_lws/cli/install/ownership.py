@@ -142,7 +142,7 @@ def _other_group(chosen: Installation, deployment: Object | None) -> str | None:
     """Rollouts of the group before would be left alone, and their LeaderWorkerSets held."""
     if deployment is None:
         return None
-    before = next(iter(_flags(deployment, "--api-group")), DEFAULT_API_GROUP)
+    before = next(iter(flags(deployment, "--api-group")), DEFAULT_API_GROUP)
     if before == chosen.api_group:
         return None
     return (
@@ -162,14 +162,14 @@ def _nobody_reads(chosen: Installation, found: Mapping[str, Object]) -> str | No
 
 
 def _watched(deployment: Object) -> set[str]:
-    return set(_flags(deployment, "--namespace"))
+    return set(flags(deployment, "--namespace"))
 
 
 def _scope(namespaces: set[str]) -> str:
     return f"namespace {_and(sorted(namespaces))}" if namespaces else "all namespaces"
 
 
-def _flags(deployment: Object, flag: str) -> list[str]:
+def flags(deployment: Object, flag: str) -> list[str]:
     """The values of a flag that the controller of a Deployment was started with."""
     return [argument.partition("=")[2] for argument in _arguments(deployment) if argument.startswith(f"{flag}=")]
 

@@ -81,7 +81,7 @@ def leader_election_rules() -> tuple[Rule, ...]:
     """
     return (
         Rule(LEASES.group, (LEASES.plural,), ("create",)),
-        Rule(LEASES.group, (LEASES.plural,), ("get", "update", "patch"), names=(CONTROLLER,)),
+        Rule(LEASES.group, (LEASES.plural,), (*_SEE, "patch"), names=(CONTROLLER,)),
     )
 
 

@@ -125,7 +125,7 @@ def test_the_lease_is_the_only_one_that_the_controller_may_change() -> None:
         {
             "apiGroups": ["coordination.k8s.io"],
             "resources": ["leases"],
-            "verbs": ["get", "update", "patch"],
+            "verbs": ["get", "list", "watch", "patch"],
             "resourceNames": ["rollout-lws-controller"],
         },
     ]

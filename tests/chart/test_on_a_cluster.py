@@ -9,15 +9,21 @@ from typing import Any
 import pytest
 
 from rollout_lws.api import crd
+from rollout_lws.api.resources import rollouts
 from rollout_lws.cli.install.deployment import SELECTOR
 from rollout_lws.cli.install.installation import DEFAULT_NAMESPACE as HOME
+from rollout_lws.cli.install.manifests import PART_OF, PRODUCT
 from rollout_lws.cli.install.rights import CONTROLLER
 from rollout_lws.objects.resources import (
+    CLUSTER_ROLE_BINDINGS,
     CLUSTER_ROLES,
     CUSTOM_RESOURCE_DEFINITIONS,
     DEPLOYMENTS,
     NAMESPACES,
+    POD_DISRUPTION_BUDGETS,
     ROLE_BINDINGS,
+    ROLES,
+    SERVICE_ACCOUNTS,
     Resource,
 )
 from tests.chart.rendering import CHART, IMAGE, RELEASE
@@ -28,6 +34,10 @@ pytestmark = pytest.mark.helm
 Object = dict[str, Any]
 #: Something that Helm does with the chart, a release and values.
 Act = Callable[..., Object]
+SPEC = {
+    "workloadRef": {"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", "name": "llama"},
+    "strategy": {"canary": {"steps": [{"replicas": 1, "pause": {}}, {"replicas": "100%"}]}},
+}
 NAMES = {f"{plural}.rollouts.kruise.io" for plural in ("rollouts", "batchreleases")}
 
 
@@ -162,3 +172,23 @@ def test_who_may_not_look_can_do_without(world: World, helm: Any) -> None:
     world.do(lambda: world.server.create(DEPLOYMENTS, before_election(1)))
     world.do(lambda: world.server.delete(CUSTOM_RESOURCE_DEFINITIONS, "", "leaderworkersets.leaderworkerset.x-k8s.io"))
     assert "It needs LeaderWorkerSet" not in look(helm, checks={"enabled": False})
+
+
+def test_an_installation_of_the_command_line_becomes_helms_and_keeps_its_rollouts(world: World, helm: Any) -> None:
+    """As the documentation says, with its labels."""
+    image = ("--image", "registry.example.com/rollout-lws:0.1.0")
+    assert world.run("install", *image, "--timeout", "0").exit_code == 0
+    with_rollout = {"metadata": {"namespace": HOME, "name": "llama"}, "spec": SPEC}
+    world.do(lambda: world.server.create(rollouts(), with_rollout))
+    assert "invalid ownership metadata" in refused(install, helm)
+    taken = (DEPLOYMENTS, POD_DISRUPTION_BUDGETS, SERVICE_ACCOUNTS, ROLES, ROLE_BINDINGS)
+    for resource in (*taken, CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS):
+        for each in world.do(lambda resource=resource: world.server.list(resource, "")):  # type: ignore[misc]
+            meta = each["metadata"]
+            if meta.get("labels", {}).get(PART_OF) == PRODUCT:
+                gone = (resource, meta.get("namespace", ""), meta["name"])
+                world.do(lambda gone=gone: world.server.delete(*gone))  # type: ignore[misc]
+    install(helm, crds={"install": False})
+    assert names(world, rollouts()) == {"llama"}
+    result = world.run("install", *image, "--timeout", "0")
+    assert f"upgrade it with helm upgrade {RELEASE} --namespace {HOME}" in str(result.exception)

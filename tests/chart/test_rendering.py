@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
 import pytest
+import yaml
 
 from rollout_lws import __version__
 from rollout_lws.cli.install.installation import EXTRAS, Installation
@@ -271,3 +273,34 @@ def test_what_makes_no_sense_is_refused(values: Object, told: str) -> None:
     with pytest.raises(helm_python.HelmError) as refused:
         rendered({"image": IMAGE, **values})
     assert told in str(refused.value)
+
+
+def documented() -> list[str]:
+    """What the documentation sets, command by command."""
+    text = (CHART.parents[1] / "docs" / "install.md").read_text()
+    commands = re.findall(r"^helm (?:install|upgrade) (?:.*\\\n)*.*$", text, re.MULTILINE)
+    return [",".join(re.findall(r"--set (\S+)", command)) for command in commands] + re.findall(
+        r"`--set ([^`\s]+)`", text
+    )
+
+
+def test_the_documentation_sets_what_there_is() -> None:
+    import helm_python
+
+    given = [helm_python.parse_set_string(each) for each in documented()]
+    assert len(given) > 3
+    for values in given:
+        rendered({**values, "image": {**IMAGE, **values.get("image", {})}})
+
+
+def test_the_documentation_tells_a_value_for_each_flag_that_there_is() -> None:
+    text = (CHART.parents[1] / "docs" / "install.md").read_text()
+    rows = re.findall(r"^\| (`-.*?) \| (.*) \|$", text, re.MULTILINE)
+    told = {flag for flags, _ in rows for flag in re.findall(r"`(-[\w -]+)`", flags)}
+    assert told >= {f"--with {extra}" for extra in EXTRAS} | {"--image", "-n", "--replicas", "--api-group"}
+    chart = yaml.safe_load((CHART / "values.yaml").read_text())
+    for path in {path for _, values in rows for path in re.findall(r"`([a-z]\w+[\w.]*)`", values)}:
+        value = chart
+        for key in path.split("."):
+            assert key in value, path
+            value = value[key]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,13 +17,6 @@ IMAGE = "registry.example.com/rollout-lws:0.1.0"
 HOME, NAME = "rollout-lws-system", "rollout-lws-controller"
 RUNS = {"observedGeneration": 1, "replicas": 1, "updatedReplicas": 1, "availableReplicas": 1, "readyReplicas": 1}
 TWO_RUN = {"observedGeneration": 1, "replicas": 2, "updatedReplicas": 2, "availableReplicas": 2, "readyReplicas": 2}
-
-
-@pytest.fixture
-def bare(tmp_path: Path) -> Iterator[World]:
-    made = World(tmp_path, "rollouts.unrelated.org")
-    yield made
-    made.close()
 
 
 @pytest.mark.parametrize(

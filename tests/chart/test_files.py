@@ -116,3 +116,15 @@ def test_every_value_is_used_by_a_template() -> None:
         if not any(path[: end + 1] in whole for end in range(len(path)))
     ]
     assert unused == []
+
+
+def pinned(name: str) -> dict[str, str]:
+    text = (generate.ROOT / "requirements" / f"{name}.txt").read_text()
+    return dict(re.findall(r"^([\w-]+)==([\w.]+)", text, re.MULTILINE))
+
+
+def test_who_gets_helm_keeps_what_everybody_has() -> None:
+    """And nobody gets it who has not asked."""
+    ours, everybodys = pinned("chart"), pinned("dev")
+    assert {name for name in ours if name not in everybodys} >= {"helm-python-sdk", "kubernetes-validate"}
+    assert {name: everybodys[name] for name in ours if name in everybodys}.items() <= ours.items()

@@ -105,6 +105,22 @@ def test_the_rights_in_a_namespace_that_is_watched_no_longer_go(world: World, he
     assert {each["metadata"]["namespace"] for each in bound} == {"team-b", HOME}
 
 
+def test_a_namespace_to_watch_has_to_exist(world: World, helm: Any) -> None:
+    world.do(lambda: world.server.create(NAMESPACES, {"metadata": {"name": "team-a"}}))
+    told = refused(install, helm, watchNamespaces=["team-a", "team-b"])
+    assert "nothing was changed: namespace team-b of watchNamespaces does not exist" in told
+    assert CONTROLLER not in names(world, CLUSTER_ROLES)
+
+
+@pytest.mark.parametrize("rbac", [True, False])
+def test_a_cluster_has_one_installation(world: World, helm: Any, rbac: bool) -> None:
+    result = world.run("install", "--image", "registry.example.com/rollout-lws:0.1.0", "--timeout", "0", "-n", "tools")
+    assert result.exit_code == 0
+    told = refused(install, helm, rbac={"create": rbac, "people": rbac}, crds={"install": False})
+    assert "rollout-lws is installed in namespace tools, and a cluster has one installation" in told
+    assert names(world, DEPLOYMENTS) == {CONTROLLER}
+
+
 def test_a_cluster_without_leader_worker_set_is_told_of(world: World, helm: Any) -> None:
     world.do(lambda: world.server.delete(CUSTOM_RESOURCE_DEFINITIONS, "", "leaderworkersets.leaderworkerset.x-k8s.io"))
     assert "It needs LeaderWorkerSet 0.9 or newer, and waits for it." in install(helm)["notes"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -63,6 +64,17 @@ def test_helm_finds_nothing_to_complain_of(strict: bool) -> None:
     report = helm_python.lint(CHART, strict=strict)
     assert report["errors"] == []
     assert [each["error"] for each in report["messages"]] == ["icon is recommended"]
+
+
+def test_what_is_packed_renders_the_same(tmp_path: Path) -> None:
+    import helm_python
+
+    packed = helm_python.package(CHART, destination=tmp_path)
+    assert Path(packed).name == f"rollout-lws-{__version__}.tgz"
+    values = values_of(INSTALLATIONS["everything"])
+    with helm_python.Chart.load(packed) as packed_chart, helm_python.Chart.load(CHART) as chart:
+        assert {each["name"] for each in packed_chart.files} == {".helmignore", "README.md"}
+        assert packed_chart.render(values, namespace="tools") == chart.render(values, namespace="tools")
 
 
 #: A node, a group of nodes, and so on: what is handed on as it is.

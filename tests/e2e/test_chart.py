@@ -20,7 +20,6 @@ from rollout_lws.objects.resources import (
     CUSTOM_RESOURCE_DEFINITIONS,
     DEPLOYMENTS,
     LWS_WORKER_INDEX,
-    POD_DISRUPTION_BUDGETS,
     PODS,
 )
 from rollout_lws.objects.writes import Create, Delete
@@ -61,8 +60,10 @@ async def test_helm_installs_and_upgrades_it(admin: Client, helm: Any) -> None:
     for name in ("rollouts.rollouts.kruise.io", "batchreleases.rollouts.kruise.io"):
         await until(admin, CUSTOM_RESOURCE_DEFINITIONS, "", name, lambda obj: condition(obj, "Established") == "True")
     await asyncio.to_thread(helm.upgrade, CHART, RELEASE, {**VALUES, "replicas": 3}, namespace=HOME)
-    assert json.loads(await admin.get(DEPLOYMENTS, HOME, CONTROLLER))["spec"]["replicas"] == 3
-    await until(admin, POD_DISRUPTION_BUDGETS, HOME, CONTROLLER, lambda obj: bool((obj or {}).get("status")))
+    # Pods are made, so the account is there that they run as.
+    await until(
+        admin, DEPLOYMENTS, HOME, CONTROLLER, lambda obj: ((obj or {}).get("status") or {}).get("updatedReplicas") == 3
+    )
 
 
 async def test_of_all_pods_the_controller_may_delete_leaders_only(

@@ -155,10 +155,20 @@ def _surplus(transport: Transport, chosen: Installation, wanted: Iterable[Object
     if role is not None and ownership.is_ours(role):
         yield {**role, "kind": CLUSTER_ROLES.kind}
     for each in extras.unwanted(chosen):
-        metadata = each["metadata"]
-        before = _found(transport, RESOURCES[each["kind"]], metadata["name"], metadata.get("namespace", ""))
-        if before is not None and ownership.is_ours(before):
+        if _left_over(transport, each):
             yield each
+
+
+def _left_over(transport: Transport, obj: Object) -> bool:
+    """Whether an installation before has made it. Who may not even see such objects is not kept from installing."""
+    metadata = obj["metadata"]
+    try:
+        before = _found(transport, RESOURCES[obj["kind"]], metadata["name"], metadata.get("namespace", ""))
+    except ApiError as error:
+        if error.code != 403:
+            raise
+        return False
+    return before is not None and ownership.is_ours(before)
 
 
 def _watches(obj: Object) -> bool:

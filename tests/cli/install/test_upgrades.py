@@ -9,7 +9,9 @@ import pytest
 from rollout_lws.cli.install.applying import MANAGER
 from rollout_lws.cli.install.installation import Installation
 from rollout_lws.cli.install.manifests import objects
+from rollout_lws.errors import ApiError
 from rollout_lws.objects.resources import ADMISSION_POLICIES, DEPLOYMENTS, NAMESPACES, NETWORK_POLICIES, Resource
+from rollout_lws.sandbox.faults import Effect
 from rollout_lws.sandbox.patches import APPLY_PATCH
 from tests.cli.conftest import World
 from tests.cli.install.test_applying import HOME, IMAGE, NAME, all_names, install, refused, there
@@ -94,6 +96,12 @@ def test_what_is_asked_for_no_longer_goes_and_what_others_made_stays(bare: World
     assert all_names(bare, NETWORK_POLICIES) == {NAME, "everybody"}
     install(bare)
     assert all_names(bare, NETWORK_POLICIES) == {"everybody"}
+
+
+def test_who_may_not_see_what_is_not_asked_for_can_install(bare: World) -> None:
+    forbidden = Effect(refusal=ApiError(403, "Forbidden", "networkpolicies is forbidden"))
+    bare.do(lambda: bare.http.gate.faults.add(forbidden, "get", "networkpolicies"))
+    assert f"deployment.apps/{NAME} created" in install(bare)
 
 
 @pytest.mark.parametrize("kind", ["pod", "service"])

@@ -8,10 +8,11 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
-from tests import kubectl_tool, virtual_time
+from tests import helm_tool, kubectl_tool, virtual_time
 from tests.scenarios.matrix_table import table, told_by, windows_told
 
-_LANE = "tests with kubectl"
+#: By the marker of its tests: what a lane is called, and who knows what it needs.
+_LANES = {"kubectl": ("tests with kubectl", kubectl_tool), "helm": ("tests of the chart", helm_tool)}
 
 # How long an example takes says more of what else the machine does than of what is tested.
 settings.register_profile("patient", deadline=None)
@@ -19,10 +20,11 @@ settings.load_profile("patient")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    wanting = [item for item in items if item.get_closest_marker("kubectl")]
-    why = kubectl_tool.missing() if wanting else ""
-    for item in wanting if why else ():
-        item.add_marker(pytest.mark.skip(reason=f"{_LANE}: {why}"))
+    for marker, (lane, tool) in _LANES.items():
+        wanting = [item for item in items if item.get_closest_marker(marker)]
+        why = tool.missing() if wanting else ""
+        for item in wanting if why else ():
+            item.add_marker(pytest.mark.skip(reason=f"{lane}: {why}"))
     for item in items:
         if item.get_closest_marker("looptime"):
             item.add_marker(pytest.mark.looptime(**virtual_time.OPTIONS))
@@ -31,11 +33,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """A lane that was left out is told of in one line, whatever the flags, and the story matrix as a table."""
     skipped = [str(each.longrepr) for each in terminalreporter.stats.get("skipped", ())]
-    count = sum(_LANE in text for text in skipped)
-    if count:
-        terminalreporter.write_line(
-            f"skipped {count} {_LANE}: {kubectl_tool.missing()}; {kubectl_tool.HOW_TO_GET_IT}", yellow=True
-        )
+    for lane, tool in _LANES.values():
+        count = sum(lane in text for text in skipped)
+        if count:
+            terminalreporter.write_line(f"skipped {count} {lane}: {tool.missing()}; {tool.HOW_TO_GET_IT}", yellow=True)
     reports = [(each, each.passed) for key in ("passed", "failed") for each in terminalreporter.stats.get(key, ())]
     told = [each for report, passed in reports for each in told_by(report.user_properties, passed=passed)]
     windows = sorted(line for report, _ in reports for line in windows_told(report.user_properties))

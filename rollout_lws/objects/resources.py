@@ -47,6 +47,7 @@ STATEFUL_SETS = Resource("apps", "v1", "StatefulSet", "statefulsets")
 CONTROLLER_REVISIONS = Resource("apps", "v1", "ControllerRevision", "controllerrevisions")
 ENDPOINT_SLICES = Resource("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices")
 INGRESSES = Resource("networking.k8s.io", "v1", "Ingress", "ingresses")
+NETWORK_POLICIES = Resource("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies")
 HTTP_ROUTES = Resource("gateway.networking.k8s.io", "v1", "HTTPRoute", "httproutes")
 INFERENCE_POOLS = Resource("inference.networking.k8s.io", "v1", "InferencePool", "inferencepools")
 POD_DISRUPTION_BUDGETS = Resource("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets")
@@ -54,9 +55,17 @@ HORIZONTAL_POD_AUTOSCALERS = Resource("autoscaling", "v2", "HorizontalPodAutosca
 EVENTS = Resource("events.k8s.io", "v1", "Event", "events")
 LEASES = Resource("coordination.k8s.io", "v1", "Lease", "leases")
 _RBAC = "rbac.authorization.k8s.io"
+ROLES = Resource(_RBAC, "v1", "Role", "roles")
 ROLE_BINDINGS = Resource(_RBAC, "v1", "RoleBinding", "rolebindings")
 CLUSTER_ROLES = Resource(_RBAC, "v1", "ClusterRole", "clusterroles", namespaced=False)
 CLUSTER_ROLE_BINDINGS = Resource(_RBAC, "v1", "ClusterRoleBinding", "clusterrolebindings", namespaced=False)
+_ADMISSION = "admissionregistration.k8s.io"
+ADMISSION_POLICIES = Resource(
+    _ADMISSION, "v1", "ValidatingAdmissionPolicy", "validatingadmissionpolicies", namespaced=False
+)
+ADMISSION_POLICY_BINDINGS = Resource(
+    _ADMISSION, "v1", "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings", namespaced=False
+)
 CUSTOM_RESOURCE_DEFINITIONS = Resource(
     "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False
 )
@@ -64,6 +73,9 @@ CUSTOM_RESOURCE_DEFINITIONS = Resource(
 KUEUE_WORKLOADS = Resource("kueue.x-k8s.io", "v1beta2", "Workload", "workloads")
 KUEUE_WORKLOADS_BEFORE = Resource("kueue.x-k8s.io", "v1beta1", "Workload", "workloads")
 KUEUE_CHECKS = Resource("kueue.x-k8s.io", "v1beta2", "AdmissionCheck", "admissionchecks", namespaced=False)
+#: The Prometheus operator's.
+POD_MONITORS = Resource("monitoring.coreos.com", "v1", "PodMonitor", "podmonitors")
+SERVICE_MONITORS = Resource("monitoring.coreos.com", "v1", "ServiceMonitor", "servicemonitors")
 LEADER_WORKER_SETS = Resource("leaderworkerset.x-k8s.io", "v1", "LeaderWorkerSet", "leaderworkersets")
 
 #: Prefix of LeaderWorkerSet's own labels and annotations.

@@ -19,7 +19,7 @@ ENDPOINTS = Resource("", "v1", "Endpoints", "endpoints")
 REPLICA_SETS = Resource("apps", "v1", "ReplicaSet", "replicasets")
 #: Kept for the manifests that bring them; nothing here is forbidden to anybody.
 RBAC = (
-    Resource("rbac.authorization.k8s.io", "v1", "Role", "roles"),
+    known.ROLES,
     known.ROLE_BINDINGS,
     known.CLUSTER_ROLES,
     known.CLUSTER_ROLE_BINDINGS,
@@ -175,6 +175,10 @@ BUILTINS: tuple[Served, ...] = (
     _serve(known.CUSTOM_RESOURCE_DEFINITIONS, "crd", "crds", generation=True, category="api-extensions"),
     _serve(known.HORIZONTAL_POD_AUTOSCALERS, "hpa", category="all"),
     _serve(INGRESSES, "ing", generation=True),
+    # Nothing here is kept from the network, nor refused by a policy: served for the manifests that bring them.
+    _serve(known.NETWORK_POLICIES, "netpol", status=False, generation=True),
+    _serve(known.ADMISSION_POLICIES, generation=True),
+    _serve(known.ADMISSION_POLICY_BINDINGS, status=False, generation=True),
     _serve(POD_DISRUPTION_BUDGETS, "pdb", generation=True),
     _serve(GATEWAY_CLASSES, "gc", generation=True),
     _serve(VIRTUAL_SERVICES, "vs", generation=True),

@@ -7,19 +7,27 @@ from functools import partial
 from typing import Any
 
 from rollout_lws.cli.access.transport import Transport
-from rollout_lws.cli.install import order, ownership
+from rollout_lws.cli.install import extras, order, ownership
 from rollout_lws.cli.install.installation import Installation
 from rollout_lws.cli.install.manifests import NAMESPACED, PART_OF, PRODUCT, home, objects
 from rollout_lws.cli.install.rights import CONTROLLER
 from rollout_lws.errors import ApiError, RolloutLwsError, Unreachable, UsageError
 from rollout_lws.objects.resources import (
+    ADMISSION_POLICIES,
+    ADMISSION_POLICY_BINDINGS,
     CLUSTER_ROLE_BINDINGS,
     CLUSTER_ROLES,
     CUSTOM_RESOURCE_DEFINITIONS,
     DEPLOYMENTS,
     NAMESPACES,
+    NETWORK_POLICIES,
+    POD_DISRUPTION_BUDGETS,
+    POD_MONITORS,
     ROLE_BINDINGS,
+    ROLES,
     SERVICE_ACCOUNTS,
+    SERVICE_MONITORS,
+    SERVICES,
     Resource,
 )
 
@@ -27,23 +35,28 @@ Object = dict[str, Any]
 Tell = Callable[[str], None]
 #: Who has applied these fields, for the API server.
 MANAGER = "rollout-lws-install"
-_RESOURCES = {
+RESOURCES = {
     each.kind: each
     for each in (
-        *(NAMESPACES, CUSTOM_RESOURCE_DEFINITIONS, SERVICE_ACCOUNTS),
-        *(CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS, ROLE_BINDINGS, DEPLOYMENTS),
+        *(NAMESPACES, CUSTOM_RESOURCE_DEFINITIONS, SERVICE_ACCOUNTS, DEPLOYMENTS, POD_DISRUPTION_BUDGETS),
+        *(CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS, ROLES, ROLE_BINDINGS, ADMISSION_POLICIES, ADMISSION_POLICY_BINDINGS),
+        *(NETWORK_POLICIES, SERVICES, SERVICE_MONITORS, POD_MONITORS),
     )
 }
 
 
-def install(transport: Transport, chosen: Installation, tell: Tell, warn: Tell) -> None:
+def install(transport: Transport, chosen: Installation, tell: Tell, warn: Tell) -> bool:
     """Apply everything that ``chosen`` needs, a line for each object. UsageError before anything has changed when
     somebody else's would be replaced; RolloutLwsError, which says how far it got, when the API server refuses one.
+
+    True when the Deployment ends a controller that knows no election before it starts the next one: once that runs,
+    ``settle`` gives it the strategy that it is to have.
     """
-    _judge(transport, chosen, warn)
+    found = _judge(transport, chosen, warn)
     wanted = _wanted(transport, chosen)
-    surplus = [*_surplus(transport, wanted)]
-    applied = order.writes(wanted, _roles(transport, wanted))
+    surplus = [*_surplus(transport, chosen, wanted)]
+    alone_first = found.deployment is not None and ownership.knows_no_election(found.deployment)
+    applied = order.writes(map(_alone, wanted) if alone_first else wanted, _roles(transport, wanted))
     steps = [(each, partial(_apply, transport)) for each in applied]
     steps += [(each, partial(_withdraw, transport)) for each in surplus]
     for done, (each, take) in enumerate(steps):
@@ -54,6 +67,20 @@ def install(transport: Transport, chosen: Installation, tell: Tell, warn: Tell) 
                 f"{name_of(each)}: {error}; {done} of {len(steps)} objects are applied and stay: correct this and run"
                 " the same command again, it goes on from there"
             ) from error
+    return alone_first
+
+
+def settle(transport: Transport, chosen: Installation, tell: Tell) -> None:
+    """The Deployment as it is wanted, now that no controller runs which knows no election."""
+    final = objects(chosen)[-1]
+    tell(f"{name_of(final)} {_apply(transport, final)}")
+
+
+def _alone(obj: Object) -> Object:
+    """The Deployment with the strategy that starts nothing before everything of the version before has ended."""
+    if obj["kind"] != DEPLOYMENTS.kind:
+        return obj
+    return {**obj, "spec": {**obj["spec"], "strategy": {"type": "Recreate"}}}
 
 
 def _wanted(transport: Transport, chosen: Installation) -> tuple[Object, ...]:
@@ -66,17 +93,18 @@ def _wanted(transport: Transport, chosen: Installation) -> tuple[Object, ...]:
 
 def name_of(obj: Object) -> str:
     """As kubectl tells it: deployment.apps/name."""
-    resource = _RESOURCES[obj["kind"]]
+    resource = RESOURCES[obj["kind"]]
     group = f".{resource.group}" if resource.group else ""
     return f"{resource.kind.lower()}{group}/{obj['metadata']['name']}"
 
 
 def path_of(obj: Object) -> str:
     metadata = obj["metadata"]
-    return _RESOURCES[obj["kind"]].path(metadata.get("namespace", ""), metadata["name"])
+    return RESOURCES[obj["kind"]].path(metadata.get("namespace", ""), metadata["name"])
 
 
-def _judge(transport: Transport, chosen: Installation, warn: Tell) -> None:
+def _judge(transport: Transport, chosen: Installation, warn: Tell) -> ownership.Found:
+    """What is there, when all that is wanted may be applied."""
     looked_at = ((name, _found(transport, CUSTOM_RESOURCE_DEFINITIONS, name)) for name in ownership.definitions(chosen))
     found = ownership.Found(
         {name: definition for name, definition in looked_at if definition is not None},
@@ -94,11 +122,12 @@ def _judge(transport: Transport, chosen: Installation, warn: Tell) -> None:
         )
     for each in ownership.warnings(chosen, found):
         warn(each)
+    return found
 
 
 def _apply(transport: Transport, obj: Object) -> str:
     """What was done, in kubectl's words."""
-    before = _found(transport, _RESOURCES[obj["kind"]], obj["metadata"]["name"], obj["metadata"].get("namespace", ""))
+    before = _found(transport, RESOURCES[obj["kind"]], obj["metadata"]["name"], obj["metadata"].get("namespace", ""))
     if before is not None and obj["kind"] == NAMESPACES.kind and not ownership.is_ours(before):
         return "exists, left as it is"
     after = transport.apply(path_of(obj), obj, MANAGER)
@@ -113,11 +142,11 @@ def _roles(transport: Transport, wanted: Iterable[Object]) -> dict[str, Object]:
     return {name: role for name in names if (role := _found(transport, CLUSTER_ROLES, name)) is not None}
 
 
-def _surplus(transport: Transport, wanted: Iterable[Object]) -> Iterator[Object]:
-    """The controller's rights in namespaces that it watches no longer, and the role that gives them when there is no
-    such namespace any more.
+def _surplus(transport: Transport, chosen: Installation, wanted: Iterable[Object]) -> Iterator[Object]:
+    """The controller's rights in namespaces that it watches no longer, the role that gives them when there is no
+    such namespace any more, and what is not asked for any more.
     """
-    kept = {each["metadata"]["namespace"] for each in wanted if each["kind"] == ROLE_BINDINGS.kind}
+    kept = {each["metadata"]["namespace"] for each in wanted if _watches(each)}
     bound = transport.get(ROLE_BINDINGS.path(), labelSelector=f"{PART_OF}={PRODUCT}").get("items") or ()
     for each in bound:
         if each["metadata"]["name"] == CONTROLLER and each["metadata"]["namespace"] not in kept:
@@ -125,6 +154,26 @@ def _surplus(transport: Transport, wanted: Iterable[Object]) -> Iterator[Object]
     role = None if kept else _found(transport, CLUSTER_ROLES, NAMESPACED)
     if role is not None and ownership.is_ours(role):
         yield {**role, "kind": CLUSTER_ROLES.kind}
+    for each in extras.unwanted(chosen):
+        if _left_over(transport, each):
+            yield each
+
+
+def _left_over(transport: Transport, obj: Object) -> bool:
+    """Whether an installation before has made it. Who may not even see such objects is not kept from installing."""
+    metadata = obj["metadata"]
+    try:
+        before = _found(transport, RESOURCES[obj["kind"]], metadata["name"], metadata.get("namespace", ""))
+    except ApiError as error:
+        if error.code != 403:
+            raise
+        return False
+    return before is not None and ownership.is_ours(before)
+
+
+def _watches(obj: Object) -> bool:
+    """Whether it gives the controller its rights in a namespace that it watches."""
+    return bool((obj["kind"], obj["metadata"]["name"]) == (ROLE_BINDINGS.kind, CONTROLLER))
 
 
 def _withdraw(transport: Transport, obj: Object) -> str:
@@ -134,8 +183,9 @@ def _withdraw(transport: Transport, obj: Object) -> str:
     except ApiError as error:
         if error.code != 404:
             raise
-    namespace = obj["metadata"].get("namespace")
-    return f"in namespace {namespace} deleted: it is watched no longer" if namespace else "deleted: nothing needs it"
+    if _watches(obj):
+        return f"in namespace {obj['metadata']['namespace']} deleted: it is watched no longer"
+    return "deleted: nothing needs it"
 
 
 def _found(transport: Transport, resource: Resource, name: str, namespace: str = "") -> Object | None:

@@ -8,7 +8,12 @@ import yaml
 from rollout_lws.cli.access.transport import Transport
 from rollout_lws.cli.durations import DURATION
 from rollout_lws.cli.install import applying
-from rollout_lws.cli.install.installation import DEFAULT_NAMESPACE, Installation
+from rollout_lws.cli.install.installation import (
+    DEFAULT_NAMESPACE,
+    DEFAULT_REPLICAS,
+    EXTRAS,
+    Installation,
+)
 from rollout_lws.cli.install.manifests import objects
 from rollout_lws.cli.install.rights import CONTROLLER
 from rollout_lws.cli.install.waiting import wait
@@ -20,7 +25,10 @@ from rollout_lws.settings import DEFAULT_API_GROUP
 @click.command()
 @click.option("--image", required=True, metavar="IMAGE", help="Image that has rollout-lws; docs/install.md builds one.")
 @click.option("--watch-namespace", "watched", multiple=True, metavar="NAME", help="Only its Rollouts; repeatable.")
-@click.option("--replicas", type=int, default=1, show_default=True, help="0 installs without starting.")
+@click.option(
+    "--replicas", type=int, default=DEFAULT_REPLICAS, show_default=True, help="One leads; 0 installs without starting."
+)
+@click.option("--with", "extras", multiple=True, type=click.Choice(EXTRAS), help="Install this as well; repeatable.")
 @click.option("--dry-run", is_flag=True, help="Print what would be applied, without asking a cluster.")
 @click.option("-o", "--output", type=click.Choice(["yaml"]), help="Print it, for a repository or kubectl.")
 @click.option(
@@ -31,6 +39,7 @@ def install(
     image: str,
     watched: tuple[str, ...],
     replicas: int,
+    extras: tuple[str, ...],
     dry_run: bool,
     output: str | None,
     timeout: float,
@@ -47,6 +56,7 @@ def install(
             replicas=replicas,
             watch_namespaces=watched,
             api_group=target.api_group or DEFAULT_API_GROUP,
+            extras=extras,
         )
     except UsageError as error:
         raise click.UsageError(str(error)) from error
@@ -54,9 +64,16 @@ def install(
         click.echo(yaml.safe_dump_all(objects(chosen), sort_keys=False), nl=False)
         return
     with Transport.to(target) as transport:
-        applying.install(transport, chosen, click.echo, _warn)
+        alone_first = applying.install(transport, chosen, click.echo, _warn)
         if timeout > 0 and replicas:
             wait(transport, chosen.namespace, CONTROLLER, timeout, click.echo)
+            if alone_first:
+                applying.settle(transport, chosen, click.echo)
+        elif alone_first:
+            _warn(
+                "the controller before this one looks for no other one, so it ends first; once the new one runs, run"
+                " the same command again: the next upgrade then ends none before another is ready"
+            )
 
 
 def _warn(text: str) -> None:

@@ -1,4 +1,4 @@
-"""The Deployment of the controller."""
+"""The Deployment of the controller, and how many of its pods may be away."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from typing import Any
 
 from rollout_lws.cli.install.installation import Installation
 from rollout_lws.cli.install.rights import CONTROLLER
-from rollout_lws.objects.resources import DEPLOYMENTS
+from rollout_lws.objects.resources import DEPLOYMENTS, POD_DISRUPTION_BUDGETS
 from rollout_lws.settings import DEFAULT_API_GROUP
 
 Object = dict[str, Any]
 SELECTOR = {"app.kubernetes.io/name": "rollout-lws", "app.kubernetes.io/component": "controller"}
-_HEALTH, _METRICS = 8081, 8080
+HEALTH_PORT, METRICS_PORT = 8081, 8080
 #: The user that images without an account of their own run as; any other than root will do.
 _USER = 65532
 #: Seconds: the write at hand is finished first, and a request may take 30.
@@ -19,8 +19,8 @@ _GRACE = 40
 
 
 def deployment(chosen: Installation) -> Object:
-    """One controller, never two: Recreate ends the old one before the new one starts, since there is no leader
-    election and two would race. Nothing rolls in between, because LeaderWorkerSets are held by their own partition.
+    """One leads and the others wait, so several may run at a time: an upgrade ends none before the next one is ready,
+    and a version that does not start leaves the one before in charge.
     """
     return {
         "apiVersion": DEPLOYMENTS.api_version,
@@ -28,9 +28,23 @@ def deployment(chosen: Installation) -> Object:
         "metadata": {"name": CONTROLLER, "namespace": chosen.namespace},
         "spec": {
             "replicas": chosen.replicas,
-            "strategy": {"type": "Recreate"},
-            "selector": {"matchLabels": SELECTOR},
+            "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
+            "selector": {"matchLabels": dict(SELECTOR)},
             "template": {"metadata": {"labels": dict(SELECTOR)}, "spec": _pod(chosen)},
+        },
+    }
+
+
+def disruption_budget(chosen: Installation) -> Object:
+    """Drains take one at a time, and never wait for one that does not run anyway."""
+    return {
+        "apiVersion": POD_DISRUPTION_BUDGETS.api_version,
+        "kind": POD_DISRUPTION_BUDGETS.kind,
+        "metadata": {"name": CONTROLLER, "namespace": chosen.namespace},
+        "spec": {
+            "maxUnavailable": 1,
+            "unhealthyPodEvictionPolicy": "AlwaysAllow",
+            "selector": {"matchLabels": dict(SELECTOR)},
         },
     }
 
@@ -39,8 +53,9 @@ def arguments(chosen: Installation) -> list[str]:
     """Of the program ``rollout-lws``; what is the controller's own default is left to it."""
     group = [] if chosen.api_group == DEFAULT_API_GROUP else [f"--api-group={chosen.api_group}"]
     watched = [f"--namespace={namespace}" for namespace in chosen.watch_namespaces]
-    ports = [f"--health-probe-bind-address=:{_HEALTH}", f"--metrics-bind-address=:{_METRICS}"]
-    return ["controller", *group, *watched, *ports, "--log-format=json"]
+    ports = [f"--health-probe-bind-address=:{HEALTH_PORT}", f"--metrics-bind-address=:{METRICS_PORT}"]
+    # With one replica too: while it is upgraded there are two.
+    return ["controller", "--leader-elect", *group, *watched, *ports, "--log-format=json"]
 
 
 def _pod(chosen: Installation) -> Object:
@@ -56,8 +71,15 @@ def _pod(chosen: Installation) -> Object:
             "runAsGroup": _USER,
             "seccompProfile": {"type": "RuntimeDefault"},
         },
+        "affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [_apart()]}},
         "containers": [_container(chosen)],
     }
+
+
+def _apart() -> Object:
+    """One node that goes takes one of them; where there is one node only, all run there."""
+    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": dict(SELECTOR)}}
+    return {"weight": 100, "podAffinityTerm": term}
 
 
 def _container(chosen: Installation) -> Object:
@@ -69,8 +91,8 @@ def _container(chosen: Installation) -> Object:
         # Nothing can be written to the image's files, the interpreter's cache included.
         "env": [{"name": "PYTHONDONTWRITEBYTECODE", "value": "1"}],
         "ports": [
-            {"name": "health", "containerPort": _HEALTH, "protocol": "TCP"},
-            {"name": "metrics", "containerPort": _METRICS, "protocol": "TCP"},
+            {"name": "health", "containerPort": HEALTH_PORT, "protocol": "TCP"},
+            {"name": "metrics", "containerPort": METRICS_PORT, "protocol": "TCP"},
         ],
         "livenessProbe": _probe("/healthz", 20),
         "readinessProbe": _probe("/readyz", 5),

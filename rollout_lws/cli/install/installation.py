@@ -9,24 +9,32 @@ from rollout_lws.errors import UsageError
 from rollout_lws.settings import DEFAULT_API_GROUP, check_api_group, check_namespaces
 
 DEFAULT_NAMESPACE = "rollout-lws-system"
+#: One leads, the other takes over at once when a node goes.
+DEFAULT_REPLICAS = 2
+#: What not every cluster can take, or wants.
+NETWORK_POLICY, POD_MONITOR, SERVICE_MONITOR = "network-policy", "pod-monitor", "service-monitor"
+POD_DELETION_POLICY = "pod-deletion-policy"
+EXTRAS = (NETWORK_POLICY, POD_MONITOR, SERVICE_MONITOR, POD_DELETION_POLICY)
 #: repository[:tag][@digest], as container runtimes read it; whether it exists only a node can tell.
 _IMAGE = re.compile(r"[a-z0-9][\w.\-]*(:\d+)?(/[a-z0-9._\-]+)*(:[\w][\w.\-]{0,127})?(@sha256:[0-9a-f]{64})?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """One controller on a cluster.
+    """The controller of a cluster.
 
     ``image`` has the program ``rollout-lws`` on its PATH. ``namespace`` is where the controller lives;
-    ``watch_namespaces`` are those whose Rollouts it takes care of, () means all. ``replicas`` is 1, or 0 to install
-    without starting it: there is no leader election, and two would race. UsageError says what cannot be installed.
+    ``watch_namespaces`` are those whose Rollouts it takes care of, () means all. Of ``replicas`` one leads and the
+    others wait; 0 installs without starting it. ``extras`` are some of EXTRAS. UsageError says what cannot be
+    installed.
     """
 
     image: str
     namespace: str = DEFAULT_NAMESPACE
-    replicas: int = 1
+    replicas: int = DEFAULT_REPLICAS
     watch_namespaces: tuple[str, ...] = ()
     api_group: str = DEFAULT_API_GROUP
+    extras: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not _IMAGE.fullmatch(self.image):
@@ -36,8 +44,8 @@ class Installation:
         check_api_group(self.api_group)
         check_namespaces((self.namespace,), "--namespace")
         check_namespaces(self.watch_namespaces, "--watch-namespace")
-        if self.replicas not in (0, 1):
-            raise UsageError(
-                f"--replicas {self.replicas}: there is no leader election yet and several controllers would race: use"
-                " 1, or 0 to install without starting it"
-            )
+        if self.replicas < 0:
+            raise UsageError(f"--replicas {self.replicas}: use 2 or more, or 0 to install without starting it")
+        for extra in self.extras:
+            if extra not in EXTRAS:
+                raise UsageError(f"--with {extra!r} is not known: use one of {', '.join(EXTRAS)}")

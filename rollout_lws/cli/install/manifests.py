@@ -8,8 +8,8 @@ from typing import Any
 
 from rollout_lws import __version__
 from rollout_lws.api import crd
-from rollout_lws.cli.install import rights
-from rollout_lws.cli.install.deployment import deployment
+from rollout_lws.cli.install import extras, rights
+from rollout_lws.cli.install.deployment import deployment, disruption_budget
 from rollout_lws.cli.install.installation import DEFAULT_NAMESPACE, Installation
 from rollout_lws.cli.install.rights import CONTROLLER
 from rollout_lws.objects.resources import (
@@ -17,6 +17,7 @@ from rollout_lws.objects.resources import (
     CLUSTER_ROLES,
     NAMESPACES,
     ROLE_BINDINGS,
+    ROLES,
     SERVICE_ACCOUNTS,
     Resource,
 )
@@ -26,6 +27,8 @@ PART_OF = "app.kubernetes.io/part-of"
 PRODUCT = "rollout-lws"
 #: The rights of a controller that sees some namespaces only, which it has in these.
 NAMESPACED = f"{CONTROLLER}-namespaced"
+#: The rights to the Lease, which it has where it lives.
+ELECTION = f"{CONTROLLER}-leader-election"
 
 
 def objects(chosen: Installation) -> tuple[Object, ...]:
@@ -39,7 +42,10 @@ def objects(chosen: Installation) -> tuple[Object, ...]:
         *crd.render(chosen.api_group),
         _service_account(chosen),
         *_granted(chosen),
+        *_elected(chosen),
         *rights.people_roles(chosen.api_group),
+        disruption_budget(chosen),
+        *extras.wanted(chosen),
         deployment(chosen),
     )
     return tuple(_labelled(each) for each in made)
@@ -69,7 +75,7 @@ def _granted(chosen: Installation) -> list[Object]:
     nothing but what is in none, and a second one is bound in each of these.
     """
     everything = rights.controller_rules(chosen.api_group)
-    bound = _binding(_made(CLUSTER_ROLE_BINDINGS, {"name": CONTROLLER}), CONTROLLER, chosen)
+    bound = _binding(_made(CLUSTER_ROLE_BINDINGS, {"name": CONTROLLER}), CLUSTER_ROLES, CONTROLLER, chosen)
     if not chosen.watch_namespaces:
         return [rights.role(CONTROLLER, everything), bound]
     return [
@@ -77,15 +83,27 @@ def _granted(chosen: Installation) -> list[Object]:
         rights.role(NAMESPACED, (rule for rule in everything if not rule.cluster)),
         bound,
         *(
-            _binding(_made(ROLE_BINDINGS, {"name": CONTROLLER, "namespace": namespace}), NAMESPACED, chosen)
+            _binding(
+                _made(ROLE_BINDINGS, {"name": CONTROLLER, "namespace": namespace}), CLUSTER_ROLES, NAMESPACED, chosen
+            )
             for namespace in chosen.watch_namespaces
         ),
     ]
 
 
-def _binding(made: Object, role: str, chosen: Installation) -> Object:
+def _elected(chosen: Installation) -> list[Object]:
+    """The rights to the Lease, in no other namespace."""
+    metadata = {"name": ELECTION, "namespace": chosen.namespace}
+    rules = [rule.rendered() for rule in rights.leader_election_rules()]
+    return [
+        _made(ROLES, dict(metadata)) | {"rules": rules},
+        _binding(_made(ROLE_BINDINGS, dict(metadata)), ROLES, ELECTION, chosen),
+    ]
+
+
+def _binding(made: Object, kind: Resource, role: str, chosen: Installation) -> Object:
     return made | {
-        "roleRef": {"apiGroup": CLUSTER_ROLES.group, "kind": CLUSTER_ROLES.kind, "name": role},
+        "roleRef": {"apiGroup": kind.group, "kind": kind.kind, "name": role},
         "subjects": [{"kind": SERVICE_ACCOUNTS.kind, "name": CONTROLLER, "namespace": chosen.namespace}],
     }
 

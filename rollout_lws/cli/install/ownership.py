@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from rollout_lws.cli.install.extras import NEEDED
 from rollout_lws.cli.install.installation import Installation
 from rollout_lws.cli.install.manifests import PART_OF, PRODUCT
 from rollout_lws.cli.install.rights import CONTROLLER
@@ -20,8 +21,13 @@ Object = dict[str, Any]
 
 
 def definitions(chosen: Installation) -> tuple[str, ...]:
-    """Names of the CRDs that matter: ours, and LeaderWorkerSet's."""
-    return (*_ours(chosen), CRD_NAME)
+    """Names of the CRDs that matter: ours, LeaderWorkerSet's, and those of the kinds that are asked for."""
+    return (*_ours(chosen), CRD_NAME, *_needed(chosen).values())
+
+
+def _needed(chosen: Installation) -> dict[str, str]:
+    """The CRD by the word that needs it."""
+    return {extra: str(resource) for extra, resource in NEEDED.items() if extra in chosen.extras}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +44,12 @@ class Found:
 def refusal(chosen: Installation, found: Found) -> str | None:
     """Why nothing may be applied, None when everything may."""
     return (
-        _other_installation(chosen, found.binding)
+        _helms(chosen, found.deployment)
+        or _other_installation(chosen, found.binding)
         or _foreign_binding(chosen, found.binding)
         or _other_group(chosen, found.deployment)
         or _foreign_definitions(chosen, found.definitions)
+        or _nobody_reads(chosen, found.definitions)
     )
 
 
@@ -58,6 +66,19 @@ def warnings(chosen: Installation, found: Found) -> list[str]:
     elif _too_old(leader_worker_set):
         told.append("LeaderWorkerSet is older than 0.9 here: nothing can be released before it is upgraded")
     return told
+
+
+def knows_no_election(deployment: Object) -> bool:
+    """Whether a controller may still run that looks for no other one: it must have ended before the next one starts.
+    Those that were made so had the strategy Recreate, which orders just that; so while it stands nobody knows of their
+    end, unless pods of the newest form are there, which come after it.
+    """
+    spec, status = deployment["spec"], deployment.get("status") or {}
+    if (spec.get("strategy") or {}).get("type") != "Recreate":
+        return False
+    seen = int(status.get("observedGeneration") or 0) >= int(deployment["metadata"].get("generation") or 0)
+    elects = "--leader-elect" in _arguments(deployment)
+    return not (elects and seen and int(status.get("updatedReplicas") or 0) > 0)
 
 
 def is_ours(obj: Object) -> bool:
@@ -78,6 +99,14 @@ def _foreign_definitions(chosen: Installation, found: Mapping[str, Object]) -> s
         " Rollouts?), and is left alone: install under a group of your own with --api-group, for example --api-group"
         " rollouts.example.com"
     )
+
+
+def _helms(chosen: Installation, deployment: Object | None) -> str | None:
+    """Two tools that each set back what the other has set."""
+    release = (((deployment or {}).get("metadata") or {}).get("annotations") or {}).get("meta.helm.sh/release-name")
+    if not release:
+        return None
+    return f"Helm has installed this: upgrade it with helm upgrade {release} --namespace {chosen.namespace}"
 
 
 def _other_installation(chosen: Installation, binding: Object | None) -> str | None:
@@ -122,6 +151,16 @@ def _other_group(chosen: Installation, deployment: Object | None) -> str | None:
     )
 
 
+def _nobody_reads(chosen: Installation, found: Mapping[str, Object]) -> str | None:
+    for extra, name in _needed(chosen).items():
+        if name not in found:
+            return (
+                f"--with {extra} needs CustomResourceDefinition {name} of the Prometheus operator, which is not"
+                f" installed: install that first, or leave --with {extra} out"
+            )
+    return None
+
+
 def _watched(deployment: Object) -> set[str]:
     return set(flags(deployment, "--namespace"))
 
@@ -132,12 +171,15 @@ def _scope(namespaces: set[str]) -> str:
 
 def flags(deployment: Object, flag: str) -> list[str]:
     """The values of a flag that the controller of a Deployment was started with."""
-    given = [
+    return [argument.partition("=")[2] for argument in _arguments(deployment) if argument.startswith(f"{flag}=")]
+
+
+def _arguments(deployment: Object) -> list[str]:
+    return [
         argument
         for container in deployment["spec"]["template"]["spec"]["containers"]
         for argument in container.get("args") or ()
     ]
-    return [argument.partition("=")[2] for argument in given if argument.startswith(f"{flag}=")]
 
 
 def _too_old(leader_worker_set: Object) -> bool:

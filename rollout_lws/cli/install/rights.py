@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from rollout_lws.objects.resources import CLUSTER_ROLES
+from rollout_lws.objects.resources import CLUSTER_ROLES, LEASES
 from rollout_lws.settings import DEFAULT_API_GROUP
 
 Object = dict[str, Any]
@@ -19,16 +19,20 @@ CONTROLLER = "rollout-lws-controller"
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """These verbs on these resources of one API group; ``cluster`` when they are in no namespace."""
+    """These verbs on these resources of one API group; ``cluster`` when they are in no namespace. ``names`` are the
+    only objects that they are for, () means all.
+    """
 
     group: str
     resources: tuple[str, ...]
     verbs: tuple[str, ...]
     cluster: bool = False
+    names: tuple[str, ...] = ()
 
     def rendered(self) -> Object:
         """As a role has it."""
-        return {"apiGroups": [self.group], "resources": list(self.resources), "verbs": list(self.verbs)}
+        rule: Object = {"apiGroups": [self.group], "resources": list(self.resources), "verbs": list(self.verbs)}
+        return rule | ({"resourceNames": list(self.names)} if self.names else {})
 
 
 _SEE = ("get", "list", "watch")
@@ -68,6 +72,16 @@ def controller_rules(group: str = DEFAULT_API_GROUP) -> tuple[Rule, ...]:
         Rule("events.k8s.io", ("events",), ("create", "patch")),
         # Which LeaderWorkerSet is installed.
         Rule("apiextensions.k8s.io", ("customresourcedefinitions",), _FOLLOW, cluster=True),
+    )
+
+
+def leader_election_rules() -> tuple[Rule, ...]:
+    """What electing a leader needs in the controller's own namespace: its one Lease. A right to create cannot be
+    limited to a name, since the API server does not know it yet when it judges.
+    """
+    return (
+        Rule(LEASES.group, (LEASES.plural,), ("create",)),
+        Rule(LEASES.group, (LEASES.plural,), (*_SEE, "patch"), names=(CONTROLLER,)),
     )
 
 

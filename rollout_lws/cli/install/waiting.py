@@ -81,10 +81,12 @@ def lacks(deployment: Object) -> str:
     wanted = int(spec.get("replicas", 1))
     if int(status.get("observedGeneration") or 0) < int(deployment["metadata"].get("generation") or 0):
         return "its controller has not seen it yet"
-    if int(status.get("replicas") or 0) > int(status.get("updatedReplicas") or 0):
-        return "the old controller ends"
-    if int(status.get("updatedReplicas") or 0) < wanted:
-        return f"{status.get('updatedReplicas') or 0} of {wanted} pods made"
+    updated = int(status.get("updatedReplicas") or 0)
+    before = max(0, int(status.get("replicas") or 0) - updated)
+    if updated < wanted:
+        return f"{updated} of {wanted} pods made" + (f", {before} of the version before left" if before else "")
+    if before:
+        return f"{before} of the version before left"
     available = int(status.get("availableReplicas") or 0)
     return "" if available >= wanted else f"{available} of {wanted} pods available"
 

@@ -1,16 +1,14 @@
-"""An installation on an API server: made, made again, upgraded; refused where somebody else's would be replaced."""
+"""An installation on an API server: made, made again, changed; refused where somebody else's would be replaced."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rollout_lws.api import crd
 from rollout_lws.cli.install import rights
-from rollout_lws.cli.install.applying import MANAGER
+from rollout_lws.cli.install.applying import MANAGER, RESOURCES
 from rollout_lws.cli.install.installation import Installation
 from rollout_lws.cli.install.manifests import objects
 from rollout_lws.cli.install.ownership import Found, warnings
@@ -22,7 +20,6 @@ from rollout_lws.objects.resources import (
     DEPLOYMENTS,
     NAMESPACES,
     ROLE_BINDINGS,
-    SERVICE_ACCOUNTS,
     Resource,
 )
 from rollout_lws.sandbox.faults import Effect
@@ -33,21 +30,6 @@ from tests.cli.install.test_manifests import rules
 Object = dict[str, Any]
 IMAGE = "registry.example.com/rollout-lws:0.1.0"
 HOME, NAME = "rollout-lws-system", "rollout-lws-controller"
-KINDS = {
-    each.kind: each
-    for each in (
-        *(NAMESPACES, CUSTOM_RESOURCE_DEFINITIONS, SERVICE_ACCOUNTS, DEPLOYMENTS),
-        *(CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS, ROLE_BINDINGS),
-    )
-}
-
-
-@pytest.fixture
-def bare(tmp_path: Path) -> Iterator[World]:
-    """A cluster with LeaderWorkerSet, and without anything of ours in the usual group."""
-    made = World(tmp_path, "rollouts.unrelated.org")
-    yield made
-    made.close()
 
 
 def install(world: World, *more: str, image: str = IMAGE) -> list[str]:
@@ -90,7 +72,7 @@ def test_everything_is_made_and_told_and_made_again_nothing_changes(bare: World)
     assert len(told) == len(chosen)
     for each in chosen:
         metadata = each["metadata"]
-        found = there(bare, KINDS[each["kind"]], metadata["name"], metadata.get("namespace", ""))
+        found = there(bare, RESOURCES[each["kind"]], metadata["name"], metadata.get("namespace", ""))
         assert contains(found, each), found
         assert {entry["manager"] for entry in found["metadata"]["managedFields"]} == {MANAGER}
     again = install(bare)
@@ -127,7 +109,7 @@ def test_what_somebody_else_has_set_of_ours_is_set_back(bare: World) -> None:
     install(bare)
     bare.do(lambda: bare.server.patch(DEPLOYMENTS, HOME, NAME, {"spec": {"replicas": 3}}))
     assert "deployment.apps/rollout-lws-controller configured" in install(bare)
-    assert there(bare, DEPLOYMENTS, NAME, HOME)["spec"]["replicas"] == 1
+    assert there(bare, DEPLOYMENTS, NAME, HOME)["spec"]["replicas"] == 2
 
 
 def test_definitions_that_plain_manifests_installed_are_ours(world: World) -> None:
@@ -206,21 +188,31 @@ def test_rights_follow_the_namespaces_that_are_watched(bare: World) -> None:
     for name in ("team-a", "team-b"):
         bare.do(lambda name=name: bare.server.create(NAMESPACES, {"metadata": {"name": name}}))  # type: ignore[misc]
     install(bare, "--watch-namespace", "team-a", "--watch-namespace", "team-b")
-    assert {each["metadata"]["namespace"] for each in bare.do(lambda: bare.server.list(ROLE_BINDINGS, ""))} == {
-        "team-a",
-        "team-b",
-    }
+    assert watched(bare) == {"team-a", "team-b"}
     told = install(bare, "--watch-namespace", "team-b")
     gone = "rolebinding.rbac.authorization.k8s.io/rollout-lws-controller in namespace team-a deleted"
     assert f"{gone}: it is watched no longer" in told
-    assert [each["metadata"]["namespace"] for each in bare.do(lambda: bare.server.list(ROLE_BINDINGS, ""))] == [
-        "team-b"
-    ]
+    assert watched(bare) == {"team-b"}
     granted = there(bare, CLUSTER_ROLES, NAME)["rules"]
     assert not any("leaderworkersets" in rule["resources"] for rule in granted)
     install(bare)
-    assert bare.do(lambda: bare.server.list(ROLE_BINDINGS, "")) == []
+    assert watched(bare) == set()
     assert there(bare, CLUSTER_ROLES, NAME)["rules"] != granted
+
+
+def watched(world: World) -> set[str]:
+    """Where the controller has rights, besides those to its Lease."""
+    bound = world.do(lambda: world.server.list(ROLE_BINDINGS, ""))
+    return {each["metadata"]["namespace"] for each in bound if each["metadata"]["name"] == NAME}
+
+
+def test_its_own_namespace_may_be_watched_and_left_and_the_lease_stays_its_own(bare: World) -> None:
+    install(bare)
+    install(bare, "--watch-namespace", HOME)
+    assert watched(bare) == {HOME}
+    install(bare)
+    assert watched(bare) == set()
+    assert there(bare, ROLE_BINDINGS, "rollout-lws-controller-leader-election", HOME)["roleRef"]["kind"] == "Role"
 
 
 #: Flags of an installation that is there, and of the one that it becomes.

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from rollout_lws.cli.controller import controller
 from rollout_lws.cli.install import rights
 from rollout_lws.cli.install.deployment import arguments
-from rollout_lws.cli.install.installation import Installation
+from rollout_lws.cli.install.installation import EXTRAS, Installation
 from rollout_lws.cli.install.manifests import objects
 from rollout_lws.cli.main import program
 from rollout_lws.errors import UsageError
@@ -48,8 +48,8 @@ def rules(role: Object) -> set[tuple[str, str, str]]:
         ({"watch_namespaces": ("a_b",)}, "--watch-namespace 'a_b' is no namespace name"),
         ({"watch_namespaces": ("a", "a")}, "--watch-namespace names the same namespace twice"),
         ({"api_group": "rollouts"}, "--api-group 'rollouts' is no API group"),
-        ({"replicas": 2}, "--replicas 2: there is no leader election yet"),
-        ({"replicas": -1}, "use 1, or 0 to install without starting it"),
+        ({"replicas": -1}, "--replicas -1: use 2 or more, or 0 to install without starting it"),
+        ({"extras": ("grafana",)}, "--with 'grafana' is not known: use one of network-policy, pod-monitor"),
     ],
 )
 def test_what_cannot_be_installed_is_told(wrong: Object, told: str) -> None:
@@ -105,9 +105,29 @@ def test_a_namespace_that_others_may_live_in_is_never_among_what_is_deleted_toge
     assert [each for each in objects(Installation(IMAGE, "monitoring")) if each["kind"] == "Namespace"] == []
 
 
-def test_there_are_never_two_controllers() -> None:
+def test_of_two_controllers_one_leads_and_an_upgrade_ends_none_before_another_is_ready() -> None:
     spec = named(Installation(IMAGE), "Deployment")["spec"]
-    assert (spec["replicas"], spec["strategy"]) == (1, {"type": "Recreate"})
+    assert spec["replicas"] == 2
+    assert spec["strategy"] == {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
+
+
+@pytest.mark.parametrize("replicas", [0, 1, 2, 3])
+def test_a_controller_always_looks_for_another_one(replicas: int) -> None:
+    assert "--leader-elect" in arguments(Installation(IMAGE, replicas=replicas))
+
+
+def test_the_lease_is_the_only_one_that_the_controller_may_change() -> None:
+    found = named(Installation(IMAGE, "tools"), "Role", "rollout-lws-controller-leader-election")
+    assert found["metadata"]["namespace"] == "tools"
+    assert found["rules"] == [
+        {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["create"]},
+        {
+            "apiGroups": ["coordination.k8s.io"],
+            "resources": ["leases"],
+            "verbs": ["get", "list", "watch", "patch"],
+            "resourceNames": ["rollout-lws-controller"],
+        },
+    ]
 
 
 def test_the_deployment_finds_its_own_pods() -> None:
@@ -117,7 +137,7 @@ def test_the_deployment_finds_its_own_pods() -> None:
 
 def test_every_object_is_known_as_ours_and_refers_to_what_comes_before_it() -> None:
     seen: set[tuple[str, str]] = set()
-    for each in objects(Installation(IMAGE, "tools", watch_namespaces=("team-a",))):
+    for each in objects(Installation(IMAGE, "tools", watch_namespaces=("team-a",), extras=EXTRAS)):
         assert each["metadata"]["labels"]["app.kubernetes.io/part-of"] == "rollout-lws"
         if "roleRef" in each:
             assert (each["roleRef"]["kind"], each["roleRef"]["name"]) in seen
@@ -142,8 +162,11 @@ def test_where_some_namespaces_are_watched_nothing_of_a_namespace_is_granted_eve
     assert {resource for _, resource, _ in everywhere} == {"customresourcedefinitions", "admissionchecks"}
     assert everywhere | there == rules(rights.controller_role()) and not everywhere & there
     bound = [each for each in objects(chosen) if each["kind"] == "RoleBinding"]
-    assert [each["metadata"]["namespace"] for each in bound] == ["team-a", "team-b"]
-    assert {each["roleRef"]["name"] for each in bound} == {"rollout-lws-controller-namespaced"}
+    assert {(each["metadata"]["namespace"], each["roleRef"]["kind"], each["roleRef"]["name"]) for each in bound} == {
+        ("team-a", "ClusterRole", "rollout-lws-controller-namespaced"),
+        ("team-b", "ClusterRole", "rollout-lws-controller-namespaced"),
+        ("rollout-lws-system", "Role", "rollout-lws-controller-leader-election"),
+    }
 
 
 def test_people_have_more_the_more_they_are_trusted_with() -> None:
@@ -176,16 +199,18 @@ def test_with_another_group_every_right_is_about_it() -> None:
 @pytest.mark.parametrize("flag", [["--dry-run"], ["-o", "yaml"]], ids=str)
 def test_manifests_are_printed_without_a_cluster(flag: list[str]) -> None:
     given = ["install", "--image", IMAGE, "-n", "tools", "--watch-namespace", "team-a", *flag]
+    given += ["--replicas", "3", "--with", "network-policy", "--with", "pod-monitor"]
     result = CliRunner().invoke(program, ["--kubeconfig", "/nowhere", *given])
     assert (result.exit_code, result.stderr) == (0, "")
-    chosen = Installation(IMAGE, "tools", watch_namespaces=("team-a",))
+    extras = ("network-policy", "pod-monitor")
+    chosen = Installation(IMAGE, "tools", 3, watch_namespaces=("team-a",), extras=extras)
     assert tuple(yaml.safe_load_all(result.stdout)) == objects(chosen)
 
 
 def test_an_unfit_flag_is_a_matter_of_usage() -> None:
-    result = CliRunner().invoke(program, ["install", "--image", IMAGE, "--replicas", "3", "--dry-run"])
+    result = CliRunner().invoke(program, ["install", "--image", IMAGE, "--replicas", "-1", "--dry-run"])
     assert result.exit_code == 2
-    assert "several controllers would race" in result.stderr
+    assert "use 2 or more" in result.stderr
 
 
 def test_the_image_has_to_be_named() -> None:

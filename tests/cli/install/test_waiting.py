@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,13 +16,7 @@ Object = dict[str, Any]
 IMAGE = "registry.example.com/rollout-lws:0.1.0"
 HOME, NAME = "rollout-lws-system", "rollout-lws-controller"
 RUNS = {"observedGeneration": 1, "replicas": 1, "updatedReplicas": 1, "availableReplicas": 1, "readyReplicas": 1}
-
-
-@pytest.fixture
-def bare(tmp_path: Path) -> Iterator[World]:
-    made = World(tmp_path, "rollouts.unrelated.org")
-    yield made
-    made.close()
+TWO_RUN = {"observedGeneration": 1, "replicas": 2, "updatedReplicas": 2, "availableReplicas": 2, "readyReplicas": 2}
 
 
 @pytest.mark.parametrize(
@@ -32,7 +24,8 @@ def bare(tmp_path: Path) -> Iterator[World]:
     [
         ({}, "its controller has not seen it yet"),
         ({"observedGeneration": 1}, "its controller has not seen it yet"),
-        ({**RUNS, "observedGeneration": 2, "replicas": 1, "updatedReplicas": 0}, "the old controller ends"),
+        ({**RUNS, "observedGeneration": 2, "updatedReplicas": 0}, "0 of 1 pods made, 1 of the version before left"),
+        ({**RUNS, "observedGeneration": 2, "replicas": 2}, "1 of the version before left"),
         ({"observedGeneration": 2}, "0 of 1 pods made"),
         ({"observedGeneration": 2, "replicas": 1, "updatedReplicas": 1}, "0 of 1 pods available"),
         ({**RUNS, "observedGeneration": 2}, ""),
@@ -71,7 +64,7 @@ def test_it_returns_when_the_deployment_is_available(bare: World, monkeypatch: p
     def run(resource: Resource, *arguments: Any, **options: Any) -> Any:
         """The pod is ready as soon as somebody has looked for it."""
         if resource == PODS:
-            bare.later(0, lambda: bare.server.patch(DEPLOYMENTS, HOME, NAME, {"status": RUNS}, subresource="status"))
+            bare.later(0, lambda: bare.server.patch(DEPLOYMENTS, HOME, NAME, {"status": TWO_RUN}, subresource="status"))
         return listed(resource, *arguments, **options)
 
     monkeypatch.setattr(bare.server, "list", run)
@@ -84,7 +77,7 @@ def test_it_returns_when_the_deployment_is_available(bare: World, monkeypatch: p
 def test_a_server_that_is_away_for_a_moment_is_asked_again(bare: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rollout_lws.cli.install.waiting._AGAIN", 0.0)
     bare.run("install", "--image", IMAGE, "--timeout", "0")
-    bare.do(lambda: bare.server.patch(DEPLOYMENTS, HOME, NAME, {"status": RUNS}, subresource="status"))
+    bare.do(lambda: bare.server.patch(DEPLOYMENTS, HOME, NAME, {"status": TWO_RUN}, subresource="status"))
     # Looked at twice before it is waited for; a reused connection that is cut is tried again by itself.
     bare.do(lambda: bare.http.gate.faults.add(Effect(lost=True), "get", "deployments", nth=3, count=2))
     result = bare.run("install", "--image", IMAGE, "--request-timeout", "1s")

@@ -1,0 +1,63 @@
+"""Writes what the chart says of rights, which follows from ``rights``: ``make generate``, as for the definitions.
+
+python -m rollout_lws.cli.install.chart            write them
+python -m rollout_lws.cli.install.chart --check    exit 1 and name the files that differ
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from rollout_lws.api.generate import CHART, bring, literal
+from rollout_lws.cli.install import rights
+from rollout_lws.cli.install.rights import Rule
+
+#: Where the chart has its value. Nobody's group can have this name.
+_GROUP = "group.invalid"
+_NOTE = "{{- /* Generated from rollout_lws/cli/install/rights.py by 'make generate'; do not edit. */}}\n"
+
+
+def files() -> dict[Path, str]:
+    """Content by path."""
+    return {CHART / "templates" / "_rules.tpl": _rules(), CHART / "templates" / "people.yaml": _people()}
+
+
+def _rules() -> str:
+    everything = rights.controller_rules(_GROUP)
+    named = {
+        "controller": everything,
+        "cluster": [rule for rule in everything if rule.cluster],
+        "namespaced": [rule for rule in everything if not rule.cluster],
+        "leaderElection": rights.leader_election_rules(),
+    }
+    return _NOTE + "\n".join(_define(f"rollout-lws.rules.{name}", rules) for name, rules in named.items())
+
+
+def _define(name: str, rules: Iterable[Rule]) -> str:
+    return f'{{{{- define "{name}" -}}}}\n{_yaml([rule.rendered() for rule in rules])}{{{{- end }}}}\n'
+
+
+def _people() -> str:
+    roles = "---\n".join(_role(each) for each in rights.people_roles(_GROUP))
+    return f"{_NOTE}{{{{- if .Values.rbac.people }}}}\n{roles}{{{{- end }}}}\n"
+
+
+def _role(role: dict[str, Any]) -> str:
+    head = {"apiVersion": role["apiVersion"], "kind": role["kind"], "metadata": {"name": role["metadata"]["name"]}}
+    labels = "".join(f"    {line}\n" for line in _yaml(role["metadata"]["labels"]).splitlines())
+    ours = '    {{- include "rollout-lws.labels" . | nindent 4 }}\n'
+    return f"{_yaml(head)}  labels:\n{ours}{labels}{_yaml({'rules': role['rules']})}"
+
+
+def _yaml(value: Any) -> str:
+    text = literal(yaml.safe_dump(value, sort_keys=False, width=120))
+    return text.replace(_GROUP, "{{ .Values.apiGroup }}")
+
+
+if __name__ == "__main__":
+    sys.exit(bring(files(), sys.argv[1:]))

@@ -1,0 +1,1 @@
+"""The chart says what the command line installs, and refuses what that refuses."""

@@ -1,7 +1,7 @@
 """The series of all Rollouts in Prometheus' text format, computed when it is asked for, a piece at a time.
 
 With thousands of Rollouts a scrape takes longer than a release may be kept waiting, so it lets others go on between
-pieces. The client library writes whole families in one go, and four times as slowly; it still writes all the rest.
+pieces. The client library writes whole families in one go, and takes eight times as long; it still writes all the rest.
 """
 
 from __future__ import annotations

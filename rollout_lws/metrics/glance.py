@@ -1,4 +1,4 @@
-"""As much of a Rollout as metrics are made of, straight from its JSON: twenty times as fast as the whole model, and a
+"""As much of a Rollout as metrics are made of, straight from its JSON: five times as fast as the whole model, and a
 scrape looks at every Rollout there is.
 """
 

@@ -184,3 +184,40 @@ async def test_a_worker_cancelled_as_it_is_woken_leaves_the_key_to_another() -> 
     assert await asyncio.wait_for(second, 1) == "a"
     with pytest.raises(asyncio.CancelledError):
         await first
+
+
+async def test_the_age_of_a_queue_is_that_of_the_key_that_came_first() -> None:
+    queue: KeyedQueue[str] = KeyedQueue()
+    assert queue.oldest_seconds == 0
+    queue.add("a")
+    await asyncio.sleep(5)
+    queue.add("b")
+    queue.add("a")
+    assert queue.oldest_seconds == 5
+    assert await queue.get() == "a"
+    assert queue.oldest_seconds == 0
+    await asyncio.sleep(2)
+    queue.add("a")  # while it is being processed
+    await asyncio.sleep(1)
+    queue.done("a")
+    assert await queue.get() == "b"
+    assert (queue.oldest_seconds, len(queue)) == (0, 1)
+
+
+async def test_keys_that_failed_are_counted_until_they_go_well() -> None:
+    queue: KeyedQueue[str] = KeyedQueue()
+    queue.retry("a")
+    queue.retry("a")
+    queue.retry("b")
+    assert queue.failing == 2
+    queue.forget("a")
+    assert queue.failing == 1
+
+
+async def test_what_comes_late_is_told_by_how_much() -> None:
+    late: list[float] = []
+    queue: KeyedQueue[str] = KeyedQueue(late=late.append)
+    queue.add_at("a", now() + 3)
+    queue.add_at("b", now() - 2)
+    assert [await queue.get(), await queue.get()] == ["b", "a"]
+    assert late == pytest.approx([2, 0], abs=0.01)

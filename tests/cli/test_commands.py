@@ -137,10 +137,26 @@ def test_status_outlives_a_server_that_is_busy_or_being_upgraded(
     assert rule.seen >= rule.nth
 
 
-def test_leader_election_is_refused_until_there_is_an_elector(world: World) -> None:
+def test_outside_of_a_pod_the_place_of_the_lease_has_to_be_named(world: World) -> None:
     result = world.run("controller", "--leader-elect")
+    assert isinstance(result.exception, UsageError)
+    assert "name its namespace with --leader-elect-resource-namespace" in str(result.exception)
+
+
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        (("--leader-elect-renew-deadline", "20s"), "each must be above 0 and shorter than the next"),
+        (("--leader-elect-retry-period", "0"), "each must be above 0 and shorter than the next"),
+        (("--leader-elect-lease-duration", "15500ms"), "a lease lasts whole seconds"),
+        (("--leader-elect-resource-namespace", "Team A"), "is no namespace name"),
+        (("--leader-elect-resource-name", "the lease"), "is no name of an object"),
+    ],
+)
+def test_an_election_that_cannot_be_held_is_refused(world: World, flags: tuple[str, ...], told: str) -> None:
+    result = world.run("controller", "--leader-elect", *flags)
     assert result.exit_code == 2
-    assert "run one replica" in result.stderr
+    assert told in result.stderr
 
 
 def test_help_loads_neither_the_controller_nor_its_libraries() -> None:

@@ -18,7 +18,8 @@ import yaml
 from rollout_lws.api.crd import render
 
 ROOT = Path(__file__).resolve().parents[2]
-CHART = ROOT / "charts" / "rollout-lws"
+#: The chart's templates, below the root.
+TEMPLATES = Path("charts", "rollout-lws", "templates")
 _NOTE = "# Generated from rollout_lws/api by 'make generate'; do not edit.\n"
 #: Where the chart has its value. Nobody's group can have this name.
 _GROUP = "group.invalid"
@@ -50,7 +51,7 @@ def files() -> dict[Path, str]:
         document = {"$schema": "https://json-schema.org/draft/2020-12/schema", **_for_editors(schema)}
         found[ROOT / "schemas" / f"{name}.json"] = json.dumps(document, indent=2) + "\n"
     for manifest in render(_GROUP):
-        found[CHART / "templates" / "crds" / f"{manifest['spec']['names']['plural']}.yaml"] = _template(manifest)
+        found[ROOT / TEMPLATES / "crds" / f"{manifest['spec']['names']['plural']}.yaml"] = _template(manifest)
     return found
 
 

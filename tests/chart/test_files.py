@@ -33,7 +33,7 @@ def test_what_is_generated_is_fresh(files: Any) -> None:
 
 
 def test_what_is_stale_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    stale = generate.ROOT / "charts" / "rollout-lws" / "templates" / "_rules.tpl"
+    stale = generate.ROOT / generate.TEMPLATES / "_rules.tpl"
     wanted = {stale: stale.read_text() + "more\n"}
     assert generate.bring(wanted, ["--check"]) == 1
     assert capsys.readouterr().err == (

@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from rollout_lws.api.generate import CHART, bring, literal
+from rollout_lws.api.generate import ROOT, TEMPLATES, bring, literal
 from rollout_lws.cli.install import rights
 from rollout_lws.cli.install.rights import Rule
 
@@ -24,7 +24,7 @@ _NOTE = "{{- /* Generated from rollout_lws/cli/install/rights.py by 'make genera
 
 def files() -> dict[Path, str]:
     """Content by path."""
-    return {CHART / "templates" / "_rules.tpl": _rules(), CHART / "templates" / "people.yaml": _people()}
+    return {ROOT / TEMPLATES / "_rules.tpl": _rules(), ROOT / TEMPLATES / "people.yaml": _people()}
 
 
 def _rules() -> str:

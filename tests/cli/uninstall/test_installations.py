@@ -91,7 +91,7 @@ INSTALLED: dict[str, tuple[str, ...]] = {
 }
 
 
-@pytest.mark.parametrize("applied", ["by install", "by kubectl"])
+@pytest.mark.parametrize("applied", ["by install", pytest.param("by kubectl", marks=pytest.mark.long)])
 @pytest.mark.parametrize("flags", INSTALLED.values(), ids=[*INSTALLED])
 def test_the_cluster_is_as_it_was_before(bare: World, flags: tuple[str, ...], applied: str) -> None:
     for team in ("team-a", "team-b"):
@@ -197,7 +197,7 @@ def test_a_namespace_with_something_of_others_stays_until_that_is_meant(bare: Wo
     assert everything(bare) == before
 
 
-@pytest.mark.parametrize("was_there", [True, False])
+@pytest.mark.parametrize("was_there", [True, pytest.param(False, marks=pytest.mark.long)])
 def test_another_home_goes_only_where_install_has_made_it_and_that_is_meant(bare: World, was_there: bool) -> None:
     if was_there:
         create(bare, NAMESPACES, "monitoring")

@@ -4,10 +4,11 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+CHART_STAMP := $(VENV)/.chart
 INPUTS := requirements/dev.txt pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test e2e e2e-tools check format generate lock bench bench-e2e clean
+.PHONY: help install demo test test-chart e2e e2e-tools check format generate alerts lock bench bench-e2e clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -28,6 +29,13 @@ demo: $(STAMP) ## the main job: a canary release of a LeaderWorkerSet on an embe
 test: $(STAMP) ## all tests but the longer lanes (under five minutes on two cores)
 	@$(BIN)/python -m pytest -m "not long and not e2e" -n 2
 
+test-chart: $(CHART_STAMP) ## tests of the chart, by Helm as a library (fetches 100 MB, once)
+	@$(BIN)/python -m pytest tests/chart -n 2
+
+$(CHART_STAMP): $(STAMP) requirements/chart.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/chart.txt
+	@touch $@
+
 # A kubeconfig that a shell happens to export must not send stories to somebody's cluster: it has to be asked for.
 ifeq ($(origin KUBECONFIG),command line)
 e2e: $(STAMP)
@@ -46,17 +54,23 @@ check: $(STAMP) ## format, lint, types, layers, generated files
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$(BIN)/python -m rollout_lws.api.generate --check
+	@$(BIN)/python -m rollout_lws.cli.install.chart --check
 
 format: $(STAMP) ## rewrite the sources the way 'make check' wants them
 	@$(BIN)/ruff check --fix --quiet . || true
 	@$(BIN)/ruff format .
 
-generate: $(STAMP) ## write crds/ and schemas/ from the models
+generate: $(STAMP) ## write crds/, schemas/ and what the chart has of both
 	@$(BIN)/python -m rollout_lws.api.generate
+	@$(BIN)/python -m rollout_lws.cli.install.chart
+
+alerts: $(STAMP) ## write monitoring/alerts-test.yaml from stories
+	@$(BIN)/python -m tests.metrics
 
 lock: $(STAMP) ## renew requirements/*.txt from pyproject.toml (needs uv: pip install uv)
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate pyproject.toml -o requirements/run.txt
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate --extra dev pyproject.toml -o requirements/dev.txt
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate --group pyproject.toml:chart -c requirements/dev.txt -o requirements/chart.txt
 
 bench: $(STAMP) ## the figures that the README quotes
 	@$(BIN)/python -m tests.bench

@@ -21,7 +21,6 @@ from rollout_lws.objects.resources import (
     DEPLOYMENTS,
     LEASES,
     NAMESPACES,
-    POD_DISRUPTION_BUDGETS,
     ROLE_BINDINGS,
     SECRETS,
     SERVICE_ACCOUNTS,
@@ -116,7 +115,7 @@ def test_a_dry_run_tells_it_all_in_order_and_changes_nothing(bare: World) -> Non
     result = bare.run("uninstall", "--dry-run")
     assert (result.exit_code, everything(bare)) == (0, before)
     told = [line.split()[0] for line in result.stdout.splitlines() if line.startswith("  ")]
-    assert told[0] == f"deployment.apps/{CONTROLLER}"
+    assert told[:2] == [f"poddisruptionbudget.policy/{CONTROLLER}", f"deployment.apps/{CONTROLLER}"]
     assert told[-3:] == [
         "customresourcedefinition.apiextensions.k8s.io/batchreleases.rollouts.kruise.io",
         "customresourcedefinition.apiextensions.k8s.io/rollouts.rollouts.kruise.io",
@@ -140,11 +139,9 @@ def test_nobody_is_asked_where_there_is_nobody(bare: World) -> None:
     assert everything(bare) == before
 
 
-def test_parts_of_a_later_installation_are_found_by_their_label(bare: World) -> None:
+def test_the_budget_and_the_lease_go_as_well(bare: World) -> None:
     before = everything(bare)
     install(bare)
-    create(bare, POD_DISRUPTION_BUDGETS, CONTROLLER, HOME, labels=OURS, spec={"minAvailable": 1})
-    create(bare, Resource("rbac.authorization.k8s.io", "v1", "Role", "roles"), CONTROLLER, HOME, labels=OURS, rules=[])
     create(bare, LEASES, CONTROLLER, HOME, spec={})
     told = uninstall(bare)
     assert f"poddisruptionbudget.policy/{CONTROLLER} in namespace {HOME} deleted" in told

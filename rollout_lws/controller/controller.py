@@ -98,7 +98,11 @@ class Controller:
         self._works = False
         client.observe = metrics.requested
         metrics.fleet = self._fleet
-        metrics.follow(Pulse(self._queue, lambda: self._informers, lambda: self._on_demand))
+        metrics.follow(
+            Pulse(
+                self._queue, lambda: self._informers, lambda: self._on_demand, lambda: len(self._reconciler.unreadable)
+            )
+        )
         for scope in self._scopes.values():
             Loads(scope, clock, lambda seconds: metrics.load.observe(seconds) if self._works else None)
 
@@ -130,7 +134,9 @@ class Controller:
 
     @property
     def _on_demand(self) -> list[Informer[Any]]:
-        every: tuple[Watches[Any], ...] = (self._pods, self._slices, *self._kinds.values())
+        """Without those that only explain: a controller that may not list them does without."""
+        deciding = (watches for resource, watches in self._kinds.items() if resource not in EXPLAINING)
+        every: tuple[Watches[Any], ...] = (self._pods, self._slices, *deciding)
         return [informer for watches in every for informer in watches.informers]
 
     def _fleet(self) -> Iterator[tuple[bytes, LeaderWorkerSet | None]]:
@@ -182,7 +188,7 @@ class Controller:
             self._works = False
             await end(workers)
             self._queue.clear()
-            self._reconciler.failing.clear()
+            self._reconciler.clear()
             await self._pods.close()
             await self._slices.close()
             for kind in self._kinds.values():

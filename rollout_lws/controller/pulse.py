@@ -42,10 +42,15 @@ def ages(informers: Iterable[Informer[Any]]) -> dict[str, float]:
 
 
 class Pulse(Collector):
-    """``always`` run as long as the controller, ``on_demand`` while some release needs them."""
+    """``always`` run as long as the controller, ``on_demand`` while some release needs them; ``unreadable`` counts
+    Rollouts.
+    """
 
-    def __init__(self, queue: KeyedQueue[Any], always: Informers, on_demand: Informers) -> None:
+    def __init__(
+        self, queue: KeyedQueue[Any], always: Informers, on_demand: Informers, unreadable: Callable[[], int]
+    ) -> None:
         self._queue = queue
+        self._unreadable = unreadable
         self._always = always
         self._on_demand = on_demand
 
@@ -56,6 +61,9 @@ class Pulse(Collector):
             "rollout_lws_queue_oldest_seconds", "How long the first of them has waited.", queue.oldest_seconds
         )
         yield GaugeMetricFamily("rollout_lws_queue_failing", "Rollouts that wait for another try.", queue.failing)
+        yield GaugeMetricFamily(
+            "rollout_lws_unreadable", "Rollouts that cannot be read, and so are not looked after.", self._unreadable()
+        )
         age = GaugeMetricFamily(
             "rollout_lws_watch_age_seconds",
             "Since the API server said anything on the most silent watch of a resource, bookmarks included.",

@@ -56,6 +56,13 @@ class Reconciler:
     want: Want
     metrics: Metrics
     failing: Failing[Key] = field(default_factory=Failing)
+    #: Rollouts that could not be read when they were looked at last.
+    unreadable: set[Key] = field(default_factory=set)
+
+    def clear(self) -> None:
+        """What is known of keys is that of who works, and nobody does any more."""
+        self.failing.clear()
+        self.unreadable.clear()
 
     async def work(self) -> None:
         """Reconcile one key after the other, until cancelled. A bug in a decision costs its own key only."""
@@ -66,6 +73,8 @@ class Reconciler:
                 await self.reconcile(key)
             except Unreadable as error:
                 # Only a change of the object can help, and that wakes the key.
+                self.queue.forget(key)
+                self.unreadable.add(key)
                 self.metrics.errors.labels("unreadable").inc()
                 log.error("Rollout unreadable", extra=fields(namespace=key[0], rollout=key[1], error=error))
             except Exception:
@@ -83,6 +92,7 @@ class Reconciler:
         world = self.world(namespace)
         stored = world.rollout(name)
         seen = observe(world, self.keys, name, now, self.failing.of(key, now))
+        self.unreadable.discard(key)
         if stored is None or seen is None:
             await self._let_go(key)
             return
@@ -123,6 +133,7 @@ class Reconciler:
     async def _let_go(self, key: Key) -> None:
         self.queue.forget(key)
         self.failing.forget(key)
+        self.unreadable.discard(key)
         await self.want(key, Wanted())
 
     def _failed(self, key: Key, failure: apply.Failure) -> None:

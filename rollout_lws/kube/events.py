@@ -101,12 +101,16 @@ class EventRecorder:
     async def close(self) -> None:
         """Send what is queued, for a moment at most, and end."""
         sender, self._sender = self._sender, None
-        if sender is not None:
-            await asyncio.wait({sender}, timeout=_FAREWELL_SECONDS)
-            sender.cancel()
-            await asyncio.wait({sender})
-        # Whoever goes on later must not tell as news what happened before.
-        self._queue.clear()
+        try:
+            if sender is not None:
+                await asyncio.wait({sender}, timeout=_FAREWELL_SECONDS)
+        finally:
+            if sender is not None:
+                sender.cancel()
+            # Whoever goes on later must neither tell as news what happened before, nor count on with what was not told.
+            self.dropped += len(self._queue)
+            self._queue.clear()
+            self._series.clear()
 
     def _enqueue(self, write: Create | Patch) -> None:
         if isinstance(write, Patch):

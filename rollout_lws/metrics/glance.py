@@ -145,7 +145,7 @@ class Status(Struct, frozen=True):
     @property
     def waits_for_a_person(self) -> bool:
         """Whether a release is on that goes on when somebody has acted, and not before."""
-        return self.releasing and self.state in _FOR_A_PERSON
+        return self.releasing and self.state in FOR_A_PERSON
 
     def since(self, kind: ConditionType, status: str = "True") -> datetime | None:
         """Since when a condition has this status; None when it has another, or is not told."""
@@ -188,7 +188,8 @@ class Glance(Struct, frozen=True):
 
 
 _VERDICTS = (ConditionType.READY, ConditionType.RECONCILING, ConditionType.STALLED)
-_FOR_A_PERSON = (SummaryState.AWAITING_APPROVAL, SummaryState.PAUSED, SummaryState.STALLED)
+#: States in which a release waits for a person.
+FOR_A_PERSON = (SummaryState.AWAITING_APPROVAL, SummaryState.PAUSED, SummaryState.STALLED)
 
 _glances = msgspec.json.Decoder(Glance)
 

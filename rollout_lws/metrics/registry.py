@@ -14,7 +14,9 @@ from prometheus_client.registry import Collector
 from rollout_lws import __version__
 from rollout_lws.metrics import fleet
 from rollout_lws.metrics.fleet import Fleet
+from rollout_lws.metrics.glance import FOR_A_PERSON
 from rollout_lws.objects.resources import Resource
+from rollout_lws.rollout.reasons import Ending
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -71,9 +73,14 @@ class Metrics:
         self.errors = self._counter(
             "rollout_lws_reconcile_errors", "Reconciles that failed, by kind of failure.", "kind"
         )
+        # What begins with its first occurrence has no increase at it.
         for kind in ("bug", "unreadable"):
-            # What begins with its first occurrence has no increase at it.
             self.errors.labels(kind)
+        for outcome in Ending:
+            self.ended.labels(outcome)
+            self.release.labels(outcome)
+        for state in FOR_A_PERSON:
+            self.person.labels(state)
         self.writes = self._counter("rollout_lws_writes", "Writes the API server accepted.", "verb", "resource")
         self.failed_writes = self._counter(
             "rollout_lws_write_failures",

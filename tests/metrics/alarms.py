@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 from rollout_lws.errors import ApiError
 from rollout_lws.objects.resources import CUSTOM_RESOURCE_DEFINITIONS, LEADER_WORKER_SETS, PODS
@@ -149,12 +150,18 @@ async def aborted_long_ago(world: ShellWorld) -> None:
     await world.sleep(HOUR + 60)
 
 
-async def forbidden(world: ShellWorld) -> None:
-    await at_rest(world)
+async def forbidden(world: ShellWorld, **plan: Any) -> None:
+    await at_rest(world, **plan)
     why = 'User "rollout-lws" cannot create resource "leaderworkersets"'
     world.faults.add(Effect(refusal=ApiError(403, "Forbidden", why)), "create", "leaderworkersets", count=None)
     world.set_image("v2")
     await world.until_state("Stalled")
+
+
+async def forbidden_for_long(world: ShellWorld) -> None:
+    """Its deadline has passed, too; but it is the write that somebody has to allow."""
+    await forbidden(world, progressDeadlineSeconds=600)
+    await world.sleep(HOUR)
 
 
 async def forbidden_at_rest(world: ShellWorld) -> None:
@@ -215,6 +222,7 @@ ALARMS: dict[str, tuple[Alarm, ...]] = {
     ),
     "RolloutLwsControllerDown": (Alarm(stopped, leaders=()),),
     "RolloutLwsNoLeader": (Alarm(at_rest, leaders=(0, 0)),),
+    "RolloutLwsWritesFail": (Alarm(forbidden),),
     "RolloutLwsReconcileFails": (Alarm(unreadable, {"kind": "unreadable"}),),
     "RolloutLwsWatchStale": (Alarm(unheard, {"resource": "pods"}),),
 }
@@ -222,7 +230,7 @@ ALARMS: dict[str, tuple[Alarm, ...]] = {
 NEARLY: dict[str, tuple[Alarm, ...]] = {
     "RolloutPendingUnderHold": (Alarm(refused_lately),),
     "RolloutPausedHoldsAccelerators": (Alarm(looked_at),),
-    "RolloutStuck": (Alarm(loads), Alarm(forbidden)),
+    "RolloutStuck": (Alarm(loads), Alarm(forbidden), Alarm(forbidden_for_long)),
     "RolloutStalledAtRest": (Alarm(refused), Alarm(forbidden_at_rest), Alarm(fails)),
     "RolloutWentBack": (Alarm(aborted_long_ago),),
     "RolloutWritesRefused": (Alarm(fails),),

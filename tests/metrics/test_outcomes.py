@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from rollout_lws.rollout.reasons import Ending
 from tests.metrics.tour import scrape, shell
 from tests.scenarios.shell import ShellWorld
 from tests.scenarios.stories import at_rest
@@ -62,9 +63,11 @@ async def test_each_release_ends_once(capacity: str, act: Act, started: int, end
         act(world)
         told = await scrape(world)
         assert sum(told["rollout_lws_releases_started_total"].values()) == started
-        found = {dict(labels)["outcome"]: n for labels, n in told.get("rollout_lws_releases_ended_total", {}).items()}
-        assert found == ended
-        seconds = [n for labels, n in told.get("rollout_lws_release_seconds_sum", {}).items()]
+        found = {dict(labels)["outcome"]: n for labels, n in told["rollout_lws_releases_ended_total"].items()}
+        # Each of them is there from the beginning, so that its first occurrence is an increase.
+        assert set(found) == set(Ending)
+        assert {outcome: n for outcome, n in found.items() if n} == ended
+        seconds = [n for n in told["rollout_lws_release_seconds_sum"].values() if n]
         assert all(100 <= each <= 200 for each in seconds)
         assert len(seconds) == len(ended)
         # The first step was left by all of them, the promotion is none.

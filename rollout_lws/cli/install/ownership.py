@@ -70,15 +70,19 @@ def warnings(chosen: Installation, found: Found) -> list[str]:
 
 def knows_no_election(deployment: Object) -> bool:
     """Whether a controller may still run that looks for no other one: it must have ended before the next one starts.
-    Those that were made so had the strategy Recreate, which orders just that; so while it stands nobody knows of their
-    end, unless pods of the newest form are there, which come after it.
+
+    One that is not told to elect is such a one, whatever its strategy; with no replica wanted, too, since a pod that
+    ends is in no count. Where the arguments elect, only the strategy Recreate tells of one before: while it stands
+    nobody knows of that one's end, unless pods of the newest form are there, which come after it, and no others.
     """
     spec, status = deployment["spec"], deployment.get("status") or {}
+    if "--leader-elect" not in _arguments(deployment):
+        return True
     if (spec.get("strategy") or {}).get("type") != "Recreate":
         return False
     seen = int(status.get("observedGeneration") or 0) >= int(deployment["metadata"].get("generation") or 0)
-    elects = "--leader-elect" in _arguments(deployment)
-    return not (elects and seen and int(status.get("updatedReplicas") or 0) > 0)
+    updated = int(status.get("updatedReplicas") or 0)
+    return not (seen and updated > 0 and int(status.get("replicas") or 0) <= updated)
 
 
 def is_ours(obj: Object) -> bool:
@@ -178,7 +182,7 @@ def _arguments(deployment: Object) -> list[str]:
     return [
         argument
         for container in deployment["spec"]["template"]["spec"]["containers"]
-        for argument in container.get("args") or ()
+        for argument in (*(container.get("command") or ()), *(container.get("args") or ()))
     ]
 
 

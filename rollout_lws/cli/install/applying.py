@@ -9,7 +9,7 @@ from typing import Any
 
 from rollout_lws.cli.access.transport import Transport
 from rollout_lws.cli.install import extras, order, ownership
-from rollout_lws.cli.install.installation import Installation
+from rollout_lws.cli.install.installation import POD_DELETION_POLICY, Installation
 from rollout_lws.cli.install.manifests import NAMESPACED, PART_OF, PRODUCT, home, objects
 from rollout_lws.cli.install.rights import CONTROLLER
 from rollout_lws.errors import ApiError, RolloutLwsError, Unreachable, UsageError
@@ -143,6 +143,7 @@ def _judge(transport: Transport, chosen: Installation, warn: Tell) -> ownership.
         {name: definition for name, definition in looked_at if definition is not None},
         _found(transport, CLUSTER_ROLE_BINDINGS, CONTROLLER),
         _found(transport, DEPLOYMENTS, CONTROLLER, chosen.namespace),
+        POD_DELETION_POLICY not in chosen.extras or _serves(transport, ADMISSION_POLICIES),
     )
     refusal = ownership.refusal(chosen, found)
     if refusal:
@@ -156,6 +157,15 @@ def _judge(transport: Transport, chosen: Installation, warn: Tell) -> ownership.
     for each in ownership.warnings(chosen, found):
         warn(each)
     return found
+
+
+def _serves(transport: Transport, resource: Resource) -> bool:
+    """Whether it is there, as far as this can be asked; who may not ask is told by the write."""
+    try:
+        known = transport.get(f"/apis/{resource.api_version}").get("resources") or ()
+    except ApiError as error:
+        return error.code != 404
+    return any(each["name"] == resource.plural for each in known)
 
 
 def _apply(transport: Transport, obj: Object) -> str:

@@ -9,12 +9,12 @@ from typing import Any
 import msgspec
 
 from rollout_lws.cli.install.extras import NEEDED
-from rollout_lws.cli.install.installation import Installation
+from rollout_lws.cli.install.installation import POD_DELETION_POLICY, Installation
 from rollout_lws.cli.install.manifests import PART_OF, PRODUCT
 from rollout_lws.cli.install.rights import CONTROLLER
 from rollout_lws.cli.rollouts import SHORT_NAME
 from rollout_lws.controller.capabilities import CRD_NAME, definition
-from rollout_lws.objects.resources import SERVICE_ACCOUNTS
+from rollout_lws.objects.resources import ADMISSION_POLICIES, SERVICE_ACCOUNTS
 from rollout_lws.settings import DEFAULT_API_GROUP
 
 Object = dict[str, Any]
@@ -33,12 +33,13 @@ def _needed(chosen: Installation) -> dict[str, str]:
 @dataclass(frozen=True, slots=True)
 class Found:
     """What a cluster has: of ``definitions`` those that exist, by name; the controller's ClusterRoleBinding, and its
-    Deployment in the namespace of the installation.
+    Deployment in the namespace of the installation; whether it knows ValidatingAdmissionPolicy, where it is asked for.
     """
 
     definitions: Mapping[str, Object]
     binding: Object | None = None
     deployment: Object | None = None
+    policies: bool = True
 
 
 def refusal(chosen: Installation, found: Found) -> str | None:
@@ -50,6 +51,7 @@ def refusal(chosen: Installation, found: Found) -> str | None:
         or _other_group(chosen, found.deployment)
         or _foreign_definitions(chosen, found.definitions)
         or _nobody_reads(chosen, found.definitions)
+        or _too_old_for_policies(chosen, found)
     )
 
 
@@ -163,6 +165,15 @@ def _nobody_reads(chosen: Installation, found: Mapping[str, Object]) -> str | No
                 f" installed: install that first, or leave --with {extra} out"
             )
     return None
+
+
+def _too_old_for_policies(chosen: Installation, found: Found) -> str | None:
+    if found.policies or POD_DELETION_POLICY not in chosen.extras:
+        return None
+    return (
+        f"--with {POD_DELETION_POLICY} needs ValidatingAdmissionPolicy of {ADMISSION_POLICIES.api_version}, which"
+        f" Kubernetes has from 1.30: leave --with {POD_DELETION_POLICY} out here"
+    )
 
 
 def _watched(deployment: Object) -> set[str]:

@@ -147,6 +147,18 @@ def test_nobody_is_told_to_collect_metrics_where_nobody_would(bare: World, kind:
     assert HOME not in all_names(bare, NAMESPACES)
 
 
+def test_a_policy_that_kubernetes_does_not_know_is_refused_before_anything_changes(bare: World) -> None:
+    """Kubernetes 1.29 and before; the group is there for webhooks, or it is not seen at all."""
+    bare.do(lambda: bare.server._served.pop(ADMISSION_POLICIES))
+    told = refused(bare, "--with", "pod-deletion-policy")
+    assert told == (
+        "nothing was changed: --with pod-deletion-policy needs ValidatingAdmissionPolicy of"
+        " admissionregistration.k8s.io/v1, which Kubernetes has from 1.30: leave --with pod-deletion-policy out here"
+    )
+    assert HOME not in all_names(bare, NAMESPACES)
+    install(bare)
+
+
 def test_what_helm_has_installed_is_left_to_helm(bare: World) -> None:
     install(bare)
     marked = {"metadata": {"annotations": {"meta.helm.sh/release-name": "canaries"}}}

@@ -15,6 +15,7 @@ from rollout_lws.cli.install.installation import DEFAULT_NAMESPACE as HOME
 from rollout_lws.cli.install.manifests import PART_OF, PRODUCT
 from rollout_lws.cli.install.rights import CONTROLLER
 from rollout_lws.objects.resources import (
+    ADMISSION_POLICIES,
     CLUSTER_ROLE_BINDINGS,
     CLUSTER_ROLES,
     CUSTOM_RESOURCE_DEFINITIONS,
@@ -182,6 +183,19 @@ def test_a_controller_that_looks_for_no_other_one_has_to_end_first(world: World,
         assert "kubectl -n rollout-lws-system scale deployment rollout-lws-controller --replicas=0" in told
     else:
         assert "--leader-elect" in look(helm)
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_policy_that_kubernetes_does_not_know_is_refused(world: World, helm: Any, known: bool) -> None:
+    """Kubernetes 1.29 and before."""
+    if known:
+        install(helm, podDeletionPolicy={"enabled": True})
+        assert names(world, ADMISSION_POLICIES) == {f"{CONTROLLER}-pod-deletion"}
+        return
+    world.do(lambda: world.server._served.pop(ADMISSION_POLICIES))
+    told = refused(install, helm, podDeletionPolicy={"enabled": True})
+    assert CONTROLLER not in names(world, CLUSTER_ROLES)
+    assert "nothing was changed: podDeletionPolicy needs ValidatingAdmissionPolicy" in told
 
 
 def test_who_may_not_look_can_do_without(world: World, helm: Any) -> None:

@@ -209,6 +209,28 @@ KNOBS: dict[str, tuple[Object, Look, object]] = {
 }
 
 
+#: What a value that is set to null, or to an empty one, leaves of the rules for what goes out.
+OPEN_PORTS = [{"port": 443, "protocol": "TCP"}, {"port": 6443, "protocol": "TCP"}]
+
+
+@pytest.mark.parametrize("egress", [None, {}, {"enabled": None}, {"apiServer": None}])
+def test_without_a_word_about_it_what_goes_out_is_not_limited(egress: Object | None) -> None:
+    spec = named({"image": IMAGE, "networkPolicy": {"enabled": True, "egress": egress}}, "NetworkPolicy")["spec"]
+    assert (spec["policyTypes"], "egress" in spec) == (["Ingress"], False)
+
+
+@pytest.mark.parametrize("server", [None, {}, {"ports": None, "cidrs": None}])
+def test_ports_that_are_left_out_are_the_usual_ones(server: Object | None) -> None:
+    policy = {"enabled": True, "egress": {"enabled": True, "apiServer": server, "extra": None}}
+    _, rule = named({"image": IMAGE, "networkPolicy": policy}, "NetworkPolicy")["spec"]["egress"]
+    assert rule == {"ports": OPEN_PORTS}
+
+
+@pytest.mark.parametrize("flag", ["--request-timeout=10s", "--leader-elect-lease-duration=30s"])
+def test_flags_that_no_right_follows_can_be_given(flag: str) -> None:
+    assert container({"controller": {"extraArgs": [flag]}})["args"][-1] == flag
+
+
 def labels_of(obj: Object) -> Object:
     found: Object = obj["metadata"]["labels"]
     return found
@@ -276,6 +298,21 @@ def test_kubernetes_knows_every_field_that_a_value_brings(knob: str) -> None:
         ({"controller": {"logFormat": "xml"}}, "at '/controller/logFormat': value must be one of 'json', 'text'"),
         ({"podLabels": {"app.kubernetes.io/name": "x"}}, "invalid propertyName 'app.kubernetes.io/name'"),
         ({"podDisruptionBudget": {"maxUnavailable": 0}}, "at '/podDisruptionBudget/maxUnavailable': minimum: got 0"),
+        ({"podDisruptionBudget": {"maxUnavailable": "0%"}}, "at '/podDisruptionBudget/maxUnavailable': '0%' does not"),
+        ({"podDisruptionBudget": {"maxUnavailable": "101%"}}, "'101%' does not match pattern"),
+        *(
+            ({"controller": {"extraArgs": [flag]}}, "at '/controller/extraArgs/0': 'not' failed")
+            for flag in (
+                "--api-group=rollouts.example.com",
+                "--namespace=team-a",
+                "--leader-elect",
+                "--leader-elect=false",
+                "--leader-elect-resource-name=other",
+                "--leader-elect-resource-namespace=other",
+                "--health-probe-bind-address=0",
+                "--metrics-bind-address=:9090",
+            )
+        ),
         ({"metrics": {"podMonitor": {"interval": "often"}}}, "at '/metrics/podMonitor/interval': 'often' does not"),
     ],
 )

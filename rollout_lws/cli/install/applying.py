@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from rollout_lws.cli.access.transport import Transport
 from rollout_lws.cli.install import extras, order, ownership
-from rollout_lws.cli.install.installation import Installation
+from rollout_lws.cli.install.installation import POD_DELETION_POLICY, Installation
 from rollout_lws.cli.install.manifests import NAMESPACED, PART_OF, PRODUCT, home, objects
 from rollout_lws.cli.install.rights import CONTROLLER
 from rollout_lws.errors import ApiError, RolloutLwsError, Unreachable, UsageError
@@ -45,20 +46,47 @@ RESOURCES = {
 }
 
 
-def install(transport: Transport, chosen: Installation, tell: Tell, warn: Tell) -> bool:
-    """Apply everything that ``chosen`` needs, a line for each object. UsageError before anything has changed when
-    somebody else's would be replaced; RolloutLwsError, which says how far it got, when the API server refuses one.
+#: An object, and what writes or deletes it and says what was done.
+Step = tuple[Object, Callable[[Object], str]]
 
-    True when the Deployment ends a controller that knows no election before it starts the next one: once that runs,
-    ``settle`` gives it the strategy that it is to have.
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What remains when everything is applied. ``alone_first``: the Deployment ends a controller that knows no election
+    before it starts the next one; once that runs, ``settle`` gives it the strategy that it is to have. ``rights`` are
+    those that only controllers of the version before need: ``withdraw`` takes them when none of these is left.
+    """
+
+    alone_first: bool
+    rights: tuple[Step, ...]
+
+
+def install(transport: Transport, chosen: Installation, tell: Tell, warn: Tell) -> Left:
+    """Apply everything that ``chosen`` needs, a line for each object, and take nothing away that a controller which
+    runs may need. UsageError before anything has changed when somebody else's would be replaced; RolloutLwsError,
+    which says how far it got, when the API server refuses one.
     """
     found = _judge(transport, chosen, warn)
     wanted = _wanted(transport, chosen)
-    surplus = [*_surplus(transport, chosen, wanted)]
+    unwatched = [*_unwatched(transport, wanted)]
+    surplus = [each for each in extras.unwanted(chosen) if _left_over(transport, each)]
     alone_first = found.deployment is not None and ownership.knows_no_election(found.deployment)
-    applied = order.writes(map(_alone, wanted) if alone_first else wanted, _roles(transport, wanted))
-    steps = [(each, partial(_apply, transport)) for each in applied]
-    steps += [(each, partial(_withdraw, transport)) for each in surplus]
+    first, last = order.writes(map(_alone, wanted) if alone_first else wanted, _roles(transport, wanted))
+    apply, delete = partial(_apply, transport), partial(_withdraw, transport)
+    _take([*((each, apply) for each in first), *((each, delete) for each in surplus)], tell)
+    left = Left(alone_first, (*((each, apply) for each in last), *((each, delete) for each in unwatched)))
+    if found.deployment is not None:
+        return left
+    withdraw(left, tell)
+    return Left(alone_first, ())
+
+
+def withdraw(left: Left, tell: Tell) -> None:
+    """Take the rights that nobody needs any more. RolloutLwsError as from ``install``."""
+    _take(left.rights, tell)
+
+
+def _take(steps: Sequence[Step], tell: Tell) -> None:
     for done, (each, take) in enumerate(steps):
         try:
             tell(f"{name_of(each)} {take(each)}")
@@ -67,7 +95,6 @@ def install(transport: Transport, chosen: Installation, tell: Tell, warn: Tell) 
                 f"{name_of(each)}: {error}; {done} of {len(steps)} objects are applied and stay: correct this and run"
                 " the same command again, it goes on from there"
             ) from error
-    return alone_first
 
 
 def settle(transport: Transport, chosen: Installation, tell: Tell) -> None:
@@ -98,6 +125,12 @@ def name_of(obj: Object) -> str:
     return f"{resource.kind.lower()}{group}/{obj['metadata']['name']}"
 
 
+def place_of(obj: Object) -> str:
+    """Its name, with the namespace that it is in."""
+    namespace = obj["metadata"].get("namespace")
+    return name_of(obj) + (f" in namespace {namespace}" if namespace else "")
+
+
 def path_of(obj: Object) -> str:
     metadata = obj["metadata"]
     return RESOURCES[obj["kind"]].path(metadata.get("namespace", ""), metadata["name"])
@@ -110,6 +143,7 @@ def _judge(transport: Transport, chosen: Installation, warn: Tell) -> ownership.
         {name: definition for name, definition in looked_at if definition is not None},
         _found(transport, CLUSTER_ROLE_BINDINGS, CONTROLLER),
         _found(transport, DEPLOYMENTS, CONTROLLER, chosen.namespace),
+        POD_DELETION_POLICY not in chosen.extras or _serves(transport, ADMISSION_POLICIES),
     )
     refusal = ownership.refusal(chosen, found)
     if refusal:
@@ -123,6 +157,15 @@ def _judge(transport: Transport, chosen: Installation, warn: Tell) -> ownership.
     for each in ownership.warnings(chosen, found):
         warn(each)
     return found
+
+
+def _serves(transport: Transport, resource: Resource) -> bool:
+    """Whether it is there, as far as this can be asked; who may not ask is told by the write."""
+    try:
+        known = transport.get(f"/apis/{resource.api_version}").get("resources") or ()
+    except ApiError as error:
+        return error.code != 404
+    return any(each["name"] == resource.plural for each in known)
 
 
 def _apply(transport: Transport, obj: Object) -> str:
@@ -142,9 +185,9 @@ def _roles(transport: Transport, wanted: Iterable[Object]) -> dict[str, Object]:
     return {name: role for name in names if (role := _found(transport, CLUSTER_ROLES, name)) is not None}
 
 
-def _surplus(transport: Transport, chosen: Installation, wanted: Iterable[Object]) -> Iterator[Object]:
-    """The controller's rights in namespaces that it watches no longer, the role that gives them when there is no
-    such namespace any more, and what is not asked for any more.
+def _unwatched(transport: Transport, wanted: Iterable[Object]) -> Iterator[Object]:
+    """The controller's rights in namespaces that it watches no longer, and the role that gives them when there is no
+    such namespace any more.
     """
     kept = {each["metadata"]["namespace"] for each in wanted if _watches(each)}
     bound = transport.get(ROLE_BINDINGS.path(), labelSelector=f"{PART_OF}={PRODUCT}").get("items") or ()
@@ -154,9 +197,6 @@ def _surplus(transport: Transport, chosen: Installation, wanted: Iterable[Object
     role = None if kept else _found(transport, CLUSTER_ROLES, NAMESPACED)
     if role is not None and ownership.is_ours(role):
         yield {**role, "kind": CLUSTER_ROLES.kind}
-    for each in extras.unwanted(chosen):
-        if _left_over(transport, each):
-            yield each
 
 
 def _left_over(transport: Transport, obj: Object) -> bool:

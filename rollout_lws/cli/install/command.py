@@ -16,9 +16,9 @@ from rollout_lws.cli.install.installation import (
 )
 from rollout_lws.cli.install.manifests import objects
 from rollout_lws.cli.install.rights import CONTROLLER
-from rollout_lws.cli.install.waiting import wait
+from rollout_lws.cli.install.waiting import runs, wait
 from rollout_lws.cli.options import Target, with_target
-from rollout_lws.errors import UsageError
+from rollout_lws.errors import RolloutLwsError, UsageError
 from rollout_lws.settings import DEFAULT_API_GROUP
 
 
@@ -64,16 +64,35 @@ def install(
         click.echo(yaml.safe_dump_all(objects(chosen), sort_keys=False), nl=False)
         return
     with Transport.to(target) as transport:
-        alone_first = applying.install(transport, chosen, click.echo, _warn)
+        left = applying.install(transport, chosen, click.echo, _warn)
         if timeout > 0 and replicas:
-            wait(transport, chosen.namespace, CONTROLLER, timeout, click.echo)
-            if alone_first:
+            try:
+                wait(transport, chosen.namespace, CONTROLLER, timeout, click.echo)
+            except RolloutLwsError:
+                _warn_of_kept(left)
+                raise
+            if left.alone_first:
                 applying.settle(transport, chosen, click.echo)
-        elif alone_first:
+        elif left.alone_first:
             _warn(
                 "the controller before this one looks for no other one, so it ends first; once the new one runs, run"
                 " the same command again: the next upgrade then ends none before another is ready"
             )
+        # With no replica wanted the controllers that ran are on their way out: nobody needs their rights.
+        if timeout > 0 or not replicas or not left.rights or runs(transport, chosen.namespace, CONTROLLER):
+            applying.withdraw(left, click.echo)
+        else:
+            _warn_of_kept(left)
+
+
+def _warn_of_kept(left: applying.Left) -> None:
+    """One that takes rights away before a new controller runs would leave the cluster with none that works."""
+    if left.rights:
+        names = ", ".join(applying.place_of(each) for each, _ in left.rights)
+        _warn(
+            f"the controller before this one keeps the rights that only it needs, since it leads until the new one runs"
+            f" ({names}); once that runs, run the same command again: it takes them away"
+        )
 
 
 def _warn(text: str) -> None:

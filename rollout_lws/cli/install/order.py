@@ -1,5 +1,5 @@
 """In which order an installation that is there already becomes another one: whichever write is the last that succeeds,
-the controller that then runs has its rights.
+the controllers that then run have their rights, those of the version before too, which lead until a new one is ready.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from rollout_lws.objects.resources import CLUSTER_ROLES
 Object = dict[str, Any]
 
 
-def writes(wanted: Iterable[Object], roles: Mapping[str, Object]) -> tuple[Object, ...]:
-    """What to apply, in this order. ``roles`` are the ClusterRoles that the cluster has, by name: a role that loses
-    rules keeps them until everything else is applied, the Deployment too.
+def writes(wanted: Iterable[Object], roles: Mapping[str, Object]) -> tuple[tuple[Object, ...], tuple[Object, ...]]:
+    """What to apply, in this order, and what once no controller of the version before is left. ``roles`` are the
+    ClusterRoles that the cluster has, by name: one that loses rules is in both, and keeps them in the first.
     """
     first: list[Object] = []
     last: list[Object] = []
@@ -26,4 +26,4 @@ def writes(wanted: Iterable[Object], roles: Mapping[str, Object]) -> tuple[Objec
             last.append(each)
         else:
             first.append(each)
-    return (*first, *last)
+    return tuple(first), tuple(last)

@@ -9,12 +9,12 @@ from typing import Any
 import msgspec
 
 from rollout_lws.cli.install.extras import NEEDED
-from rollout_lws.cli.install.installation import Installation
+from rollout_lws.cli.install.installation import POD_DELETION_POLICY, Installation
 from rollout_lws.cli.install.manifests import PART_OF, PRODUCT
 from rollout_lws.cli.install.rights import CONTROLLER
 from rollout_lws.cli.rollouts import SHORT_NAME
 from rollout_lws.controller.capabilities import CRD_NAME, definition
-from rollout_lws.objects.resources import SERVICE_ACCOUNTS
+from rollout_lws.objects.resources import ADMISSION_POLICIES, SERVICE_ACCOUNTS
 from rollout_lws.settings import DEFAULT_API_GROUP
 
 Object = dict[str, Any]
@@ -33,12 +33,13 @@ def _needed(chosen: Installation) -> dict[str, str]:
 @dataclass(frozen=True, slots=True)
 class Found:
     """What a cluster has: of ``definitions`` those that exist, by name; the controller's ClusterRoleBinding, and its
-    Deployment in the namespace of the installation.
+    Deployment in the namespace of the installation; whether it knows ValidatingAdmissionPolicy, where it is asked for.
     """
 
     definitions: Mapping[str, Object]
     binding: Object | None = None
     deployment: Object | None = None
+    policies: bool = True
 
 
 def refusal(chosen: Installation, found: Found) -> str | None:
@@ -50,6 +51,7 @@ def refusal(chosen: Installation, found: Found) -> str | None:
         or _other_group(chosen, found.deployment)
         or _foreign_definitions(chosen, found.definitions)
         or _nobody_reads(chosen, found.definitions)
+        or _too_old_for_policies(chosen, found)
     )
 
 
@@ -70,15 +72,19 @@ def warnings(chosen: Installation, found: Found) -> list[str]:
 
 def knows_no_election(deployment: Object) -> bool:
     """Whether a controller may still run that looks for no other one: it must have ended before the next one starts.
-    Those that were made so had the strategy Recreate, which orders just that; so while it stands nobody knows of their
-    end, unless pods of the newest form are there, which come after it.
+
+    One that is not told to elect is such a one, whatever its strategy; with no replica wanted, too, since a pod that
+    ends is in no count. Where the arguments elect, only the strategy Recreate tells of one before: while it stands
+    nobody knows of that one's end, unless pods of the newest form are there, which come after it, and no others.
     """
     spec, status = deployment["spec"], deployment.get("status") or {}
+    if "--leader-elect" not in _arguments(deployment):
+        return True
     if (spec.get("strategy") or {}).get("type") != "Recreate":
         return False
     seen = int(status.get("observedGeneration") or 0) >= int(deployment["metadata"].get("generation") or 0)
-    elects = "--leader-elect" in _arguments(deployment)
-    return not (elects and seen and int(status.get("updatedReplicas") or 0) > 0)
+    updated = int(status.get("updatedReplicas") or 0)
+    return not (seen and updated > 0 and int(status.get("replicas") or 0) <= updated)
 
 
 def is_ours(obj: Object) -> bool:
@@ -161,6 +167,15 @@ def _nobody_reads(chosen: Installation, found: Mapping[str, Object]) -> str | No
     return None
 
 
+def _too_old_for_policies(chosen: Installation, found: Found) -> str | None:
+    if found.policies or POD_DELETION_POLICY not in chosen.extras:
+        return None
+    return (
+        f"--with {POD_DELETION_POLICY} needs ValidatingAdmissionPolicy of {ADMISSION_POLICIES.api_version}, which"
+        f" Kubernetes has from 1.30: leave --with {POD_DELETION_POLICY} out here"
+    )
+
+
 def _watched(deployment: Object) -> set[str]:
     return set(flags(deployment, "--namespace"))
 
@@ -178,7 +193,7 @@ def _arguments(deployment: Object) -> list[str]:
     return [
         argument
         for container in deployment["spec"]["template"]["spec"]["containers"]
-        for argument in container.get("args") or ()
+        for argument in (*(container.get("command") or ()), *(container.get("args") or ()))
     ]
 
 

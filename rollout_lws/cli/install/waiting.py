@@ -47,6 +47,11 @@ def wait(transport: Transport, namespace: str, name: str, patience: float, tell:
         _change(transport, deployment, min(deadline, time.monotonic() + _LOOK))
 
 
+def runs(transport: Transport, namespace: str, name: str) -> bool:
+    """Whether the Deployment is available as it is wanted now, without waiting for it."""
+    return not lacks(transport.get(DEPLOYMENTS.path(namespace, name)))
+
+
 def _missing(transport: Transport, deployment: Object) -> str:
     """What a Deployment waits for and what stands in its way, "" when it is available."""
     missing = lacks(deployment)

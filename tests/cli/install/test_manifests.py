@@ -217,3 +217,12 @@ def test_the_image_has_to_be_named() -> None:
     result = CliRunner().invoke(program, ["install", "--dry-run"])
     assert result.exit_code == 2
     assert "Missing option '--image'" in result.stderr
+
+
+@pytest.mark.parametrize("page", ["leader-election.md", "run-on-a-cluster.md"])
+def test_pages_name_the_rights_to_the_lease(page: str) -> None:
+    made, own = (rule.rendered()["verbs"] for rule in rights.leader_election_rules())
+    text = " ".join((Path(__file__).parents[3] / "docs" / page).read_text().split())
+    assert made == ["create"] and "`create` on" in text
+    *others, last = (f"`{verb}`" for verb in own)
+    assert f"{', '.join(others)} and {last}" in text

@@ -1,4 +1,4 @@
-"""Objects applied one after the other: at every moment the controller that runs has its rights."""
+"""Objects applied one after the other: at every moment the controllers that run have their rights."""
 
 from __future__ import annotations
 
@@ -29,12 +29,16 @@ def cluster_of(wanted: Iterable[Object]) -> Cluster:
     return cluster
 
 
-def lacking(cluster: Cluster) -> set[tuple[str, str, str]]:
-    """Rights that the controller of the Deployment that is there does not have in a namespace that it watches."""
+def watched(cluster: Cluster) -> tuple[str, ...]:
+    """By the controller of the Deployment that is there."""
     (deployment,) = [each for (kind, _, _), each in cluster.items() if kind == "Deployment"]
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
-    watched = [each.partition("=")[2] for each in container["args"] if each.startswith("--namespace=")]
-    return {right for namespace in watched or ["anywhere"] for right in NEEDED - rights_in(cluster, namespace)}
+    return tuple(each.partition("=")[2] for each in container["args"] if each.startswith("--namespace="))
+
+
+def lacking(cluster: Cluster, namespaces: tuple[str, ...]) -> set[tuple[str, str, str]]:
+    """Rights that a controller which watches these, () for all, does not have in one of them."""
+    return {right for namespace in namespaces or ["anywhere"] for right in NEEDED - rights_in(cluster, namespace)}
 
 
 def rights_in(cluster: Cluster, namespace: str) -> set[tuple[str, str, str]]:
@@ -51,14 +55,19 @@ def rights_in(cluster: Cluster, namespace: str) -> set[tuple[str, str, str]]:
 def test_no_write_takes_a_right_that_is_still_needed(before: tuple[str, ...], after: tuple[str, ...]) -> None:
     cluster = cluster_of(objects(Installation(IMAGE, watch_namespaces=before)))
     wanted = objects(Installation(IMAGE, watch_namespaces=after))
-    for each in order.writes(
-        wanted, {name: role for (kind, _, name), role in cluster.items() if kind == "ClusterRole"}
-    ):
+    roles = {name: role for (kind, _, name), role in cluster.items() if kind == "ClusterRole"}
+    first, last = order.writes(wanted, roles)
+    for each in first:
         cluster = applied(cluster, each)
-        assert lacking(cluster) == set(), each["metadata"]["name"]
+        assert lacking(cluster, before) == set(), each["metadata"]["name"]
+        assert lacking(cluster, watched(cluster)) == set(), each["metadata"]["name"]
+    assert watched(cluster) == after
+    for each in last:
+        cluster = applied(cluster, each)
+        assert lacking(cluster, after) == set(), each["metadata"]["name"]
     assert cluster_of(wanted).items() <= cluster.items()
 
 
 def test_a_first_installation_writes_each_object_once() -> None:
     wanted = objects(Installation(IMAGE))
-    assert order.writes(wanted, {}) == wanted
+    assert order.writes(wanted, {}) == (wanted, ())

@@ -9,6 +9,7 @@ import pytest
 from rollout_lws.cli.install.applying import MANAGER
 from rollout_lws.cli.install.installation import Installation
 from rollout_lws.cli.install.manifests import objects
+from rollout_lws.cli.install.ownership import knows_no_election
 from rollout_lws.errors import ApiError
 from rollout_lws.objects.resources import ADMISSION_POLICIES, DEPLOYMENTS, NAMESPACES, NETWORK_POLICIES, Resource
 from rollout_lws.sandbox.faults import Effect
@@ -56,6 +57,41 @@ def test_a_controller_that_looks_for_no_other_one_ends_before_the_next_one_start
     result = bare.run("install", "--image", IMAGE, "--timeout", "0")
     assert (result.exit_code, result.stderr) == (0, "")
     assert there(bare, DEPLOYMENTS, NAME, HOME)["spec"]["strategy"] == ROLLING
+
+
+BY_ITSELF = ["controller", "--metrics-bind-address=:8080"]
+ELECTING = ["controller", "--leader-elect"]
+BOTH_RUN = {"observedGeneration": 1, "replicas": 2, "updatedReplicas": 2}
+
+
+@pytest.mark.parametrize(
+    ("args", "strategy", "replicas", "status", "alone"),
+    [
+        (BY_ITSELF, "Recreate", 1, ONE_RUNS, True),
+        (BY_ITSELF, "RollingUpdate", 1, ONE_RUNS, True),
+        (BY_ITSELF, None, 1, ONE_RUNS, True),
+        (BY_ITSELF, "RollingUpdate", 0, {"observedGeneration": 1}, True),
+        (None, "RollingUpdate", 1, ONE_RUNS, True),
+        (ELECTING, "RollingUpdate", 2, BOTH_RUN, False),
+        (ELECTING, "RollingUpdate", 2, {**BOTH_RUN, "updatedReplicas": 1}, False),
+        (ELECTING, "Recreate", 2, BOTH_RUN, False),
+        (ELECTING, "Recreate", 2, {**BOTH_RUN, "updatedReplicas": 1}, True),
+        (ELECTING, "Recreate", 2, {**BOTH_RUN, "observedGeneration": 0}, True),
+        (ELECTING, "Recreate", 2, {"observedGeneration": 1}, True),
+    ],
+)
+def test_what_a_controller_is_told_says_whether_it_looks_for_another_one(
+    args: list[str] | None, strategy: str | None, replicas: int, status: Object, alone: bool
+) -> None:
+    pod = {"containers": [{"name": "controller", "args": args}]}
+    spec = {"replicas": replicas, "template": {"spec": pod}} | ({"strategy": {"type": strategy}} if strategy else {})
+    found = {"metadata": {"generation": 1}, "spec": spec, "status": status}
+    assert knows_no_election(found) == alone
+
+
+def test_arguments_may_stand_in_the_command_too() -> None:
+    pod = {"containers": [{"name": "controller", "command": ["rollout-lws", *ELECTING]}]}
+    assert not knows_no_election({"metadata": {}, "spec": {"template": {"spec": pod}}})
 
 
 def test_who_waits_for_such_an_upgrade_has_all_of_it(bare: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,6 +145,18 @@ def test_nobody_is_told_to_collect_metrics_where_nobody_would(bare: World, kind:
     told = refused(bare, "--with", f"{kind}-monitor")
     assert f"--with {kind}-monitor needs CustomResourceDefinition {kind}monitors.monitoring.coreos.com" in told
     assert HOME not in all_names(bare, NAMESPACES)
+
+
+def test_a_policy_that_kubernetes_does_not_know_is_refused_before_anything_changes(bare: World) -> None:
+    """Kubernetes 1.29 and before; the group is there for webhooks, or it is not seen at all."""
+    bare.do(lambda: bare.server._served.pop(ADMISSION_POLICIES))
+    told = refused(bare, "--with", "pod-deletion-policy")
+    assert told == (
+        "nothing was changed: --with pod-deletion-policy needs ValidatingAdmissionPolicy of"
+        " admissionregistration.k8s.io/v1, which Kubernetes has from 1.30: leave --with pod-deletion-policy out here"
+    )
+    assert HOME not in all_names(bare, NAMESPACES)
+    install(bare)
 
 
 def test_what_helm_has_installed_is_left_to_helm(bare: World) -> None:

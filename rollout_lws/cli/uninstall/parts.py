@@ -12,6 +12,7 @@ from typing import Any
 from rollout_lws.cli.install.installation import DEFAULT_NAMESPACE
 from rollout_lws.cli.install.manifests import PART_OF, PRODUCT
 from rollout_lws.cli.install.ownership import is_ours
+from rollout_lws.cli.install.rights import CONTROLLER
 from rollout_lws.cli.rollouts import SHORT_NAME
 from rollout_lws.objects.resources import (
     CLUSTER_ROLE_BINDINGS,
@@ -53,8 +54,8 @@ KINDS = (
     LEASES,
 )
 SELECTOR = f"{PART_OF}={PRODUCT}"
-_MANAGED_BY = "app.kubernetes.io/managed-by"
 _HELM_RELEASE, _HELM_NAMESPACE = "meta.helm.sh/release-name", "meta.helm.sh/release-namespace"
+_HELM_POLICY = "helm.sh/resource-policy"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,31 +92,27 @@ class Parts:
 
 def parts(labelled: Mapping[Resource, Iterable[Object]], definitions: Iterable[Object], groups: Iterable[str]) -> Parts:
     """``labelled`` are objects with our label, by kind; ``groups`` the API groups whose definitions are ours."""
+    names = {f"{plural}.{group}" for group in groups for plural in ("rollouts", "batchreleases")}
+    ours = [each for each in definitions if each["metadata"]["name"] in names]
+    found = [(resource, each) for resource in KINDS for each in labelled.get(resource, ())]
+    # Helm keeps what says so when it takes a release away, and everything of the release stays on it; so what it
+    # would take away tells whether the release is still there.
+    standing = {by_helm(each) for each in (*(each for _, each in found), *ours) if not _kept_by_helm(each)} - {""}
     doomed: list[Part] = []
-    stay: list[str] = []
-    helm: dict[str, None] = {}
-    for resource in KINDS:
-        for each in labelled.get(resource, ()):
-            part = part_of(resource, each)
-            command = by_helm(each)
-            if command:
-                helm[command] = None
-                stay.append(f"{part}: Helm's")
-            elif not part.name.startswith(PRODUCT):
-                stay.append(f"{part}: it has our label, and no name that an installation gives")
-            else:
-                doomed.append(part)
-    ours = {f"{plural}.{group}" for group in groups for plural in ("rollouts", "batchreleases")}
     going: list[Part] = []
-    for each in definitions:
-        part = part_of(CUSTOM_RESOURCE_DEFINITIONS, each)
-        command = by_helm(each)
-        if part.name in ours and command:
-            helm[command] = None
+    stay: list[str] = []
+    for resource, each in (*found, *((CUSTOM_RESOURCE_DEFINITIONS, each) for each in ours)):
+        part = part_of(resource, each)
+        if by_helm(each) in standing:
             stay.append(f"{part}: Helm's")
-        elif part.name in ours:
+        elif resource == CUSTOM_RESOURCE_DEFINITIONS:
             going.append(part)
-    return Parts(tuple(doomed), tuple(sorted(going, key=lambda each: each.name)), tuple(stay), tuple(helm))
+        elif not _installed(part):
+            stay.append(f"{part}: it has our label, and no name that an installation gives")
+        else:
+            doomed.append(part)
+    by_name = sorted(going, key=lambda each: each.name)
+    return Parts(tuple(doomed), tuple(by_name), tuple(stay), tuple(sorted(standing)))
 
 
 def part_of(resource: Resource, obj: Object) -> Part:
@@ -137,13 +134,23 @@ def our_groups(definitions: Iterable[Object]) -> tuple[str, ...]:
 
 
 def by_helm(obj: Object) -> str:
-    """The command that takes away the release of Helm that an object is of, "" when it is of none."""
-    meta = obj["metadata"]
-    if (meta.get("labels") or {}).get(_MANAGED_BY) != "Helm":
+    """The command that takes away the release of Helm that an object is of, "" when it is of none. What ``helm
+    template`` prints for others to apply has Helm's label, and is of no release.
+    """
+    notes = obj["metadata"].get("annotations") or {}
+    release, namespace = notes.get(_HELM_RELEASE), notes.get(_HELM_NAMESPACE)
+    if not release:
         return ""
-    notes = meta.get("annotations") or {}
-    namespace = notes.get(_HELM_NAMESPACE)
-    return f"helm uninstall {notes.get(_HELM_RELEASE) or 'RELEASE'}" + (f" -n {namespace}" if namespace else "")
+    return f"helm uninstall {release}" + (f" -n {namespace}" if namespace else "")
+
+
+def _kept_by_helm(obj: Object) -> bool:
+    return (obj["metadata"].get("annotations") or {}).get(_HELM_POLICY) == "keep"
+
+
+def _installed(part: Part) -> bool:
+    """Whether an installation gives this name; every one has the same Deployment."""
+    return part.name == CONTROLLER if part.resource == DEPLOYMENTS else part.name.startswith(PRODUCT)
 
 
 @dataclass(frozen=True, slots=True)

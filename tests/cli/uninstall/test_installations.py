@@ -221,6 +221,10 @@ def test_what_helm_has_made_is_for_helm_to_take_away(bare: World) -> None:
         "labels": {"app.kubernetes.io/managed-by": "Helm"},
         "annotations": {"meta.helm.sh/release-name": "releases", "meta.helm.sh/release-namespace": HOME},
     }
+    for plural in ("rollouts", "batchreleases"):
+        kept = {"metadata": {**helm, "annotations": {**helm["annotations"], "helm.sh/resource-policy": "keep"}}}
+        name = f"{plural}.rollouts.kruise.io"
+        bare.do(partial(bare.server.patch, CUSTOM_RESOURCE_DEFINITIONS, "", name, kept))
     places = [(DEPLOYMENTS, HOME), (SERVICE_ACCOUNTS, HOME), (CLUSTER_ROLES, ""), (CLUSTER_ROLE_BINDINGS, "")]
     for resource, namespace in places:
         bare.do(partial(bare.server.patch, resource, namespace, CONTROLLER, {"metadata": helm}))

@@ -11,18 +11,21 @@ from rollout_lws.objects.resources import CLUSTER_ROLES, DEPLOYMENTS, SERVICE_AC
 
 Object = dict[str, Any]
 OURS = {"app.kubernetes.io/part-of": "rollout-lws"}
-HELM = OURS | {"app.kubernetes.io/managed-by": "Helm"}
+RELEASE = {"meta.helm.sh/release-name": "lws", "meta.helm.sh/release-namespace": "infra"}
+KEEP = {"helm.sh/resource-policy": "keep"}
 
 
 def named(name: str, kind: str = "", labels: Object | None = None, **more: Any) -> Object:
-    meta = {"name": name, "uid": f"uid-{name}", "labels": labels or {}}
+    meta = {"name": name, "uid": f"uid-{name}", "labels": labels or {}, "annotations": more.pop("notes", {})}
     return {"metadata": meta, **({"kind": kind} if kind else {}), **more}
 
 
-def definition(group: str, *, short: str = "", plural: str = "rollouts", labels: Object | None = None) -> Object:
+def definition(
+    group: str, *, short: str = "", plural: str = "rollouts", labels: Object | None = None, **more: Any
+) -> Object:
     kinds = {"rollouts": "Rollout", "batchreleases": "BatchRelease"}
     names = {"plural": plural, "kind": kinds[plural], "shortNames": [short] if short else None}
-    return named(f"{plural}.{group}", labels=labels, spec={"group": group, "names": names})
+    return named(f"{plural}.{group}", labels=labels, spec={"group": group, "names": names}, **more)
 
 
 @pytest.mark.parametrize(
@@ -44,7 +47,7 @@ def test_what_goes_goes_in_the_order_of_kinds_and_only_what_is_ours() -> None:
     labelled = {
         SERVICE_ACCOUNTS: [named("rollout-lws-controller")],
         CLUSTER_ROLES: [named("rollout-lws-view"), named("approvers")],
-        DEPLOYMENTS: [named("rollout-lws-controller"), named("rollout-lws-helm", labels=HELM)],
+        DEPLOYMENTS: [named("rollout-lws-controller"), named("rollout-lws-ui")],
     }
     definitions = [
         definition("a.org"),
@@ -60,10 +63,34 @@ def test_what_goes_goes_in_the_order_of_kinds_and_only_what_is_ours() -> None:
     ]
     assert [each.name for each in found.definitions] == ["batchreleases.a.org", "rollouts.a.org"]
     assert [line.partition(":")[0] for line in found.stay] == [
-        "deployment.apps/rollout-lws-helm",
+        "deployment.apps/rollout-lws-ui",
         "clusterrole.rbac.authorization.k8s.io/approvers",
     ]
-    assert found.helm == ("helm uninstall RELEASE",)
+    assert found.helm == ()
+
+
+@pytest.mark.parametrize(
+    ("notes", "account", "helm"),
+    [
+        pytest.param(KEEP, {}, (), id="rendered by Helm, applied by others"),
+        pytest.param(RELEASE | KEEP, RELEASE, ("helm uninstall lws -n infra",), id="the release is there"),
+        pytest.param(RELEASE | KEEP, None, (), id="the release is gone"),
+        pytest.param(RELEASE, None, ("helm uninstall lws -n infra",), id="they go with the release"),
+        pytest.param(
+            RELEASE | KEEP, RELEASE | {"meta.helm.sh/release-name": "b"}, ("helm uninstall b -n infra",), id="b"
+        ),
+    ],
+)
+def test_definitions_that_helm_keeps_go_when_it_has_taken_away_the_rest(
+    notes: Object, account: Object | None, helm: tuple[str, ...]
+) -> None:
+    accounts = [] if account is None else [named("rollout-lws-controller", labels=OURS, notes=account)]
+    defined = [definition("a.org", plural=plural, notes=notes) for plural in ("rollouts", "batchreleases")]
+    found = parts({SERVICE_ACCOUNTS: accounts}, defined, ["a.org"])
+    assert found.helm == helm
+    stands = bool(helm) and "lws" in helm[0]
+    assert [each.name for each in found.definitions] == ([] if stands else ["batchreleases.a.org", "rollouts.a.org"])
+    assert len(found.doomed) == (account == {})
 
 
 def test_rights_go_after_those_who_use_them() -> None:
@@ -86,7 +113,7 @@ HOME = "rollout-lws-system"
         (named(HOME), [], True, False, "was there before"),
         (named("monitoring", labels=OURS), [], False, False, "--delete-namespace takes it away"),
         (named("monitoring", labels=OURS), [], True, True, ""),
-        (named(HOME, labels=HELM), [], True, False, "Helm's"),
+        (named(HOME, labels=OURS, notes=RELEASE), [], True, False, "Helm's"),
     ],
 )
 def test_the_namespace(namespace: Object, inside: list[str] | None, wanted: bool, goes: bool, why: str) -> None:

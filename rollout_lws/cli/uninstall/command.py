@@ -21,7 +21,7 @@ from rollout_lws.errors import RolloutLwsError, UsageError
 @click.command()
 @click.option("-y", "--yes", is_flag=True, help="Do not ask, whatever rolls.")
 @click.option("--dry-run", is_flag=True, help="Tell what would be done, and change nothing.")
-@click.option("--delete-namespace", is_flag=True, help="The controller's namespace, with all that is in it, too.")
+@click.option("--delete-namespace", is_flag=True, help="Its namespace too, where no pods of others are.")
 @click.option(
     "--timeout",
     type=DURATION,

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rollout_lws.cli.install.installation import DEFAULT_NAMESPACE
 from rollout_lws.cli.install.manifests import PART_OF, PRODUCT
 from rollout_lws.cli.install.ownership import is_ours
 from rollout_lws.cli.install.rights import CONTROLLER
@@ -21,7 +20,6 @@ from rollout_lws.objects.resources import (
     CUSTOM_RESOURCE_DEFINITIONS,
     DEPLOYMENTS,
     LEASES,
-    NAMESPACES,
     POD_DISRUPTION_BUDGETS,
     ROLE_BINDINGS,
     SERVICE_ACCOUNTS,
@@ -151,79 +149,3 @@ def _kept_by_helm(obj: Object) -> bool:
 def _installed(part: Part) -> bool:
     """Whether an installation gives this name; every one has the same Deployment."""
     return part.name == CONTROLLER if part.resource == DEPLOYMENTS else part.name.startswith(PRODUCT)
-
-
-@dataclass(frozen=True, slots=True)
-class Home:
-    """The controller's namespace and what becomes of it. ``doomed`` is None when it stays, and ``why`` says why."""
-
-    name: str
-    doomed: Part | None = None
-    why: str = ""
-
-
-def home(namespace: Object, others: Iterable[str] | None, *, wanted: bool) -> Home:
-    """``others`` are the objects in it that are not of the installation, None where nobody could tell; ``wanted`` is
-    whether it shall go in any case. One that was there before is nobody's to delete.
-    """
-    part = part_of(NAMESPACES, namespace)
-    if by_helm(namespace):
-        return Home(part.name, why="Helm's")
-    if not is_ours(namespace):
-        return Home(part.name, why="it was there before rollout-lws was installed")
-    if wanted:
-        return Home(part.name, part)
-    if part.name != DEFAULT_NAMESPACE:
-        return Home(part.name, why="--delete-namespace takes it away with all that is in it")
-    if others is None:
-        return Home(part.name, why="what else is in it could not be read; --delete-namespace takes it away with that")
-    found = sorted(others)
-    if found:
-        more = f" and {len(found) - 3} more" if len(found) > 3 else ""
-        what = f"{', '.join(found[:3])}{more}"
-        return Home(part.name, why=f"{what} in it; --delete-namespace takes it away with all that is in it")
-    return Home(part.name, part)
-
-
-#: Kinds that Kubernetes fills by itself, whatever their group, with what tells of other objects.
-_BY_ITSELF = frozenset({"events", "endpoints", "endpointslices"})
-#: Served by what measures pods, not stored.
-_MEASURED = "metrics.k8s.io"
-_OF_EVERY_NAMESPACE = frozenset(
-    {
-        "configmap/kube-root-ca.crt",
-        "configmap/istio-ca-root-cert",
-        "configmap/openshift-service-ca.crt",
-        "serviceaccount/default",
-        "serviceaccount/builder",
-        "serviceaccount/deployer",
-    }
-)
-
-
-def others(found: Mapping[str, Iterable[Object]]) -> list[str]:
-    """What in the controller's namespace is neither of the installation nor of every namespace. ``found`` are its
-    objects by plural, with the group where it has one.
-    """
-    told = []
-    for served, objects in found.items():
-        plural, _, group = served.partition(".")
-        if plural in _BY_ITSELF or group == _MEASURED:
-            continue
-        told += [
-            name for each in objects if (name := _named(each, plural)) not in _OF_EVERY_NAMESPACE and _foreign(each)
-        ]
-    return told
-
-
-def _named(obj: Object, plural: str) -> str:
-    return f"{str(obj.get('kind') or plural).lower()}/{obj['metadata']['name']}"
-
-
-def _foreign(obj: Object) -> bool:
-    meta, labels = obj["metadata"], obj["metadata"].get("labels") or {}
-    # Pods and ReplicaSets have the labels of the Deployment's template; the controller makes its Lease without any.
-    ours = is_ours(obj) or labels.get("app.kubernetes.io/name") == PRODUCT
-    lease = obj.get("kind") == LEASES.kind and meta["name"].startswith(PRODUCT)
-    token = obj.get("type") == "kubernetes.io/service-account-token"
-    return not (ours or lease or token or meta["name"].startswith("system:"))

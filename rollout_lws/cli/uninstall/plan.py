@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rollout_lws.cli.uninstall.departures import OPEN, Departure, Fate, Roll
-from rollout_lws.cli.uninstall.parts import Home, Parts
+from rollout_lws.cli.uninstall.homes import Home
+from rollout_lws.cli.uninstall.parts import Parts
 from rollout_lws.settings import DEFAULT_API_GROUP
 
 _SHOWN_IMAGES = 3
@@ -115,7 +116,8 @@ def lines(plan: Plan) -> Iterator[str]:
                 yield f"    to keep what runs, first: {keeping(each)}"
     doomed = [*map(str, (*plan.parts.doomed, *plan.parts.definitions))]
     if plan.home is not None and plan.home.doomed is not None:
-        doomed.append(f"namespace/{plan.home.name}")
+        doomed.append(f"namespace/{plan.home.name}{' with' if plan.home.inside else ''}")
+        doomed += [f"  {each}" for each in plan.home.inside]
     if doomed and not plan.parts.helm:
         yield "These are deleted then, in this order:"
         yield from (f"  {each}" for each in doomed)

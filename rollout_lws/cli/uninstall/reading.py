@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,8 @@ from rollout_lws.cli.install.ownership import flags, is_ours
 from rollout_lws.cli.rollouts import rollouts_of
 from rollout_lws.cli.uninstall import parts as installed
 from rollout_lws.cli.uninstall.departures import Departure, Place, Workloads, departures
-from rollout_lws.cli.uninstall.parts import Home, Parts, home, others, our_groups, parts
+from rollout_lws.cli.uninstall.homes import Home, home, others
+from rollout_lws.cli.uninstall.parts import Part, Parts, our_groups, parts
 from rollout_lws.cli.uninstall.plan import Controller, Plan
 from rollout_lws.cli.versions import stored
 from rollout_lws.errors import ApiError, UsageError
@@ -198,18 +199,22 @@ def _home(
         if chosen.delete_namespace:
             raise UsageError("nothing was changed: --delete-namespace, but no namespace of an installation is there")
         return None
-    answer = home(namespace, _others(transport, lives), wanted=chosen.delete_namespace and not found_parts.helm)
+    answer = home(
+        namespace,
+        neighbours(transport, lives, found_parts.doomed),
+        wanted=chosen.delete_namespace and not found_parts.helm,
+    )
     if chosen.delete_namespace and answer.doomed is None and not found_parts.helm:
         raise UsageError(f"nothing was changed: --delete-namespace, but namespace {lives} stays: {answer.why}")
     return answer
 
 
-def _others(transport: Transport, namespace: str) -> list[str] | None:
+def neighbours(transport: Transport, namespace: str, doomed: Collection[Part]) -> list[str] | None:
     """What lives there that is not of the installation, of every kind that the cluster serves; None where a part of
     it could not be read.
     """
     try:
-        return others({str(each): listed(transport, each, namespace) for each in _kinds(transport)})
+        return others({str(each): listed(transport, each, namespace) for each in _kinds(transport)}, doomed)
     except ApiError:
         return None
 

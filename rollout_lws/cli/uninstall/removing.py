@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 
 from rollout_lws.api.resources import Keys, batch_releases, keys
 from rollout_lws.cli.access.transport import Object, Transport
 from rollout_lws.cli.durations import short
 from rollout_lws.cli.rollouts import rollouts_of
+from rollout_lws.cli.uninstall.homes import Home
 from rollout_lws.cli.uninstall.leftovers import KINDS, handed_down, leftovers
 from rollout_lws.cli.uninstall.parts import Part, part_of
 from rollout_lws.cli.uninstall.plan import Plan
-from rollout_lws.cli.uninstall.reading import found, listed
+from rollout_lws.cli.uninstall.reading import found, listed, neighbours
 from rollout_lws.cli.uninstall.waiting import wait_gone
 from rollout_lws.errors import ApiError, RolloutLwsError
 from rollout_lws.objects.resources import CONTROLLER_REVISIONS, LWS_NAME, PODS, STATEFUL_SETS, Resource
@@ -32,6 +33,7 @@ def remove(transport: Transport, plan: Plan, groups: Iterable[str], patience: fl
     for each in plan.parts.definitions:
         _delete(transport, each, tell, patience)
     if plan.home is not None and plan.home.doomed is not None:
+        _refuse_newcomers(transport, plan.home, plan.parts.doomed)
         _delete(transport, plan.home.doomed, tell, patience)
 
 
@@ -86,6 +88,15 @@ def _refuse_rest(transport: Transport, group: str) -> None:
                 f"{resource.kind.lower()}/{meta['name']} in namespace {meta['namespace']} is there{_more(objects)}, so"
                 " the controller and the definitions stay: was it made anew? Run this command again"
             )
+
+
+def _refuse_newcomers(transport: Transport, home: Home, doomed: Collection[Part]) -> None:
+    """Somebody may have moved in since the plan was told."""
+    found = neighbours(transport, home.name, doomed)
+    came = None if found is None else sorted({*found} - {*home.inside})
+    if came is None or came:
+        what = "what is in it can be read no more" if came is None else f"{', '.join(came)} came into it meanwhile"
+        raise RolloutLwsError(f"namespace/{home.name} stays, all else is gone: {what}; run this command again")
 
 
 def _more(objects: Sequence[Object]) -> str:

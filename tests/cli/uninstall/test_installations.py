@@ -19,6 +19,7 @@ from rollout_lws.objects.resources import (
     CLUSTER_ROLES,
     CUSTOM_RESOURCE_DEFINITIONS,
     DEPLOYMENTS,
+    LEADER_WORKER_SETS,
     LEASES,
     NAMESPACES,
     ROLE_BINDINGS,
@@ -27,7 +28,9 @@ from rollout_lws.objects.resources import (
     Resource,
 )
 from rollout_lws.sandbox.faults import Effect
+from rollout_lws.sandbox.store import Event
 from tests.cli.conftest import World
+from tests.cli.uninstall.held import lws
 
 Object = dict[str, Any]
 IMAGE = "registry.example.com/rollout-lws:0.1.0"
@@ -184,14 +187,55 @@ def test_what_others_have_made_in_our_name_stays(bare: World) -> None:
 def test_a_namespace_with_something_of_others_stays_until_that_is_meant(bare: World) -> None:
     before = everything(bare)
     install(bare)
-    create(bare, SECRETS, "registry", HOME)
+    create(bare, SECRETS, "registry", HOME, labels=OURS)
     told = uninstall(bare)
-    assert f"  namespace/{HOME}: secret/registry in it; --delete-namespace takes it away with all that is in it" in told
+    assert f"  namespace/{HOME}: secret/registry in it; --delete-namespace takes it away with that" in told
     assert told[-1] == NOTHING_ELSE
     assert everything(bare).keys() - before.keys() == {f"namespaces//{HOME}", f"secrets/{HOME}/registry"}
     again = uninstall(bare, "--delete-namespace")
+    told_of = again.index(f"  namespace/{HOME} with")
+    assert again[told_of + 1] == "    secret/registry"
     assert f"namespace/{HOME} deleted" in again
     assert everything(bare) == before
+
+
+def test_a_namespace_in_which_others_serve_never_goes(bare: World) -> None:
+    install(bare)
+    bare.do(partial(bare.server.create, LEADER_WORKER_SETS, in_home(lws("chat"))))
+    before = everything(bare)
+    told = refused(bare, "--yes", "--delete-namespace")
+    assert f"--delete-namespace, but namespace {HOME} stays: leaderworkerset/chat in it, which would end" in told
+    assert everything(bare) == before
+    assert uninstall(bare)[-1] == NOTHING_ELSE
+    left = everything(bare)
+    assert f"leaderworkersets.leaderworkerset.x-k8s.io/{HOME}/chat" in left and f"namespaces//{HOME}" in left
+
+
+def test_a_namespace_that_cannot_be_read_never_goes(bare: World) -> None:
+    install(bare)
+    effect = Effect(refusal=ApiError(403, "Forbidden", "secrets are secret"))
+    bare.do(lambda: bare.http.gate.faults.add(effect, "list", "secrets"))
+    told = refused(bare, "--yes", "--delete-namespace")
+    assert "stays: what else is in it could not be read" in told
+
+
+def test_who_moves_in_meanwhile_keeps_the_namespace(bare: World) -> None:
+    install(bare)
+    moved = in_home(lws("chat"))
+
+    def moves_in(event: Event) -> None:
+        if event.type == "DELETED" and event.object["metadata"]["name"] == "rollouts.rollouts.kruise.io":
+            bare._loop.call_soon(partial(bare.server.create, LEADER_WORKER_SETS, moved))
+
+    bare.do(lambda: bare.server.store.subscribe(moves_in))
+    told = refused(bare, "--yes", kind=RolloutLwsError)
+    assert f"namespace/{HOME} stays, all else is gone: leaderworkerset/chat came into it meanwhile" in told
+    assert f"namespaces//{HOME}" in everything(bare)
+
+
+def in_home(made: Object) -> Object:
+    kept = {key: value for key, value in made["metadata"].items() if key not in ("uid", "resourceVersion")}
+    return {**made, "metadata": {**kept, "namespace": HOME}}
 
 
 @pytest.mark.parametrize("was_there", [True, pytest.param(False, marks=pytest.mark.long)])
@@ -209,7 +253,7 @@ def test_another_home_goes_only_where_install_has_made_it_and_that_is_meant(bare
         assert everything(bare) == installed
         assert uninstall(bare, "-n", "monitoring")[-1] == NOTHING_ELSE
     else:
-        why = "--delete-namespace takes it away with all that is in it"
+        why = "--delete-namespace takes it away"
         assert f"  namespace/monitoring: {why}" in bare.run("uninstall", "--dry-run").stdout
         assert uninstall(bare, "--delete-namespace")[-1] == NOTHING
     assert everything(bare) == before

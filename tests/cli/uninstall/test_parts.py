@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from rollout_lws.cli.uninstall.parts import KINDS, home, others, our_groups, parts
-from rollout_lws.objects.resources import CLUSTER_ROLES, DEPLOYMENTS, SERVICE_ACCOUNTS
+from rollout_lws.cli.uninstall.homes import home, others
+from rollout_lws.cli.uninstall.parts import KINDS, our_groups, part_of, parts
+from rollout_lws.objects.resources import CLUSTER_ROLES, DEPLOYMENTS, LEASES, SERVICE_ACCOUNTS
 
 Object = dict[str, Any]
 OURS = {"app.kubernetes.io/part-of": "rollout-lws"}
@@ -108,7 +109,11 @@ HOME = "rollout-lws-system"
         (named(HOME, labels=OURS), ["secret/a"], False, False, "secret/a in it"),
         (named(HOME, labels=OURS), list("dcba"), False, False, "a, b, c and 1 more in it"),
         (named(HOME, labels=OURS), None, False, False, "could not be read"),
+        (named(HOME, labels=OURS), None, True, False, "could not be read"),
         (named(HOME, labels=OURS), ["secret/a"], True, True, ""),
+        (named(HOME, labels=OURS), ["secret/a", "pod/b"], True, False, "pod/b in it, which would end with it"),
+        (named(HOME, labels=OURS), ["leaderworkerset/chat"], True, False, "leaderworkerset/chat in it, which would"),
+        (named("monitoring", labels=OURS), ["pod/b"], False, False, "pod/b in it, which would end with it"),
         (named(HOME), [], False, False, "was there before"),
         (named(HOME), [], True, False, "was there before"),
         (named("monitoring", labels=OURS), [], False, False, "--delete-namespace takes it away"),
@@ -120,21 +125,37 @@ def test_the_namespace(namespace: Object, inside: list[str] | None, wanted: bool
     found = home(namespace, inside, wanted=wanted)
     assert ((found.doomed is not None), why in found.why) == (goes, True)
     assert bool(found.why) != goes
+    assert found.inside == tuple(inside or () if goes else ())
+
+
+SELECTED = {"app.kubernetes.io/name": "rollout-lws", "app.kubernetes.io/component": "controller"}
+HALF = {"app.kubernetes.io/name": "rollout-lws"}
+
+
+def secret(name: str, account: str = "", labels: Object | None = None) -> Object:
+    notes = {"kubernetes.io/service-account.name": account} if account else {}
+    return named(name, "Secret", labels, notes=notes, type="kubernetes.io/service-account-token")
 
 
 def test_what_lives_in_a_namespace_beside_us() -> None:
+    account, lease = named("rollout-lws-controller", "ServiceAccount"), named("rollout-lws-controller-l", "Lease")
     inside = {
-        "pods": [named("rollout-lws-controller-x", "Pod", {"app.kubernetes.io/name": "rollout-lws"})],
-        "replicasets.apps": [named("ours", "ReplicaSet", {"app.kubernetes.io/name": "rollout-lws"}), named("web")],
-        "configmaps": [named("kube-root-ca.crt", "ConfigMap"), named("settings", "ConfigMap")],
-        "serviceaccounts": [named("default", "ServiceAccount")],
-        "secrets": [
-            named("registry", "Secret"),
-            named("sa-token", "Secret", type="kubernetes.io/service-account-token"),
-        ],
-        "leases.coordination.k8s.io": [named("rollout-lws-controller", "Lease"), named("another", "Lease")],
+        "pods": [named("a", "Pod", SELECTED), named("b", "Pod", HALF), named("c", "Pod", OURS)],
+        "replicasets.apps": [named("ours", "ReplicaSet", SELECTED), named("web")],
+        "configmaps": [named("kube-root-ca.crt", "ConfigMap"), named("settings", "ConfigMap", OURS)],
+        "serviceaccounts": [named("default", "ServiceAccount"), account],
+        "secrets": [secret("registry", labels=OURS), secret("t", "rollout-lws-controller"), secret("theirs", "team")],
+        "leases.coordination.k8s.io": [lease, named("rollout-lws-another", "Lease")],
         "rolebindings.rbac.authorization.k8s.io": [named("system:deployers", "RoleBinding")],
         "events.events.k8s.io": [named("e", "Event")],
         "pods.metrics.k8s.io": [named("p", "PodMetrics")],
     }
-    assert others(inside) == ["replicasets/web", "configmap/settings", "secret/registry", "lease/another"]
+    assert others(inside, [part_of(SERVICE_ACCOUNTS, account), part_of(LEASES, lease)]) == [
+        "pod/b",
+        "pod/c",
+        "replicasets/web",
+        "configmap/settings",
+        "secret/registry",
+        "secret/theirs",
+        "lease/rollout-lws-another",
+    ]

@@ -90,7 +90,7 @@ class Parts:
 
 def parts(labelled: Mapping[Resource, Iterable[Object]], definitions: Iterable[Object], groups: Iterable[str]) -> Parts:
     """``labelled`` are objects with our label, by kind; ``groups`` the API groups whose definitions are ours."""
-    names = {f"{plural}.{group}" for group in groups for plural in ("rollouts", "batchreleases")}
+    names = definitions_of(groups)
     ours = [each for each in definitions if each["metadata"]["name"] in names]
     found = [(resource, each) for resource in KINDS for each in labelled.get(resource, ())]
     # Helm keeps what says so when it takes a release away, and everything of the release stays on it; so what it
@@ -111,6 +111,11 @@ def parts(labelled: Mapping[Resource, Iterable[Object]], definitions: Iterable[O
             doomed.append(part)
     by_name = sorted(going, key=lambda each: each.name)
     return Parts(tuple(doomed), tuple(by_name), tuple(stay), tuple(sorted(standing)))
+
+
+def definitions_of(groups: Iterable[str]) -> set[str]:
+    """Names of the definitions of ours in these API groups."""
+    return {f"{plural}.{group}" for group in groups for plural in ("rollouts", "batchreleases")}
 
 
 def part_of(resource: Resource, obj: Object) -> Part:

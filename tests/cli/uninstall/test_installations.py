@@ -57,7 +57,21 @@ def create(world: World, resource: Resource, name: str, namespace: str = "", **m
     world.do(lambda: world.server.create(resource, body))
 
 
+def collecting(world: World) -> None:
+    """As the garbage collector does where nothing is owned: lets go of what is deleted in the foreground."""
+
+    def collect(event: Event) -> None:
+        meta = (event.object or {}).get("metadata") or {}
+        if event.resource == DEPLOYMENTS and event.type == "MODIFIED" and "deletionTimestamp" in meta:
+            body = {"metadata": {"finalizers": None}}
+            place = (DEPLOYMENTS, meta["namespace"], meta["name"])
+            world._loop.call_soon(partial(world.server.patch, *place, body))
+
+    world.do(lambda: world.server.store.subscribe(collect))
+
+
 def install(world: World, *flags: str) -> None:
+    collecting(world)
     assert world.run("install", "--image", IMAGE, "--timeout", "0", *flags).exit_code == 0
 
 
@@ -102,6 +116,7 @@ def test_the_cluster_is_as_it_was_before(bare: World, flags: tuple[str, ...], ap
     if applied == "by install":
         install(bare, *flags)
     else:
+        collecting(bare)
         printed = bare.run("install", "--image", IMAGE, "-o", "yaml", *flags).stdout
         kinds = {served.resource.kind: served.resource for served in bare.server.served}
         for each in yaml.safe_load_all(printed):
@@ -150,6 +165,75 @@ def test_the_budget_and_the_lease_go_as_well(bare: World) -> None:
     assert f"poddisruptionbudget.policy/{CONTROLLER} in namespace {HOME} deleted" in told
     assert f"lease.coordination.k8s.io/{CONTROLLER} in namespace {HOME} deleted" in told
     assert everything(bare) == before
+
+
+def test_a_lease_of_a_home_that_was_left_goes_too(bare: World) -> None:
+    create(bare, NAMESPACES, "before")
+    before = everything(bare)
+    create(bare, LEASES, CONTROLLER, "before", spec={})
+    assert uninstall(bare)[-1] == NOTHING
+    assert everything(bare) == before
+
+
+def test_a_lease_that_is_made_anew_is_told_with_its_holder(bare: World) -> None:
+    install(bare)
+    create(bare, NAMESPACES, "before")
+    lease = {"metadata": {"name": CONTROLLER, "namespace": "before"}, "spec": {"holderIdentity": "laptop"}}
+
+    def renews(event: Event) -> None:
+        if event.type == "DELETED" and event.object["metadata"]["name"] == "rollouts.rollouts.kruise.io":
+            bare._loop.call_soon(partial(bare.server.create, LEASES, lease))
+
+    bare.do(lambda: bare.server.store.subscribe(renews))
+    result = bare.run("uninstall", "--yes")
+    assert result.exit_code == 1
+    assert result.stdout.splitlines()[-1] == (
+        "left: lease of controllers, held by laptop: end that controller, then:"
+        f" kubectl delete leases.coordination.k8s.io {CONTROLLER} -n before"
+    )
+
+
+def test_rights_stay_until_the_controller_has_ended(bare: World) -> None:
+    assert bare.run("install", "--image", IMAGE, "--timeout", "0").exit_code == 0
+    told = refused(bare, "--yes", "--timeout", "1s", kind=RolloutLwsError)
+    assert f"deployment.apps/{CONTROLLER} in namespace {HOME} is being deleted, and not gone after 1.0s" in told
+    left = everything(bare)
+    assert left[f"deployments.apps/{HOME}/{CONTROLLER}"]["metadata"]["finalizers"] == ["foregroundDeletion"]
+    assert f"clusterrolebindings.rbac.authorization.k8s.io//{CONTROLLER}" in left
+
+
+def test_of_two_installations_none_is_chosen(bare: World) -> None:
+    install(bare)
+    create(bare, NAMESPACES, "another")
+    deployment = everything(bare)[f"deployments.apps/{HOME}/{CONTROLLER}"]
+    create(bare, DEPLOYMENTS, CONTROLLER, "another", labels=OURS, spec=deployment["spec"])
+    before = everything(bare)
+    assert f"deployment/{CONTROLLER} is in namespaces another and {HOME}" in refused(bare, "--yes")
+    assert everything(bare) == before
+
+
+def test_a_deployment_of_another_name_is_no_controller_and_stays(bare: World) -> None:
+    install(bare)
+    create(bare, NAMESPACES, "another")
+    deployment = everything(bare)[f"deployments.apps/{HOME}/{CONTROLLER}"]
+    create(bare, DEPLOYMENTS, "rollout-lws-board", "another", labels=OURS, spec=deployment["spec"])
+    told = uninstall(bare)
+    assert (f"namespace/{HOME} deleted" in told, told[-1]) == (True, NOTHING_ELSE)
+    assert "deployments.apps/another/rollout-lws-board" in everything(bare)
+
+
+def test_what_git_keeps_is_warned_of(bare: World) -> None:
+    install(bare)
+    kept = {"metadata": {"annotations": {"argocd.argoproj.io/tracking-id": "infra:apps/Deployment:x/y"}}}
+    bare.do(partial(bare.server.patch, DEPLOYMENTS, HOME, CONTROLLER, kept))
+    name = "rollouts.rollouts.kruise.io"
+    bare.do(partial(bare.server.patch, CUSTOM_RESOURCE_DEFINITIONS, "", name, kept))
+    told = bare.run("uninstall", "--dry-run").stderr.splitlines()
+    assert [line.partition(" is kept by ")[0] for line in told] == [
+        f"warning: deployment.apps/{CONTROLLER} in namespace {HOME}",
+        f"warning: customresourcedefinition.apiextensions.k8s.io/{name}",
+    ]
+    assert "Argo CD Application infra, which may make it anew: take it out of Git first" in told[0]
 
 
 def kruise() -> list[Object]:

@@ -12,7 +12,7 @@ from rollout_lws.cli.durations import DURATION
 from rollout_lws.cli.options import Target, with_target
 from rollout_lws.cli.uninstall.departures import Departure, Roll
 from rollout_lws.cli.uninstall.leaving import Hands, leave
-from rollout_lws.cli.uninstall.plan import keeping, lines, refusal, rolling, title, warnings
+from rollout_lws.cli.uninstall.plan import keeping, lines, refusal, rolling, running, title, warnings
 from rollout_lws.cli.uninstall.reading import Chosen, Seen, read
 from rollout_lws.cli.uninstall.removing import look_again, remove, tidy
 from rollout_lws.errors import RolloutLwsError, UsageError
@@ -66,7 +66,7 @@ def _confirm(transport: Transport, yes: bool, question: str) -> None:
 
 
 def _carry_out(transport: Transport, seen: Seen, yes: bool, timeout: float) -> None:
-    hands = Hands(transport, click.echo, _asking(transport, yes), timeout)
+    hands = Hands(transport, click.echo, _asking(transport, yes), timeout, running(seen.plan))
     kept = [each for each in seen.plan.departures if not leave(hands, each)]
     if kept:
         raise RolloutLwsError(_unfinished(kept))

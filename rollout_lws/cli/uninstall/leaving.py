@@ -27,12 +27,15 @@ _TRIES = 5
 
 @dataclass(frozen=True, slots=True)
 class Hands:
-    """How it is carried out. ``agrees`` asks whether a version may roll; ``patience`` is seconds for each Rollout."""
+    """How it is carried out. ``agrees`` asks whether a version may roll; ``patience`` is seconds for each Rollout,
+    ``run`` the command that runs a controller on any machine.
+    """
 
     transport: Transport
     tell: Callable[[str], None]
     agrees: Callable[[Departure, Roll], bool]
     patience: float
+    run: str = "rollout-lws controller"
 
 
 def leave(hands: Hands, each: Departure) -> bool:
@@ -64,7 +67,7 @@ def _delete(hands: Hands, each: Departure, rollout: Object) -> None:
     if left is not None and not _answered(left):
         raise RolloutLwsError(
             f"{title(each)} is marked as deleted, and no controller has let go of it within"
-            f" {short(answer - began)}: is one running? `rollout-lws controller` runs one on this machine. Nothing is"
+            f" {short(answer - began)}: is one running? `{hands.run}` runs one on this machine. Nothing is"
             " lost: the Rollout goes as soon as one runs, then run this command again"
         )
     told = ""

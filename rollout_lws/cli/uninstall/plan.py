@@ -95,13 +95,16 @@ def _scaling(at: Controller) -> str:
 def _elsewhere(plan: Plan) -> str:
     """A controller on the machine of whoever uninstalls; never two at once."""
     at = plan.controller
-    return f"kubectl -n {at.namespace} delete deployment/{at.name}, let `{running(plan)}` run beside this command"
+    delete = f"kubectl -n {at.namespace} delete deployment/{at.name} --cascade=foreground"
+    return f"{delete}, let `{running(plan)}` run beside this command"
 
 
 def running(plan: Plan) -> str:
-    """The command that runs a controller anywhere."""
+    """The command that runs a controller anywhere, and lets it wait while one on the cluster still leads."""
+    home = plan.controller.namespace or (plan.home.name if plan.home is not None else "")
+    waits = ["--leader-elect", f"--leader-elect-resource-namespace {home}"] if home else []
     groups = {each.group for each in plan.departures} - {DEFAULT_API_GROUP}
-    return " ".join(["rollout-lws controller", *(f"--api-group {each}" for each in sorted(groups))])
+    return " ".join(["rollout-lws controller", *waits, *(f"--api-group {each}" for each in sorted(groups))])
 
 
 def lines(plan: Plan) -> Iterator[str]:

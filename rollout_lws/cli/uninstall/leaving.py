@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rollout_lws.api.resources import keys
 from rollout_lws.cli.access.transport import Object, Transport
@@ -38,8 +38,9 @@ class Hands:
     run: str = "rollout-lws controller"
 
 
-def leave(hands: Hands, each: Departure) -> bool:
-    """Whether it is gone, and its LWS without a hold; False when somebody does not want its version to roll.
+def leave(hands: Hands, each: Departure) -> Departure | None:
+    """None when it is gone, and its LWS without a hold; what is left when somebody does not want a version to roll:
+    the LWS alone where that came up only after its Rollout was gone.
 
     RolloutLwsError when nobody lets go of it in time.
     """
@@ -48,11 +49,12 @@ def leave(hands: Hands, each: Departure) -> bool:
     agreed = ""
     if each.roll is not None:
         if not hands.agrees(each, each.roll):
-            return False
+            return each
         agreed = each.roll.version
     if rollout is not None:
         _delete(hands, each, rollout)
-    return _open(hands, each, agreed)
+    held = replace(each, rollout="")
+    return None if _open(hands, held, agreed) else held
 
 
 def _delete(hands: Hands, each: Departure, rollout: Object) -> None:

@@ -11,6 +11,8 @@ from rollout_lws.cli.uninstall.parts import Parts
 from rollout_lws.settings import DEFAULT_API_GROUP
 
 _SHOWN_IMAGES = 3
+#: To keep what runs where no Rollout is there that could be told to.
+PUT_BACK = "put the template of what runs back"
 
 
 @dataclass(frozen=True, slots=True)

@@ -189,6 +189,31 @@ def test_another_version_than_the_one_that_was_agreed_to_is_asked_for_again(worl
     assert partition(world) == HOLD
 
 
+def test_a_version_that_comes_when_the_rollout_is_gone_is_told_of_the_workload(world: World) -> None:
+    held(world, finalizer=False, image="")
+    body = {"spec": {"leaderWorkerTemplate": lws(image=NEW)["spec"]["leaderWorkerTemplate"]}}
+    leader_version = {"metadata": {"labels": leader_set("rev-2")["metadata"]["labels"]}}
+
+    def comes() -> None:
+        world.server.patch(LEADER_WORKER_SETS, "default", "llama", body)
+        world.server.patch(STATEFUL_SETS, "default", "llama", leader_version)
+
+    def comes_then(event: Event) -> None:
+        if event.type == "DELETED" and event.object["kind"] == "Rollout":
+            world._loop.call_soon(comes)
+
+    world.do(lambda: world.server.store.subscribe(comes_then))
+    with at_a_terminal(world) as program:
+        program.shows(lambda text: "Take rollout-lws off" in text)
+        program.type("y\n")
+        program.shows(lambda text: "leaderworkerset/llama in namespace default: the version that waits" in text)
+        program.type("n\n")
+        program.shows(lambda text: "left: leaderworkerset/llama in namespace default (held)" in text)
+        program.shows(lambda text: "to keep what runs: put the template of what runs back; then run" in text)
+        assert program.process.wait(30) == 1
+    assert partition(world) == HOLD
+
+
 def plan(*, finalizer: bool = True, group: str = GROUP, **controller: Any) -> Plan:
     found: tuple[Departure, ...] = departures(group, [rollout(finalizer=finalizer)], Workloads({}, {}, {}, {}))
     at = Controller(HOME, CONTROLLER, **controller) if controller else Controller()

@@ -11,6 +11,7 @@ from rollout_lws.cli.install.installation import DEFAULT_NAMESPACE
 from rollout_lws.cli.install.ownership import is_ours
 from rollout_lws.cli.uninstall.parts import Part, by_helm, part_of
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, NAMESPACES, PODS, SERVICE_ACCOUNTS
+from rollout_lws.settings import DEFAULT_LEASE
 
 Object = dict[str, Any]
 _SHOWN = 3
@@ -103,4 +104,7 @@ def _comes_with(plural: str, obj: Object, accounts: Collection[str]) -> bool:
         return SELECTOR.items() <= (meta.get("labels") or {}).items()
     if plural == "secrets":
         return (meta.get("annotations") or {}).get(_ACCOUNT_OF_SECRET) in accounts
+    if plural == "leases":
+        # A controller that still ends makes its own anew.
+        return bool(meta["name"] == DEFAULT_LEASE)
     return plural == "rolebindings" and bool(meta["name"].startswith("system:"))

@@ -9,6 +9,7 @@ from typing import Any
 from rollout_lws.api.resources import keys
 from rollout_lws.cli.access.transport import Transport
 from rollout_lws.cli.gitops import owner
+from rollout_lws.cli.install.installation import DEFAULT_NAMESPACE
 from rollout_lws.cli.install.ownership import flags, is_ours
 from rollout_lws.cli.install.rights import CONTROLLER
 from rollout_lws.cli.rollouts import rollouts_of
@@ -191,7 +192,8 @@ def revision(obj: Object) -> str:
 def _home(
     transport: Transport, controller: Controller, accounts: Iterable[Object], chosen: Chosen, found_parts: Parts
 ) -> Home | None:
-    lives = controller.namespace or next((each["metadata"]["namespace"] for each in accounts), "")
+    named = [each["metadata"] for each in accounts]
+    lives = controller.namespace or next((each["namespace"] for each in named if each["name"] == CONTROLLER), "")
     if chosen.namespace and lives and chosen.namespace != lives:
         raise UsageError(
             f"nothing was changed: rollout-lws is installed in namespace {lives}, not {chosen.namespace}: leave out -n,"
@@ -199,13 +201,15 @@ def _home(
         )
     if not lives:
         # An earlier run was stopped before it came to the namespace.
-        ours = listed(transport, NAMESPACES, labelSelector=installed.SELECTOR)
-        lives = ours[0]["metadata"]["name"] if ours else ""
+        ours = [each["metadata"]["name"] for each in listed(transport, NAMESPACES, labelSelector=installed.SELECTOR)]
+        lives = DEFAULT_NAMESPACE if DEFAULT_NAMESPACE in ours else next(iter(ours), "")
     namespace = found(transport, NAMESPACES, "", lives) if lives else None
     if namespace is None:
         if chosen.delete_namespace:
             raise UsageError("nothing was changed: --delete-namespace, but no namespace of an installation is there")
         return None
+    if found_parts.helm and is_ours(namespace):
+        return Home(lives, why="until Helm's release is gone")
     answer = home(
         namespace,
         neighbours(transport, lives, found_parts.doomed),

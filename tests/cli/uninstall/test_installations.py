@@ -202,6 +202,29 @@ def test_rights_stay_until_the_controller_has_ended(bare: World) -> None:
     assert f"clusterrolebindings.rbac.authorization.k8s.io//{CONTROLLER}" in left
 
 
+def test_a_lease_that_is_made_anew_at_home_keeps_no_namespace(bare: World) -> None:
+    before = everything(bare)
+    install(bare)
+    lease = {"metadata": {"name": CONTROLLER, "namespace": HOME}, "spec": {"holderIdentity": "laptop"}}
+
+    def renews(event: Event) -> None:
+        if event.type == "DELETED" and event.object["metadata"]["name"] == "rollouts.rollouts.kruise.io":
+            bare._loop.call_soon(partial(bare.server.create, LEASES, lease))
+
+    bare.do(lambda: bare.server.store.subscribe(renews))
+    assert uninstall(bare)[-1] == NOTHING
+    assert everything(bare) == before
+
+
+def test_accounts_and_namespaces_with_our_label_are_not_taken_for_its_home(bare: World) -> None:
+    create(bare, NAMESPACES, "another", labels=OURS)
+    create(bare, SERVICE_ACCOUNTS, "another", "another", labels=OURS)
+    before = everything(bare)
+    bare.do(partial(bare.server.create, NAMESPACES, {"metadata": {"name": HOME, "labels": OURS}}))
+    assert f"namespace/{HOME} deleted" in uninstall(bare)
+    assert everything(bare) == before
+
+
 def test_of_two_installations_none_is_chosen(bare: World) -> None:
     install(bare)
     create(bare, NAMESPACES, "another")
@@ -360,6 +383,7 @@ def test_what_helm_has_made_is_for_helm_to_take_away(bare: World) -> None:
     result = bare.run("uninstall", "--yes")
     assert result.exit_code == 1
     assert f"Helm takes away what it has made: helm uninstall releases -n {HOME}, then this command" in result.stdout
+    assert f"  namespace/{HOME}: until Helm's release is gone" in result.stdout.splitlines()
     assert f"until it takes it away: helm uninstall releases -n {HOME}, then run this command again" in str(
         result.exception
     )

@@ -145,7 +145,11 @@ def test_what_lives_in_a_namespace_beside_us() -> None:
         "configmaps": [named("kube-root-ca.crt", "ConfigMap"), named("settings", "ConfigMap", OURS)],
         "serviceaccounts": [named("default", "ServiceAccount"), account],
         "secrets": [secret("registry", labels=OURS), secret("t", "rollout-lws-controller"), secret("theirs", "team")],
-        "leases.coordination.k8s.io": [lease, named("rollout-lws-another", "Lease")],
+        "leases.coordination.k8s.io": [
+            lease,
+            named("rollout-lws-controller", "Lease"),
+            named("rollout-lws-another", "Lease"),
+        ],
         "rolebindings.rbac.authorization.k8s.io": [named("system:deployers", "RoleBinding")],
         "events.events.k8s.io": [named("e", "Event")],
         "pods.metrics.k8s.io": [named("p", "PodMetrics")],

@@ -90,10 +90,13 @@ class Transport:
         """
         return self._json("PATCH", path, {"fieldManager": manager, "force": "true"}, obj, _APPLY)
 
-    def delete(self, path: str, uid: str = "") -> Object:
-        """With ``uid``, only that very object: another one of its name is a conflict."""
-        body = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}} if uid else None
-        return self._json("DELETE", path, {}, body)
+    def delete(self, path: str, uid: str = "", propagation: str = "") -> Object:
+        """With ``uid``, only that very object: another one of its name is a conflict. ``propagation`` is what becomes
+        of what it owns, the server's own default when empty.
+        """
+        body: Object = {"preconditions": {"uid": uid}} if uid else {}
+        body |= {"propagationPolicy": propagation} if propagation else {}
+        return self._json("DELETE", path, {}, {"apiVersion": "v1", "kind": "DeleteOptions", **body} if body else None)
 
     @property
     def cluster(self) -> str:

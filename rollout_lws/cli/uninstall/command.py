@@ -12,7 +12,7 @@ from rollout_lws.cli.durations import DURATION
 from rollout_lws.cli.options import Target, with_target
 from rollout_lws.cli.uninstall.departures import Departure, Roll
 from rollout_lws.cli.uninstall.leaving import Hands, leave
-from rollout_lws.cli.uninstall.plan import keeping, lines, refusal, rolling, title, warnings
+from rollout_lws.cli.uninstall.plan import PUT_BACK, keeping, lines, refusal, rolling, running, title, warnings
 from rollout_lws.cli.uninstall.reading import Chosen, Seen, read
 from rollout_lws.cli.uninstall.removing import look_again, remove, tidy
 from rollout_lws.errors import RolloutLwsError, UsageError
@@ -21,7 +21,7 @@ from rollout_lws.errors import RolloutLwsError, UsageError
 @click.command()
 @click.option("-y", "--yes", is_flag=True, help="Do not ask, whatever rolls.")
 @click.option("--dry-run", is_flag=True, help="Tell what would be done, and change nothing.")
-@click.option("--delete-namespace", is_flag=True, help="The controller's namespace, with all that is in it, too.")
+@click.option("--delete-namespace", is_flag=True, help="Its namespace too, where no pods of others are.")
 @click.option(
     "--timeout",
     type=DURATION,
@@ -66,8 +66,8 @@ def _confirm(transport: Transport, yes: bool, question: str) -> None:
 
 
 def _carry_out(transport: Transport, seen: Seen, yes: bool, timeout: float) -> None:
-    hands = Hands(transport, click.echo, _asking(transport, yes), timeout)
-    kept = [each for each in seen.plan.departures if not leave(hands, each)]
+    hands = Hands(transport, click.echo, _asking(transport, yes), timeout, running(seen.plan))
+    kept = [left for each in seen.plan.departures if (left := leave(hands, each)) is not None]
     if kept:
         raise RolloutLwsError(_unfinished(kept))
     for group in seen.groups:
@@ -94,11 +94,11 @@ def _asks(transport: Transport, question: str) -> bool:
 
 
 def _unfinished(kept: list[Departure]) -> str:
-    first = kept[0]
-    names = ", ".join(title(each) for each in kept)
-    way = f"to keep what runs: {keeping(first)}" if first.rollout else "put the template of what runs back"
+    names = ", ".join(f"{title(each)}{'' if each.rollout else ' (held)'}" for each in kept)
+    ways = dict.fromkeys(keeping(each) if each.rollout else PUT_BACK for each in kept)
     return (
-        f"left as it was: {names}; so the controller and the definitions stay, too; {way}, then run this command again"
+        f"left: {names}; so the controller and the definitions stay, too; to keep what runs: {', '.join(ways)}; then"
+        " run this command again"
     )
 
 

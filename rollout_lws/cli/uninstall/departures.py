@@ -19,6 +19,7 @@ from rollout_lws.cli.versions import Stored, containers
 from rollout_lws.objects.workloads import LeaderWorkerSet
 from rollout_lws.rollout.reasons import Ending
 from rollout_lws.workload.hold import (
+    HOLD,
     borrowed,
     foreign_members,
     give_back,
@@ -132,7 +133,8 @@ def waiting(lws: Object, group: str, *, runs: str = "", wanted: str = "", runnin
     marks = held.metadata.annotations
     if own.original not in marks or marks.get(own.release_hold) == "true":
         return None
-    if "partition" in foreign_members(held, own):
+    live = held.spec.rollout_strategy.rolling_update_configuration.partition
+    if live < HOLD and "partition" in foreign_members(held, own):
         # Somebody has opened it already.
         return None
     version = version_hash(lws)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rollout_lws.api.resources import keys
 from rollout_lws.cli.access.transport import Object, Transport
@@ -27,16 +27,20 @@ _TRIES = 5
 
 @dataclass(frozen=True, slots=True)
 class Hands:
-    """How it is carried out. ``agrees`` asks whether a version may roll; ``patience`` is seconds for each Rollout."""
+    """How it is carried out. ``agrees`` asks whether a version may roll; ``patience`` is seconds for each Rollout,
+    ``run`` the command that runs a controller on any machine.
+    """
 
     transport: Transport
     tell: Callable[[str], None]
     agrees: Callable[[Departure, Roll], bool]
     patience: float
+    run: str = "rollout-lws controller"
 
 
-def leave(hands: Hands, each: Departure) -> bool:
-    """Whether it is gone, and its LWS without a hold; False when somebody does not want its version to roll.
+def leave(hands: Hands, each: Departure) -> Departure | None:
+    """None when it is gone, and its LWS without a hold; what is left when somebody does not want a version to roll:
+    the LWS alone where that came up only after its Rollout was gone.
 
     RolloutLwsError when nobody lets go of it in time.
     """
@@ -45,11 +49,12 @@ def leave(hands: Hands, each: Departure) -> bool:
     agreed = ""
     if each.roll is not None:
         if not hands.agrees(each, each.roll):
-            return False
+            return each
         agreed = each.roll.version
     if rollout is not None:
         _delete(hands, each, rollout)
-    return _open(hands, each, agreed)
+    held = replace(each, rollout="")
+    return None if _open(hands, held, agreed) else held
 
 
 def _delete(hands: Hands, each: Departure, rollout: Object) -> None:
@@ -64,7 +69,7 @@ def _delete(hands: Hands, each: Departure, rollout: Object) -> None:
     if left is not None and not _answered(left):
         raise RolloutLwsError(
             f"{title(each)} is marked as deleted, and no controller has let go of it within"
-            f" {short(answer - began)}: is one running? `rollout-lws controller` runs one on this machine. Nothing is"
+            f" {short(answer - began)}: is one running? `{hands.run}` runs one on this machine. Nothing is"
             " lost: the Rollout goes as soon as one runs, then run this command again"
         )
     told = ""

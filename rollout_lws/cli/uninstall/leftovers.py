@@ -18,6 +18,7 @@ from rollout_lws.objects.resources import (
     INFERENCE_POOLS,
     INGRESSES,
     LEADER_WORKER_SETS,
+    LEASES,
     PODS,
     SERVICES,
     STATEFUL_SETS,
@@ -69,7 +70,15 @@ def _of(resource: Resource, obj: Object, own: Keys) -> Iterator[str]:
     yield from _finalizers(meta, at, own)
     if resource == LEADER_WORKER_SETS and _closed(obj):
         patch = '{"spec":{"rolloutStrategy":{"rollingUpdateConfiguration":{"partition":0}}}}'
-        yield f"partition {HOLD}: kubectl patch {at} --type=merge -p '{patch}'"
+        yield f"partition {HOLD}; whatever version waits rolls by this: kubectl patch {at} --type=merge -p '{patch}'"
+
+
+def still_held(lease: Object) -> str:
+    """The line of a Lease that is there after an uninstallation: somebody has made it anew."""
+    meta = lease["metadata"]
+    holder = (lease.get("spec") or {}).get("holderIdentity")
+    first = f", held by {holder}: end that controller, then" if holder else ""
+    return f"lease of controllers{first}: kubectl delete {LEASES} {meta['name']} -n {meta['namespace']}"
 
 
 def handed_down(resource: Resource, obj: Object, own: Keys) -> Object:

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rollout_lws.cli.install.installation import DEFAULT_NAMESPACE
 from rollout_lws.cli.install.manifests import PART_OF, PRODUCT
 from rollout_lws.cli.install.ownership import is_ours
+from rollout_lws.cli.install.rights import CONTROLLER
 from rollout_lws.cli.rollouts import SHORT_NAME
 from rollout_lws.objects.resources import (
     CLUSTER_ROLE_BINDINGS,
@@ -20,7 +20,6 @@ from rollout_lws.objects.resources import (
     CUSTOM_RESOURCE_DEFINITIONS,
     DEPLOYMENTS,
     LEASES,
-    NAMESPACES,
     POD_DISRUPTION_BUDGETS,
     ROLE_BINDINGS,
     SERVICE_ACCOUNTS,
@@ -53,8 +52,8 @@ KINDS = (
     LEASES,
 )
 SELECTOR = f"{PART_OF}={PRODUCT}"
-_MANAGED_BY = "app.kubernetes.io/managed-by"
 _HELM_RELEASE, _HELM_NAMESPACE = "meta.helm.sh/release-name", "meta.helm.sh/release-namespace"
+_HELM_POLICY = "helm.sh/resource-policy"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,31 +90,32 @@ class Parts:
 
 def parts(labelled: Mapping[Resource, Iterable[Object]], definitions: Iterable[Object], groups: Iterable[str]) -> Parts:
     """``labelled`` are objects with our label, by kind; ``groups`` the API groups whose definitions are ours."""
+    names = definitions_of(groups)
+    ours = [each for each in definitions if each["metadata"]["name"] in names]
+    found = [(resource, each) for resource in KINDS for each in labelled.get(resource, ())]
+    # Helm keeps what says so when it takes a release away, and everything of the release stays on it; so what it
+    # would take away tells whether the release is still there.
+    standing = {by_helm(each) for each in (*(each for _, each in found), *ours) if not _kept_by_helm(each)} - {""}
     doomed: list[Part] = []
-    stay: list[str] = []
-    helm: dict[str, None] = {}
-    for resource in KINDS:
-        for each in labelled.get(resource, ()):
-            part = part_of(resource, each)
-            command = by_helm(each)
-            if command:
-                helm[command] = None
-                stay.append(f"{part}: Helm's")
-            elif not part.name.startswith(PRODUCT):
-                stay.append(f"{part}: it has our label, and no name that an installation gives")
-            else:
-                doomed.append(part)
-    ours = {f"{plural}.{group}" for group in groups for plural in ("rollouts", "batchreleases")}
     going: list[Part] = []
-    for each in definitions:
-        part = part_of(CUSTOM_RESOURCE_DEFINITIONS, each)
-        command = by_helm(each)
-        if part.name in ours and command:
-            helm[command] = None
+    stay: list[str] = []
+    for resource, each in (*found, *((CUSTOM_RESOURCE_DEFINITIONS, each) for each in ours)):
+        part = part_of(resource, each)
+        if by_helm(each) in standing:
             stay.append(f"{part}: Helm's")
-        elif part.name in ours:
+        elif resource == CUSTOM_RESOURCE_DEFINITIONS:
             going.append(part)
-    return Parts(tuple(doomed), tuple(sorted(going, key=lambda each: each.name)), tuple(stay), tuple(helm))
+        elif not _installed(part):
+            stay.append(f"{part}: it has our label, and no name that an installation gives")
+        else:
+            doomed.append(part)
+    by_name = sorted(going, key=lambda each: each.name)
+    return Parts(tuple(doomed), tuple(by_name), tuple(stay), tuple(sorted(standing)))
+
+
+def definitions_of(groups: Iterable[str]) -> set[str]:
+    """Names of the definitions of ours in these API groups."""
+    return {f"{plural}.{group}" for group in groups for plural in ("rollouts", "batchreleases")}
 
 
 def part_of(resource: Resource, obj: Object) -> Part:
@@ -137,86 +137,20 @@ def our_groups(definitions: Iterable[Object]) -> tuple[str, ...]:
 
 
 def by_helm(obj: Object) -> str:
-    """The command that takes away the release of Helm that an object is of, "" when it is of none."""
-    meta = obj["metadata"]
-    if (meta.get("labels") or {}).get(_MANAGED_BY) != "Helm":
+    """The command that takes away the release of Helm that an object is of, "" when it is of none. What ``helm
+    template`` prints for others to apply has Helm's label, and is of no release.
+    """
+    notes = obj["metadata"].get("annotations") or {}
+    release, namespace = notes.get(_HELM_RELEASE), notes.get(_HELM_NAMESPACE)
+    if not release:
         return ""
-    notes = meta.get("annotations") or {}
-    namespace = notes.get(_HELM_NAMESPACE)
-    return f"helm uninstall {notes.get(_HELM_RELEASE) or 'RELEASE'}" + (f" -n {namespace}" if namespace else "")
+    return f"helm uninstall {release}" + (f" -n {namespace}" if namespace else "")
 
 
-@dataclass(frozen=True, slots=True)
-class Home:
-    """The controller's namespace and what becomes of it. ``doomed`` is None when it stays, and ``why`` says why."""
-
-    name: str
-    doomed: Part | None = None
-    why: str = ""
+def _kept_by_helm(obj: Object) -> bool:
+    return (obj["metadata"].get("annotations") or {}).get(_HELM_POLICY) == "keep"
 
 
-def home(namespace: Object, others: Iterable[str] | None, *, wanted: bool) -> Home:
-    """``others`` are the objects in it that are not of the installation, None where nobody could tell; ``wanted`` is
-    whether it shall go in any case. One that was there before is nobody's to delete.
-    """
-    part = part_of(NAMESPACES, namespace)
-    if by_helm(namespace):
-        return Home(part.name, why="Helm's")
-    if not is_ours(namespace):
-        return Home(part.name, why="it was there before rollout-lws was installed")
-    if wanted:
-        return Home(part.name, part)
-    if part.name != DEFAULT_NAMESPACE:
-        return Home(part.name, why="--delete-namespace takes it away with all that is in it")
-    if others is None:
-        return Home(part.name, why="what else is in it could not be read; --delete-namespace takes it away with that")
-    found = sorted(others)
-    if found:
-        more = f" and {len(found) - 3} more" if len(found) > 3 else ""
-        what = f"{', '.join(found[:3])}{more}"
-        return Home(part.name, why=f"{what} in it; --delete-namespace takes it away with all that is in it")
-    return Home(part.name, part)
-
-
-#: Kinds that Kubernetes fills by itself, whatever their group, with what tells of other objects.
-_BY_ITSELF = frozenset({"events", "endpoints", "endpointslices"})
-#: Served by what measures pods, not stored.
-_MEASURED = "metrics.k8s.io"
-_OF_EVERY_NAMESPACE = frozenset(
-    {
-        "configmap/kube-root-ca.crt",
-        "configmap/istio-ca-root-cert",
-        "configmap/openshift-service-ca.crt",
-        "serviceaccount/default",
-        "serviceaccount/builder",
-        "serviceaccount/deployer",
-    }
-)
-
-
-def others(found: Mapping[str, Iterable[Object]]) -> list[str]:
-    """What in the controller's namespace is neither of the installation nor of every namespace. ``found`` are its
-    objects by plural, with the group where it has one.
-    """
-    told = []
-    for served, objects in found.items():
-        plural, _, group = served.partition(".")
-        if plural in _BY_ITSELF or group == _MEASURED:
-            continue
-        told += [
-            name for each in objects if (name := _named(each, plural)) not in _OF_EVERY_NAMESPACE and _foreign(each)
-        ]
-    return told
-
-
-def _named(obj: Object, plural: str) -> str:
-    return f"{str(obj.get('kind') or plural).lower()}/{obj['metadata']['name']}"
-
-
-def _foreign(obj: Object) -> bool:
-    meta, labels = obj["metadata"], obj["metadata"].get("labels") or {}
-    # Pods and ReplicaSets have the labels of the Deployment's template; the controller makes its Lease without any.
-    ours = is_ours(obj) or labels.get("app.kubernetes.io/name") == PRODUCT
-    lease = obj.get("kind") == LEASES.kind and meta["name"].startswith(PRODUCT)
-    token = obj.get("type") == "kubernetes.io/service-account-token"
-    return not (ours or lease or token or meta["name"].startswith("system:"))
+def _installed(part: Part) -> bool:
+    """Whether an installation gives this name; every one has the same Deployment."""
+    return part.name == CONTROLLER if part.resource == DEPLOYMENTS else part.name.startswith(PRODUCT)

@@ -6,10 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rollout_lws.cli.uninstall.departures import OPEN, Departure, Fate, Roll
-from rollout_lws.cli.uninstall.parts import Home, Parts
+from rollout_lws.cli.uninstall.homes import Home
+from rollout_lws.cli.uninstall.parts import Parts
 from rollout_lws.settings import DEFAULT_API_GROUP
 
 _SHOWN_IMAGES = 3
+#: To keep what runs where no Rollout is there that could be told to.
+PUT_BACK = "put the template of what runs back"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,13 +97,16 @@ def _scaling(at: Controller) -> str:
 def _elsewhere(plan: Plan) -> str:
     """A controller on the machine of whoever uninstalls; never two at once."""
     at = plan.controller
-    return f"kubectl -n {at.namespace} delete deployment/{at.name}, let `{running(plan)}` run beside this command"
+    delete = f"kubectl -n {at.namespace} delete deployment/{at.name} --cascade=foreground"
+    return f"{delete}, let `{running(plan)}` run beside this command"
 
 
 def running(plan: Plan) -> str:
-    """The command that runs a controller anywhere."""
+    """The command that runs a controller anywhere, and lets it wait while one on the cluster still leads."""
+    home = plan.controller.namespace or (plan.home.name if plan.home is not None else "")
+    waits = ["--leader-elect", f"--leader-elect-resource-namespace {home}"] if home else []
     groups = {each.group for each in plan.departures} - {DEFAULT_API_GROUP}
-    return " ".join(["rollout-lws controller", *(f"--api-group {each}" for each in sorted(groups))])
+    return " ".join(["rollout-lws controller", *waits, *(f"--api-group {each}" for each in sorted(groups))])
 
 
 def lines(plan: Plan) -> Iterator[str]:
@@ -115,7 +121,8 @@ def lines(plan: Plan) -> Iterator[str]:
                 yield f"    to keep what runs, first: {keeping(each)}"
     doomed = [*map(str, (*plan.parts.doomed, *plan.parts.definitions))]
     if plan.home is not None and plan.home.doomed is not None:
-        doomed.append(f"namespace/{plan.home.name}")
+        doomed.append(f"namespace/{plan.home.name}{' with' if plan.home.inside else ''}")
+        doomed += [f"  {each}" for each in plan.home.inside]
     if doomed and not plan.parts.helm:
         yield "These are deleted then, in this order:"
         yield from (f"  {each}" for each in doomed)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from rollout_lws.api.resources import keys
 from rollout_lws.cli.access.transport import Transport
 from rollout_lws.cli.gitops import owner
-from rollout_lws.cli.install.manifests import PRODUCT
+from rollout_lws.cli.install.installation import DEFAULT_NAMESPACE
 from rollout_lws.cli.install.ownership import flags, is_ours
+from rollout_lws.cli.install.rights import CONTROLLER
 from rollout_lws.cli.rollouts import rollouts_of
 from rollout_lws.cli.uninstall import parts as installed
 from rollout_lws.cli.uninstall.departures import Departure, Place, Workloads, departures
-from rollout_lws.cli.uninstall.parts import Home, Parts, home, others, our_groups, parts
+from rollout_lws.cli.uninstall.homes import Home, home, others
+from rollout_lws.cli.uninstall.parts import Part, Parts, definitions_of, our_groups, part_of, parts
 from rollout_lws.cli.uninstall.plan import Controller, Plan
 from rollout_lws.cli.versions import stored
 from rollout_lws.errors import ApiError, UsageError
@@ -33,7 +35,7 @@ from rollout_lws.objects.resources import (
     STATEFUL_SETS,
     Resource,
 )
-from rollout_lws.settings import DEFAULT_API_GROUP
+from rollout_lws.settings import DEFAULT_API_GROUP, DEFAULT_LEASE
 
 Object = dict[str, Any]
 
@@ -60,14 +62,18 @@ def read(transport: Transport, chosen: Chosen) -> Seen:
     definitions = listed(transport, CUSTOM_RESOURCE_DEFINITIONS)
     labelled = {each: listed(transport, each, labelSelector=installed.SELECTOR) for each in installed.KINDS}
     controller = _controller(labelled[DEPLOYMENTS])
-    labelled[LEASES] = [*labelled[LEASES], *_leases(transport, controller.namespace)]
+    labelled[LEASES] += [each for each in leases(transport) if not is_ours(each)]
     served = _served(definitions, chosen.group)
     groups = served or _without_definitions(definitions, labelled[DEPLOYMENTS], chosen.group)
     leaving: list[Departure] = []
-    warnings: list[str] = []
+    named = definitions_of(served)
+    warnings = [
+        *_kept(DEPLOYMENTS, labelled[DEPLOYMENTS]),
+        *_kept(CUSTOM_RESOURCE_DEFINITIONS, (each for each in definitions if each["metadata"]["name"] in named)),
+    ]
     for group in groups:
         rollouts = listed(transport, rollouts_of(group)) if group in served else []
-        warnings += _kept(rollouts)
+        warnings += _kept(rollouts_of(group), rollouts)
         leaving += departures(group, rollouts, _workloads(transport, group, rollouts))
     found = parts(labelled, definitions, served)
     where = _home(transport, controller, labelled[SERVICE_ACCOUNTS], chosen, found)
@@ -118,7 +124,15 @@ def _without_definitions(
 
 
 def _controller(deployments: Iterable[Object]) -> Controller:
-    for each in deployments:
+    found = [each for each in deployments if each["metadata"]["name"] == CONTROLLER]
+    if len(found) > 1:
+        places = " and ".join(each["metadata"]["namespace"] for each in found)
+        raise UsageError(
+            f"nothing was changed: deployment/{CONTROLLER} is in namespaces {places}, and a cluster has one"
+            " installation: delete the one that does not belong there, with --cascade=foreground, then run this command"
+            " again"
+        )
+    for each in found:
         meta, status = each["metadata"], each.get("status") or {}
         return Controller(
             meta["namespace"],
@@ -130,22 +144,17 @@ def _controller(deployments: Iterable[Object]) -> Controller:
     return Controller()
 
 
-def _leases(transport: Transport, namespace: str) -> list[Object]:
-    """The controller makes its own, without labels."""
-    if not namespace:
-        return []
-    leases = listed(transport, LEASES, namespace)
-    return [each for each in leases if each["metadata"]["name"].startswith(PRODUCT) and not is_ours(each)]
+def leases(transport: Transport) -> list[Object]:
+    """By which controllers agree who leads, wherever these live or lived: they make them themselves, without labels."""
+    return listed(transport, LEASES, fieldSelector=f"metadata.name={DEFAULT_LEASE}")
 
 
-def _kept(rollouts: Iterable[Object]) -> list[str]:
-    """Rollouts that somebody would make anew."""
-    kept = [(each["metadata"], owner(each)) for each in rollouts]
+def _kept(resource: Resource, objects: Iterable[Object]) -> list[str]:
+    """Those that somebody would make anew."""
     return [
-        f"rollout/{meta['name']} in namespace {meta['namespace']} is kept by {keeper}, which may make it anew: take it"
-        " out of Git first"
-        for meta, keeper in kept
-        if keeper
+        f"{part_of(resource, each)} is kept by {keeper}, which may make it anew: take it out of Git first"
+        for each in objects
+        if (keeper := owner(each))
     ]
 
 
@@ -183,7 +192,8 @@ def revision(obj: Object) -> str:
 def _home(
     transport: Transport, controller: Controller, accounts: Iterable[Object], chosen: Chosen, found_parts: Parts
 ) -> Home | None:
-    lives = controller.namespace or next((each["metadata"]["namespace"] for each in accounts), "")
+    named = [each["metadata"] for each in accounts]
+    lives = controller.namespace or next((each["namespace"] for each in named if each["name"] == CONTROLLER), "")
     if chosen.namespace and lives and chosen.namespace != lives:
         raise UsageError(
             f"nothing was changed: rollout-lws is installed in namespace {lives}, not {chosen.namespace}: leave out -n,"
@@ -191,25 +201,31 @@ def _home(
         )
     if not lives:
         # An earlier run was stopped before it came to the namespace.
-        ours = listed(transport, NAMESPACES, labelSelector=installed.SELECTOR)
-        lives = ours[0]["metadata"]["name"] if ours else ""
+        ours = [each["metadata"]["name"] for each in listed(transport, NAMESPACES, labelSelector=installed.SELECTOR)]
+        lives = DEFAULT_NAMESPACE if DEFAULT_NAMESPACE in ours else next(iter(ours), "")
     namespace = found(transport, NAMESPACES, "", lives) if lives else None
     if namespace is None:
         if chosen.delete_namespace:
             raise UsageError("nothing was changed: --delete-namespace, but no namespace of an installation is there")
         return None
-    answer = home(namespace, _others(transport, lives), wanted=chosen.delete_namespace and not found_parts.helm)
+    if found_parts.helm and is_ours(namespace):
+        return Home(lives, why="until Helm's release is gone")
+    answer = home(
+        namespace,
+        neighbours(transport, lives, found_parts.doomed),
+        wanted=chosen.delete_namespace and not found_parts.helm,
+    )
     if chosen.delete_namespace and answer.doomed is None and not found_parts.helm:
         raise UsageError(f"nothing was changed: --delete-namespace, but namespace {lives} stays: {answer.why}")
     return answer
 
 
-def _others(transport: Transport, namespace: str) -> list[str] | None:
+def neighbours(transport: Transport, namespace: str, doomed: Collection[Part]) -> list[str] | None:
     """What lives there that is not of the installation, of every kind that the cluster serves; None where a part of
     it could not be read.
     """
     try:
-        return others({str(each): listed(transport, each, namespace) for each in _kinds(transport)})
+        return others({str(each): listed(transport, each, namespace) for each in _kinds(transport)}, doomed)
     except ApiError:
         return None
 

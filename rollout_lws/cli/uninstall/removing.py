@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 
 from rollout_lws.api.resources import Keys, batch_releases, keys
 from rollout_lws.cli.access.transport import Object, Transport
 from rollout_lws.cli.durations import short
 from rollout_lws.cli.rollouts import rollouts_of
-from rollout_lws.cli.uninstall.leftovers import KINDS, handed_down, leftovers
+from rollout_lws.cli.uninstall.homes import Home
+from rollout_lws.cli.uninstall.leftovers import KINDS, handed_down, leftovers, still_held
 from rollout_lws.cli.uninstall.parts import Part, part_of
 from rollout_lws.cli.uninstall.plan import Plan
-from rollout_lws.cli.uninstall.reading import found, listed
+from rollout_lws.cli.uninstall.reading import found, leases, listed, neighbours
 from rollout_lws.cli.uninstall.waiting import wait_gone
 from rollout_lws.errors import ApiError, RolloutLwsError
-from rollout_lws.objects.resources import CONTROLLER_REVISIONS, LWS_NAME, PODS, STATEFUL_SETS, Resource
+from rollout_lws.objects.resources import CONTROLLER_REVISIONS, DEPLOYMENTS, LWS_NAME, PODS, STATEFUL_SETS, Resource
 
 Tell = Callable[[str], None]
 
@@ -28,10 +29,12 @@ def remove(transport: Transport, plan: Plan, groups: Iterable[str], patience: fl
     for group in groups:
         _refuse_rest(transport, group)
     for each in plan.parts.doomed:
-        _delete(transport, each, tell)
+        # Pods that still run need their rights, and keep their Lease.
+        _delete(transport, each, tell, patience if each.resource == DEPLOYMENTS else 0)
     for each in plan.parts.definitions:
         _delete(transport, each, tell, patience)
     if plan.home is not None and plan.home.doomed is not None:
+        _refuse_newcomers(transport, plan.home, plan.parts.doomed)
         _delete(transport, plan.home.doomed, tell, patience)
 
 
@@ -65,7 +68,7 @@ def look_again(transport: Transport, groups: Iterable[str]) -> list[str]:
             for each, labels in _CHOSEN.items()
         }
         told += leftovers({**lists, **chosen}, own)
-    return told
+    return [*told, *(still_held(each) for each in leases(transport))]
 
 
 #: Kinds with more objects than anybody wants to read, with selectors of those that may be marked.
@@ -88,6 +91,15 @@ def _refuse_rest(transport: Transport, group: str) -> None:
             )
 
 
+def _refuse_newcomers(transport: Transport, home: Home, doomed: Collection[Part]) -> None:
+    """Somebody may have moved in since the plan was told."""
+    found = neighbours(transport, home.name, doomed)
+    came = None if found is None else sorted({*found} - {*home.inside})
+    if came is None or came:
+        what = "what is in it can be read no more" if came is None else f"{', '.join(came)} came into it meanwhile"
+        raise RolloutLwsError(f"namespace/{home.name} stays, all else is gone: {what}; run this command again")
+
+
 def _more(objects: Sequence[Object]) -> str:
     return f" ({len(objects) - 1} more)" if len(objects) > 1 else ""
 
@@ -97,11 +109,13 @@ def _delete(transport: Transport, part: Part, tell: Tell, patience: float = 0) -
     first = found(transport, part.resource, part.namespace, part.name)
     if first is None or first["metadata"]["uid"] != part.uid:
         return
-    _unless_gone(partial(transport.delete, part.path, part.uid))
+    # A Deployment is gone when its pods are, only in the foreground.
+    propagation = "Foreground" if part.resource == DEPLOYMENTS else ""
+    _unless_gone(partial(transport.delete, part.path, part.uid, propagation))
     if patience and wait_gone(transport, part.resource, first, time.monotonic() + patience) is not None:
         raise RolloutLwsError(
             f"{part} is being deleted, and not gone after {short(patience)}: see kubectl get {part.resource}"
-            f" {part.name} -o yaml; run this command again"
+            f" {part.name}{f' -n {part.namespace}' if part.namespace else ''} -o yaml; run this command again"
         )
     tell(f"{part} deleted")
 

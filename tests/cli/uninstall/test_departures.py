@@ -11,6 +11,7 @@ from rollout_lws.cli.uninstall.departures import Departure, Fate, Roll, Workload
 from rollout_lws.cli.uninstall.plan import outlook, rolling
 from rollout_lws.cli.versions import Stored
 from rollout_lws.objects.workloads import LeaderWorkerSet
+from rollout_lws.workload.hold import HOLD
 from tests.cli.uninstall.held import GROUP, KEYS, NEW, PLACE, RUNS, WAITS, lws, rollout
 
 Object = dict[str, Any]
@@ -121,6 +122,14 @@ def test_a_workload_that_is_held_for_nobody_is_opened_too() -> None:
     opened["spec"]["rolloutStrategy"]["rollingUpdateConfiguration"]["partition"] = 0
     (each,) = foretold(opened, wanted={PLACE: "rev-2"}, running=running)
     assert each.roll is None
+
+
+@pytest.mark.parametrize(("partition", "rolls"), [(HOLD + 1, True), (HOLD, True), (HOLD - 1, False), (2, False)])
+def test_a_partition_of_others_is_open_only_below_the_hold(partition: int, rolls: bool) -> None:
+    workload = lws(by="uid-llama", image=NEW)
+    workload["spec"]["rolloutStrategy"]["rollingUpdateConfiguration"]["partition"] = partition
+    (each,) = foretold(workload, rollout())
+    assert each.roll == (ROLLS if rolls else None)
 
 
 def test_words_of_a_release_that_is_on() -> None:

@@ -19,6 +19,7 @@ from rollout_lws.objects.resources import (
     CLUSTER_ROLES,
     CUSTOM_RESOURCE_DEFINITIONS,
     DEPLOYMENTS,
+    LEADER_WORKER_SETS,
     LEASES,
     NAMESPACES,
     ROLE_BINDINGS,
@@ -27,7 +28,9 @@ from rollout_lws.objects.resources import (
     Resource,
 )
 from rollout_lws.sandbox.faults import Effect
+from rollout_lws.sandbox.store import Event
 from tests.cli.conftest import World
+from tests.cli.uninstall.held import lws
 
 Object = dict[str, Any]
 IMAGE = "registry.example.com/rollout-lws:0.1.0"
@@ -54,7 +57,21 @@ def create(world: World, resource: Resource, name: str, namespace: str = "", **m
     world.do(lambda: world.server.create(resource, body))
 
 
+def collecting(world: World) -> None:
+    """As the garbage collector does where nothing is owned: lets go of what is deleted in the foreground."""
+
+    def collect(event: Event) -> None:
+        meta = (event.object or {}).get("metadata") or {}
+        if event.resource == DEPLOYMENTS and event.type == "MODIFIED" and "deletionTimestamp" in meta:
+            body = {"metadata": {"finalizers": None}}
+            place = (DEPLOYMENTS, meta["namespace"], meta["name"])
+            world._loop.call_soon(partial(world.server.patch, *place, body))
+
+    world.do(lambda: world.server.store.subscribe(collect))
+
+
 def install(world: World, *flags: str) -> None:
+    collecting(world)
     assert world.run("install", "--image", IMAGE, "--timeout", "0", *flags).exit_code == 0
 
 
@@ -99,6 +116,7 @@ def test_the_cluster_is_as_it_was_before(bare: World, flags: tuple[str, ...], ap
     if applied == "by install":
         install(bare, *flags)
     else:
+        collecting(bare)
         printed = bare.run("install", "--image", IMAGE, "-o", "yaml", *flags).stdout
         kinds = {served.resource.kind: served.resource for served in bare.server.served}
         for each in yaml.safe_load_all(printed):
@@ -149,6 +167,98 @@ def test_the_budget_and_the_lease_go_as_well(bare: World) -> None:
     assert everything(bare) == before
 
 
+def test_a_lease_of_a_home_that_was_left_goes_too(bare: World) -> None:
+    create(bare, NAMESPACES, "before")
+    before = everything(bare)
+    create(bare, LEASES, CONTROLLER, "before", spec={})
+    assert uninstall(bare)[-1] == NOTHING
+    assert everything(bare) == before
+
+
+def test_a_lease_that_is_made_anew_is_told_with_its_holder(bare: World) -> None:
+    install(bare)
+    create(bare, NAMESPACES, "before")
+    lease = {"metadata": {"name": CONTROLLER, "namespace": "before"}, "spec": {"holderIdentity": "laptop"}}
+
+    def renews(event: Event) -> None:
+        if event.type == "DELETED" and event.object["metadata"]["name"] == "rollouts.rollouts.kruise.io":
+            bare._loop.call_soon(partial(bare.server.create, LEASES, lease))
+
+    bare.do(lambda: bare.server.store.subscribe(renews))
+    result = bare.run("uninstall", "--yes")
+    assert result.exit_code == 1
+    assert result.stdout.splitlines()[-1] == (
+        "left: lease of controllers, held by laptop: end that controller, then:"
+        f" kubectl delete leases.coordination.k8s.io {CONTROLLER} -n before"
+    )
+
+
+def test_rights_stay_until_the_controller_has_ended(bare: World) -> None:
+    assert bare.run("install", "--image", IMAGE, "--timeout", "0").exit_code == 0
+    told = refused(bare, "--yes", "--timeout", "1s", kind=RolloutLwsError)
+    assert f"deployment.apps/{CONTROLLER} in namespace {HOME} is being deleted, and not gone after 1.0s" in told
+    left = everything(bare)
+    assert left[f"deployments.apps/{HOME}/{CONTROLLER}"]["metadata"]["finalizers"] == ["foregroundDeletion"]
+    assert f"clusterrolebindings.rbac.authorization.k8s.io//{CONTROLLER}" in left
+
+
+def test_a_lease_that_is_made_anew_at_home_keeps_no_namespace(bare: World) -> None:
+    before = everything(bare)
+    install(bare)
+    lease = {"metadata": {"name": CONTROLLER, "namespace": HOME}, "spec": {"holderIdentity": "laptop"}}
+
+    def renews(event: Event) -> None:
+        if event.type == "DELETED" and event.object["metadata"]["name"] == "rollouts.rollouts.kruise.io":
+            bare._loop.call_soon(partial(bare.server.create, LEASES, lease))
+
+    bare.do(lambda: bare.server.store.subscribe(renews))
+    assert uninstall(bare)[-1] == NOTHING
+    assert everything(bare) == before
+
+
+def test_accounts_and_namespaces_with_our_label_are_not_taken_for_its_home(bare: World) -> None:
+    create(bare, NAMESPACES, "another", labels=OURS)
+    create(bare, SERVICE_ACCOUNTS, "another", "another", labels=OURS)
+    before = everything(bare)
+    bare.do(partial(bare.server.create, NAMESPACES, {"metadata": {"name": HOME, "labels": OURS}}))
+    assert f"namespace/{HOME} deleted" in uninstall(bare)
+    assert everything(bare) == before
+
+
+def test_of_two_installations_none_is_chosen(bare: World) -> None:
+    install(bare)
+    create(bare, NAMESPACES, "another")
+    deployment = everything(bare)[f"deployments.apps/{HOME}/{CONTROLLER}"]
+    create(bare, DEPLOYMENTS, CONTROLLER, "another", labels=OURS, spec=deployment["spec"])
+    before = everything(bare)
+    assert f"deployment/{CONTROLLER} is in namespaces another and {HOME}" in refused(bare, "--yes")
+    assert everything(bare) == before
+
+
+def test_a_deployment_of_another_name_is_no_controller_and_stays(bare: World) -> None:
+    install(bare)
+    create(bare, NAMESPACES, "another")
+    deployment = everything(bare)[f"deployments.apps/{HOME}/{CONTROLLER}"]
+    create(bare, DEPLOYMENTS, "rollout-lws-board", "another", labels=OURS, spec=deployment["spec"])
+    told = uninstall(bare)
+    assert (f"namespace/{HOME} deleted" in told, told[-1]) == (True, NOTHING_ELSE)
+    assert "deployments.apps/another/rollout-lws-board" in everything(bare)
+
+
+def test_what_git_keeps_is_warned_of(bare: World) -> None:
+    install(bare)
+    kept = {"metadata": {"annotations": {"argocd.argoproj.io/tracking-id": "infra:apps/Deployment:x/y"}}}
+    bare.do(partial(bare.server.patch, DEPLOYMENTS, HOME, CONTROLLER, kept))
+    name = "rollouts.rollouts.kruise.io"
+    bare.do(partial(bare.server.patch, CUSTOM_RESOURCE_DEFINITIONS, "", name, kept))
+    told = bare.run("uninstall", "--dry-run").stderr.splitlines()
+    assert [line.partition(" is kept by ")[0] for line in told] == [
+        f"warning: deployment.apps/{CONTROLLER} in namespace {HOME}",
+        f"warning: customresourcedefinition.apiextensions.k8s.io/{name}",
+    ]
+    assert "Argo CD Application infra, which may make it anew: take it out of Git first" in told[0]
+
+
 def kruise() -> list[Object]:
     """Another product's definitions of our names."""
     found = [json.loads(json.dumps(each)) for each in crd.render()]
@@ -184,14 +294,55 @@ def test_what_others_have_made_in_our_name_stays(bare: World) -> None:
 def test_a_namespace_with_something_of_others_stays_until_that_is_meant(bare: World) -> None:
     before = everything(bare)
     install(bare)
-    create(bare, SECRETS, "registry", HOME)
+    create(bare, SECRETS, "registry", HOME, labels=OURS)
     told = uninstall(bare)
-    assert f"  namespace/{HOME}: secret/registry in it; --delete-namespace takes it away with all that is in it" in told
+    assert f"  namespace/{HOME}: secret/registry in it; --delete-namespace takes it away with that" in told
     assert told[-1] == NOTHING_ELSE
     assert everything(bare).keys() - before.keys() == {f"namespaces//{HOME}", f"secrets/{HOME}/registry"}
     again = uninstall(bare, "--delete-namespace")
+    told_of = again.index(f"  namespace/{HOME} with")
+    assert again[told_of + 1] == "    secret/registry"
     assert f"namespace/{HOME} deleted" in again
     assert everything(bare) == before
+
+
+def test_a_namespace_in_which_others_serve_never_goes(bare: World) -> None:
+    install(bare)
+    bare.do(partial(bare.server.create, LEADER_WORKER_SETS, in_home(lws("chat"))))
+    before = everything(bare)
+    told = refused(bare, "--yes", "--delete-namespace")
+    assert f"--delete-namespace, but namespace {HOME} stays: leaderworkerset/chat in it, which would end" in told
+    assert everything(bare) == before
+    assert uninstall(bare)[-1] == NOTHING_ELSE
+    left = everything(bare)
+    assert f"leaderworkersets.leaderworkerset.x-k8s.io/{HOME}/chat" in left and f"namespaces//{HOME}" in left
+
+
+def test_a_namespace_that_cannot_be_read_never_goes(bare: World) -> None:
+    install(bare)
+    effect = Effect(refusal=ApiError(403, "Forbidden", "secrets are secret"))
+    bare.do(lambda: bare.http.gate.faults.add(effect, "list", "secrets"))
+    told = refused(bare, "--yes", "--delete-namespace")
+    assert "stays: what else is in it could not be read" in told
+
+
+def test_who_moves_in_meanwhile_keeps_the_namespace(bare: World) -> None:
+    install(bare)
+    moved = in_home(lws("chat"))
+
+    def moves_in(event: Event) -> None:
+        if event.type == "DELETED" and event.object["metadata"]["name"] == "rollouts.rollouts.kruise.io":
+            bare._loop.call_soon(partial(bare.server.create, LEADER_WORKER_SETS, moved))
+
+    bare.do(lambda: bare.server.store.subscribe(moves_in))
+    told = refused(bare, "--yes", kind=RolloutLwsError)
+    assert f"namespace/{HOME} stays, all else is gone: leaderworkerset/chat came into it meanwhile" in told
+    assert f"namespaces//{HOME}" in everything(bare)
+
+
+def in_home(made: Object) -> Object:
+    kept = {key: value for key, value in made["metadata"].items() if key not in ("uid", "resourceVersion")}
+    return {**made, "metadata": {**kept, "namespace": HOME}}
 
 
 @pytest.mark.parametrize("was_there", [True, pytest.param(False, marks=pytest.mark.long)])
@@ -209,7 +360,7 @@ def test_another_home_goes_only_where_install_has_made_it_and_that_is_meant(bare
         assert everything(bare) == installed
         assert uninstall(bare, "-n", "monitoring")[-1] == NOTHING_ELSE
     else:
-        why = "--delete-namespace takes it away with all that is in it"
+        why = "--delete-namespace takes it away"
         assert f"  namespace/monitoring: {why}" in bare.run("uninstall", "--dry-run").stdout
         assert uninstall(bare, "--delete-namespace")[-1] == NOTHING
     assert everything(bare) == before
@@ -221,6 +372,10 @@ def test_what_helm_has_made_is_for_helm_to_take_away(bare: World) -> None:
         "labels": {"app.kubernetes.io/managed-by": "Helm"},
         "annotations": {"meta.helm.sh/release-name": "releases", "meta.helm.sh/release-namespace": HOME},
     }
+    for plural in ("rollouts", "batchreleases"):
+        kept = {"metadata": {**helm, "annotations": {**helm["annotations"], "helm.sh/resource-policy": "keep"}}}
+        name = f"{plural}.rollouts.kruise.io"
+        bare.do(partial(bare.server.patch, CUSTOM_RESOURCE_DEFINITIONS, "", name, kept))
     places = [(DEPLOYMENTS, HOME), (SERVICE_ACCOUNTS, HOME), (CLUSTER_ROLES, ""), (CLUSTER_ROLE_BINDINGS, "")]
     for resource, namespace in places:
         bare.do(partial(bare.server.patch, resource, namespace, CONTROLLER, {"metadata": helm}))
@@ -228,6 +383,7 @@ def test_what_helm_has_made_is_for_helm_to_take_away(bare: World) -> None:
     result = bare.run("uninstall", "--yes")
     assert result.exit_code == 1
     assert f"Helm takes away what it has made: helm uninstall releases -n {HOME}, then this command" in result.stdout
+    assert f"  namespace/{HOME}: until Helm's release is gone" in result.stdout.splitlines()
     assert f"until it takes it away: helm uninstall releases -n {HOME}, then run this command again" in str(
         result.exception
     )

@@ -83,7 +83,8 @@ OPEN = '{"spec":{"rolloutStrategy":{"rollingUpdateConfiguration":{"partition":0}
             LEADER_WORKER_SETS,
             held(),
             [
-                "partition 1000000: kubectl patch leaderworkersets.leaderworkerset.x-k8s.io chat -n prod --type=merge"
+                "partition 1000000; whatever version waits rolls by this: kubectl patch"
+                " leaderworkersets.leaderworkerset.x-k8s.io chat -n prod --type=merge"
                 f" -p '{OPEN}'"
             ],
         ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -12,8 +13,9 @@ import pytest
 
 from rollout_lws.api.resources import batch_releases
 from rollout_lws.cli.uninstall.departures import Departure, Workloads, departures
+from rollout_lws.cli.uninstall.homes import Home
 from rollout_lws.cli.uninstall.parts import Parts
-from rollout_lws.cli.uninstall.plan import Controller, Plan, refusal, warnings
+from rollout_lws.cli.uninstall.plan import Controller, Plan, refusal, running, warnings
 from rollout_lws.errors import RolloutLwsError
 from rollout_lws.objects.resources import DEPLOYMENTS, LEADER_WORKER_SETS, NAMESPACES, PODS, STATEFUL_SETS
 from rollout_lws.sandbox.store import Event
@@ -59,8 +61,8 @@ def test_a_controller_that_does_not_run_is_told_before_anything_is_changed(world
     assert told == (
         f"nothing was changed: the controller does not run (deployment/{CONTROLLER} in namespace {HOME}), and only a"
         f" controller can give back what 1 Rollout has borrowed: see kubectl -n {HOME} describe pods. If it can run"
-        f" there no more, kubectl -n {HOME} delete deployment/{CONTROLLER}, let `rollout-lws controller` run beside"
-        " this command"
+        f" there no more, kubectl -n {HOME} delete deployment/{CONTROLLER} --cascade=foreground, let `rollout-lws"
+        f" controller --leader-elect --leader-elect-resource-namespace {HOME}` run beside this command"
     )
     assert everything(world) == before
 
@@ -187,6 +189,31 @@ def test_another_version_than_the_one_that_was_agreed_to_is_asked_for_again(worl
     assert partition(world) == HOLD
 
 
+def test_a_version_that_comes_when_the_rollout_is_gone_is_told_of_the_workload(world: World) -> None:
+    held(world, finalizer=False, image="")
+    body = {"spec": {"leaderWorkerTemplate": lws(image=NEW)["spec"]["leaderWorkerTemplate"]}}
+    leader_version = {"metadata": {"labels": leader_set("rev-2")["metadata"]["labels"]}}
+
+    def comes() -> None:
+        world.server.patch(LEADER_WORKER_SETS, "default", "llama", body)
+        world.server.patch(STATEFUL_SETS, "default", "llama", leader_version)
+
+    def comes_then(event: Event) -> None:
+        if event.type == "DELETED" and event.object["kind"] == "Rollout":
+            world._loop.call_soon(comes)
+
+    world.do(lambda: world.server.store.subscribe(comes_then))
+    with at_a_terminal(world) as program:
+        program.shows(lambda text: "Take rollout-lws off" in text)
+        program.type("y\n")
+        program.shows(lambda text: "leaderworkerset/llama in namespace default: the version that waits" in text)
+        program.type("n\n")
+        program.shows(lambda text: "left: leaderworkerset/llama in namespace default (held)" in text)
+        program.shows(lambda text: "to keep what runs: put the template of what runs back; then run" in text)
+        assert program.process.wait(30) == 1
+    assert partition(world) == HOLD
+
+
 def plan(*, finalizer: bool = True, group: str = GROUP, **controller: Any) -> Plan:
     found: tuple[Departure, ...] = departures(group, [rollout(finalizer=finalizer)], Workloads({}, {}, {}, {}))
     at = Controller(HOME, CONTROLLER, **controller) if controller else Controller()
@@ -208,6 +235,14 @@ def plan(*, finalizer: bool = True, group: str = GROUP, **controller: Any) -> Pl
 def test_only_a_controller_that_lets_go_makes_an_uninstallation(seen: Plan, why: str) -> None:
     told = refusal(seen)
     assert bool(told) == bool(why) and why in told
+
+
+def test_a_controller_elsewhere_waits_for_the_one_on_the_cluster() -> None:
+    waits = f"--leader-elect --leader-elect-resource-namespace {HOME}"
+    assert running(plan(available=0)) == f"rollout-lws controller {waits}"
+    assert running(plan(available=0, group="a.org")) == f"rollout-lws controller {waits} --api-group a.org"
+    assert running(replace(plan(), home=Home(HOME))) == f"rollout-lws controller {waits}"
+    assert running(plan()) == "rollout-lws controller"
 
 
 def test_where_no_deployment_is_a_controller_has_to_be_somewhere_else() -> None:

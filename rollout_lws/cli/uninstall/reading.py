@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from rollout_lws.api.resources import keys
@@ -225,9 +226,20 @@ def neighbours(transport: Transport, namespace: str, doomed: Collection[Part]) -
     it could not be read.
     """
     try:
-        return others({str(each): listed(transport, each, namespace) for each in _kinds(transport)}, doomed)
+        found = {str(each): _unless_gone(partial(listed, transport, each, namespace)) for each in _kinds(transport)}
+        return others(found, doomed)
     except ApiError:
         return None
+
+
+def _unless_gone(ask: Callable[[], Iterable[Object]]) -> list[Object]:
+    """Of a kind whose definition has just gone there is nothing; the server tells of it for a moment longer."""
+    try:
+        return list(ask())
+    except ApiError as error:
+        if error.code != 404:
+            raise
+        return []
 
 
 def _kinds(transport: Transport) -> Iterable[Resource]:
@@ -237,6 +249,6 @@ def _kinds(transport: Transport) -> Iterable[Resource]:
         version = (each.get("preferredVersion") or each["versions"][0])["version"]
         versions.append((each["name"], version, f"/apis/{each['name']}/{version}"))
     for group, version, path in versions:
-        for kind in transport.get(path).get("resources", ()):
+        for kind in _unless_gone(lambda path=path: transport.get(path).get("resources", ())):  # type: ignore[misc]
             if kind.get("namespaced") and "list" in (kind.get("verbs") or ()) and "/" not in kind["name"]:
                 yield Resource(group, version, kind["kind"], kind["name"])

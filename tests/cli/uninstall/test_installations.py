@@ -150,6 +150,16 @@ def test_where_nothing_is_nothing_is_done(bare: World) -> None:
     assert everything(bare) == before
 
 
+def test_a_kind_that_goes_while_it_is_looked_at_is_no_obstacle(bare: World) -> None:
+    before = everything(bare)
+    install(bare)
+    gone = Effect(refusal=ApiError(404, "NotFound", "the server could not find the requested resource"))
+    bare.do(lambda: bare.http.gate.faults.add(gone, "list", "resourcequotas", count=None))
+    uninstall(bare)
+    bare.do(bare.http.gate.faults.rules.clear)
+    assert everything(bare) == before
+
+
 def test_nobody_is_asked_where_there_is_nobody(bare: World) -> None:
     install(bare)
     before = everything(bare)

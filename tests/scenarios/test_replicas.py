@@ -32,11 +32,18 @@ async def promoting(world: ReplicatedWorld) -> None:
 
 
 async def ends(world: ReplicatedWorld) -> None:
-    """Through the approval, where it has not been given yet, to the end."""
-    if world.state not in ("Promoting", "Healthy"):
-        await world.until(lambda: world.state == "AwaitingApproval" and world.status["currentStepIndex"] == 2)
+    """Through the approval, where it has not been given yet or is asked for again, to the end."""
+
+    def asks() -> bool:
+        return world.state == "AwaitingApproval" and world.status["currentStepIndex"] == 2
+
+    def done() -> bool:
+        return world.state == "Healthy" and set(world.groups().values()) == {"v2"}
+
+    await world.until(lambda: asks() or done())
+    if asks():
         world.approve()
-    await world.until(lambda: world.state == "Healthy" and set(world.groups().values()) == {"v2"})
+    await world.until(done)
     await world.rest()
     assert_clean(world, "v2")
 

@@ -130,6 +130,7 @@ class Elector:
                 case Ask(write):
                     await self._ask(write)
                 case Look():
+                    self._stand(lease.looking(self._standing, self._clock()))
                     await self._bounded(self._terms.retry, self._look())
 
     async def _ask(self, write: Create | Patch) -> None:

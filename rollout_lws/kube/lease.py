@@ -166,6 +166,11 @@ def asked(standing: Standing, now: float, again: float) -> Standing:
     return replace(standing, asks_at=now + again)
 
 
+def looking(standing: Standing, now: float) -> Standing:
+    """It is being read; when that fails, it is read again no sooner than a renewal would be tried."""
+    return replace(standing, looks_at=now + standing.terms.retry)
+
+
 def granted(standing: Standing, lease: Lease, asked_at: float) -> Standing:
     """The write that was sent at ``asked_at`` has been carried out. What counts is that moment and not the answer's:
     others may have seen the renewal since.

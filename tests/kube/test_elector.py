@@ -445,3 +445,16 @@ async def test_a_claim_that_was_cut_off_is_handed_back_if_it_was_carried_out() -
         assert await until(other, True) < 0.1
     finally:
         await other.stop()
+
+
+async def test_a_lease_that_may_not_be_read_is_not_asked_for_without_a_pause() -> None:
+    async with electing() as two:
+        forbidden = Effect(refusal=ApiError(403, "Forbidden", "leases is forbidden"))
+        refusals = two.second.faults.add(forbidden, "get", "leases", count=None)
+        two.second.faults.add(Effect(silent=True), "watch", "leases", count=None)
+        two.second.faults.cut_watches()
+        await asyncio.sleep(60)
+        # By looking, and by what is refused to the claim of one who has heard nothing for so long.
+        assert 1 <= refusals.seen <= 2 * 60 / TERMS.retry + 2
+        assert "allow the controller's account to get" in two.second.elector.trouble
+        assert (two.first.works, two.second.works) == (True, False)

@@ -103,7 +103,10 @@ def _release(d: Draft) -> bool:
         return steps.run(d)
     if _runs_already(d):
         return finalising.run(d)
-    return start.settle(d) or steps.run(d)
+    if start.settle(d):
+        history.drop_needless(d)
+        return True
+    return steps.run(d)
 
 
 def _runs_already(d: Draft) -> bool:

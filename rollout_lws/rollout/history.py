@@ -1,4 +1,4 @@
-"""The versions that a Rollout remembers itself, each by our hash of it."""
+"""The versions that a Rollout remembers itself, each by our hash of it; and those that LWS need not remember."""
 
 from __future__ import annotations
 
@@ -12,7 +12,13 @@ from rollout_lws.objects.writes import Create, Delete, Patch
 from rollout_lws.release.record import owner_reference
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import Ending
-from rollout_lws.workload.revisions import history_body, lws_revision, recorded_version, surplus_history
+from rollout_lws.workload.revisions import (
+    history_body,
+    lws_revision,
+    needless_records,
+    recorded_version,
+    surplus_history,
+)
 from rollout_lws.workload.template import Version
 
 
@@ -59,6 +65,17 @@ def drop_surplus(d: Draft) -> None:
             CONTROLLER_REVISIONS, old.metadata.namespace, old.metadata.name, old.metadata.uid, "more than ten versions"
         )
         for old in surplus_history(d.o.history, kept)
+    )
+
+
+def drop_needless(d: Draft) -> None:
+    """Delete LWS's own records of versions that nothing needs: it keeps all of them for as long as it is held."""
+    found = needless_records(d.stable, d.status.stable.revision if d.status.stable else "")
+    if found:
+        d.confirm_leader_set("the revisions that groups may come back with")
+    d.write(
+        Delete(CONTROLLER_REVISIONS, old.metadata.namespace, old.metadata.name, old.metadata.uid, "no group needs it")
+        for old in found
     )
 
 

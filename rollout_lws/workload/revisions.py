@@ -1,7 +1,8 @@
 """Which versions an LWS runs, wants and remembers; and the versions that a Rollout remembers itself.
 
-Revision = LWS's ``template-revision-hash``, read from labels, never computed. LWS deletes its own old revisions once a
-roll is complete, so each version of a release is also stored as a ControllerRevision that the Rollout owns.
+Revision = LWS's ``template-revision-hash``, read from labels, never computed. LWS has a record (a ControllerRevision)
+of each, and deletes the old ones once a roll is complete, so each version of a release is also stored as one that the
+Rollout owns. To an LWS that is held no roll is ever complete: what it does not need any more we delete in its stead.
 """
 
 from __future__ import annotations
@@ -20,6 +21,10 @@ from rollout_lws.workload.template import Version, version_of_members
 
 #: Stored versions a Rollout, the stable one always among them.
 HISTORY_LIMIT = 10
+#: Records of LWS that are kept although nothing needs them: nobody is to race for a version that has just gone.
+SPARE_RECORDS = 5
+#: Records of LWS that one decision lets go of; the rest of many is for those that follow it.
+RECORDS_AT_ONCE = 10
 
 
 def observed(facts: Facts) -> bool:
@@ -79,6 +84,24 @@ def lws_revision(facts: Facts, revision: str) -> ControllerRevision | None:
         if each.metadata.labels.get(LWS_REVISION) == revision and not each.metadata.terminating
     ]
     return max(found, key=lambda each: each.revision, default=None)
+
+
+def needless_records(facts: Facts, stable: str) -> list[ControllerRevision]:
+    """LWS's own records that nothing can ask for any more, the oldest first, at most ``RECORDS_AT_ONCE``.
+
+    LWS makes a group's workers, whenever its leader comes or changes, from the newest record of the leader's revision.
+    So that one stays of each revision that a group carries, that a leader could come back with, or that the LWS or we
+    (``stable``) mean to run. Of the others the newest ``SPARE_RECORDS`` stay too. () while any of this is unknown.
+    """
+    current = current_revision(facts)
+    if not observed(facts) or not current:
+        return []
+    worker_sets = (each.metadata.labels.get(LWS_REVISION, "") for each in facts.worker_sets)
+    needed = {stable, current, target_revision(facts), *leaders_revisions(facts), *worker_sets}
+    newest = {id(lws_revision(facts, revision)) for revision in needed}
+    others = [each for each in facts.revisions if id(each) not in newest and not each.metadata.terminating]
+    others.sort(key=lambda each: each.revision)
+    return others[: max(0, len(others) - SPARE_RECORDS)][:RECORDS_AT_ONCE]
 
 
 def recorded_version(record: ControllerRevision) -> Version | None:

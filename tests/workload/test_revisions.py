@@ -8,12 +8,15 @@ import pytest
 
 from rollout_lws.workload.revisions import (
     HISTORY_LIMIT,
+    RECORDS_AT_ONCE,
+    SPARE_RECORDS,
     current_revision,
     history_body,
     history_name,
     is_empty,
     leaders_revisions,
     lws_revision,
+    needless_records,
     observed,
     recorded_version,
     set_is_settled,
@@ -21,7 +24,7 @@ from rollout_lws.workload.revisions import (
     target_revision,
 )
 from rollout_lws.workload.template import version_of_members
-from tests.workload.build import KEYS, NEW, OLD, WORKER, facts, leader_set, lws, pod, revision_record
+from tests.workload.build import KEYS, NEW, OLD, WORKER, facts, leader_set, lws, pod, revision_record, worker_set
 
 OWNER = {"apiVersion": "a/v1", "kind": "Rollout", "name": "llama", "uid": "u", "controller": True}
 MEMBERS = {
@@ -169,3 +172,69 @@ def test_ten_versions_are_kept_and_the_stable_one_always(numbers: Any, stable: i
     history = remembered(*numbers)
     found = surplus_history(history, next((each for each in history if each.revision == stable), None))
     assert sorted(each.metadata.name for each in found) == surplus
+
+
+def records(*revisions: str) -> tuple[Any, ...]:
+    """LWS's records, the oldest first: the n-th is called ``#n``."""
+    return tuple(revision_record(f"#{number}", each, number) for number, each in enumerate(revisions, start=1))
+
+
+def spare(count: int = SPARE_RECORDS) -> tuple[str, ...]:
+    return tuple(f"spare-{number}" for number in range(count))
+
+
+SETTLED = leader_set(OLD)
+PENDING = leader_set(NEW, current="set-old", update="set-new")
+
+
+@pytest.mark.parametrize(
+    ("stored", "leaders", "parts", "gone"),
+    [
+        # As many as there is room for stay, whatever they are.
+        ((*spare(), OLD), (pod(0),), {}, []),
+        (("a", "b", *spare(), OLD), (pod(0),), {}, ["#1", "#2"]),
+        # What stable is stays at any age, and what the LWS asks for,
+        ((OLD, "a", *spare()), (pod(0),), {}, ["#2"]),
+        ((NEW, "a", *spare(), OLD), (pod(0),), {"leader_set": PENDING}, ["#2"]),
+        # what a group carries, one that is going too, or its workers do,
+        (("third", "a", *spare(), OLD), (pod(0), pod(1, revision="third")), {}, ["#2"]),
+        (("third", "a", *spare(), OLD), (pod(0), pod(1, revision="third", terminating=True)), {}, ["#2"]),
+        (
+            ("third", "a", *spare(), OLD),
+            (pod(0),),
+            {"worker_sets": (worker_set(pod(0), revision="third"),)},
+            ["#2"],
+        ),
+        # and what a leader would come back with.
+        (
+            ("third", "a", *spare(), OLD),
+            (pod(0),),
+            {"leader_set": leader_set(OLD, current="set-x"), "set_revisions": (revision_record("set-x", "third"),)},
+            ["#2"],
+        ),
+        # Of several records of one revision the newest is the one that LWS reads.
+        ((OLD, OLD, *spare(), OLD), (pod(0),), {}, ["#1", "#2"]),
+        ((*spare(), OLD), (), {}, []),
+        (("a", *spare(), OLD), (), {}, ["#1"]),
+        # Nothing goes while it cannot be told what is needed.
+        (("a", *spare(), OLD), (pod(0),), {"leader_set": leader_set(observed=4)}, []),
+        (("a", *spare(), OLD), (pod(0),), {"leader_set": None}, []),
+        (("a", *spare(), OLD), (), {"leader_set": leader_set(current="x", update="y"), "set_revisions": ()}, []),
+        ((*spare(40), OLD), (pod(0),), {}, [f"#{number}" for number in range(1, RECORDS_AT_ONCE + 1)]),
+    ],
+)
+def test_records_that_no_group_can_need_are_needless_beyond_a_few(
+    stored: tuple[str, ...], leaders: Any, parts: dict[str, Any], gone: list[str]
+) -> None:
+    found = needless_records(facts(lws(), *leaders, revisions=records(*stored), **parts), OLD)
+    assert [each.metadata.name for each in found] == gone
+
+
+def test_no_record_is_needless_before_lws_has_acted_on_its_spec() -> None:
+    assert needless_records(facts(lws(observed=2), pod(0), revisions=records("a", *spare(), OLD)), OLD) == []
+
+
+def test_a_record_that_is_going_already_is_left_to_it() -> None:
+    going = revision_record("going", "a", 0, terminating=True)
+    found = needless_records(facts(lws(), pod(0), revisions=(going, *records("b", *spare(), OLD))), OLD)
+    assert [each.metadata.name for each in found] == ["#1"]

@@ -8,13 +8,8 @@ from rollout_lws.objects.resources import (
     CONTROLLER_REVISIONS,
     HTTP_ROUTES,
     LEADER_WORKER_SETS,
-    LWS_NAME,
     LWS_REVISION,
-    LWS_WORKER_INDEX,
-    PODS,
-    STATEFUL_SETS,
 )
-from rollout_lws.objects.writes import Delete
 from tests.scenarios.count import Count
 from tests.scenarios.world import NAME, NAMESPACE, World
 
@@ -93,21 +88,3 @@ def kept_by_lws(world: World) -> list[str]:
     found = world.server.list(CONTROLLER_REVISIONS, NAMESPACE)
     records = [each for each in found if any(owner["uid"] == uid for owner in each["metadata"]["ownerReferences"])]
     return [each["metadata"]["labels"][LWS_REVISION] for each in sorted(records, key=lambda each: each["revision"])]
-
-
-def what_groups_need_stays() -> Check:
-    """Whatever record of LWS we delete, LWS has one left of each revision that a group carries or may come up with."""
-    last: object = None
-
-    def check(seen: World) -> None:
-        nonlocal last
-        sent = seen.sent
-        if sent is last or not isinstance(sent, Delete) or sent.resource != CONTROLLER_REVISIONS:
-            return
-        last = sent
-        leaders = seen.server.list(PODS, NAMESPACE, label_selector=f"{LWS_NAME}={NAME},{LWS_WORKER_INDEX}=0")
-        labels = [each["metadata"]["labels"] for each in (*leaders, seen.server.get(STATEFUL_SETS, NAMESPACE, NAME))]
-        missing = {each[LWS_REVISION] for each in labels} - {*kept_by_lws(seen)}
-        assert not missing, f"no record is left of {missing}, which groups carry or start with"
-
-    return check

@@ -75,6 +75,8 @@ class Judge(Count):
                 self._canary_written(write)
         elif write.resource == PODS and isinstance(write, Delete):
             self._pod_deleted(write)
+        elif write.resource == CONTROLLER_REVISIONS and isinstance(write, Delete):
+            self._record_deleted(write)
 
     def _refused(self, write: Write) -> bool:
         """Whether the server will not carry it out, because the world has moved on."""
@@ -156,6 +158,35 @@ class Judge(Count):
             assert labels[LWS_REVISION] != stable["revision"], f"it is stable's already: {write}"
         if self._exact:
             self._serves_without({ordinal}, canary=True, write=write)
+
+    def _record_deleted(self, write: Delete) -> None:
+        """LWS makes workers from the newest record of their leader's revision: that one is never taken from it."""
+        records = list(self._store.list(CONTROLLER_REVISIONS, NAMESPACE))
+        gone = next(each for each in records if each["metadata"]["name"] == write.name)
+        if gone["metadata"]["labels"].get(LWS_NAME) != NAME:
+            return
+        assert write.uid == gone["metadata"]["uid"], f"without a uid: {write}"
+        revision, owners = gone["metadata"]["labels"][LWS_REVISION], gone["metadata"]["ownerReferences"]
+        newer = (
+            each
+            for each in records
+            if each["metadata"]["labels"].get(LWS_REVISION) == revision
+            and each["metadata"].get("ownerReferences") == owners
+            and each["revision"] > gone["revision"]
+        )
+        if next(newer, None) is not None:
+            return
+        carried = {
+            each["metadata"]["labels"][LWS_REVISION]
+            for each in self._store.list(PODS, NAMESPACE)
+            if each["metadata"]["labels"].get(LWS_NAME) == NAME and LWS_REVISION in each["metadata"]["labels"]
+        }
+        leaders = self._store.get(STATEFUL_SETS, NAMESPACE, NAME) or {}
+        back = self._store.get(
+            CONTROLLER_REVISIONS, NAMESPACE, (leaders.get("status") or {}).get("currentRevision", "")
+        )
+        needed = carried | {each["metadata"]["labels"][LWS_REVISION] for each in (leaders, back) if each}
+        assert revision not in needed, f"groups need it: {write}"
 
     def _serves_without(self, ordinals: set[int] | dict[int, str], *, canary: bool, write: Write) -> None:
         """Invariant 2: the last version that serves is never deleted, shrunk or restarted."""

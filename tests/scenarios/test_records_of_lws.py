@@ -12,7 +12,8 @@ from rollout_lws.objects.resources import CONTROLLER_REVISIONS, LWS_NAME, LWS_RE
 from rollout_lws.objects.writes import Delete, Write
 from rollout_lws.workload.revisions import RECORDS_AT_ONCE, SPARE_RECORDS
 from tests.scenarios.crashes import PARTS, kill_after_every_write
-from tests.scenarios.invariants import always_serving, kept_by_lws, what_groups_need_stays
+from tests.scenarios.invariants import always_serving, kept_by_lws
+from tests.scenarios.judge import Judge
 from tests.scenarios.one_workload import Windows
 from tests.scenarios.stories import assert_clean, at_rest
 from tests.scenarios.styles import STYLES, Style
@@ -22,9 +23,13 @@ GOES_ON = {"pause": {"duration": 0}}
 STEPS: tuple[dict[str, Any], ...] = ({"replicas": 1, **GOES_ON}, {"replicas": "100%", **GOES_ON})
 
 
-async def begin(world: World, style: Style = STYLES[0]) -> None:
+async def begin(world: World, style: Style = STYLES[0]) -> Judge:
+    """At rest; every write comes before the judge, who knows which records groups need."""
+    judge = Judge(world, 1, style)
+    world.refuse = judge.judge  # type: ignore[assignment]
     await at_rest(world, *STEPS, replicas=2, **{style.key: dict(style.words)})
-    world.checks += [what_groups_need_stays(), always_serving]
+    world.checks.append(always_serving)
+    return judge
 
 
 def left_by_lws(world: World, names: list[str]) -> None:
@@ -59,8 +64,9 @@ def carried(world: World) -> str:
     return revision
 
 
-async def release(world: World, tag: str) -> None:
-    world.set_image(tag)
+async def release(world: World, judge: Judge, tag: str) -> None:
+    with judge.user():
+        world.set_image(tag)
     await world.until(lambda: world.state == "Healthy" and set(world.groups().values()) == {tag}, f"{tag} everywhere")
     await world.rest()
 
@@ -68,12 +74,12 @@ async def release(world: World, tag: str) -> None:
 @pytest.mark.looptime
 @pytest.mark.parametrize("style", STYLES, ids=str)
 async def test_releases_leave_no_more_than_a_few_records(world: World, style: Style) -> None:
-    await begin(world, style)
+    judge = await begin(world, style)
     windows = Windows(world)
     world.checks.append(windows)
     counts, opened = [], []
     for number in range(2, 10):
-        await release(world, f"v{number}")
+        await release(world, judge, f"v{number}")
         counts.append(len(kept_by_lws(world)))
         opened.append(len(windows.lengths))
     assert counts == [2, 3, 4, 5, 6, 6, 6, 6]
@@ -85,10 +91,11 @@ async def test_releases_leave_no_more_than_a_few_records(world: World, style: St
 
 @pytest.mark.looptime
 async def test_releases_that_are_aborted_leave_no_more_either(world: World) -> None:
-    await begin(world)
+    judge = await begin(world)
     stable = carried(world)
     for number in range(2, 12):
-        world.set_image(f"v{number}")
+        with judge.user():
+            world.set_image(f"v{number}")
         await world.until(lambda: world.status["phase"] == "Progressing")
         world.request("Abort")
         await world.until_state("Aborted")
@@ -106,9 +113,9 @@ async def test_releases_that_are_aborted_leave_no_more_either(world: World) -> N
 
 @pytest.mark.looptime
 async def test_going_to_and_fro_leaves_no_more_than_a_few_records_of_two_versions(world: World) -> None:
-    await begin(world)
+    judge = await begin(world)
     for tag in ("v2", "v1") * 5:
-        await release(world, tag)
+        await release(world, judge, tag)
     assert len(kept_by_lws(world)) == 1 + SPARE_RECORDS
     assert kept_by_lws(world)[-1] == carried(world)
 
@@ -131,34 +138,36 @@ async def test_what_gathered_before_us_goes_a_few_at_a_time(world: World) -> Non
 @pytest.mark.looptime
 async def test_a_version_that_is_applied_again_as_its_record_goes_is_released(world: World) -> None:
     """Whoever goes back to it at that very moment gets it whole: LWS makes a record of its own of each change."""
-    await begin(world)
+    judge = await begin(world)
     for number in range(2, 7):
-        await release(world, f"v{number}")
+        await release(world, judge, f"v{number}")
     raced: list[Write] = []
 
     def race(write: Write) -> ApiError | None:
         if isinstance(write, Delete) and _is_record(write) and not raced:
             raced.append(write)
             world.set_image("v1")
+        judge.judge(write)
         return None
 
     world.refuse = race
-    await release(world, "v7")
+    await release(world, judge, "v7")
     await world.until(lambda: set(world.groups().values()) == {"v1"}, "v1 everywhere")
     await world.rest()
     assert raced
     assert_clean(world, "v1", 2)
 
 
-async def full(world: World) -> None:
-    await begin(world)
+async def full(world: World) -> Judge:
+    judge = await begin(world)
     world.stop_controller()
     left_by_lws(world, [f"before-{number}" for number in range(1, 9)])
     world.start_controller()
+    return judge
 
 
-async def released(world: World, _: None) -> None:
-    await release(world, "v2")
+async def released(world: World, judge: Judge) -> None:
+    await release(world, judge, "v2")
     assert len(kept_by_lws(world)) == 1 + SPARE_RECORDS
     assert_clean(world, "v2", 2)
 

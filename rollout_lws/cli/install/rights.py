@@ -48,7 +48,7 @@ def controller_rules(group: str = DEFAULT_API_GROUP) -> tuple[Rule, ...]:
         Rule(group, ("rollouts/status", "batchreleases/status"), ("patch",)),
         Rule(_LWS, ("leaderworkersets",), (*_SEE, "create", "patch", "delete")),
         Rule("apps", ("statefulsets",), _SEE),
-        # The history of released versions.
+        # The history of released versions, and what LWS itself keeps of old ones while it is held.
         Rule("apps", ("controllerrevisions",), (*_FOLLOW, "create", "patch", "delete")),
         # Leaders of groups that go back are deleted; live leaders get labels.
         Rule("", ("pods",), (*_FOLLOW, "patch", "delete")),

@@ -91,7 +91,8 @@ def needless_records(facts: Facts, stable: str) -> list[ControllerRevision]:
 
     LWS makes a group's workers, whenever its leader comes or changes, from the newest record of the leader's revision.
     So that one stays of each revision that a group carries, that a leader could come back with, or that the LWS or we
-    (``stable``) mean to run. Of the others the newest ``SPARE_RECORDS`` stay too. () while any of this is unknown.
+    (``stable``) mean to run; older ones of these revisions only make LWS complain in its log. Of the other revisions
+    the newest ``SPARE_RECORDS`` records stay too. Nothing is needless while any of this is unknown.
     """
     current = current_revision(facts)
     if not observed(facts) or not current:
@@ -101,7 +102,9 @@ def needless_records(facts: Facts, stable: str) -> list[ControllerRevision]:
     newest = {id(lws_revision(facts, revision)) for revision in needed}
     others = [each for each in facts.revisions if id(each) not in newest and not each.metadata.terminating]
     others.sort(key=lambda each: each.revision)
-    return others[: max(0, len(others) - SPARE_RECORDS)][:RECORDS_AT_ONCE]
+    again = [each for each in others if each.metadata.labels.get(LWS_REVISION) in needed]
+    past = [each for each in others if each.metadata.labels.get(LWS_REVISION) not in needed]
+    return [*again, *past[: max(0, len(past) - SPARE_RECORDS)]][:RECORDS_AT_ONCE]
 
 
 def recorded_version(record: ControllerRevision) -> Version | None:

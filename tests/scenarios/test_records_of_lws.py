@@ -71,22 +71,27 @@ async def release(world: World, judge: Judge, tag: str) -> None:
     await world.rest()
 
 
+def told() -> list[Any]:
+    """All styles; the default run tells of the one in which another LWS has records too."""
+    return [pytest.param(each, marks=[] if each is STYLES[0] else [pytest.mark.long], id=str(each)) for each in STYLES]
+
+
 @pytest.mark.looptime
-@pytest.mark.parametrize("style", STYLES, ids=str)
+@pytest.mark.parametrize("style", told())
 async def test_releases_leave_no_more_than_a_few_records(world: World, style: Style) -> None:
     judge = await begin(world, style)
     windows = Windows(world)
     world.checks.append(windows)
     counts, opened = [], []
-    for number in range(2, 10):
+    for number in range(2, 9):
         await release(world, judge, f"v{number}")
         counts.append(len(kept_by_lws(world)))
         opened.append(len(windows.lengths))
-    assert counts == [2, 3, 4, 5, 6, 6, 6, 6]
+    assert counts == [2, 3, 4, 5, 6, 6, 6]
     assert kept_by_lws(world)[-1] == carried(world)
     # Nothing was opened for that: each release has as many windows as the first.
     assert {after - before for before, after in itertools.pairwise(opened)} == {opened[0]}
-    assert_clean(world, "v9", 2)
+    assert_clean(world, "v8", 2)
 
 
 @pytest.mark.looptime
@@ -112,12 +117,14 @@ async def test_releases_that_are_aborted_leave_no_more_either(world: World) -> N
 
 
 @pytest.mark.looptime
-async def test_going_to_and_fro_leaves_no_more_than_a_few_records_of_two_versions(world: World) -> None:
+async def test_going_to_and_fro_leaves_one_record_of_each_version(world: World) -> None:
     judge = await begin(world)
-    for tag in ("v2", "v1") * 5:
+    first = carried(world)
+    for tag in ("v2", "v1") * 3:
         await release(world, judge, tag)
-    assert len(kept_by_lws(world)) == 1 + SPARE_RECORDS
-    assert kept_by_lws(world)[-1] == carried(world)
+        assert len(kept_by_lws(world)) == 2
+        assert kept_by_lws(world)[-1] == carried(world)
+    assert carried(world) == first
 
 
 @pytest.mark.looptime

@@ -183,8 +183,8 @@ def spare(count: int = SPARE_RECORDS) -> tuple[str, ...]:
     return tuple(f"spare-{number}" for number in range(count))
 
 
-SETTLED = leader_set(OLD)
 PENDING = leader_set(NEW, current="set-old", update="set-new")
+ROLLED = leader_set(NEW, current="set-new", update="set-new")
 
 
 @pytest.mark.parametrize(
@@ -195,6 +195,7 @@ PENDING = leader_set(NEW, current="set-old", update="set-new")
         (("a", "b", *spare(), OLD), (pod(0),), {}, ["#1", "#2"]),
         # What stable is stays at any age, and what the LWS asks for,
         ((OLD, "a", *spare()), (pod(0),), {}, ["#2"]),
+        ((OLD, "a", *spare(), NEW), (pod(0, revision=NEW),), {"leader_set": ROLLED}, ["#2"]),
         ((NEW, "a", *spare(), OLD), (pod(0),), {"leader_set": PENDING}, ["#2"]),
         # what a group carries, one that is going too, or its workers do,
         (("third", "a", *spare(), OLD), (pod(0), pod(1, revision="third")), {}, ["#2"]),
@@ -212,8 +213,9 @@ PENDING = leader_set(NEW, current="set-old", update="set-new")
             {"leader_set": leader_set(OLD, current="set-x"), "set_revisions": (revision_record("set-x", "third"),)},
             ["#2"],
         ),
-        # Of several records of one revision the newest is the one that LWS reads.
-        ((OLD, OLD, *spare(), OLD), (pod(0),), {}, ["#1", "#2"]),
+        # Of several records of one revision LWS reads the newest.
+        ((OLD, "a", OLD), (pod(0),), {}, ["#1"]),
+        (("a", OLD, *spare(), OLD), (pod(0),), {}, ["#2", "#1"]),
         ((*spare(), OLD), (), {}, []),
         (("a", *spare(), OLD), (), {}, ["#1"]),
         # Nothing goes while it cannot be told what is needed.

@@ -56,14 +56,18 @@ check: $(STAMP) ## format, lint, types, layers, generated files
 	@$(BIN)/lint-imports
 	@$(BIN)/python -m rollout_lws.api.generate --check
 	@$(BIN)/python -m rollout_lws.cli.install.chart --check
+	@$(BIN)/python -m tests.docs.api_reference --check
+	@$(BIN)/python -m tests.docs.flags --check
 
 format: $(STAMP) ## rewrite the sources the way 'make check' wants them
 	@$(BIN)/ruff check --fix --quiet . || true
 	@$(BIN)/ruff format .
 
-generate: $(STAMP) ## write crds/, schemas/ and what the chart has of both
+generate: $(STAMP) ## write crds/, schemas/, what the chart has of both, and the pages of reference
 	@$(BIN)/python -m rollout_lws.api.generate
 	@$(BIN)/python -m rollout_lws.cli.install.chart
+	@$(BIN)/python -m tests.docs.api_reference
+	@$(BIN)/python -m tests.docs.flags
 
 alerts: $(STAMP) ## write monitoring/alerts-test.yaml from stories
 	@$(BIN)/python -m tests.metrics

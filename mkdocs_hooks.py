@@ -21,8 +21,8 @@ _BROUGHT = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHAN
 _FENCED = re.compile(r"^(?P<fence>`{3,}).*?^(?P=fence)$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\[(?P<text>[^\]]*)\]\((?P<target>[^)\s]+)\)")
 _FETCHED = re.compile(
-    r"""<(?:script|img|iframe|source)\b[^>]*\bsrc=["']?(?:https?:)?//|<link\b[^>]*\brel=["']?"""
-    r"""(?:stylesheet|preconnect|preload)[^>]*\bhref=["']?(?:https?:)?//"""
+    r"""<(?:(?:script|img|iframe|source|video)\b[^>]*\bsrc|link\b(?![^>]*\brel=["']?canonical)[^>]*\bhref)"""
+    r"""=["']?(?P<address>(?:https?:)?//[^"'\s>]*)"""
 )
 log = logging.getLogger("mkdocs.hooks.rollout_lws")
 
@@ -60,7 +60,9 @@ def led(markdown: str, path: str, pages: Mapping[str, str], repository: Reposito
         if not target or ":" in target:
             return match[0]
         wanted = posixpath.normpath(posixpath.join(posixpath.dirname(path), target))
-        for candidate in (wanted, f"{wanted}/README.md"):
+        # A folder leads to its README, one of docs/ without any to its first page.
+        first = sorted(page for page in pages if page.startswith(f"{wanted}/") and page.startswith("docs/"))
+        for candidate in (wanted, f"{wanted}/README.md", *first[:1]):
             if candidate in pages:
                 place = posixpath.relpath(pages[candidate], posixpath.dirname(pages[path]) or ".")
                 return f"[{match['text']}]({place}{mark}{anchor})"
@@ -72,6 +74,11 @@ def led(markdown: str, path: str, pages: Mapping[str, str], repository: Reposito
         parts += [_LINK.sub(link, markdown[end : fenced.start()]), fenced[0]]
         end = fenced.end()
     return "".join([*parts, _LINK.sub(link, markdown[end:])])
+
+
+def fetched(page: str) -> list[str]:
+    """What a reader's browser would fetch from another site for this page, its HTML; links are only followed."""
+    return [match["address"] for match in _FETCHED.finditer(page)]
 
 
 def on_files(files: Any, config: Any) -> Any:
@@ -91,7 +98,7 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str: 
 
 
 def on_post_page(output: str, page: Any, config: Any) -> str:  # noqa: ARG001 - mkdocs' signature
-    """mkdocs has made a page: a reader's browser may fetch nothing from elsewhere for it."""
-    for found in _FETCHED.finditer(output):
-        log.warning("%s would be fetched from another site: %s", page.file.src_uri, found[0])
+    """mkdocs has made a page."""
+    for found in fetched(output):
+        log.warning("%s would be fetched from another site: %s", page.file.src_uri, found)
     return output

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import yaml
 
-from mkdocs_hooks import Repository, led, places
+from mkdocs_hooks import Repository, fetched, led, places
 from tests.docs.pages import ROOT, pages
 
 PAGES = {
@@ -52,6 +54,7 @@ def test_every_page_is_in_the_menu_of_the_site_once_and_no_other() -> None:
     [
         ("README.md", "[a](docs/a.md#here)", "[a](a.md#here)"),
         ("README.md", "[c](examples/c/README.md), [c](examples/c)", "[c](examples/c.md), [c](examples/c.md)"),
+        ("README.md", "[all](docs/adr/)", "[all](adr/b.md)"),
         ("docs/a.md", "[b](adr/b.md) and [home](../README.md)", "[b](adr/b.md) and [home](index.md)"),
         ("docs/adr/b.md", "[c](../../examples/c/README.md)", "[c](../examples/c.md)"),
         ("examples/c/README.md", "[a](../../docs/a.md)", "[a](../a.md)"),
@@ -81,3 +84,28 @@ def test_no_link_of_a_page_is_written_in_a_way_that_the_site_does_not_see() -> N
     for page in pages():
         text = re.sub(r"^```.*?^```$|`[^`]*`", "", (ROOT / page).read_text(), flags=re.MULTILINE | re.DOTALL)
         assert re.findall(r"\]\([^)]*\s[^)]*\)|^\[[^\]]+\]: ", text, re.MULTILINE) == [], page
+
+
+@pytest.mark.parametrize(
+    ("html", "found"),
+    [
+        ('<script src="https://cdn.example.com/a.js"></script>', ["https://cdn.example.com/a.js"]),
+        ('<img alt="a" src=//example.com/a.png>', ["//example.com/a.png"]),
+        ('<link rel="preconnect" href="https://fonts.example.com" crossorigin>', ["https://fonts.example.com"]),
+        ('<link rel="canonical" href="https://docs.example.com/a.html">', []),
+        ('<link rel="stylesheet" href="assets/main.css"><script src="../a.js"></script>', []),
+        ('<a href="https://example.com">there</a>', []),
+    ],
+)
+def test_what_a_page_would_fetch_from_elsewhere_is_found(html: str, found: list[str]) -> None:
+    assert fetched(html) == found
+
+
+@pytest.mark.parametrize("page", pages(), ids=str)
+def test_links_to_other_sites_are_whole_and_encrypted(page: Path) -> None:
+    """Nobody is asked whether they are there: whoever runs tests may have no network."""
+    text = re.sub(r"^```.*?^```$|`[^`]*`", "", (ROOT / page).read_text(), flags=re.MULTILINE | re.DOTALL)
+    for target in re.findall(r"\]\(([^)\s]*://[^)\s]*)\)", text):
+        address = urlsplit(target)
+        assert address.scheme == "https", target
+        assert re.fullmatch(r"[\w-]+(\.[\w-]+)+", address.hostname or ""), target

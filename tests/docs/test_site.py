@@ -46,7 +46,7 @@ def test_every_page_is_in_the_menu_of_the_site_once_and_no_other() -> None:
     assert sorted(set(there.values()) - {*listed}) == [], "give it a line in the nav of mkdocs.yml"
     assert sorted({*listed} - set(there.values())) == [], "the nav of mkdocs.yml has a page that is not there"
     assert len(listed) == len(set(listed))
-    assert {str(page) for page in pages()} == set(there)
+    assert {str(page) for page in pages() if page.parts[0] in ("docs", "examples")} <= set(there)
 
 
 @pytest.mark.parametrize(

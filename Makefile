@@ -5,10 +5,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 CHART_STAMP := $(VENV)/.chart
+DOCS_STAMP := $(VENV)/.docs
 INPUTS := requirements/dev.txt pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-chart e2e e2e-tools check format generate alerts lock bench bench-e2e clean
+.PHONY: help install demo test test-chart e2e e2e-tools check format generate alerts docs docs-serve lock bench bench-e2e clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -55,22 +56,37 @@ check: $(STAMP) ## format, lint, types, layers, generated files
 	@$(BIN)/lint-imports
 	@$(BIN)/python -m rollout_lws.api.generate --check
 	@$(BIN)/python -m rollout_lws.cli.install.chart --check
+	@$(BIN)/python -m tests.docs.api_reference --check
+	@$(BIN)/python -m tests.docs.flags --check
 
 format: $(STAMP) ## rewrite the sources the way 'make check' wants them
 	@$(BIN)/ruff check --fix --quiet . || true
 	@$(BIN)/ruff format .
 
-generate: $(STAMP) ## write crds/, schemas/ and what the chart has of both
+generate: $(STAMP) ## write crds/, schemas/, what the chart has of both, and the pages of reference
 	@$(BIN)/python -m rollout_lws.api.generate
 	@$(BIN)/python -m rollout_lws.cli.install.chart
+	@$(BIN)/python -m tests.docs.api_reference
+	@$(BIN)/python -m tests.docs.flags
 
 alerts: $(STAMP) ## write monitoring/alerts-test.yaml from stories
 	@$(BIN)/python -m tests.metrics
+
+docs: $(DOCS_STAMP) ## build the site into site/; a link or an anchor that leads nowhere is an error
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+docs-serve: $(DOCS_STAMP) ## show the site at http://127.0.0.1:8000 and renew it while you write
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve
+
+$(DOCS_STAMP): $(STAMP) requirements/docs.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/docs.txt
+	@touch $@
 
 lock: $(STAMP) ## renew requirements/*.txt from pyproject.toml (needs uv: pip install uv)
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate pyproject.toml -o requirements/run.txt
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate --extra dev pyproject.toml -o requirements/dev.txt
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate --group pyproject.toml:chart -c requirements/dev.txt -o requirements/chart.txt
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate --group pyproject.toml:docs -c requirements/dev.txt -o requirements/docs.txt
 
 bench: $(STAMP) ## the figures that the README quotes
 	@$(BIN)/python -m tests.bench
@@ -79,4 +95,4 @@ bench-e2e: e2e-tools ## the same on a real control plane (about ten minutes)
 	@$(BIN)/python -m tests.e2e.bench
 
 clean: ## remove .venv and what tools left
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .e2e-failures dist
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .e2e-failures dist site

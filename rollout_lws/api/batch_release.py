@@ -11,11 +11,15 @@ from rollout_lws.api.rollout_spec import IntOrPercent, MetadataPatch, WorkloadRe
 
 
 class ReleaseBatch(Model):
+    """The groups of one step."""
+
     canary_replicas: IntOrPercent
     """Groups of the new version from this batch on."""
 
 
 class ReleasePlan(Model):
+    """How many groups of the new version there are to be, batch by batch."""
+
     batches: Annotated[tuple[ReleaseBatch, ...], Field(max_length=50)] = ()
     """One a step of the Rollout, in order."""
     batch_partition: int | None = None
@@ -35,6 +39,8 @@ class ReleasePlan(Model):
 
 
 class BatchReleaseSpec(Model):
+    """What is wanted."""
+
     always: ClassVar[frozenset[str]] = frozenset({"workloadRef", "releasePlan"})
 
     workload_ref: WorkloadRef
@@ -44,6 +50,8 @@ class BatchReleaseSpec(Model):
 
 
 class BatchReleaseCanaryStatus(Model):
+    """How far the batch is. Counts are groups."""
+
     always: ClassVar[frozenset[str]] = frozenset({"currentBatch"})
 
     batch_state: str | None = None
@@ -61,6 +69,8 @@ class BatchReleaseCanaryStatus(Model):
 
 
 class BatchReleaseStatus(Model):
+    """What is there."""
+
     phase: str | None = None
     """Preparing, Progressing, Finalizing or Completed."""
     message: str | None = None

@@ -88,14 +88,17 @@ class Keys:
 
     @property
     def rollout_finalizer(self) -> str:
+        """Finalizer of a Rollout: it goes when all that was borrowed has been given back."""
         return f"{self.group}/rollout"
 
     @property
     def batch_release_finalizer(self) -> str:
+        """Finalizer of a BatchRelease: it goes when the canary is gone and nothing depends on the record."""
         return f"{self.group}/batch-release-finalizer"
 
     @property
     def canary_finalizer(self) -> str:
+        """Finalizer of a canary LWS: it goes when nothing of the canary serves any more."""
         return f"finalizer.{self.group}/batch-release"
 
     def owns(self, key: str) -> bool:

@@ -60,6 +60,8 @@ class HttpMatch(Model):
 
 
 class HeaderValue(Model):
+    """One header and its value."""
+
     name: Name
     """Name of the header."""
     value: Short
@@ -106,6 +108,8 @@ class Step(Model):
 
 
 class IngressRef(Model):
+    """The Ingress beside which the new version gets one of its own."""
+
     class_type: Short = ""
     """Ingress class; empty means nginx."""
     name: Name
@@ -122,6 +126,8 @@ class InferencePools(Model):
 
 
 class GatewayRef(Model):
+    """The HTTPRoute whose rules share requests, and what they lead to."""
+
     http_route_name: Name | None = None
     """Name of the HTTPRoute."""
     inference_pool: InferencePools | None = None
@@ -129,6 +135,8 @@ class GatewayRef(Model):
 
 
 class NetworkRef(Model):
+    """A routing object of another kind."""
+
     api_version: Name
     """API version of a routing object."""
     kind: Name
@@ -151,7 +159,7 @@ class TrafficRouting(Model):
     gateway: GatewayRef | None = None
     """Route by the Gateway API."""
     custom_network_refs: Annotated[tuple[NetworkRef, ...], Field(max_length=16)] = ()
-    """Other routing objects."""
+    """Routing objects of other kinds, which is not built yet: refused."""
     target: Literal["AsSelected", "Leaders", "AllPods"] = "AsSelected"
     """Which pods of a group receive requests; AsSelected keeps what the Service selects."""
     allow_unlisted_services: bool | None = None
@@ -180,7 +188,7 @@ class StyleStrategy(Model):
     failure_threshold: IntOrPercent | None = None
     """Groups of a batch that may be not ready, a count or "N%" of the batch, rounded up; none by default."""
     disable_generate_canary_service: bool | None = None
-    """Kruise's single-Service mode."""
+    """Kruise's single-Service mode, which is not built yet: true is refused."""
 
     @property
     def metadata_patch(self) -> MetadataPatch | None:
@@ -225,7 +233,7 @@ class BlueGreenStrategy(StyleStrategy):
     promotes_at_full: ClassVar[bool] = False
 
     promotion: Promotion | None = None
-    """InPlace (default) renews the LWS itself; Swap would replace it."""
+    """InPlace (default) renews the LWS itself; Swap, which would replace it, is not built yet: refused."""
 
 
 class Strategy(Model):

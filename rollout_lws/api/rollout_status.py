@@ -91,6 +91,8 @@ class SubStatus(Model):
 
 
 class CanaryStatus(SubStatus):
+    """Kruise's canaryStatus. Counts are groups."""
+
     revision_field: ClassVar[str] = "canary_revision"
 
     canary_revision: str | None = None
@@ -102,6 +104,8 @@ class CanaryStatus(SubStatus):
 
 
 class BlueGreenStatus(SubStatus):
+    """Kruise's blueGreenStatus. Counts are groups."""
+
     revision_field: ClassVar[str] = "updated_revision"
 
     updated_revision: str | None = None
@@ -168,7 +172,7 @@ class RestartRecord(Model):
     """A leader that was seen; many of one group mean that it keeps being rebuilt."""
 
     workload: str
-    """LWS."""
+    """Name of its LWS."""
     group: str
     """Index of the group."""
     uid: str
@@ -254,7 +258,7 @@ class Summary(Model):
     """One short string each, for kubectl get."""
 
     state: str = ""
-    """One word of a closed list."""
+    """One word of a closed list, STATUS of kubectl get."""
     step: str | None = None
     """Current step of all, like 2/5."""
     traffic: str | None = None
@@ -273,7 +277,7 @@ class NotReadyGroup(Model):
     """A group that is not ready, with the pod and container to blame."""
 
     workload: str
-    """LWS."""
+    """Name of its LWS."""
     group: str
     """Index of the group."""
     reason: str
@@ -306,12 +310,14 @@ class RequestedAction(Model):
 
 
 class LastAction(RequestedAction):
+    """A request that was carried out or refused, as it was made, and how it ended."""
+
     outcome: str = ""
     """Done or Refused."""
     message: str | None = None
     """Why it was refused."""
     finished_at: MicroTime | None = None
-    """When."""
+    """When it was done or refused."""
 
 
 class RolloutStatus(Model):

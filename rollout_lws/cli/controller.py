@@ -22,7 +22,9 @@ from rollout_lws.settings import DEFAULT_API_GROUP, DEFAULT_LEASE, LOG_FORMATS, 
 @click.option(
     "--health-probe-bind-address", default=":8081", show_default=True, metavar="ADDRESS", help="0 switches it off."
 )
-@click.option("--log-format", type=click.Choice(LOG_FORMATS), default="text", show_default=True)
+@click.option(
+    "--log-format", type=click.Choice(LOG_FORMATS), default="text", show_default=True, help="Form of log lines."
+)
 @click.option("--leader-elect", is_flag=True, help="Of several controllers one works, the others watch and wait.")
 @click.option("--leader-elect-resource-namespace", metavar="NAME", help="Where its Lease is; the pod's own by default.")
 @click.option(

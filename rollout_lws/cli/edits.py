@@ -118,7 +118,9 @@ def set_() -> None:
 @set_.command("image")
 @rollout_argument
 @click.argument("images", nargs=-1, required=True, metavar="CONTAINER=IMAGE...")
-@click.option("--role", type=click.Choice(["leader", "worker", "all"]), default="all", show_default=True)
+@click.option(
+    "--role", type=click.Choice(["leader", "worker", "all"]), default="all", show_default=True, help="Whose containers."
+)
 @_force
 @with_target
 def image(name: str, images: tuple[str, ...], role: str, force: bool, target: Target) -> None:

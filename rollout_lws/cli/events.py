@@ -35,7 +35,14 @@ _FAREWELL_SECONDS = 1.0
 @click.command()
 @rollout_argument
 @click.option("-w", "--watch", is_flag=True, help="Go on until the release has ended.")
-@click.option("-o", "--output", type=click.Choice(["text", "json", "jsonl"]), default="text", show_default=True)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["text", "json", "jsonl"]),
+    default="text",
+    show_default=True,
+    help="Form of output.",
+)
 @with_target
 def events(name: str, watch: bool, output: str, target: Target) -> None:
     """Tell what happened to the release of Rollout NAME: to its LeaderWorkerSets, groups, Services and routes too."""

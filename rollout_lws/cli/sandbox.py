@@ -27,8 +27,8 @@ from rollout_lws.settings import DEFAULT_API_GROUP, Settings
 )
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port on 127.0.0.1; a free one by default.")
 @click.option("--controller", "controlled", is_flag=True, help="Run the controller too, as a client of this cluster.")
-@click.option("--nodes", type=click.IntRange(0), default=8, show_default=True)
-@click.option("--gpus-per-node", type=click.IntRange(0), default=8, show_default=True)
+@click.option("--nodes", type=click.IntRange(0), default=8, show_default=True, help="Nodes that have GPUs.")
+@click.option("--gpus-per-node", type=click.IntRange(0), default=8, show_default=True, help="GPUs of each.")
 @click.option("--ready-after", type=DURATION, default=1.0, metavar="DURATION", help="How long a pod loads (1s).")
 @click.option(
     "--speed", type=click.FloatRange(0, min_open=True), default=1.0, help="10: pods take a tenth of their time."

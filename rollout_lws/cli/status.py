@@ -37,12 +37,25 @@ class GoalParameter(click.ParamType[Goal]):
 @click.command()
 @rollout_argument
 @click.option(
-    "--for", "goal", type=GoalParameter(), default="healthy", show_default=True, metavar="healthy|paused|step=N|aborted"
+    "--for",
+    "goal",
+    type=GoalParameter(),
+    default="healthy",
+    show_default=True,
+    metavar="healthy|paused|step=N|aborted",
+    help="What is waited for.",
 )
 @click.option("--timeout", type=DURATION, metavar="DURATION", help="Longest wait; 0 looks once, for ever by default.")
 @click.option("--release-id", "release", metavar="ID", help="Wait for the release with this rollout-id and no other.")
 @click.option("--fail-on-capacity", is_flag=True, help="End with 7 when the release waits for quota or accelerators.")
-@click.option("-o", "--output", type=click.Choice(["text", "json", "jsonl"]), default="text", show_default=True)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["text", "json", "jsonl"]),
+    default="text",
+    show_default=True,
+    help="Form of output.",
+)
 @with_target
 def status(
     name: str,

@@ -14,6 +14,7 @@ from rollout_lws.cli.demo import manifests
 from rollout_lws.release.phases import Given, Preview, Row
 from rollout_lws.release.preview import preview
 from tests.docs.pages import ROOT
+from tests.docs.tables import table
 
 PAGE = ROOT / "docs/capacity.md"
 #: The worked example: four groups of eight accelerators that load for ten minutes, one of which may be away.
@@ -119,9 +120,7 @@ def _back(row: Row) -> str:
 
 
 def _markdown(rows: Iterator[tuple[str, ...]]) -> str:
-    head, *others = rows
-    lines = [head, ("---",) * len(head), *others]
-    return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
+    return table(next(rows), rows)
 
 
 _PLACE = re.compile(

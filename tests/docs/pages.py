@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+_FOLDERS = ("charts", "docs", "e2e", "examples", "tests")
 _BLOCK = re.compile(r"^```(?P<language>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\[[^\]]*\]\((?P<target>[^)\s]+)\)")
 _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
@@ -14,8 +15,8 @@ _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 
 def pages() -> list[Path]:
     """All pages, relative to the root."""
-    found = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md")]
-    return sorted(page.relative_to(ROOT) for page in found)
+    found = [page for folder in _FOLDERS for page in (ROOT / folder).rglob("*.md")]
+    return sorted(page.relative_to(ROOT) for page in (*ROOT.glob("*.md"), *found))
 
 
 def blocks(page: Path, language: str) -> Iterator[str]:

@@ -55,7 +55,9 @@ class Server:
 
 @click.command()
 @rollout_argument
-@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option(
+    "-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Form of output."
+)
 @with_target
 def doctor(name: str, output: str, target: Target) -> None:
     """Name what keeps Rollout NAME from getting on, or its groups from getting requests.

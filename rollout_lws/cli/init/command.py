@@ -26,7 +26,9 @@ _KINDS = ("lws", "leaderworkerset", "leaderworkersets", "leaderworkersets.leader
 
 @click.command("init")
 @click.argument("workload", metavar="lws/NAME")
-@click.option("--strategy", type=click.Choice(list(STYLES)), default="canary", show_default=True)
+@click.option(
+    "--strategy", type=click.Choice(list(STYLES)), default="canary", show_default=True, help="How to release."
+)
 @click.option("--name", metavar="NAME", default="", help="Name of the Rollout; the LWS's by default.")
 @click.option("-f", "--filename", "files", multiple=True, metavar="FILE", help="Ask no cluster, but these manifests.")
 @click.option(

@@ -81,8 +81,14 @@ def observe(
     Unreadable when the Rollout or its BatchRelease is none.
     """
     stored = world.rollout(name)
-    if stored is None:
-        return None
+    return None if stored is None else picture(world, keys, stored, now, refused)
+
+
+def picture(
+    world: World, keys: Keys, stored: StoredRollout, now: datetime, refused: RefusedWrite | None = None
+) -> Observation:
+    """The same of a Rollout that the world need not know, or knows otherwise."""
+    name = stored.metadata.name
     rollout = _read(Rollout, stored)
     workload = stored.workload
     stable = world.workload(workload)

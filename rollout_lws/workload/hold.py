@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
+from msgspec import structs
 
 from rollout_lws.api.resources import Keys
 from rollout_lws.objects import scaling
@@ -122,6 +123,35 @@ def window(
     elif resolved_unavailable(_live(lws), max(lws.spec.replicas, 1)) < unavailable:
         live["maxUnavailable"] = unavailable
     return _patch(lws, keys, uid, users, live | {"partition": partition}, surge)
+
+
+def stands(lws: LeaderWorkerSet, keys: Keys) -> bool:
+    """Whether the partition is the one that we wrote: the hold's, or that of a window which is open."""
+    mark = borrowed(lws, keys)
+    return mark is not None and mark.written.get("partition") == _live(lws).partition
+
+
+def kept(before: LeaderWorkerSet, after: LeaderWorkerSet, keys: Keys) -> dict[str, Any] | None:
+    """Merge patch of ``after``, an edit of ``before`` whose hold or window stands: it stands then, too, and what was
+    written over it is on record as the user's own. None when the edit leaves it alone.
+    """
+    mark, text = borrowed(before, keys), before.metadata.annotations.get(keys.original, "")
+    if mark is None:
+        return None
+    # The record is ours: a manifest that was exported long ago may bring an old one, or none.
+    annotations = {**after.metadata.annotations, keys.original: text}
+    marked = structs.replace(after, metadata=structs.replace(after.metadata, annotations=annotations))
+    surge = standing_surge(before, keys)
+    if _live(before).partition >= HOLD:
+        body = hold(marked, keys, mark.by, surge)
+    else:
+        # Groups are being renewed by exactly these values.
+        body = _patch(marked, keys, mark.by, users_strategy(marked, keys), _values(_live(before)), surge)
+    if after.metadata.annotations.get(keys.original) == text:
+        return body
+    body = body or {}
+    marks = {keys.original: text} | ((body.get("metadata") or {}).get("annotations") or {})
+    return {**body, "metadata": {"annotations": marks}}
 
 
 def give_back(lws: LeaderWorkerSet, keys: Keys, *, forget: str = "") -> dict[str, Any] | None:

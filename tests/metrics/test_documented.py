@@ -10,7 +10,9 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
+from rollout_lws.guard.verdict import Outcome, Rule
 from rollout_lws.metrics import Metrics
+from rollout_lws.metrics.guard import GuardMetrics
 from tests.metrics.promtool import needs_promtool, promtool
 from tests.metrics.rules import metrics_in
 from tests.metrics.tour import FOREIGN, moments, shell
@@ -62,6 +64,8 @@ def known_names() -> set[str]:
 async def test_the_page_lists_what_a_story_exports_and_nothing_else() -> None:
     found: dict[str, Family] = {}
     async with shell() as world:
+        guard = GuardMetrics(world.metrics.registry, lambda: world.now)
+        guard.reviewed(Rule.HOLD, Outcome.ALLOWED)
         async for text in moments(world):
             for name, family in exported(text).items():
                 before = found.get(name, family)

@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from rollout_lws.errors import ApiError, RolloutLwsError, Unreachable
+from rollout_lws.errors import ApiError, Unreachable
 from rollout_lws.guard import bundle
 from rollout_lws.guard.certificates import Identity, issue
 from rollout_lws.guard.rotation import Rotation
@@ -135,7 +135,8 @@ class Keeper:
             wait = _LOOK_SECONDS
             try:
                 await self._introduce()
-                await self._publish()
+                if not await self._publish():
+                    wait = _AGAIN_SECONDS
                 self._trouble = ""
             except (ApiError, Unreachable) as error:
                 if str(error) != self._trouble:
@@ -181,8 +182,9 @@ class Keeper:
             raise
         self.me = msgspec.json.decode(said, type=_Subject).status.user_info.username
 
-    async def _publish(self) -> None:
-        failure: RolloutLwsError | None = None
+    async def _publish(self) -> bool:
+        """Whether every bundle that is known is as it should be; ApiError or Unreachable when one cannot be written."""
+        done, failure = True, None
         for each in self.informers:
             found = each.get("", self._name)
             changes = {} if found is None else self._changes(found)
@@ -203,10 +205,10 @@ class Keeper:
                 each.absorb(await self._client.send(patch))
             except ApiError as error:
                 # Somebody was quicker, or has deleted it: the watch tells.
-                if error.code not in (404, 409):
-                    failure = error
+                done, failure = False, failure if error.code in (404, 409) else error
         if failure is not None:
             raise failure
+        return done
 
     def _changes(self, found: Configuration) -> dict[str, Any]:
         now, authorities = self._now(), self._rotation.authorities

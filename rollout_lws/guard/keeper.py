@@ -140,7 +140,7 @@ class Keeper:
                 self._trouble = ""
             except (ApiError, Unreachable) as error:
                 if str(error) != self._trouble:
-                    log.warning("the guard is not trusted yet", extra={"fields": {"error": str(error)}})
+                    log.warning("guard not trusted", extra={"fields": {"error": str(error)}})
                 self._trouble, wait = str(error), _AGAIN_SECONDS
             self._turn()
             due = self._rotation.wake_at
@@ -154,9 +154,7 @@ class Keeper:
         """Whatever the calendar says."""
         now, before = self._now(), self._rotation
         if before.needs_next(now):
-            log.info(
-                "the guard's certificate is renewed", extra={"fields": {"until": before.serving.until.isoformat()}}
-            )
+            log.info("guard renews its certificate", extra={"fields": {"until": before.serving.until.isoformat()}})
             self._rotation = replace(before, next=issue(self._hosts, now))
         found = [each.get("", self._name) for each in self.informers]
         if all(each is not None and _trusts(each, self._rotation.authorities) for each in found):

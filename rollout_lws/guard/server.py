@@ -100,12 +100,13 @@ async def _answer(rule: Rule, judge: Judge, told: Told, request: web.Request) ->
         raise
     except Exception:
         # Whatever it is, it is our mistake, and serving goes before it.
-        log.exception("a review was not judged", extra={"fields": _where(rule, asked)})
+        log.exception("edit not judged", extra={"fields": _where(rule, asked)})
         verdict = failed("a bug, which the controller's log tells of")
     told(rule, verdict.outcome)
-    if verdict.outcome in (Outcome.DENIED, Outcome.REPAIRED):
-        why = verdict.message or "; ".join(verdict.warnings)
-        log.info("edit " + verdict.outcome, extra={"fields": {**_where(rule, asked), "why": why}})
+    if verdict.outcome is Outcome.DENIED:
+        log.info("edit denied", extra={"fields": {**_where(rule, asked), "why": verdict.message}})
+    elif verdict.outcome is Outcome.REPAIRED:
+        log.info("edit repaired", extra={"fields": {**_where(rule, asked), "why": "; ".join(verdict.warnings)}})
     return web.Response(body=review.answer(asked.uid, verdict), content_type="application/json")
 
 

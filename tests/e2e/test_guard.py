@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import socket
@@ -16,7 +17,6 @@ import pytest_asyncio
 from rollout_lws.api.resources import keys, rollouts
 from rollout_lws.cli.install.deployment import arguments
 from rollout_lws.cli.install.installation import DEFAULT_NAMESPACE, Installation
-from rollout_lws.cli.install.manifests import objects
 from rollout_lws.cli.install.rights import CONTROLLER
 from rollout_lws.errors import ApiError
 from rollout_lws.kube.client import Client
@@ -140,43 +140,45 @@ async def programs() -> AsyncIterator[Programs]:
     await started.close()
 
 
-def at(configuration: Object, port: int) -> Object:
+async def _install(plane: ControlPlane, programs: Programs) -> set[str]:
+    """What was done with the objects."""
+    given = ("install", "--image", CHOSEN.image, "--replicas=0", "--with=guard")
+    program = await programs.start(ROLLOUT_LWS, "--kubeconfig", str(plane.admin), *given)
+    assert await program.end(120) == 0, program.output
+    return {line.rpartition(" ")[2] for line in program.lines}
+
+
+async def _lead_to(world: World, port: int) -> None:
     """No Service leads to a process on this machine."""
-    for each in configuration["webhooks"]:
-        path = each["clientConfig"].pop("service")["path"]
-        each["clientConfig"]["url"] = f"https://127.0.0.1:{port}{path}"
-    return configuration
+    for each in CONFIGURATIONS:
+        found = json.loads(await world.admin.get(each, "", DEFAULT_GUARD))
+        for webhook in found["webhooks"]:
+            path = webhook["clientConfig"].pop("service")["path"]
+            webhook["clientConfig"]["url"] = f"https://127.0.0.1:{port}{path}"
+        await world.admin.send(Replace(each, found, "who asks the guard"))
 
 
 async def test_a_guarded_release_from_its_hold_to_a_cluster_without_guards(
     plane: ControlPlane, programs: Programs, tmp_path: Path
 ) -> None:
-    installed = await programs.start(
-        ROLLOUT_LWS, "--kubeconfig", str(plane.admin), "install", "--image", CHOSEN.image, "--replicas=0"
-    )
-    assert await installed.end(120) == 0, installed.output
     port = free_port()
     async with connected(plane.admin) as connection:
         admin = Client(connection)
-        for each in objects(CHOSEN):
-            kinds = {resource.kind: resource for resource in CONFIGURATIONS}
-            if each["kind"] in kinds:
-                await admin.send(Create(kinds[each["kind"]], at(each, port), "who asks the guard"))
-            if each["metadata"]["name"] == f"{CONTROLLER}-guard":
-                resource = Resource(
-                    "rbac.authorization.k8s.io", "v1", each["kind"], each["kind"].lower() + "s", namespaced=False
-                )
-                await admin.send(Create(resource, each, "the guard lives with it"))
+        await _install(plane, programs)
         who = await rights.login(connection, plane.admin, DEFAULT_NAMESPACE, CONTROLLER, tmp_path)
         world = World(plane, connection, admin, who, programs)
         guard = await world.guard(port)
         await world.bundles(1)
+        assert await _install(plane, programs) == {"unchanged"}
+        await world.bundles(1)
+        await _lead_to(world, port)
         await _at_rest(world)
         await _edits_are_repaired(world)
         await _what_no_release_takes_is_denied(world)
         await _a_reset_bundle_is_filled_again(world)
         await guard.kill()
         await _without_a_guard_edits_pass(world)
+        await _with_fail_only_the_controller_writes(world)
         assert "Traceback" not in guard.output
 
 
@@ -252,3 +254,48 @@ async def _without_a_guard_edits_pass(world: World) -> None:
     assert (stored["metadata"]["labels"]["team"], warning) == ("infra", "")
     stored, _ = await world.patch(LEADER_WORKER_SETS, NAME, strategy(partition=1))
     assert partition(stored) == 1
+
+
+async def _with_fail_only_the_controller_writes(world: World) -> None:
+    """It puts the hold back that was opened meanwhile, and releases, while nobody answers for anybody else."""
+    for each in CONFIGURATIONS:
+        found = json.loads(await world.admin.get(each, "", DEFAULT_GUARD))
+        for webhook in found["webhooks"]:
+            webhook["failurePolicy"] = "Fail"
+        await world.admin.send(Replace(each, found, "edits that nobody judges are refused"))
+    await _refused(world)
+    given = ("--metrics-bind-address=0", "--health-probe-bind-address=0", "--kubeconfig", str(world.who))
+    without = await world.programs.start(ROLLOUT_LWS, "controller", *given)
+    await until(world.admin, LEADER_WORKER_SETS, NAMESPACE, NAME, lambda obj: partition(obj or {}) == HOLD, 60)
+    await world.state("AwaitingApproval")
+    await _run(world, "promote", NAME, "--full")
+    await world.state("Healthy")
+    assert (await world.lws())["status"]["updatedReplicas"] == 2
+    # Whoever scales is not stopped either.
+    scale = {"spec": {"replicas": 3}}
+    answer = await world.connection.request(
+        "PATCH",
+        LEADER_WORKER_SETS.path(NAMESPACE, NAME, "scale"),
+        params={},
+        body=json.dumps(scale).encode(),
+        content_type="application/merge-patch+json",
+        timeout=30,
+    )
+    assert answer.status == 200, answer.body
+    assert await without.stop() == 0
+
+
+async def _refused(world: World) -> None:
+    """An API server takes a moment until it knows of the policy."""
+    async with asyncio.timeout(30):
+        while True:
+            try:
+                await world.patch(LEADER_WORKER_SETS, NAME, {"metadata": {"labels": {"team": "b"}}})
+            except ApiError as error:
+                assert "failed calling webhook" in error.message
+                return
+
+
+async def _run(world: World, *given: str) -> None:
+    program = await world.programs.start(ROLLOUT_LWS, "--kubeconfig", str(world.plane.admin), *given)
+    assert await program.end(60) == 0, program.output

@@ -10,8 +10,7 @@ from typing import Any
 import msgspec
 
 from rollout_lws.api.resources import Keys
-from rollout_lws.controller.observe import World, picture
-from rollout_lws.controller.stored import StoredRollout, stored_rollout
+from rollout_lws.controller.observe import World, observe, supposed
 from rollout_lws.errors import Unreadable
 from rollout_lws.guard import rollouts, workloads
 from rollout_lws.guard.review import Request
@@ -42,19 +41,19 @@ def judge(
         return ALLOWED
     world = look(asked.namespace)
     if world is None:
-        return failed("its caches are being filled")
+        return failed("its caches are being filled, or it does not watch this namespace")
     try:
         if rule is Rule.PLAN:
-            return _plan(partial(picture, world, keys, now=now()), asked)
+            return _plan(partial(supposed, world, keys, now=now()), asked)
         return _workload(world, keys, now(), rule, asked)
-    except Unreadable as error:
+    except (Unreadable, msgspec.DecodeError) as error:
         return failed(str(error))
 
 
-def _plan(seen: Callable[[StoredRollout], Observation], asked: Request) -> Verdict:
+def _plan(seen: Callable[[bytes], Observation], asked: Request) -> Verdict:
     old = bytes(asked.old_object)
-    before = None if old == _ABSENT else seen(stored_rollout(old))
-    return rollouts.plan(seen(stored_rollout(bytes(asked.object))), before)
+    before = None if old == _ABSENT else seen(old)
+    return rollouts.plan(seen(bytes(asked.object)), before)
 
 
 def _workload(world: World, keys: Keys, now: datetime, rule: Rule, asked: Request) -> Verdict:
@@ -64,10 +63,10 @@ def _workload(world: World, keys: Keys, now: datetime, rule: Rule, asked: Reques
     mark = borrowed(before, keys)
     by = mark.by if mark is not None else ""
     ours = next((each for each in world.rollouts_of(before.metadata.name) if each.metadata.uid == by), None)
-    if ours is None:
+    o = None if ours is None else observe(world, keys, ours.metadata.name, now)
+    if o is None:
         # What a Rollout that is gone has left is nobody's any more.
         return ALLOWED
-    o = picture(world, keys, ours, now)
     if rule is Rule.PENDING:
         return workloads.pending(o, before, after)
     return workloads.hold(o, before, after, _plain(asked.object))

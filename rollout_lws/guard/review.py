@@ -50,7 +50,7 @@ def read(body: bytes) -> Request:
     """The request in a review. BadReview for anything else, other versions of the wire included."""
     try:
         review = msgspec.json.decode(body, type=_Review)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadReview(f"no {KIND}: {error}") from error
     if (review.api_version, review.kind) != (API_VERSION, KIND):
         raise BadReview(f"{review.kind or 'it'} of {review.api_version or 'no version'}: send {KIND} of {API_VERSION}")

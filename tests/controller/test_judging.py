@@ -91,7 +91,7 @@ def test_what_the_controller_writes_itself_is_its_own_affair() -> None:
     ("unable", "why"),
     [
         ({"me": ""}, "it has just started; try again if this was not meant"),
-        ({"ready": False}, "its caches are being filled"),
+        ({"ready": False}, "its caches are being filled, or it does not watch this namespace"),
     ],
 )
 def test_who_cannot_judge_lets_pass_and_says_so(unable: Any, why: str) -> None:
@@ -133,6 +133,13 @@ def test_a_rollout_that_nobody_can_read_is_not_judged() -> None:
     verdict = asked(Rule.PLAN, None, json.dumps(broken).encode())
     assert verdict.outcome is Outcome.FAILED
     assert "cannot be read: spec.strategy.canary.steps" in verdict.warnings[0]
+
+
+@pytest.mark.parametrize("rule", Rule)
+def test_what_has_not_even_the_form_of_an_object_is_not_judged(rule: Rule) -> None:
+    verdict = asked(rule, b'{"metadata": 1}', b'{"metadata": 1}')
+    assert verdict.outcome is Outcome.FAILED
+    assert "Expected `object`, got `int`" in verdict.warnings[0]
 
 
 @pytest.mark.looptime

@@ -35,6 +35,8 @@ def test_a_request_is_read_with_objects_as_they_came() -> None:
         (b"", "no AdmissionReview: "),
         (b"[]", "no AdmissionReview: "),
         (b"\xff", "no AdmissionReview: "),
+        (b'{"request": ' + b"[" * 100_000, "no AdmissionReview: "),
+        (b'{"request": {"uid": "1", "operation": "", "object": ' + b"[" * 100_000, "no AdmissionReview: "),
         (b"{}", "it of no version: send AdmissionReview of admission.k8s.io/v1"),
         (review(apiVersion="admission.k8s.io/v1beta1"), "AdmissionReview of admission.k8s.io/v1beta1: send Admis"),
         (review(kind="ConversionReview"), "ConversionReview of admission.k8s.io/v1: send AdmissionReview of"),

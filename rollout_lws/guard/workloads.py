@@ -25,6 +25,10 @@ def hold(o: Observation, before: LeaderWorkerSet, after: LeaderWorkerSet, body: 
     What was written stays on record as the user's own, as the controller would do after the fact. But then the first
     group is gone.
     """
+    leaving = o.rollout.metadata.deletion_timestamp is not None or o.rollout.spec.disabled
+    if leaving and o.keys.original not in after.metadata.annotations:
+        # Somebody lets go of what nobody wants to hold any more.
+        return ALLOWED
     if not _in_care(o, before, after):
         return ALLOWED
     patch = kept(before, after, o.keys)

@@ -127,8 +127,9 @@ def window(
 
 def stands(lws: LeaderWorkerSet, keys: Keys) -> bool:
     """Whether the partition is the one that we wrote: the hold's, or that of a window which is open."""
-    mark = borrowed(lws, keys)
-    return mark is not None and mark.written.get("partition") == _live(lws).partition
+    mark, live = borrowed(lws, keys), _live(lws).partition
+    # The last window may be as low as the user's own value, and then nothing is on record.
+    return mark is not None and mark.written.get("partition", live) == live
 
 
 def kept(before: LeaderWorkerSet, after: LeaderWorkerSet, keys: Keys) -> dict[str, Any] | None:

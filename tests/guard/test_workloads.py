@@ -13,7 +13,7 @@ from rollout_lws.guard.workloads import hold, pending
 from rollout_lws.objects.workloads import LeaderWorkerSet
 from rollout_lws.rollout.observation import Capabilities, Observation
 from rollout_lws.sandbox.patches import json_patch
-from rollout_lws.workload.hold import HOLD, borrowed, is_held, users_strategy
+from rollout_lws.workload.hold import HOLD, borrowed, give_back, is_held, users_strategy
 from rollout_lws.workload.hold import hold as held_by
 from tests.rollout.build import at_rest, in_step, rollout
 from tests.workload.build import KEYS, NAME, NOW, OLD, UID, WORKER, facts, lws, patched, revision_record
@@ -28,8 +28,8 @@ def plain(workload: LeaderWorkerSet) -> dict[str, Any]:
 
 
 def seen(**given: Any) -> Observation:
-    status, spec, more = given.pop("status", at_rest()), given.pop("spec", {}), given
-    return Observation(NOW, KEYS, rollout(status=status, spec=spec), stable=facts(lws()), **more)
+    made = rollout(status=given.pop("status", at_rest()), **given)
+    return Observation(NOW, KEYS, made, stable=facts(lws()))
 
 
 def at_hold(users: LeaderWorkerSet | None = None) -> LeaderWorkerSet:
@@ -134,12 +134,31 @@ def test_what_is_not_ours_to_hold_passes(before: LeaderWorkerSet) -> None:
     assert judged(before, after) == (ALLOWED, after)
 
 
-def test_a_window_stays_as_narrow_as_it_is_while_groups_are_renewed() -> None:
-    mark = {"by": MINE, "original": {"partition": 0}, "written": {"partition": 3}}
-    before = lws(partition=3, unavailable=1, annotations={KEYS.original: json.dumps(mark)})
-    after = edited(before, partition=0, maxUnavailable="100%", maxSurge=2)
+@pytest.mark.parametrize("leaving", [{"spec": {"disabled": True}}, {"metadata": {"deletionTimestamp": NOW}}])
+def test_who_lets_go_of_what_nobody_wants_to_hold_is_not_stopped(leaving: dict[str, Any]) -> None:
+    before = at_hold()
+    opened = patched(before, give_back(before, KEYS))
+    assert judged(before, opened, **leaving) == (ALLOWED, opened)
+    # A release that still goes back needs its hold.
+    assert judged(before, edited(before, partition=0), **leaving)[0].outcome is Outcome.REPAIRED
+
+
+@pytest.mark.parametrize(
+    ("opened", "edit"),
+    [
+        ({"partition": 3}, {"partition": 0, "maxUnavailable": "100%", "maxSurge": 2}),
+        # The last one is as low as the user's own value.
+        ({}, {"partition": 2, "maxUnavailable": "100%", "maxSurge": 2}),
+    ],
+)
+def test_a_window_stays_as_narrow_as_it_is_while_groups_are_renewed(
+    opened: dict[str, int], edit: dict[str, Any]
+) -> None:
+    mark = {"by": MINE, "original": dict.fromkeys(opened, 0), "written": opened}
+    before = lws(partition=opened.get("partition", 0), unavailable=1, annotations={KEYS.original: json.dumps(mark)})
+    after = edited(before, **edit)
     verdict, stored = judged(before, after, status=in_step())
-    told = "partition 0 and maxUnavailable 100% and maxSurge 2"
+    told = f"partition {edit['partition']} and maxUnavailable 100% and maxSurge 2"
     assert verdict.warnings == (f"Rollout {NAME} renews groups of LeaderWorkerSet {NAME} now: {told} {KEPT}",)
     assert live(stored) == live(before)
     assert users_strategy(stored, KEYS) == after.spec.rollout_strategy.rolling_update_configuration

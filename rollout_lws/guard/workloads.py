@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import msgspec
+
 from rollout_lws.guard.verdict import ALLOWED, Outcome, Verdict, denied
 from rollout_lws.objects.json_patch import member
 from rollout_lws.objects.workloads import LeaderWorkerSet
@@ -70,11 +72,9 @@ def _unfit(o: Observation, lws: LeaderWorkerSet) -> Refusal | None:
 
 def _told(o: Observation, before: LeaderWorkerSet, after: LeaderWorkerSet, patch: Object) -> tuple[str, ...]:
     rollout, name = o.rollout.metadata.name, after.metadata.name
-    changed = _strategy(patch)
-    if changed:
-        wrote = after.spec.rollout_strategy.rolling_update_configuration
-        live = {"partition": wrote.partition, "maxSurge": wrote.max_surge, "maxUnavailable": wrote.max_unavailable}
-        words = " and ".join(f"{each} {live[each]}" for each in sorted(changed, reverse=True))
+    users = _on_record(o, after, patch)
+    words = " and ".join(f"{each} {users[each]}" for each in sorted(_strategy(patch), reverse=True) if each in users)
+    if words:
         held = before.spec.rollout_strategy.rolling_update_configuration.partition >= HOLD
         does = f"holds LeaderWorkerSet {name}" if held else f"renews groups of LeaderWorkerSet {name} now"
         later = "is what it gets back when the Rollout lets go"
@@ -84,6 +84,14 @@ def _told(o: Observation, before: LeaderWorkerSet, after: LeaderWorkerSet, patch
             f"annotation {o.keys.original} stays: it has what Rollout {rollout} gives back to LeaderWorkerSet {name}",
         )
     return ()
+
+
+def _on_record(o: Observation, after: LeaderWorkerSet, patch: Object) -> Object:
+    """The user's own values as they are kept from then on."""
+    marks = (patch.get("metadata") or {}).get("annotations") or {}
+    text = marks.get(o.keys.original) or after.metadata.annotations[o.keys.original]
+    found: Object = msgspec.json.decode(text)["original"]
+    return found
 
 
 def _strategy(patch: Object) -> Object:

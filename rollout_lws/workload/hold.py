@@ -136,10 +136,15 @@ def kept(before: LeaderWorkerSet, after: LeaderWorkerSet, keys: Keys) -> dict[st
     """Merge patch of ``after``, an edit of ``before`` whose hold or window stands: it stands then, too, and what was
     written over it is on record as the user's own. None when the edit leaves it alone.
     """
-    mark, text = borrowed(before, keys), before.metadata.annotations.get(keys.original, "")
+    mark, brought = borrowed(before, keys), borrowed(after, keys)
     if mark is None:
         return None
-    # The record is ours: a manifest that was exported long ago may bring an old one, or none.
+    # A manifest may bring no record, or one that somebody has made up. One that fits its values tells which of these
+    # are ours: it was exported while they stood, or has been here before.
+    live = _values(_live(after))
+    fits = brought is not None and brought.by == mark.by and bool(brought.written)
+    fits = fits and all(live.get(member) == value for member, value in (brought.written if brought else {}).items())
+    text = (after if fits else before).metadata.annotations[keys.original]
     annotations = {**after.metadata.annotations, keys.original: text}
     marked = structs.replace(after, metadata=structs.replace(after.metadata, annotations=annotations))
     surge = standing_surge(before, keys)

@@ -73,20 +73,39 @@ class World:
         for each in CONFIGURATIONS:
             await until(self.admin, each, "", DEFAULT_GUARD, lambda obj: authorities(obj) == {count})
 
-    async def patch(self, resource: Resource, name: str, body: Object) -> tuple[Object, str]:
+    async def patch(
+        self,
+        resource: Resource,
+        name: str,
+        body: Object,
+        content_type: str = "application/merge-patch+json",
+        params: dict[str, str] | None = None,
+    ) -> tuple[Object, str]:
         """What kubectl apply sends; the object, and the warnings that kubectl would print."""
         answer = await self.connection.request(
             "PATCH",
             resource.path(NAMESPACE, name),
-            params={},
+            params=params or {},
             body=json.dumps(body).encode(),
-            content_type="application/merge-patch+json",
+            content_type=content_type,
             timeout=30,
         )
         said: Object = json.loads(answer.body)
         if answer.status >= 400:
             raise ApiError(answer.status, said["reason"], said["message"])
         return said, answer.headers.get("warning", "")
+
+    async def apply(self, members: Object) -> tuple[Object, str]:
+        """kubectl apply --server-side --force-conflicts of a manifest with these members of the strategy."""
+        head = {"apiVersion": LEADER_WORKER_SETS.api_version, "kind": LEADER_WORKER_SETS.kind}
+        body = {**head, "metadata": {"namespace": NAMESPACE, "name": NAME}, **strategy(maxUnavailable=1, **members)}
+        return await self.patch(
+            LEADER_WORKER_SETS,
+            NAME,
+            body,
+            "application/apply-patch+yaml",
+            {"fieldManager": "kubectl", "force": "true"},
+        )
 
     async def lws(self) -> Object:
         found: Object = json.loads(await self.admin.get(LEADER_WORKER_SETS, NAMESPACE, NAME))
@@ -212,6 +231,11 @@ async def _edits_are_repaired(world: World) -> None:
         LEADER_WORKER_SETS, NAME, {"metadata": {"annotations": {KEYS.original: None}}, **strategy(partition=0)}
     )
     assert partition(stored) == HOLD and KEYS.original in stored["metadata"]["annotations"]
+    # Server-side apply, which takes the field over, and then no longer states it.
+    for stated in ({"partition": 0}, {}):
+        stored, warning = await world.apply(stated)
+        assert partition(stored) == HOLD, stored["metadata"]["managedFields"]
+        assert "holds LeaderWorkerSet" in warning
     assert before <= await world.pods()
     fights = json.loads(await world.admin.get(rollouts(), NAMESPACE, NAME))["status"].get("holdFights")
     assert not fights

@@ -46,10 +46,13 @@ def annotated(before: LeaderWorkerSet, **annotations: Any) -> LeaderWorkerSet:
 
 
 def judged(before: LeaderWorkerSet, after: LeaderWorkerSet, **given: Any) -> tuple[Verdict, LeaderWorkerSet]:
-    """The verdict, and the LWS as it is then stored."""
-    verdict = hold(seen(**given), before, after, plain(after))
+    """The verdict, and the LWS as it is then stored. Asked once more, as API servers may, the guard changes nothing."""
+    o = seen(**given)
+    verdict = hold(o, before, after, plain(after))
     stored = json_patch(plain(after), list(verdict.patch))
-    return verdict, msgspec.json.decode(msgspec.json.encode(stored), type=LeaderWorkerSet)
+    again: LeaderWorkerSet = msgspec.json.decode(msgspec.json.encode(stored), type=LeaderWorkerSet)
+    assert hold(o, before, again, plain(again)) == ALLOWED
+    return verdict, again
 
 
 def live(workload: LeaderWorkerSet) -> tuple[Any, Any, Any]:
@@ -91,6 +94,17 @@ def test_our_record_stays_when_a_manifest_has_another_or_none(record: str | None
         f"annotation {KEYS.original} stays: it has what Rollout {NAME} gives back to LeaderWorkerSet {NAME}",
     )
     assert stored == before
+
+
+def test_what_was_exported_while_our_values_stood_brings_the_users_own() -> None:
+    """kubectl get -o yaml at another moment, and apply: what was ours then is not taken for what the user wants."""
+    users = lws(unavailable=3, surge=1)
+    mark = {"by": MINE, "original": {"partition": 0, "maxSurge": 1}, "written": {"partition": 3, "maxSurge": 0}}
+    exported = lws(partition=3, unavailable=3, surge=0, annotations={KEYS.original: json.dumps(mark)})
+    verdict, stored = judged(at_hold(), exported)
+    assert verdict.warnings == (f"Rollout {NAME} holds LeaderWorkerSet {NAME}: partition 0 {KEPT}",)
+    assert is_held(stored)
+    assert users_strategy(stored, KEYS) == users.spec.rollout_strategy.rolling_update_configuration
 
 
 def test_a_manifest_that_replaces_everything_opens_nothing() -> None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+import textwrap
+from pathlib import Path
 from typing import Any
 
 import celpy
 import pytest
+import yaml
 
 from rollout_lws.cli.install.installation import EXTRAS, Installation
 from rollout_lws.cli.install.manifests import objects
@@ -154,6 +158,13 @@ def test_the_guard_has_rights_to_its_own_configurations_only() -> None:
     assert rule["verbs"] == ["get", "list", "watch", "patch"]
     (subject,) = named(chosen, "ClusterRoleBinding", "rollout-lws-controller-guard")["subjects"]
     assert (subject["namespace"], subject["name"]) == ("tools", "rollout-lws-controller")
+
+
+def test_the_documentation_shows_these_rights() -> None:
+    page = (Path(__file__).parents[3] / "docs/guard.md").read_text()
+    (shown,) = re.findall(r"```yaml\n(.*?)  ```", page, re.DOTALL)
+    role = named(Installation(IMAGE, extras=("guard",)), "ClusterRole", "rollout-lws-controller-guard")
+    assert yaml.safe_load(textwrap.dedent(shown)) == {**role, "metadata": {"name": role["metadata"]["name"]}}
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from rollout_lws.rollout.reasons import Reason
 from rollout_lws.rollout.refusal import Refusal
 from rollout_lws.rollout.refusals import claims_changed, unsafe_pending
 from rollout_lws.workload.hold import HOLD, borrowed, kept, stands
+from rollout_lws.workload.template import supposed_version_of
 
 Object = Mapping[str, Any]
 
@@ -67,6 +68,7 @@ def _unfit(o: Observation, lws: LeaderWorkerSet) -> Refusal | None:
     if o.stable is None:
         return None
     d = Draft(replace(o, stable=replace(o.stable, lws=lws)))
+    d.version = supposed_version_of(lws.spec)
     return claims_changed(d) or unsafe_pending(d)
 
 

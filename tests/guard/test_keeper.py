@@ -217,3 +217,14 @@ async def test_who_does_not_know_itself_is_not_ready() -> None:
         await asyncio.sleep(1)
         assert it.keeper.missing.splitlines()[0] == "guard: the API server has not said yet who this controller is"
         assert "SelfSubjectReview is not served: the guard needs Kubernetes 1.28 or newer" in it.keeper.missing
+
+
+async def test_a_right_that_is_missing_is_named() -> None:
+    async with replica(cluster(), Calendar()) as it:
+        it.faults.add(Effect(refusal=ApiError(403, "Forbidden", "you may not")), "list", count=None)
+        await asyncio.sleep(1)
+        for each in BOTH:
+            assert (
+                f"guard: {each} {DEFAULT_GUARD}: you may not: allow the controller's account to get, list and watch"
+                f" {each}\n"
+            ) in it.keeper.missing

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,6 +12,8 @@ from rollout_lws.errors import UsageError
 DEFAULT_API_GROUP = "rollouts.kruise.io"
 #: The Lease of the controllers that take turns.
 DEFAULT_LEASE = "rollout-lws-controller"
+#: The guard's webhook configurations and its Service.
+DEFAULT_GUARD = "rollout-lws-guard"
 LOG_FORMATS = ("text", "json")
 
 _LABEL = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
@@ -82,12 +85,37 @@ class Election:
 
 
 @dataclass(frozen=True, slots=True)
+class Guard:
+    """The admission webhook. ``address`` is where it listens; ``hosts`` are the names or addresses by which API servers
+    reach it, () the one of its Service in the namespace of the pod. ``name`` is that of its webhook configurations.
+    """
+
+    address: Address
+    hosts: tuple[str, ...] = ()
+    name: str = DEFAULT_GUARD
+
+    def __post_init__(self) -> None:
+        for host in self.hosts:
+            if not _SUBDOMAIN.fullmatch(host) and not _is_address(host):
+                raise UsageError(f"--guard-host {host!r} is neither a host name nor an address")
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """One controller process.
 
     ``namespaces`` are the ones whose Rollouts are managed, () means all. ``workers`` Rollouts are decided at a time.
     ``request_timeout`` is the longest time, in seconds, that one request may take; watches have their own deadlines.
-    ``health`` and ``metrics`` are None when switched off. ``election`` is None for a controller that is the only one.
+    ``health`` and ``metrics`` are None when switched off. ``election`` is None for a controller that is the only one,
+    ``guard`` None for one that judges no edits.
     """
 
     api_group: str = DEFAULT_API_GROUP
@@ -100,6 +128,7 @@ class Settings:
     kubeconfig: str | None = None
     context: str | None = None
     election: Election | None = None
+    guard: Guard | None = None
 
     def __post_init__(self) -> None:
         check_api_group(self.api_group)

@@ -8,7 +8,7 @@ import click
 
 from rollout_lws.cli.durations import DURATION
 from rollout_lws.errors import UsageError
-from rollout_lws.settings import DEFAULT_API_GROUP, DEFAULT_LEASE, LOG_FORMATS, Address, Election, Settings
+from rollout_lws.settings import DEFAULT_API_GROUP, DEFAULT_LEASE, LOG_FORMATS, Address, Election, Guard, Settings
 
 
 @click.command()
@@ -39,6 +39,11 @@ from rollout_lws.settings import DEFAULT_API_GROUP, DEFAULT_LEASE, LOG_FORMATS, 
 @click.option(
     "--leader-elect-retry-period", "retry_period", type=DURATION, default=2.0, help="Between its renewals (2s)."
 )
+@click.option("--guard", is_flag=True, help="Judge edits of LeaderWorkerSets and Rollouts, as an admission webhook.")
+@click.option("--guard-bind-address", default=":9443", show_default=True, metavar="ADDRESS", help="Where it listens.")
+@click.option(
+    "--guard-host", "guard_hosts", multiple=True, metavar="NAME", help="How API servers reach it (its Service)."
+)
 @click.pass_context
 def controller(
     ctx: click.Context,
@@ -57,6 +62,9 @@ def controller(
     lease_duration: float,
     renew_deadline: float,
     retry_period: float,
+    guard: bool,
+    guard_bind_address: str,
+    guard_hosts: tuple[str, ...],
 ) -> None:
     """Run the controller until SIGINT or SIGTERM."""
     before = ctx.find_root().params
@@ -79,9 +87,17 @@ def controller(
             kubeconfig=kubeconfig or before.get("kubeconfig"),
             context=context or before.get("context"),
             election=election if leader_elect else None,
+            guard=_guard(guard_bind_address, guard_hosts) if guard else None,
         )
     except UsageError as error:
         raise click.UsageError(str(error)) from error
     from rollout_lws.controller import process
 
     asyncio.run(process.run(settings))
+
+
+def _guard(address: str, hosts: tuple[str, ...]) -> Guard:
+    listens = Address.parse(address, "--guard-bind-address")
+    if listens is None:
+        raise UsageError("--guard-bind-address 0: leave --guard out instead")
+    return Guard(listens, hosts)

@@ -128,6 +128,13 @@ class Controller:
         }
         return "".join(f"{resource}: {why}\n" for resource, why in waiting.items()) or "stopping\n"
 
+    def look(self, namespace: str) -> CachedWorld | None:
+        """What is known of a namespace, whoever leads; None before the caches are filled, and of one that is not
+        watched.
+        """
+        watched = "" in self._scopes or namespace in self._scopes
+        return self._world(namespace) if self.ready and watched else None
+
     @property
     def _informers(self) -> list[Informer[Any]]:
         return [self._definitions, *(each for scope in self._scopes.values() for each in scope.all)]

@@ -15,7 +15,7 @@ from rollout_lws.api import BatchRelease, Rollout, rollouts
 from rollout_lws.api.base import Model
 from rollout_lws.api.resources import Keys
 from rollout_lws.controller.explanations import queues, refusals
-from rollout_lws.controller.stored import StoredObject, StoredRollout
+from rollout_lws.controller.stored import StoredObject, StoredRollout, stored_rollout
 from rollout_lws.errors import Unreadable
 from rollout_lws.objects.core_events import CoreEvent
 from rollout_lws.objects.resources import HORIZONTAL_POD_AUTOSCALERS, SERVICES, Resource
@@ -81,9 +81,28 @@ def observe(
     Unreadable when the Rollout or its BatchRelease is none.
     """
     stored = world.rollout(name)
-    if stored is None:
-        return None
-    rollout = _read(Rollout, stored)
+    return None if stored is None else _picture(world, keys, stored, _read(Rollout, stored), now, refused)
+
+
+def supposed(world: World, keys: Keys, body: bytes, now: datetime) -> Observation:
+    """The picture of a Rollout, by its JSON, that the world need not know, or knows otherwise; Unreadable as above.
+
+    Nothing of it is remembered: whoever hands it over may have made it up.
+    """
+    try:
+        stored = stored_rollout(body)
+        rollout = Rollout.model_validate_json(body)
+    except msgspec.DecodeError as error:
+        raise Unreadable(f"{Rollout.__name__} cannot be read: {error}") from error
+    except ValidationError as error:
+        raise _unreadable(Rollout, stored, error) from error
+    return _picture(world, keys, stored, rollout, now, None)
+
+
+def _picture(
+    world: World, keys: Keys, stored: StoredRollout, rollout: Rollout, now: datetime, refused: RefusedWrite | None
+) -> Observation:
+    name = stored.metadata.name
     workload = stored.workload
     stable = world.workload(workload)
     # Without the stable LWS nobody can tell the canary's name, and the mark alone has to do.
@@ -186,12 +205,16 @@ def _read(model: type[_Own], stored: StoredRollout | StoredObject) -> _Own:
     try:
         return cast(_Own, _validated(model, stored.body))
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = ".".join(str(part) for part in first["loc"])
-        raise Unreadable(
-            f"{model.__name__} {stored.metadata.name} cannot be read: {place}: {first['msg']}; correct it, and install"
-            " the CRDs of this version: rollout-lws crds"
-        ) from error
+        raise _unreadable(model, stored, error) from error
+
+
+def _unreadable(model: type[Model], stored: StoredRollout | StoredObject, error: ValidationError) -> Unreadable:
+    first = error.errors(include_url=False)[0]
+    place = ".".join(str(part) for part in first["loc"])
+    return Unreadable(
+        f"{model.__name__} {stored.metadata.name} cannot be read: {place}: {first['msg']}; correct it, and install"
+        " the CRDs of this version: rollout-lws crds"
+    )
 
 
 # What a release looks at several times in a row has seldom changed since, and reading it takes as long as deciding.

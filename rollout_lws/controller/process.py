@@ -9,10 +9,10 @@ import signal
 import socket
 import uuid
 from collections.abc import AsyncIterator, Coroutine
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rollout_lws.api.resources import keys
 from rollout_lws.controller import health, logs
@@ -27,13 +27,21 @@ from rollout_lws.kube.elector import Elector
 from rollout_lws.kube.fence import Fence
 from rollout_lws.kube.lease import Terms
 from rollout_lws.metrics import Metrics
-from rollout_lws.settings import Election, Settings
+from rollout_lws.settings import DEFAULT_GUARD, Election, Guard, Settings
+
+if TYPE_CHECKING:
+    from rollout_lws.guard.keeper import Keeper
 
 log = logging.getLogger(__name__)
 
 _NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 #: The write at hand ends before: a request may take 30 s.
 _OVERDUE_SECONDS = 120.0
+_NO_LEASE = (
+    "--leader-elect: outside of a pod nothing says where the Lease is: name its namespace with"
+    " --leader-elect-resource-namespace"
+)
+_NO_HOST = "--guard: outside of a pod nothing says how API servers reach it: name it with --guard-host"
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -79,20 +87,23 @@ async def running(settings: Settings) -> AsyncIterator[Controller]:
         yield process.controller
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Process:
     controller: Controller
     elector: Elector | None
+    guard: Keeper | None = None
 
     @property
     def missing(self) -> str:
-        """Why it is not ready: caches to be filled, or nobody knows who leads."""
-        return self.controller.missing + (self.elector.missing if self.elector is not None else "")
+        """Why it is not ready: caches to be filled, nobody knows who leads, or no API server would trust its guard."""
+        return "".join(each.missing for each in (self.controller, self.elector, self.guard) if each is not None)
 
     @property
     def stuck(self) -> str:
         """Why it has to begin anew, "" while it lives."""
         found, elector = self.controller.stuck, self.elector
+        if self.guard is not None:
+            found += stuck(self.guard.informers)
         if elector is None:
             return found
         found += stuck([elector.informer])
@@ -126,6 +137,10 @@ async def _watching(settings: Settings) -> AsyncIterator[_Process]:
                 stuck=lambda: process.stuck,
             )
         )
+        if settings.guard is not None:
+            process.guard = await stack.enter_async_context(
+                _guarding(settings, settings.guard, connection, process.controller, counters)
+            )
         await stack.enter_async_context(process.controller.watching())
         # What fills the caches by now lives long. Looking through it for garbage again and again would stop every
         # release for as long as that takes: 0.2 s with 1,000 Rollouts.
@@ -134,20 +149,31 @@ async def _watching(settings: Settings) -> AsyncIterator[_Process]:
         yield process
 
 
+def _guarding(
+    settings: Settings, guard: Guard, connection: Connection, controller: Controller, counters: Metrics
+) -> AbstractAsyncContextManager[Keeper]:
+    """It listens from the start, and until its caches are filled lets everything through: who asks must not wait."""
+    from rollout_lws.controller.guarding import guarding
+
+    client = Client(
+        connection, field_manager=DEFAULT_GUARD, timeout=settings.request_timeout, observe=counters.requested
+    )
+    hosts = guard.hosts or (f"{DEFAULT_GUARD}.{_home(_NO_HOST)}.svc",)
+    known = replace(guard, hosts=hosts)
+    return guarding(client, known, controller.look, keys(settings.api_group), WallClock(), counters)
+
+
 def _elector(election: Election, connection: Connection, fence: Fence, counters: Metrics) -> Elector:
     """The candidate of this process; its name tells a pod, and tells two lives of one apart."""
     me = f"{socket.gethostname()}_{uuid.uuid4().hex[:12]}"
     terms = Terms(election.duration, election.deadline, election.retry)
     client = Client(connection, timeout=election.retry, observe=counters.requested)
-    return Elector(client, election.namespace or _home(), election.name, me, terms, fence)
+    return Elector(client, election.namespace or _home(_NO_LEASE), election.name, me, terms, fence)
 
 
-def _home() -> str:
-    """The namespace of the pod that this is."""
+def _home(needs: str) -> str:
+    """The namespace of the pod that this is; UsageError, which begins with what ``needs`` it, outside of one."""
     try:
         return _NAMESPACE.read_text().strip()
     except OSError as error:
-        raise UsageError(
-            "--leader-elect: outside of a pod nothing says where the Lease is: name its namespace with"
-            " --leader-elect-resource-namespace"
-        ) from error
+        raise UsageError(needs) from error

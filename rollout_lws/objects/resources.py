@@ -66,6 +66,16 @@ ADMISSION_POLICIES = Resource(
 ADMISSION_POLICY_BINDINGS = Resource(
     _ADMISSION, "v1", "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings", namespaced=False
 )
+MUTATING_WEBHOOKS = Resource(
+    _ADMISSION, "v1", "MutatingWebhookConfiguration", "mutatingwebhookconfigurations", namespaced=False
+)
+VALIDATING_WEBHOOKS = Resource(
+    _ADMISSION, "v1", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", namespaced=False
+)
+#: Created to be answered, and never kept.
+SELF_SUBJECT_REVIEWS = Resource(
+    "authentication.k8s.io", "v1", "SelfSubjectReview", "selfsubjectreviews", namespaced=False
+)
 CUSTOM_RESOURCE_DEFINITIONS = Resource(
     "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False
 )

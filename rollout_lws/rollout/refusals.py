@@ -11,6 +11,7 @@ from typing import Any
 
 from rollout_lws.api import BlueGreenStatus, CanaryStatus, Capacity, Phase
 from rollout_lws.api.validation import problems
+from rollout_lws.objects.meta import Meta
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.rollout.autoscalers import cannot_hold
 from rollout_lws.rollout.draft import Draft
@@ -53,19 +54,25 @@ def long_name(d: Draft) -> Refusal | None:
     )
 
 
-def second_rollout(d: Draft) -> Refusal | None:
-    """The older Rollout wins; of two made in one second, the one with the smaller UID."""
+def older_rival(d: Draft) -> Meta | None:
+    """Who is in charge instead: the older Rollout wins; of two made in one second, the one with the smaller UID."""
     mine = d.o.rollout.metadata
     for meta in d.o.rivals:
         if (meta.creation_timestamp, meta.uid) < (mine.creation_timestamp, mine.uid):
-            name = d.o.rollout.spec.workload_ref.name
-            return Refusal(
-                Reason.SECOND_ROLLOUT,
-                f"LeaderWorkerSet {name} is already released by Rollout {meta.name}, which is older: delete one of the"
-                " two",
-                Place("spec.workloadRef.name"),
-            )
+            return meta
     return None
+
+
+def second_rollout(d: Draft) -> Refusal | None:
+    older = older_rival(d)
+    if older is None:
+        return None
+    return Refusal(
+        Reason.SECOND_ROLLOUT,
+        f"LeaderWorkerSet {d.o.rollout.spec.workload_ref.name} is already released by Rollout {older.name}, which is"
+        " older: delete one of the two",
+        Place("spec.workloadRef.name"),
+    )
 
 
 def owned(d: Draft) -> Refusal | None:

@@ -32,7 +32,7 @@ _NOT_OF_TEMPLATES = (LWS_PREFIX, "statefulset.kubernetes.io/", "apps.kubernetes.
 def cannot_route(d: Draft) -> Refusal | None:
     """The first obstacle, None when requests can be shared or nobody asks for it."""
     if d.status.phase == Phase.PROGRESSING:
-        return _renamed(d, settings(d)) or _unsaid(d, d.o.routing)
+        return renamed(d) or _unsaid(d, d.o.routing)
     return next(obstacles(d), None)
 
 
@@ -44,9 +44,10 @@ def obstacles(d: Draft) -> Iterator[Refusal]:
             yield from check(d, asked, facts)
 
 
-def _renamed(d: Draft, asked: TrafficRouting | None) -> Refusal | None:
+def renamed(d: Draft) -> Refusal | None:
+    """What a release has borrowed is what it gives back, so it cannot change to something else in the middle."""
     record = d.status.traffic
-    if record is None or record.borrowed is None or named(asked) == record.borrowed:
+    if record is None or record.borrowed is None or named(settings(d)) == record.borrowed:
         return None
     said = record.borrowed
     pairs = (

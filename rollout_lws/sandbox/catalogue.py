@@ -177,6 +177,8 @@ BUILTINS: tuple[Served, ...] = (
     _serve(INGRESSES, "ing", generation=True),
     # Nothing here is kept from the network, nor refused by a policy: served for the manifests that bring them.
     _serve(known.NETWORK_POLICIES, "netpol", status=False, generation=True),
+    _serve(known.MUTATING_WEBHOOKS, status=False, generation=True),
+    _serve(known.VALIDATING_WEBHOOKS, status=False, generation=True),
     _serve(known.ADMISSION_POLICIES, generation=True),
     _serve(known.ADMISSION_POLICY_BINDINGS, status=False, generation=True),
     _serve(POD_DISRUPTION_BUDGETS, "pdb", generation=True),

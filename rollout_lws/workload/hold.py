@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
+from msgspec import structs
 
 from rollout_lws.api.resources import Keys
 from rollout_lws.objects import scaling
@@ -122,6 +123,41 @@ def window(
     elif resolved_unavailable(_live(lws), max(lws.spec.replicas, 1)) < unavailable:
         live["maxUnavailable"] = unavailable
     return _patch(lws, keys, uid, users, live | {"partition": partition}, surge)
+
+
+def stands(lws: LeaderWorkerSet, keys: Keys) -> bool:
+    """Whether the partition is the one that we wrote: the hold's, or that of a window which is open."""
+    mark, live = borrowed(lws, keys), _live(lws).partition
+    # The last window may be as low as the user's own value, and then nothing is on record.
+    return mark is not None and mark.written.get("partition", live) == live
+
+
+def kept(before: LeaderWorkerSet, after: LeaderWorkerSet, keys: Keys) -> dict[str, Any] | None:
+    """Merge patch of ``after``, an edit of ``before`` whose hold or window stands: it stands then, too, and what was
+    written over it is on record as the user's own. None when the edit leaves it alone.
+    """
+    mark, brought = borrowed(before, keys), borrowed(after, keys)
+    if mark is None:
+        return None
+    # A manifest may bring no record, or one that somebody has made up. One that fits its values tells which of these
+    # are ours: it was exported while they stood, or has been here before.
+    live = _values(_live(after))
+    fits = brought is not None and brought.by == mark.by and bool(brought.written)
+    fits = fits and all(live.get(member) == value for member, value in (brought.written if brought else {}).items())
+    text = (after if fits else before).metadata.annotations[keys.original]
+    annotations = {**after.metadata.annotations, keys.original: text}
+    marked = structs.replace(after, metadata=structs.replace(after.metadata, annotations=annotations))
+    surge = standing_surge(before, keys)
+    if _live(before).partition >= HOLD:
+        body = hold(marked, keys, mark.by, surge)
+    else:
+        # Groups are being renewed by exactly these values.
+        body = _patch(marked, keys, mark.by, users_strategy(marked, keys), _values(_live(before)), surge)
+    if after.metadata.annotations.get(keys.original) == text:
+        return body
+    body = body or {}
+    marks = {keys.original: text} | ((body.get("metadata") or {}).get("annotations") or {})
+    return {**body, "metadata": {"annotations": marks}}
 
 
 def give_back(lws: LeaderWorkerSet, keys: Keys, *, forget: str = "") -> dict[str, Any] | None:

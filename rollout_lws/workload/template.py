@@ -90,6 +90,11 @@ def version_of(spec: LeaderWorkerSetSpec) -> Version:
     return _version(bytes(spec.leader_worker_template), bytes(spec.network_config))
 
 
+def supposed_version_of(spec: LeaderWorkerSetSpec) -> Version:
+    """The same of a spec that nobody has written yet, and may never write: it is not remembered."""
+    return _version.__wrapped__(bytes(spec.leader_worker_template), bytes(spec.network_config))
+
+
 def version_of_members(members: dict[str, Any]) -> Version:
     """The version made of a stored {"leaderWorkerTemplate", "networkConfig"}; LWS's ``$patch`` markers are dropped."""
     kept = {

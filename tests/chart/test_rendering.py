@@ -30,6 +30,7 @@ INSTALLATIONS = {
     "some namespaces": Installation(f"{NAME}:0.1.0", "tools", watch_namespaces=("team-a", "456", "tools")),
     "another group": Installation(f"{NAME}:0.1.0", api_group="rollouts.example.com"),
     **{extra: Installation(f"{NAME}:0.1.0", extras=(extra,)) for extra in EXTRAS},
+    "a guard that fails closed": Installation(f"{NAME}:0.1.0", extras=("guard",), guard_failure_policy="Fail"),
     "everything": Installation(f"{NAME}:0.1.0", "tools", 5, ("team-a",), "rollouts.example.com", EXTRAS),
 }
 
@@ -156,6 +157,11 @@ KNOBS: dict[str, tuple[Object, Look, object]] = {
         {"commonLabels": {"team": "infra"}, "networkPolicy": {"enabled": True}},
         lambda v: {labels_of(each).get("team") for each in rendered(v)},
         {"infra"},
+    ),
+    "rights of the guard by others": (
+        {"rbac": {"create": False, "people": False}, "guard": {"enabled": True}},
+        lambda v: {"ClusterRole", "ClusterRoleBinding", "Service"} & kinds(v),
+        {"Service"},
     ),
     "definitions by others": ({"crds": {"install": False}}, lambda v: "CustomResourceDefinition" in kinds(v), False),
     "definitions that go": (
@@ -311,6 +317,8 @@ def test_kubernetes_knows_every_field_that_a_value_brings(knob: str) -> None:
                 "--leader-elect-resource-namespace=other",
                 "--health-probe-bind-address=0",
                 "--metrics-bind-address=:9090",
+                "--guard",
+                "--guard-bind-address=:9443",
             )
         ),
         ({"metrics": {"podMonitor": {"interval": "often"}}}, "at '/metrics/podMonitor/interval': 'often' does not"),

@@ -165,6 +165,11 @@ def test_help_loads_neither_the_controller_nor_its_libraries() -> None:
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout.strip() == b"[]"
 
 
+def test_a_controller_without_a_guard_loads_nothing_that_makes_certificates() -> None:
+    code = "import sys, rollout_lws.controller.process; print([each for each in sys.modules if 'cryptography' in each])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout.strip() == b"[]"
+
+
 def test_get_loads_neither_the_controller_nor_its_libraries() -> None:
     heavy = ["pydantic", "aiohttp", "kubernetes_asyncio", "rich"]
     modules = "rollout_lws.cli.get.command, rollout_lws.cli.get.watch"

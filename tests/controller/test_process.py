@@ -35,3 +35,21 @@ async def test_a_controller_whose_caches_never_fill_ends_when_asked(number: sign
     finally:
         await program.kill()
         await server.stop()
+
+
+async def test_a_guard_outside_of_a_pod_has_to_be_told_how_it_is_reached(tmp_path: Path) -> None:
+    server = Server(ApiServer(time.time))
+    await server.start()
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(yaml.safe_dump(server.kubeconfig()))
+    program = await Program.start(
+        ROLLOUT_LWS, "controller", "--guard", "--guard-bind-address=:0", "--kubeconfig", str(kubeconfig), *NO_SERVERS
+    )
+    try:
+        assert await program.end(20) == 1
+        assert program.lines[-1] == (
+            "rollout-lws: --guard: outside of a pod nothing says how API servers reach it: name it with --guard-host"
+        )
+    finally:
+        await program.kill()
+        await server.stop()

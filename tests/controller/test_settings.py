@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from rollout_lws.api import DEFAULT_GROUP
+from rollout_lws.cli.controller import controller
 from rollout_lws.controller.capabilities import definition, of_schema
 from rollout_lws.errors import UsageError
 from rollout_lws.rollout.observation import Capabilities
-from rollout_lws.settings import DEFAULT_API_GROUP, Address, Settings
+from rollout_lws.settings import DEFAULT_API_GROUP, Address, Guard, Settings
 
 
 def test_settings_and_api_agree_on_the_default_group() -> None:
@@ -73,3 +75,36 @@ def test_capabilities_are_the_fields_that_the_schema_has(
 
 def test_only_leader_worker_sets_definition_tells_capabilities() -> None:
     assert definition(b'{"metadata": {"name": "other.example.org"}}').capabilities is None
+
+
+def guarded(*given: str) -> Any:
+    made: list[Settings] = []
+
+    async def run(settings: Settings) -> None:
+        made.append(settings)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("rollout_lws.controller.process.run", run)
+        result = CliRunner().invoke(controller, [*given], obj=None)
+    return made[0].guard if made else result.output
+
+
+def test_the_guard_is_off_unless_it_is_asked_for() -> None:
+    assert guarded() is None
+    assert guarded("--guard") == Guard(Address("", 9443))
+    hosts = ("--guard-host", "10.0.0.1", "--guard-host", "guard.example.com")
+    assert guarded("--guard", "--guard-bind-address", "127.0.0.1:0", *hosts) == Guard(
+        Address("127.0.0.1", 0), ("10.0.0.1", "guard.example.com")
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (("--guard-bind-address", "0"), "--guard-bind-address 0: leave --guard out instead"),
+        (("--guard-bind-address", "guard"), "--guard-bind-address 'guard' is no address"),
+        (("--guard-host", "a b"), "--guard-host 'a b' is neither a host name nor an address"),
+    ],
+)
+def test_what_makes_no_sense_of_a_guard_is_told(given: tuple[str, ...], told: str) -> None:
+    assert told in guarded("--guard", *given)

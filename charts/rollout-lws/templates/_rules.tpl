@@ -339,3 +339,18 @@
   resourceNames:
   - rollout-lws-controller
 {{- end }}
+
+{{- define "rollout-lws.rules.guard" -}}
+- apiGroups:
+  - admissionregistration.k8s.io
+  resources:
+  - mutatingwebhookconfigurations
+  - validatingwebhookconfigurations
+  verbs:
+  - get
+  - list
+  - watch
+  - patch
+  resourceNames:
+  - rollout-lws-guard
+{{- end }}

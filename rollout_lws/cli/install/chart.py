@@ -34,6 +34,7 @@ def _rules() -> str:
         "cluster": [rule for rule in everything if rule.cluster],
         "namespaced": [rule for rule in everything if not rule.cluster],
         "leaderElection": rights.leader_election_rules(),
+        "guard": rights.guard_rules(),
     }
     return _NOTE + "\n".join(_define(f"rollout-lws.rules.{name}", rules) for name, rules in named.items())
 

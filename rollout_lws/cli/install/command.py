@@ -12,6 +12,7 @@ from rollout_lws.cli.install.installation import (
     DEFAULT_NAMESPACE,
     DEFAULT_REPLICAS,
     EXTRAS,
+    FAILURE_POLICIES,
     Installation,
 )
 from rollout_lws.cli.install.manifests import objects
@@ -29,6 +30,13 @@ from rollout_lws.settings import DEFAULT_API_GROUP
     "--replicas", type=int, default=DEFAULT_REPLICAS, show_default=True, help="One leads; 0 installs without starting."
 )
 @click.option("--with", "extras", multiple=True, type=click.Choice(EXTRAS), help="Install this as well; repeatable.")
+@click.option(
+    "--guard-failure-policy",
+    type=click.Choice(FAILURE_POLICIES),
+    default=FAILURE_POLICIES[0],
+    show_default=True,
+    help="What becomes of edits while no guard answers.",
+)
 @click.option("--dry-run", is_flag=True, help="Print what would be applied, without asking a cluster.")
 @click.option("-o", "--output", type=click.Choice(["yaml"]), help="Print it, for a repository or kubectl.")
 @click.option(
@@ -40,6 +48,7 @@ def install(
     watched: tuple[str, ...],
     replicas: int,
     extras: tuple[str, ...],
+    guard_failure_policy: str,
     dry_run: bool,
     output: str | None,
     timeout: float,
@@ -57,6 +66,7 @@ def install(
             watch_namespaces=watched,
             api_group=target.api_group or DEFAULT_API_GROUP,
             extras=extras,
+            guard_failure_policy=guard_failure_policy,
         )
     except UsageError as error:
         raise click.UsageError(str(error)) from error

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from rollout_lws.cli.install.installation import Installation
+from rollout_lws.cli.install.installation import GUARD, Installation
 from rollout_lws.cli.install.rights import CONTROLLER
 from rollout_lws.objects.resources import DEPLOYMENTS, POD_DISRUPTION_BUDGETS
 from rollout_lws.settings import DEFAULT_API_GROUP
 
 Object = dict[str, Any]
 SELECTOR = {"app.kubernetes.io/name": "rollout-lws", "app.kubernetes.io/component": "controller"}
-HEALTH_PORT, METRICS_PORT = 8081, 8080
+HEALTH_PORT, METRICS_PORT, GUARD_PORT = 8081, 8080, 9443
 #: The user that images without an account of their own run as; any other than root will do.
 _USER = 65532
 #: Seconds: the write at hand is finished first, and a request may take 30.
@@ -54,8 +54,15 @@ def arguments(chosen: Installation) -> list[str]:
     group = [] if chosen.api_group == DEFAULT_API_GROUP else [f"--api-group={chosen.api_group}"]
     watched = [f"--namespace={namespace}" for namespace in chosen.watch_namespaces]
     ports = [f"--health-probe-bind-address=:{HEALTH_PORT}", f"--metrics-bind-address=:{METRICS_PORT}"]
+    guard = ["--guard", f"--guard-bind-address=:{GUARD_PORT}"] if GUARD in chosen.extras else []
     # With one replica too: while it is upgraded there are two.
-    return ["controller", "--leader-elect", *group, *watched, *ports, "--log-format=json"]
+    return ["controller", "--leader-elect", *group, *watched, *ports, *guard, "--log-format=json"]
+
+
+def container_ports(chosen: Installation) -> dict[str, int]:
+    """Where a pod listens, by name."""
+    guard = {"guard": GUARD_PORT} if GUARD in chosen.extras else {}
+    return {"health": HEALTH_PORT, "metrics": METRICS_PORT, **guard}
 
 
 def _pod(chosen: Installation) -> Object:
@@ -91,8 +98,7 @@ def _container(chosen: Installation) -> Object:
         # Nothing can be written to the image's files, the interpreter's cache included.
         "env": [{"name": "PYTHONDONTWRITEBYTECODE", "value": "1"}],
         "ports": [
-            {"name": "health", "containerPort": HEALTH_PORT, "protocol": "TCP"},
-            {"name": "metrics", "containerPort": METRICS_PORT, "protocol": "TCP"},
+            {"name": name, "containerPort": port, "protocol": "TCP"} for name, port in container_ports(chosen).items()
         ],
         "livenessProbe": _probe("/healthz", 20),
         "readinessProbe": _probe("/readyz", 5),

@@ -1,12 +1,16 @@
-"""What an installation can have besides: the network closed, metrics collected, its deletions of pods limited."""
+"""What an installation can have besides: the network closed, metrics collected, its deletions of pods limited, edits
+judged.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from rollout_lws.cli.install.deployment import HEALTH_PORT, METRICS_PORT, SELECTOR
+from rollout_lws.cli.install import guard
+from rollout_lws.cli.install.deployment import METRICS_PORT, SELECTOR, container_ports
 from rollout_lws.cli.install.installation import (
+    GUARD,
     NETWORK_POLICY,
     POD_DELETION_POLICY,
     POD_MONITOR,
@@ -33,10 +37,10 @@ DELETION_POLICY = f"{CONTROLLER}-pod-deletion"
 
 
 def network_policy(chosen: Installation) -> Object:
-    """Nobody reaches but health and metrics. What the controller itself reaches is not limited: where the API server
-    listens, a policy would have to know, and one that is wrong cuts the controller off.
+    """Nobody reaches but the ports that are there. What the controller itself reaches is not limited: where the API
+    server listens, a policy would have to know, and one that is wrong cuts the controller off.
     """
-    ports = [{"port": port, "protocol": "TCP"} for port in (METRICS_PORT, HEALTH_PORT)]
+    ports = [{"port": port, "protocol": "TCP"} for port in sorted(container_ports(chosen).values())]
     spec = {"podSelector": _selected(), "policyTypes": ["Ingress"], "ingress": [{"ports": ports}]}
     return _made(NETWORK_POLICIES, CONTROLLER, spec, chosen.namespace)
 
@@ -97,6 +101,7 @@ _BROUGHT: Mapping[str, tuple[Callable[[Installation], Object], ...]] = {
     POD_MONITOR: (pod_monitor,),
     SERVICE_MONITOR: (metrics_service, service_monitor),
     POD_DELETION_POLICY: (deletion_policy, deletion_policy_binding),
+    GUARD: (guard.role, guard.binding, guard.service, guard.mutating, guard.validating),
 }
 #: Kinds that a cluster has only when somebody has installed them, by the word that needs them.
 NEEDED: Mapping[str, Resource] = {POD_MONITOR: POD_MONITORS, SERVICE_MONITOR: SERVICE_MONITORS}

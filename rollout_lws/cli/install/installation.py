@@ -13,8 +13,10 @@ DEFAULT_NAMESPACE = "rollout-lws-system"
 DEFAULT_REPLICAS = 2
 #: What not every cluster can take, or wants.
 NETWORK_POLICY, POD_MONITOR, SERVICE_MONITOR = "network-policy", "pod-monitor", "service-monitor"
-POD_DELETION_POLICY = "pod-deletion-policy"
-EXTRAS = (NETWORK_POLICY, POD_MONITOR, SERVICE_MONITOR, POD_DELETION_POLICY)
+POD_DELETION_POLICY, GUARD = "pod-deletion-policy", "guard"
+EXTRAS = (NETWORK_POLICY, POD_MONITOR, SERVICE_MONITOR, POD_DELETION_POLICY, GUARD)
+#: What becomes of an edit while no guard answers: it passes, or is refused.
+FAILURE_POLICIES = ("Ignore", "Fail")
 #: repository[:tag][@digest], as container runtimes read it; whether it exists only a node can tell.
 _IMAGE = re.compile(r"[a-z0-9][\w.\-]*(:\d+)?(/[a-z0-9._\-]+)*(:[\w][\w.\-]{0,127})?(@sha256:[0-9a-f]{64})?", re.ASCII)
 
@@ -25,8 +27,8 @@ class Installation:
 
     ``image`` has the program ``rollout-lws`` on its PATH. ``namespace`` is where the controller lives;
     ``watch_namespaces`` are those whose Rollouts it takes care of, () means all. Of ``replicas`` one leads and the
-    others wait; 0 installs without starting it. ``extras`` are some of EXTRAS. UsageError says what cannot be
-    installed.
+    others wait; 0 installs without starting it. ``extras`` are some of EXTRAS; ``guard_failure_policy`` is one of
+    FAILURE_POLICIES. UsageError says what cannot be installed.
     """
 
     image: str
@@ -35,6 +37,7 @@ class Installation:
     watch_namespaces: tuple[str, ...] = ()
     api_group: str = DEFAULT_API_GROUP
     extras: tuple[str, ...] = ()
+    guard_failure_policy: str = FAILURE_POLICIES[0]
 
     def __post_init__(self) -> None:
         if not _IMAGE.fullmatch(self.image):
@@ -49,3 +52,12 @@ class Installation:
         for extra in self.extras:
             if extra not in EXTRAS:
                 raise UsageError(f"--with {extra!r} is not known: use one of {', '.join(EXTRAS)}")
+        if self.guard_failure_policy not in FAILURE_POLICIES:
+            raise UsageError(
+                f"--guard-failure-policy {self.guard_failure_policy!r} is not known: use one of"
+                f" {', '.join(FAILURE_POLICIES)}"
+            )
+        if self.guard_failure_policy != FAILURE_POLICIES[0] and GUARD not in self.extras:
+            raise UsageError(
+                f"--guard-failure-policy {self.guard_failure_policy}: there is no guard without --with guard"
+            )

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from rollout_lws.objects.resources import CLUSTER_ROLES, LEASES
-from rollout_lws.settings import DEFAULT_API_GROUP
+from rollout_lws.objects.resources import CLUSTER_ROLES, LEASES, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
+from rollout_lws.settings import DEFAULT_API_GROUP, DEFAULT_GUARD
 
 Object = dict[str, Any]
 CONTROLLER = "rollout-lws-controller"
@@ -83,6 +83,13 @@ def leader_election_rules() -> tuple[Rule, ...]:
         Rule(LEASES.group, (LEASES.plural,), ("create",)),
         Rule(LEASES.group, (LEASES.plural,), (*_SEE, "patch"), names=(CONTROLLER,)),
     )
+
+
+def guard_rules() -> tuple[Rule, ...]:
+    """What the guard needs besides: to have API servers trust it, by its two configurations and no others."""
+    kinds = (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
+    plurals = tuple(each.plural for each in kinds)
+    return (Rule(MUTATING_WEBHOOKS.group, plurals, (*_SEE, "patch"), cluster=True, names=(DEFAULT_GUARD,)),)
 
 
 def controller_role(group: str = DEFAULT_API_GROUP) -> Object:

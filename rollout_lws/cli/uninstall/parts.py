@@ -20,10 +20,12 @@ from rollout_lws.objects.resources import (
     CUSTOM_RESOURCE_DEFINITIONS,
     DEPLOYMENTS,
     LEASES,
+    MUTATING_WEBHOOKS,
     POD_DISRUPTION_BUDGETS,
     ROLE_BINDINGS,
     SERVICE_ACCOUNTS,
     SERVICES,
+    VALIDATING_WEBHOOKS,
     Resource,
 )
 
@@ -31,8 +33,8 @@ Object = dict[str, Any]
 _ADMISSION, _RBAC = "admissionregistration.k8s.io", "rbac.authorization.k8s.io"
 #: In the order in which they go: what asks the controller or limits others first, its rights when it has ended.
 KINDS = (
-    Resource(_ADMISSION, "v1", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", namespaced=False),
-    Resource(_ADMISSION, "v1", "MutatingWebhookConfiguration", "mutatingwebhookconfigurations", namespaced=False),
+    VALIDATING_WEBHOOKS,
+    MUTATING_WEBHOOKS,
     Resource(
         _ADMISSION, "v1", "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings", namespaced=False
     ),

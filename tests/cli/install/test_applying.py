@@ -402,3 +402,18 @@ def test_a_leader_worker_set_that_is_too_old_is_warned_of(status: Object, warned
     definition = {"metadata": {"name": name}, "spec": {"versions": [{"name": "v1", "schema": schema}]}}
     found = Found({name: definition})
     assert bool(warnings(Installation(IMAGE), found)) == warned
+
+
+def test_without_a_guard_nobody_is_asked_before_anything_else_of_it_goes(bare: World) -> None:
+    upgrade(bare, "--with", "guard")
+    told = install(bare)
+    gone = [line.split()[0] for line in told if line.endswith("deleted: nothing needs it")]
+    webhooks = [f"{each}webhookconfiguration.admissionregistration.k8s.io" for each in ("validating", "mutating")]
+    assert gone == [
+        *(f"{each}/rollout-lws-guard" for each in webhooks),
+        "service/rollout-lws-guard",
+        f"clusterrolebinding.rbac.authorization.k8s.io/{NAME}-guard",
+        f"clusterrole.rbac.authorization.k8s.io/{NAME}-guard",
+    ]
+    arguments = there(bare, DEPLOYMENTS, NAME, HOME)["spec"]["template"]["spec"]["containers"][0]["args"]
+    assert "--guard" not in arguments

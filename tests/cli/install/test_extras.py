@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import re
+import textwrap
+from pathlib import Path
 from typing import Any
 
 import celpy
 import pytest
+import yaml
 
 from rollout_lws.cli.install.installation import EXTRAS, Installation
 from rollout_lws.cli.install.manifests import objects
+from rollout_lws.errors import UsageError
+from rollout_lws.guard.verdict import Rule
 from tests.cli.install.test_manifests import IMAGE, container, named
 
 Object = dict[str, Any]
@@ -34,6 +40,16 @@ def every(chosen: Installation) -> set[tuple[str, str]]:
                 ("ValidatingAdmissionPolicyBinding", "rollout-lws-controller-pod-deletion"),
             },
         ),
+        (
+            "guard",
+            {
+                ("ClusterRole", "rollout-lws-controller-guard"),
+                ("ClusterRoleBinding", "rollout-lws-controller-guard"),
+                ("Service", "rollout-lws-guard"),
+                ("MutatingWebhookConfiguration", "rollout-lws-guard"),
+                ("ValidatingWebhookConfiguration", "rollout-lws-guard"),
+            },
+        ),
     ],
 )
 def test_what_an_installation_has_besides(extra: str, brought: set[tuple[str, str]]) -> None:
@@ -51,15 +67,21 @@ SELECTING = {
 @pytest.mark.parametrize("kind", SELECTING)
 def test_what_is_about_the_controllers_pods_finds_them_by_labels_and_ports(kind: str) -> None:
     chosen = Installation(IMAGE, extras=EXTRAS)
-    (found,) = [each for each in objects(chosen) if each["kind"] == kind]
-    for key in SELECTING[kind]:
-        found = found[key]
     template = named(chosen, "Deployment")["spec"]["template"]
-    assert found and found.items() <= template["metadata"]["labels"].items()
+    found = [each for each in objects(chosen) if each["kind"] == kind]
+    assert found
+    for each in found:
+        for key in SELECTING[kind]:
+            each = each[key]
+        assert each and each.items() <= template["metadata"]["labels"].items()
 
 
 def test_the_network_is_closed_but_for_the_ports_that_are_there() -> None:
-    chosen = Installation(IMAGE, extras=("network-policy",))
+    for extras in (("network-policy",), ("network-policy", "guard")):
+        _closed_but_for_what_is_there(Installation(IMAGE, extras=extras))
+
+
+def _closed_but_for_what_is_there(chosen: Installation) -> None:
     spec = named(chosen, "NetworkPolicy")["spec"]
     assert spec["policyTypes"] == ["Ingress"]
     (rule,) = spec["ingress"]
@@ -74,6 +96,88 @@ def test_the_service_monitor_finds_the_service() -> None:
     assert {each["port"] for each in spec["endpoints"]} == {each["name"] for each in service["spec"]["ports"]}
     (other,) = [each for each in objects(chosen) if each["kind"] == "PodDisruptionBudget"]
     assert not spec["selector"]["matchLabels"].items() <= other["metadata"]["labels"].items()
+
+
+def webhooks(chosen: Installation) -> dict[str, Object]:
+    """By name, from both configurations."""
+    kinds = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
+    found = [named(chosen, kind, "rollout-lws-guard")["webhooks"] for kind in kinds]
+    return {each["name"]: each for some in found for each in some}
+
+
+def test_the_guard_is_asked_where_it_listens_and_judges_what_is_asked_there() -> None:
+    chosen = Installation(IMAGE, "tools", extras=("guard",))
+    service = named(chosen, "Service", "rollout-lws-guard")
+    (port,) = service["spec"]["ports"]
+    assert port["targetPort"] in {each["name"] for each in container(chosen)["ports"]}
+    assert {"--guard", "--guard-bind-address=:9443"} < {*container(chosen)["args"]}
+    reached = {each["clientConfig"]["service"]["path"]: each for each in webhooks(chosen).values()}
+    assert {*reached} == {f"/{rule}" for rule in Rule}
+    for each in reached.values():
+        at = each["clientConfig"]["service"]
+        assert (at["namespace"], at["name"], at["port"]) == ("tools", service["metadata"]["name"], port["port"])
+        # Whoever installs again leaves the authorities alone that controllers have put there.
+        assert "caBundle" not in each["clientConfig"]
+        assert (each["sideEffects"], each["matchPolicy"], each["timeoutSeconds"]) == ("None", "Equivalent", 3)
+        assert each["failurePolicy"] == "Ignore"
+        assert each["namespaceSelector"] == {}
+
+
+def test_the_guard_may_fail_closed_and_looks_where_the_controller_does() -> None:
+    chosen = Installation(IMAGE, watch_namespaces=("team-a", "team-b"), extras=("guard",), guard_failure_policy="Fail")
+    for each in webhooks(chosen).values():
+        assert each["failurePolicy"] == "Fail"
+        (only,) = each["namespaceSelector"]["matchExpressions"]
+        assert (only["key"], only["values"]) == ("kubernetes.io/metadata.name", ["team-a", "team-b"])
+
+
+MARKED = {"metadata": {"annotations": {"rollouts.kruise.io/original": "{}"}}}
+
+
+@pytest.mark.parametrize(
+    ("rule", "old", "user", "asked"),
+    [
+        ("hold", MARKED, "ann", True),
+        ("pending", MARKED, "ann", True),
+        ("plan", {"metadata": {}}, "ann", True),
+        ("hold", {"metadata": {"annotations": {"note": "mine"}}}, "ann", False),
+        ("pending", {"metadata": {}}, "ann", False),
+        *((rule, MARKED, "system:serviceaccount:tools:rollout-lws-controller", False) for rule in Rule),
+    ],
+)
+def test_only_what_is_in_care_and_by_others_comes_to_the_guard(rule: str, old: Object, user: str, asked: bool) -> None:
+    webhook = webhooks(Installation(IMAGE, "tools", extras=("guard",)))[f"{rule}.guard.rollout-lws"]
+    given = {"request": {"userInfo": {"username": user}}, "oldObject": old}
+    assert all(holds(each["expression"], given) for each in webhook["matchConditions"]) == asked
+
+
+def test_the_guard_has_rights_to_its_own_configurations_only() -> None:
+    chosen = Installation(IMAGE, "tools", watch_namespaces=("team-a",), extras=("guard",))
+    (rule,) = named(chosen, "ClusterRole", "rollout-lws-controller-guard")["rules"]
+    assert rule["resourceNames"] == ["rollout-lws-guard"]
+    assert rule["verbs"] == ["get", "list", "watch", "patch"]
+    (subject,) = named(chosen, "ClusterRoleBinding", "rollout-lws-controller-guard")["subjects"]
+    assert (subject["namespace"], subject["name"]) == ("tools", "rollout-lws-controller")
+
+
+def test_the_documentation_shows_these_rights() -> None:
+    page = (Path(__file__).parents[3] / "docs/guard.md").read_text()
+    (shown,) = re.findall(r"```yaml\n(.*?)  ```", page, re.DOTALL)
+    role = named(Installation(IMAGE, extras=("guard",)), "ClusterRole", "rollout-lws-controller-guard")
+    assert yaml.safe_load(textwrap.dedent(shown)) == {**role, "metadata": {"name": role["metadata"]["name"]}}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"guard_failure_policy": "Fail"}, "--guard-failure-policy Fail: there is no guard without --with guard"),
+        ({"guard_failure_policy": "Maybe"}, "--guard-failure-policy 'Maybe' is not known: use one of Ignore, Fail"),
+    ],
+)
+def test_a_policy_of_failure_needs_a_guard(wrong: Object, told: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        Installation(IMAGE, **wrong)
+    assert str(refused.value) == told
 
 
 def pod(labels: Object | None) -> Object:

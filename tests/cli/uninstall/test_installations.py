@@ -34,7 +34,7 @@ from tests.cli.uninstall.held import lws
 
 Object = dict[str, Any]
 IMAGE = "registry.example.com/rollout-lws:0.1.0"
-HOME, CONTROLLER = "rollout-lws-system", "rollout-lws-controller"
+HOME, CONTROLLER, GUARD = "rollout-lws-system", "rollout-lws-controller", "rollout-lws-guard"
 NOTHING = "nothing of rollout-lws is left on this cluster"
 NOTHING_ELSE = "nothing else of rollout-lws is left on this cluster"
 OURS = {"app.kubernetes.io/part-of": "rollout-lws"}
@@ -104,6 +104,7 @@ INSTALLED: dict[str, tuple[str, ...]] = {
     "everywhere": (),
     "some namespaces": ("--watch-namespace", "team-a", "--watch-namespace", "team-b"),
     "another group": ("--api-group", "rollouts.example.com"),
+    "a guard": ("--with", "guard", "--guard-failure-policy", "Fail"),
 }
 
 
@@ -141,6 +142,14 @@ def test_a_dry_run_tells_it_all_in_order_and_changes_nothing(bare: World) -> Non
     ]
     done = [line.split()[0] for line in uninstall(bare) if line.endswith(" deleted")]
     assert done == told
+
+
+def test_nobody_is_asked_any_more_before_those_end_who_answer(bare: World) -> None:
+    install(bare, "--with", "guard", "--watch-namespace", "default")
+    done = [line.split()[0] for line in uninstall(bare) if line.endswith(" deleted")]
+    asking = [f"{each}webhookconfiguration.admissionregistration.k8s.io/{GUARD}" for each in ("validating", "mutating")]
+    assert done[:2] == asking
+    assert {f"service/{GUARD}", f"clusterrole.rbac.authorization.k8s.io/{CONTROLLER}-guard"} < {*done}
 
 
 def test_where_nothing_is_nothing_is_done(bare: World) -> None:

@@ -1,0 +1,107 @@
+"""The guard's part of an installation: who is asked about which edits, and how API servers reach it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rollout_lws.api.resources import keys, rollouts
+from rollout_lws.cli.install import rights
+from rollout_lws.cli.install.deployment import SELECTOR
+from rollout_lws.cli.install.installation import Installation
+from rollout_lws.cli.install.rights import CONTROLLER
+from rollout_lws.objects.resources import (
+    CLUSTER_ROLE_BINDINGS,
+    CLUSTER_ROLES,
+    LEADER_WORKER_SETS,
+    MUTATING_WEBHOOKS,
+    SERVICE_ACCOUNTS,
+    SERVICES,
+    VALIDATING_WEBHOOKS,
+    Resource,
+)
+from rollout_lws.settings import DEFAULT_GUARD
+
+Object = dict[str, Any]
+ROLE = f"{CONTROLLER}-guard"
+_SERVICE_PORT = 443
+#: Seconds; it answers in milliseconds, and whoever writes waits.
+_TIMEOUT = 3
+
+
+def role(_: Installation) -> Object:
+    return rights.role(ROLE, rights.guard_rules())
+
+
+def binding(chosen: Installation) -> Object:
+    return {
+        **_made(CLUSTER_ROLE_BINDINGS, ROLE),
+        "roleRef": {"apiGroup": CLUSTER_ROLES.group, "kind": CLUSTER_ROLES.kind, "name": ROLE},
+        "subjects": [{"kind": SERVICE_ACCOUNTS.kind, "name": CONTROLLER, "namespace": chosen.namespace}],
+    }
+
+
+def service(chosen: Installation) -> Object:
+    """Only of replicas that are ready: the others are not trusted yet."""
+    port = {"name": "guard", "port": _SERVICE_PORT, "targetPort": "guard", "protocol": "TCP"}
+    return _made(SERVICES, DEFAULT_GUARD, chosen.namespace) | {"spec": {"selector": dict(SELECTOR), "ports": [port]}}
+
+
+def mutating(chosen: Installation) -> Object:
+    """Another webhook may change what this one has seen, so it wants to see that."""
+    hold = _webhook(chosen, "hold", ["UPDATE"], LEADER_WORKER_SETS) | {
+        "reinvocationPolicy": "IfNeeded",
+        "matchConditions": [_in_care(chosen), _by_others(chosen)],
+    }
+    return _made(MUTATING_WEBHOOKS, DEFAULT_GUARD) | {"webhooks": [hold]}
+
+
+def validating(chosen: Installation) -> Object:
+    pending = _webhook(chosen, "pending", ["UPDATE"], LEADER_WORKER_SETS) | {
+        "matchConditions": [_in_care(chosen), _by_others(chosen)]
+    }
+    plan = _webhook(chosen, "plan", ["CREATE", "UPDATE"], rollouts(chosen.api_group)) | {
+        "matchConditions": [_by_others(chosen)]
+    }
+    return _made(VALIDATING_WEBHOOKS, DEFAULT_GUARD) | {"webhooks": [pending, plan]}
+
+
+def _webhook(chosen: Installation, rule: str, operations: list[str], resource: Resource) -> Object:
+    """Without caBundle, which belongs to the controllers: who applies this leaves theirs alone."""
+    watched = [{"key": "kubernetes.io/metadata.name", "operator": "In", "values": list(chosen.watch_namespaces)}]
+    rules = {"apiGroups": [resource.group], "apiVersions": [resource.version], "resources": [resource.plural]}
+    return {
+        "name": f"{rule}.guard.rollout-lws",
+        "admissionReviewVersions": ["v1"],
+        "clientConfig": {
+            "service": {
+                "name": DEFAULT_GUARD,
+                "namespace": chosen.namespace,
+                "path": f"/{rule}",
+                "port": _SERVICE_PORT,
+            }
+        },
+        "rules": [{**rules, "operations": operations, "scope": "Namespaced"}],
+        "namespaceSelector": {"matchExpressions": watched} if chosen.watch_namespaces else {},
+        "matchPolicy": "Equivalent",
+        "failurePolicy": chosen.guard_failure_policy,
+        "sideEffects": "None",
+        "timeoutSeconds": _TIMEOUT,
+    }
+
+
+def _in_care(chosen: Installation) -> Object:
+    """All others do not even come here."""
+    key = keys(chosen.api_group).original
+    expression = f"has(oldObject.metadata.annotations) && '{key}' in oldObject.metadata.annotations"
+    return {"name": "in-care", "expression": expression}
+
+
+def _by_others(chosen: Installation) -> Object:
+    """Releases go on when no guard answers, whatever becomes of edits then."""
+    account = f"system:serviceaccount:{chosen.namespace}:{CONTROLLER}"
+    return {"name": "not-by-the-controller", "expression": f"request.userInfo.username != '{account}'"}
+
+
+def _made(resource: Resource, name: str, namespace: str = "") -> Object:
+    metadata = {"name": name} | ({"namespace": namespace} if namespace else {})
+    return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata}

@@ -1,0 +1,105 @@
+"""A certificate authority and a server's certificate that live in one process and are never written down.
+
+Each replica has its own, so there is no private key to be shared: no Secret is read or written, and a pod that is gone
+takes its key along.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+LIFETIME = timedelta(days=30)
+#: An API server's clock may be behind ours.
+_SKEW = timedelta(hours=1)
+#: By which an authority of ours is known in a bundle.
+ORGANISATION = "rollout-lws guard"
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """PEM of an authority's certificate, of the server's certificate that it has signed, and of that one's key."""
+
+    authority: bytes
+    certificate: bytes
+    key: bytes
+    since: datetime
+    until: datetime
+
+    @property
+    def renewed_at(self) -> datetime:
+        """When the next one is made: long before anybody has to hurry."""
+        return self.since + (self.until - self.since) * 2 / 3
+
+
+def issue(names: Sequence[str], now: datetime) -> Identity:
+    """A new authority and a certificate for a server that is reached by ``names``, host names or addresses."""
+    until = now + LIFETIME
+    authority_key, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
+    serial = x509.random_serial_number()
+    organisation = x509.NameAttribute(NameOID.ORGANIZATION_NAME, ORGANISATION)
+    # Authorities of one name would be tried one after the other.
+    issuer = x509.Name([organisation, x509.NameAttribute(NameOID.COMMON_NAME, f"{ORGANISATION} {serial:040x}")])
+    subject = x509.Name([organisation, x509.NameAttribute(NameOID.COMMON_NAME, names[0][:64])])
+    signer = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key())
+    authority = (
+        _dated(now, until, serial)
+        .subject_name(issuer)
+        .issuer_name(issuer)
+        .public_key(authority_key.public_key())
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(_usage(signs=True), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(authority_key.public_key()), critical=False)
+        .sign(authority_key, hashes.SHA256())
+    )
+    certificate = (
+        _dated(now, until, x509.random_serial_number())
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key.public_key())
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(_usage(signs=False), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .add_extension(x509.SubjectAlternativeName([_name(each) for each in names]), critical=False)
+        .add_extension(signer, critical=False)
+        .sign(authority_key, hashes.SHA256())
+    )
+    return Identity(
+        authority.public_bytes(serialization.Encoding.PEM),
+        certificate.public_bytes(serialization.Encoding.PEM),
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()),
+        now,
+        until,
+    )
+
+
+def _dated(now: datetime, until: datetime, serial: int) -> x509.CertificateBuilder:
+    return x509.CertificateBuilder().serial_number(serial).not_valid_before(now - _SKEW).not_valid_after(until)
+
+
+def _usage(*, signs: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=not signs,
+        key_cert_sign=signs,
+        crl_sign=False,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _name(name: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(name))
+    except ValueError:
+        return x509.DNSName(name)

@@ -1,0 +1,222 @@
+"""Keeps the guard trusted: its authority in every caBundle, its certificate young.
+
+Every replica writes here, whoever leads: what it puts there is its own, says nothing of any release, and is the same
+however often it is written. So these writes do not pass the fence of leadership.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from rollout_lws.errors import ApiError, Unreachable
+from rollout_lws.guard import bundle
+from rollout_lws.guard.certificates import Identity, issue
+from rollout_lws.guard.rotation import Rotation
+from rollout_lws.kube.client import Client
+from rollout_lws.kube.informer import Informer
+from rollout_lws.objects.meta import Meta, Struct
+from rollout_lws.objects.resources import MUTATING_WEBHOOKS, SELF_SUBJECT_REVIEWS, VALIDATING_WEBHOOKS
+from rollout_lws.objects.writes import Create, Patch
+
+log = logging.getLogger(__name__)
+
+#: A write that was refused is tried again after this many seconds; what changes meanwhile wakes earlier.
+_AGAIN_SECONDS = 5.0
+#: Longest wait for a moment of the calendar: a machine's clock may be set, or have slept.
+_LOOK_SECONDS = 3600.0
+
+
+class _ClientConfig(Struct, frozen=True):
+    ca_bundle: str = ""
+
+
+class _Webhook(Struct, frozen=True):
+    client_config: _ClientConfig = _ClientConfig()
+
+
+class Configuration(Struct, frozen=True):
+    """What is kept of a webhook configuration."""
+
+    metadata: Meta
+    webhooks: tuple[_Webhook, ...] = ()
+
+
+class _UserInfo(Struct, frozen=True):
+    username: str = ""
+
+
+class _Reviewed(Struct, frozen=True):
+    user_info: _UserInfo = _UserInfo()
+
+
+class _Subject(Struct, frozen=True):
+    status: _Reviewed = _Reviewed()
+
+
+class Keeper:
+    """Of the configurations called ``name``, for a server that is reached by ``hosts`` and told by ``show`` which
+    certificate to use. ``client`` must not be fenced.
+
+    ``me`` is this account's name as API servers know it, "" until they have told.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        name: str,
+        hosts: Sequence[str],
+        show: Callable[[Identity], None],
+        now: Callable[[], datetime],
+        me: str = "",
+    ) -> None:
+        self.me = me
+        self._client = client
+        self._name = name
+        self._hosts = hosts
+        self._show = show
+        self._now = now
+        self._trouble = ""
+        self._news = asyncio.Event()
+        self._rotation = Rotation(issue(hosts, now()))
+        show(self._rotation.serving)
+        self.informers = [
+            Informer(
+                client,
+                each,
+                msgspec.json.Decoder(Configuration).decode,
+                field_selector=f"metadata.name={name}",
+            )
+            for each in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
+        ]
+        for each in self.informers:
+            each.on_change(lambda _before, _after: self._news.set())
+            each.on_news(self._news.set)
+
+    @property
+    def until(self) -> datetime:
+        """When the certificate that is shown expires."""
+        return self._rotation.serving.until
+
+    @property
+    def missing(self) -> str:
+        """Why API servers do not ask this replica, or it could not answer, as lines; "" when nothing is missing."""
+        lines = [] if self.me else ["guard: the API server has not said yet who this controller is"]
+        for each in self.informers:
+            found = each.get("", self._name)
+            if found is None:
+                why = each.trouble or "the first list is on its way"
+                none = "does not exist: rollout-lws install --with guard makes it"
+                lines.append(f"guard: {each.resource} {self._name}: {none if each.is_synced else why}")
+            elif not _trusts(found, (self._rotation.serving.authority,)):
+                lines.append(f"guard: {each.resource} {self._name} does not have this replica's authority yet")
+        if self._trouble:
+            lines.append(f"guard: {self._trouble}")
+        return "".join(f"{line}\n" for line in lines)
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            for each in self.informers:
+                tasks.create_task(each.run(), name=f"watch {each.resource}")
+            tasks.create_task(self._keep(), name="keep the guard trusted")
+
+    async def _keep(self) -> None:
+        while True:
+            self._news.clear()
+            self._turn()
+            wait = _LOOK_SECONDS
+            try:
+                await self._introduce()
+                if not await self._publish():
+                    wait = _AGAIN_SECONDS
+                self._trouble = ""
+            except (ApiError, Unreachable) as error:
+                if str(error) != self._trouble:
+                    log.warning("guard not trusted", extra={"fields": {"error": str(error)}})
+                self._trouble, wait = str(error), _AGAIN_SECONDS
+            self._turn()
+            due = self._rotation.wake_at
+            if due is not None:
+                wait = min(wait, max(0.0, (due - self._now()).total_seconds()))
+            with suppress(TimeoutError):
+                async with asyncio.timeout(wait):
+                    await self._news.wait()
+
+    def _turn(self) -> None:
+        """Whatever the calendar says."""
+        now, before = self._now(), self._rotation
+        if before.needs_next(now):
+            log.info("guard renews its certificate", extra={"fields": {"until": before.serving.until.isoformat()}})
+            self._rotation = replace(before, next=issue(self._hosts, now))
+        found = [each.get("", self._name) for each in self.informers]
+        if all(each is not None and _trusts(each, self._rotation.authorities) for each in found):
+            self._rotation = self._rotation.trusted(now)
+        self._rotation = self._rotation.turned(now)
+        if self._rotation.serving is not before.serving:
+            self._show(self._rotation.serving)
+
+    async def _introduce(self) -> None:
+        """By what name API servers know this account: what it writes itself is not judged."""
+        if self.me:
+            return
+        asked = {"apiVersion": SELF_SUBJECT_REVIEWS.api_version, "kind": SELF_SUBJECT_REVIEWS.kind, "metadata": {}}
+        try:
+            said = await self._client.send(Create(SELF_SUBJECT_REVIEWS, asked, "the guard lets our own writes pass"))
+        except ApiError as error:
+            if error.is_unserved:
+                raise ApiError(
+                    error.code,
+                    error.reason,
+                    "SelfSubjectReview is not served: the guard needs Kubernetes 1.28 or newer",
+                ) from error
+            raise
+        self.me = msgspec.json.decode(said, type=_Subject).status.user_info.username
+
+    async def _publish(self) -> bool:
+        """Whether every bundle that is known is as it should be; ApiError or Unreachable when one cannot be written."""
+        done, failure = True, None
+        for each in self.informers:
+            found = each.get("", self._name)
+            changes = {} if found is None else self._changes(found)
+            if found is None or not changes:
+                continue
+            meta = found.metadata
+            # The list of webhooks is others'; a position in it holds for as long as nobody has changed it.
+            patch = Patch(
+                each.resource,
+                "",
+                self._name,
+                {"webhooks": changes},
+                "who trusts it can ask the guard",
+                uid=meta.uid,
+                generation=meta.generation,
+            )
+            try:
+                each.absorb(await self._client.send(patch))
+            except ApiError as error:
+                # Somebody was quicker, or has deleted it: the watch tells.
+                done, failure = False, failure if error.code in (404, 409) else error
+        if failure is not None:
+            raise failure
+        return done
+
+    def _changes(self, found: Configuration) -> dict[str, Any]:
+        now, authorities = self._now(), self._rotation.authorities
+        wanted = [bundle.merged(each.client_config.ca_bundle, authorities, now) for each in found.webhooks]
+        return {
+            str(number): {"clientConfig": {"caBundle": text}}
+            for number, (text, each) in enumerate(zip(wanted, found.webhooks, strict=True))
+            if text != each.client_config.ca_bundle
+        }
+
+
+def _trusts(found: Configuration, authorities: Sequence[bytes]) -> bool:
+    return all(bundle.has(each.client_config.ca_bundle, one) for each in found.webhooks for one in authorities)

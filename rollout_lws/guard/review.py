@@ -1,0 +1,78 @@
+"""AdmissionReview v1, read and answered: bytes to values and back."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import msgspec
+
+from rollout_lws.guard.verdict import Outcome, Verdict
+from rollout_lws.objects.meta import Struct
+
+API_VERSION, KIND = "admission.k8s.io/v1", "AdmissionReview"
+#: Bytes of a review: API servers take 3 MiB of an object, and etcd keeps 1.5 MB of the one before.
+LARGEST = 5 * 2**20
+#: Bytes of one warning that API servers pass on.
+_LONGEST_WARNING = 256
+
+_NOTHING = msgspec.Raw(b"null")
+
+
+class User(Struct, frozen=True):
+    username: str = ""
+
+
+class Request(Struct, frozen=True):
+    """What is asked about. ``object`` and ``old_object`` stay JSON, ``null`` where there is none."""
+
+    uid: str
+    operation: str
+    namespace: str = ""
+    name: str = ""
+    sub_resource: str = ""
+    user_info: User = User()
+    object: msgspec.Raw = _NOTHING
+    old_object: msgspec.Raw = _NOTHING
+
+
+class _Review(Struct, frozen=True):
+    api_version: str = ""
+    kind: str = ""
+    request: Request | None = None
+
+
+class BadReview(ValueError):
+    """What came is no question that can be answered; the text says in one line what to send."""
+
+
+def read(body: bytes) -> Request:
+    """The request in a review. BadReview for anything else, other versions of the wire included."""
+    try:
+        review = msgspec.json.decode(body, type=_Review)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise BadReview(f"no {KIND}: {error}") from error
+    if (review.api_version, review.kind) != (API_VERSION, KIND):
+        raise BadReview(f"{review.kind or 'it'} of {review.api_version or 'no version'}: send {KIND} of {API_VERSION}")
+    if review.request is None or not review.request.uid:
+        raise BadReview(f"the {KIND} has no request with a uid")
+    return review.request
+
+
+def answer(uid: str, verdict: Verdict) -> bytes:
+    """The review that answers request ``uid``."""
+    response: dict[str, Any] = {"uid": uid, "allowed": verdict.outcome is not Outcome.DENIED}
+    if verdict.outcome is Outcome.DENIED:
+        response["status"] = {"code": 403, "reason": "Forbidden", "message": verdict.message}
+    if verdict.warnings:
+        response["warnings"] = [_cut(each) for each in verdict.warnings]
+    if verdict.patch:
+        response["patchType"] = "JSONPatch"
+        response["patch"] = base64.b64encode(msgspec.json.encode(verdict.patch)).decode()
+    return msgspec.json.encode({"apiVersion": API_VERSION, "kind": KIND, "response": response})
+
+
+def _cut(warning: str) -> str:
+    one_line = " ".join(warning.split())
+    raw = one_line.encode()
+    return one_line if len(raw) <= _LONGEST_WARNING else raw[: _LONGEST_WARNING - 3].decode(errors="ignore") + "..."

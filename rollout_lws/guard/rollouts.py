@@ -1,0 +1,62 @@
+"""Edits of a Rollout: what a release that is on cannot take, and a second Rollout for one LeaderWorkerSet.
+
+``spec.workloadRef`` needs no guard: the definition itself keeps it as it is while a LeaderWorkerSet is in care.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from rollout_lws.api import Phase
+from rollout_lws.api.validation import problems
+from rollout_lws.guard.verdict import Verdict, denied, warned
+from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.observation import Observation
+from rollout_lws.rollout.refusals import older_rival, other_style
+from rollout_lws.rollout.routable import renamed
+
+#: Whoever comes now is younger than all that are there, whatever clocks say.
+_YOUNGEST = datetime.max.replace(tzinfo=UTC)
+#: Of the problems of a spec that are told; a person mends them one by one.
+_TOLD = 3
+
+
+def plan(o: Observation, before: Observation | None) -> Verdict:
+    """``o`` is the world with the Rollout as it would be, ``before`` with the one that is there, None for a new one.
+
+    Only what an edit brings is denied: who writes something else must not suffer for what is there.
+    """
+    known = None if before is None else before.rollout.status
+    o = replace(o, rollout=o.rollout.model_copy(update={"status": known}))
+    if before is None:
+        youngest = o.rollout.metadata.model_copy(update={"creation_timestamp": _YOUNGEST})
+        o = replace(o, rollout=o.rollout.model_copy(update={"metadata": youngest}))
+    there = set() if before is None else set(_refused(before))
+    for message in _refused(o):
+        if message not in there:
+            return denied(message)
+    if before is not None and before.rollout.spec == o.rollout.spec:
+        return warned()
+    found = problems(o.rollout.spec)
+    return warned(*(f"{each.path}: {each.message}"[:250] for each in found[:_TOLD]))
+
+
+def _refused(o: Observation) -> Iterator[str]:
+    d = Draft(o)
+    older = older_rival(d)
+    rival = next((each for each in o.rivals if older is not None and each.uid == older.uid), None)
+    # One that goes is in nobody's way for long.
+    if rival is not None and not rival.terminating:
+        yield (
+            f"LeaderWorkerSet {o.rollout.spec.workload_ref.name} is already released by Rollout {rival.name}: edit"
+            " that one, or delete it first"
+        )
+    # What ends a release does so in the words in which it has begun, whatever the plan says by then.
+    if d.status.phase != Phase.PROGRESSING or d.status.finalising is not None or o.rollout.spec.strategy.style is None:
+        return
+    refusals = [other_style(d)]
+    # Before anything is prepared, another route may still be named.
+    refusals += [renamed(d)] if o.batch_release is not None else []
+    yield from (each.message for each in refusals if each is not None)

@@ -1,0 +1,119 @@
+"""Edits of a LeaderWorkerSet in care: its hold stays, and no version is pending that would damage held groups."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+
+from rollout_lws.guard.verdict import ALLOWED, Outcome, Verdict, denied
+from rollout_lws.objects.json_patch import member
+from rollout_lws.objects.workloads import LeaderWorkerSet
+from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.observation import Observation
+from rollout_lws.rollout.reasons import Reason
+from rollout_lws.rollout.refusal import Refusal
+from rollout_lws.rollout.refusals import claims_changed, unsafe_pending
+from rollout_lws.workload.hold import HOLD, borrowed, kept, stands
+from rollout_lws.workload.template import supposed_version_of
+
+Object = Mapping[str, Any]
+
+
+def hold(o: Observation, before: LeaderWorkerSet, after: LeaderWorkerSet, body: Object) -> Verdict:
+    """Repairs an edit that would open the hold, or a window, of the LWS of ``o``; ``body`` is the JSON of ``after``.
+
+    What was written stays on record as the user's own, as the controller would do after the fact. But then the first
+    group is gone.
+    """
+    leaving = o.rollout.metadata.deletion_timestamp is not None or o.rollout.spec.disabled
+    if leaving and o.keys.original not in after.metadata.annotations:
+        # Somebody lets go of what nobody wants to hold any more.
+        return ALLOWED
+    if not _in_care(o, before, after):
+        return ALLOWED
+    patch = kept(before, after, o.keys)
+    if patch is None:
+        return ALLOWED
+    return Verdict(Outcome.REPAIRED, warnings=_told(o, before, after, patch), patch=tuple(_operations(patch, body)))
+
+
+def pending(o: Observation, before: LeaderWorkerSet, after: LeaderWorkerSet) -> Verdict:
+    """Denies an edit that leaves a version which may not even wait under the hold; who edits one that does so already
+    is not kept from mending it.
+    """
+    record = o.rollout.status.stable if o.rollout.status else None
+    adopted = record is not None and record.workload_uid == after.metadata.uid
+    if o.rollout.spec.disabled or not adopted or not _in_care(o, before, after):
+        return ALLOWED
+    found = _unfit(o, after)
+    if found is None or found == _unfit(o, before):
+        return ALLOWED
+    if found.reason is Reason.UNSAFE_PENDING:
+        way_out = f'to have it roll without steps, annotate it {o.keys.release_hold}: "true" in the same write'
+        return denied(f"{found.message}; {way_out}")
+    return denied(found.message)
+
+
+def _in_care(o: Observation, before: LeaderWorkerSet, after: LeaderWorkerSet) -> bool:
+    """Whether this Rollout keeps the LWS as it is, and nobody breaks the glass or deletes it."""
+    mark = borrowed(before, o.keys)
+    ours = mark is not None and mark.by == o.rollout.metadata.uid and stands(before, o.keys)
+    return ours and not after.metadata.terminating and after.metadata.annotations.get(o.keys.release_hold) != "true"
+
+
+def _unfit(o: Observation, lws: LeaderWorkerSet) -> Refusal | None:
+    if o.stable is None:
+        return None
+    d = Draft(replace(o, stable=replace(o.stable, lws=lws)))
+    d.version = supposed_version_of(lws.spec)
+    return claims_changed(d) or unsafe_pending(d)
+
+
+def _told(o: Observation, before: LeaderWorkerSet, after: LeaderWorkerSet, patch: Object) -> tuple[str, ...]:
+    rollout, name = o.rollout.metadata.name, after.metadata.name
+    users = _on_record(o, after, patch)
+    words = " and ".join(f"{each} {users[each]}" for each in sorted(_strategy(patch), reverse=True) if each in users)
+    if words:
+        held = before.spec.rollout_strategy.rolling_update_configuration.partition >= HOLD
+        does = f"holds LeaderWorkerSet {name}" if held else f"renews groups of LeaderWorkerSet {name} now"
+        later = "is what it gets back when the Rollout lets go"
+        return (f"Rollout {rollout} {does}: {words} {later}; remove it from the manifest",)
+    if after.metadata.annotations.get(o.keys.original) != before.metadata.annotations[o.keys.original]:
+        return (
+            f"annotation {o.keys.original} stays: it has what Rollout {rollout} gives back to LeaderWorkerSet {name}",
+        )
+    return ()
+
+
+def _on_record(o: Observation, after: LeaderWorkerSet, patch: Object) -> Object:
+    """The user's own values as they are kept from then on."""
+    marks = (patch.get("metadata") or {}).get("annotations") or {}
+    text = marks.get(o.keys.original) or after.metadata.annotations[o.keys.original]
+    found: Object = msgspec.json.decode(text)["original"]
+    return found
+
+
+def _strategy(patch: Object) -> Object:
+    spec = patch.get("spec") or {}
+    found: Object = (spec.get("rolloutStrategy") or {}).get("rollingUpdateConfiguration") or {}
+    return found
+
+
+def _operations(patch: Object, body: Object) -> list[Object]:
+    """A merge patch of annotations and strategy as a JSON Patch, which needs every parent to be there."""
+    operations: list[Object] = []
+    marks = (patch.get("metadata") or {}).get("annotations") or {}
+    if marks:
+        whole = {**((body.get("metadata") or {}).get("annotations") or {}), **marks}
+        value = {key: text for key, text in whole.items() if text is not None}
+        operations.append({"op": "add", "path": "/metadata/annotations", "value": value})
+    changed = _strategy(patch)
+    if changed:
+        strategy = (body.get("spec") or {}).get("rolloutStrategy") or {}
+        update = {**(strategy.get("rollingUpdateConfiguration") or {}), **changed}
+        value = {"type": "RollingUpdate", **strategy, "rollingUpdateConfiguration": update}
+        operations.append({"op": "add", "path": member("/spec", "rolloutStrategy"), "value": value})
+    return operations

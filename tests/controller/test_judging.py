@@ -1,0 +1,154 @@
+"""Edits that the guard is asked about, judged by the caches: whose they are, and when nobody can tell."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+import msgspec
+import pytest
+
+from rollout_lws.controller.clock import LoopClock
+from rollout_lws.controller.controller import Controller
+from rollout_lws.controller.judging import judge
+from rollout_lws.controller.stored import StoredRollout, stored_rollout
+from rollout_lws.guard.review import Request, User
+from rollout_lws.guard.verdict import ALLOWED, Outcome, Rule, Verdict
+from rollout_lws.kube.client import Client
+from rollout_lws.metrics import Metrics
+from rollout_lws.objects.workloads import LeaderWorkerSet
+from rollout_lws.sandbox.transport import DirectTransport
+from rollout_lws.settings import Settings
+from rollout_lws.workload.hold import hold
+from tests.controller.test_controller import ORIGIN, cluster
+from tests.controller.test_observe import Namespace
+from tests.rollout.build import at_rest, rollout
+from tests.workload.build import KEYS, NAME, NAMESPACE, lws, patched
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+ME = "system:serviceaccount:tools:rollout-lws-controller"
+UID = "uid-rollout"
+USERS = lws()
+HELD = patched(USERS, hold(USERS, KEYS, UID))
+OPENED = patched(HELD, {"spec": {"rolloutStrategy": {"rollingUpdateConfiguration": {"partition": 0}}}})
+
+
+def raw(value: Any) -> msgspec.Raw:
+    return msgspec.Raw(value if isinstance(value, bytes) else msgspec.json.encode(value))
+
+
+def stored(**given: Any) -> StoredRollout:
+    metadata = {"creationTimestamp": NOW, **given.pop("metadata", {})}
+    return stored_rollout(_json(rollout(status=at_rest(), metadata=metadata, **given)))
+
+
+def _json(made: Any) -> bytes:
+    body: bytes = made.model_dump_json(by_alias=True, exclude_none=True).encode()
+    return body
+
+
+def world(**more: Any) -> Namespace:
+    return Namespace(all_rollouts=[stored()], workloads=[HELD], **more)
+
+
+def asked(
+    rule: Rule = Rule.HOLD,
+    before: LeaderWorkerSet | bytes | None = HELD,
+    after: LeaderWorkerSet | bytes | None = OPENED,
+    *,
+    by: str = "ann",
+    known: Namespace | None = None,
+    me: str = ME,
+    ready: bool = True,
+    sub_resource: str = "",
+) -> Verdict:
+    request = Request(
+        uid="1",
+        operation="UPDATE",
+        namespace=NAMESPACE,
+        name=NAME,
+        sub_resource=sub_resource,
+        user_info=User(username=by),
+        object=raw(after),
+        old_object=raw(before),
+    )
+    there = (known or world()) if ready else None
+    return partial(judge, lambda _: there, KEYS, lambda: NOW, lambda: me)(rule, request)
+
+
+def test_an_edit_is_judged_by_the_rollout_that_holds() -> None:
+    assert asked().outcome is Outcome.REPAIRED
+    assert asked(Rule.PENDING) == ALLOWED
+
+
+def test_what_the_controller_writes_itself_is_its_own_affair() -> None:
+    assert asked(by=ME) == ALLOWED
+
+
+@pytest.mark.parametrize(
+    ("unable", "why"),
+    [
+        ({"me": ""}, "it has just started; try again if this was not meant"),
+        ({"ready": False}, "its caches are being filled, or it does not watch this namespace"),
+    ],
+)
+def test_who_cannot_judge_lets_pass_and_says_so(unable: Any, why: str) -> None:
+    verdict = asked(**unable)
+    assert verdict.outcome is Outcome.FAILED
+    assert verdict.warnings == (f"the guard of rollout-lws has not judged this: {why}",)
+
+
+def test_what_a_rollout_that_is_gone_has_left_is_nobodys() -> None:
+    assert asked(known=Namespace(all_rollouts=[], workloads=[HELD])) == ALLOWED
+    another = stored(metadata={"uid": "uid-made-anew"})
+    assert asked(known=Namespace(all_rollouts=[another], workloads=[HELD])) == ALLOWED
+
+
+@pytest.mark.parametrize("other", [{"sub_resource": "scale"}, {"before": None}, {"after": None}])
+def test_neither_scaling_nor_coming_nor_going_is_an_edit(other: Any) -> None:
+    assert asked(**other) == ALLOWED
+
+
+def plan(before: Any, after: Any, known: Namespace) -> Verdict:
+    bodies = [None if each is None else _json(each) for each in (before, after)]
+    return asked(Rule.PLAN, bodies[0], bodies[1], known=known)
+
+
+def test_a_rollout_is_judged_as_it_would_be_and_among_those_that_are_there() -> None:
+    second = rollout(metadata={"name": "second", "uid": "uid-second"})
+    verdict = plan(None, second, world())
+    assert verdict.message == (
+        f"LeaderWorkerSet {NAME} is already released by Rollout {NAME}: edit that one, or delete it first"
+    )
+    assert plan(None, second, Namespace(all_rollouts=[], workloads=[HELD])) == ALLOWED
+    mine = rollout(status=at_rest())
+    assert plan(mine, mine, world()) == ALLOWED
+
+
+def test_a_rollout_that_nobody_can_read_is_not_judged() -> None:
+    broken = json.loads(_json(rollout()))
+    broken["spec"]["strategy"]["canary"]["steps"] = "many"
+    verdict = asked(Rule.PLAN, None, json.dumps(broken).encode())
+    assert verdict.outcome is Outcome.FAILED
+    assert "cannot be read: spec.strategy.canary.steps" in verdict.warnings[0]
+
+
+@pytest.mark.parametrize("rule", Rule)
+def test_what_has_not_even_the_form_of_an_object_is_not_judged(rule: Rule) -> None:
+    verdict = asked(rule, b'{"metadata": 1}', b'{"metadata": 1}')
+    assert verdict.outcome is Outcome.FAILED
+    assert "Expected `object`, got `int`" in verdict.warnings[0]
+
+
+@pytest.mark.looptime
+async def test_every_replica_knows_what_it_watches_and_nothing_before_that_or_else() -> None:
+    async with cluster() as server:
+        settings = Settings(namespaces=("default",))
+        controller = Controller(Client(DirectTransport(server)), settings, LoopClock(ORIGIN), Metrics())
+        assert controller.look("default") is None
+        async with controller.watching():
+            seen = controller.look("default")
+            assert seen is not None and seen.namespace == "default"
+            assert controller.look("prod") is None

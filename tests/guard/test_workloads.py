@@ -1,0 +1,268 @@
+"""Edits of an LWS in care: the hold stays and the user's values are kept; unfit versions never wait under it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from rollout_lws.guard.verdict import ALLOWED, Outcome, Verdict
+from rollout_lws.guard.workloads import hold, pending
+from rollout_lws.objects.workloads import LeaderWorkerSet
+from rollout_lws.rollout.observation import Capabilities, Observation
+from rollout_lws.sandbox.patches import json_patch
+from rollout_lws.workload.hold import HOLD, borrowed, give_back, is_held, users_strategy
+from rollout_lws.workload.hold import hold as held_by
+from tests.rollout.build import at_rest, in_step, rollout
+from tests.workload.build import KEYS, NAME, NOW, OLD, UID, WORKER, facts, lws, patched, revision_record
+
+MINE = "uid-rollout"
+KEPT = "is what it gets back when the Rollout lets go; remove it from the manifest"
+
+
+def plain(workload: LeaderWorkerSet) -> dict[str, Any]:
+    body: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(workload))
+    return body
+
+
+def seen(**given: Any) -> Observation:
+    made = rollout(status=given.pop("status", at_rest()), **given)
+    return Observation(NOW, KEYS, made, stable=facts(lws()))
+
+
+def at_hold(users: LeaderWorkerSet | None = None) -> LeaderWorkerSet:
+    users = users or lws()
+    return patched(users, held_by(users, KEYS, MINE))
+
+
+def edited(before: LeaderWorkerSet, **strategy: Any) -> LeaderWorkerSet:
+    return patched(before, {"spec": {"rolloutStrategy": {"rollingUpdateConfiguration": strategy}}})
+
+
+def annotated(before: LeaderWorkerSet, **annotations: Any) -> LeaderWorkerSet:
+    return patched(before, {"metadata": {"annotations": annotations}})
+
+
+def judged(before: LeaderWorkerSet, after: LeaderWorkerSet, **given: Any) -> tuple[Verdict, LeaderWorkerSet]:
+    """The verdict, and the LWS as it is then stored. Asked once more, as API servers may, the guard changes nothing."""
+    o = seen(**given)
+    verdict = hold(o, before, after, plain(after))
+    stored = json_patch(plain(after), list(verdict.patch))
+    again: LeaderWorkerSet = msgspec.json.decode(msgspec.json.encode(stored), type=LeaderWorkerSet)
+    assert hold(o, before, again, plain(again)) == ALLOWED
+    return verdict, again
+
+
+def live(workload: LeaderWorkerSet) -> tuple[Any, Any, Any]:
+    strategy = workload.spec.rollout_strategy.rolling_update_configuration
+    return strategy.partition, strategy.max_unavailable, strategy.max_surge
+
+
+@pytest.mark.parametrize(
+    ("users", "edit", "told"),
+    [
+        (lws(), {"partition": 0}, "partition 0"),
+        (lws(), {"partition": 3}, "partition 3"),
+        (lws(unavailable="25%"), {"partition": 0, "maxUnavailable": 2}, "partition 0"),
+        (lws(), {"maxSurge": 1}, "maxSurge 1"),
+        (lws(surge=2), {"partition": 0, "maxSurge": 1}, "partition 0 and maxSurge 1"),
+        (lws(surge=2, unavailable=0), {"partition": 0, "maxSurge": 2}, "partition 0 and maxSurge 2"),
+    ],
+)
+def test_what_would_open_the_hold_is_kept_as_the_users_own(
+    users: LeaderWorkerSet, edit: dict[str, Any], told: str
+) -> None:
+    before = at_hold(users)
+    verdict, stored = judged(before, edited(before, **edit))
+    assert verdict.outcome is Outcome.REPAIRED
+    assert verdict.warnings == (f"Rollout {NAME} holds LeaderWorkerSet {NAME}: {told} {KEPT}",)
+    assert is_held(stored)
+    wanted = edited(users, **edit).spec.rollout_strategy.rolling_update_configuration
+    assert users_strategy(stored, KEYS) == wanted
+    # The controller finds nothing to put back, and nobody to fight with.
+    assert held_by(stored, KEYS, MINE) is None
+
+
+@pytest.mark.parametrize("record", [None, '{"by":"uid-rollout","original":{},"written":{}}', "{"])
+def test_our_record_stays_when_a_manifest_has_another_or_none(record: str | None) -> None:
+    before = at_hold(lws(unavailable="25%", surge=1))
+    verdict, stored = judged(before, annotated(before, **{KEYS.original: record}))
+    assert verdict.outcome is Outcome.REPAIRED
+    assert verdict.warnings == (
+        f"annotation {KEYS.original} stays: it has what Rollout {NAME} gives back to LeaderWorkerSet {NAME}",
+    )
+    assert stored == before
+
+
+def test_what_was_exported_while_our_values_stood_brings_the_users_own() -> None:
+    """kubectl get -o yaml at another moment, and apply: what was ours then is not taken for what the user wants."""
+    users = lws(unavailable=3, surge=1)
+    mark = {"by": MINE, "original": {"partition": 0, "maxSurge": 1}, "written": {"partition": 3, "maxSurge": 0}}
+    exported = lws(partition=3, unavailable=3, surge=0, annotations={KEYS.original: json.dumps(mark)})
+    verdict, stored = judged(at_hold(), exported)
+    assert verdict.warnings == (f"Rollout {NAME} holds LeaderWorkerSet {NAME}: partition 0 {KEPT}",)
+    assert is_held(stored)
+    assert users_strategy(stored, KEYS) == users.spec.rollout_strategy.rolling_update_configuration
+
+
+def test_a_manifest_that_replaces_everything_opens_nothing() -> None:
+    """kubectl replace: neither the record nor any other annotation, and a strategy of its own."""
+    before = annotated(at_hold(lws(unavailable=3)), team="infra")
+    after = lws(partition=0, unavailable=2)
+    verdict, stored = judged(before, after)
+    assert verdict.outcome is Outcome.REPAIRED
+    assert is_held(stored)
+    assert users_strategy(stored, KEYS) == after.spec.rollout_strategy.rolling_update_configuration
+    assert stored.metadata.annotations.keys() == {KEYS.original}
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        at_hold(),
+        annotated(at_hold(), note="mine"),
+        edited(at_hold(), maxUnavailable=2),
+        at_hold(lws(8)),
+        annotated(edited(at_hold(), partition=0), **{KEYS.release_hold: "true"}),
+        annotated(edited(at_hold(), partition=0), **{KEYS.release_hold: "true", KEYS.original: None}),
+    ],
+    ids=["nothing", "a note", "how many at a time", "scaled", "the glass is broken", "and the record removed"],
+)
+def test_what_opens_nothing_or_means_to_passes_as_it_is(after: LeaderWorkerSet) -> None:
+    assert judged(at_hold(), after) == (ALLOWED, after)
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        lws(),
+        patched(lws(), held_by(lws(), KEYS, "uid-of-another")),
+        edited(at_hold(), partition=0),
+    ],
+    ids=["not in care", "another's", "given up: it rolls by itself"],
+)
+def test_what_is_not_ours_to_hold_passes(before: LeaderWorkerSet) -> None:
+    after = edited(before, partition=0, maxUnavailable=3)
+    assert judged(before, after) == (ALLOWED, after)
+
+
+@pytest.mark.parametrize("leaving", [{"spec": {"disabled": True}}, {"metadata": {"deletionTimestamp": NOW}}])
+def test_who_lets_go_of_what_nobody_wants_to_hold_is_not_stopped(leaving: dict[str, Any]) -> None:
+    before = at_hold()
+    opened = patched(before, give_back(before, KEYS))
+    assert judged(before, opened, **leaving) == (ALLOWED, opened)
+    # A release that still goes back needs its hold.
+    assert judged(before, edited(before, partition=0), **leaving)[0].outcome is Outcome.REPAIRED
+
+
+@pytest.mark.parametrize(
+    ("opened", "edit"),
+    [
+        ({"partition": 3}, {"partition": 0, "maxUnavailable": "100%", "maxSurge": 2}),
+        # The last one is as low as the user's own value.
+        ({}, {"partition": 2, "maxUnavailable": "100%", "maxSurge": 2}),
+    ],
+)
+def test_a_window_stays_as_narrow_as_it_is_while_groups_are_renewed(
+    opened: dict[str, int], edit: dict[str, Any]
+) -> None:
+    mark = {"by": MINE, "original": dict.fromkeys(opened, 0), "written": opened}
+    before = lws(partition=opened.get("partition", 0), unavailable=1, annotations={KEYS.original: json.dumps(mark)})
+    after = edited(before, **edit)
+    verdict, stored = judged(before, after, status=in_step())
+    told = f"partition {edit['partition']} and maxUnavailable 100% and maxSurge 2"
+    assert verdict.warnings == (f"Rollout {NAME} renews groups of LeaderWorkerSet {NAME} now: {told} {KEPT}",)
+    assert live(stored) == live(before)
+    assert users_strategy(stored, KEYS) == after.spec.rollout_strategy.rolling_update_configuration
+    assert borrowed(stored, KEYS) is not None
+
+
+def test_surge_groups_of_a_release_stay() -> None:
+    users = lws(surge=1)
+    before = patched(users, held_by(users, KEYS, MINE, surge=2))
+    _, stored = judged(before, edited(before, partition=0, maxSurge=0, maxUnavailable=1), status=in_step())
+    assert live(stored) == (HOLD, 0, 2)
+    assert live(patched(lws(), {})) == (0, 1, 0)
+    assert users_strategy(stored, KEYS) == lws().spec.rollout_strategy.rolling_update_configuration
+
+
+def test_an_object_without_annotations_or_strategy_can_be_mended_too() -> None:
+    before = at_hold()
+    after = lws()
+    body = plain(after)
+    body["metadata"].pop("annotations", None)
+    body["spec"].pop("rolloutStrategy", None)
+    verdict = hold(seen(), before, after, body)
+    stored = json_patch(body, list(verdict.patch))
+    assert msgspec.json.decode(msgspec.json.encode(stored), type=LeaderWorkerSet) == before
+    assert stored["spec"]["rolloutStrategy"]["type"] == "RollingUpdate"
+
+
+def version(size: int = 2, **more: Any) -> LeaderWorkerSet:
+    """At hold, with stable's template of size 2 on record beside it."""
+    return at_hold(lws(template={"size": size, "workerTemplate": WORKER, **more}))
+
+
+def asked(before: LeaderWorkerSet, after: LeaderWorkerSet, **given: Any) -> Verdict:
+    stable = {"spec": {"leaderWorkerTemplate": {"size": 2, "workerTemplate": WORKER}}}
+    known = facts(before, revisions=(revision_record("r1", OLD, data=stable),))
+    status, spec = given.pop("status", at_rest()), given.pop("spec", {})
+    o = Observation(NOW, KEYS, rollout(status=status, spec=spec), stable=known, **given)
+    return pending(o, before, after)
+
+
+CLAIM = [{"metadata": {"name": "cache"}}]
+RELEASE = f'; to have it roll without steps, annotate it {KEYS.release_hold}: "true" in the same write'
+
+
+def test_a_version_that_would_damage_held_groups_is_denied() -> None:
+    for status in (at_rest(), in_step()):
+        verdict = asked(version(), version(4), status=status)
+        assert verdict.outcome is Outcome.DENIED
+        assert verdict.message == (
+            f"the pending version of LeaderWorkerSet {NAME} changes its size; up to LWS 0.10 any group of the held"
+            " version that restarts would be damaged: restore the size, or upgrade LeaderWorkerSet" + RELEASE
+        )
+    claims = asked(version(), version(volumeClaimTemplates=CLAIM))
+    assert claims.message == (
+        f"the pending version of LeaderWorkerSet {NAME} changes volumeClaimTemplates, which a StatefulSet cannot"
+        " change: restore them, or make a new LeaderWorkerSet"
+    )
+
+
+OTHER = {"spec": {"containers": [{"name": "server", "image": "model:2"}]}}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "given"),
+    [
+        (version(), at_hold(lws(template={"size": 2, "workerTemplate": OTHER})), {}),
+        (version(), annotated(version(4), **{KEYS.release_hold: "true"}), {}),
+        (version(4), annotated(version(4), note="mine"), {}),
+        (version(4), version(2), {}),
+        (version(), version(4), {"capabilities": Capabilities(group_identity=True)}),
+        (version(), version(4), {"spec": {"disabled": True}}),
+        (version(), version(4), {"status": None}),
+        (lws(), lws(template={"size": 4, "workerTemplate": WORKER}), {}),
+    ],
+    ids=[
+        "another image",
+        "the glass is broken",
+        "it waits already",
+        "it is taken back",
+        "a newer LeaderWorkerSet",
+        "disabled",
+        "not adopted",
+        "not in care",
+    ],
+)
+def test_all_other_versions_may_wait(before: LeaderWorkerSet, after: LeaderWorkerSet, given: dict[str, Any]) -> None:
+    assert asked(before, after, **given) == ALLOWED
+
+
+def test_what_is_on_record_is_of_this_very_lws() -> None:
+    status = at_rest()
+    status["stable"] = status["stable"].model_copy(update={"workload_uid": "uid-before"})
+    assert (UID, asked(version(), version(4), status=status)) == ("uid-llama", ALLOWED)

@@ -71,6 +71,8 @@ lock: $(STAMP) ## renew requirements/*.txt from pyproject.toml (needs uv: pip in
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate pyproject.toml -o requirements/run.txt
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate --extra dev pyproject.toml -o requirements/dev.txt
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate --group pyproject.toml:chart -c requirements/dev.txt -o requirements/chart.txt
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate --group pyproject.toml:build -c requirements/dev.txt -o requirements/build.txt
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate --group pyproject.toml:audit -c requirements/dev.txt -o requirements/audit.txt
 
 bench: $(STAMP) ## the figures that the README quotes
 	@$(BIN)/python -m tests.bench

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rollout_lws import __version__
 from rollout_lws.cli.options import cluster_options
 from rollout_lws.errors import RolloutLwsError
 
@@ -91,6 +92,7 @@ class LazyGroup(click.Group):
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, message="rollout-lws %(version)s")
 @cluster_options
 def program(**_given: object) -> None:
     """Progressive delivery for LeaderWorkerSets: releases of multi-node model servers, group by group."""

@@ -5,10 +5,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 CHART_STAMP := $(VENV)/.chart
+AUDIT := $(VENV)/audit
 INPUTS := requirements/dev.txt pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-chart e2e e2e-tools check format generate alerts lock bench bench-e2e clean
+.PHONY: help install demo test test-chart e2e e2e-tools check audit format generate alerts lock bench bench-e2e clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -55,6 +56,15 @@ check: $(STAMP) ## format, lint, types, layers, generated files
 	@$(BIN)/lint-imports
 	@$(BIN)/python -m rollout_lws.api.generate --check
 	@$(BIN)/python -m rollout_lws.cli.install.chart --check
+
+# In an environment of its own: what audits is not among what it audits, and newcomers do not get it.
+audit: $(AUDIT)/.installed ## known vulnerabilities of the dependencies, and the workflows (REQUIRED=1: no skipping)
+	@$(AUDIT)/bin/python -m tests.releasing.audit $(if $(REQUIRED),--require)
+
+$(AUDIT)/.installed: requirements/audit.txt
+	@$(PYTHON) -m venv $(AUDIT)
+	@$(AUDIT)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/audit.txt
+	@touch $@
 
 format: $(STAMP) ## rewrite the sources the way 'make check' wants them
 	@$(BIN)/ruff check --fix --quiet . || true

@@ -7,6 +7,7 @@ import gc
 import logging
 import signal
 import socket
+import sys
 import uuid
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
@@ -35,11 +36,15 @@ _NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 #: The write at hand ends before: a request may take 30 s.
 _OVERDUE_SECONDS = 120.0
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+#: API servers take JSON that is nested 10,000 deep, in a ControllerRevision for one, listed with all others. So
+#: deep has to be read, or one object of one namespace would stand in the way of all.
+_NESTING = 12_000
 
 
 async def run(settings: Settings) -> None:
     """Until SIGINT or SIGTERM; what is being written then is finished first."""
     logs.configure(settings.log_format)
+    sys.setrecursionlimit(max(sys.getrecursionlimit(), _NESTING))
     await until_signalled(_serve(settings))
 
 

@@ -125,6 +125,9 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
     except RolloutLwsError as error:
-        click.echo(f"rollout-lws: {error}", err=True)
+        from rollout_lws.cli.view import sentences
+
+        # A webhook's or a container's words may be in it.
+        click.echo(f"rollout-lws: {sentences(str(error))}", err=True)
         sys.exit(1)
     sys.exit(code if isinstance(code, int) else 0)

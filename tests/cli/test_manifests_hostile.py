@@ -57,3 +57,29 @@ def test_lint_finds_something_and_ends(case: str, tmp_path: Path) -> None:
 
 def test_both_readers_of_manifests_have_one_limit() -> None:
     assert MOST_VALUES == LINTS
+
+
+_MANY = 30_000
+LONG = {
+    "braces": "{{" * _MANY,
+    "braces that close before": "}}" + "{{ a " * _MANY,
+    "separators": "---\n" * (_MANY // 10),
+    "tabs": "\t" * _MANY,
+    "blanks": " " * _MANY,
+    "quotes": "a: [" + "'b', " * _MANY + "{{",
+    "comments": " #" * _MANY,
+    "escapes": '{"a": "' + "\\ud800" * _MANY,
+    "name": HEAD.replace("name: a", "name: " + "a-" * _MANY),
+    "labels": HEAD.replace("name: a", "name: a, labels: {'" + "a." * _MANY + "/b': '" + "a-" * _MANY + "'}"),
+    "nothing": "\x00" * _MANY,
+}
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("case", LONG)
+def test_lint_takes_no_longer_than_a_text_is_long(case: str, tmp_path: Path) -> None:
+    """Nothing is looked for to the end of a file, again and again."""
+    file = tmp_path / "long.yaml"
+    file.write_text(LONG[case])
+    result = CliRunner().invoke(program, ["lint", str(file)])
+    assert result.exception is None or isinstance(result.exception, SystemExit | UsageError)

@@ -15,11 +15,13 @@ _M = TypeVar("_M", bound=Model)
 
 def within_limits(model: _M) -> _M:
     """The model with texts and lists as long as the CRD lets them be; itself where nothing is longer."""
-    changes = {name: kept for name, value in model if (kept := _within(value)) is not value}
+    changes = {name: kept for name, value in vars(model).items() if (kept := _within(value)) is not value}
     return model.model_copy(update=changes) if changes else model
 
 
 def _within(value: Any) -> Any:
+    if not value:
+        return value
     if isinstance(value, str):
         return value if len(value) <= TEXT_LIMIT else shortened(value, TEXT_LIMIT)
     if isinstance(value, Model):

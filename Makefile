@@ -6,10 +6,11 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 CHART_STAMP := $(VENV)/.chart
 DOCS_STAMP := $(VENV)/.docs
+AUDIT := $(VENV)/audit
 INPUTS := requirements/dev.txt pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-chart e2e e2e-tools check format generate alerts docs docs-serve lock bench bench-e2e clean
+.PHONY: help install demo test test-chart e2e e2e-tools check audit format generate alerts docs docs-serve lock bench bench-e2e clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -59,6 +60,15 @@ check: $(STAMP) ## format, lint, types, layers, generated files
 	@$(BIN)/python -m tests.docs.api_reference --check
 	@$(BIN)/python -m tests.docs.flags --check
 
+# In an environment of its own: what audits is not among what it audits, and newcomers do not get it.
+audit: $(AUDIT)/.installed ## known vulnerabilities of the dependencies, and the workflows (REQUIRED=1: no skipping)
+	@$(AUDIT)/bin/python -m tests.releasing.audit $(if $(REQUIRED),--require)
+
+$(AUDIT)/.installed: requirements/audit.txt
+	@$(PYTHON) -m venv $(AUDIT)
+	@$(AUDIT)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/audit.txt
+	@touch $@
+
 format: $(STAMP) ## rewrite the sources the way 'make check' wants them
 	@$(BIN)/ruff check --fix --quiet . || true
 	@$(BIN)/ruff format .
@@ -87,6 +97,8 @@ lock: $(STAMP) ## renew requirements/*.txt from pyproject.toml (needs uv: pip in
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate --extra dev pyproject.toml -o requirements/dev.txt
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate --group pyproject.toml:chart -c requirements/dev.txt -o requirements/chart.txt
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate --group pyproject.toml:docs -c requirements/dev.txt -o requirements/docs.txt
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate --group pyproject.toml:build -c requirements/dev.txt -o requirements/build.txt
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate --group pyproject.toml:audit -c requirements/dev.txt -o requirements/audit.txt
 
 bench: $(STAMP) ## the figures that the README quotes
 	@$(BIN)/python -m tests.bench

@@ -16,6 +16,7 @@ from rollout_lws.cli.asking import PATIENCE, ask
 from rollout_lws.cli.durations import DURATION
 from rollout_lws.cli.options import Target, rollouts_argument, with_target
 from rollout_lws.cli.rollouts import chosen_names, find_rollouts
+from rollout_lws.cli.view import sentences
 from rollout_lws.errors import RolloutLwsError
 
 
@@ -113,11 +114,11 @@ def _each(
     refused: list[RolloutLwsError] = []
     for name in meant:
         try:
-            click.echo(ask(transport, rollouts, name, judge, reason=reason, patience=timeout))
+            click.echo(sentences(ask(transport, rollouts, name, judge, reason=reason, patience=timeout)))
         except RolloutLwsError as error:
             if len(meant) == 1:
                 raise
-            click.echo(f"rollout-lws: {error}", err=True)
+            click.echo(f"rollout-lws: {sentences(str(error))}", err=True)
             refused.append(error)
     if refused:
         click.get_current_context().exit(1)

@@ -9,6 +9,7 @@ import click
 
 from rollout_lws.cli.access.transport import Object, Transport
 from rollout_lws.cli.rollouts import fetch_rollout
+from rollout_lws.cli.view import plain
 from rollout_lws.errors import ApiError, Unreachable, UsageError
 from rollout_lws.objects.resources import Resource
 
@@ -54,7 +55,7 @@ def wait_out(error: ApiError | Unreachable, deadline: float | None = None) -> No
     """Say that it is tried again, and give a server that is busy or away its time; raises what no waiting mends."""
     if not passes(error):
         raise error
-    click.echo(f"rollout-lws: {error}; trying again", err=True)
+    click.echo(f"rollout-lws: {plain(str(error))}; trying again", err=True)
     _pause(RECONNECT, deadline)
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rollout_lws import __version__
 from rollout_lws.cli.options import cluster_options
 from rollout_lws.errors import RolloutLwsError
 
@@ -91,6 +92,7 @@ class LazyGroup(click.Group):
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, message="rollout-lws %(version)s")
 @cluster_options
 def program(**_given: object) -> None:
     """Progressive delivery for LeaderWorkerSets: releases of multi-node model servers, group by group."""
@@ -123,6 +125,9 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
     except RolloutLwsError as error:
-        click.echo(f"rollout-lws: {error}", err=True)
+        from rollout_lws.cli.view import sentences
+
+        # A webhook's or a container's words may be in it.
+        click.echo(f"rollout-lws: {sentences(str(error))}", err=True)
         sys.exit(1)
     sys.exit(code if isinstance(code, int) else 0)

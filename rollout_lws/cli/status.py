@@ -17,7 +17,7 @@ from rollout_lws.cli.options import Target, release_name, rollout_argument, with
 from rollout_lws.cli.releases import stored_versions, todays_hashes
 from rollout_lws.cli.rollouts import fetch_rollout, fetch_workload, find_rollouts, message, summary, words
 from rollout_lws.cli.verdict import Goal, Pin, Verdict, id_of, id_on, is_stranger, judge, judge_id, not_seen, pin
-from rollout_lws.cli.view import moment, plain
+from rollout_lws.cli.view import moment, plain, sentences
 from rollout_lws.errors import ApiError, Unreachable
 from rollout_lws.objects.resources import Resource
 
@@ -178,10 +178,10 @@ def _identity(rollout: Object) -> dict[str, str]:
 def _finish(rollout: Object, verdict: Verdict, output: str) -> None:
     said = _identity(rollout)
     if verdict.code:
-        click.echo(f"rollout-lws: {verdict.text}", err=True)
+        click.echo(f"rollout-lws: {sentences(verdict.text)}", err=True)
     if output == "text":
         place = f"{said['namespace']}/{said['name']}"
-        click.echo(f"result={verdict.word} rollout={place} release={said['release']} exit={verdict.code}")
+        click.echo(f"result={verdict.word} rollout={place} release={plain(said['release'])} exit={verdict.code}")
     else:
         stamp = {"time": moment(datetime.now(UTC))} if output == "jsonl" else {}
         last = {**stamp, "result": verdict.word, **said, "exit": verdict.code, "message": verdict.text}

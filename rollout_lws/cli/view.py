@@ -29,6 +29,11 @@ def plain(text: str) -> str:
     return text if text.isprintable() else "".join(each if each.isprintable() else " " for each in text)
 
 
+def sentences(text: str) -> str:
+    """The same of a text of several lines, which stay lines."""
+    return text if text.isprintable() else "\n".join(plain(each) for each in text.split("\n"))
+
+
 def cells(text: str) -> int:
     """How many columns of a terminal a text takes."""
     if text.isascii():

@@ -26,7 +26,7 @@ class _Formatter(logging.Formatter):
 
 class TextFormatter(_Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        parts = [self._moment(record), record.levelname, record.getMessage()]
+        parts = [self._moment(record), record.levelname, _line(record.getMessage())]
         parts += [f"{key}={_word(value)}" for key, value in getattr(record, _FIELDS, {}).items()]
         error = self._error(record)
         return " ".join(parts) + (f"\n{error}" if error else "")
@@ -50,6 +50,12 @@ def configure(style: str, level: int = logging.INFO, stream: TextIO | None = Non
     logger.propagate = False
 
 
+def _line(text: str) -> str:
+    """On one line, and without what a terminal obeys: a container's last words must not look like lines of ours."""
+    return text if text.isprintable() else json.dumps(text)[1:-1]
+
+
 def _word(value: object) -> str:
     text = str(value)
-    return json.dumps(text) if not text or any(char.isspace() or char in '"=' for char in text) else text
+    plain = text.isprintable() and not any(char in '"= ' for char in text)
+    return text if text and plain else json.dumps(text)

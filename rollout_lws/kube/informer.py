@@ -138,7 +138,7 @@ class Informer(Generic[T]):
             return
         try:
             obj = self._decode(bytes(body))
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             return
         meta = obj.metadata
         if not meta.name or not meta.resource_version:
@@ -170,7 +170,7 @@ class Informer(Generic[T]):
                 if not self._version:
                     await self._list()
                 await self._watch()
-            except (ApiError, Unreachable, msgspec.DecodeError, UnicodeDecodeError) as error:
+            except (ApiError, Unreachable, msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
                 failure = error
                 self._failed(error)
             self.restarts += 1

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from urllib.parse import quote
+
+from rollout_lws.errors import UsageError
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,16 +23,30 @@ class Resource:
         return f"{self.group}/{self.version}" if self.group else self.version
 
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
-        """URL path of the collection, one object, or a subresource of it; no namespace means all of them."""
+        """URL path of the collection, one object, or a subresource of it; no namespace means all of them. UsageError
+        for a name that would lead elsewhere.
+        """
         parts = ["apis", self.group, self.version] if self.group else ["api", self.version]
         if self.namespaced and namespace:
-            parts += ["namespaces", namespace]
+            parts += ["namespaces", _segment(namespace)]
         parts.append(self.plural)
-        parts += [part for part in (name, subresource) if part]
+        if name:
+            parts.append(_segment(name))
+        if subresource:
+            parts.append(subresource)
         return "/" + "/".join(parts)
 
     def __str__(self) -> str:
         return f"{self.plural}.{self.group}" if self.group else self.plural
+
+
+def _segment(name: str) -> str:
+    """One part of a path. No object has a name that Kubernetes refuses as such a part, and whatever carries a request
+    may resolve dots and slashes, so these are not merely quoted.
+    """
+    if name in (".", "..") or "/" in name or "%" in name:
+        raise UsageError(f"{name!r} is no name of an object: it cannot be . or .., nor have / or % in it")
+    return quote(name, safe="")
 
 
 NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)

@@ -7,9 +7,10 @@ ready, so no more groups are down at once than the portion has, and a template e
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import islice
 
 from rollout_lws.api import Capacity
 from rollout_lws.api.resources import Keys
@@ -31,6 +32,9 @@ from rollout_lws.workload.hold import (
 )
 from rollout_lws.workload.revisions import current_revision, lws_revision, observed, target_revision
 
+#: Groups that are looked at one by one, as many as a status can file. A number of replicas is typed in a moment, and
+#: whoever types 2,000,000,000 must not take the memory of a controller that others need.
+MOST_GROUPS = 10_000
 #: What a way back says when it has become impossible: the StatefulSet starts the new version by itself now.
 POINT_OF_NO_RETURN = "PointOfNoReturn"
 #: Why leaders of an open window's portion are deleted.
@@ -177,12 +181,14 @@ class Renewal:
         if self.is_open:
             return self.in_window(revision)
         new = {group.ordinal for group in self.regular if group.revision == revision and not group.terminating}
-        lowest = next(
-            partition
-            for partition in range(self.replicas, -1, -1)
-            if sum(ordinal < partition for ordinal in new) + self.replicas - partition >= min(wanted, self.replicas)
-        )
-        if new >= set(range(lowest, self.replicas)):
+        # The highest partition with at most so many others below it: those that may stay as they are.
+        lowest = self.replicas - min(wanted, self.replicas)
+        for ordinal in sorted(new):
+            if ordinal > lowest:
+                break
+            lowest += 1
+        lowest = min(lowest, self.replicas)
+        if sum(ordinal >= lowest for ordinal in new) == self.replicas - lowest:
             return Turn(done=True)
         return self._next_portion(revision, lowest, may_open=may_open)
 
@@ -208,7 +214,7 @@ class Renewal:
     def _wrong_extra(self, revision: str, surge: int) -> list[int]:
         """Ordinals of surge groups that do not exist with ``revision``."""
         there = {group.ordinal for group in self.extra if group.revision == revision}
-        return [ordinal for ordinal in range(self.replicas, self._end(revision, surge)) if ordinal not in there]
+        return _lacking(range(self.replicas, self._end(revision, surge)), there)
 
     def _end(self, revision: str, surge: int) -> int:
         """The first ordinal that is not in use: LWS has no more surge groups than regular ones are old or not ready."""
@@ -224,9 +230,9 @@ class Renewal:
         old = [group for group in regular if group.revision != revision and group.ordinal >= lowest]
         new = (each for each in (*regular, *self.extra) if each.revision == revision)
         loading = [group for group in new if not group.ready(self.now, self.minimum)]
-        missing = sorted(set(range(self.replicas)) - {group.ordinal for group in regular})
+        there = {group.ordinal for group in regular}
         # What is above every old group was renewed before, and is made again at this moment.
-        lost = [ordinal for ordinal in missing if not old or ordinal > old[-1].ordinal]
+        lost = _lacking(range(old[-1].ordinal + 1 if old else 0, self.replicas), there)
         if loading:
             # The words by which their windows were opened: it is still the same.
             renewed = [group for group in loading if group.ordinal < self.replicas]
@@ -239,7 +245,7 @@ class Renewal:
             return Turn(message="paused: no further group is renewed")
         if not self._acted_on(revision):
             return Turn(message="waiting for the LeaderWorkerSet controller to act on the last change")
-        return self._open(old, len(missing))
+        return self._open(old, self.replicas - len(there))
 
     def _open(self, old: Sequence[Group], missing: int) -> Turn:
         down = missing + sum(not group.ready(self.now) for group in self.regular)
@@ -279,11 +285,8 @@ class Renewal:
         of_extra = partition >= self.replicas
         end = self._end(revision, self.surge) if of_extra else self.replicas
         portion = {group.ordinal: group for group in groups(self.facts) if partition <= group.ordinal < end}
-        waiting = [
-            ordinal
-            for ordinal in range(partition, end)
-            if ordinal not in portion or portion[ordinal].revision != revision or portion[ordinal].terminating
-        ]
+        made = {ordinal for ordinal, group in portion.items() if group.revision == revision and not group.terminating}
+        waiting = _lacking(range(partition, end), made)
         if not waiting:
             return Turn(
                 writes=self.close("the portion's leaders exist at the new revision"), message="closing the window"
@@ -375,6 +378,11 @@ class Renewal:
         if extra:
             return Turn(message=f"waiting for surge group {_named(extra)} to go")
         return Turn(done=True)
+
+
+def _lacking(ordinals: range, there: Set[int]) -> list[int]:
+    """Those of ``ordinals`` that are not ``there``, from the lowest; MOST_GROUPS at most."""
+    return list(islice((each for each in ordinals if each not in there), MOST_GROUPS))
 
 
 def _named(members: Sequence[Group]) -> str:

@@ -214,7 +214,7 @@ def _aborted_mark(d: Draft) -> AbortedRecord | None:
         return None
     try:
         return AbortedRecord.model_validate(msgspec.json.decode(text))
-    except ValueError:
+    except (RecursionError, ValueError):
         return None
 
 

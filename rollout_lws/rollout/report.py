@@ -27,6 +27,7 @@ from rollout_lws.rollout.decision import Decision, Wanted
 from rollout_lws.rollout.diagnosis import explaining_kinds
 from rollout_lws.rollout.draft import Draft, Verdict
 from rollout_lws.rollout.health import name_troubles
+from rollout_lws.rollout.limits import within_limits
 from rollout_lws.rollout.reasons import Ending, Reason, Task
 from rollout_lws.workload.groups import Group, groups, moment_ready
 from rollout_lws.workload.hold import is_held
@@ -81,7 +82,7 @@ def tell_refusal(d: Draft) -> Decision | None:
 
 def _status_write(d: Draft) -> Iterable[Write]:
     before = d.o.rollout.status or RolloutStatus()
-    after = d.status.model_copy(update={"observed_generation": d.o.rollout.metadata.generation})
+    after = within_limits(d.status.model_copy(update={"observed_generation": d.o.rollout.metadata.generation}))
     if before == after:
         return ()
     if significance.of_rollout(before) == significance.of_rollout(after) and not brevity.outdated(d, before, after):

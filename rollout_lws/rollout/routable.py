@@ -68,7 +68,8 @@ def _unsaid(d: Draft, facts: RoutingFacts | None) -> Refusal | None:
     """A plan that was edited to something that routers cannot say would be shared in another way than it reads."""
     if facts is None or not facts.synced:
         return None
-    steps = range(d.sub.current_step_index, len(d.strategy.steps) + 1)
+    # Whoever may write the status may write any number there.
+    steps = range(max(1, d.sub.current_step_index), len(d.strategy.steps) + 1)
     said = (each.inexpressible(share_of_step(d, index)) for index in steps for each in routers(facts))
     problem = next(filter(None, said), "")
     return Refusal(Reason.ROUTE_PROBLEM, problem) if problem else None

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from rollout_lws.api.structural import ITEMS_LIMIT
 from rollout_lws.objects.resources import LWS_REVISION, LWS_WORKER_INDEX, POD_DISRUPTION_BUDGETS, Resource
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import EventReason
@@ -57,19 +58,24 @@ def tell_unlisted(d: Draft) -> None:
         return
     name = d.stable.lws.metadata.name
     leaders = [leader.metadata.labels for leader in d.stable.leaders]
-    found = {f"{resource.kind} {name}" for resource, name in unlisted(facts, leaders)}
-    for what in sorted(found - {*record.unlisted}):
+    # The status holds no more, and what it does not hold would be told again at every look.
+    room = ITEMS_LIMIT - len(record.unlisted)
+    found = sorted({f"{resource.kind} {name}" for resource, name in unlisted(facts, leaders)} - {*record.unlisted})[
+        :room
+    ]
+    for what in found:
         d.notice(
             EventReason.UNLISTED_BACKEND,
             f"{what} sends requests to groups of LeaderWorkerSet {name} too, whatever share a step says: its clients"
             " get the old version until the promotion renews the groups; use the one in trafficRoutings",
         )
-    budgets = {
+    covering = {
         f"PodDisruptionBudget {budget}"
         for budget, live in facts.objects.get(POD_DISRUPTION_BUDGETS, {}).items()
         if any(covers(live, each) for each in leaders)
     }
-    for what in sorted(budgets - {*record.unlisted}):
+    budgets = sorted(covering - {*record.unlisted})[: room - len(found)]
+    for what in budgets:
         d.notice(
             EventReason.UNLISTED_BACKEND,
             f"{what} covers groups of LeaderWorkerSet {name}: it limits evictions, and a release makes none; how many"

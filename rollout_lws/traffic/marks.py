@@ -59,7 +59,7 @@ def _annotations(live: Object) -> Mapping[str, str]:
 def _all(live: Object, keys: Keys) -> dict[str, Mark]:
     try:
         marks = msgspec.json.decode(_annotations(live).get(keys.original) or "{}")
-    except (msgspec.DecodeError, TypeError):
+    except (msgspec.DecodeError, RecursionError, TypeError):
         return {}
     return {uid: mark for uid, mark in marks.items() if isinstance(mark, dict)} if isinstance(marks, dict) else {}
 

@@ -44,7 +44,7 @@ def borrowed(lws: LeaderWorkerSet, keys: Keys) -> Borrowed | None:
     try:
         mark = msgspec.json.decode(text)
         return Borrowed(str(mark["by"]), dict(mark["original"]), dict(mark["written"]))
-    except (msgspec.DecodeError, KeyError, TypeError, ValueError):
+    except (msgspec.DecodeError, RecursionError, KeyError, TypeError, ValueError):
         return None
 
 

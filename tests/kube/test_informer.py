@@ -409,3 +409,17 @@ async def test_bytes_kept_of_one_object_do_not_keep_its_whole_page() -> None:
     assert bytes(informer.all()[0].status) == b'{"phase": "Running"}'
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_what_is_nested_too_deep_to_be_read_ends_nobody() -> None:
+    """A ControllerRevision takes any JSON; whoever may make one must not end the controller of a whole cluster."""
+    deep = Reply(
+        200, b'{"metadata":{"resourceVersion":"10"},"items":[' + b'{"a":' * 20_000 + b"1" + b"}" * 20_000 + b"]}"
+    )
+    async with following(deep, page("11", pod("a", 1))) as each:
+        await asyncio.wait_for(each.informer.synced(), 5)
+        assert each.versions == {"a": "1"}
+        each.informer.absorb(b'{"a":' * 20_000 + b"1" + b"}" * 20_000)
+        (await each.watch()).send_line(b'{"type":"ADDED","object":' + b"[" * 20_000 + b"]" * 20_000 + b"}")
+        await asyncio.sleep(0.1)
+        assert "recursion" in each.informer.trouble

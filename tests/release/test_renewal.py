@@ -13,7 +13,7 @@ from rollout_lws.api import Capacity
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, PODS, STATEFUL_SETS
 from rollout_lws.objects.workloads import Pod
 from rollout_lws.objects.writes import Confirm, Delete, Patch, Write
-from rollout_lws.release.renewal import Renewal
+from rollout_lws.release.renewal import MOST_GROUPS, Renewal
 from rollout_lws.release.turn import Turn
 from rollout_lws.workload.hold import HOLD, hold, window
 from tests.workload.build import KEYS, NAME, NEW, NOW, OLD, UID, facts, leader_set, lws, patched, pod, revision_record
@@ -404,3 +404,38 @@ def test_a_window_of_an_lws_that_has_no_annotations_demands_its_resource_version
     turn = replace(held, facts=replace(held.facts, lws=bare)).promote(NEW, may_open=True)
     (opened,) = [each for each in turn.writes if isinstance(each, Patch)]
     assert (opened.resource_version, opened.generation) == (bare.metadata.resource_version, None)
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("capacity", list(Capacity))
+@pytest.mark.parametrize("window_at", [None, 0, 2])
+def test_as_many_groups_as_a_number_can_name_cost_no_more_than_those_that_exist(
+    capacity: Capacity, window_at: int | None
+) -> None:
+    """Somebody types a number into replicas; the controller of everybody else must live on."""
+    many = 2**31 - 1
+    seen = replace(renewal("OONN", replicas=many, window_at=window_at), capacity=capacity)
+    told = (
+        seen.promote(NEW),
+        seen.renew(NEW, many),
+        seen.renew(NEW, 2),
+        seen.extend(NEW, many),
+        seen.go_back(OLD),
+        seen.take_back(OLD),
+    )
+    assert [turn for turn in told if len(turn.message) > 300 or len(turn.opened) > MOST_GROUPS] == []
+
+
+@pytest.mark.parametrize("picture", ["OOOO", "ONON", "NOON", "OONN", "NNNN", "yONo", "..ON", "N..."])
+@pytest.mark.parametrize("wanted", range(6))
+def test_groups_are_renewed_from_the_top_until_enough_are_new(picture: str, wanted: int) -> None:
+    """By the definition: the highest partition at which enough are new, those that are new below it among them."""
+    seen = renewal(picture)
+    new = {at for at, letter in enumerate(picture) if letter in "Nn"}
+    count = len(picture)
+    lowest = max(
+        partition
+        for partition in range(count + 1)
+        if sum(each < partition for each in new) + count - partition >= min(wanted, count)
+    )
+    assert seen.renew(NEW, wanted).done == (new >= set(range(lowest, count)))

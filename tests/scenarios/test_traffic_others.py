@@ -68,6 +68,21 @@ async def test_a_service_of_stable_groups_that_nobody_named_is_told_once_also_wh
     assert told == ["Service llama-internal", "InferencePool later"]
 
 
+async def test_more_services_than_a_status_holds_stop_no_release(world: World) -> None:
+    """Anybody in the namespace may make them; those that are on record are told once, and no others again and again."""
+    await routed_at_rest(world)
+    for number in range(70):
+        make(world, SERVICES, f"other-{number:02}", spec={"selector": ONLY_OLD, "ports": [{"port": 80}]})
+    covers = {"selector": {"matchLabels": {"app": "llama"}}, "maxUnavailable": 1}
+    make(world, POD_DISRUPTION_BUDGETS, "llama", spec=covers)
+    await waiting_for_approval(world)
+    world.approve()
+    await world.rest()
+    assert world.status["currentStepIndex"] == 2
+    told = [each.note.split(" sends")[0] for each in world.notices if each.reason == EventReason.UNLISTED_BACKEND]
+    assert told == [f"Service other-{number:02}" for number in range(64)]
+
+
 async def test_who_uses_such_a_service_is_served_through_a_promotion_that_goes_by_max_unavailable() -> None:
     async with metered({"replicas": 4, "traffic": "40%", "pause": {}}, replicas=4) as m:
         world = m.world

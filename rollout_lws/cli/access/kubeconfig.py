@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from rollout_lws.cli.nesting import check_nesting
 from rollout_lws.cli.options import Target
 from rollout_lws.errors import NoCluster, UsageError
 
@@ -119,7 +120,9 @@ def _merge(files: list[Path]) -> dict[str, Any]:
     merged: dict[str, Any] = {"current-context": "", "contexts": {}, "clusters": {}, "users": {}}
     for file in files:
         try:
-            content = yaml.load(file.read_text(), _LOADER) or {}
+            text = file.read_text()
+            check_nesting(text)
+            content = yaml.load(text, _LOADER) or {}
         except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
             raise UsageError(f"kubeconfig {file} cannot be read: {' '.join(str(error).split())}") from error
         if not isinstance(content, dict):

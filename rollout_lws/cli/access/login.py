@@ -159,6 +159,8 @@ def _escaped(name: str) -> str:
 def _run(program: Mapping[str, Any], context: Context, patience: float | None) -> Mapping[str, Any]:
     """The status of the ExecCredential that the login program prints."""
     command = [str(program.get("command", "")), *map(str, program.get("args") or ())]
+    # An argument may be a secret, and what is printed here ends in the logs of pipelines.
+    by_hand = command[0] + (", with the arguments that the kubeconfig gives it" if command[1:] else "")
     mode = program.get("interactiveMode") or "IfAvailable"
     interactive = patience is None and mode != "Never" and sys.stdin is not None and sys.stdin.isatty()
     if mode == "Always" and not interactive:
@@ -184,15 +186,21 @@ def _run(program: Mapping[str, Any], context: Context, patience: float | None) -
         hint = str(program.get("installHint") or "install it").strip()
         raise UsageError(f"the kubeconfig's login program {command[0]!r} is not installed: {hint}") from error
     except (subprocess.SubprocessError, ValueError, OSError) as error:
-        raise UsageError(
-            f"the kubeconfig's login program failed: {error}; run it by hand: {' '.join(command)}"
-        ) from error
+        raise UsageError(f"the kubeconfig's login program failed: {_why(error)}; run it by hand: {by_hand}") from error
     if not isinstance(status, dict) or not (status.get("token") or status.get("clientCertificateData")):
         raise UsageError(
-            "the kubeconfig's login program gave neither a token nor a certificate; run it by hand:"
-            f" {' '.join(command)}"
+            f"the kubeconfig's login program gave neither a token nor a certificate; run it by hand: {by_hand}"
         )
     return status
+
+
+def _why(error: Exception) -> str:
+    """Without the arguments, which the standard library would tell."""
+    if isinstance(error, subprocess.CalledProcessError):
+        return f"exit status {error.returncode}"
+    if isinstance(error, subprocess.TimeoutExpired):
+        return f"it timed out after {error.timeout:g} s"
+    return str(error)
 
 
 def _cluster_info(context: Context) -> dict[str, Any]:

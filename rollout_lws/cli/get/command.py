@@ -99,7 +99,7 @@ def _as_it_is(answer: Object, items: list[Object], rollouts: Resource, output: s
 
 def _print(lines: list[str]) -> None:
     paint = listing.coloured if screen.has_colours() else str
-    click.echo("\n".join(paint(line) for line in lines), color=True)
+    click.echo("\n".join(paint(view.plain(line)) for line in lines), color=True)
 
 
 def _caller(target: Target) -> Caller:

@@ -62,7 +62,7 @@ def every(transport: Transport, rollouts: Resource, namespace: str, selector: st
         for found in _looks(mirror, changed):
             tell(found)
             if mirror.trouble and mirror.trouble != trouble:
-                click.echo(f"rollout-lws: {mirror.trouble}; trying again", err=True)
+                click.echo(f"rollout-lws: {view.plain(mirror.trouble)}; trying again", err=True)
             trouble = mirror.trouble
     finally:
         mirror.stop()

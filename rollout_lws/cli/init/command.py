@@ -19,6 +19,7 @@ from rollout_lws.cli.plan.overlay import overlaid, running
 from rollout_lws.cli.plan.sources import Sources, plans
 from rollout_lws.cli.rollouts import find_rollouts
 from rollout_lws.cli.snapshot import Snapshot
+from rollout_lws.cli.view import plain
 from rollout_lws.errors import UsageError
 
 _KINDS = ("lws", "leaderworkerset", "leaderworkersets", "leaderworkersets.leaderworkerset.x-k8s.io")
@@ -54,7 +55,7 @@ def init(
     found = _look(target, _name(workload), tuple(read_manifests(files)))
     made = propose(found, _name(workload), STYLES[strategy], name)
     for each in (*made.warnings, *_refusals(found, made, asked=not files)):
-        click.echo(f"warning: {each}", err=True)
+        click.echo(f"warning: {plain(each)}", err=True)
     if output_dir is None:
         click.echo(render.documents(made), nl=False)
     else:

@@ -32,9 +32,10 @@ _ESCAPES = re.compile(
     r"\\\\|\\u(?P<high>[dD][89abAB]..)\\u(?P<low>[dD][c-fC-F]..)|\\u(?P<lone>[dD][89a-fA-F]..)", re.DOTALL
 )
 _decoder = json.JSONDecoder()
-#: What a template has where YAML would have a line, or a value that is not quoted.
+#: What a template has where YAML would have a line, or a value that is not quoted. As long as one may be: braces that
+#: nobody closes would each be looked for to the end of the file.
 _TEMPLATED = re.compile(
-    r"(?:^[ \t]*|:[ \t]+|-[ \t]+|[\[,{][ \t]*)(?P<braces>\{\{.*?\}\}|\{%.*?%\})", re.DOTALL | re.MULTILINE
+    r"(?:^[ \t]*|:[ \t]+|-[ \t]+|[\[,{][ \t]*)(?P<braces>\{\{.{0,1000}?\}\}|\{%.{0,1000}?%\})", re.DOTALL | re.MULTILINE
 )
 _KIND = r"""\bkind["']?\s*:\s*["']?(?:{})\b"""
 #: Signs that somebody writes of releases here, and of any object that is looked at.
@@ -106,9 +107,11 @@ def _template(text: str, line: int, column: int) -> int | None:
     """Where the braces of a template stand that may have broken the YAML at this place, None where none did."""
     lines = text.splitlines(keepends=True)
     broken = sum(map(len, lines[: line - 1])) + column
-    shown = text
+    pieces, done = [], 0
     for start, end in quoted(text):
-        shown = shown[:start] + " " * (end - start) + shown[end:]
+        pieces += [text[done:start], " " * (end - start)]
+        done = end
+    shown = "".join((*pieces, text[done:]))
     shown = _COMMENT.sub(lambda comment: " " * len(comment[0]), shown)
     found = _TEMPLATED.search(shown)
     return found.start("braces") if found and found.start("braces") <= broken else None
@@ -119,8 +122,9 @@ def _parts(text: str) -> Iterator[tuple[int, str]]:
     # Files that begin with a byte order mark may have been put behind each other.
     text = _BYTE_ORDER.sub("", text)
     starts = [0, *(match.start() for match in _SEPARATOR.finditer(text))]
-    for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
-        above, part = text.count("\n", 0, start), text[start:end]
+    above = 0
+    for before, start, end in zip([0, *starts], starts, [*starts[1:], len(text)], strict=False):
+        above, part = above + text.count("\n", before, start), text[start:end]
         if part.removeprefix("---").lstrip()[:1] in ("{", "["):
             yield from _json(above, part)
         else:
@@ -176,7 +180,7 @@ def _part(file: str, above: int, text: str) -> tuple[list[Document], Finding | N
 
 def _inside(text: str, line: int, column: int) -> tuple[int, int]:
     """A position that lies behind the last line is at the end of that."""
-    lines = text.rstrip().splitlines()
+    lines = text.rstrip().splitlines() or [""]
     return (line, column) if line < len(lines) else (len(lines) - 1, len(lines[-1]))
 
 

@@ -16,6 +16,7 @@ from weakref import WeakKeyDictionary
 import yaml
 
 from rollout_lws.cli.lint.paths import Path
+from rollout_lws.cli.nesting import check_nesting
 
 _TAG = "tag:yaml.org,2002:"
 _MERGE, _NULL, _BOOL, _INT, _FLOAT = (f"{_TAG}{name}" for name in ("merge", "null", "bool", "int", "float"))
@@ -30,7 +31,7 @@ _PLAIN = (
     (_FLOAT, r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)", "-+."),
 )
 #: Values that one document may have, its anchors written out; kubectl gives up earlier.
-_MOST_VALUES = 1_000_000
+MOST_VALUES = 1_000_000
 _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -69,6 +70,7 @@ class Twice:
 
 def composed(text: str) -> Iterator[yaml.Node]:
     """The documents of a text that are not empty; yaml.YAMLError where it ends being YAML."""
+    check_nesting(text)
     loader = _Loader(text)
     try:
         while loader.check_node():
@@ -82,6 +84,7 @@ def composed(text: str) -> Iterator[yaml.Node]:
 def quoted(text: str) -> Iterator[tuple[int, int]]:
     """Where texts stand that are quoted, or blocks, as far as this is YAML: from, to."""
     try:
+        check_nesting(text)
         for token in yaml.scan(text, Loader=_Loader):
             if isinstance(token, yaml.ScalarToken) and not token.plain:
                 yield token.start_mark.index, token.end_mark.index
@@ -111,8 +114,8 @@ class Reader:
         finally:
             self._open.discard(known)
         size = self._sizes[known] = 1 + sum(self._sizes[id(each)] for each in _inside(node))
-        if size > _MOST_VALUES:
-            raise NotPlain(node, f"its anchors make more than {_MOST_VALUES} values of this: write out what is meant")
+        if size > MOST_VALUES:
+            raise NotPlain(node, f"its anchors make more than {MOST_VALUES} values of this: write out what is meant")
         self._made[known] = made
         return made
 

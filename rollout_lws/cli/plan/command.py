@@ -13,7 +13,7 @@ from rollout_lws.cli.manifests import read_manifests
 from rollout_lws.cli.options import Target, known_names, release_name, with_target
 from rollout_lws.cli.plan import show
 from rollout_lws.cli.plan.sources import gather, plans
-from rollout_lws.cli.view import document
+from rollout_lws.cli.view import document, plain
 
 
 @click.command()
@@ -39,7 +39,7 @@ def plan(
     made = plans(sources, asked, datetime.now(UTC), load_time)
     if output == "text":
         width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
-        click.echo("\n\n".join("\n".join(show.lines(each, width)) for each in made))
+        click.echo("\n\n".join("\n".join(map(plain, show.lines(each, width))) for each in made))
     else:
         values = [show.value(each) for each in made]
         click.echo(document(values[0] if len(values) == 1 else values, output), nl=False)

@@ -168,6 +168,16 @@ def test_a_login_program_that_fails_is_named_with_the_way_to_see_why(tmp_path: P
         _ = login(program(tmp_path, body)).headers
 
 
+@pytest.mark.parametrize("body", ["sys.exit(3)", "print('hello')", "give()"])
+def test_arguments_of_a_login_program_may_be_secret_and_are_not_told(tmp_path: Path, body: str) -> None:
+    user = program(tmp_path, body)
+    user["exec"]["args"] = [*user["exec"].get("args", ()), "--client-secret=hunter2"]
+    with pytest.raises(UsageError) as failed:
+        _ = login(user).headers
+    assert "hunter2" not in str(failed.value)
+    assert str(failed.value).endswith(", with the arguments that the kubeconfig gives it")
+
+
 def test_a_login_program_that_is_not_there_is_named_with_its_hint() -> None:
     user = {"exec": {"command": "no-such-login", "installHint": "get it from example.org"}}
     with pytest.raises(UsageError, match=r"'no-such-login' is not installed: get it from example\.org"):

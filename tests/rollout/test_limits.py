@@ -1,0 +1,92 @@
+"""What others say at length does not make a status that the API server refuses."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import jsonschema
+import pytest
+from msgspec.structs import replace as change
+
+from rollout_lws.api import Capacity, Condition, Rollout, RolloutStatus, TrafficRecord
+from rollout_lws.api.structural import ITEMS_LIMIT, TEXT_LIMIT, structural
+from rollout_lws.objects.writes import Patch
+from rollout_lws.rollout.decide import decide
+from rollout_lws.rollout.limits import within_limits
+from rollout_lws.rollout.observation import Observation, RefusedWrite
+from rollout_lws.workload.facts import Facts
+from tests.rollout.build import STEPS, at_rest, canary, held, in_step, rollout
+from tests.workload.build import KEYS, NOW
+
+LONG = "x" * 10_000
+SCHEMA = structural(Rollout)["properties"]["status"]
+
+
+def test_texts_and_lists_are_cut_to_what_the_definition_takes() -> None:
+    status = RolloutStatus(
+        message=LONG,
+        conditions=(Condition(type="Ready", status="False", message=LONG),),
+        traffic=TrafficRecord(message=LONG, unlisted=tuple(f"Service s{at}" for at in range(100))),
+    )
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(status.to_json_dict(), SCHEMA)
+    fitting = within_limits(status)
+    jsonschema.validate(fitting.to_json_dict(), SCHEMA)
+    assert fitting.message == "x" * (TEXT_LIMIT - 1) + "…"
+    assert fitting.traffic is not None
+    assert len(fitting.traffic.unlisted) == ITEMS_LIMIT
+
+
+def test_what_fits_is_left_as_it_is() -> None:
+    status = RolloutStatus(message="short", conditions=(Condition(type="Ready", status="True"),))
+    assert within_limits(status) is status
+
+
+def test_a_webhook_that_refuses_in_ten_thousand_characters_is_told() -> None:
+    refused = RefusedWrite("create LeaderWorkerSet default/llama-canary", LONG, "")
+    decision = decide(Observation(NOW, KEYS, rollout(status=at_rest()), stable=held(), refused=refused))
+    (written,) = (write for write in decision.writes if isinstance(write, Patch) and write.subresource == "status")
+    jsonschema.validate(written.body["status"], {**SCHEMA, "required": []})
+    assert written.body["status"]["message"].startswith("the API server refuses to create LeaderWorkerSet")
+
+
+def _with_replicas(facts: Facts, replicas: int) -> Facts:
+    return replace(facts, lws=change(facts.lws, spec=change(facts.lws.spec, replicas=replicas)))
+
+
+_ENDING = {"reason": "Success", "task": "Promote", "since": NOW}
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("capacity", list(Capacity))
+@pytest.mark.parametrize(
+    "status",
+    [
+        None,
+        at_rest(),
+        in_step(1, paused=False),
+        in_step(2, paused=False),
+        in_step(3, paused=False, finalising=_ENDING),
+        in_step(3, paused=False, finalising={**_ENDING, "reason": "Aborted", "task": "TakeBack"}),
+    ],
+)
+def test_two_billion_replicas_are_decided_in_a_moment(capacity: Capacity, status: dict[str, Any] | None) -> None:
+    """A number is typed in a moment; it must not take the memory of a controller that looks after others too."""
+    if status is not None and "step" in status:
+        status = {**status, "capacity": capacity.value}
+    seen = Observation(
+        NOW,
+        KEYS,
+        rollout(status=status, canary={"steps": STEPS, "capacity": capacity.value}),
+        stable=_with_replicas(held(), 2**31 - 1),
+        canary=canary() if capacity is Capacity.EXTRA_WORKLOAD and status and "step" in status else None,
+    )
+    for write in decide(seen).writes:
+        if isinstance(write, Patch) and write.subresource == "status" and "status" in write.body:
+            jsonschema.validate(within_required(write.body["status"]), {**SCHEMA, "required": []})
+
+
+def within_required(status: dict[str, Any]) -> dict[str, Any]:
+    """The texts and lists of a patch; what it removes and what it leaves alone is no matter of limits."""
+    return {name: value for name, value in status.items() if isinstance(value, (str, list))}

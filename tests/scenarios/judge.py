@@ -176,11 +176,8 @@ class Judge(Count):
         )
         if next(newer, None) is not None:
             return
-        carried = {
-            each["metadata"]["labels"][LWS_REVISION]
-            for each in self._store.list(PODS, NAMESPACE)
-            if each["metadata"]["labels"].get(LWS_NAME) == NAME and LWS_REVISION in each["metadata"]["labels"]
-        }
+        # Workers whose leader is gone are on their way out: nothing is made for them again.
+        carried = {group.revision for group in self.groups()}
         leaders = self._store.get(STATEFUL_SETS, NAMESPACE, NAME) or {}
         back = self._store.get(
             CONTROLLER_REVISIONS, NAMESPACE, (leaders.get("status") or {}).get("currentRevision", "")

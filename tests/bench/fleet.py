@@ -26,6 +26,7 @@ from rollout_lws.api.resources import keys
 from rollout_lws.objects.resources import CUSTOM_RESOURCE_DEFINITIONS
 from rollout_lws.objects.workloads import ControllerRevision
 from rollout_lws.sandbox import lws_crd
+from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.settings import DEFAULT_API_GROUP
 from rollout_lws.workload.revisions import recorded_version
 from tests.bench.lines import tell
@@ -59,6 +60,14 @@ class Fleet:
             for each in self.objects.get(resource, ())
             if all(key in each.labels and (not value or each.labels[key] == value) for key, _, value in terms)
         ]
+
+
+def recorded(server: ApiServer, namespace: str) -> list[dict[str, Any]]:
+    """Each object of a namespace of a sandbox, with what it is."""
+    return [
+        {"resource": str(resource), "object": server.lookup(resource).shown(obj)}
+        for resource, obj in server.store.contents(namespace)
+    ]
 
 
 def copied(template: Iterable[dict[str, Any]], copies: int) -> Fleet:
@@ -107,7 +116,7 @@ class Server:
         self._select = cache(fleet.select)
 
     async def serve(self, request: web.Request) -> web.StreamResponse:
-        resource = _resource(request.path)
+        resource = resource_of(request.path)
         if request.method != "GET" or resource is None:
             tell(write=f"{request.method} {request.path}")
             return web.json_response({"kind": "Status", "status": "Failure", "code": 403}, status=403)
@@ -127,7 +136,7 @@ class Server:
             await response.write(bookmark(self._fleet.version))
 
 
-def _resource(path: str) -> str | None:
+def resource_of(path: str) -> str | None:
     """``plural.group`` of a collection in all namespaces, None for any other path."""
     parts = path.strip("/").split("/")
     if parts[0] == "api" and len(parts) == 3:

@@ -31,5 +31,5 @@ def share(meta: Meta, labels: Collection[str] | None = None, annotations: Collec
 def _shared(marks: Mapping[str, str], kept: Collection[str] | None) -> dict[str, str]:
     """Of no marks there is one dictionary, which nobody changes."""
     if kept is not None:
-        marks = {key: marks[key] for key in kept if key in marks}
+        return {intern(key): intern(marks[key]) for key in kept if key in marks} or _NONE
     return dict(zip(map(intern, marks), map(intern, marks.values()), strict=True)) or _NONE

@@ -17,8 +17,14 @@ from rollout_lws.controller.stored import (
     StoredObject,
     StoredRollout,
     stored_object,
-    stored_revision,
     stored_rollout,
+)
+from rollout_lws.controller.trimmed import (
+    trimmed_history,
+    trimmed_leader,
+    trimmed_revision,
+    trimmed_set,
+    trimmed_workload,
 )
 from rollout_lws.kube.client import Client
 from rollout_lws.kube.informer import Informer
@@ -109,21 +115,17 @@ class Informers:
         self.batch_releases: Informer[StoredObject] = informer(resources.batch_releases(keys.group), stored_object)
         self.workloads: Informer[LeaderWorkerSet] = informer(
             LEADER_WORKER_SETS,
-            msgspec.json.Decoder(LeaderWorkerSet).decode,
+            trimmed_workload,
             canary=_place_of_canary,
             stable=self._marked,
         )
-        self.leaders: Informer[Pod] = informer(
-            PODS, msgspec.json.Decoder(Pod).decode, f"{LWS_WORKER_INDEX}=0", lws=_labelled
-        )
-        self.stateful_sets: Informer[StatefulSet] = informer(
-            STATEFUL_SETS, msgspec.json.Decoder(StatefulSet).decode, LWS_NAME, lws=_labelled
-        )
+        self.leaders: Informer[Pod] = informer(PODS, trimmed_leader, f"{LWS_WORKER_INDEX}=0", lws=_labelled)
+        self.stateful_sets: Informer[StatefulSet] = informer(STATEFUL_SETS, trimmed_set, LWS_NAME, lws=_labelled)
         self.revisions: Informer[ControllerRevision] = informer(
-            CONTROLLER_REVISIONS, stored_revision, LWS_NAME, lws=_labelled
+            CONTROLLER_REVISIONS, trimmed_revision, LWS_NAME, lws=_labelled
         )
         self.history: Informer[ControllerRevision] = informer(
-            CONTROLLER_REVISIONS, stored_revision, keys.history, owner=_owners
+            CONTROLLER_REVISIONS, trimmed_history, keys.history, owner=_owners
         )
         # All of them: what selects a new version's leaders must be known, and a selector cannot be selected by.
         self.services: Informer[StoredObject] = informer(SERVICES, stored_object, lws=_labelled)

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 
 import msgspec
 
+from rollout_lws.controller.shared import LAST_APPLIED, share
 from rollout_lws.objects.meta import Meta, Struct
-from rollout_lws.objects.resources import STATEFUL_SETS
-from rollout_lws.objects.workloads import ControllerRevision
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,30 +60,35 @@ class _Object(Struct, frozen=True):
     metadata: Meta
 
 
-def stored_revision(body: bytes) -> ControllerRevision:
-    """A ControllerRevision of which the data is kept where it can hold a version: that of a StatefulSet never does.
-
-    What is kept gets bytes of its own, since a Raw member would keep the object's whole JSON alive.
-    """
-    found = _revisions.decode(body)
-    owner = found.metadata.controller
-    if owner is not None and owner.kind == STATEFUL_SETS.kind:
-        return msgspec.structs.replace(found, data=_NOTHING)
-    return msgspec.structs.replace(found, data=found.data.copy())
-
-
-_NOTHING = msgspec.Raw(b"")
-_revisions = msgspec.json.Decoder(ControllerRevision)
 _rollouts = msgspec.json.Decoder(_Rollout)
 _objects = msgspec.json.Decoder(_Object)
+_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 def stored_rollout(body: bytes) -> StoredRollout:
+    """Without what the API server and kubectl note about its writers: that is as long as all the rest."""
     head = _rollouts.decode(body)
     styles = head.spec.strategy.canary, head.spec.strategy.blue_green
     routes = any(style is not None and style.traffic_routings for style in styles)
-    return StoredRollout(head.metadata, head.spec.workload_ref.name, bytes(body), routes)
+    share(head.metadata, annotations=())
+    return StoredRollout(head.metadata, head.spec.workload_ref.name, _without_writers(body), routes)
 
 
 def stored_object(body: bytes) -> StoredObject:
-    return StoredObject(_objects.decode(body).metadata, bytes(body))
+    """Its body as it is: of foreign objects that are written to it is asked who else writes to them."""
+    head = _objects.decode(body)
+    share(head.metadata)
+    return StoredObject(head.metadata, bytes(body))
+
+
+def _without_writers(body: bytes) -> bytes:
+    whole = _members.decode(body)
+    metadata = _members.decode(whole["metadata"])
+    metadata.pop("managedFields", None)
+    if "annotations" in metadata:
+        annotations = _members.decode(metadata["annotations"])
+        annotations.pop(LAST_APPLIED, None)
+        metadata["annotations"] = msgspec.Raw(msgspec.json.encode(annotations))
+    whole["metadata"] = msgspec.Raw(msgspec.json.encode(metadata))
+    # What an encoder gives has room for more, up to twice of what is in it.
+    return bytes(memoryview(msgspec.json.encode(whole)))

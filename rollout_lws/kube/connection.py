@@ -1,8 +1,7 @@
 """The real wire: kubernetes-asyncio's configuration and authentication over its aiohttp session.
 
 Its raw mode does not look at statuses, has no time-outs of its own, and its session reads proxies and netrc for every
-request (which doubles the cost of a call); all of that is settled here. Importing it takes 0.4 s, so that happens on
-connecting.
+request (which doubles the cost of a call); all of that is settled here. What is imported of it, that is on connecting.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ import aiohttp
 from aiohttp.abc import AbstractStreamWriter
 
 from rollout_lws.errors import Unreachable, UsageError
+from rollout_lws.kube import kubeconfigs
 from rollout_lws.kube.login import Login
 from rollout_lws.kube.status import refused
 from rollout_lws.kube.transport import Guard
@@ -52,8 +52,6 @@ class Connection:
     """A transport to one API server; to be closed. ``login`` renews what ``configuration`` authenticates with."""
 
     def __init__(self, configuration: Any, login: Login | None = None) -> None:
-        from kubernetes_asyncio.client import ApiClient
-
         # Every watch holds a connection for as long as it lives; a full pool would let requests wait behind them.
         configuration.connection_pool_maxsize = 0
         self._configuration = configuration
@@ -61,15 +59,15 @@ class Connection:
         self._wire: dict[str, Any] = {"proxy": configuration.proxy, "proxy_headers": configuration.proxy_headers}
         if configuration.tls_server_name:
             self._wire["server_hostname"] = configuration.tls_server_name
-        self._api = ApiClient(configuration)
-        connector = self._api.rest_client.pool_manager.connector
+        self._rest = kubeconfigs.rest(configuration)
+        connector = self._rest.pool_manager.connector
         self._session = aiohttp.ClientSession(
             connector=connector, connector_owner=False, trust_env=False, read_bufsize=2**18, auto_decompress=True
         )
 
     async def close(self) -> None:
         await self._session.close()
-        await self._api.close()
+        await self._rest.close()
 
     async def request(
         self,
@@ -168,10 +166,7 @@ async def connect(kubeconfig: str | None = None, context: str | None = None) -> 
     Only the configuration is read here; whether the server is there shows with the first request. UsageError when there
     is no configuration to be read, or it makes no sense.
     """
-    from kubernetes_asyncio import config
-    from kubernetes_asyncio.client import Configuration
-
-    configuration = Configuration()
+    config, configuration = kubeconfigs.config(), kubeconfigs.configuration()
     if kubeconfig is None and context is None:
         try:
             config.load_incluster_config(client_configuration=configuration)

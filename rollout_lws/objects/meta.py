@@ -7,17 +7,18 @@ from datetime import datetime
 import msgspec
 
 
-class Struct(msgspec.Struct, frozen=True, rename="camel", kw_only=True, omit_defaults=True):
-    """Base of all partial structs: camelCase on the wire, unknown fields dropped, never changed in place."""
+class Struct(msgspec.Struct, frozen=True, rename="camel", kw_only=True, omit_defaults=True, gc=False):
+    """Base of all partial structs: camelCase on the wire, unknown fields dropped, never changed in place.
+
+    They are trees, so the collector of cycles need not know them, which saves its 16 bytes in each.
+    """
 
 
 class OwnerReference(Struct, frozen=True):
-    api_version: str = ""
     kind: str = ""
     name: str = ""
     uid: str = ""
     controller: bool = False
-    block_owner_deletion: bool = False
 
 
 class Meta(Struct, frozen=True):

@@ -159,8 +159,11 @@ class Pod(Struct, frozen=True):
 
 
 class ControllerRevision(Struct, frozen=True):
-    """A stored version. ``data`` stays bytes: {"spec": {"leaderWorkerTemplate": …, "networkConfig": …}}."""
+    """A stored version. ``data`` stays bytes: {"spec": {"leaderWorkerTemplate": …, "networkConfig": …}}; a cache keeps
+    them compressed, as ``packed``, and no ``data``.
+    """
 
     metadata: Meta
     revision: int = 0
     data: msgspec.Raw = msgspec.Raw(b"{}")
+    packed: bytes = b""

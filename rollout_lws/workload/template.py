@@ -105,7 +105,8 @@ def version_of_members(members: dict[str, Any]) -> Version:
     return _canonical(kept)
 
 
-@lru_cache(maxsize=4096)
+# Enough for as many releases as are looked at again and again at a time; each takes three times its template.
+@lru_cache(maxsize=512)
 def _version(template: bytes, network: bytes) -> Version:
     members = {"leaderWorkerTemplate": msgspec.json.decode(template), "networkConfig": msgspec.json.decode(network)}
     return _canonical(members)

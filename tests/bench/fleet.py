@@ -22,13 +22,20 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
+from rollout_lws.api.resources import keys
 from rollout_lws.objects.resources import CUSTOM_RESOURCE_DEFINITIONS
+from rollout_lws.objects.workloads import ControllerRevision
 from rollout_lws.sandbox import lws_crd
+from rollout_lws.sandbox.apiserver import ApiServer
+from rollout_lws.settings import DEFAULT_API_GROUP
+from rollout_lws.workload.revisions import recorded_version
 from tests.bench.lines import tell
+from tests.bench.manifests import IMAGE
 from tests.bench.wire import PAGE_LIMIT, bookmark, listening, page, write_kubeconfig
 
 #: Seconds between the bookmarks of a watch; API servers send about one a minute, so this is rather too many.
 _BOOKMARK_SECONDS = 10.0
+_HASH = keys(DEFAULT_API_GROUP).template_hash
 _UID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
@@ -55,24 +62,50 @@ class Fleet:
         ]
 
 
+def recorded(server: ApiServer, namespace: str) -> list[dict[str, Any]]:
+    """Each object of a namespace of a sandbox, with what it is."""
+    return [
+        {"resource": str(resource), "object": server.lookup(resource).shown(obj)}
+        for resource, obj in server.store.contents(namespace)
+    ]
+
+
 def copied(template: Iterable[dict[str, Any]], copies: int) -> Fleet:
-    """``copies`` of the objects of one namespace, each in a namespace and with UIDs of its own."""
+    """``copies`` of the objects of one namespace, each in a namespace, with UIDs and with images of its own: equal
+    templates would be remembered once for all of them.
+    """
     fleet = Fleet()
     entries = [
         (entry["resource"], entry["object"]["metadata"], msgspec.json.encode(entry["object"]).decode())
         for entry in template
         if not entry["resource"].startswith("events")
     ]
+    stored = [(marks[_HASH], text) for _, meta, text in entries if _HASH in (marks := meta.get("annotations") or {})]
     fleet.version = 1 + max(int(meta["resourceVersion"]) for _, meta, _ in entries)
     for number in range(copies):
+        hashes = {before: _hash(_with_images(text, number)) for before, text in stored}
         for resource, meta, text in entries:
             own = text.replace(f'"{meta["namespace"]}"', f'"team-{number:05}"')
             own = _UID.sub(lambda uid, number=number: f"{number:08x}{uid[0][8:]}", own)  # type: ignore[misc]
+            own = _with_images(own, number)
+            for before, after in hashes.items():
+                own = own.replace(before, after)
             fleet.objects.setdefault(resource, []).append(Stored(meta.get("labels") or {}, own.encode()))
     definition = {**lws_crd.manifest()}
     definition["metadata"] = {**definition["metadata"], "uid": "definition", "resourceVersion": "1"}
     fleet.objects[str(CUSTOM_RESOURCE_DEFINITIONS)] = [Stored({}, msgspec.json.encode(definition))]
     return fleet
+
+
+def _with_images(text: str, number: int) -> str:
+    return text.replace(IMAGE, f"{IMAGE}-{number:05}")
+
+
+def _hash(record: str) -> str:
+    """Our hash of the version that a ControllerRevision stores."""
+    version = recorded_version(msgspec.json.decode(record, type=ControllerRevision))
+    assert version is not None
+    return version.template_hash
 
 
 class Server:
@@ -83,7 +116,7 @@ class Server:
         self._select = cache(fleet.select)
 
     async def serve(self, request: web.Request) -> web.StreamResponse:
-        resource = _resource(request.path)
+        resource = resource_of(request.path)
         if request.method != "GET" or resource is None:
             tell(write=f"{request.method} {request.path}")
             return web.json_response({"kind": "Status", "status": "Failure", "code": 403}, status=403)
@@ -103,7 +136,7 @@ class Server:
             await response.write(bookmark(self._fleet.version))
 
 
-def _resource(path: str) -> str | None:
+def resource_of(path: str) -> str | None:
     """``plural.group`` of a collection in all namespaces, None for any other path."""
     parts = path.strip("/").split("/")
     if parts[0] == "api" and len(parts) == 3:

@@ -19,7 +19,7 @@ Object = dict[str, Any]
 
 NAME = "llama"
 ROLLOUTS = rollouts(DEFAULT_API_GROUP)
-_IMAGE = "registry.example.com/serving/vllm-openai"
+IMAGE = "registry.example.com/serving/vllm-openai"
 _MODEL = "meta-llama/Llama-3.1-405B-Instruct-FP8"
 
 
@@ -60,7 +60,7 @@ def _pod(tag: str, load: float, role: str, command: str) -> Object:
     accelerators = {"cpu": "8", "memory": "64Gi", "nvidia.com/gpu": "8"}
     container = {
         "name": f"vllm-{role}",
-        "image": f"{_IMAGE}:{tag}",
+        "image": f"{IMAGE}:{tag}",
         "command": ["sh", "-c", command],
         "env": [*({"name": key, "value": value} for key, value in environment.items()), token],
         "resources": {"limits": accelerators, "requests": accelerators},

@@ -22,7 +22,7 @@ from rollout_lws.objects.resources import LEADER_WORKER_SETS, NAMESPACES
 from rollout_lws.sandbox.behaviours.cluster import Options
 from rollout_lws.sandbox.store import Event, Object
 from rollout_lws.settings import DEFAULT_API_GROUP
-from tests.bench import account, manifests
+from tests.bench import account, fleet, manifests
 from tests.bench.journal import EVENT, LABEL, Accepted, Entry, Journal, RecordingGate, Write
 from tests.bench.lines import tell
 from tests.bench.manifests import NAME, ROLLOUTS
@@ -230,11 +230,7 @@ async def main(kubeconfig: Path, template: Path) -> None:
         waits = await small_releases(person, journal)
         counts = await counted_releases(person, journal)
         routed = await routed_release(person, journal)
-        objects = [
-            {"resource": str(resource), "object": cluster.server.lookup(resource).shown(obj)}
-            for resource, obj in cluster.server.store.contents(FLEET_TEMPLATE)
-        ]
-        _write(template, objects)
+        _write(template, fleet.recorded(cluster.server, FLEET_TEMPLATE))
         tell(result={"waits": waits, "routed": routed, **counts})
 
 

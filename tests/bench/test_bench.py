@@ -5,11 +5,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import msgspec
 import pytest
 
+from rollout_lws.api.resources import keys
+from rollout_lws.workload.template import version_of_members
 from tests.bench import account, fleet
 from tests.bench.figures import Figure, percentile, table
 from tests.bench.journal import Accepted, Entry, Ready, Write
+from tests.bench.manifests import IMAGE
 from tests.bench.measures import memory_goal, of_releases
 
 PAUSED_AT = "1970-01-01T00:00:10.500000Z"
@@ -185,3 +189,21 @@ def test_a_fleet_has_namespaces_and_uids_of_its_own_in_each_copy_and_keeps_what_
         assert f'[{{"uid":"{uids[number]}"}}]' in each.body.decode()
     assert made.version == 9
     assert made.select("pods", "index=1") == [] == made.select("pods", "another")
+
+
+def test_a_fleets_templates_differ_and_are_recorded_by_hashes_of_their_own() -> None:
+    template = {"workerTemplate": {"spec": {"containers": [{"name": "vllm", "image": f"{IMAGE}:v1"}]}}}
+    before = version_of_members({"leaderWorkerTemplate": template}).template_hash
+    marks = {keys().template_hash: before}
+    meta = {"name": f"llama-{before}", "namespace": "one", "annotations": marks, "resourceVersion": "7"}
+    record = {"metadata": meta, "data": {"spec": {"leaderWorkerTemplate": template}}}
+    rollout = {"metadata": {"name": "llama", "namespace": "one", "resourceVersion": "8"}, "status": {"hash": before}}
+    made = fleet.copied([{"resource": "records", "object": record}, {"resource": "rollouts", "object": rollout}], 2)
+    for stored, known in zip(made.select("records", ""), made.select("rollouts", ""), strict=True):
+        kept = msgspec.json.decode(stored.body)
+        after = version_of_members(kept["data"]["spec"]).template_hash
+        assert after != before
+        assert kept["metadata"]["annotations"] == {keys().template_hash: after}
+        assert kept["metadata"]["name"] == f"llama-{after}"
+        assert msgspec.json.decode(known.body)["status"] == {"hash": after}
+    assert len({each.body for each in made.select("records", "")}) == 2

@@ -28,12 +28,12 @@ ORIGIN = datetime(2026, 3, 1, tzinfo=UTC)
 
 
 @asynccontextmanager
-async def cluster() -> AsyncIterator[ApiServer]:
+async def cluster(options: Options | None = None) -> AsyncIterator[ApiServer]:
     """An API server with all behaviours, by the loop's clock."""
     server = ApiServer(lambda: LoopClock(ORIGIN).now().timestamp(), seed=1)
     for definition in definitions():
         server.create(CUSTOM_RESOURCE_DEFINITIONS, definition)
-    running = Cluster(server, Options())
+    running = Cluster(server, options or Options())
     running.start()
     yield server
     running.stop()

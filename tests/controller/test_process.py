@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import signal
 import time
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from rollout_lws.controller import process
 from rollout_lws.errors import ApiError
 from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.faults import Effect, Faults
@@ -53,3 +55,10 @@ async def test_a_guard_outside_of_a_pod_has_to_be_told_how_it_is_reached(tmp_pat
     finally:
         await program.kill()
         await server.stop()
+
+
+def test_with_another_c_library_than_glibc_memory_stays_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str | None] = []
+    monkeypatch.setattr(ctypes, "CDLL", asked.append)
+    process._give_back()
+    assert asked == [None]

@@ -1,34 +1,48 @@
-"""What the caches keep, and what they must not: thousands of objects lie there for months."""
+"""What the caches keep of our own kinds, and what they must not: thousands of objects lie there for months."""
 
 from __future__ import annotations
 
+import sys
+from typing import Any
+
 import msgspec
 
-from rollout_lws.controller.stored import stored_revision
-from rollout_lws.workload.revisions import recorded_version
+from rollout_lws.controller.stored import stored_object, stored_rollout
+
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
-def revision(owner: str) -> bytes:
-    template = {"workerTemplate": {"spec": {"containers": [{"name": "vllm", "image": "vllm:v1"}]}}}
-    reference = {"apiVersion": "v1", "kind": owner, "name": "llama", "uid": "1", "controller": True}
-    metadata = {"name": "llama-1", "ownerReferences": [reference], "managedFields": [{"manager": "m" * 1000}]}
+def body(**metadata: Any) -> bytes:
     return msgspec.json.encode(
-        {"metadata": metadata, "revision": 3, "data": {"spec": {"leaderWorkerTemplate": template}}}
+        {
+            "apiVersion": "rollouts.kruise.io/v1beta1",
+            "kind": "Rollout",
+            "metadata": {"name": "llama", "namespace": "team", "resourceVersion": "7", **metadata},
+            "spec": {"workloadRef": {"name": "llama"}, "strategy": {"canary": {"steps": [{"replicas": "50%"}]}}},
+            "status": {"message": "größer\n"},
+        }
     )
 
 
-def test_the_version_inside_an_lws_revision_is_kept_without_the_rest_of_its_json() -> None:
-    body = revision("LeaderWorkerSet")
-    kept = stored_revision(body)
-    version = recorded_version(kept)
-    assert version is not None
-    assert b"vllm:v1" in bytes(kept.data)
-    assert kept.data.copy() is kept.data, "the data must own its bytes, not point into the object's JSON"
-    assert kept.revision == 3
+def test_a_rollout_is_kept_without_what_is_noted_about_its_writers() -> None:
+    kept = stored_rollout(
+        body(
+            managedFields=[{"manager": "m" * 1000}],
+            annotations={LAST_APPLIED: "{}" * 500, "team": "inference"},
+            finalizers=["rollouts.kruise.io/rollout"],
+        )
+    )
+    expected = body(annotations={"team": "inference"}, finalizers=["rollouts.kruise.io/rollout"])
+    assert msgspec.json.decode(kept.body) == msgspec.json.decode(expected)
+    assert sys.getsizeof(kept.body) < 600
+    assert kept.metadata.finalizers == ("rollouts.kruise.io/rollout",)
+    assert (kept.metadata.namespace, kept.metadata.name, kept.workload) == ("team", "llama", "llama")
 
 
-def test_of_a_stateful_sets_revision_no_data_is_kept() -> None:
-    kept = stored_revision(revision("StatefulSet"))
-    assert bytes(kept.data) == b""
-    assert recorded_version(kept) is None
-    assert (kept.metadata.name, kept.revision) == ("llama-1", 3)
+def test_a_rollout_without_such_notes_is_kept_as_it_is() -> None:
+    assert msgspec.json.decode(stored_rollout(body()).body) == msgspec.json.decode(body())
+
+
+def test_of_a_foreign_object_that_is_written_to_its_writers_are_kept() -> None:
+    whole = body(managedFields=[{"manager": "argocd"}])
+    assert stored_object(whole).body == whole

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
 from rollout_lws.api.resources import batch_releases
 from rollout_lws.controller.diagnosis import DECODERS, EXPLAINING, FIELDS
 from rollout_lws.controller.stored import StoredObject, StoredRollout, stored_object, stored_rollout
+from rollout_lws.controller.trimmed import (
+    trimmed_history,
+    trimmed_leader,
+    trimmed_revision,
+    trimmed_set,
+    trimmed_workload,
+)
 from rollout_lws.errors import ApiError
 from rollout_lws.objects import resources as kinds
 from rollout_lws.objects.endpoints import SERVICE_NAME, EndpointSlice
@@ -20,13 +27,14 @@ from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.store import Object
 from tests.scenarios.names import KEYS, NAMESPACE, ROLLOUTS
 
-_DECODERS: Mapping[Resource, Callable[[bytes], Any]] = {
+Decode: TypeAlias = Callable[[bytes], Any]
+
+_DECODERS: Mapping[Resource, Decode] = {
     ROLLOUTS: stored_rollout,
     batch_releases(): stored_object,
-    LEADER_WORKER_SETS: msgspec.json.Decoder(LeaderWorkerSet).decode,
+    LEADER_WORKER_SETS: trimmed_workload,
     kinds.PODS: msgspec.json.Decoder(Pod).decode,
-    kinds.STATEFUL_SETS: msgspec.json.Decoder(StatefulSet).decode,
-    kinds.CONTROLLER_REVISIONS: msgspec.json.Decoder(ControllerRevision).decode,
+    kinds.STATEFUL_SETS: trimmed_set,
     kinds.SERVICES: stored_object,
     kinds.HTTP_ROUTES: stored_object,
     kinds.INGRESSES: stored_object,
@@ -39,13 +47,15 @@ _DECODERS: Mapping[Resource, Callable[[bytes], Any]] = {
 
 
 class StoreWorld:
-    """What ``observe`` asks for. Each version of an object is decoded once, as by a watch."""
+    """What ``observe`` asks for. Each version of an object is decoded once, as by a watch, and trimmed as by the
+    controller's: what a cache does not keep must change no story.
+    """
 
     capabilities = Capabilities()
 
     def __init__(self, server: ApiServer) -> None:
         self.server = server
-        self._decoded: dict[tuple[Resource, str], tuple[Object, Any]] = {}
+        self._decoded: dict[tuple[Resource, str, Decode], tuple[Object, Any]] = {}
         self._wanted: dict[Resource, float] = {}
 
     def want(self, wanted: Iterable[Resource]) -> float | None:
@@ -66,12 +76,13 @@ class StoreWorld:
     def _is_watched(self, resource: Resource) -> bool:
         return resource not in EXPLAINING or self._wanted.get(resource, float("inf")) <= self.server.clock()
 
-    def _decode(self, resource: Resource, obj: Object) -> Any:
-        place = resource, obj["metadata"]["name"]
+    def _decode(self, resource: Resource, obj: Object, decode: Decode | None = None) -> Any:
+        decode = decode or _DECODERS[resource]
+        place = resource, obj["metadata"]["name"], decode
         known = self._decoded.get(place)
         # Nobody changes a stored object in place, so that another version is another dict.
         if known is None or known[0] is not obj:
-            known = self._decoded[place] = obj, _DECODERS[resource](msgspec.json.encode(obj))
+            known = self._decoded[place] = obj, decode(msgspec.json.encode(obj))
         return known[1]
 
     def _get(self, resource: Resource, name: str) -> Any | None:
@@ -80,8 +91,9 @@ class StoreWorld:
         except ApiError:
             return None
 
-    def _list(self, resource: Resource, selector: str = "") -> list[Any]:
-        return [self._decode(resource, obj) for obj in self.server.list(resource, NAMESPACE, label_selector=selector)]
+    def _list(self, resource: Resource, selector: str = "", decode: Decode | None = None) -> list[Any]:
+        found = self.server.list(resource, NAMESPACE, label_selector=selector)
+        return [self._decode(resource, obj, decode) for obj in found]
 
     def rollout(self, name: str) -> StoredRollout | None:
         return self._get(ROLLOUTS, name)
@@ -99,7 +111,7 @@ class StoreWorld:
         return self._list(LEADER_WORKER_SETS, f"{KEYS.canary_leader_worker_set}={workload}")
 
     def leaders(self, workload: str) -> Iterable[Pod]:
-        return self._list(kinds.PODS, f"{LWS_NAME}={workload},{LWS_WORKER_INDEX}=0")
+        return self._list(kinds.PODS, f"{LWS_NAME}={workload},{LWS_WORKER_INDEX}=0", trimmed_leader)
 
     def pods(self, workload: str) -> Iterable[Pod]:
         return self._list(kinds.PODS, f"{LWS_NAME}={workload}")
@@ -108,17 +120,17 @@ class StoreWorld:
         return self._list(kinds.STATEFUL_SETS, f"{LWS_NAME}={workload}")
 
     def revisions(self, workload: str) -> Iterable[ControllerRevision]:
-        return self._list(kinds.CONTROLLER_REVISIONS, f"{LWS_NAME}={workload}")
+        return self._list(kinds.CONTROLLER_REVISIONS, f"{LWS_NAME}={workload}", trimmed_revision)
 
     def services(self, workload: str) -> Iterable[StoredObject]:
         return self._list(kinds.SERVICES, f"{LWS_NAME}={workload}")
 
     def history(self, owner_uid: str) -> Iterable[ControllerRevision]:
-        found = self._list(kinds.CONTROLLER_REVISIONS, KEYS.history)
+        found = self._list(kinds.CONTROLLER_REVISIONS, KEYS.history, trimmed_history)
         return [each for each in found if each.metadata.controlled_by(owner_uid)]
 
     def every_leader(self) -> Iterable[Pod]:
-        return self._list(kinds.PODS, f"{LWS_WORKER_INDEX}=0")
+        return self._list(kinds.PODS, f"{LWS_WORKER_INDEX}=0", trimmed_leader)
 
     def every_service(self) -> Iterable[StoredObject]:
         return self._list(kinds.SERVICES)

@@ -14,7 +14,7 @@ import msgspec
 from rollout_lws.api.resources import Keys, batch_releases, rollouts
 from rollout_lws.controller.capabilities import CRD_NAME, definition, of_objects
 from rollout_lws.controller.diagnosis import DECODERS, FIELDS
-from rollout_lws.controller.stored import StoredObject, StoredRollout, stored_object, stored_revision, stored_rollout
+from rollout_lws.controller.stored import StoredObject, StoredRollout, stored_object, stored_rollout
 from rollout_lws.errors import ApiError
 from rollout_lws.objects import resources as kinds
 from rollout_lws.objects.endpoints import SERVICE_NAME, EndpointSlice
@@ -29,7 +29,7 @@ _DECODERS: Mapping[Resource, Callable[[bytes], Any]] = {
     LEADER_WORKER_SETS: msgspec.json.Decoder(LeaderWorkerSet).decode,
     kinds.PODS: msgspec.json.Decoder(Pod).decode,
     kinds.STATEFUL_SETS: msgspec.json.Decoder(StatefulSet).decode,
-    kinds.CONTROLLER_REVISIONS: stored_revision,
+    kinds.CONTROLLER_REVISIONS: msgspec.json.Decoder(ControllerRevision).decode,
     kinds.ENDPOINT_SLICES: msgspec.json.Decoder(EndpointSlice).decode,
     **DECODERS,
 }

@@ -1,0 +1,121 @@
+"""What the caches keep of LeaderWorkerSets, their pods, StatefulSets and revisions: what decides, and nothing twice.
+
+A Rollout of four groups has some twenty such objects, and a fleet of them lies at rest for months. So marks that nobody
+reads are dropped, words that many objects share are one object, and versions are compressed. What comes out is of the
+same types as what the command line decodes as a whole, and decides alike.
+"""
+
+from __future__ import annotations
+
+import zlib
+from functools import lru_cache
+from sys import intern
+
+import msgspec
+from msgspec.structs import force_setattr, replace
+
+from rollout_lws.controller.shared import share
+from rollout_lws.objects.meta import ManagedField, Struct
+from rollout_lws.objects.resources import LWS_NAME, LWS_REVISION, STATEFUL_SETS
+from rollout_lws.objects.workloads import ControllerRevision, LeaderWorkerSet, Pod, StatefulSet
+from rollout_lws.workload.groups import SIZE_ANNOTATION
+
+_NOTHING = msgspec.Raw(b"")
+#: Labels by which StatefulSets and LWS's revisions are found and told apart.
+_OWN_LABELS = frozenset({LWS_NAME, LWS_REVISION})
+#: Conditions of a pod that say nothing while they are True.
+_USUAL = frozenset({"PodScheduled", "PodReadyToStartContainers", "Initialized", "ContainersReady"})
+
+_workloads = msgspec.json.Decoder(LeaderWorkerSet)
+_pods = msgspec.json.Decoder(Pod)
+_sets = msgspec.json.Decoder(StatefulSet)
+_revisions = msgspec.json.Decoder(ControllerRevision)
+
+
+def trimmed_workload(body: bytes) -> LeaderWorkerSet:
+    """Without its conditions, and of managedFields with what is asked about the template and the strategy."""
+    lws = _workloads.decode(body)
+    share(lws.metadata)
+    force_setattr(lws.metadata, "managed_fields", tuple(map(_trimmed_field, lws.metadata.managed_fields)))
+    # A Raw member would keep the object's whole JSON alive.
+    spec = replace(
+        lws.spec,
+        leader_worker_template=lws.spec.leader_worker_template.copy(),
+        network_config=lws.spec.network_config.copy(),
+    )
+    return replace(lws, spec=spec, status=replace(lws.status, conditions=()))
+
+
+def trimmed_leader(body: bytes) -> Pod:
+    """With all labels, for selectors may ask for any of them."""
+    pod = _pods.decode(body)
+    share(pod.metadata, annotations=(SIZE_ANNOTATION,))
+    status = pod.status
+    told = [each for each in status.conditions if each.status != "True" or each.type not in _USUAL]
+    for each in told:
+        force_setattr(each, "type", intern(each.type))
+        force_setattr(each, "status", intern(each.status))
+    force_setattr(status, "conditions", tuple(told))
+    force_setattr(status, "phase", intern(status.phase))
+    for container in status.container_statuses:
+        force_setattr(container, "name", intern(container.name))
+    return pod
+
+
+def trimmed_set(body: bytes) -> StatefulSet:
+    found = _sets.decode(body)
+    share(found.metadata, labels=_OWN_LABELS, annotations=())
+    return found
+
+
+def trimmed_revision(body: bytes) -> ControllerRevision:
+    """LWS's and StatefulSets'; data is kept, compressed, where it can hold a version: that of a StatefulSet never
+    does.
+    """
+    found = _revisions.decode(body)
+    share(found.metadata, labels=_OWN_LABELS, annotations=())
+    owner = found.metadata.controller
+    if owner is not None and owner.kind == STATEFUL_SETS.kind:
+        return replace(found, data=_NOTHING)
+    return _packed(found)
+
+
+def trimmed_history(body: bytes) -> ControllerRevision:
+    """A version that a Rollout remembers; its marks are ours."""
+    found = _revisions.decode(body)
+    share(found.metadata)
+    return _packed(found)
+
+
+def _packed(record: ControllerRevision) -> ControllerRevision:
+    return replace(record, data=_NOTHING, packed=zlib.compress(record.data, 1))
+
+
+class _Owned(Struct, frozen=True):
+    """A member that a manager owns, whatever is in it."""
+
+
+class _OwnedStrategy(Struct, frozen=True):
+    rolling_update: _Owned | None = msgspec.field(name="f:rollingUpdateConfiguration", default=None)
+
+
+class _OwnedSpec(Struct, frozen=True):
+    template: _Owned | None = msgspec.field(name="f:leaderWorkerTemplate", default=None)
+    strategy: _OwnedStrategy | None = msgspec.field(name="f:rolloutStrategy", default=None)
+
+
+class _OwnedFields(Struct, frozen=True):
+    spec: _OwnedSpec | None = msgspec.field(name="f:spec", default=None)
+
+
+_owned = msgspec.json.Decoder(_OwnedFields)
+
+
+def _trimmed_field(field: ManagedField) -> ManagedField:
+    return replace(field, manager=intern(field.manager), fields=_raw(msgspec.json.encode(_owned.decode(field.fields))))
+
+
+@lru_cache(maxsize=16)
+def _raw(owned: bytes) -> msgspec.Raw:
+    """There are half a dozen of them."""
+    return msgspec.Raw(owned)

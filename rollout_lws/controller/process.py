@@ -23,6 +23,7 @@ from rollout_lws.controller.pulse import stuck
 from rollout_lws.errors import UsageError
 from rollout_lws.kube.client import Client
 from rollout_lws.kube.connection import Connection, connect
+from rollout_lws.kube.denials import Denials
 from rollout_lws.kube.elector import Elector
 from rollout_lws.kube.fence import Fence
 from rollout_lws.kube.lease import Terms
@@ -114,7 +115,11 @@ async def _watching(settings: Settings) -> AsyncIterator[_Process]:
         stack.push_async_callback(connection.close)
         fence = Fence() if settings.election is not None else Fence.none()
         client = Client(connection, timeout=settings.request_timeout, fence=fence)
-        elector = _elector(settings.election, connection, fence, counters) if settings.election is not None else None
+        elector = (
+            _elector(settings.election, connection, fence, counters, client.denials)
+            if settings.election is not None
+            else None
+        )
         process = _Process(Controller(client, settings, WallClock(), counters), elector)
         counters.leader.set_function(lambda: process.leads)
         await stack.enter_async_context(
@@ -134,11 +139,11 @@ async def _watching(settings: Settings) -> AsyncIterator[_Process]:
         yield process
 
 
-def _elector(election: Election, connection: Connection, fence: Fence, counters: Metrics) -> Elector:
+def _elector(election: Election, connection: Connection, fence: Fence, counters: Metrics, denials: Denials) -> Elector:
     """The candidate of this process; its name tells a pod, and tells two lives of one apart."""
     me = f"{socket.gethostname()}_{uuid.uuid4().hex[:12]}"
     terms = Terms(election.duration, election.deadline, election.retry)
-    client = Client(connection, timeout=election.retry, observe=counters.requested)
+    client = Client(connection, timeout=election.retry, observe=counters.requested, denials=denials)
     return Elector(client, election.namespace or _home(), election.name, me, terms, fence)
 
 

@@ -7,6 +7,7 @@ from itertools import pairwise
 import pytest
 
 from rollout_lws.errors import ApiError
+from rollout_lws.objects.permissions import SOURCE
 from rollout_lws.objects.resources import CONTROLLER_REVISIONS, LEADER_WORKER_SETS, Resource
 from rollout_lws.objects.writes import Create, Patch, Write
 from rollout_lws.rollout.reasons import EventReason, Reason
@@ -134,7 +135,8 @@ async def test_a_hold_that_may_not_be_written_leaves_the_rollout_unadopted_and_s
     await world.until_state("Stalled")
     message = (
         f"the API server refuses to patch LeaderWorkerSet llama: {error.message}. To go on, allow the controller's"
-        " account to patch leaderworkersets.leaderworkerset.x-k8s.io in namespace default; it is tried again until then"
+        " account to patch leaderworkersets.leaderworkerset.x-k8s.io in namespace default"
+        f" ({SOURCE}); it is tried again until then"
     )
     assert_stalled(world, Reason.WRITE_REFUSED, message, phase="Initial")
     assert "stable" not in world.status
@@ -154,7 +156,7 @@ async def test_a_finalizer_that_may_not_be_written_keeps_everything_untouched(wo
     await world.until_state("Stalled")
     message = (
         f"the API server refuses to patch Rollout llama: {error.message}. To go on, allow the controller's account to"
-        " patch rollouts.rollouts.kruise.io in namespace default; it is tried again until then"
+        f" patch rollouts.rollouts.kruise.io in namespace default ({SOURCE}); it is tried again until then"
     )
     assert_stalled(world, Reason.WRITE_REFUSED, message, phase="Initial")
     assert_untouched(world)

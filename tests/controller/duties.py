@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 from rollout_lws.api.resources import rollouts
@@ -21,6 +21,7 @@ from rollout_lws.objects.resources import (
     LEADER_WORKER_SETS,
     LWS_NAME,
     SERVICES,
+    Resource,
 )
 from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.behaviours.faults import PREFIX
@@ -43,28 +44,45 @@ def tell(server: ApiServer, status: dict[str, Any]) -> None:
     server.patch(rollouts(), "default", "llama", {"status": status}, subresource="status")
 
 
-def route(server: ApiServer) -> None:
-    """A Service for the leaders, an HTTPRoute to it, and a Rollout that shares its requests."""
-    namespace = {"namespace": "default"}
-    service = {"selector": {LWS_NAME: "llama"}, "ports": [{"port": 80}]}
-    server.create(SERVICES, {"metadata": {**namespace, "name": "api"}, "spec": service})
-    gateway = {"gatewayClassName": "any", "listeners": [{"name": "http", "port": 80, "protocol": "HTTP"}]}
-    server.create(GATEWAYS, {"metadata": {**namespace, "name": "gw"}, "spec": gateway})
+def routing(namespace: str) -> Iterator[tuple[Resource, dict[str, Any]]]:
+    """A Service for the leaders, a Gateway, an HTTPRoute and an Ingress to it."""
+
+    def made(resource: Resource, name: str, spec: dict[str, Any]) -> tuple[Resource, dict[str, Any]]:
+        kind = {"apiVersion": resource.api_version, "kind": resource.kind}
+        return resource, {**kind, "metadata": {"namespace": namespace, "name": name}, "spec": spec}
+
+    yield made(SERVICES, "api", {"selector": {LWS_NAME: "llama"}, "ports": [{"port": 80}]})
+    listeners = [{"name": "http", "port": 80, "protocol": "HTTP"}]
+    yield made(GATEWAYS, "gw", {"gatewayClassName": "any", "listeners": listeners})
     rules = [{"backendRefs": [{"name": "api", "port": 80}]}]
-    spec = {"parentRefs": [{"name": "gw"}], "rules": rules}
-    server.create(HTTP_ROUTES, {"metadata": {**namespace, "name": "llama"}, "spec": spec})
+    yield made(HTTP_ROUTES, "llama", {"parentRefs": [{"name": "gw"}], "rules": rules})
     backend = {"service": {"name": "api", "port": {"number": 80}}}
-    rules = [{"http": {"paths": [{"path": "/", "pathType": "Prefix", "backend": backend}]}}]
-    server.create(INGRESSES, {"metadata": {**namespace, "name": "llama"}, "spec": {"rules": rules}})
-    share(server, {"gateway": {"httpRouteName": "llama"}, "ingress": {"name": "llama"}})
+    paths = [{"path": "/", "pathType": "Prefix", "backend": backend}]
+    yield made(INGRESSES, "llama", {"rules": [{"http": {"paths": paths}}]})
+
+
+#: How a Rollout shares the requests of ``routing``.
+BY_ROUTES = {"gateway": {"httpRouteName": "llama"}, "ingress": {"name": "llama"}}
+
+
+def route(server: ApiServer) -> None:
+    """``routing``, and a Rollout that shares its requests."""
+    for resource, body in routing("default"):
+        server.create(resource, body)
+    share(server, BY_ROUTES)
+
+
+def autoscaler(namespace: str) -> dict[str, Any]:
+    """One for the LWS."""
+    lws, scaler = LEADER_WORKER_SETS, HORIZONTAL_POD_AUTOSCALERS
+    target = {"apiVersion": lws.api_version, "kind": lws.kind, "name": "llama"}
+    spec = {"scaleTargetRef": target, "minReplicas": 1, "maxReplicas": 9}
+    kind = {"apiVersion": scaler.api_version, "kind": scaler.kind}
+    return {**kind, "metadata": {"namespace": namespace, "name": "llama"}, "spec": spec}
 
 
 def scale(server: ApiServer) -> None:
-    """An autoscaler for the LWS."""
-    lws = LEADER_WORKER_SETS
-    target = {"apiVersion": lws.api_version, "kind": lws.kind, "name": "llama"}
-    spec = {"scaleTargetRef": target, "minReplicas": 1, "maxReplicas": 9}
-    server.create(HORIZONTAL_POD_AUTOSCALERS, {"metadata": {"namespace": "default", "name": "llama"}, "spec": spec})
+    server.create(HORIZONTAL_POD_AUTOSCALERS, autoscaler("default"))
 
 
 def route_to_pools(server: ApiServer) -> None:

@@ -7,32 +7,13 @@ import logging
 
 import pytest
 
-from rollout_lws.objects.permissions import SOURCE
 from tests.controller.duties import STORIES, Story, message, story
 from tests.controller.guarded import Right, Running, granted, guarded
+from tests.controller.surfaces import names, needless, told_by_log_alone, told_by_readiness, told_by_status
 from tests.controller.test_controller import cluster
 
 pytestmark = pytest.mark.looptime
 
-#: Whose list the controller needs before it does anything.
-ALWAYS = {
-    "rollouts.rollouts.kruise.io",
-    "batchreleases.rollouts.kruise.io",
-    "leaderworkersets.leaderworkerset.x-k8s.io",
-    "statefulsets.apps",
-    "controllerrevisions.apps",
-    "pods",
-    "services",
-    "customresourcedefinitions.apiextensions.k8s.io",
-}
-#: What a release does without: the words that it would have found there, and the marks and Events that it would leave.
-COURTESIES = {
-    "poddisruptionbudgets.policy",
-    "workloads.kueue.x-k8s.io",
-    "admissionchecks.kueue.x-k8s.io",
-    "events.events.k8s.io",
-}
-READS = ("list", "watch")
 #: Asked for in every run, one of each sort; the whole table is long.
 SAMPLE = {
     "list statefulsets.apps",
@@ -49,8 +30,9 @@ SAMPLE = {
 AWAY = 120
 #: Virtual seconds after which everything has been tried again.
 A_WHILE = 60
-#: More than that many would be a hot loop: back-off begins with milliseconds, and there are several watches of a kind.
-TRIES = 60
+#: More than that many would be a hot loop: back-off begins with milliseconds, there are several watches of a kind, and
+#: labels are tried with each look at a release.
+TRIES = 100
 
 
 @pytest.mark.parametrize("told", STORIES, ids=lambda each: each.__name__)
@@ -65,29 +47,11 @@ async def test_a_controller_lives_with_its_role(told: Story) -> None:
 
 def sampled() -> list[object]:
     """Every right of the role, all but the sample marked as long."""
-    names = {str(each) for each in granted()}
-    assert names >= SAMPLE
+    assert {str(each) for each in granted()} >= SAMPLE
     return [
         pytest.param(each, id=str(each), marks=() if str(each) in SAMPLE else (pytest.mark.long,))
         for each in sorted(granted())
     ]
-
-
-def told_by_readiness(right: Right) -> bool:
-    return (right.verb in READS and right.kind in ALWAYS) or right.kind == "rollouts.rollouts.kruise.io/status"
-
-
-def needless(right: Right) -> bool:
-    return right.kind in COURTESIES or str(right) == "patch pods"
-
-
-def told_by_log_alone(right: Right) -> bool:
-    """Also where there is no word of what a release waits for, and where it is asked for once in a release."""
-    return needless(right) or right.kind == "events" or str(right) == "get leaderworkersets.leaderworkerset.x-k8s.io"
-
-
-def told_by_status(right: Right) -> bool:
-    return not told_by_readiness(right) and not told_by_log_alone(right)
 
 
 @pytest.mark.parametrize("right", sampled())
@@ -112,12 +76,11 @@ async def test_what_is_missing_is_named_and_waited_for(right: Right, caplog: pyt
 
 
 def check_told(right: Right, running: Running, said: str, caplog: pytest.LogCaptureFixture) -> None:
-    words = f'cannot {right.verb} resource "{right.resource}" in API group "{right.group}"'
     logged = [vars(each)["fields"] for each in caplog.records if each.message == "permission missing"]
     assert {each["permission"].partition(" in ")[0] for each in logged} == {str(right)}
-    assert all(words in each["error"] and SOURCE in each["advice"] for each in logged)
+    assert all(names(f"{each['error']} {each['advice']}", right) for each in logged)
     gauge = f'rollout_lws_permissions_missing{{resource="{right.kind}",verb="{right.verb}"}} '
     assert gauge in running.metrics.text().decode()
     unready = running.controller.missing
-    assert (words in unready and SOURCE in unready) == told_by_readiness(right), unready
-    assert (words in said and SOURCE in said) == told_by_status(right), said
+    assert names(unready, right) == told_by_readiness(right), unready
+    assert names(said, right) == told_by_status(right), said

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 from rollout_lws.controller.logs import fields
 from rollout_lws.errors import ApiError, RolloutLwsError, Unreachable
+from rollout_lws.objects.permissions import allow, is_denied, named
 from rollout_lws.objects.resources import Resource
 from rollout_lws.objects.writes import Confirm, Create, Delete, Patch, Replace, Write
 from rollout_lws.rollout.decision import Decision, Notice
@@ -109,6 +110,9 @@ async def _mark(labels: Iterable[Write], sender: Sender, absorb: Absorb, written
             answer = await _whole(sender.send(write))
         except ApiError as error:
             log.debug("label not written", extra=fields(object=target(write), error=error.message))
+            if is_denied(error, verb(write)):
+                # So are the others.
+                return
         except Unreachable as error:
             log.debug("labels not written", extra=fields(object=target(write), error=str(error)))
             return
@@ -158,9 +162,6 @@ def advice(failure: Failure) -> str:
     error, write = failure.error, failure.write
     if not isinstance(error, ApiError):
         return ""
-    resource = str(write.resource) + (
-        f"/{write.subresource}" if isinstance(write, Patch | Replace) and write.subresource else ""
-    )
     if "exceeded quota" in error.message:
         deed = "raise the quota or free some of it"
     elif "being terminated" in error.message:
@@ -170,7 +171,8 @@ def advice(failure: Failure) -> str:
     elif "webhook" in error.message:
         deed = "correct what the webhook asks for, or the webhook"
     elif error.code in (401, 403):
-        deed = f"allow the controller's account to {verb(write)} {resource} in namespace {write.namespace}"
+        subresource = write.subresource if isinstance(write, Patch | Replace) else ""
+        deed = allow(verb(write), named(write.resource, write.namespace, subresource))
     elif error.reason == "AlreadyExists":
         deed = "delete or rename what stands there if nobody needs it"
     elif failure.next is Next.REFUSED:

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
-from rollout_lws.api.resources import keys
+from rollout_lws.api.resources import keys, rollouts
 from rollout_lws.controller.capabilities import CRD_NAME, Definition, definition
 from rollout_lws.controller.clock import Clock
 from rollout_lws.controller.diagnosis import EXPLAINING, explaining
@@ -28,6 +28,7 @@ from rollout_lws.kube.informer import Informer
 from rollout_lws.kube.queue import KeyedQueue
 from rollout_lws.metrics import Metrics
 from rollout_lws.objects.endpoints import EndpointSlice
+from rollout_lws.objects.permissions import allow
 from rollout_lws.objects.resources import (
     CUSTOM_RESOURCE_DEFINITIONS,
     HORIZONTAL_POD_AUTOSCALERS,
@@ -100,7 +101,11 @@ class Controller:
         metrics.fleet = self._fleet
         metrics.follow(
             Pulse(
-                self._queue, lambda: self._informers, lambda: self._on_demand, lambda: len(self._reconciler.unreadable)
+                self._queue,
+                lambda: self._informers,
+                lambda: self._on_demand,
+                lambda: len(self._reconciler.unreadable),
+                lambda: [permission for permission, _ in client.denials.current],
             )
         )
         for scope in self._scopes.values():
@@ -120,11 +125,11 @@ class Controller:
     def missing(self) -> str:
         """Why this controller is not ready, as lines of "resource: what is wrong"; "" when it is."""
         if self.ready:
-            return ""
+            return self._untold
         waiting = {
             str(each.resource): each.trouble or "the first list is on its way"
             for each in self._informers
-            if not each.is_synced
+            if each.denied or not each.is_synced
         }
         return "".join(f"{resource}: {why}\n" for resource, why in waiting.items()) or "stopping\n"
 
@@ -134,6 +139,17 @@ class Controller:
         """
         watched = "" in self._scopes or namespace in self._scopes
         return self._world(namespace) if self.ready and watched else None
+
+    @property
+    def _untold(self) -> str:
+        """What it may not do, and no Rollout's status can say: lines like those of ``missing``."""
+        blind = [f"{each.resource}: {each.trouble}\n" for each in self._informers if each.denied]
+        mute = [
+            f"{permission.what}: {message}: {allow(permission.verb, permission.what)}\n"
+            for permission, message in self._client.denials.current
+            if permission.resource == rollouts(self._keys.group) and permission.subresource
+        ]
+        return "".join((*blind, *mute))
 
     @property
     def _informers(self) -> list[Informer[Any]]:

@@ -25,6 +25,7 @@ from rollout_lws.controller.pulse import stuck
 from rollout_lws.errors import UsageError
 from rollout_lws.kube.client import Client
 from rollout_lws.kube.connection import Connection, connect
+from rollout_lws.kube.denials import Denials
 from rollout_lws.kube.elector import Elector
 from rollout_lws.kube.fence import Fence
 from rollout_lws.kube.lease import Terms
@@ -131,7 +132,11 @@ async def _watching(settings: Settings) -> AsyncIterator[_Process]:
         stack.push_async_callback(connection.close)
         fence = Fence() if settings.election is not None else Fence.none()
         client = Client(connection, timeout=settings.request_timeout, fence=fence)
-        elector = _elector(settings.election, connection, fence, counters) if settings.election is not None else None
+        elector = (
+            _elector(settings.election, connection, fence, counters, client.denials)
+            if settings.election is not None
+            else None
+        )
         process = _Process(Controller(client, settings, WallClock(), counters), elector)
         counters.leader.set_function(lambda: process.leads)
         await stack.enter_async_context(
@@ -145,7 +150,7 @@ async def _watching(settings: Settings) -> AsyncIterator[_Process]:
         )
         if settings.guard is not None:
             process.guard = await stack.enter_async_context(
-                _guarding(settings, settings.guard, connection, process.controller, counters)
+                _guarding(settings, settings.guard, connection, process.controller, counters, client.denials)
             )
         await stack.enter_async_context(process.controller.watching())
         # What fills the caches by now lives long. Looking through it for garbage again and again would stop every
@@ -157,13 +162,22 @@ async def _watching(settings: Settings) -> AsyncIterator[_Process]:
 
 
 def _guarding(
-    settings: Settings, guard: Guard, connection: Connection, controller: Controller, counters: Metrics
+    settings: Settings,
+    guard: Guard,
+    connection: Connection,
+    controller: Controller,
+    counters: Metrics,
+    denials: Denials,
 ) -> AbstractAsyncContextManager[Keeper]:
     """It listens from the start, and until its caches are filled lets everything through: who asks must not wait."""
     from rollout_lws.controller.guarding import guarding
 
     client = Client(
-        connection, field_manager=DEFAULT_GUARD, timeout=settings.request_timeout, observe=counters.requested
+        connection,
+        field_manager=DEFAULT_GUARD,
+        timeout=settings.request_timeout,
+        observe=counters.requested,
+        denials=denials,
     )
     hosts = guard.hosts or (f"{DEFAULT_GUARD}.{_home(_NO_HOST)}.svc",)
     known = replace(guard, hosts=hosts)
@@ -179,11 +193,11 @@ def _give_back() -> None:
         trim(0)
 
 
-def _elector(election: Election, connection: Connection, fence: Fence, counters: Metrics) -> Elector:
+def _elector(election: Election, connection: Connection, fence: Fence, counters: Metrics, denials: Denials) -> Elector:
     """The candidate of this process; its name tells a pod, and tells two lives of one apart."""
     me = f"{socket.gethostname()}_{uuid.uuid4().hex[:12]}"
     terms = Terms(election.duration, election.deadline, election.retry)
-    client = Client(connection, timeout=election.retry, observe=counters.requested)
+    client = Client(connection, timeout=election.retry, observe=counters.requested, denials=denials)
     return Elector(client, election.namespace or _home(_NO_LEASE), election.name, me, terms, fence)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -11,8 +12,10 @@ from prometheus_client.registry import Collector
 
 from rollout_lws.kube.informer import Informer
 from rollout_lws.kube.queue import KeyedQueue
+from rollout_lws.objects.permissions import Permission
 
 Informers = Callable[[], Iterable[Informer[Any]]]
+Denied = Callable[[], Iterable[Permission]]
 
 
 #: Watches are cut after 150 s of silence and begun anew, and one that cannot begin says why.
@@ -43,14 +46,20 @@ def ages(informers: Iterable[Informer[Any]]) -> dict[str, float]:
 
 class Pulse(Collector):
     """``always`` run as long as the controller, ``on_demand`` while some release needs them; ``unreadable`` counts
-    Rollouts.
+    Rollouts; ``denied`` are the permissions that are missing.
     """
 
     def __init__(
-        self, queue: KeyedQueue[Any], always: Informers, on_demand: Informers, unreadable: Callable[[], int]
+        self,
+        queue: KeyedQueue[Any],
+        always: Informers,
+        on_demand: Informers,
+        unreadable: Callable[[], int],
+        denied: Denied,
     ) -> None:
         self._queue = queue
         self._unreadable = unreadable
+        self._denied = denied
         self._always = always
         self._on_demand = on_demand
 
@@ -64,6 +73,14 @@ class Pulse(Collector):
         yield GaugeMetricFamily(
             "rollout_lws_unreadable", "Rollouts that cannot be read, and so are not looked after.", self._unreadable()
         )
+        denied = GaugeMetricFamily(
+            "rollout_lws_permissions_missing",
+            "Namespaces (the cluster counts as one) where the controller is denied a permission that it needs.",
+            labels=["verb", "resource"],
+        )
+        for labels, places in Counter(_labels(each) for each in self._denied()).items():
+            denied.add_metric(labels, places)
+        yield denied
         age = GaugeMetricFamily(
             "rollout_lws_watch_age_seconds",
             "Since the API server said anything on the most silent watch of a resource, bookmarks included.",
@@ -81,3 +98,8 @@ class Pulse(Collector):
         for resource, count in counts.items():
             restarts.add_metric([resource], count)
         yield restarts
+
+
+def _labels(permission: Permission) -> tuple[str, str]:
+    subresource = f"/{permission.subresource}" if permission.subresource else ""
+    return permission.verb, f"{permission.resource}{subresource}"

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import zlib
 from functools import lru_cache
-from sys import intern
 
 import msgspec
 from msgspec.structs import force_setattr, replace
 
-from rollout_lws.controller.shared import share
+from rollout_lws.controller.shared import share, word
 from rollout_lws.objects.meta import ManagedField, Struct
 from rollout_lws.objects.resources import LWS_NAME, LWS_REVISION, STATEFUL_SETS
 from rollout_lws.objects.workloads import ControllerRevision, LeaderWorkerSet, Pod, StatefulSet
@@ -53,12 +52,12 @@ def trimmed_leader(body: bytes) -> Pod:
     status = pod.status
     told = [each for each in status.conditions if each.status != "True" or each.type not in _USUAL]
     for each in told:
-        force_setattr(each, "type", intern(each.type))
-        force_setattr(each, "status", intern(each.status))
+        force_setattr(each, "type", word(each.type))
+        force_setattr(each, "status", word(each.status))
     force_setattr(status, "conditions", tuple(told))
-    force_setattr(status, "phase", intern(status.phase))
+    force_setattr(status, "phase", word(status.phase))
     for container in status.container_statuses:
-        force_setattr(container, "name", intern(container.name))
+        force_setattr(container, "name", word(container.name))
     return pod
 
 
@@ -112,7 +111,7 @@ _owned = msgspec.json.Decoder(_OwnedFields)
 
 
 def _trimmed_field(field: ManagedField) -> ManagedField:
-    return replace(field, manager=intern(field.manager), fields=_raw(msgspec.json.encode(_owned.decode(field.fields))))
+    return replace(field, manager=word(field.manager), fields=_raw(msgspec.json.encode(_owned.decode(field.fields))))
 
 
 @lru_cache(maxsize=16)

@@ -63,13 +63,14 @@ class Watches(Generic[T]):
         return watch.informer.all(namespace if watch.informer.resource.namespaced else "")
 
     def unknown(self, namespace: str, name: str) -> str | None:
-        """None once the first list is in, or there is no such kind; before, what stops it from being had, "" when
-        nothing does.
+        """None while it is followed: once the first list is in, or there is no such kind. Else what stops it from
+        being had, "" when nothing does: what may be listed and not watched is not known either.
         """
         watch = self._watches.get((namespace, name))
         if watch is None:
             return ""
-        return None if watch.informer.is_synced or watch.informer.unserved else watch.informer.trouble
+        informer = watch.informer
+        return None if (informer.is_synced and not informer.denied) or informer.unserved else informer.trouble
 
     def unserved(self, namespace: str, name: str) -> bool:
         """Whether the server has said that it does not serve the kind."""

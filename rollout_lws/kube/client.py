@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import msgspec
 
 from rollout_lws.errors import ApiError, Unreachable
+from rollout_lws.kube.denials import Denials
 from rollout_lws.kube.fence import Fence
 from rollout_lws.kube.status import refused
 from rollout_lws.kube.transport import Transport
 from rollout_lws.objects.json_patch import is_stale, operations
+from rollout_lws.objects.permissions import Permission
 from rollout_lws.objects.resources import Resource
 from rollout_lws.objects.writes import Confirm, Create, Delete, Patch, Replace, Write
 
@@ -42,7 +44,9 @@ class _Object(msgspec.Struct):
 
 
 class Client:
-    """One API server. ``timeout`` is seconds a request; ``observe`` is told of each. Writes pass only the ``fence``."""
+    """One API server. ``timeout`` is seconds a request; ``observe`` is told of each, ``denials`` of what may not be
+    done. Writes pass only the ``fence``.
+    """
 
     def __init__(
         self,
@@ -52,26 +56,38 @@ class Client:
         timeout: float = 30.0,
         observe: Observe | None = None,
         fence: Fence | None = None,
+        denials: Denials | None = None,
     ) -> None:
         self._transport = transport
         self._field_manager = field_manager
         self._timeout = timeout
         self.observe = observe
+        self.denials = denials or Denials()
         self._fence = fence or Fence.none()
 
     async def get(self, resource: Resource, namespace: str, name: str) -> bytes:
         """One object's JSON; ApiError 404 when it does not exist."""
-        return await self._read("get", resource, resource.path(namespace, name), {})
+        return await self._read(Permission("get", resource, namespace), resource.path(namespace, name), {})
 
     async def list(self, resource: Resource, namespace: str = "", params: Mapping[str, str] | None = None) -> bytes:
         """One page of a list, as the parameters (labelSelector, limit, continue …) ask for it."""
-        return await self._read("list", resource, resource.path(namespace), params or {})
+        return await self._read(Permission("list", resource, namespace), resource.path(namespace), params or {})
 
-    def watch(
+    @asynccontextmanager
+    async def watch(
         self, resource: Resource, namespace: str, params: Mapping[str, str], silence: float
-    ) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
         """Lines of a watch; it is cut after ``silence`` seconds without a byte."""
-        return self._transport.stream(resource.path(namespace), params=params, timeout=silence)
+        permission = Permission("watch", resource, namespace)
+        async with AsyncExitStack() as stack:
+            try:
+                stream = self._transport.stream(resource.path(namespace), params=params, timeout=silence)
+                lines = await stack.enter_async_context(stream)
+            except ApiError as error:
+                self.denials.answered(permission, error)
+                raise
+            self.denials.answered(permission, None)
+            yield lines
 
     async def send(self, write: Write) -> bytes:
         """Carry out one write and give the server's answer. ApiError or Unreachable when it was not, or may not have
@@ -85,8 +101,10 @@ class Client:
             return await self._confirm(write)
         method, path, body, content_type = _request(write)
         params = {} if method == "DELETE" else {"fieldManager": self._field_manager}
+        subresource = write.subresource if isinstance(write, Patch | Replace) else ""
+        permission = Permission(_VERBS[method], write.resource, write.namespace, subresource)
         try:
-            return await self._call(_VERBS[method], write.resource, method, path, params, body, content_type)
+            return await self._call(permission, method, path, params, body, content_type)
         except ApiError as error:
             if error.code != 422 or not isinstance(write, Patch) or write.generation is None:
                 raise
@@ -106,14 +124,15 @@ class Client:
     async def _live(self, write: Confirm | Patch) -> bytes:
         """Asked for once: who is about to end waits for the write at hand, and the next decision asks again."""
         path = write.resource.path(write.namespace, write.name)
-        return await self._call("get", write.resource, "GET", path, {}, None, _JSON)
+        permission = Permission("get", write.resource, write.namespace)
+        return await self._call(permission, "GET", path, {}, None, _JSON)
 
-    async def _read(self, verb: str, resource: Resource, path: str, params: Mapping[str, str]) -> bytes:
+    async def _read(self, permission: Permission, path: str, params: Mapping[str, str]) -> bytes:
         delay = 0.1
         for left in range(_READS - 1, -1, -1):
             wait = 0.0
             try:
-                return await self._call(verb, resource, "GET", path, params, None, _JSON)
+                return await self._call(permission, "GET", path, params, None, _JSON)
             except Unreachable:
                 if not left:
                     raise
@@ -127,8 +146,7 @@ class Client:
 
     async def _call(
         self,
-        verb: str,
-        resource: Resource,
+        permission: Permission,
         method: str,
         path: str,
         params: Mapping[str, str],
@@ -144,9 +162,11 @@ class Client:
             code = answer.status
         finally:
             if self.observe is not None:
-                self.observe(verb, resource, code, asyncio.get_running_loop().time() - started)
-        if code >= 400:
-            raise refused(code, answer.headers, answer.body)
+                self.observe(permission.verb, permission.resource, code, asyncio.get_running_loop().time() - started)
+        error = refused(code, answer.headers, answer.body) if code >= 400 else None
+        self.denials.answered(permission, error)
+        if error is not None:
+            raise error
         return answer.body
 
 

@@ -18,6 +18,7 @@ from rollout_lws.kube.client import Client
 from rollout_lws.kube.fence import Fence, Seconds, elapsed
 from rollout_lws.kube.informer import Informer
 from rollout_lws.kube.lease import Ask, Lease, Look, Standing, Stop, Terms, Wait
+from rollout_lws.objects.permissions import allow, is_denied, named
 from rollout_lws.objects.resources import LEASES
 from rollout_lws.objects.writes import Create, Patch
 
@@ -52,6 +53,8 @@ class Elector:
         chance: random.Random | None = None,
     ) -> None:
         self.trouble = ""
+        #: Whether the trouble is a missing permission.
+        self._denied = False
         self._client = client
         self._place = namespace, name
         self._terms = terms
@@ -80,10 +83,10 @@ class Elector:
 
     @property
     def missing(self) -> str:
-        """Why it is not known who leads, a line; "" when it is."""
-        if self._informer.is_synced:
-            return ""
-        return f"{LEASES}: {self._informer.trouble or 'the first list is on its way'}\n"
+        """Why it is not known who leads, or why this candidate never will, a line; "" when all is well."""
+        if self._informer.denied or not self._informer.is_synced:
+            return f"{LEASES}: {self._informer.trouble or 'the first list is on its way'}\n"
+        return f"{LEASES}: {self.trouble}\n" if self._denied else ""
 
     @property
     def informer(self) -> Informer[Lease]:
@@ -148,11 +151,12 @@ class Elector:
         except TimeoutError:
             self._failed(f"{LEASES}: no answer in time")
         except (ApiError, Unreachable) as error:
+            self._denied = any(is_denied(error, verb) for verb in ("get", "create", "patch"))
             self._failed(f"{error}{_advice(error, self._place[0])}")
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             self._failed(f"{LEASES}: the answer is no Lease: {error}")
         else:
-            self.trouble = ""
+            self.trouble, self._denied = "", False
 
     async def _claim(self, write: Create | Patch, at: float) -> None:
         deletions, self._claiming = self._deletions, True
@@ -237,5 +241,5 @@ class Elector:
 
 def _advice(error: Exception, namespace: str) -> str:
     if isinstance(error, ApiError) and error.code in (401, 403):
-        return f": allow the controller's account to get, list, watch, create and patch {LEASES} in {namespace}"
+        return f": {allow('get, list, watch, create and patch', named(LEASES, namespace))}"
     return ""

@@ -20,6 +20,7 @@ from rollout_lws.kube.backoff import BackOff
 from rollout_lws.kube.client import Client
 from rollout_lws.kube.status import deleted_uid, of_error_event
 from rollout_lws.kube.store import Change, Store, T
+from rollout_lws.objects.permissions import allow, is_denied, named
 from rollout_lws.objects.resources import Resource
 
 log = logging.getLogger(__name__)
@@ -29,6 +30,8 @@ _PAGE = 500
 _WATCH_SECONDS = 300
 #: Servers send a bookmark about every minute; silence this much longer than any sane pause means a dead connection.
 _SILENCE_SECONDS = 150.0
+#: A server that is starting refuses a little, since its own caches are empty: only what lasts is a missing permission.
+_DENIED_SECONDS = 10.0
 
 
 class _ListMeta(msgspec.Struct, rename="camel"):
@@ -56,7 +59,8 @@ class Informer(Generic[T]):
     Label selectors are ``key`` (exists) or ``key=value``, joined by commas. ``decode`` makes the partial object from
     one object's JSON; ``indexes`` give the values under which ``by_index`` finds it. ``trouble`` says why nothing comes
     at present and what to do, "" while all is well; ``unserved`` is True when that is because there is no such kind,
-    and so no such object.
+    and so no such object. ``denied`` is True when that is because it may not be listed, or not be watched: then what is
+    known is as old as the last list, which is made again at each attempt.
     """
 
     def __init__(
@@ -76,6 +80,10 @@ class Informer(Generic[T]):
         self.restarts = 0
         self.trouble = ""
         self.unserved = False
+        self.denied = False
+        self._denied_since: float | None = None
+        #: Whether a watch was ever open.
+        self._was_watching = False
         self._client = client
         self._decode = decode
         self._namespace = namespace
@@ -185,7 +193,8 @@ class Informer(Generic[T]):
             log.info("watch is too old, listing again", extra={"fields": {"resource": str(self.resource)}})
             self._version = ""
             return
-        self.trouble = f"{error}{_advice(self.resource, error)}"
+        self.trouble = f"{error}{_advice(self.resource, self._namespace, error)}"
+        newly_denied = self._is_newly_denied(error)
         if isinstance(error, ApiError) and error.is_unserved:
             if self.unserved:
                 # Nothing is new: it is asked again for ever, for somebody may install it.
@@ -194,9 +203,27 @@ class Informer(Generic[T]):
             self.unserved, self._version = True, ""
             for change in self._store.replace([], ""):
                 self._tell(change)
-        if not self.is_synced or self.unserved:
+        if not self.is_synced or self.unserved or newly_denied:
             self._announce()
         log.warning("watch failed", extra={"fields": {"resource": str(self.resource), "error": self.trouble}})
+
+    def _is_newly_denied(self, error: Exception) -> bool:
+        if not any(is_denied(error, verb) for verb in ("list", "watch")):
+            return False
+        now = asyncio.get_running_loop().time()
+        self._denied_since = now if self._denied_since is None else self._denied_since
+        if self._was_watching and now - self._denied_since < _DENIED_SECONDS:
+            return False
+        # Nothing that happens meanwhile is told by the watch.
+        self._version = ""
+        before, self.denied = self.denied, True
+        return not before
+
+    def _is_watching(self) -> None:
+        self._denied_since, self._was_watching = None, True
+        if self.denied:
+            self.denied, self.trouble = False, ""
+            self._announce()
 
     async def _list(self) -> None:
         """Page by page; a change of the world between pages is seen by the watch, which starts at the list's
@@ -216,7 +243,8 @@ class Informer(Generic[T]):
         for change in self._store.replace(listed, version):
             self._tell(change)
         self._version = version
-        self.trouble = ""
+        if not self.denied:
+            self.trouble = ""
         first = not self.is_synced or self.unserved
         self.unserved = False
         self._synced.set()
@@ -246,6 +274,7 @@ class Informer(Generic[T]):
         }
         async with self._client.watch(self.resource, self._namespace, params, _SILENCE_SECONDS) as lines:
             self._watching = self.last_traffic = asyncio.get_running_loop().time()
+            self._is_watching()
             async for line in lines:
                 if line:
                     self.last_traffic = asyncio.get_running_loop().time()
@@ -274,12 +303,12 @@ class Informer(Generic[T]):
             handler(*change)
 
 
-def _advice(resource: Resource, error: Exception) -> str:
+def _advice(resource: Resource, namespace: str, error: Exception) -> str:
     """What a person can do about a list or a watch that the server refuses, "" when waiting is all."""
     if not isinstance(error, ApiError):
         return ""
     if error.code in (401, 403):
-        return f": allow the controller's account to get, list and watch {resource}"
+        return f": {allow('list and watch', named(resource, namespace))}"
     if error.code == 404:
         return f": {resource} is not served by this cluster, install its CustomResourceDefinition"
     return ""

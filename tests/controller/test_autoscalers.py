@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from rollout_lws.errors import ApiError
+from rollout_lws.objects.permissions import SOURCE
 from rollout_lws.objects.resources import HORIZONTAL_POD_AUTOSCALERS, LEADER_WORKER_SETS
 from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.faults import Effect, Faults
+from tests.controller.duties import approve, scale, set_image, state, until
 from tests.controller.test_controller import cluster, create
-from tests.controller.test_permissions import approve, scale, set_image, state, until
 from tests.controller.test_routing import A_WHILE, CANARY, Counted, Routed, controlled
 
 pytestmark = pytest.mark.looptime
@@ -93,8 +94,8 @@ async def test_a_missing_right_to_list_them_keeps_a_version_waiting_and_is_told(
         (reconciling,) = [each for each in scaled.status["conditions"] if each["type"] == "Reconciling"]
         assert (reconciling["status"], reconciling["reason"]) == ("True", "Preparing")
         assert reconciling["message"] == (
-            f'{WATCHED} is forbidden: User "x" cannot list resource: allow the controller\'s account to get, list and'
-            f" watch {WATCHED}.autoscaling"
+            f'{WATCHED} is forbidden: User "x" cannot list resource: allow the controller\'s account to list and'
+            f" watch {WATCHED}.autoscaling in namespace default ({SOURCE})"
         )
         assert (made(scaled.server), low(scaled.server)) == (False, 1)
         waits = scaled.server.store.version

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from rollout_lws.controller.apply import classify
 from rollout_lws.controller.failing import PATIENCE_SECONDS, Failing
 from rollout_lws.errors import ApiError, Unreachable
+from rollout_lws.objects.permissions import SOURCE
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.objects.writes import Create, Patch, Write
 from rollout_lws.rollout.observation import RefusedWrite
@@ -33,7 +34,7 @@ def test_a_refusal_is_told_at_once_with_verb_object_and_permission() -> None:
         what="create LeaderWorkerSet llama-canary",
         error="no",
         advice="To go on, allow the controller's account to create leaderworkersets.leaderworkerset.x-k8s.io in"
-        " namespace prod; it is tried again until then",
+        f" namespace prod ({SOURCE}); it is tried again until then",
     )
 
 

@@ -23,8 +23,8 @@ from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.faults import Effect, Faults
 from rollout_lws.sandbox.transport import DirectTransport
 from rollout_lws.settings import Settings
+from tests.controller.duties import route, set_image, state, tell, until
 from tests.controller.test_controller import ORIGIN, cluster, create
-from tests.controller.test_permissions import route, set_image, state, tell, until
 
 pytestmark = pytest.mark.looptime
 

@@ -17,6 +17,7 @@ from rollout_lws.controller.controller import Controller
 from rollout_lws.errors import ApiError
 from rollout_lws.kube.client import Client
 from rollout_lws.metrics import Metrics
+from rollout_lws.objects.permissions import SOURCE
 from rollout_lws.objects.resources import CUSTOM_RESOURCE_DEFINITIONS, EVENTS, LEADER_WORKER_SETS
 from rollout_lws.sandbox import lws_crd
 from rollout_lws.sandbox.apiserver import ApiServer, Operation
@@ -93,8 +94,8 @@ async def test_readiness_names_the_permission_that_is_missing_to_read() -> None:
     faults.add(Effect(refusal=forbidden), resource="statefulsets", count=None)
     async with cluster() as server, starting(server, faults) as controller:
         assert controller.missing == (
-            f"statefulsets.apps: {forbidden.message}: allow the controller's account to get, list and watch"
-            " statefulsets.apps\n"
+            f"statefulsets.apps: {forbidden.message}: allow the controller's account to list and watch"
+            f" statefulsets.apps in all namespaces ({SOURCE})\n"
         )
         faults.restore()
         await asyncio.sleep(60)

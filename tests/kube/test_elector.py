@@ -16,6 +16,7 @@ from rollout_lws.kube.client import Client
 from rollout_lws.kube.elector import Elector
 from rollout_lws.kube.fence import Fence
 from rollout_lws.kube.lease import Terms
+from rollout_lws.objects.permissions import SOURCE
 from rollout_lws.objects.resources import CONFIG_MAPS, LEASES
 from rollout_lws.objects.writes import Create
 from rollout_lws.sandbox.apiserver import ApiServer
@@ -287,7 +288,7 @@ async def test_a_right_that_is_missing_is_named_and_waited_for() -> None:
         assert not alone.works
         assert alone.elector.trouble == (
             "leases is forbidden: allow the controller's account to get, list, watch, create and patch"
-            " leases.coordination.k8s.io in default"
+            f" leases.coordination.k8s.io in namespace default ({SOURCE})"
         )
         alone.faults.rules.clear()
         await until(alone, True, 2 * TERMS.retry)
@@ -314,7 +315,7 @@ async def test_it_is_not_ready_before_it_is_known_who_leads() -> None:
     alone.start()
     try:
         await asyncio.sleep(30)
-        assert "no leases for you" in alone.elector.missing and "get, list and watch leases" in alone.elector.missing
+        assert "no leases for you" in alone.elector.missing and "list and watch leases" in alone.elector.missing
         alone.faults.rules.clear()
         await until(alone, True, 60)
         assert alone.elector.missing == ""

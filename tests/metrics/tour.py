@@ -7,7 +7,10 @@ from contextlib import asynccontextmanager
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from rollout_lws.api.resources import batch_releases
+from rollout_lws.errors import ApiError
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
+from rollout_lws.sandbox.faults import Effect
 from tests.scenarios.failures import apply
 from tests.scenarios.routed import create_route, routing
 from tests.scenarios.shell import ShellWorld
@@ -73,7 +76,11 @@ async def moments(world: ShellWorld) -> AsyncIterator[str]:
     await world.until_state("Healthy")
     await world.rest()
     world.faults.refuse(503, "create", LEADER_WORKER_SETS.plural)
+    denied = ApiError(403, "Forbidden", 'User "x" cannot create resource "batchreleases"')
+    world.faults.add(Effect(refusal=denied), "create", batch_releases().plural)
     release(world, "v2", faults={"ready-after": "60s"})
+    await world.until(lambda: "rollout_lws_permissions_missing{" in world.metrics.text().decode())
+    yield world.metrics.text().decode()
     await world.until(lambda: bool(world.status.get("notReadyGroups")))
     yield await exposed(world)
     await world.until_state("AwaitingApproval")

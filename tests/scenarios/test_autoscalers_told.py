@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rollout_lws.errors import ApiError
+from rollout_lws.objects.permissions import SOURCE
 from rollout_lws.objects.resources import (
     HORIZONTAL_POD_AUTOSCALERS,
     Resource,
@@ -186,8 +187,8 @@ async def test_groups_are_not_taken_away_from_a_release_that_is_refused_to_hold_
     await world.until_state("Stalled")
     assert world.status["message"] == (
         "the API server refuses to patch HorizontalPodAutoscaler llama-hpa: horizontalpodautoscalers is forbidden. To"
-        " go on, allow the controller's account to patch horizontalpodautoscalers.autoscaling in namespace default; it"
-        " is tried again until then"
+        " go on, allow the controller's account to patch horizontalpodautoscalers.autoscaling in namespace default"
+        f" ({SOURCE}); it is tried again until then"
     )
     wants(world, 4)
     await world.rest(40)

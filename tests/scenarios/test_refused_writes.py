@@ -6,10 +6,13 @@ from itertools import pairwise
 
 import pytest
 
+from rollout_lws.api.resources import batch_releases
 from rollout_lws.errors import ApiError
+from rollout_lws.objects.permissions import SOURCE
 from rollout_lws.objects.resources import CONTROLLER_REVISIONS, LEADER_WORKER_SETS, Resource
 from rollout_lws.objects.writes import Create, Patch, Write
 from rollout_lws.rollout.reasons import EventReason, Reason
+from tests.scenarios.names import ROLLOUTS
 from tests.scenarios.stories import CANARY, STEPS, assert_clean, at_rest, waiting_for_approval
 from tests.scenarios.told import assert_stalled, assert_untouched, tells
 from tests.scenarios.world import NAME, World
@@ -69,7 +72,8 @@ REFUSALS: tuple[tuple[str, ApiError, str], ...] = (
     (
         "a missing permission",
         ApiError(403, "Forbidden", 'User "rollout-lws" cannot create resource "leaderworkersets" in the namespace'),
-        "allow the controller's account to create leaderworkersets.leaderworkerset.x-k8s.io in namespace default",
+        "allow the controller's account to create leaderworkersets.leaderworkerset.x-k8s.io in namespace default"
+        f" ({SOURCE})",
     ),
     (
         "a webhook's verdict",
@@ -134,7 +138,8 @@ async def test_a_hold_that_may_not_be_written_leaves_the_rollout_unadopted_and_s
     await world.until_state("Stalled")
     message = (
         f"the API server refuses to patch LeaderWorkerSet llama: {error.message}. To go on, allow the controller's"
-        " account to patch leaderworkersets.leaderworkerset.x-k8s.io in namespace default; it is tried again until then"
+        " account to patch leaderworkersets.leaderworkerset.x-k8s.io in namespace default"
+        f" ({SOURCE}); it is tried again until then"
     )
     assert_stalled(world, Reason.WRITE_REFUSED, message, phase="Initial")
     assert "stable" not in world.status
@@ -154,10 +159,30 @@ async def test_a_finalizer_that_may_not_be_written_keeps_everything_untouched(wo
     await world.until_state("Stalled")
     message = (
         f"the API server refuses to patch Rollout llama: {error.message}. To go on, allow the controller's account to"
-        " patch rollouts.rollouts.kruise.io in namespace default; it is tried again until then"
+        f" patch rollouts.rollouts.kruise.io in namespace default ({SOURCE}); it is tried again until then"
     )
     assert_stalled(world, Reason.WRITE_REFUSED, message, phase="Initial")
     assert_untouched(world)
+
+
+@pytest.mark.parametrize("record", [batch_releases(), ROLLOUTS], ids=["BatchRelease", "status"])
+async def test_a_step_that_may_not_be_put_on_record_makes_and_takes_no_groups(world: World, record: Resource) -> None:
+    """A step whose groups are made before it is on record would be taken back and begun again with each try."""
+    await at_rest(world, {"replicas": 1, "pause": {}}, {"replicas": 2}, {"replicas": "100%"})
+    await waiting_for_approval(world)
+    denied = ApiError(403, "Forbidden", f'{record} "llama" is forbidden: User "x" cannot patch resource')
+    world.approve()
+    world.refuse = lambda write: denied if isinstance(write, Patch) and write.resource == record else None
+    await world.sleep(60)
+    waits = world.server.store.version
+    await world.sleep(600)
+    assert world.server.store.version == waits, "waiting writes nothing"
+    world.refuse = lambda _: None
+    await world.until(lambda: world.state == "AwaitingApproval" and world.get_canary_replicas() == 2, "step 2")
+    world.approve()
+    await world.until_state("Healthy")
+    await world.rest()
+    assert_clean(world, "v2")
 
 
 async def test_a_webhook_that_is_down_is_told_only_when_it_stays_down(world: World) -> None:

@@ -29,11 +29,14 @@ from tests.bench.wire import PAGE_LIMIT, bookmark, listening, page, write_kubeco
 
 #: Seconds between the bookmarks of a watch; API servers send about one a minute, so this is rather too many.
 _BOOKMARK_SECONDS = 10.0
+#: What the namespaces of copies begin with.
+COPY = "team-"
 _UID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 @dataclass(slots=True)
 class Stored:
+    namespace: str
     labels: dict[str, str]
     body: bytes
 
@@ -55,8 +58,10 @@ class Fleet:
         ]
 
 
-def copied(template: Iterable[dict[str, Any]], copies: int) -> Fleet:
-    """``copies`` of the objects of one namespace, each in a namespace and with UIDs of its own."""
+def copied(template: Iterable[dict[str, Any]], copies: int, first: int = 0) -> Fleet:
+    """``copies`` of the objects of one namespace, each in a namespace and with UIDs of its own; they are numbered from
+    ``first`` on.
+    """
     fleet = Fleet()
     entries = [
         (entry["resource"], entry["object"]["metadata"], msgspec.json.encode(entry["object"]).decode())
@@ -64,14 +69,15 @@ def copied(template: Iterable[dict[str, Any]], copies: int) -> Fleet:
         if not entry["resource"].startswith("events")
     ]
     fleet.version = 1 + max(int(meta["resourceVersion"]) for _, meta, _ in entries)
-    for number in range(copies):
+    for number in range(first, first + copies):
+        namespace = f"{COPY}{number:05}"
         for resource, meta, text in entries:
-            own = text.replace(f'"{meta["namespace"]}"', f'"team-{number:05}"')
+            own = text.replace(f'"{meta["namespace"]}"', f'"{namespace}"')
             own = _UID.sub(lambda uid, number=number: f"{number:08x}{uid[0][8:]}", own)  # type: ignore[misc]
-            fleet.objects.setdefault(resource, []).append(Stored(meta.get("labels") or {}, own.encode()))
+            fleet.objects.setdefault(resource, []).append(Stored(namespace, meta.get("labels") or {}, own.encode()))
     definition = {**lws_crd.manifest()}
     definition["metadata"] = {**definition["metadata"], "uid": "definition", "resourceVersion": "1"}
-    fleet.objects[str(CUSTOM_RESOURCE_DEFINITIONS)] = [Stored({}, msgspec.json.encode(definition))]
+    fleet.objects[str(CUSTOM_RESOURCE_DEFINITIONS)] = [Stored("", {}, msgspec.json.encode(definition))]
     return fleet
 
 

@@ -60,7 +60,7 @@ class Fleet:
 
 def copied(template: Iterable[dict[str, Any]], copies: int, first: int = 0) -> Fleet:
     """``copies`` of the objects of one namespace, each in a namespace and with UIDs of its own; they are numbered from
-    ``first`` on.
+    ``first`` on. The name of the recorded one must be a word that stands for nothing else.
     """
     fleet = Fleet()
     entries = [
@@ -72,7 +72,8 @@ def copied(template: Iterable[dict[str, Any]], copies: int, first: int = 0) -> F
     for number in range(first, first + copies):
         namespace = f"{COPY}{number:05}"
         for resource, meta, text in entries:
-            own = text.replace(f'"{meta["namespace"]}"', f'"{namespace}"')
+            # Also where it is spoken of, as in the command that a message names.
+            own = text.replace(meta["namespace"], namespace)
             own = _UID.sub(lambda uid, number=number: f"{number:08x}{uid[0][8:]}", own)  # type: ignore[misc]
             fleet.objects.setdefault(resource, []).append(Stored(namespace, meta.get("labels") or {}, own.encode()))
     definition = {**lws_crd.manifest()}

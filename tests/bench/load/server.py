@@ -33,7 +33,7 @@ from tests.bench.load.still import Recorded, Still, without_workers
 from tests.bench.wire import listening, write_kubeconfig
 
 DOORS = ("first", "second")
-_MODEL = "at-rest"
+_MODEL = "to-be-copied"
 
 
 class Control:

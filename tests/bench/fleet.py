@@ -31,6 +31,8 @@ from tests.bench.wire import PAGE_LIMIT, bookmark, listening, page, write_kubeco
 _BOOKMARK_SECONDS = 10.0
 #: What the namespaces of copies begin with.
 COPY = "team-"
+#: Marks in JSON, which has no such characters but escaped.
+_NAMESPACE, _UID_BEGINS = "\0", "\1"
 _UID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
@@ -64,22 +66,28 @@ def copied(template: Iterable[dict[str, Any]], copies: int, first: int = 0) -> F
     """
     fleet = Fleet()
     entries = [
-        (entry["resource"], entry["object"]["metadata"], msgspec.json.encode(entry["object"]).decode())
+        (entry["resource"], entry["object"]["metadata"], _marked(entry["object"]))
         for entry in template
         if not entry["resource"].startswith("events")
     ]
     fleet.version = 1 + max(int(meta["resourceVersion"]) for _, meta, _ in entries)
     for number in range(first, first + copies):
-        namespace = f"{COPY}{number:05}"
+        namespace, uid = f"{COPY}{number:05}", f"{number:08x}"
         for resource, meta, text in entries:
-            # Also where it is spoken of, as in the command that a message names.
-            own = text.replace(meta["namespace"], namespace)
-            own = _UID.sub(lambda uid, number=number: f"{number:08x}{uid[0][8:]}", own)  # type: ignore[misc]
+            own = text.replace(_NAMESPACE, namespace).replace(_UID_BEGINS, uid)
             fleet.objects.setdefault(resource, []).append(Stored(namespace, meta.get("labels") or {}, own.encode()))
     definition = {**lws_crd.manifest()}
     definition["metadata"] = {**definition["metadata"], "uid": "definition", "resourceVersion": "1"}
     fleet.objects[str(CUSTOM_RESOURCE_DEFINITIONS)] = [Stored("", {}, msgspec.json.encode(definition))]
     return fleet
+
+
+def _marked(obj: dict[str, Any]) -> str:
+    """JSON with marks where each copy differs: its namespace, also where that is spoken of, as in the command that a
+    message names, and the beginnings of UIDs.
+    """
+    text = msgspec.json.encode(obj).decode().replace(obj["metadata"]["namespace"], _NAMESPACE)
+    return _UID.sub(lambda uid: _UID_BEGINS + uid[0][8:], text)
 
 
 class Server:

@@ -17,7 +17,7 @@ from rollout_lws.settings import Election
 from tests.bench.load.door import Door, Sent, holder
 from tests.bench.load.fleets import Plan, measured
 from tests.bench.load.still import Still, without_workers
-from tests.bench.load.takeover import FATES
+from tests.bench.load.takeover import FATES, Takeover, side_by_side
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
 MAPS = "/api/v1/configmaps"
@@ -140,14 +140,23 @@ async def test_through_a_door_that_is_cut_nothing_comes_until_it_is_mended(door:
     assert len((await listed(door))[0]) == 7
 
 
+def test_takeovers_are_told_by_what_became_of_the_leader_and_by_fleet() -> None:
+    told = [Takeover(f"{size} Rollouts", fate, 15.04, 15.2, None, 16.0, 0) for size in (10, 20) for fate in FATES[:2]]
+    table = [[cell.strip() for cell in row.strip("|").split("|")] for row in side_by_side(told).splitlines()]
+    assert [row[:2] for row in table[2:]] == [[fate.name, f"{n} Rollouts"] for fate in FATES[:2] for n in (10, 20)]
+    assert table[2][2:] == ["15 s", "", "16 s"]
+    goals = [[figure.goal for figure in told[number].figures(15, 2000)] for number in (0, 1)]
+    assert goals == [[2, None, 10], [17, None, 10]]
+
+
 @pytest.mark.long
 @pytest.mark.timeout(300)
 async def test_a_small_fleet_is_measured_from_its_making_to_the_last_takeover(tmp_path: Path) -> None:
     plan = Plan(sizes=(12,), in_flight=8, restart=16, rest_seconds=1.0)
-    figures = {each.name: each for each in await measured(tmp_path, plan, Election(None, "it", 4, 2.5, 0.5), print)}
+    told, found = await measured(tmp_path, plan, Election(None, "it", 4, 2.5, 0.5), print)
+    figures = {each.name: each for each in told}
     none = [name for name, figure in figures.items() if figure.goal == 0]
     assert [figures[name].value for name in none] == [0] * len(none) == [0] * 8
-    held = [figure.value for name, figure in figures.items() if name.endswith("Lease is held")]
     least = [3 if fate.runs_out else 0 for fate in FATES]
-    assert [low <= value <= 6 for low, value in zip(least, held, strict=True)] == [True] * len(FATES)
-    assert sum("first write for an approved release" in name for name in figures) == len(FATES)
+    assert [low <= each.held <= 6 for low, each in zip(least, found, strict=True)] == [True] * len(FATES)
+    assert [each.held <= (each.wrote or 0) <= each.decided + 1 for each in found] == [True] * len(FATES)

@@ -12,6 +12,7 @@ from rollout_lws.settings import Election
 from tests.bench import report
 from tests.bench.figures import Figure
 from tests.bench.load.fleets import Plan, measured
+from tests.bench.load.takeover import side_by_side
 from tests.bench.processes import Progress
 
 
@@ -44,12 +45,12 @@ def load(path: Path | None, rollouts: tuple[int, ...], in_flight: int) -> None:
     async def measure(progress: Progress) -> tuple[Sequence[Figure], str]:
         with tempfile.TemporaryDirectory(prefix="rollout-lws-load-") as directory:
             election = Election()
-            figures = await measured(Path(directory), Plan(rollouts, in_flight), election, progress)
+            figures, found = await measured(Path(directory), Plan(rollouts, in_flight), election, progress)
         terms = (
             f"Leader election with its defaults: a lease of {election.duration:g} s, a deadline of"
             f" {election.deadline:g} s, a renewal every {election.retry:g} s."
         )
-        return figures, terms
+        return figures, f"{side_by_side(found)}\n\n{terms}"
 
     report.run(measure, path)
 

@@ -9,7 +9,7 @@ from rollout_lws.settings import Election
 from tests.bench.figures import Figure
 from tests.bench.load.live import GROUPS, SIZE
 from tests.bench.load.stage import Stage, staged
-from tests.bench.load.takeover import takeovers
+from tests.bench.load.takeover import Takeover, takeovers
 from tests.bench.measures import at_rest, of_rest
 from tests.bench.processes import Progress
 
@@ -28,12 +28,14 @@ class Plan:
     in_flight: int
     restart: int = 1000
     rest_seconds: float = _REST_SECONDS
-    takeovers: bool = True
 
 
-async def measured(directory: Path, plan: Plan, election: Election, progress: Progress) -> list[Figure]:
-    """All figures, each fleet's one after the other."""
+async def measured(
+    directory: Path, plan: Plan, election: Election, progress: Progress
+) -> tuple[list[Figure], list[Takeover]]:
+    """All figures, each fleet's one after the other, and the takeovers among them."""
     figures: list[Figure] = []
+    found: list[Takeover] = []
     async with staged(directory, plan.in_flight, election, progress) as stage:
         progress("load: one release from its beginning to its end, to be copied")
         async with stage.candidate("first"):
@@ -48,12 +50,13 @@ async def measured(directory: Path, plan: Plan, election: Election, progress: Pr
         for size in plan.sizes:
             fleet = f"{size:,} Rollouts, {plan.in_flight} of them in mid-release"
             figures += await _at_rest(stage, plan, fleet, size, size - 1 - plan.in_flight, 0)
-            if plan.takeovers:
-                figures += await takeovers(stage, fleet, size, min(_APPROVALS, plan.in_flight // 8))
+            of_takeovers, more = await takeovers(stage, fleet, size, min(_APPROVALS, plan.in_flight // 8))
+            figures += of_takeovers
+            found += more
         if plan.restart > plan.in_flight:
             fleet = f"{plan.restart:,} Rollouts, all of them in mid-release"
             figures += await _at_rest(stage, plan, fleet, plan.restart, 0, plan.restart - plan.in_flight)
-    return figures
+    return figures, found
 
 
 async def _at_rest(

@@ -152,7 +152,7 @@ def test_takeovers_are_told_by_what_became_of_the_leader_and_by_fleet() -> None:
 @pytest.mark.long
 @pytest.mark.timeout(300)
 async def test_a_small_fleet_is_measured_from_its_making_to_the_last_takeover(tmp_path: Path) -> None:
-    plan = Plan(sizes=(12,), in_flight=8, restart=16, rest_seconds=1.0)
+    plan = Plan(sizes=(8,), in_flight=4, restart=8, rest_seconds=1.0)
     told, found = await measured(tmp_path, plan, Election(None, "it", 4, 2.5, 0.5), print)
     figures = {each.name: each for each in told}
     none = [name for name, figure in figures.items() if figure.goal == 0]

@@ -30,7 +30,7 @@ from tests.bench.processes import Progress
 )
 @click.option(
     "--in-flight",
-    type=click.IntRange(8),
+    type=click.IntRange(4),
     default=100,
     show_default=True,
     help="Releases among them that are under way.",

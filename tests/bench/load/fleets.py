@@ -50,7 +50,7 @@ async def measured(
         for size in plan.sizes:
             fleet = f"{size:,} Rollouts, {plan.in_flight} of them in mid-release"
             figures += await _at_rest(stage, plan, fleet, size, size - 1 - plan.in_flight, 0)
-            of_takeovers, more = await takeovers(stage, fleet, size, min(_APPROVALS, plan.in_flight // 8))
+            of_takeovers, more = await takeovers(stage, fleet, size, min(_APPROVALS, plan.in_flight // 4))
             figures += of_takeovers
             found += more
         if plan.restart > plan.in_flight:

@@ -161,13 +161,14 @@ async def at_rest(
         yield Rest(synced, all_decided, after.memory, 100 * (after.cpu - before.cpu) / passed), running
 
 
-def of_rest(fleet: str, rollouts: int, rest: Rest) -> list[Figure]:
-    """The figures of a fleet, of so many Rollouts, at rest."""
+def of_rest(fleet: str, rollouts: int, rest: Rest, *, released: bool = False) -> list[Figure]:
+    """The figures of a fleet, of so many Rollouts, at rest; memory has no goal where all of them are ``released``."""
     share = max(1.0, rollouts / 1000)
+    memory = None if released else memory_goal(rollouts)
     return [
         Figure(f"{fleet}: start until the caches are filled", rest.synced, 5 * share, "s"),
         Figure(f"{fleet}: start until each is decided once", rest.decided, 10 * share, "s"),
-        Figure(f"{fleet}: resident memory", rest.memory, memory_goal(rollouts), "MB"),
+        Figure(f"{fleet}: resident memory", rest.memory, memory, "MB"),
         Figure(f"{fleet}: CPU, of one core", rest.cpu, 1, "%"),
     ]
 

@@ -76,7 +76,7 @@ async def _at_rest(
     for request in sent["unserved"]:
         stage.progress(f"fleet: {request} asks for worker pods, which the copies do not have")
     return [
-        *of_rest(fleet, rollouts, rest),
+        *of_rest(fleet, rollouts, rest, released=copies_in_flight > 0),
         Figure(f"{fleet}: writes", sent["writes"], 0),
         Figure(f"{fleet}: lists of worker pods of all namespaces", len(sent["unserved"]), 0),
     ]

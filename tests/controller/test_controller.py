@@ -136,3 +136,26 @@ async def test_others_get_their_turn_between_decisions_that_write_nothing() -> N
                 await asyncio.sleep(0)
                 counts.append(int(metrics.reconciles.labels("ok")._value.get()))
         assert max(after - before for before, after in pairwise(counts)) <= settings.workers
+
+
+async def test_what_is_being_released_is_decided_before_what_rests() -> None:
+    async with cluster() as server:
+        for name in ("team-a", "team-b", "team-c"):
+            server.create(NAMESPACES, {"metadata": {"name": name}})
+            create(server, name)
+        async with controlled(server):
+            await asyncio.sleep(30)
+        server.patch(rollouts(), "team-b", "llama", {"status": {"phase": "Progressing"}}, subresource="status")
+        server.patch(rollouts(), "team-c", "llama", {"status": None}, subresource="status")
+        controller = Controller(Client(DirectTransport(server)), Settings(), LoopClock(ORIGIN), Metrics())
+        looked_at: list[str] = []
+        world = controller._reconciler.world
+
+        def noted(namespace: str) -> Any:
+            looked_at.append(namespace)
+            return world(namespace)
+
+        object.__setattr__(controller._reconciler, "world", noted)
+        async with controller.watching(), controller.working():
+            await asyncio.sleep(5)
+        assert (set(looked_at[:2]), looked_at[2]) == ({"team-b", "team-c"}, "team-a")

@@ -22,6 +22,7 @@ _EVENTS = 100_000
 _REST_SECONDS = 20.0
 #: Between two looks at the count of a controller that tells it only when asked.
 _LOOK_SECONDS = 0.1
+_SETTLE_SECONDS = 2.0
 _PATIENCE_SECONDS = 120.0
 _DECIDED = re.compile(rb'^rollout_lws_reconciles_total\{result="ok"\} (\S+)', re.MULTILINE)
 
@@ -152,8 +153,10 @@ async def at_rest(
     async with child("resting", *controller(kubeconfig, f"127.0.0.1:{port}"), *flags, logs=logs) as running:
         await running.logged("controller started", _PATIENCE_SECONDS)
         synced = time.perf_counter() - started
-        await decided(running, f"http://127.0.0.1:{port}/metrics", rollouts)
+        metrics = f"http://127.0.0.1:{port}/metrics"
+        await decided(running, metrics, rollouts)
         all_decided = time.perf_counter() - started
+        await _settled(running, metrics)
         progress(f"fleet: synced after {synced:.1f} s, decided after {all_decided:.1f} s, now at rest")
         before, since = running.usage(), time.perf_counter()
         await asyncio.sleep(seconds)
@@ -197,6 +200,18 @@ async def decided(running: Child, url: str, count: int) -> None:
         raise Failed(
             f"{told} of {count} Rollouts were decided within {_PATIENCE_SECONDS:g} s\n{running.last_words()}"
         ) from None
+
+
+async def _settled(running: Child, url: str) -> None:
+    """Wait until nothing is decided any more: what was listed for releases in flight has them looked at once more."""
+    try:
+        async with asyncio.timeout(_PATIENCE_SECONDS):
+            before = -1
+            while (now := await decisions(url)) != before:
+                before = now
+                await asyncio.sleep(_SETTLE_SECONDS)
+    except TimeoutError:
+        raise Failed(f"decisions go on where nothing happens\n{running.last_words()}") from None
 
 
 async def decisions(url: str) -> int:

@@ -24,7 +24,7 @@ GROUPS, SIZE = 4, 8
 #: Seconds that pods load, and that what shall not end in a run takes.
 _LOAD, _FOR_EVER = 0.2, 4 * 3600
 #: Seconds without a change after which nothing more follows from what was done.
-_QUIET = 1.0
+_QUIET = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,11 @@ class Live:
                 self._ready[namespace] = (event.object.get("status") or {}).get("readyReplicas", 0)
                 self._changed.set()
             return
-        state = ((event.object.get("status") or {}).get("summary") or {}).get("state", "")
+        status = event.object.get("status") or {}
+        state = (status.get("summary") or {}).get("state", "")
+        if state == LOADING.state and not status.get("notReadyGroups"):
+            # Its group is not made yet, and will be told of.
+            state = ""
         if state != self.states.get(namespace):
             self.states[namespace] = state
             self._changed.set()

@@ -10,7 +10,7 @@ AUDIT := $(VENV)/audit
 INPUTS := requirements/dev.txt pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-chart e2e e2e-tools check audit format generate alerts docs docs-serve lock bench bench-e2e clean
+.PHONY: help install demo test test-chart e2e e2e-tools check audit format generate alerts docs docs-serve lock bench bench-load bench-e2e clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -102,6 +102,9 @@ lock: $(STAMP) ## renew requirements/*.txt from pyproject.toml (needs uv: pip in
 
 bench: $(STAMP) ## the figures that the README quotes
 	@$(BIN)/python -m tests.bench
+
+bench-load: $(STAMP) ## fleets of 1,000 and 5,000 Rollouts, releases in flight, takeovers (about ten minutes)
+	@$(BIN)/python -m tests.bench.load
 
 bench-e2e: e2e-tools ## the same on a real control plane (about ten minutes)
 	@$(BIN)/python -m tests.e2e.bench

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
+from rollout_lws.api import Phase
 from rollout_lws.api.resources import keys, rollouts
 from rollout_lws.controller.capabilities import CRD_NAME, Definition, definition
 from rollout_lws.controller.clock import Clock
@@ -18,7 +19,7 @@ from rollout_lws.controller.informers import Informers, pods_of, slices_of
 from rollout_lws.controller.loads import Loads
 from rollout_lws.controller.pulse import Pulse, ages, stuck
 from rollout_lws.controller.reconciler import Key, Reconciler
-from rollout_lws.controller.stored import StoredObject, stored_object
+from rollout_lws.controller.stored import StoredObject, StoredRollout, stored_object
 from rollout_lws.controller.tasks import end
 from rollout_lws.controller.watches import Watches
 from rollout_lws.controller.world import CachedWorld
@@ -27,6 +28,7 @@ from rollout_lws.kube.events import EventRecorder
 from rollout_lws.kube.informer import Informer
 from rollout_lws.kube.queue import KeyedQueue
 from rollout_lws.metrics import Metrics
+from rollout_lws.metrics.glance import glance
 from rollout_lws.objects.endpoints import EndpointSlice
 from rollout_lws.objects.permissions import allow
 from rollout_lws.objects.resources import (
@@ -272,6 +274,13 @@ class Controller:
         return explaining(self._client, resource, namespace)
 
     def _all_again(self, _before: Definition | None, _after: Definition | None) -> None:
-        for scope in self._scopes.values():
-            for each in scope.rollouts.all():
+        """Have every Rollout decided; those that are being released do not wait behind thousands that rest."""
+        if self._works:
+            every = [each for scope in self._scopes.values() for each in scope.rollouts.all()]
+            for each in sorted(every, key=_rests):
                 self._wake((each.metadata.namespace, each.metadata.name))
+
+
+def _rests(rollout: StoredRollout) -> bool:
+    told = glance(rollout.body)
+    return told is not None and told.status.phase == Phase.HEALTHY

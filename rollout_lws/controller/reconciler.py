@@ -84,6 +84,9 @@ class Reconciler:
             finally:
                 self.metrics.duration.observe(asyncio.get_running_loop().time() - started)
                 self.queue.done(key)
+            # Where there is nothing to write nothing is waited for, and thousands of keys would be one long moment in
+            # which no watch is read, no probe answered, and no Lease renewed.
+            await asyncio.sleep(0)
 
     async def reconcile(self, key: Key) -> None:
         """One pass: afterwards the key waits for a change, for its moment, or for its back-off."""

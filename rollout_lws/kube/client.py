@@ -27,6 +27,9 @@ _MERGE = "application/merge-patch+json"
 _JSON_PATCH = "application/json-patch+json"
 #: A read is tried this often when the server is busy or away for a moment.
 _READS = 4
+#: So many reads are on their way at a time. Who takes over with hundreds of releases in flight wants to list something
+#: for each of them at once; his renewals of the Lease, and his writes, would wait behind all of that.
+_READS_AT_ONCE = 16
 #: Longest Retry-After that a read waits for by itself, in seconds.
 _PATIENCE = 10.0
 
@@ -64,6 +67,7 @@ class Client:
         self.observe = observe
         self.denials = denials or Denials()
         self._fence = fence or Fence.none()
+        self._reading = asyncio.Semaphore(_READS_AT_ONCE)
 
     async def get(self, resource: Resource, namespace: str, name: str) -> bytes:
         """One object's JSON; ApiError 404 when it does not exist."""
@@ -132,7 +136,8 @@ class Client:
         for left in range(_READS - 1, -1, -1):
             wait = 0.0
             try:
-                return await self._call(permission, "GET", path, params, None, _JSON)
+                async with self._reading:
+                    return await self._call(permission, "GET", path, params, None, _JSON)
             except Unreachable:
                 if not left:
                     raise

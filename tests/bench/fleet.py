@@ -36,11 +36,16 @@ from tests.bench.wire import PAGE_LIMIT, bookmark, listening, page, write_kubeco
 #: Seconds between the bookmarks of a watch; API servers send about one a minute, so this is rather too many.
 _BOOKMARK_SECONDS = 10.0
 _HASH = keys(DEFAULT_API_GROUP).template_hash
+#: What the namespaces of copies begin with.
+COPY = "team-"
+#: Marks in JSON, which has no such characters but escaped; those of hashes follow.
+_NAMESPACE, _UID_BEGINS, _IMAGE, _HASHES = "\0", "\1", "\2", 3
 _UID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 @dataclass(slots=True)
 class Stored:
+    namespace: str
     labels: dict[str, str]
     body: bytes
 
@@ -70,35 +75,43 @@ def recorded(server: ApiServer, namespace: str) -> list[dict[str, Any]]:
     ]
 
 
-def copied(template: Iterable[dict[str, Any]], copies: int) -> Fleet:
+def copied(template: Iterable[dict[str, Any]], copies: int, first: int = 0) -> Fleet:
     """``copies`` of the objects of one namespace, each in a namespace, with UIDs and with images of its own: equal
-    templates would be remembered once for all of them.
+    templates would be remembered once for all of them. They are numbered from ``first`` on. The name of the recorded
+    namespace must be a word that stands for nothing else.
     """
     fleet = Fleet()
-    entries = [
-        (entry["resource"], entry["object"]["metadata"], msgspec.json.encode(entry["object"]).decode())
-        for entry in template
-        if not entry["resource"].startswith("events")
-    ]
-    stored = [(marks[_HASH], text) for _, meta, text in entries if _HASH in (marks := meta.get("annotations") or {})]
+    kept = [entry for entry in template if not entry["resource"].startswith("events")]
+    objects = [entry["object"] for entry in kept]
+    stored = {
+        marks[_HASH]: msgspec.json.encode(obj).decode()
+        for obj in objects
+        if _HASH in (marks := obj["metadata"].get("annotations") or {})
+    }
+    entries = [(entry["resource"], entry["object"]["metadata"], _marked(entry["object"], stored)) for entry in kept]
     fleet.version = 1 + max(int(meta["resourceVersion"]) for _, meta, _ in entries)
-    for number in range(copies):
-        hashes = {before: _hash(_with_images(text, number)) for before, text in stored}
+    for number in range(first, first + copies):
+        namespace, uid, image = f"{COPY}{number:05}", f"{number:08x}", f"{IMAGE}-{number:05}"
+        hashes = [_hash(record.replace(IMAGE, image)) for record in stored.values()]
         for resource, meta, text in entries:
-            own = text.replace(f'"{meta["namespace"]}"', f'"team-{number:05}"')
-            own = _UID.sub(lambda uid, number=number: f"{number:08x}{uid[0][8:]}", own)  # type: ignore[misc]
-            own = _with_images(own, number)
-            for before, after in hashes.items():
-                own = own.replace(before, after)
-            fleet.objects.setdefault(resource, []).append(Stored(meta.get("labels") or {}, own.encode()))
+            own = text.replace(_NAMESPACE, namespace).replace(_UID_BEGINS, uid).replace(_IMAGE, image)
+            for place, version in enumerate(hashes):
+                own = own.replace(chr(_HASHES + place), version)
+            fleet.objects.setdefault(resource, []).append(Stored(namespace, meta.get("labels") or {}, own.encode()))
     definition = {**lws_crd.manifest()}
     definition["metadata"] = {**definition["metadata"], "uid": "definition", "resourceVersion": "1"}
-    fleet.objects[str(CUSTOM_RESOURCE_DEFINITIONS)] = [Stored({}, msgspec.json.encode(definition))]
+    fleet.objects[str(CUSTOM_RESOURCE_DEFINITIONS)] = [Stored("", {}, msgspec.json.encode(definition))]
     return fleet
 
 
-def _with_images(text: str, number: int) -> str:
-    return text.replace(IMAGE, f"{IMAGE}-{number:05}")
+def _marked(obj: dict[str, Any], hashes: Iterable[str]) -> str:
+    """JSON with marks where each copy differs: its namespace, also where that is spoken of, as in the command that a
+    message names, the beginnings of UIDs, its images, and our ``hashes`` of its versions.
+    """
+    text = msgspec.json.encode(obj).decode().replace(obj["metadata"]["namespace"], _NAMESPACE).replace(IMAGE, _IMAGE)
+    for place, version in enumerate(hashes):
+        text = text.replace(version, chr(_HASHES + place))
+    return _UID.sub(lambda uid: _UID_BEGINS + uid[0][8:], text)
 
 
 def _hash(record: str) -> str:

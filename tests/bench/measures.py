@@ -22,6 +22,7 @@ _EVENTS = 100_000
 _REST_SECONDS = 20.0
 #: Between two looks at the count of a controller that tells it only when asked.
 _LOOK_SECONDS = 0.1
+_SETTLE_SECONDS = 2.0
 _PATIENCE_SECONDS = 120.0
 _DECIDED = re.compile(rb'^rollout_lws_reconciles_total\{result="ok"\} (\S+)', re.MULTILINE)
 
@@ -143,31 +144,34 @@ class Rest:
 
 @asynccontextmanager
 async def at_rest(
-    kubeconfig: Path, rollouts: int, seconds: float, logs: Path, progress: Progress
+    kubeconfig: Path, rollouts: int, seconds: float, logs: Path, progress: Progress, flags: Sequence[str] = ()
 ) -> AsyncIterator[tuple[Rest, Child]]:
     """A controller that starts cold with a fleet on which nothing happens, as it is ``seconds`` after; it goes on to
-    the end of the block.
+    the end of the block. ``flags`` are more of its arguments.
     """
     port, started = free_port(), time.perf_counter()
-    async with child("resting", *controller(kubeconfig, f"127.0.0.1:{port}"), logs=logs) as running:
+    async with child("resting", *controller(kubeconfig, f"127.0.0.1:{port}"), *flags, logs=logs) as running:
         await running.logged("controller started", _PATIENCE_SECONDS)
         synced = time.perf_counter() - started
-        await _decided(running, f"http://127.0.0.1:{port}/metrics", rollouts)
-        decided = time.perf_counter() - started
-        progress(f"fleet: synced after {synced:.1f} s, decided after {decided:.1f} s, now at rest")
+        metrics = f"http://127.0.0.1:{port}/metrics"
+        await decided(running, metrics, rollouts)
+        all_decided = time.perf_counter() - started
+        await _settled(running, metrics)
+        progress(f"fleet: synced after {synced:.1f} s, decided after {all_decided:.1f} s, now at rest")
         before, since = running.usage(), time.perf_counter()
         await asyncio.sleep(seconds)
         after, passed = running.usage(), time.perf_counter() - since
-        yield Rest(synced, decided, after.memory, 100 * (after.cpu - before.cpu) / passed), running
+        yield Rest(synced, all_decided, after.memory, 100 * (after.cpu - before.cpu) / passed), running
 
 
-def of_rest(fleet: str, rollouts: int, rest: Rest) -> list[Figure]:
-    """The figures of a fleet, of so many Rollouts, at rest."""
+def of_rest(fleet: str, rollouts: int, rest: Rest, *, released: bool = False) -> list[Figure]:
+    """The figures of a fleet, of so many Rollouts, at rest; memory has no goal where all of them are ``released``."""
     share = max(1.0, rollouts / 1000)
+    memory = None if released else memory_goal(rollouts)
     return [
         Figure(f"{fleet}: start until the caches are filled", rest.synced, 5 * share, "s"),
         Figure(f"{fleet}: start until each is decided once", rest.decided, 10 * share, "s"),
-        Figure(f"{fleet}: resident memory", rest.memory, memory_goal(rollouts), "MB"),
+        Figure(f"{fleet}: resident memory", rest.memory, memory, "MB"),
         Figure(f"{fleet}: CPU, of one core", rest.cpu, 1, "%"),
     ]
 
@@ -178,22 +182,43 @@ def controller(kubeconfig: Path, metrics: str = "0") -> tuple[str, ...]:
     return (*PROGRAM, "controller", "--kubeconfig", str(kubeconfig), *addresses)
 
 
-async def _decided(running: Child, url: str, count: int) -> None:
-    """Wait until the controller at ``url`` has decided as many Rollouts; it tells its count only when asked."""
-    told = None
+async def decided(running: Child, url: str, count: int) -> None:
+    """Wait until the controller at ``url`` has decided as many Rollouts. It tells its count only when asked, and with
+    all else that it counts: so that being asked is not what it is busy with, the next look waits for twice as long as
+    the answer took.
+    """
+    told = 0
     try:
-        async with asyncio.timeout(_PATIENCE_SECONDS), aiohttp.ClientSession() as session:
+        async with asyncio.timeout(_PATIENCE_SECONDS):
             while True:
-                async with session.get(url) as response:
-                    told = _DECIDED.search(await response.read())
-                if told is not None and float(told[1]) >= count:
+                asked = time.perf_counter()
+                told = await decisions(url)
+                if told >= count:
                     return
-                await asyncio.sleep(_LOOK_SECONDS)
+                await asyncio.sleep(max(_LOOK_SECONDS, 2 * (time.perf_counter() - asked)))
     except TimeoutError:
-        decided = int(float(told[1])) if told else 0
         raise Failed(
-            f"{decided} of {count} Rollouts were decided within {_PATIENCE_SECONDS:g} s\n{running.last_words()}"
+            f"{told} of {count} Rollouts were decided within {_PATIENCE_SECONDS:g} s\n{running.last_words()}"
         ) from None
+
+
+async def _settled(running: Child, url: str) -> None:
+    """Wait until nothing is decided any more: what was listed for releases in flight has them looked at once more."""
+    try:
+        async with asyncio.timeout(_PATIENCE_SECONDS):
+            before = -1
+            while (now := await decisions(url)) != before:
+                before = now
+                await asyncio.sleep(_SETTLE_SECONDS)
+    except TimeoutError:
+        raise Failed(f"decisions go on where nothing happens\n{running.last_words()}") from None
+
+
+async def decisions(url: str) -> int:
+    """How many decisions the controller whose metrics are at ``url`` has carried out."""
+    async with aiohttp.ClientSession() as session, session.get(url) as response:
+        told = _DECIDED.search(await response.read())
+    return int(float(told[1])) if told else 0
 
 
 def details(found: dict[str, Any]) -> str:

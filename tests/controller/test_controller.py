@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -114,3 +115,47 @@ async def test_accepted_writes_are_counted_by_verb_and_resource() -> None:
         text = metrics.text().decode()
         assert 'rollout_lws_writes_total{resource="leaderworkersets.leaderworkerset.x-k8s.io",verb="patch"} 1.0' in text
         assert 'rollout_lws_reconciles_total{result="ok"}' in text
+
+
+async def test_others_get_their_turn_between_decisions_that_write_nothing() -> None:
+    """Thousands of Rollouts at rest are decided at a start; a Lease that is not renewed meanwhile would be lost, and
+    all of it begun anew by the next one, for ever.
+    """
+    many = 8
+    async with cluster() as server:
+        for number in range(many):
+            server.create(NAMESPACES, {"metadata": {"name": f"team-{number}"}})
+            create(server, f"team-{number}")
+        async with controlled(server):
+            await asyncio.sleep(30)
+        metrics, settings = Metrics(), Settings(workers=2)
+        controller = Controller(Client(DirectTransport(server)), settings, LoopClock(ORIGIN), metrics)
+        async with controller.watching(), controller.working():
+            counts = [0]
+            while counts[-1] < many:
+                await asyncio.sleep(0)
+                counts.append(int(metrics.reconciles.labels("ok")._value.get()))
+        assert max(after - before for before, after in pairwise(counts)) <= settings.workers
+
+
+async def test_what_is_being_released_is_decided_before_what_rests() -> None:
+    async with cluster() as server:
+        for name in ("team-a", "team-b", "team-c"):
+            server.create(NAMESPACES, {"metadata": {"name": name}})
+            create(server, name)
+        async with controlled(server):
+            await asyncio.sleep(30)
+        server.patch(rollouts(), "team-b", "llama", {"status": {"phase": "Progressing"}}, subresource="status")
+        server.patch(rollouts(), "team-c", "llama", {"status": None}, subresource="status")
+        controller = Controller(Client(DirectTransport(server)), Settings(), LoopClock(ORIGIN), Metrics())
+        looked_at: list[str] = []
+        world = controller._reconciler.world
+
+        def noted(namespace: str) -> Any:
+            looked_at.append(namespace)
+            return world(namespace)
+
+        object.__setattr__(controller._reconciler, "world", noted)
+        async with controller.watching(), controller.working():
+            await asyncio.sleep(5)
+        assert (set(looked_at[:2]), looked_at[2]) == ({"team-b", "team-c"}, "team-a")

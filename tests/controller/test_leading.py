@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
+import sys
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -59,7 +60,7 @@ def _write(kubeconfig: Path, door: Server) -> None:
 
 
 @asynccontextmanager
-async def replica(server: ApiServer, kubeconfig: Path) -> AsyncIterator[Replica]:
+async def replica(server: ApiServer, kubeconfig: Path, command: Sequence[str]) -> AsyncIterator[Replica]:
     door = Server(server)
     await door.start()
     _write(kubeconfig, door)
@@ -87,9 +88,7 @@ async def replica(server: ApiServer, kubeconfig: Path) -> AsyncIterator[Replica]
     }
     flags = [f"--leader-elect-{flag}={value}" for flag, value in election.items()]
     off = ("--metrics-bind-address=0", "--health-probe-bind-address=0")
-    program = await Program.start(
-        ROLLOUT_LWS, "controller", f"--kubeconfig={kubeconfig}", "--leader-elect", *flags, *off
-    )
+    program = await Program.start(*command, "controller", f"--kubeconfig={kubeconfig}", "--leader-elect", *flags, *off)
     it = Replica(program, door)
     try:
         await program.says("controller started")
@@ -137,14 +136,16 @@ class Cluster:
 
 
 @asynccontextmanager
-async def releasing(home: Path) -> AsyncIterator[Cluster]:
-    """In mid-release, led by the first of two."""
+async def releasing(
+    home: Path, first: Sequence[str] = (ROLLOUT_LWS,), second: Sequence[str] = (ROLLOUT_LWS,)
+) -> AsyncIterator[Cluster]:
+    """In mid-release, led by the first of two; each is a command that takes the controller's arguments."""
     async with AsyncExitStack() as stack:
         cluster = await stack.enter_async_context(playground(Options(timing=Timing(speed=10)), DEFAULT_API_GROUP))
-        leader = await stack.enter_async_context(replica(cluster.server, home / "first"))
+        leader = await stack.enter_async_context(replica(cluster.server, home / "first", first))
         both = Cluster(cluster.server, leader, leader)
         await both.until(lambda: holder(cluster.server) != "")
-        both.other = await stack.enter_async_context(replica(cluster.server, home / "second"))
+        both.other = await stack.enter_async_context(replica(cluster.server, home / "second", second))
         lws = manifests.workload()
         rollout = manifests.rollout(rollouts().api_version, lws["metadata"])
         rollout["spec"]["strategy"]["canary"]["steps"] = PLAN
@@ -177,17 +178,40 @@ async def test_the_other_goes_on_within_the_lease_and_two_seconds(
     fate: Callable[[Replica], None], least: float, tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
     async with releasing(tmp_path) as cluster:
-        leader, other = cluster.leader, cluster.other
-        began = time.monotonic()
-        fate(leader)
-        await cluster.until(lambda: holder(cluster.server) == other.name != "")
-        took = time.monotonic() - began
+        took = await taken_over(cluster, fate)
         record_property(SECONDS, took)
         assert least <= took <= DURATION + 2
-        # Whoever comes back has slept through his deadline, and finds that out before anything goes out.
-        with suppress(ProcessLookupError):
-            leader.program.signal(signal.SIGCONT)
-        leader.door.gate.faults.restore()
-        await cluster.until(cluster.released)
-        assert other.sent > 0
-        assert (leader.wrong, other.wrong) == ([], [])
+
+
+@pytest.mark.parametrize(("ahead", "speed"), [(30, 1.2), (-30, 0.85)], ids=["fast, ahead", "slow, behind"])
+async def test_clocks_that_differ_by_more_than_the_lease_change_nothing(
+    ahead: float, speed: float, tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    """Who waits neither takes a Lease that is renewed for one that has run out, nor the other way round; what it counts
+    are seconds of its own.
+    """
+    command = (sys.executable, "-m", "tests.controller.skewed", f"{ahead}", f"{speed}")
+    async with releasing(tmp_path, second=command) as cluster:
+        await asyncio.sleep(DURATION)
+        lease = cluster.server.get(LEASES, *PLACE)["spec"]
+        assert (lease["holderIdentity"], lease["leaseTransitions"]) == (cluster.leader.name, 0)
+        took = await taken_over(cluster, lambda it: it.program.signal(signal.SIGSTOP))
+        record_property(SECONDS, took)
+        assert (DURATION - 2 * RETRY) / speed <= took <= DURATION / speed + 2
+
+
+async def taken_over(cluster: Cluster, fate: Callable[[Replica], None]) -> float:
+    """Seconds until the other leads; it then brings the release to its end, and nobody writes out of turn."""
+    leader, other = cluster.leader, cluster.other
+    began = time.monotonic()
+    fate(leader)
+    await cluster.until(lambda: holder(cluster.server) == other.name != "")
+    took = time.monotonic() - began
+    # Whoever comes back has slept through his deadline, and finds that out before anything goes out.
+    with suppress(ProcessLookupError):
+        leader.program.signal(signal.SIGCONT)
+    leader.door.gate.faults.restore()
+    await cluster.until(cluster.released)
+    assert other.sent > 0
+    assert (leader.wrong, other.wrong) == ([], [])
+    return took

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import Any
+
 import pytest
 
 from rollout_lws.errors import ApiError, Unreachable
@@ -143,6 +146,28 @@ async def test_a_read_is_not_repeated_where_waiting_does_not_help_or_takes_too_l
     with pytest.raises(ApiError):
         await Client(transport).get(PODS, "ns", "a")
     assert len(transport.requests) == 1
+
+
+async def test_a_crowd_of_reads_takes_turns_and_a_write_goes_before_those_that_wait() -> None:
+    class Slow(FakeTransport):
+        at_once = most = 0
+
+        async def request(self, method: str, *arguments: Any, **words: Any) -> Reply:
+            self.at_once += method == "GET"
+            self.most = max(self.most, self.at_once)
+            await asyncio.sleep(1)
+            self.at_once -= method == "GET"
+            return await super().request(method, *arguments, **words)
+
+    transport = Slow(*(ok(pod("a", 2)) for _ in range(101)))
+    client = Client(transport)
+    reads = [asyncio.create_task(client.list(PODS, "ns")) for _ in range(100)]
+    await asyncio.sleep(0.5)
+    await client.send(merge())
+    assert len(transport.requests) < 40
+    assert 8 <= transport.most <= 32
+    await asyncio.gather(*reads)
+    assert len(transport.requests) == 101
 
 
 async def test_each_request_is_observed_with_its_code_or_none() -> None:

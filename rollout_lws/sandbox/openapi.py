@@ -75,7 +75,7 @@ def _described(resources: list[Served]) -> Document:
                 "x-kubernetes-group-version-kind": kind,
             }
 
-        collection = resource.path("{namespace}")
+        collection = resource.path("namespace").replace("/namespaces/namespace/", "/namespaces/{namespace}/")
         paths[collection] = {"get": operation("list"), "post": operation("post")}
         paths[f"{collection}/{{name}}"] = {
             "get": operation("get"),

@@ -10,13 +10,13 @@ _DEEP = 9_990
 _READS = f"""
 import asyncio, sys
 from rollout_lws.controller import process
-from rollout_lws.controller.informers import stored_revision
+from rollout_lws.controller.trimmed import trimmed_revision
 from rollout_lws.settings import Settings
 
 async def serve(settings):
     head, deep = b'{{"metadata":{{"name":"a","resourceVersion":"1"}},"data":', b'{{"a":' * {_DEEP}
     body = head + deep + b"1" + b"}}" * {_DEEP} + b"}}"
-    print(stored_revision(body).metadata.name)
+    print(trimmed_revision(body).metadata.name)
 
 process._serve = serve
 asyncio.run(process.run(Settings()))

@@ -225,6 +225,5 @@ async def test_a_right_that_is_missing_is_named() -> None:
         await asyncio.sleep(1)
         for each in BOTH:
             assert (
-                f"guard: {each} {DEFAULT_GUARD}: you may not: allow the controller's account to get, list and watch"
-                f" {each}\n"
+                f"guard: {each} {DEFAULT_GUARD}: you may not: allow the controller's account to list and watch {each} "
             ) in it.keeper.missing

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
@@ -19,7 +20,9 @@ settings.register_profile("patient", deadline=None)
 settings.load_profile("patient")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    _leave_variants_to_the_long_lane(items)
     for marker, (lane, tool) in _LANES.items():
         wanting = [item for item in items if item.get_closest_marker(marker)]
         why = tool.missing() if wanting else ""
@@ -28,6 +31,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("looptime"):
             item.add_marker(pytest.mark.looptime(**virtual_time.OPTIONS))
+
+
+def _leave_variants_to_the_long_lane(items: list[pytest.Item]) -> None:
+    """Of a test that is marked one_in(n), each n-th variant is told by default, from the first on."""
+    seen: Counter[str] = Counter()
+    for item in items:
+        mark = item.get_closest_marker("one_in")
+        if mark is not None and not item.get_closest_marker("long"):
+            test = item.nodeid.partition("[")[0]
+            if seen[test] % mark.args[0]:
+                item.add_marker(pytest.mark.long)
+            seen[test] += 1
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

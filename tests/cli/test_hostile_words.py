@@ -108,6 +108,7 @@ def _obeyed(text: str) -> set[str]:
     return {each for each in text if not each.isprintable() and each != "\n"}
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("command", PEOPLE, ids=" ".join)
 def test_people_are_shown_words_and_nothing_that_moves_a_cursor(hostile: World, command: tuple[str, ...]) -> None:
     result = hostile.run(*command)
@@ -115,6 +116,7 @@ def test_people_are_shown_words_and_nothing_that_moves_a_cursor(hostile: World, 
     assert _obeyed(result.output) == set()
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("command", MACHINES, ids=" ".join)
 def test_programs_are_given_it_escaped(hostile: World, command: tuple[str, ...]) -> None:
     result = hostile.run(*command)

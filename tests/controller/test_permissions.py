@@ -54,6 +54,7 @@ def sampled() -> list[object]:
     ]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("right", sampled())
 async def test_what_is_missing_is_named_and_waited_for(right: Right, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)

@@ -97,6 +97,7 @@ async def test_groups_come_up_on_nodes(plane: ControlPlane) -> None:
     assert plane.server.get(SERVICES, HOME, "demo")["spec"]["clusterIP"] == "None"
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("lag", [0.0, 0.03])
 async def test_a_new_template_rolls_and_nothing_is_decided_twice(plane: ControlPlane, lag: float) -> None:
     """However late the watches are: a decision from a picture without our own last write would show in the events."""

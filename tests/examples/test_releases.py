@@ -143,6 +143,7 @@ def group_count(world: World) -> int:
     return len(world.server.list(PODS, NAMESPACE, label_selector=f"{LWS_WORKER_INDEX}=0"))
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("name", mostly_long("quickstart", "in-place", "vllm", "sglang"))
 async def test_a_release_with_loads_of_twenty_minutes_goes_through_with_as_few_groups_as_its_steps_say(
     world: World, name: str
@@ -190,6 +191,7 @@ ENTRIES: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
 }
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", ROUTED)
 async def test_requests_are_shared_as_the_readme_says_and_everything_is_given_back(world: World, name: str) -> None:
     await at_rest(world, name)

@@ -41,6 +41,7 @@ def deleted(world: ShellWorld) -> None:
     world.delete(ROLLOUTS, NAME)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("act", "started", "ended"),
     [

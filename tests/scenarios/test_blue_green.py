@@ -130,6 +130,7 @@ async def test_everything_at_once_from_the_first_step_makes_green_whole_before_a
         m.assert_unharmed()
 
 
+@pytest.mark.long
 async def test_green_follows_the_number_of_groups(world: World) -> None:
     await at_rest(world, {"replicas": 2, "pause": {}}, blueGreen={})
     await waiting_for_approval(world)

@@ -13,6 +13,7 @@ pytestmark = pytest.mark.looptime
 _FAR = 2**62
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.timeout(30)
 @pytest.mark.parametrize("member", ["currentStepIndex", "nextStepIndex"])
 @pytest.mark.parametrize("number", [-_FAR, 99])

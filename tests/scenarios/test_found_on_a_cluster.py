@@ -13,6 +13,7 @@ pytestmark = pytest.mark.looptime
 LONG = (Moment.LOADING, Moment.FIRST, Moment.PROMOTION, Moment.CLEAN_UP)
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("moment", [Moment.SECOND, *(pytest.param(each, marks=pytest.mark.long) for each in LONG)])
 @pytest.mark.parametrize("traffic", [pytest.param("none", marks=pytest.mark.long), "HTTPRoute"])
 @pytest.mark.parametrize("style", STYLES, ids=str)

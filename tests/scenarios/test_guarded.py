@@ -71,6 +71,7 @@ def partition(world: World) -> int:
     return found
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("style", STYLES, ids=str)
 async def test_a_release_goes_its_way_whatever_is_applied_at_each_of_its_writes(world: World, style: Style) -> None:
     # Blue-green waits by itself once the other colour is there.

@@ -114,6 +114,7 @@ async def disabled(it: Release) -> None:
 Part = Callable[[Release], Awaitable[None]]
 
 
+@pytest.mark.one_in(2)
 @EVERY_STYLE
 @EVERY_POINT
 @pytest.mark.parametrize(
@@ -237,6 +238,7 @@ async def test_another_lws_is_taken_care_of_only_after_the_first_is_free(
     assert other["spec"]["rolloutStrategy"]["rollingUpdateConfiguration"]["partition"] == HOLD
 
 
+@pytest.mark.one_in(4)
 @EVERY_STYLE
 @pytest.mark.parametrize("traffic", [ROUTED, pytest.param("none", marks=pytest.mark.long)])
 async def test_an_lws_that_is_made_to_roll_by_itself_in_mid_release_ends_it(
@@ -254,6 +256,7 @@ async def test_an_lws_that_is_made_to_roll_by_itself_in_mid_release_ends_it(
     it.assert_told(EventReason.ROLLED_NATIVELY)
 
 
+@pytest.mark.one_in(4)
 @EVERY_STYLE
 @pytest.mark.parametrize(
     "moment", [None, Moment.SECOND, pytest.param(Moment.PROMOTION, marks=pytest.mark.long)], ids=str

@@ -30,6 +30,7 @@ async def shares(told: Metered) -> dict[str, float]:
     return {client: each.get(revision, 0.0) for client, each in found.items()}
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("style", STYLES, ids=str)
 @pytest.mark.parametrize(
     "by", [BY_ROUTE, *(pytest.param(each, marks=pytest.mark.long) for each in (BY_POOLS, BY_INGRESS))], ids=str

@@ -142,6 +142,7 @@ async def test_what_gathered_before_us_goes_a_few_at_a_time(world: World) -> Non
     assert world.state == "Healthy"
 
 
+@pytest.mark.long
 @pytest.mark.looptime
 async def test_a_version_that_is_applied_again_as_its_record_goes_is_released(world: World) -> None:
     """Whoever goes back to it at that very moment gets it whole: LWS makes a record of its own of each change."""

@@ -240,6 +240,7 @@ async def test_waiting_writes_nothing_and_five_steps_take_few_writes(world: Worl
     assert len(counted) - len(windows) <= 75, len(counted)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("replicas", "groups", "ending"),
     [

@@ -94,6 +94,7 @@ def test_one_that_is_down_while_the_version_is_taken_back_gives_back_what_it_had
     kill_after_every_write(at_rest(BY_ROUTE), taken_back_while_nobody_looks, part)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("by", "story", "part"), [*dealt()])
 def test_a_controller_killed_after_any_write_gives_everything_back(by: Provider, story: Story, part: int) -> None:
     kill_after_every_write(at_rest(by), story, part)

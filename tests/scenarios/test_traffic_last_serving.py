@@ -34,6 +34,7 @@ def partition(world: World) -> int:
     return int(world.lws["spec"]["rolloutStrategy"]["rollingUpdateConfiguration"]["partition"])
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("lost", [1, 4])
 async def test_stable_groups_stay_when_the_canary_is_lost_as_all_of_them_are_to_be_renewed(lost: int) -> None:
     async with metered(FULL, replicas=4) as m:

@@ -48,6 +48,7 @@ async def released(world: World, style: Style) -> Windows:
     return windows
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("variant", ["legacy", "max_unavailable"])
 @pytest.mark.parametrize("style", STYLES, ids=str)
 def test_windows_are_few_and_as_short_as_a_leader_takes_to_end(
@@ -116,6 +117,7 @@ def _is_over(it: Release) -> bool:
     return it.world.state == "Healthy" and it.ready("v2")
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.looptime
 @pytest.mark.parametrize("style", STYLES, ids=str)
 async def test_a_leader_lost_right_after_the_promotion_comes_back_new(style: Style) -> None:

@@ -65,6 +65,7 @@ def test_the_canary_is_followed_from_when_it_is_made(world: World) -> None:
         program.shows(lambda text: "llama-canary   canary" in text)
 
 
+@pytest.mark.long
 def test_an_api_server_that_is_away_is_told_and_what_is_known_stays(world: World) -> None:
     world.release(**LOADING)
     with watching(world, "llama") as program:

@@ -58,6 +58,7 @@ DEFAULT = (CASES[0], CASES[5], CASES[8], CASES[13])
 SOME = [case if case in DEFAULT else pytest.param(*case, marks=pytest.mark.long) for case in CASES]
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(("strategy", "replicas", "by"), SOME, ids=str)
 async def test_what_is_printed_can_be_released(strategy: str, replicas: int, by: Provider | None) -> None:
     async with running(replicas, by) as world:

@@ -253,6 +253,7 @@ def watched_by_flags(world: World) -> list[str]:
     return found or ["team-a", "team-b"]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_version_that_does_not_start_leaves_the_one_before_its_rights(bare: World, change: str) -> None:
     """Whether somebody waits for it or not."""

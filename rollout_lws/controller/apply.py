@@ -74,7 +74,7 @@ def classify(error: ApiError | Unreachable, write: Write) -> Failure | None:
 async def carry_out(
     decision: Decision, sender: Sender, absorb: Absorb, written: Written, tell: Callable[[Notice], None]
 ) -> Failure | None:
-    """All writes, then the labels; None when every write was carried out. A label that fails is logged and left.
+    """All writes, then the chores; None when every write was carried out. A chore that fails is logged and left.
 
     Notices are told as soon as what they say is on record, whatever becomes of the writes after that.
     """
@@ -94,7 +94,7 @@ async def carry_out(
         absorb(write.resource, answer)
         log.debug("written", extra=fields(verb=verb(write), object=target(write), reason=write.reason))
     _tell(notices, tell)
-    await _mark(decision.labels, sender, absorb, written)
+    await _do_chores(decision.chores, sender, absorb, written)
     return None
 
 
@@ -104,17 +104,17 @@ def _tell(notices: list[Notice], tell: Callable[[Notice], None]) -> None:
     notices.clear()
 
 
-async def _mark(labels: Iterable[Write], sender: Sender, absorb: Absorb, written: Written) -> None:
-    for write in labels:
+async def _do_chores(chores: Iterable[Write], sender: Sender, absorb: Absorb, written: Written) -> None:
+    for write in chores:
         try:
             answer = await _whole(sender.send(write))
         except ApiError as error:
-            log.debug("label not written", extra=fields(object=target(write), error=error.message))
-            if is_denied(error, verb(write)):
+            log.debug("chore not done", extra=fields(object=target(write), error=error.message))
+            if isinstance(write, Confirm) or is_denied(error, verb(write)):
                 # So are the others.
                 return
         except Unreachable as error:
-            log.debug("labels not written", extra=fields(object=target(write), error=str(error)))
+            log.debug("chores not done", extra=fields(object=target(write), error=str(error)))
             return
         else:
             written(write)

@@ -6,8 +6,10 @@ Writes are sent once. A write that failed is decided anew from a newer picture; 
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -67,7 +69,10 @@ class Client:
         self.observe = observe
         self.denials = denials or Denials()
         self._fence = fence or Fence.none()
-        self._reading = asyncio.Semaphore(_READS_AT_ONCE)
+        #: A kind that is answered slowly holds up no other.
+        self._reading: defaultdict[Resource, asyncio.Semaphore] = defaultdict(
+            partial(asyncio.Semaphore, _READS_AT_ONCE)
+        )
 
     async def get(self, resource: Resource, namespace: str, name: str) -> bytes:
         """One object's JSON; ApiError 404 when it does not exist."""
@@ -136,7 +141,7 @@ class Client:
         for left in range(_READS - 1, -1, -1):
             wait = 0.0
             try:
-                async with self._reading:
+                async with self._reading[permission.resource]:
                     return await self._call(permission, "GET", path, params, None, _JSON)
             except Unreachable:
                 if not left:

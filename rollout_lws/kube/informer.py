@@ -209,6 +209,8 @@ class Informer(Generic[T]):
 
     def _is_newly_denied(self, error: Exception) -> bool:
         if not any(is_denied(error, verb) for verb in ("list", "watch")):
+            # A server that starts refuses, is away, and refuses again: that is not one long denial.
+            self._denied_since = None
             return False
         now = asyncio.get_running_loop().time()
         self._denied_since = now if self._denied_since is None else self._denied_since

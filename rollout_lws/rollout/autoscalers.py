@@ -124,7 +124,9 @@ def _hold(d: Draft) -> None:
             held.append(live["metadata"]["name"])
     # Before any group of the new version takes load away.
     d.writes[:0] = writes
-    d.set(autoscalers=d.status.autoscalers.model_copy(update={"held": tuple(held)}))
+    if not (writes and d.step_entered):
+        # On record before they are written, they would seem to have been written over, if a write fails.
+        d.set(autoscalers=d.status.autoscalers.model_copy(update={"held": tuple(held)}))
 
 
 def _wanted(d: Draft, live: Object) -> Object:

@@ -103,10 +103,8 @@ def _release(d: Draft) -> bool:
         return steps.run(d)
     if _runs_already(d):
         return finalising.run(d)
-    if start.settle(d):
-        history.drop_needless(d)
-        return True
-    return steps.run(d)
+    d.settled = start.settle(d)
+    return d.settled or steps.run(d)
 
 
 def _runs_already(d: Draft) -> bool:

@@ -36,8 +36,9 @@ class Decision:
     again.
 
     Status writes of Rollout and BatchRelease are among them, at most one an object, each conditional on the
-    resourceVersion that was observed. ``labels`` are writes of leader pod labels: of no consequence for the release, so
-    that a failure of one (the pod is gone) is no failure of the reconcile. ``notices`` are recorded as soon as the
+    resourceVersion that was observed. ``chores`` come after all of them and are of no consequence for the release:
+    labels of leader pods, deletions of what LWS need not keep. So a failure of one (the pod is gone) is no failure of
+    the reconcile; after a Confirm that fails the rest is left. ``notices`` are recorded as soon as the
     first ``told_after`` writes were carried out (None: all of them), the status among them: once it is written, no
     later decision has anything new to tell. ``wake_at`` is the moment to look again if nothing changes before; None:
     only a change matters. ``wanted`` says what is to be watched besides what always is. ``only_tells`` marks a decision
@@ -45,7 +46,7 @@ class Decision:
     """
 
     writes: tuple[Write, ...] = ()
-    labels: tuple[Write, ...] = ()
+    chores: tuple[Write, ...] = ()
     notices: tuple[Notice, ...] = ()
     told_after: int | None = None
     wake_at: datetime | None = None

@@ -58,7 +58,7 @@ class Draft:
         self.verdict: Verdict | None = None
         self.confirms: list[Write] = []
         self.writes: list[Write] = []
-        self.labels: list[Write] = []
+        self.chores: list[Write] = []
         self.notices: list[Notice] = []
         self.wake_at: datetime | None = None
         self.batch: Batch | None = None
@@ -66,6 +66,8 @@ class Draft:
         self.hold_put_back = False
         self.skip_status = False
         self.status_first = False
+        self.step_entered = False
+        self.settled = False
         self.is_brief = False
         self.prepared = False
         self.opening: tuple[int, ...] = ()
@@ -225,10 +227,17 @@ class Draft:
         It comes by another watch than the LWS, so the LWS may say "observed" while the cached StatefulSet is the one
         before.
         """
+        confirm = self.confirmed_leader_set(reason)
+        if confirm is not None:
+            self.confirms.append(confirm)
+
+    def confirmed_leader_set(self, reason: str) -> Confirm | None:
+        """What fails unless the leader StatefulSet still is as seen; None where there is none."""
         leader_set = self.stable.leader_set
-        if leader_set is not None:
-            meta = leader_set.metadata
-            self.confirms.append(Confirm(STATEFUL_SETS, meta.namespace, meta.name, meta.uid, meta.generation, reason))
+        if leader_set is None:
+            return None
+        meta = leader_set.metadata
+        return Confirm(STATEFUL_SETS, meta.namespace, meta.name, meta.uid, meta.generation, reason)
 
     def wake(self, moment: datetime | None) -> None:
         if moment is not None:

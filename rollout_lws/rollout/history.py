@@ -69,14 +69,23 @@ def drop_surplus(d: Draft) -> None:
 
 
 def drop_needless(d: Draft) -> None:
-    """Delete LWS's own records of versions that nothing needs: it keeps all of them for as long as it is held."""
+    """Delete LWS's own records of versions that nothing needs: it keeps all of them for as long as it is held. Where
+    that is refused, by a policy for instance, they stay.
+    """
     found = needless_records(d.stable, d.status.stable.revision if d.status.stable else "")
-    if found:
-        d.confirm_leader_set("the revisions that groups may come back with")
-    d.write(
-        Delete(CONTROLLER_REVISIONS, old.metadata.namespace, old.metadata.name, old.metadata.uid, "no group needs it")
-        for old in found
-    )
+    seen = d.confirmed_leader_set("the revisions that groups may come back with")
+    if found and seen is not None:
+        d.chores.append(seen)
+        d.chores += [
+            Delete(
+                CONTROLLER_REVISIONS,
+                each.metadata.namespace,
+                each.metadata.name,
+                each.metadata.uid,
+                "no group needs it",
+            )
+            for each in found
+        ]
 
 
 def note_left(d: Draft, ending: Ending) -> None:

@@ -22,7 +22,7 @@ from rollout_lws.objects.resources import LEADER_WORKER_SETS, PODS
 from rollout_lws.objects.writes import Patch, Write
 from rollout_lws.release import record as batch_release
 from rollout_lws.release.batches import wanted_groups
-from rollout_lws.rollout import autoscalers, borrowing, brevity, significance
+from rollout_lws.rollout import autoscalers, borrowing, brevity, history, significance
 from rollout_lws.rollout.decision import Decision, Wanted
 from rollout_lws.rollout.diagnosis import explaining_kinds
 from rollout_lws.rollout.draft import Draft, Verdict
@@ -37,7 +37,7 @@ _LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 
 
 def finish(d: Draft) -> Decision:
-    """Turn the draft into a decision: the status write last (first where a task begins), labels apart."""
+    """Turn the draft into a decision: the status write last (first where a task begins), chores apart."""
     releasing = d.status.phase == Phase.PROGRESSING
     stable = d.status.stable
     # Until an LWS that was made anew is adopted, the record is of one that is no more.
@@ -50,9 +50,11 @@ def finish(d: Draft) -> Decision:
         _conditions(d, d.verdict)
         _summary(d, d.verdict)
     status = () if d.skip_status or brevity.can_wait(d) else tuple(_status_write(d))
+    if d.settled and not (d.writes or status):
+        history.drop_needless(d)
     return Decision(
         writes=(*d.confirms, *status, *d.writes) if d.status_first else (*d.confirms, *d.writes, *status),
-        labels=tuple(d.labels),
+        chores=tuple(d.chores),
         notices=tuple(d.notices),
         told_after=len((*d.confirms, *status)) if d.status_first and status else None,
         wake_at=d.wake_at,
@@ -222,7 +224,7 @@ def _label(d: Draft) -> None:
             labels[d.keys.rollout_id] = release
         meta = group.leader.metadata
         if any(meta.labels.get(key) != value for key, value in labels.items()):
-            d.labels.append(
+            d.chores.append(
                 Patch(PODS, meta.namespace, meta.name, {"metadata": {"labels": labels}}, "which batch it is of")
             )
 

@@ -99,6 +99,9 @@ def _apply(d: Draft, facts: RoutingFacts, wanted: Split) -> Routed:
     record = d.status.traffic or TrafficRecord()
     given = split.reaches_new or any(each.given for each in every) or record.since is not None
     reached_new = any(each.reaches_new for each in every)
+    if d.step_entered and record.since is None and _lacks(every, split):
+        # A first share that is on record before it is written would seem to have been taken away, if that write fails.
+        return Routed(False, "the step is put on record first")
     writing = _write(d, every, split)
     if writing:
         withdrawn = wanted.reaches_new and not split.reaches_new and not cut_off
@@ -138,6 +141,10 @@ def _write(d: Draft, every: tuple[Router, ...], split: Split) -> str:
         d.write(writes)
         writing += [each.what] if writes else []
     return ", ".join(writing)
+
+
+def _lacks(every: tuple[Router, ...], split: Split) -> bool:
+    return any(each.writes(split, "") for each in every)
 
 
 def _quarrelled(d: Draft, every: tuple[Router, ...], split: Split) -> str:

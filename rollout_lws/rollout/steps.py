@@ -154,7 +154,7 @@ def _jump(d: Draft) -> None:
 def _enter(d: Draft, index: int) -> None:
     # On record before its first write: whoever has made its groups and could not write that down would take them away
     # again, as more than the step before asks for, and make them anew, for as long as a write is refused.
-    d.status_first = True
+    d.status_first = d.step_entered = True
     d.set(step=StepRecord(started_at=d.now))
     d.set_sub(
         current_step_index=index,

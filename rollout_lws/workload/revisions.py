@@ -96,7 +96,7 @@ def needless_records(facts: Facts, stable: str) -> list[ControllerRevision]:
     the newest ``SPARE_RECORDS`` records stay too. Nothing is needless while any of this is unknown.
     """
     current = current_revision(facts)
-    if not observed(facts) or not current:
+    if not observed(facts) or not (lws_revision(facts, current) and lws_revision(facts, target_revision(facts))):
         return []
     worker_sets = (each.metadata.labels.get(LWS_REVISION, "") for each in facts.worker_sets)
     needed = {stable, current, target_revision(facts), *leaders_revisions(facts), *worker_sets}

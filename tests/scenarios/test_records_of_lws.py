@@ -166,6 +166,23 @@ async def test_a_version_that_is_applied_again_as_its_record_goes_is_released(wo
     assert_clean(world, "v1", 2)
 
 
+@pytest.mark.looptime
+async def test_a_policy_that_keeps_them_keeps_no_release_from_its_end(world: World) -> None:
+    judge = await begin(world)
+    kept = ApiError(403, "Forbidden", "admission webhook denied the request: revisions are kept")
+
+    def refuse(write: Write) -> ApiError | None:
+        judge.judge(write)
+        return kept if isinstance(write, Delete) and write.reason == "no group needs it" else None
+
+    world.refuse = refuse
+    for number in range(2, 9):
+        await release(world, judge, f"v{number}")
+    assert len(kept_by_lws(world)) == 8
+    assert world.state == "Healthy"
+    assert_clean(world, "v8", 2)
+
+
 async def full(world: World) -> Judge:
     judge = await begin(world)
     world.stop_controller()

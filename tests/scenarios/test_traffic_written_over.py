@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from rollout_lws.errors import ApiError
 from rollout_lws.objects.resources import HTTP_ROUTES, SERVICES, Resource
+from rollout_lws.objects.writes import Patch, Write
 from rollout_lws.sandbox.store import Event
 from tests.scenarios.metered import metered
 from tests.scenarios.routed import (
@@ -141,3 +143,24 @@ async def test_who_reverts_everything_at_once_has_reverted_each_once_and_is_answ
         await world.until_state("Stalled")
         assert world.condition("Stalled")["reason"] == "RouteContested"
         await m.abort()
+
+
+@pytest.mark.parametrize("conflicts", [0, 2])
+async def test_a_first_share_that_comes_too_late_has_been_written_over_by_nobody(world: World, conflicts: int) -> None:
+    """The groups of this step are there already, so its share is the first that it writes."""
+    steps = (
+        {"replicas": 1, "pause": {"duration": 5}},
+        {"replicas": 1, "traffic": "10%", "pause": {}},
+        {"replicas": "100%", "traffic": "100%"},
+    )
+    await routed_at_rest(world, *steps, replicas=3)
+    left = [ApiError(409, "Conflict", "the object has been modified")] * conflicts
+
+    def refuse(write: Write) -> ApiError | None:
+        return left.pop() if left and isinstance(write, Patch) and write.resource == HTTP_ROUTES else None
+
+    world.refuse = refuse
+    world.set_image("v2")
+    await world.until_state("AwaitingApproval")
+    assert [each.note for each in world.notices if each.reason == "RouteReset"] == []
+    assert not left

@@ -7,7 +7,7 @@ and a story can stop the loop after any single write. The real shell has stories
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 
 from rollout_lws.api.resources import batch_releases
@@ -24,7 +24,7 @@ from rollout_lws.objects.resources import (
     LEADER_WORKER_SETS,
     SERVICES,
 )
-from rollout_lws.objects.writes import Confirm, Write
+from rollout_lws.objects.writes import Confirm, Patch, Write
 from rollout_lws.rollout.brevity import OURS
 from rollout_lws.rollout.decide import decide
 from rollout_lws.rollout.decision import Decision, Notice
@@ -158,12 +158,8 @@ class World(User, Waits):
         if not decision.only_tells:
             self.failing.forget(self.name)
             self._back_off = 0.0
-        for write in decision.labels:
-            try:
-                carry_out(self.server, write)
-                self.labels.append(write)
-            except ApiError:
-                continue
+        if not self._do_chores(decision.chores):
+            return
         if told_after >= len(decision.writes):
             self.notices += decision.notices
         new = None if decision.only_tells else self.view.want(decision.wanted.kinds)
@@ -172,6 +168,25 @@ class World(User, Waits):
         if decision.wake_at is not None:
             delay = max(0.0, (decision.wake_at - self.now).total_seconds())
             self._timer = asyncio.get_running_loop().call_later(delay + 1e-6, self._wake)
+
+    def _do_chores(self, chores: Iterable[Write]) -> bool:
+        """Whether the controller lives on; one that fails is left, and after a Confirm the rest of them."""
+        for write in chores:
+            try:
+                if isinstance(write, Patch):
+                    # Labels: they are counted apart.
+                    carry_out(self.server, write)
+                    self.labels.append(write)
+                else:
+                    self._send(write)
+            except Stopped:
+                self.running = False
+                self._announce()
+                return False
+            except ApiError:
+                if isinstance(write, Confirm):
+                    break
+        return True
 
     def _failed(self, error: ApiError) -> None:
         """Tried again with back-off; a refusal that no story asked for is a bug."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Collection, Sequence
+from datetime import datetime, timedelta
 
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
@@ -14,26 +14,40 @@ from rollout_lws.guard.certificates import ORGANISATION
 
 #: Authorities of ours in a bundle. Every start of a process adds one, and only their end takes them out again.
 LIMIT = 32
+#: Where replicas put back what is theirs, so many: they would push each other out for ever otherwise.
+MOST = 128
+#: Our clock may be ahead of that of who has put an authority there.
+_MARGIN = timedelta(days=1)
 
 
-def merged(current: str, own: Sequence[bytes], now: datetime) -> str:
-    """The bundle (base64 of PEM, as objects have it) with all authorities of ``own`` in it, without those that have
-    expired, and of ours without the oldest beyond LIMIT. ``current`` itself when nothing changes. What others have put
-    there stays.
+def merged(current: str, own: Sequence[bytes], now: datetime, known: Collection[bytes] = ()) -> str:
+    """The bundle (base64 of PEM, as objects have it) with all authorities of ``own`` in it. ``current`` itself when
+    they are there already.
+
+    One that comes for the first time takes those out that have expired for a day, and of ours the oldest beyond LIMIT.
+    Those of ``known`` have been there before: they come back without that, and only MOST bounds them. What others have
+    put there stays.
     """
-    before = _certificates(current)
-    mine = [x509.load_pem_x509_certificate(each) for each in own]
-    there = {each.public_bytes(Encoding.DER): each for each in (*before, *mine) if each.not_valid_after_utc > now}
-    needed = {each.public_bytes(Encoding.DER) for each in mine}
+    mine = {each.public_bytes(Encoding.DER): each for each in map(x509.load_pem_x509_certificate, own)}
+    there = {each.public_bytes(Encoding.DER): each for each in _certificates(current)}
+    if mine.keys() <= there.keys():
+        return current
+    back = missing(current, own) <= {*known}
+    if not back:
+        there = {raw: each for raw, each in there.items() if each.not_valid_after_utc > now - _MARGIN or raw in mine}
+    there |= mine
     ours = sorted(
-        (raw for raw, each in there.items() if _is_ours(each) and raw not in needed),
+        (raw for raw, each in there.items() if _is_ours(each) and raw not in mine),
         key=lambda raw: there[raw].not_valid_before_utc,
     )
-    for raw in ours[: max(0, len(ours) + len(needed) - LIMIT)]:
+    for raw in ours[: max(0, len(ours) + len(mine) - (MOST if back else LIMIT))]:
         del there[raw]
-    if [*there.values()] == before:
-        return current
     return base64.b64encode(b"".join(each.public_bytes(Encoding.PEM) for each in there.values())).decode()
+
+
+def missing(current: str, own: Sequence[bytes]) -> set[bytes]:
+    """Those of ``own`` that who trusts this bundle does not trust."""
+    return {each for each in own if not has(current, each)}
 
 
 def has(current: str, authority: bytes) -> bool:

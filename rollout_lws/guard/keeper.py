@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -19,11 +20,12 @@ import msgspec
 from rollout_lws.errors import ApiError, Unreachable
 from rollout_lws.guard import bundle
 from rollout_lws.guard.certificates import Identity, issue
+from rollout_lws.guard.patience import Patience
 from rollout_lws.guard.rotation import Rotation
 from rollout_lws.kube.client import Client
 from rollout_lws.kube.informer import Informer
 from rollout_lws.objects.meta import Meta, Struct
-from rollout_lws.objects.resources import MUTATING_WEBHOOKS, SELF_SUBJECT_REVIEWS, VALIDATING_WEBHOOKS
+from rollout_lws.objects.resources import MUTATING_WEBHOOKS, SELF_SUBJECT_REVIEWS, VALIDATING_WEBHOOKS, Resource
 from rollout_lws.objects.writes import Create, Patch
 
 log = logging.getLogger(__name__)
@@ -99,6 +101,9 @@ class Keeper:
         for each in self.informers:
             each.on_change(lambda _before, _after: self._news.set())
             each.on_news(self._news.set)
+        #: By resource: how long to wait for what has vanished there, and what was in all of its bundles once.
+        self._patience = dict.fromkeys((each.resource for each in self.informers), Patience())
+        self._known: dict[Resource, set[bytes]] = {each.resource: set() for each in self.informers}
 
     @property
     def until(self) -> datetime:
@@ -135,8 +140,7 @@ class Keeper:
             wait = _LOOK_SECONDS
             try:
                 await self._introduce()
-                if not await self._publish():
-                    wait = _AGAIN_SECONDS
+                wait = min(wait, await self._publish())
                 self._trouble = ""
             except (ApiError, Unreachable) as error:
                 if str(error) != self._trouble:
@@ -180,13 +184,17 @@ class Keeper:
             raise
         self.me = msgspec.json.decode(said, type=_Subject).status.user_info.username
 
-    async def _publish(self) -> bool:
-        """Whether every bundle that is known is as it should be; ApiError or Unreachable when one cannot be written."""
-        done, failure = True, None
+    async def _publish(self) -> float:
+        """Seconds until there is something to do again; ApiError or Unreachable when a bundle cannot be written."""
+        wait, failure = _LOOK_SECONDS, None
         for each in self.informers:
             found = each.get("", self._name)
-            changes = {} if found is None else self._changes(found)
-            if found is None or not changes:
+            if found is None:
+                continue
+            pause = self._pause(each.resource, found)
+            changes = self._changes(each.resource, found) if pause <= 0 else {}
+            if not changes:
+                wait = min(wait, pause) if pause > 0 else wait
                 continue
             meta = found.metadata
             # The list of webhooks is others'; a position in it holds for as long as nobody has changed it.
@@ -201,21 +209,41 @@ class Keeper:
             )
             try:
                 each.absorb(await self._client.send(patch))
+                self._known[each.resource] |= {*self._rotation.authorities}
+                self._patience[each.resource] = self._patience[each.resource].put_back(_seconds())
             except ApiError as error:
                 # Somebody was quicker, or has deleted it: the watch tells.
-                done, failure = False, failure if error.code in (404, 409) else error
+                wait, failure = min(wait, _AGAIN_SECONDS), failure if error.code in (404, 409) else error
         if failure is not None:
             raise failure
-        return done
+        return wait
 
-    def _changes(self, found: Configuration) -> dict[str, Any]:
-        now, authorities = self._now(), self._rotation.authorities
-        wanted = [bundle.merged(each.client_config.ca_bundle, authorities, now) for each in found.webhooks]
+    def _pause(self, resource: Resource, found: Configuration) -> float:
+        """Seconds to wait before a bundle is written: of what has been there and has vanished, nothing but that."""
+        authorities, known = self._rotation.authorities, self._known[resource]
+        known &= {*authorities}
+        known |= {one for one in authorities if _trusts(found, (one,))}
+        lacking = {one for one in authorities if not _trusts(found, (one,))}
+        if not lacking:
+            self._patience[resource] = self._patience[resource].there()
+        if not lacking or not lacking <= known:
+            return 0.0
+        waits = self._patience[resource].vanished(_seconds(), random.random())
+        self._patience[resource] = waits
+        return 0.0 if waits.due is None else waits.due - _seconds()
+
+    def _changes(self, resource: Resource, found: Configuration) -> dict[str, Any]:
+        now, authorities, known = self._now(), self._rotation.authorities, self._known[resource]
+        wanted = [bundle.merged(each.client_config.ca_bundle, authorities, now, known) for each in found.webhooks]
         return {
             str(number): {"clientConfig": {"caBundle": text}}
             for number, (text, each) in enumerate(zip(wanted, found.webhooks, strict=True))
             if text != each.client_config.ca_bundle
         }
+
+
+def _seconds() -> float:
+    return asyncio.get_running_loop().time()
 
 
 def _trusts(found: Configuration, authorities: Sequence[bytes]) -> bool:

@@ -21,6 +21,8 @@ from rollout_lws.rollout.routable import renamed
 _YOUNGEST = datetime.max.replace(tzinfo=UTC)
 #: Of the problems of a spec that are told; a person mends them one by one.
 _TOLD = 3
+#: API servers cut longer warnings.
+_WIDEST = 250
 
 
 def plan(o: Observation, before: Observation | None) -> Verdict:
@@ -33,25 +35,42 @@ def plan(o: Observation, before: Observation | None) -> Verdict:
     if before is None:
         youngest = o.rollout.metadata.model_copy(update={"creation_timestamp": _YOUNGEST})
         o = replace(o, rollout=o.rollout.model_copy(update={"metadata": youngest}))
-    there = set() if before is None else set(_refused(before))
+        return warned(*(each[:_WIDEST] for each in (*_waits(o), *_wrong(o))))
+    there = set(_refused(before))
     for message in _refused(o):
         if message not in there:
             return denied(message)
-    if before is not None and before.rollout.spec == o.rollout.spec:
+    if before.rollout.spec == o.rollout.spec:
         return warned()
-    found = problems(o.rollout.spec)
-    return warned(*(f"{each.path}: {each.message}"[:250] for each in found[:_TOLD]))
+    return warned(*(each[:_WIDEST] for each in _wrong(o)))
+
+
+def _wrong(o: Observation) -> list[str]:
+    return [f"{each.path}: {each.message}" for each in problems(o.rollout.spec)[:_TOLD]]
+
+
+def _waits(o: Observation) -> Iterator[str]:
+    """A Rollout that gets another name in Git is made before the one that it was is taken away."""
+    first = _first(o)
+    if first:
+        workload = o.rollout.spec.workload_ref.name
+        yield f"LeaderWorkerSet {workload} is already released by Rollout {first}: this one waits until that is gone"
+
+
+def _first(o: Observation) -> str:
+    """The Rollout that has the LWS already; "" for none."""
+    older = older_rival(Draft(o))
+    rival = next((each for each in o.rivals if older is not None and each.uid == older.uid), None)
+    # One that goes is in nobody's way for long.
+    return rival.name if rival is not None and not rival.terminating else ""
 
 
 def _refused(o: Observation) -> Iterator[str]:
-    d = Draft(o)
-    older = older_rival(d)
-    rival = next((each for each in o.rivals if older is not None and each.uid == older.uid), None)
-    # One that goes is in nobody's way for long.
-    if rival is not None and not rival.terminating:
+    d, first = Draft(o), _first(o)
+    if first:
         yield (
-            f"LeaderWorkerSet {o.rollout.spec.workload_ref.name} is already released by Rollout {rival.name}: edit"
-            " that one, or delete it first"
+            f"LeaderWorkerSet {o.rollout.spec.workload_ref.name} is already released by Rollout {first}: edit that"
+            " one, or delete it first"
         )
     # What ends a release does so in the words in which it has begun, whatever the plan says by then.
     if d.status.phase != Phase.PROGRESSING or d.status.finalising is not None or o.rollout.spec.strategy.style is None:

@@ -9,6 +9,7 @@ import ssl
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,6 +33,11 @@ Judge = Callable[[Rule, Request], Verdict]
 Told = Callable[[Rule, Outcome], None]
 #: What is being answered at the end gets this long; an API server waits no longer either.
 _GRACE_SECONDS = 5.0
+#: Of a connection that does not go on: an API server has given up by then.
+_HANDSHAKE_SECONDS = 5.0
+_BODY_SECONDS = 3.0
+#: Reviews at a time. Each may take as much memory as ``review.LARGEST``, and the pod has releases to make.
+MOST = 16
 
 
 def context() -> ssl.SSLContext:
@@ -68,36 +74,79 @@ async def served(address: Address, shown: ssl.SSLContext, judge: Judge, told: To
     is let through with a warning. UsageError when nobody can listen at ``address``.
     """
     application = web.Application(client_max_size=review.LARGEST)
+    slots = Slots(MOST)
     for rule in Rule:
-        application.router.add_post(f"/{rule}", _handler(rule, judge, told))
+        application.router.add_post(f"/{rule}", _handler(rule, judge, told, slots))
     runner = web.AppRunner(application, access_log=None, shutdown_timeout=_GRACE_SECONDS)
     await runner.setup()
     try:
         try:
-            await web.TCPSite(runner, address.host or None, address.port, ssl_context=shown).start()
+            # A site of aiohttp would wait a minute for each handshake.
+            listening = await asyncio.get_running_loop().create_server(
+                _protocols(runner),
+                address.host or None,
+                address.port,
+                ssl=shown,
+                ssl_handshake_timeout=_HANDSHAKE_SECONDS,
+            )
         except OSError as error:
             raise UsageError(
                 f"{address.host}:{address.port} cannot be listened on: {error.strerror}; give another"
                 " --guard-bind-address"
             ) from error
-        yield int(runner.addresses[0][1])
+        try:
+            yield int(listening.sockets[0].getsockname()[1])
+        finally:
+            listening.close()
     finally:
         await runner.cleanup()
 
 
-def _handler(rule: Rule, judge: Judge, told: Told) -> Callable[[web.Request], Awaitable[web.Response]]:
-    return partial(_answer, rule, judge, told)
+def _protocols(runner: web.AppRunner) -> web.Server:
+    if runner.server is None:
+        raise RuntimeError("a runner that is set up has a server")
+    return runner.server
 
 
-async def _answer(rule: Rule, judge: Judge, told: Told, request: web.Request) -> web.Response:
+@dataclass(slots=True)
+class Slots:
+    """How many more reviews may be read and judged now."""
+
+    free: int
+
+
+def _handler(rule: Rule, judge: Judge, told: Told, slots: Slots) -> Callable[[web.Request], Awaitable[web.Response]]:
+    return partial(_bounded, rule, judge, told, slots)
+
+
+async def _bounded(rule: Rule, judge: Judge, told: Told, slots: Slots, request: web.Request) -> web.Response:
+    if slots.free <= 0:
+        return _closing(503, f"{MOST} reviews are being judged: ask again\n")
+    slots.free -= 1
     try:
-        asked = review.read(await request.read())
+        async with asyncio.timeout(_BODY_SECONDS):
+            body = await request.read()
+        return _answer(rule, judge, told, body)
+    except TimeoutError:
+        return _closing(408, f"the review did not come within {_BODY_SECONDS:g} seconds\n")
+    finally:
+        slots.free += 1
+
+
+def _closing(status: int, text: str) -> web.Response:
+    """What has not been read of a body stays in the connection, so it is of no more use."""
+    answer = web.Response(status=status, text=text)
+    answer.force_close()
+    return answer
+
+
+def _answer(rule: Rule, judge: Judge, told: Told, body: bytes) -> web.Response:
+    try:
+        asked = review.read(body)
     except BadReview as error:
         return web.Response(status=400, text=f"{error}\n")
     try:
         verdict = judge(rule, asked)
-    except asyncio.CancelledError:
-        raise
     except Exception:
         # Whatever it is, it is our mistake, and serving goes before it.
         log.exception("edit not judged", extra={"fields": _where(rule, asked)})

@@ -16,7 +16,7 @@ from rollout_lws.rollout.observation import Observation
 from rollout_lws.rollout.reasons import Reason
 from rollout_lws.rollout.refusal import Refusal
 from rollout_lws.rollout.refusals import claims_changed, unsafe_pending
-from rollout_lws.workload.hold import HOLD, borrowed, kept, stands
+from rollout_lws.workload.hold import HOLD, borrowed, kept, slips_in, stands
 from rollout_lws.workload.template import supposed_version_of
 
 Object = Mapping[str, Any]
@@ -65,7 +65,8 @@ def _in_care(o: Observation, before: LeaderWorkerSet, after: LeaderWorkerSet) ->
 
 
 def _unfit(o: Observation, lws: LeaderWorkerSet) -> Refusal | None:
-    if o.stable is None:
+    if o.stable is None or lws.spec.replicas == 0:
+        # With no groups there is nothing that could be damaged, and a change is stable by itself.
         return None
     d = Draft(replace(o, stable=replace(o.stable, lws=lws)))
     d.version = supposed_version_of(lws.spec)
@@ -74,6 +75,11 @@ def _unfit(o: Observation, lws: LeaderWorkerSet) -> Refusal | None:
 
 def _told(o: Observation, before: LeaderWorkerSet, after: LeaderWorkerSet, patch: Object) -> tuple[str, ...]:
     rollout, name = o.rollout.metadata.name, after.metadata.name
+    if slips_in(before, after):
+        return (
+            f"Rollout {rollout} renews groups of LeaderWorkerSet {name} now: the version that comes waits, and nothing"
+            " of it starts in this window",
+        )
     users = _on_record(o, after, patch)
     words = " and ".join(f"{each} {users[each]}" for each in sorted(_strategy(patch), reverse=True) if each in users)
     if words:

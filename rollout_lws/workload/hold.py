@@ -9,6 +9,7 @@ written together with ours, and come back exactly; members that somebody else ch
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -19,12 +20,16 @@ from msgspec import structs
 from rollout_lws.api.resources import Keys
 from rollout_lws.objects import scaling
 from rollout_lws.objects.workloads import LeaderWorkerSet, RollingUpdate
+from rollout_lws.workload.template import supposed_version_of
 
 #: No LWS may have more replicas (its CRD's maximum), so no group is ever at or above it.
 HOLD = 1_000_000
 
 #: Member of rollingUpdateConfiguration → attribute of RollingUpdate.
 _MEMBERS = {"partition": "partition", "maxSurge": "max_surge", "maxUnavailable": "max_unavailable"}
+#: Of an integer in an API object.
+_LARGEST = 2**31 - 1
+_PERCENTAGE = re.compile(r"[0-9]{1,9}%")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +48,25 @@ def borrowed(lws: LeaderWorkerSet, keys: Keys) -> Borrowed | None:
         return None
     try:
         mark = msgspec.json.decode(text)
-        return Borrowed(str(mark["by"]), dict(mark["original"]), dict(mark["written"]))
+        found = Borrowed(mark["by"], dict(mark["original"]), dict(mark["written"]))
     except (msgspec.DecodeError, RecursionError, KeyError, TypeError, ValueError):
         return None
+    return found if _is_sound(found) else None
+
+
+def _is_sound(mark: Borrowed) -> bool:
+    """Whether it can be one of ours: anybody may write an annotation, and what it says is put into a strategy."""
+    values = (*mark.original.items(), *mark.written.items())
+    given_back = mark.written.keys() <= mark.original.keys()
+    return isinstance(mark.by, str) and given_back and all(_is_value(member, value) for member, value in values)
+
+
+def _is_value(member: str, value: object) -> bool:
+    if member not in _MEMBERS or isinstance(value, bool):
+        return False
+    if isinstance(value, int):
+        return 0 <= value <= _LARGEST
+    return member != "partition" and isinstance(value, str) and _PERCENTAGE.fullmatch(value) is not None
 
 
 def resolved_unavailable(strategy: RollingUpdate, replicas: int) -> int:
@@ -134,10 +155,15 @@ def stands(lws: LeaderWorkerSet, keys: Keys) -> bool:
 
 def kept(before: LeaderWorkerSet, after: LeaderWorkerSet, keys: Keys) -> dict[str, Any] | None:
     """Merge patch of ``after``, an edit of ``before`` whose hold or window stands: it stands then, too, and what was
-    written over it is on record as the user's own. None when the edit leaves it alone.
+    written over it is on record as the user's own. A window is for one version: it closes for another one. None when
+    the edit leaves it alone.
     """
     mark, brought = borrowed(before, keys), borrowed(after, keys)
     if mark is None:
+        return None
+    slips = slips_in(before, after)
+    untouched = after.metadata.annotations.get(keys.original) == before.metadata.annotations[keys.original]
+    if untouched and _live(after) == _live(before) and not slips:
         return None
     # A manifest may bring no record, or one that somebody has made up. One that fits its values tells which of these
     # are ours: it was exported while they stood, or has been here before.
@@ -148,7 +174,7 @@ def kept(before: LeaderWorkerSet, after: LeaderWorkerSet, keys: Keys) -> dict[st
     annotations = {**after.metadata.annotations, keys.original: text}
     marked = structs.replace(after, metadata=structs.replace(after.metadata, annotations=annotations))
     surge = standing_surge(before, keys)
-    if _live(before).partition >= HOLD:
+    if slips or _live(before).partition >= HOLD:
         body = hold(marked, keys, mark.by, surge)
     else:
         # Groups are being renewed by exactly these values.
@@ -158,6 +184,12 @@ def kept(before: LeaderWorkerSet, after: LeaderWorkerSet, keys: Keys) -> dict[st
     body = body or {}
     marks = {keys.original: text} | ((body.get("metadata") or {}).get("annotations") or {})
     return {**body, "metadata": {"annotations": marks}}
+
+
+def slips_in(before: LeaderWorkerSet, after: LeaderWorkerSet) -> bool:
+    """Whether an edit brings another version while a window is open, in which LWS would roll it at once."""
+    is_open = _live(before).partition < HOLD
+    return is_open and supposed_version_of(before.spec) != supposed_version_of(after.spec)
 
 
 def give_back(lws: LeaderWorkerSet, keys: Keys, *, forget: str = "") -> dict[str, Any] | None:

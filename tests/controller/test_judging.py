@@ -119,8 +119,8 @@ def plan(before: Any, after: Any, known: Namespace) -> Verdict:
 def test_a_rollout_is_judged_as_it_would_be_and_among_those_that_are_there() -> None:
     second = rollout(metadata={"name": "second", "uid": "uid-second"})
     verdict = plan(None, second, world())
-    assert verdict.message == (
-        f"LeaderWorkerSet {NAME} is already released by Rollout {NAME}: edit that one, or delete it first"
+    assert verdict.warnings == (
+        f"LeaderWorkerSet {NAME} is already released by Rollout {NAME}: this one waits until that is gone",
     )
     assert plan(None, second, Namespace(all_rollouts=[], workloads=[HELD])) == ALLOWED
     mine = rollout(status=at_rest())

@@ -9,8 +9,9 @@ from datetime import UTC, datetime, timedelta
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-from rollout_lws.guard.bundle import LIMIT, has, merged
+from rollout_lws.guard.bundle import LIMIT, MOST, has, merged
 from rollout_lws.guard.certificates import LIFETIME, Identity, issue
+from rollout_lws.guard.patience import STAYED, Patience
 from rollout_lws.guard.rotation import GRACE, Rotation
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -75,7 +76,7 @@ def test_two_replicas_share_a_bundle_and_nothing_else() -> None:
 
 
 def test_what_has_expired_goes_and_what_others_have_put_there_stays() -> None:
-    old, mine = made(NOW - LIFETIME), made()
+    old, mine = made(NOW - LIFETIME - timedelta(days=1)), made()
     foreign = x509.load_pem_x509_certificate(_foreign())
     text = merged(bundle(old.authority, _foreign()), [mine.authority], NOW)
     assert not has(text, old.authority)
@@ -110,9 +111,60 @@ def test_processes_that_come_and_go_do_not_fill_it() -> None:
         text = merged(text, [each.authority], NOW)
     kept = x509.load_pem_x509_certificates(base64.b64decode(text))
     assert len(kept) == LIMIT
-    # The oldest had to go, though it is alive; it comes back, and the oldest of the others goes.
+    # The oldest had to go, though it is alive; it comes back, and nobody goes.
     assert not has(text, mine.authority)
-    text = merged(text, [mine.authority], NOW)
-    assert has(text, mine.authority) and has(text, crashed[-1].authority)
-    assert not has(text, crashed[3].authority)
+    text = merged(text, [mine.authority], NOW, {mine.authority})
+    assert has(text, mine.authority) and has(text, crashed[3].authority)
     assert len(base64.b64decode(text)) < 32_000
+
+
+def test_replicas_that_put_themselves_back_come_to_rest() -> None:
+    alive = [made(NOW - timedelta(days=10)), made(NOW - timedelta(days=10))]
+    text = ""
+    crashed = [made(NOW - timedelta(days=9) + timedelta(hours=hour)) for hour in range(40)]
+    for each in (*alive, *crashed):
+        text = merged(text, [each.authority], NOW)
+    writes = 0
+    for _ in range(5):
+        for each in alive:
+            after = merged(text, [each.authority], NOW, {each.authority})
+            writes += after != text
+            text = after
+    assert writes == len(alive)
+    assert all(has(text, each.authority) for each in alive)
+
+
+def test_what_comes_back_is_bounded_too() -> None:
+    mine = made(NOW - timedelta(days=10))
+    others = bundle(*(made(NOW + timedelta(minutes=each)).authority for each in range(MOST)))
+    text = merged(others, [mine.authority], NOW, {mine.authority})
+    assert has(text, mine.authority)
+    assert len(x509.load_pem_x509_certificates(base64.b64decode(text))) == MOST
+
+
+def test_a_clock_that_is_ahead_takes_others_out_once() -> None:
+    """It comes with its own, and they with theirs; then nobody has anything to write."""
+    here, ahead = made(), made(NOW + timedelta(days=40))
+    text = merged(bundle(here.authority), [ahead.authority], NOW + timedelta(days=40))
+    assert not has(text, here.authority)
+    text = merged(text, [here.authority], NOW, {here.authority})
+    assert has(text, here.authority) and has(text, ahead.authority)
+    assert merged(text, [ahead.authority], NOW + timedelta(days=40)) == text
+
+
+def test_a_clock_that_is_ahead_by_hours_takes_nobody_out() -> None:
+    here, ahead = made(), made(NOW + LIFETIME + timedelta(hours=20))
+    assert has(merged(bundle(here.authority), [ahead.authority], ahead.since), here.authority)
+
+
+def test_each_wait_is_twice_as_long_as_the_last_until_it_has_stayed() -> None:
+    now, it, pauses = 0.0, Patience(), []
+    for _ in range(11):
+        it = it.vanished(now, 0.0)
+        assert it.due is not None and it.vanished(it.due, 1.0) is it
+        pauses.append(it.due - now)
+        now = it.due
+        it = it.put_back(now)
+    assert pauses == [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300]
+    assert it.vanished(now + STAYED, 1.0).due == now + STAYED + 1.5
+    assert it.vanished(now, 0.0).there().due is None

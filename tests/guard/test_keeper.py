@@ -144,9 +144,44 @@ async def test_whoever_resets_a_bundle_finds_it_filled_again(again: bool) -> Non
             for each in BOTH:
                 server.replace(each, INSTALLED[each.kind])
         assert bundles(server) == ["", "", ""]
-        await asyncio.sleep(1)
+        # Nobody puts back at once what somebody may take out again.
+        await asyncio.sleep(10)
         assert trusts(server, *one.shown, *other.shown)
         assert one.keeper.missing + other.keeper.missing == ""
+
+
+async def test_who_empties_a_bundle_each_time_is_answered_ever_more_seldom() -> None:
+    server, calendar = cluster(), Calendar()
+    async with replica(server, calendar) as it:
+        await asyncio.sleep(1)
+        filled = 0
+        for _ in range(3600):
+            if any(bundles(server)):
+                filled += 1
+                for each in BOTH:
+                    server.replace(each, INSTALLED[each.kind])
+            await asyncio.sleep(1)
+        # 1 + 2 + 4 ... 256, then every five minutes; each of the two configurations for itself.
+        assert 9 <= filled <= 45
+        await asyncio.sleep(1000)
+        assert trusts(server, *it.shown)
+
+
+async def test_replicas_and_many_that_were_there_before_come_to_rest() -> None:
+    server, calendar = cluster(), Calendar()
+    async with replica(server, calendar) as one, replica(server, calendar) as other:
+        await asyncio.sleep(1)
+        calendar.ahead = timedelta(days=40)
+        behind = Calendar(timedelta(days=1))
+        for _ in range(bundle.LIMIT + 2):
+            async with replica(server, behind):
+                await asyncio.sleep(1)
+        async with replica(server, Calendar(timedelta(days=80))) as skewed:
+            await asyncio.sleep(3600)
+            before = version(server)
+            assert trusts(server, *one.shown[-1:], *other.shown[-1:], *skewed.shown[-1:])
+            await asyncio.sleep(7200)
+            assert version(server) == before
 
 
 async def test_a_certificate_is_renewed_first_in_the_bundles_then_on_the_wire() -> None:
@@ -164,7 +199,7 @@ async def test_a_certificate_is_renewed_first_in_the_bundles_then_on_the_wire() 
         first, second = it.shown
         assert trusts(server, first, second)
         assert it.keeper.until == second.until == ORIGIN + timedelta(days=20) + LIFETIME
-        calendar.ahead = timedelta(days=30)
+        calendar.ahead = timedelta(days=31)
         # The next write of anybody takes out what has expired.
         async with replica(server, calendar) as newcomer:
             await asyncio.sleep(1)

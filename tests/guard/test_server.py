@@ -8,7 +8,7 @@ import json
 import re
 import ssl
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -132,6 +132,9 @@ class Connected:
         self._reader, self.writer = reader, writer
         self.shown: bytes = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
 
+    async def status(self) -> int:
+        return int((await self._reader.readline()).split()[1])
+
     async def ask(self) -> bool:
         body = asked_of()
         self.writer.write(b"POST /hold HTTP/1.1\r\nHost: guard\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
@@ -148,6 +151,28 @@ async def connected(port: int, *trusted: Identity) -> AsyncIterator[Connected]:
     yield it
     it.writer.close()
     await it.writer.wait_closed()
+
+
+async def test_who_sends_no_end_takes_up_no_more_than_its_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever can reach the port: API servers say nothing of who they are."""
+    monkeypatch.setattr(server, "_BODY_SECONDS", 1.0)
+    mine = made()
+    async with served(mine) as it, client(mine) as session, AsyncExitStack() as stack:
+        slow = [await stack.enter_async_context(connected(it.port, mine)) for _ in range(server.MOST)]
+        for each in slow:
+            each.writer.write(b"POST /hold HTTP/1.1\r\nHost: guard\r\nContent-Length: 100\r\n\r\n{")
+            await each.writer.drain()
+        statuses = set()
+        while 200 not in statuses:
+            statuses.add((await post(session, f"{it.url}/hold", asked_of()))[0])
+            if 503 not in statuses:
+                # All of them have to be read first.
+                statuses.discard(200)
+        for each in slow:
+            assert await each.status() == 408
+        assert statuses == {200, 503}
+        # Their places are free again.
+        assert (await post(session, f"{it.url}/hold", asked_of()))[0] == 200
 
 
 def der(identity: Identity) -> bytes:

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec import structs
 
 from rollout_lws.guard.verdict import ALLOWED, Outcome, Verdict
 from rollout_lws.guard.workloads import hold, pending
@@ -16,7 +17,7 @@ from rollout_lws.sandbox.patches import json_patch
 from rollout_lws.workload.hold import HOLD, borrowed, give_back, is_held, users_strategy
 from rollout_lws.workload.hold import hold as held_by
 from tests.rollout.build import at_rest, in_step, rollout
-from tests.workload.build import KEYS, NAME, NOW, OLD, UID, WORKER, facts, lws, patched, revision_record
+from tests.workload.build import KEYS, MADE_UP, NAME, NOW, OLD, UID, WORKER, facts, lws, patched, revision_record
 
 MINE = "uid-rollout"
 KEPT = "is what it gets back when the Rollout lets go; remove it from the manifest"
@@ -43,6 +44,20 @@ def edited(before: LeaderWorkerSet, **strategy: Any) -> LeaderWorkerSet:
 
 def annotated(before: LeaderWorkerSet, **annotations: Any) -> LeaderWorkerSet:
     return patched(before, {"metadata": {"annotations": annotations}})
+
+
+def scaled(before: LeaderWorkerSet, replicas: int) -> LeaderWorkerSet:
+    return structs.replace(before, spec=structs.replace(before.spec, replicas=replicas))
+
+
+def templated(before: LeaderWorkerSet, **worker: Any) -> LeaderWorkerSet:
+    """With another version."""
+    template = msgspec.Raw(json.dumps({"size": 2, "workerTemplate": {"spec": worker}}).encode())
+    return structs.replace(before, spec=structs.replace(before.spec, leader_worker_template=template))
+
+
+def labelled(before: LeaderWorkerSet) -> LeaderWorkerSet:
+    return structs.replace(before, metadata=structs.replace(before.metadata, labels={"team": "infra"}))
 
 
 def judged(before: LeaderWorkerSet, after: LeaderWorkerSet, **given: Any) -> tuple[Verdict, LeaderWorkerSet]:
@@ -85,7 +100,7 @@ def test_what_would_open_the_hold_is_kept_as_the_users_own(
     assert held_by(stored, KEYS, MINE) is None
 
 
-@pytest.mark.parametrize("record", [None, '{"by":"uid-rollout","original":{},"written":{}}', "{"])
+@pytest.mark.parametrize("record", [None, *MADE_UP, '{"by":"uid-rollout","original":{},"written":{}}', "{"])
 def test_our_record_stays_when_a_manifest_has_another_or_none(record: str | None) -> None:
     before = at_hold(lws(unavailable="25%", surge=1))
     verdict, stored = judged(before, annotated(before, **{KEYS.original: record}))
@@ -128,10 +143,24 @@ def test_a_manifest_that_replaces_everything_opens_nothing() -> None:
         annotated(edited(at_hold(), partition=0), **{KEYS.release_hold: "true"}),
         annotated(edited(at_hold(), partition=0), **{KEYS.release_hold: "true", KEYS.original: None}),
     ],
-    ids=["nothing", "a note", "how many at a time", "scaled", "the glass is broken", "and the record removed"],
+    ids=[
+        "nothing",
+        "a note",
+        "how many at a time",
+        "scaled",
+        "the glass is broken",
+        "and the record removed",
+    ],
 )
 def test_what_opens_nothing_or_means_to_passes_as_it_is(after: LeaderWorkerSet) -> None:
     assert judged(at_hold(), after) == (ALLOWED, after)
+
+
+@pytest.mark.parametrize("users", [lws(unavailable="25%", surge="25%"), lws(unavailable="50%", surge=1)])
+def test_who_scales_or_labels_is_not_told_of_a_strategy_that_nobody_has_touched(users: LeaderWorkerSet) -> None:
+    before = at_hold(users)
+    for after in (scaled(before, 20), scaled(before, 0), labelled(before)):
+        assert judged(before, after) == (ALLOWED, after)
 
 
 @pytest.mark.parametrize(
@@ -177,6 +206,44 @@ def test_a_window_stays_as_narrow_as_it_is_while_groups_are_renewed(
     assert live(stored) == live(before)
     assert users_strategy(stored, KEYS) == after.spec.rollout_strategy.rolling_update_configuration
     assert borrowed(stored, KEYS) is not None
+
+
+def in_window(opened: dict[str, int], live: dict[str, Any]) -> LeaderWorkerSet:
+    mark = {"by": MINE, "original": {"partition": 0, "maxSurge": 0, "maxUnavailable": 1}, "written": opened}
+    mark["original"] = {member: mark["original"][member] for member in opened}  # type: ignore[index]
+    return lws(**live, annotations={KEYS.original: json.dumps(mark, sort_keys=True, separators=(",", ":"))})
+
+
+@pytest.mark.parametrize(
+    ("opened", "live_now", "held"),
+    [
+        ({"partition": 3}, {"partition": 3, "unavailable": 1}, (HOLD, 1, 0)),
+        ({}, {"partition": 0, "unavailable": 1}, (HOLD, 1, 0)),
+        (
+            {"partition": 4, "maxSurge": 2, "maxUnavailable": 0},
+            {"partition": 4, "unavailable": 0, "surge": 2},
+            (HOLD, 0, 2),
+        ),
+    ],
+    ids=["a window", "the last window", "with surge groups"],
+)
+@pytest.mark.parametrize("states", [{}, {"partition": 0}], ids=["the version alone", "and a partition"])
+def test_another_version_that_comes_into_a_window_finds_the_hold(
+    opened: dict[str, int], live_now: dict[str, Any], held: tuple[int, int, int], states: dict[str, int]
+) -> None:
+    before = in_window(opened, live_now)
+    after = edited(templated(before, containers=[]), **states)
+    verdict, stored = judged(before, after, status=in_step())
+    assert verdict.outcome is Outcome.REPAIRED
+    assert verdict.warnings == (
+        f"Rollout {NAME} renews groups of LeaderWorkerSet {NAME} now: the version that comes waits, and nothing of it"
+        " starts in this window",
+    )
+    assert live(stored) == held
+    assert live(patched(stored, give_back(stored, KEYS))) == (0, 1, 0)
+    # At rest it waits without a word, and the same version leaves the window as it is.
+    assert judged(at_hold(), templated(at_hold(), containers=[]))[0] == ALLOWED
+    assert judged(before, annotated(before, note="mine"), status=in_step())[0] == ALLOWED
 
 
 def test_surge_groups_of_a_release_stay() -> None:
@@ -242,6 +309,8 @@ OTHER = {"spec": {"containers": [{"name": "server", "image": "model:2"}]}}
         (version(), annotated(version(4), **{KEYS.release_hold: "true"}), {}),
         (version(4), annotated(version(4), note="mine"), {}),
         (version(4), version(2), {}),
+        (scaled(version(), 0), scaled(version(4), 0), {}),
+        (version(), scaled(version(4), 0), {}),
         (version(), version(4), {"capabilities": Capabilities(group_identity=True)}),
         (version(), version(4), {"spec": {"disabled": True}}),
         (version(), version(4), {"status": None}),
@@ -252,6 +321,8 @@ OTHER = {"spec": {"containers": [{"name": "server", "image": "model:2"}]}}
         "the glass is broken",
         "it waits already",
         "it is taken back",
+        "no groups",
+        "no groups from now on",
         "a newer LeaderWorkerSet",
         "disabled",
         "not adopted",

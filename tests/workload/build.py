@@ -212,3 +212,23 @@ def facts(workload: LeaderWorkerSet, *leaders: Pod, **parts: Any) -> Facts:
     sets = tuple(worker_set(each) for each in leaders if each.metadata.annotations.get(SIZE_ANNOTATION) == "2")
     given: dict[str, Any] = {"worker_sets": sets, "leader_set": leader_set(), "set_revisions": SET_REVISIONS, **parts}
     return Facts(workload, leaders=tuple(leaders), **given)
+
+
+#: Records that somebody has made up, of which none is ours.
+MADE_UP = [
+    '{"by":"uid-rollout","original":{"partition":"x"},"written":{"partition":0}}',
+    '{"by":"uid-rollout","original":{"partition":null},"written":{"partition":0}}',
+    '{"by":"uid-rollout","original":{"partition":-1},"written":{"partition":0}}',
+    '{"by":"uid-rollout","original":{"partition":true},"written":{"partition":0}}',
+    '{"by":"uid-rollout","original":{"partition":"25%"},"written":{"partition":0}}',
+    '{"by":"uid-rollout","original":{"partition":99999999999999999999999},"written":{"partition":0}}',
+    '{"by":"uid-rollout","original":{"maxSurge":"many"},"written":{"maxSurge":0}}',
+    '{"by":"uid-rollout","original":{"maxSurge":1.5},"written":{"maxSurge":0}}',
+    '{"by":"uid-rollout","original":{"maxSurge":{}},"written":{"maxSurge":0}}',
+    '{"by":"uid-rollout","original":{"type":1},"written":{"type":0}}',
+    '{"by":"uid-rollout","original":{},"written":{"partition":0}}',
+    '{"by":"uid-rollout","original":null,"written":{}}',
+    '{"by":null,"original":{},"written":{}}',
+    "null",
+    "[]",
+]

@@ -25,7 +25,7 @@ from rollout_lws.workload.hold import (
     window,
     writer_of_strategy,
 )
-from tests.workload.build import KEYS, UID, lws, patched
+from tests.workload.build import KEYS, MADE_UP, UID, lws, patched
 
 #: Every shape that a user's own strategy takes: (partition, maxUnavailable, maxSurge); LWS refuses 0 and 0.
 USERS = [
@@ -264,3 +264,13 @@ def test_the_last_writer_of_the_strategy_is_named(entries: list[ManagedField], m
 def test_another_group_has_another_mark() -> None:
     others = keys("rollouts.example.org")
     assert borrowed(held((2, 1, 0)), others) is None
+
+
+@pytest.mark.parametrize("record", MADE_UP)
+def test_a_record_that_somebody_has_made_up_is_none(record: str) -> None:
+    before = lws(partition=HOLD, unavailable=2, annotations={KEYS.original: record})
+    assert borrowed(before, KEYS) is None
+    assert strategy(patched(before, hold(before, KEYS, UID))) == (HOLD, 2, 0)
+    assert users_strategy(before, KEYS).partition == 0
+    assert foreign_members(before, KEYS) == ()
+    assert KEYS.original not in patched(before, give_back(before, KEYS)).metadata.annotations

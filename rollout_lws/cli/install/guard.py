@@ -26,6 +26,8 @@ ROLE = f"{CONTROLLER}-guard"
 _SERVICE_PORT = 443
 #: Seconds; it answers in milliseconds, and whoever writes waits.
 _TIMEOUT = 3
+#: Finalizers of what goes can always be taken off, also where nobody answers.
+_STAYS = {"name": "not-going", "expression": "!has(object.metadata.deletionTimestamp)"}
 
 
 def role(_: Installation) -> Object:
@@ -50,17 +52,17 @@ def mutating(chosen: Installation) -> Object:
     """Another webhook may change what this one has seen, so it wants to see that."""
     hold = _webhook(chosen, "hold", ["UPDATE"], LEADER_WORKER_SETS) | {
         "reinvocationPolicy": "IfNeeded",
-        "matchConditions": [_in_care(chosen), _by_others(chosen)],
+        "matchConditions": [_in_care(chosen), _by_others(chosen), _STAYS],
     }
     return _made(MUTATING_WEBHOOKS, DEFAULT_GUARD) | {"webhooks": [hold]}
 
 
 def validating(chosen: Installation) -> Object:
     pending = _webhook(chosen, "pending", ["UPDATE"], LEADER_WORKER_SETS) | {
-        "matchConditions": [_in_care(chosen), _by_others(chosen)]
+        "matchConditions": [_in_care(chosen), _by_others(chosen), _STAYS]
     }
     plan = _webhook(chosen, "plan", ["CREATE", "UPDATE"], rollouts(chosen.api_group)) | {
-        "matchConditions": [_by_others(chosen)]
+        "matchConditions": [_by_others(chosen), _STAYS]
     }
     return _made(VALIDATING_WEBHOOKS, DEFAULT_GUARD) | {"webhooks": [pending, plan]}
 

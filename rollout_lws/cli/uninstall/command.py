@@ -14,7 +14,7 @@ from rollout_lws.cli.uninstall.departures import Departure, Roll
 from rollout_lws.cli.uninstall.leaving import Hands, leave
 from rollout_lws.cli.uninstall.plan import PUT_BACK, keeping, lines, refusal, rolling, running, title, warnings
 from rollout_lws.cli.uninstall.reading import Chosen, Seen, read
-from rollout_lws.cli.uninstall.removing import look_again, remove, tidy
+from rollout_lws.cli.uninstall.removing import look_again, remove, silence, tidy
 from rollout_lws.errors import RolloutLwsError, UsageError
 
 
@@ -66,6 +66,7 @@ def _confirm(transport: Transport, yes: bool, question: str) -> None:
 
 
 def _carry_out(transport: Transport, seen: Seen, yes: bool, timeout: float) -> None:
+    silence(transport, seen.plan, click.echo)
     hands = Hands(transport, click.echo, _asking(transport, yes), timeout, running(seen.plan))
     kept = [left for each in seen.plan.departures if (left := leave(hands, each)) is not None]
     if kept:

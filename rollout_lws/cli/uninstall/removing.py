@@ -17,7 +17,16 @@ from rollout_lws.cli.uninstall.plan import Plan
 from rollout_lws.cli.uninstall.reading import found, leases, listed, neighbours
 from rollout_lws.cli.uninstall.waiting import wait_gone
 from rollout_lws.errors import ApiError, RolloutLwsError
-from rollout_lws.objects.resources import CONTROLLER_REVISIONS, DEPLOYMENTS, LWS_NAME, PODS, STATEFUL_SETS, Resource
+from rollout_lws.objects.resources import (
+    CONTROLLER_REVISIONS,
+    DEPLOYMENTS,
+    LWS_NAME,
+    MUTATING_WEBHOOKS,
+    PODS,
+    STATEFUL_SETS,
+    VALIDATING_WEBHOOKS,
+    Resource,
+)
 
 Tell = Callable[[str], None]
 
@@ -36,6 +45,16 @@ def remove(transport: Transport, plan: Plan, groups: Iterable[str], patience: fl
     if plan.home is not None and plan.home.doomed is not None:
         _refuse_newcomers(transport, plan.home, plan.parts.doomed)
         _delete(transport, plan.home.doomed, tell, patience)
+
+
+def silence(transport: Transport, plan: Plan, tell: Tell) -> None:
+    """Delete the guard's webhooks before anything is given back, where no controller runs that could answer them: with
+    failurePolicy Fail the API server would refuse every write. Where one runs they stay until no Rollout is left.
+    """
+    if not plan.controller.available:
+        for each in plan.parts.doomed:
+            if each.resource in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS):
+                _delete(transport, each, tell)
 
 
 def tidy(transport: Transport, group: str) -> None:

@@ -123,6 +123,18 @@ def test_the_guard_is_asked_where_it_listens_and_judges_what_is_asked_there() ->
         assert each["namespaceSelector"] == {}
 
 
+def test_what_goes_is_not_asked_about_so_its_finalizers_come_off_when_nobody_answers() -> None:
+    for each in webhooks(Installation(IMAGE, extras=("guard",), guard_failure_policy="Fail")).values():
+        conditions = {condition["name"]: condition["expression"] for condition in each["matchConditions"]}
+        assert conditions["not-going"] == "!has(object.metadata.deletionTimestamp)"
+
+
+def test_a_guard_that_refuses_when_nobody_answers_needs_somebody_who_answers() -> None:
+    with pytest.raises(UsageError, match="--guard-failure-policy Fail with --replicas 0: nobody would answer"):
+        Installation(IMAGE, replicas=0, extras=("guard",), guard_failure_policy="Fail")
+    assert Installation(IMAGE, replicas=0, extras=("guard",)).replicas == 0
+
+
 def test_the_guard_may_fail_closed_and_looks_where_the_controller_does() -> None:
     chosen = Installation(IMAGE, watch_namespaces=("team-a", "team-b"), extras=("guard",), guard_failure_policy="Fail")
     for each in webhooks(chosen).values():

@@ -21,10 +21,12 @@ from rollout_lws.objects.resources import (
     DEPLOYMENTS,
     LEADER_WORKER_SETS,
     LEASES,
+    MUTATING_WEBHOOKS,
     NAMESPACES,
     ROLE_BINDINGS,
     SECRETS,
     SERVICE_ACCOUNTS,
+    VALIDATING_WEBHOOKS,
     Resource,
 )
 from rollout_lws.sandbox.faults import Effect
@@ -150,6 +152,29 @@ def test_nobody_is_asked_any_more_before_those_end_who_answer(bare: World) -> No
     asking = [f"{each}webhookconfiguration.admissionregistration.k8s.io/{GUARD}" for each in ("validating", "mutating")]
     assert done[:2] == asking
     assert {f"service/{GUARD}", f"clusterrole.rbac.authorization.k8s.io/{CONTROLLER}-guard"} < {*done}
+
+
+@pytest.mark.parametrize("runs", [False, True], ids=["nobody answers", "a controller answers"])
+def test_what_is_held_is_opened_where_no_guard_answers(bare: World, runs: bool) -> None:
+    """With failurePolicy Fail an API server would refuse to open what a Rollout of before has left held."""
+    install(bare, "--with", "guard", "--guard-failure-policy", "Fail")
+    if runs:
+        status = {"status": {"availableReplicas": 2}}
+        bare.do(lambda: bare.server.patch(DEPLOYMENTS, HOME, CONTROLLER, status, subresource="status"))
+    held = lws("chat", by="uid-gone")
+    del held["metadata"]["resourceVersion"]
+    bare.do(partial(bare.server.create, LEADER_WORKER_SETS, held))
+    happened: list[str] = []
+
+    def note(event: Event) -> None:
+        if event.resource in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS) and event.type == "DELETED":
+            happened.append("webhook")
+        if event.resource == LEADER_WORKER_SETS and event.type == "MODIFIED":
+            happened.append("opened")
+
+    bare.do(lambda: bare.server.store.subscribe(note))
+    assert uninstall(bare)[-1] == NOTHING
+    assert happened == (["opened", "webhook", "webhook"] if runs else ["webhook", "webhook", "opened"])
 
 
 def test_where_nothing_is_nothing_is_done(bare: World) -> None:

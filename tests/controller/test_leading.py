@@ -124,6 +124,13 @@ class Cluster:
     def state(self) -> str:
         return str(self.status.get("summary", {}).get("state"))
 
+    async def begin(self) -> None:
+        """A release, as far as its first group."""
+        template = manifests.with_image(manifests.workload(), manifests.NEW)
+        spec = {"spec": {"leaderWorkerTemplate": template}}
+        self.server.patch(LEADER_WORKER_SETS, "default", manifests.NAME, spec)
+        await self.until(lambda: self.state() == "Loading")
+
     def released(self) -> bool:
         pods = self.server.list(
             PODS,
@@ -136,10 +143,10 @@ class Cluster:
 
 
 @asynccontextmanager
-async def releasing(
+async def resting(
     home: Path, first: Sequence[str] = (ROLLOUT_LWS,), second: Sequence[str] = (ROLLOUT_LWS,)
 ) -> AsyncIterator[Cluster]:
-    """In mid-release, led by the first of two; each is a command that takes the controller's arguments."""
+    """At rest, led by the first of two; each is a command that takes the controller's arguments."""
     async with AsyncExitStack() as stack:
         cluster = await stack.enter_async_context(playground(Options(timing=Timing(speed=10)), DEFAULT_API_GROUP))
         leader = await stack.enter_async_context(replica(cluster.server, home / "first", first))
@@ -152,11 +159,14 @@ async def releasing(
         cluster.apply(lws)
         cluster.apply(rollout)
         await both.until(lambda: both.state() == "Healthy")
-        template = manifests.with_image(lws, manifests.NEW)
-        cluster.server.patch(
-            LEADER_WORKER_SETS, "default", manifests.NAME, {"spec": {"leaderWorkerTemplate": template}}
-        )
-        await both.until(lambda: both.state() == "Loading")
+        yield both
+
+
+@asynccontextmanager
+async def releasing(home: Path) -> AsyncIterator[Cluster]:
+    """In mid-release, led by the first of two."""
+    async with resting(home) as both:
+        await both.begin()
         yield both
 
 
@@ -191,10 +201,11 @@ async def test_clocks_that_differ_by_more_than_the_lease_change_nothing(
     are seconds of its own.
     """
     command = (sys.executable, "-m", "tests.controller.skewed", f"{ahead}", f"{speed}")
-    async with releasing(tmp_path, second=command) as cluster:
+    async with resting(tmp_path, second=command) as cluster:
         await asyncio.sleep(DURATION)
         lease = cluster.server.get(LEASES, *PLACE)["spec"]
         assert (lease["holderIdentity"], lease["leaseTransitions"]) == (cluster.leader.name, 0)
+        await cluster.begin()
         took = await taken_over(cluster, lambda it: it.program.signal(signal.SIGSTOP))
         record_property(SECONDS, took)
         assert (DURATION - 2 * RETRY) / speed <= took <= DURATION / speed + 2

@@ -7,7 +7,6 @@ same types as what the command line decodes as a whole, and decides alike.
 
 from __future__ import annotations
 
-import zlib
 from functools import lru_cache
 
 import msgspec
@@ -18,6 +17,7 @@ from rollout_lws.objects.meta import ManagedField, Struct
 from rollout_lws.objects.resources import LWS_NAME, LWS_REVISION, STATEFUL_SETS
 from rollout_lws.objects.workloads import ControllerRevision, LeaderWorkerSet, Pod, StatefulSet
 from rollout_lws.workload.groups import SIZE_ANNOTATION
+from rollout_lws.workload.revisions import compressed
 
 _NOTHING = msgspec.Raw(b"")
 #: Labels by which StatefulSets and LWS's revisions are found and told apart.
@@ -76,18 +76,14 @@ def trimmed_revision(body: bytes) -> ControllerRevision:
     owner = found.metadata.controller
     if owner is not None and owner.kind == STATEFUL_SETS.kind:
         return replace(found, data=_NOTHING)
-    return _packed(found)
+    return compressed(found)
 
 
 def trimmed_history(body: bytes) -> ControllerRevision:
     """A version that a Rollout remembers; its marks are ours."""
     found = _revisions.decode(body)
     share(found.metadata)
-    return _packed(found)
-
-
-def _packed(record: ControllerRevision) -> ControllerRevision:
-    return replace(record, data=_NOTHING, packed=zlib.compress(record.data, 1))
+    return compressed(found)
 
 
 class _Owned(Struct, frozen=True):

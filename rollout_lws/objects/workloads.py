@@ -159,11 +159,10 @@ class Pod(Struct, frozen=True):
 
 
 class ControllerRevision(Struct, frozen=True):
-    """A stored version. ``data`` stays bytes: {"spec": {"leaderWorkerTemplate": …, "networkConfig": …}}; a cache keeps
-    them compressed, as ``packed``, and no ``data``.
+    """A stored version. ``data`` stays bytes: {"spec": {"leaderWorkerTemplate": …, "networkConfig": …}}, or those
+    compressed.
     """
 
     metadata: Meta
     revision: int = 0
     data: msgspec.Raw = msgspec.Raw(b"{}")
-    packed: bytes = b""

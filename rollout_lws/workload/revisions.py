@@ -24,6 +24,8 @@ from rollout_lws.workload.template import Version, version_of_members
 HISTORY_LIMIT = 10
 #: Records of LWS that are kept although nothing needs them: nobody is to race for a version that has just gone.
 SPARE_RECORDS = 5
+#: How what zlib has compressed begins, and no JSON does.
+_COMPRESSED = b"x"
 #: Records of LWS that one decision lets go of; the rest of many is for those that follow it.
 RECORDS_AT_ONCE = 10
 
@@ -110,13 +112,18 @@ def needless_records(facts: Facts, stable: str) -> list[ControllerRevision]:
 
 def recorded_version(record: ControllerRevision) -> Version | None:
     """The version inside a ControllerRevision of LWS or of ours; None when its data has another shape."""
-    return _recorded(bytes(record.data), record.packed)
+    return _recorded(bytes(record.data))
+
+
+def compressed(record: ControllerRevision) -> ControllerRevision:
+    """The same record for somebody who keeps thousands of them."""
+    return msgspec.structs.replace(record, data=msgspec.Raw(zlib.compress(record.data, 1)))
 
 
 # A release asks for the same two or three each time that it is looked at; what it asks for takes 15 kB.
 @lru_cache(maxsize=256)
-def _recorded(document: bytes, packed: bytes) -> Version | None:
-    document = zlib.decompress(packed) if packed else document
+def _recorded(document: bytes) -> Version | None:
+    document = zlib.decompress(document) if document.startswith(_COMPRESSED) else document
     data = msgspec.json.decode(document) if document else None
     spec = data.get("spec") if isinstance(data, dict) else None
     if not isinstance(spec, dict) or "leaderWorkerTemplate" not in spec:

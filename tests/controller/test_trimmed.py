@@ -45,7 +45,7 @@ def test_the_version_inside_an_lws_revision_is_kept_compressed() -> None:
     kept = trimmed_revision(body)
     whole = msgspec.json.decode(body, type=ControllerRevision)
     assert recorded_version(kept) == recorded_version(whole) is not None
-    assert bytes(kept.data) == b""
+    assert bytes(kept.data)[:1] == b"x"
     assert kept.revision == 3
     assert kept.metadata.labels == {LWS_NAME: "llama", LWS_REVISION: "abc"}
     assert kept.metadata.controlled_by("2")
@@ -53,7 +53,7 @@ def test_the_version_inside_an_lws_revision_is_kept_compressed() -> None:
 
 def test_of_a_stateful_sets_revision_no_data_is_kept() -> None:
     kept = trimmed_revision(revision("StatefulSet"))
-    assert (bytes(kept.data), kept.packed) == (b"", b"")
+    assert bytes(kept.data) == b""
     assert recorded_version(kept) is None
     assert (kept.metadata.name, kept.revision) == ("llama", 3)
 

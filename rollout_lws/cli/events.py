@@ -14,7 +14,7 @@ import click
 from rollout_lws.cli.access.transport import Object, Transport
 from rollout_lws.cli.following import has_forgotten, passes, wait_out
 from rollout_lws.cli.happenings import Happening, Scope, coloured, document, happening, lines, merged
-from rollout_lws.cli.options import Target, release_name, rollout_argument, with_target
+from rollout_lws.cli.options import Target, output_option, release_name, rollout_argument, with_target
 from rollout_lws.cli.rollouts import fetch_rollout, fetch_workload, find_rollouts, style
 from rollout_lws.cli.verdict import Pin, has_ended
 from rollout_lws.errors import ApiError, Unreachable, UsageError
@@ -35,14 +35,7 @@ _FAREWELL_SECONDS = 1.0
 @click.command()
 @rollout_argument
 @click.option("-w", "--watch", is_flag=True, help="Go on until the release has ended.")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["text", "json", "jsonl"]),
-    default="text",
-    show_default=True,
-    help="Form of output.",
-)
+@output_option("text", "json", "jsonl")
 @with_target
 def events(name: str, watch: bool, output: str, target: Target) -> None:
     """Tell what happened to the release of Rollout NAME: to its LeaderWorkerSets, groups, Services and routes too."""

@@ -134,6 +134,12 @@ rollout_argument = click.argument("name", shell_complete=known_names)
 rollouts_argument = click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=known_names)
 
 
+def output_option(*forms: str) -> Callable[..., Any]:
+    """In which of ``forms`` a command prints, the first by default."""
+    choice = click.Choice(forms)
+    return click.option("-o", "--output", type=choice, default=forms[0], show_default=True, help="Form of output.")
+
+
 def release_name(text: str) -> str:
     """NAME of ``NAME`` or ``rollout/NAME``."""
     kind, slash, name = text.rpartition("/")

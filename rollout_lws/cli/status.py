@@ -13,7 +13,7 @@ import click
 from rollout_lws.cli.access.transport import Object, Transport
 from rollout_lws.cli.durations import DURATION
 from rollout_lws.cli.following import follow, wait_out
-from rollout_lws.cli.options import Target, release_name, rollout_argument, with_target
+from rollout_lws.cli.options import Target, output_option, release_name, rollout_argument, with_target
 from rollout_lws.cli.releases import stored_versions, todays_hashes
 from rollout_lws.cli.rollouts import fetch_rollout, fetch_workload, find_rollouts, message, summary, words
 from rollout_lws.cli.verdict import Goal, Pin, Verdict, id_of, id_on, is_stranger, judge, judge_id, not_seen, pin
@@ -48,14 +48,7 @@ class GoalParameter(click.ParamType[Goal]):
 @click.option("--timeout", type=DURATION, metavar="DURATION", help="Longest wait; 0 looks once, for ever by default.")
 @click.option("--release-id", "release", metavar="ID", help="Wait for the release with this rollout-id and no other.")
 @click.option("--fail-on-capacity", is_flag=True, help="End with 7 when the release waits for quota or accelerators.")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["text", "json", "jsonl"]),
-    default="text",
-    show_default=True,
-    help="Form of output.",
-)
+@output_option("text", "json", "jsonl")
 @with_target
 def status(
     name: str,

@@ -55,7 +55,7 @@ def issue(names: Sequence[str], now: datetime) -> Identity:
         .issuer_name(issuer)
         .public_key(authority_key.public_key())
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(_usage(signs=True), critical=True)
+        .add_extension(usage(signs=True), critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(authority_key.public_key()), critical=False)
         .sign(authority_key, hashes.SHA256())
     )
@@ -65,18 +65,25 @@ def issue(names: Sequence[str], now: datetime) -> Identity:
         .issuer_name(issuer)
         .public_key(key.public_key())
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(_usage(signs=False), critical=True)
+        .add_extension(usage(signs=False), critical=True)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-        .add_extension(x509.SubjectAlternativeName([_name(each) for each in names]), critical=False)
+        .add_extension(x509.SubjectAlternativeName([general_name(each) for each in names]), critical=False)
         .add_extension(signer, critical=False)
         .sign(authority_key, hashes.SHA256())
     )
     return Identity(
         authority.public_bytes(serialization.Encoding.PEM),
         certificate.public_bytes(serialization.Encoding.PEM),
-        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()),
+        private_pem(key),
         now,
         until,
+    )
+
+
+def private_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
+    """Not encrypted."""
+    return key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
 
 
@@ -84,7 +91,8 @@ def _dated(now: datetime, until: datetime, serial: int) -> x509.CertificateBuild
     return x509.CertificateBuilder().serial_number(serial).not_valid_before(now - _SKEW).not_valid_after(until)
 
 
-def _usage(*, signs: bool) -> x509.KeyUsage:
+def usage(*, signs: bool) -> x509.KeyUsage:
+    """Of a key that signs certificates, or of one that a server or client proves itself by."""
     return x509.KeyUsage(
         digital_signature=not signs,
         key_cert_sign=signs,
@@ -98,7 +106,8 @@ def _usage(*, signs: bool) -> x509.KeyUsage:
     )
 
 
-def _name(name: str) -> x509.GeneralName:
+def general_name(name: str) -> x509.GeneralName:
+    """By which a server is reached: a host name or an address."""
     try:
         return x509.IPAddress(ipaddress.ip_address(name))
     except ValueError:

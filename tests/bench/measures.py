@@ -14,7 +14,8 @@ from typing import Any
 import aiohttp
 
 from tests.bench.figures import Figure, percentile
-from tests.bench.processes import PROGRAM, Child, Failed, Progress, child, free_port
+from tests.bench.processes import PROGRAM, Child, Failed, Progress, child
+from tests.kubectl.programs import free_port
 
 #: Writes that a release may take, by its number of steps.
 _BUDGETS = {3: 30, 5: 60}

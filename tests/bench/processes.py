@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import signal
-import socket
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -157,9 +156,3 @@ def busy_seconds() -> tuple[float, float]:
     own = os.times()
     ours = own.user + own.system + own.children_user + own.children_system
     return (user + nice + system + irq + softirq) / _TICKS, ours
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

@@ -10,7 +10,6 @@ import asyncio
 import gc
 import tracemalloc
 from collections import Counter
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -18,7 +17,6 @@ import pytest
 from rollout_lws.controller.clock import LoopClock
 from rollout_lws.controller.controller import Controller
 from rollout_lws.kube.client import Client
-from rollout_lws.kube.transport import Guard
 from rollout_lws.metrics import Metrics
 from rollout_lws.objects.resources import (
     CONTROLLER_REVISIONS,
@@ -55,19 +53,9 @@ class Lists(FakeTransport):
         super().__init__()
         self._fleet = objects
 
-    async def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        params: Mapping[str, str],
-        body: bytes | None,
-        content_type: str,
-        timeout: float,  # noqa: ASYNC109
-        guard: Guard | None = None,
-    ) -> Reply:
+    async def request(self, method: str, path: str, **options: Any) -> Reply:
         assert method == "GET"
-        resource = fleet.resource_of(path)
+        resource, params = fleet.resource_of(path), options["params"]
         assert resource is not None
         found = self._fleet.select(resource, params.get("labelSelector", ""))
         start, limit = int(params.get("continue", "0")), int(params["limit"])

@@ -6,7 +6,6 @@ Users and groups are the common name and the organisations of a client certifica
 from __future__ import annotations
 
 import datetime
-import ipaddress
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,6 +13,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from rollout_lws.guard.certificates import general_name, private_pem, usage
 
 #: Longer than any run, and shorter than anybody could want to keep it.
 _LIFETIME = datetime.timedelta(days=2)
@@ -43,22 +44,11 @@ class Authority:
     def __init__(self, name: str) -> None:
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-        usage = x509.KeyUsage(
-            digital_signature=True,
-            key_cert_sign=True,
-            crl_sign=True,
-            content_commitment=False,
-            key_encipherment=False,
-            data_encipherment=False,
-            key_agreement=False,
-            encipher_only=False,
-            decipher_only=False,
-        )
         self._certificate = self._sign(
             self._name,
             self._key.public_key(),
             (x509.BasicConstraints(ca=True, path_length=0), True),
-            (usage, True),
+            (usage(signs=True), True),
         )
 
     @property
@@ -69,7 +59,7 @@ class Authority:
     def server(self, *names: str) -> Certificate:
         """For a server that is reached by any of ``names``, host names or IP addresses; the first one names it."""
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, names[0])])
-        reached = x509.SubjectAlternativeName([_general_name(name) for name in names])
+        reached = x509.SubjectAlternativeName([general_name(name) for name in names])
         return self._issue(subject, ExtendedKeyUsageOID.SERVER_AUTH, (reached, False))
 
     def client(self, user: str, groups: Sequence[str] = ()) -> Certificate:
@@ -89,7 +79,7 @@ class Authority:
             (x509.ExtendedKeyUsage([purpose]), False),
             *extensions,
         )
-        return Certificate(signed.public_bytes(serialization.Encoding.PEM), _private(key))
+        return Certificate(signed.public_bytes(serialization.Encoding.PEM), private_pem(key))
 
     def _sign(
         self,
@@ -117,17 +107,4 @@ class Authority:
 def signing_key() -> KeyPair:
     key = ec.generate_private_key(ec.SECP256R1())
     public = key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
-    return KeyPair(_private(key), public)
-
-
-def _private(key: ec.EllipticCurvePrivateKey) -> bytes:
-    return key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-
-
-def _general_name(name: str) -> x509.GeneralName:
-    try:
-        return x509.IPAddress(ipaddress.ip_address(name))
-    except ValueError:
-        return x509.DNSName(name)
+    return KeyPair(private_pem(key), public)

@@ -7,6 +7,7 @@ import functools
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -161,3 +162,9 @@ class Programs:
             for program in self.started
             if program.name.startswith("rollout-lws")
         ]
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

@@ -18,7 +18,7 @@ from rollout_lws.cli.doctor.chain import chain, seen
 from rollout_lws.cli.doctor.cluster import Cluster
 from rollout_lws.cli.doctor.facts import Before, Facts, gather
 from rollout_lws.cli.doctor.links import State, first
-from rollout_lws.cli.options import Target, release_name, rollout_argument, with_target
+from rollout_lws.cli.options import Target, output_option, release_name, rollout_argument, with_target
 from rollout_lws.cli.rollouts import fetch_rollout, find_rollouts
 from rollout_lws.errors import ApiError, UsageError
 from rollout_lws.objects.resources import Resource
@@ -55,9 +55,7 @@ class Server:
 
 @click.command()
 @rollout_argument
-@click.option(
-    "-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Form of output."
-)
+@output_option("text", "json")
 @with_target
 def doctor(name: str, output: str, target: Target) -> None:
     """Name what keeps Rollout NAME from getting on, or its groups from getting requests.

@@ -10,7 +10,7 @@ import click
 
 from rollout_lws.cli.durations import DURATION
 from rollout_lws.cli.manifests import read_manifests
-from rollout_lws.cli.options import Target, known_names, release_name, with_target
+from rollout_lws.cli.options import Target, known_names, output_option, release_name, with_target
 from rollout_lws.cli.plan import show
 from rollout_lws.cli.plan.sources import gather, plans
 from rollout_lws.cli.view import document, plain
@@ -19,7 +19,7 @@ from rollout_lws.cli.view import document, plain
 @click.command()
 @click.argument("name", required=False, shell_complete=known_names)
 @click.option("-f", "--filename", "files", multiple=True, metavar="FILE", help="Manifests to be applied; - for stdin.")
-@click.option("-o", "--output", type=click.Choice(["text", "json", "yaml"]), default="text", help="Form of output.")
+@output_option("text", "json", "yaml")
 @click.option("--load-time", type=DURATION, metavar="DURATION", help="How long a group loads; as today's by default.")
 @click.option("--offline", is_flag=True, help="Ask no cluster: with -f, plan from the files alone.")
 @with_target

@@ -16,7 +16,8 @@ import aiohttp
 from rollout_lws.settings import Election
 from tests.bench.load.live import GROUPS, SIZE
 from tests.bench.measures import controller, decided, decisions
-from tests.bench.processes import Child, Failed, Progress, child, free_port
+from tests.bench.processes import Child, Failed, Progress, child
+from tests.kubectl.programs import free_port
 
 #: Longest time that the server takes for an act: bringing all releases into flight.
 _PATIENCE_SECONDS = 600.0

@@ -127,7 +127,7 @@ class Controller:
     def missing(self) -> str:
         """Why this controller is not ready, as lines of "resource: what is wrong"; "" when it is."""
         if self.ready:
-            return self._untold
+            return ""
         waiting = {
             str(each.resource): each.trouble or "the first list is on its way"
             for each in self._informers
@@ -136,15 +136,18 @@ class Controller:
         return "".join(f"{resource}: {why}\n" for resource, why in waiting.items()) or "stopping\n"
 
     def look(self, namespace: str) -> CachedWorld | None:
-        """What is known of a namespace, whoever leads; None before the caches are filled, and of one that is not
-        watched.
+        """What is known of a namespace, whoever leads; None before the caches are filled, of one that is not watched,
+        and while something in it may not be read, for what was read last is then nobody's knowledge any more.
         """
-        watched = "" in self._scopes or namespace in self._scopes
-        return self._world(namespace) if self.ready and watched else None
+        scope = self._scopes.get("") or self._scopes.get(namespace)
+        blind = not self.ready or scope is None or any(each.denied for each in scope.all)
+        return None if blind else self._world(namespace)
 
     @property
-    def _untold(self) -> str:
-        """What it may not do, and no Rollout's status can say: lines like those of ``missing``."""
+    def untold(self) -> str:
+        """What it may not do any more, and no Rollout's status can say: lines like those of ``missing``."""
+        if not self.ready:
+            return ""
         blind = [f"{each.resource}: {each.trouble}\n" for each in self._informers if each.denied]
         mute = [
             f"{permission.what}: {message}: {allow(permission.verb, permission.what)}\n"

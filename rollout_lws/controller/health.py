@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 
 from aiohttp import web
 
@@ -12,23 +13,32 @@ from rollout_lws.metrics import CONTENT_TYPE, Metrics
 from rollout_lws.settings import Address
 
 
+@dataclass(frozen=True, slots=True)
+class Readiness:
+    """What /readyz says: ``lines`` tell why it is not ready, or what is wrong although it is."""
+
+    ready: bool
+    lines: str
+
+
 @asynccontextmanager
 async def served(
     health: Address | None,
     metrics: Address | None,
     counters: Metrics,
     *,
-    missing: Callable[[], str],
+    readiness: Callable[[], Readiness],
     stuck: Callable[[], str],
 ) -> AsyncIterator[None]:
     """/healthz and /readyz at ``health``, /metrics at ``metrics`` (both may be one address), until the block ends.
 
-    ``missing`` says why the process is not ready, ``stuck`` why it has to begin anew; "" when all is well. Who blocks
-    the event loop answers nothing, and the probe ends by its own time-out.
+    ``stuck`` says why the process has to begin anew, "" when it need not. Who blocks the event loop answers nothing,
+    and the probe ends by its own time-out.
     """
     routes: dict[Address, list[web.RouteDef]] = {}
     if health is not None:
-        routes.setdefault(health, []).extend([web.get("/healthz", _probe(stuck)), web.get("/readyz", _probe(missing))])
+        alive = _probe(lambda: Readiness(not (why := stuck()), why))
+        routes.setdefault(health, []).extend([web.get("/healthz", alive), web.get("/readyz", _probe(readiness))])
     if metrics is not None:
         routes.setdefault(metrics, []).append(web.get("/metrics", _exposition(counters)))
     runners: list[web.AppRunner] = []
@@ -52,10 +62,10 @@ async def served(
             await runner.cleanup()
 
 
-def _probe(missing: Callable[[], str]) -> Callable[[web.Request], Awaitable[web.Response]]:
+def _probe(look: Callable[[], Readiness]) -> Callable[[web.Request], Awaitable[web.Response]]:
     async def answer(_: web.Request) -> web.Response:
-        why = missing()
-        return web.Response(status=503, text=why) if why else web.Response(text="ok\n")
+        found = look()
+        return web.Response(text=f"ok\n{found.lines}") if found.ready else web.Response(status=503, text=found.lines)
 
     return answer
 

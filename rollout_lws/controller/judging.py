@@ -41,7 +41,7 @@ def judge(
         return ALLOWED
     world = look(asked.namespace)
     if world is None:
-        return failed("its caches are being filled, or it does not watch this namespace")
+        return failed("it does not know now what is in this namespace, or does not watch it")
     try:
         if rule is Rule.PLAN:
             return _plan(partial(supposed, world, keys, now=now()), asked)

@@ -20,6 +20,7 @@ from rollout_lws.api.resources import keys
 from rollout_lws.controller import health, logs
 from rollout_lws.controller.clock import WallClock
 from rollout_lws.controller.controller import Controller
+from rollout_lws.controller.health import Readiness
 from rollout_lws.controller.logs import fields
 from rollout_lws.controller.pulse import stuck
 from rollout_lws.errors import UsageError
@@ -33,7 +34,7 @@ from rollout_lws.metrics import Metrics
 from rollout_lws.settings import DEFAULT_GUARD, Election, Guard, Settings
 
 if TYPE_CHECKING:
-    from rollout_lws.guard.keeper import Keeper
+    from rollout_lws.controller.guarding import Guarding
 
 log = logging.getLogger(__name__)
 
@@ -76,11 +77,15 @@ async def until_signalled(serving: Coroutine[Any, Any, None]) -> None:
 
 async def _serve(settings: Settings) -> None:
     async with _watching(settings) as process:
-        if process.elector is None:
-            async with process.controller.working():
-                await asyncio.Event().wait()
-        else:
-            await process.elector.run(process.controller.working)
+        try:
+            if process.elector is None:
+                async with process.controller.working():
+                    await asyncio.Event().wait()
+            else:
+                await process.elector.run(process.controller.working)
+        except asyncio.CancelledError:
+            await process.leave()
+            raise
 
 
 @asynccontextmanager
@@ -98,19 +103,37 @@ async def running(settings: Settings) -> AsyncIterator[Controller]:
 class _Process:
     controller: Controller
     elector: Elector | None
-    guard: Keeper | None = None
+    guard: Guarding | None = None
+    _was_ready: bool = False
+    _leaving: bool = False
 
-    @property
-    def missing(self) -> str:
-        """Why it is not ready: caches to be filled, nobody knows who leads, or no API server would trust its guard."""
-        return "".join(each.missing for each in (self.controller, self.elector, self.guard) if each is not None)
+    def readiness(self) -> Readiness:
+        """Not before caches are filled, it is known who leads, and API servers trust its guard; nor, at first, where a
+        right is missing: an upgrade whose role lags behind stops at its first pod. One that is lost later is told, and
+        takes no readiness away. All replicas would lose it at a time, and with it the guard: every edit in the cluster
+        would pass, or none, because of one right in one namespace.
+        """
+        parts = (self.controller, self.elector, self.guard.keeper if self.guard is not None else None)
+        missing = "".join(each.missing for each in parts if each is not None)
+        if self._leaving:
+            missing = missing or "stopping\n"
+        untold = "".join(each.untold for each in (self.controller, self.elector) if each is not None)
+        ready = not missing and (self._was_ready or not untold)
+        self._was_ready = self._was_ready or ready
+        return Readiness(ready, missing + untold)
+
+    async def leave(self) -> None:
+        """After the work has ended, and leadership is handed back."""
+        self._leaving = True
+        if self.guard is not None:
+            await self.guard.leave()
 
     @property
     def stuck(self) -> str:
         """Why it has to begin anew, "" while it lives."""
         found, elector = self.controller.stuck, self.elector
         if self.guard is not None:
-            found += stuck(self.guard.informers)
+            found += stuck(self.guard.keeper.informers)
         if elector is None:
             return found
         found += stuck([elector.informer])
@@ -144,7 +167,7 @@ async def _watching(settings: Settings) -> AsyncIterator[_Process]:
                 settings.health,
                 settings.metrics,
                 counters,
-                missing=lambda: process.missing,
+                readiness=process.readiness,
                 stuck=lambda: process.stuck,
             )
         )
@@ -168,7 +191,7 @@ def _guarding(
     controller: Controller,
     counters: Metrics,
     denials: Denials,
-) -> AbstractAsyncContextManager[Keeper]:
+) -> AbstractAsyncContextManager[Guarding]:
     """It listens from the start, and until its caches are filled lets everything through: who asks must not wait."""
     from rollout_lws.controller.guarding import guarding
 

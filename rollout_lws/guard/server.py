@@ -69,14 +69,14 @@ def _readable(content: bytes) -> Iterator[str]:
 
 
 @asynccontextmanager
-async def served(address: Address, shown: ssl.SSLContext, judge: Judge, told: Told) -> AsyncIterator[int]:
-    """Judges what is posted to /hold, /pending and /plan, until the block ends; gives the port. What cannot be judged
-    is let through with a warning. UsageError when nobody can listen at ``address``.
+async def served(address: Address, shown: ssl.SSLContext, judge: Judge, told: Told) -> AsyncIterator[Door]:
+    """Judges what is posted to /hold, /pending and /plan, until the block ends. What cannot be judged is let through
+    with a warning. UsageError when nobody can listen at ``address``.
     """
     application = web.Application(client_max_size=review.LARGEST)
-    slots = Slots(MOST)
+    door = Door()
     for rule in Rule:
-        application.router.add_post(f"/{rule}", _handler(rule, judge, told, slots))
+        application.router.add_post(f"/{rule}", _handler(rule, judge, told, door))
     runner = web.AppRunner(application, access_log=None, shutdown_timeout=_GRACE_SECONDS)
     await runner.setup()
     try:
@@ -95,7 +95,8 @@ async def served(address: Address, shown: ssl.SSLContext, judge: Judge, told: To
                 " --guard-bind-address"
             ) from error
         try:
-            yield int(listening.sockets[0].getsockname()[1])
+            door.port = int(listening.sockets[0].getsockname()[1])
+            yield door
         finally:
             listening.close()
     finally:
@@ -109,33 +110,38 @@ def _protocols(runner: web.AppRunner) -> web.Server:
 
 
 @dataclass(slots=True)
-class Slots:
-    """How many more reviews may be read and judged now."""
+class Door:
+    """``port`` is where it listens; ``free`` is how many more reviews may be read and judged now. Of one that is
+    ``leaving`` each answer ends its connection: API servers keep theirs, and would go on asking a pod that ends.
+    """
 
-    free: int
+    port: int = 0
+    free: int = MOST
+    leaving: bool = False
 
 
-def _handler(rule: Rule, judge: Judge, told: Told, slots: Slots) -> Callable[[web.Request], Awaitable[web.Response]]:
-    return partial(_bounded, rule, judge, told, slots)
+def _handler(rule: Rule, judge: Judge, told: Told, door: Door) -> Callable[[web.Request], Awaitable[web.Response]]:
+    return partial(_bounded, rule, judge, told, door)
 
 
-async def _bounded(rule: Rule, judge: Judge, told: Told, slots: Slots, request: web.Request) -> web.Response:
-    if slots.free <= 0:
-        return _closing(503, f"{MOST} reviews are being judged: ask again\n")
-    slots.free -= 1
+async def _bounded(rule: Rule, judge: Judge, told: Told, door: Door, request: web.Request) -> web.Response:
+    # What has not been read of a body stays in the connection, so that is of no more use.
+    if door.free <= 0:
+        return _closing(web.Response(status=503, text=f"{MOST} reviews are being judged: ask again\n"))
+    door.free -= 1
     try:
         async with asyncio.timeout(_BODY_SECONDS):
             body = await request.read()
-        return _answer(rule, judge, told, body)
+        answer = _answer(rule, judge, told, body)
+        return _closing(answer) if door.leaving else answer
     except TimeoutError:
-        return _closing(408, f"the review did not come within {_BODY_SECONDS:g} seconds\n")
+        late = f"the review did not come within {_BODY_SECONDS:g} seconds\n"
+        return _closing(web.Response(status=408, text=late))
     finally:
-        slots.free += 1
+        door.free += 1
 
 
-def _closing(status: int, text: str) -> web.Response:
-    """What has not been read of a body stays in the connection, so it is of no more use."""
-    answer = web.Response(status=status, text=text)
+def _closing(answer: web.Response) -> web.Response:
     answer.force_close()
     return answer
 

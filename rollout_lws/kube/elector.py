@@ -83,9 +83,17 @@ class Elector:
 
     @property
     def missing(self) -> str:
-        """Why it is not known who leads, or why this candidate never will, a line; "" when all is well."""
-        if self._informer.denied or not self._informer.is_synced:
-            return f"{LEASES}: {self._informer.trouble or 'the first list is on its way'}\n"
+        """Why it is not known who leads, a line; "" once it is."""
+        informer = self._informer
+        return "" if informer.is_synced else f"{LEASES}: {informer.trouble or 'the first list is on its way'}\n"
+
+    @property
+    def untold(self) -> str:
+        """What it may not do, so that this candidate does not learn who leads or never will, a line; "" when it may."""
+        if not self._informer.is_synced:
+            return ""
+        if self._informer.denied:
+            return f"{LEASES}: {self._informer.trouble}\n"
         return f"{LEASES}: {self.trouble}\n" if self._denied else ""
 
     @property

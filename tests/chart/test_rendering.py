@@ -321,6 +321,10 @@ def test_kubernetes_knows_every_field_that_a_value_brings(knob: str) -> None:
                 "--guard-bind-address=:9443",
             )
         ),
+        (
+            {"replicas": 0, "guard": {"enabled": True, "failurePolicy": "Fail"}},
+            "guard.failurePolicy Fail with replicas 0: nobody would answer, and every edit would be refused",
+        ),
         ({"metrics": {"podMonitor": {"interval": "often"}}}, "at '/metrics/podMonitor/interval': 'often' does not"),
     ],
 )

@@ -143,6 +143,11 @@ class Running:
     transport: Guarded
     metrics: Metrics
 
+    @property
+    def unready(self) -> str:
+        """All that a process tells of it at /readyz."""
+        return self.controller.missing + self.controller.untold
+
 
 @asynccontextmanager
 async def guarded(server: ApiServer, rights: set[Right]) -> AsyncIterator[Running]:

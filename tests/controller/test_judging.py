@@ -91,7 +91,7 @@ def test_what_the_controller_writes_itself_is_its_own_affair() -> None:
     ("unable", "why"),
     [
         ({"me": ""}, "it has just started; try again if this was not meant"),
-        ({"ready": False}, "its caches are being filled, or it does not watch this namespace"),
+        ({"ready": False}, "it does not know now what is in this namespace, or does not watch it"),
     ],
 )
 def test_who_cannot_judge_lets_pass_and_says_so(unable: Any, why: str) -> None:

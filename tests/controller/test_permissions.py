@@ -73,7 +73,7 @@ async def test_what_is_missing_is_named_and_waited_for(right: Right, caplog: pyt
         await asyncio.sleep(A_WHILE)
         assert running.transport.missed.keys() == {right}
         assert right in running.transport.used or told_by_log_alone(right)
-        assert running.controller.missing == ""
+        assert running.unready == ""
 
 
 def check_told(right: Right, running: Running, said: str, caplog: pytest.LogCaptureFixture) -> None:
@@ -82,6 +82,5 @@ def check_told(right: Right, running: Running, said: str, caplog: pytest.LogCapt
     assert all(names(f"{each['error']} {each['advice']}", right) for each in logged)
     gauge = f'rollout_lws_permissions_missing{{resource="{right.kind}",verb="{right.verb}"}} '
     assert gauge in running.metrics.text().decode()
-    unready = running.controller.missing
-    assert names(unready, right) == told_by_readiness(right), unready
+    assert names(running.unready, right) == told_by_readiness(right), running.unready
     assert names(said, right) == told_by_status(right), said

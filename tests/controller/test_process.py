@@ -5,56 +5,116 @@ from __future__ import annotations
 import ctypes
 import signal
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any, cast
 
+import aiohttp
 import pytest
 import yaml
 
+from rollout_lws.api import crd
 from rollout_lws.controller import process
+from rollout_lws.controller.health import Readiness
 from rollout_lws.errors import ApiError
+from rollout_lws.objects.resources import CUSTOM_RESOURCE_DEFINITIONS
+from rollout_lws.sandbox import lws_crd
 from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.faults import Effect, Faults
 from rollout_lws.sandbox.http import Server
-from tests.kubectl.programs import ROLLOUT_LWS, Program
+from tests.guard.test_review import review
+from tests.kubectl.programs import ROLLOUT_LWS, Program, free_port
 
 FORBIDDEN = Effect(refusal=ApiError(403, "Forbidden", "this account may not list anything"))
 NO_SERVERS = ("--metrics-bind-address", "0", "--health-probe-bind-address", "0")
+
+
+@asynccontextmanager
+async def controller(
+    api: ApiServer, directory: Path, *flags: str, faults: Faults | None = None
+) -> AsyncIterator[Program]:
+    """One that runs beside an API server, to the end of the block."""
+    server = Server(api, faults=faults)
+    await server.start()
+    kubeconfig = directory / "kubeconfig"
+    kubeconfig.write_text(yaml.safe_dump(server.kubeconfig()))
+    program = await Program.start(ROLLOUT_LWS, "controller", "--kubeconfig", str(kubeconfig), *flags)
+    try:
+        yield program
+    finally:
+        await program.kill()
+        await server.stop()
+
+
+def installed() -> ApiServer:
+    """An API server with LeaderWorkerSet's kinds and ours."""
+    api = ApiServer(time.time)
+    for definition in (*crd.render(), lws_crd.manifest()):
+        api.create(CUSTOM_RESOURCE_DEFINITIONS, definition)
+    return api
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 async def test_a_controller_whose_caches_never_fill_ends_when_asked(number: signal.Signals, tmp_path: Path) -> None:
     faults = Faults()
     faults.add(FORBIDDEN, "list", count=None)
-    server = Server(ApiServer(time.time), faults=faults)
-    await server.start()
-    kubeconfig = tmp_path / "kubeconfig"
-    kubeconfig.write_text(yaml.safe_dump(server.kubeconfig()))
-    program = await Program.start(ROLLOUT_LWS, "controller", "--kubeconfig", str(kubeconfig), *NO_SERVERS)
-    try:
+    async with controller(ApiServer(time.time), tmp_path, *NO_SERVERS, faults=faults) as program:
         await program.says("this account may not list anything")
         program.signal(number)
         assert await program.end(10) == 0
-    finally:
-        await program.kill()
-        await server.stop()
 
 
 async def test_a_guard_outside_of_a_pod_has_to_be_told_how_it_is_reached(tmp_path: Path) -> None:
-    server = Server(ApiServer(time.time))
-    await server.start()
-    kubeconfig = tmp_path / "kubeconfig"
-    kubeconfig.write_text(yaml.safe_dump(server.kubeconfig()))
-    program = await Program.start(
-        ROLLOUT_LWS, "controller", "--guard", "--guard-bind-address=:0", "--kubeconfig", str(kubeconfig), *NO_SERVERS
-    )
-    try:
+    guard = "--guard", "--guard-bind-address=:0"
+    async with controller(ApiServer(time.time), tmp_path, *guard, *NO_SERVERS) as program:
         assert await program.end(20) == 1
         assert program.lines[-1] == (
             "rollout-lws: --guard: outside of a pod nothing says how API servers reach it: name it with --guard-host"
         )
-    finally:
-        await program.kill()
-        await server.stop()
+
+
+async def test_a_guard_that_ends_judges_on_until_nobody_asks_it_any_more(tmp_path: Path) -> None:
+    health, guard = free_port(), free_port()
+    flags = ["--metrics-bind-address", "0", "--health-probe-bind-address", f"127.0.0.1:{health}"]
+    flags += ["--guard", f"--guard-bind-address=127.0.0.1:{guard}", "--guard-host=127.0.0.1"]
+    async with controller(installed(), tmp_path, *flags) as program, aiohttp.ClientSession() as session:
+        await program.says("controller started")
+        program.signal(signal.SIGTERM)
+        await program.says("guard judges on while its Service turns elsewhere")
+        async with session.get(f"http://127.0.0.1:{health}/readyz") as answer:
+            assert answer.status == 503
+        async with session.post(f"https://127.0.0.1:{guard}/hold", data=review(), ssl=False) as answer:
+            assert (answer.status, answer.headers["Connection"]) == (200, "close")
+        assert await program.end(20) == 0
+
+
+class Part:
+    """What a process asks a part of it."""
+
+    missing = untold = ""
+
+
+def test_a_right_that_is_lost_later_takes_no_readiness_away() -> None:
+    part = Part()
+    it: Any = process._Process(cast(Any, part), None)
+    part.untold = "pods: you may not\n"
+    assert it.readiness() == Readiness(False, part.untold)
+    part.untold, part.missing = "", "pods: the first list is on its way\n"
+    assert it.readiness() == Readiness(False, part.missing)
+    part.missing = ""
+    assert it.readiness() == Readiness(True, "")
+    part.untold = "pods: you may not\n"
+    assert it.readiness() == Readiness(True, part.untold)
+    part.missing = "stopping\n"
+    assert it.readiness() == Readiness(False, part.missing + part.untold)
+
+
+async def test_who_leaves_is_not_ready() -> None:
+    it = process._Process(cast(Any, Part()), None)
+    assert it.readiness().ready
+    await it.leave()
+    assert it.readiness() == Readiness(False, "stopping\n")
 
 
 def test_with_another_c_library_than_glibc_memory_stays_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:

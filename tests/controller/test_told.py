@@ -102,6 +102,28 @@ async def test_readiness_names_the_permission_that_is_missing_to_read() -> None:
         assert controller.missing == ""
 
 
+async def test_nobody_judges_by_what_he_may_read_no_more() -> None:
+    forbidden = ApiError(403, "Forbidden", 'pods is forbidden: User "rollout-lws" cannot list resource "pods"')
+    faults = Faults()
+    async with cluster() as server, starting(server, faults) as controller:
+        assert controller.look("default") is not None
+        faults.add(Effect(refusal=forbidden), resource="pods", count=None)
+        faults.cut_watches()
+        await asyncio.sleep(300)
+        assert controller.look("default") is None
+        assert (controller.missing, controller.untold.splitlines()) == (
+            "",
+            [
+                f"pods: {forbidden.message}: allow the controller's account to list and watch pods in all namespaces"
+                f" ({SOURCE})"
+            ],
+        )
+        faults.restore()
+        await asyncio.sleep(300)
+        assert controller.look("default") is not None
+        assert controller.untold == ""
+
+
 async def test_readiness_says_that_leader_worker_set_is_not_installed_and_goes_on_when_it_is() -> None:
     server = ApiServer(lambda: LoopClock(ORIGIN).now().timestamp(), seed=1)
     for definition in crd.render():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-import socket
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,7 +36,7 @@ from tests.e2e.cluster import cluster
 from tests.e2e.plane import ControlPlane, connected
 from tests.e2e.test_install import _without_us, made, state
 from tests.e2e.waiting import until
-from tests.kubectl.programs import ROLLOUT_LWS, Program, Programs
+from tests.kubectl.programs import ROLLOUT_LWS, Program, Programs, free_port
 
 pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(300)]
 
@@ -137,12 +136,6 @@ def partition(lws: Object) -> int:
 def image(tag: str) -> Object:
     containers = [{"name": "server", "image": f"llama:{tag}"}]
     return {"spec": {"leaderWorkerTemplate": {"workerTemplate": {"spec": {"containers": containers}}}}}
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -76,13 +76,14 @@ async def _lives_without(admin: Client, found: Lacking) -> None:
             await heard.denied.wait()
         if told_by_status(right):
             await _until(admin, found.namespace, lambda status: names(str(status.get("message")), right))
-        assert names(controller.missing, right) == told_by_readiness(right), controller.missing
+        unready = controller.missing + controller.untold
+        assert names(unready, right) == told_by_readiness(right), unready
         await found.give_back()
         await telling
         if not needless(right):
             await heard.allowed.wait()
             assert not heard.now_denied
-            assert controller.missing == ""
+            assert controller.missing + controller.untold == ""
     finally:
         telling.cancel()
         await asyncio.wait([telling])

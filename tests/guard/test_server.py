@@ -32,6 +32,7 @@ class Served:
     url: str
     port: int
     context: ssl.SSLContext
+    door: server.Door = field(default_factory=server.Door)
     verdict: Verdict | Exception = ALLOWED
     judged: list[tuple[Rule, Request]] = field(default_factory=list)
     told: list[tuple[Rule, Outcome]] = field(default_factory=list)
@@ -50,8 +51,8 @@ async def served(identity: Identity) -> AsyncIterator[Served]:
     it = Served("", 0, context)
     async with server.served(
         Address(HOST, 0), context, it.judge, lambda rule, outcome: it.told.append((rule, outcome))
-    ) as port:
-        it.port, it.url = port, f"https://{HOST}:{port}"
+    ) as it.door:
+        it.port, it.url = it.door.port, f"https://{HOST}:{it.door.port}"
         yield it
 
 
@@ -87,6 +88,17 @@ async def test_who_trusts_the_authority_of_a_bundle_gets_an_answer() -> None:
         _, said = await post(session, f"{it.url}/plan", asked_of())
         assert said["response"]["status"]["message"] == "no: do that"
         assert it.told[-1] == (Rule.PLAN, Outcome.DENIED)
+
+
+async def test_who_leaves_judges_on_and_is_dialled_no_more() -> None:
+    mine = made()
+    async with served(mine) as it, client(mine) as session:
+        for leaving, kept in ((False, None), (True, "close")):
+            it.door.leaving = leaving
+            async with session.post(f"{it.url}/hold", data=io.BytesIO(asked_of())) as answer:
+                assert (answer.status, answer.headers.get("Connection")) == (200, kept)
+                assert (await answer.json())["response"]["allowed"] is True
+        assert len(it.judged) == 2
 
 
 async def test_nobody_else_does() -> None:

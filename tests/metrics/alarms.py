@@ -202,6 +202,16 @@ async def unheard(world: ShellWorld) -> None:
     await asyncio.sleep(600)
 
 
+async def disallowed(world: ShellWorld) -> None:
+    """Somebody has taken a right away, and a release is on its way."""
+    await at_rest(world)
+    why = 'User "rollout-lws" cannot watch resource "pods" in API group "" at the cluster scope'
+    world.faults.add(Effect(refusal=ApiError(403, "Forbidden", why)), "watch", "pods", count=None)
+    world.faults.cut_watches()
+    world.set_image("v2")
+    await world.sleep(600)
+
+
 #: By the name of the alert, as many as there are ways to it.
 ALARMS: dict[str, tuple[Alarm, ...]] = {
     "RolloutPendingUnderHold": (
@@ -225,6 +235,7 @@ ALARMS: dict[str, tuple[Alarm, ...]] = {
     "RolloutLwsWritesFail": (Alarm(forbidden),),
     "RolloutLwsReconcileFails": (Alarm(unreadable, {"kind": "unreadable"}),),
     "RolloutLwsWatchStale": (Alarm(unheard, {"resource": "pods"}),),
+    "RolloutLwsPermissionMissing": (Alarm(disallowed, {"verb": "watch", "resource": "pods"}),),
 }
 #: Ways that lead nearly there: the alert stays silent.
 NEARLY: dict[str, tuple[Alarm, ...]] = {

@@ -14,8 +14,8 @@ SELECTOR = {"app.kubernetes.io/name": "rollout-lws", "app.kubernetes.io/componen
 HEALTH_PORT, METRICS_PORT, GUARD_PORT = 8081, 8080, 9443
 #: The user that images without an account of their own run as; any other than root will do.
 _USER = 65532
-#: Seconds: the write at hand is finished first, and a request may take 30.
-_GRACE = 40
+#: Seconds: the write at hand is finished first, and a request may take 30; then the guard judges on for 5.
+_GRACE = 45
 
 
 def deployment(chosen: Installation) -> Object:

@@ -8,7 +8,6 @@ import gc
 import logging
 import signal
 import socket
-import sys
 import uuid
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
@@ -47,15 +46,11 @@ _NO_LEASE = (
 )
 _NO_HOST = "--guard: outside of a pod nothing says how API servers reach it: name it with --guard-host"
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
-#: API servers take JSON that is nested 10,000 deep, in a ControllerRevision for one, listed with all others. So
-#: deep has to be read, or one object of one namespace would stand in the way of all.
-_NESTING = 12_000
 
 
 async def run(settings: Settings) -> None:
     """Until SIGINT or SIGTERM; what is being written then is finished first."""
     logs.configure(settings.log_format)
-    sys.setrecursionlimit(max(sys.getrecursionlimit(), _NESTING))
     await until_signalled(_serve(settings))
 
 

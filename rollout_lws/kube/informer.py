@@ -16,6 +16,7 @@ from typing import Any, Generic
 import msgspec
 
 from rollout_lws.errors import ApiError, Unreachable
+from rollout_lws.kube import nesting
 from rollout_lws.kube.backoff import BackOff
 from rollout_lws.kube.client import Client
 from rollout_lws.kube.status import deleted_uid, of_error_event
@@ -145,8 +146,8 @@ class Informer(Generic[T]):
             self._tell(self._store.remove_uid(gone))
             return
         try:
-            obj = self._decode(bytes(body))
-        except (msgspec.DecodeError, RecursionError):
+            obj = nesting.read(self._decode, bytes(body))
+        except msgspec.DecodeError:
             return
         meta = obj.metadata
         if not meta.name or not meta.resource_version:
@@ -178,7 +179,7 @@ class Informer(Generic[T]):
                 if not self._version:
                     await self._list()
                 await self._watch()
-            except (ApiError, Unreachable, msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+            except (ApiError, Unreachable, msgspec.DecodeError, UnicodeDecodeError) as error:
                 failure = error
                 self._failed(error)
             self.restarts += 1
@@ -236,7 +237,8 @@ class Informer(Generic[T]):
         while True:
             params = {**self._selectors, "limit": str(_PAGE)} | ({"continue": token} if token else {})
             body = await self._client.list(self.resource, self._namespace, params)
-            page = self._decode_page(body, listed)
+            page, found = nesting.read(self._decode_page, body)
+            listed += found
             version = version or page.resource_version
             token = page.continue_
             if not token:
@@ -253,18 +255,17 @@ class Informer(Generic[T]):
         if first:
             self._announce()
 
-    def _decode_page(self, body: bytes, into: list[T]) -> _ListMeta:
+    def _decode_page(self, body: bytes) -> tuple[_ListMeta, list[T]]:
         # Two thirds of the time of making objects in bulk would be the garbage collector's, in vain.
         collecting = gc.isenabled()
         gc.disable()
         try:
             page = self._page.decode(body)
             # A Raw field points into the whole page and would keep it alive, so each object gets bytes of its own.
-            into.extend(self._decode(bytes(item)) for item in page.items or ())
+            return page.metadata, [self._decode(bytes(item)) for item in page.items or ()]
         finally:
             if collecting:
                 gc.enable()
-        return page.metadata
 
     async def _watch(self) -> None:
         seconds = int(_WATCH_SECONDS * self._chance.uniform(1.0, 2.0))
@@ -284,15 +285,20 @@ class Informer(Generic[T]):
                     self._take(line)
 
     def _take(self, line: bytes) -> None:
+        kind, obj, version = nesting.read(self._decode_event, line)
+        if obj is not None:
+            self._tell(self._store.remove(obj) if kind == "DELETED" else self._store.put(obj))
+        self._version = version
+
+    def _decode_event(self, line: bytes) -> tuple[str, T | None, str]:
+        """Its type, the object, None of a bookmark, and the version; ApiError when it tells of an error."""
         event = self._envelope.decode(line)
         if event.type == "ERROR":
             raise of_error_event(bytes(event.object))
         if event.type == "BOOKMARK":
-            self._version = msgspec.json.decode(event.object, type=_Bookmark).metadata.resource_version
-            return
+            return event.type, None, msgspec.json.decode(event.object, type=_Bookmark).metadata.resource_version
         obj = self._decode(bytes(event.object))
-        self._tell(self._store.remove(obj) if event.type == "DELETED" else self._store.put(obj))
-        self._version = obj.metadata.resource_version
+        return event.type, obj, obj.metadata.resource_version
 
     def _announce(self) -> None:
         for handler in self._news:

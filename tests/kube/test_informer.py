@@ -411,15 +411,24 @@ async def test_bytes_kept_of_one_object_do_not_keep_its_whole_page() -> None:
     await asyncio.gather(task, return_exceptions=True)
 
 
-async def test_what_is_nested_too_deep_to_be_read_ends_nobody() -> None:
-    """A ControllerRevision takes any JSON; whoever may make one must not end the controller of a whole cluster."""
-    deep = Reply(
-        200, b'{"metadata":{"resourceVersion":"10"},"items":[' + b'{"a":' * 20_000 + b"1" + b"}" * 20_000 + b"]}"
-    )
-    async with following(deep, page("11", pod("a", 1))) as each:
+def deep(name: str, version: int) -> bytes:
+    """A pod that no reader gets to the bottom of."""
+    depths = b'{"a":' * 20_000 + b"1" + b"}" * 20_000
+    head = b'{"metadata":{"namespace":"default","name":"%s","resourceVersion":"%d"},"spec":' % (name.encode(), version)
+    return head + depths + b"}"
+
+
+async def test_what_is_nested_too_deep_hides_no_other_object() -> None:
+    """A ControllerRevision takes any JSON; whoever may make one must not blind the controller of a whole cluster."""
+    whole = page("10", pod("a", 1)).body
+    listed = Reply(200, whole.replace(b'"items": [', b'"items": [' + deep("deep", 2) + b", "))
+    async with following(listed) as each:
         await asyncio.wait_for(each.informer.synced(), 5)
-        assert each.versions == {"a": "1"}
-        each.informer.absorb(b'{"a":' * 20_000 + b"1" + b"}" * 20_000)
-        (await each.watch()).send_line(b'{"type":"ADDED","object":' + b"[" * 20_000 + b"]" * 20_000 + b"}")
+        assert each.versions == {"a": "1", "deep": "2"}
+        each.informer.absorb(deep("deep", 11))
+        watch = await each.watch()
+        watch.send_line(b'{"type":"ADDED","object":' + deep("other", 12) + b"}")
+        watch.send_line(json.dumps({"type": "ADDED", "object": pod("b", 13)}).encode())
         await asyncio.sleep(0.1)
-        assert "recursion" in each.informer.trouble
+        assert each.versions == {"a": "1", "deep": "11", "other": "12", "b": "13"}
+        assert each.informer.trouble == ""

@@ -15,7 +15,7 @@ from rollout_lws.settings import Address
 @pytest.fixture
 async def session(unused_tcp_port: int) -> AsyncIterator[aiohttp.ClientSession]:
     address = Address("127.0.0.1", unused_tcp_port)
-    server = health.served(address, address, Metrics(), missing=lambda: "", stuck=lambda: "")
+    server = health.served(address, address, Metrics(), readiness=lambda: health.Readiness(True, ""), stuck=lambda: "")
     async with server, aiohttp.ClientSession(f"http://127.0.0.1:{unused_tcp_port}") as session:
         yield session
 

@@ -19,6 +19,7 @@ from rollout_lws.cli.access.login import Login
 from rollout_lws.cli.access.refusals import refusal
 from rollout_lws.cli.options import Target
 from rollout_lws.errors import Unreachable, UsageError
+from rollout_lws.kube import nesting
 
 Object = dict[str, Any]
 DEFAULT_TIMEOUT = 30.0
@@ -145,7 +146,7 @@ class Transport:
         content_type: str = _JSON,
     ) -> Object:
         try:
-            answer: Object = json.loads(self._answer(method, path, query, body, content_type))
+            answer = nesting.read(_object, self._answer(method, path, query, body, content_type))
         except (OSError, http.client.HTTPException, ValueError) as error:
             self.close()
             raise Unreachable(
@@ -211,6 +212,11 @@ class Transport:
         return connection.getresponse()
 
 
+def _object(text: bytes) -> Object:
+    found: Object = json.loads(text)
+    return found
+
+
 def _events(answer: http.client.HTTPResponse) -> Iterator[Object]:
     """Of a watch, until the server ends it, or has been silent for longer than it was asked to go on."""
     while True:
@@ -220,7 +226,7 @@ def _events(answer: http.client.HTTPResponse) -> Iterator[Object]:
             return
         if not line:
             return
-        event: Object = json.loads(line)
+        event = nesting.read(_object, line)
         if event["type"] == "ERROR":
             raise refusal(int(event["object"].get("code") or 500), event["object"])
         yield event

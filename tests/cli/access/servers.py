@@ -27,6 +27,8 @@ class Asked:
     authorizations: list[str] = field(default_factory=list)
     #: Tokens that are good; None when nobody asks.
     tokens: set[str] | None = None
+    #: What whoever is known is told.
+    answer: bytes = b"{}"
     #: Whether a connection that nobody used was ended.
     closed: threading.Event = field(default_factory=threading.Event)
 
@@ -64,8 +66,8 @@ class _Server(ThreadingHTTPServer):
 
 @contextmanager
 def api_server(asked: Asked, tls: ssl.SSLContext | None = None, idle: float | None = None) -> Iterator[int]:
-    """Answers every GET with {} and notes it in ``asked``; yields its port. Connections that nobody uses for ``idle``
-    seconds are ended.
+    """Answers every GET as ``asked`` says and notes it there; yields its port. Connections that nobody uses for
+    ``idle`` seconds are ended.
     """
 
     class Handler(BaseHTTPRequestHandler):
@@ -87,7 +89,7 @@ def api_server(asked: Asked, tls: ssl.SSLContext | None = None, idle: float | No
                 subject = [value for part in (certificate or {}).get("subject", ()) for _, value in part]
                 asked.clients.append(",".join(subject))
             known = asked.tokens is None or told.get("Authorization", [""])[0].removeprefix("Bearer ") in asked.tokens
-            body = json.dumps({} if known else {"message": "Unauthorized"}).encode()
+            body = asked.answer if known else json.dumps({"message": "Unauthorized"}).encode()
             self.send_response(200 if known else 401)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()

@@ -65,6 +65,14 @@ def test_every_header_arrives_also_those_of_one_name() -> None:
     assert (told["Impersonate-User"], told["Impersonate-Group"]) == (["jane"], ["dev", "ops"])
 
 
+def test_an_answer_that_is_nested_too_deep_is_read_without_its_depths() -> None:
+    deep = b'{"a":' * 9_999 + b"1" + b"}" * 9_999
+    with api_server(Asked(answer=b'{"items":[{"data":' + deep + b'},{"revision":2}]}')) as port:
+        found = ask(f"http://127.0.0.1:{port}")
+    assert found["items"][1] == {"revision": 2}
+    assert found["items"][0]["data"]["a"]
+
+
 def test_a_server_is_known_by_its_authority(authority: Authority, tmp_path: Path) -> None:
     asked = Asked()
     with secured(authority, tmp_path, asked, "127.0.0.1") as server:

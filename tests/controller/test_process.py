@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import aiohttp
@@ -95,9 +96,11 @@ class Part:
     missing = untold = ""
 
 
-def test_a_right_that_is_lost_later_takes_no_readiness_away() -> None:
-    part = Part()
-    it: Any = process._Process(cast(Any, part), None)
+@pytest.mark.parametrize("which", ["controller", "elector", "keeper"])
+def test_a_right_that_is_lost_later_takes_no_readiness_away(which: str) -> None:
+    parts: dict[str, Any] = {each: Part() for each in ("controller", "elector", "keeper")}
+    part = parts[which]
+    it = process._Process(parts["controller"], parts["elector"], cast(Any, SimpleNamespace(keeper=parts["keeper"])))
     part.untold = "pods: you may not\n"
     assert it.readiness() == Readiness(False, part.untold)
     part.untold, part.missing = "", "pods: the first list is on its way\n"

@@ -193,6 +193,8 @@ class Controller:
         async with self._tasks:
             informers = self._informers
             watches = [self._start(each.run(), f"watch {each.resource}") for each in informers]
+            for watch in watches:
+                watch.add_done_callback(self._unwatched)
             try:
                 for each in informers:
                     await each.synced()
@@ -201,6 +203,10 @@ class Controller:
             finally:
                 self.ready = False
                 await end(watches)
+
+    def _unwatched(self, _: asyncio.Task[None]) -> None:
+        """At once: the block may go on for some seconds after it was cancelled, as that of a guard does."""
+        self.ready = False
 
     @asynccontextmanager
     async def working(self) -> AsyncIterator[None]:

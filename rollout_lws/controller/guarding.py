@@ -37,7 +37,7 @@ class Guarding:
     door: server.Door
 
     async def leave(self) -> None:
-        """Judge on for as long as API servers may still ask. Nobody is kept waiting for what else has to end."""
+        """Judge on for as long as API servers may still ask. It comes last: who leads next need not wait."""
         self.door.leaving = True
         log.info("guard judges on while its Service turns elsewhere", extra=fields(seconds=f"{_FAREWELL_SECONDS:g}"))
         await asyncio.sleep(_FAREWELL_SECONDS)

@@ -112,7 +112,7 @@ class _Process:
         missing = "".join(each.missing for each in parts if each is not None)
         if self._leaving:
             missing = missing or "stopping\n"
-        untold = "".join(each.untold for each in (self.controller, self.elector) if each is not None)
+        untold = "".join(each.untold for each in parts if each is not None)
         ready = not missing and (self._was_ready or not untold)
         self._was_ready = self._was_ready or ready
         return Readiness(ready, missing + untold)

@@ -122,9 +122,21 @@ class Keeper:
                 lines.append(f"guard: {each.resource} {self._name}: {none if each.is_synced else why}")
             elif not _trusts(found, (self._rotation.serving.authority,)):
                 lines.append(f"guard: {each.resource} {self._name} does not have this replica's authority yet")
-        if self._trouble:
+        if self._rotation.serving.until <= self._now():
+            lines.append("guard: the certificate that it shows has expired")
+        if lines and self._trouble:
             lines.append(f"guard: {self._trouble}")
-        return "".join(f"{line}\n" for line in lines)
+        return _text(lines)
+
+    @property
+    def untold(self) -> str:
+        """What it may not do although API servers ask and trust it, as lines: it will need that when it renews its
+        certificate, ten days before the one that it shows expires.
+        """
+        if self.missing:
+            return ""
+        lines = [f"guard: {each.resource} {self._name}: {each.trouble}" for each in self.informers if each.denied]
+        return _text([*lines, f"guard: {self._trouble}"] if self._trouble else lines)
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -240,6 +252,10 @@ class Keeper:
             for number, (text, each) in enumerate(zip(wanted, found.webhooks, strict=True))
             if text != each.client_config.ca_bundle
         }
+
+
+def _text(lines: Sequence[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _seconds() -> float:

@@ -104,7 +104,13 @@ async def test_a_watch_that_ends_by_a_bug_ends_the_controller() -> None:
             async with controller.running():
                 controller._scopes[""].rollouts.on_change(broken)
                 create(server, "default")
-                await asyncio.sleep(60)
+                try:
+                    await asyncio.sleep(60)
+                except asyncio.CancelledError:
+                    # Whoever takes his time to leave tells nobody of a world that he sees no more.
+                    assert controller.look("default") is None
+                    assert controller.missing == "stopping\n"
+                    raise
         assert not controller.ready
 
 

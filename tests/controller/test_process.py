@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import ctypes
 import signal
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import aiohttp
@@ -15,10 +17,19 @@ import pytest
 import yaml
 
 from rollout_lws.api import crd
+from rollout_lws.cli.install.installation import Installation
+from rollout_lws.cli.install.manifests import objects
 from rollout_lws.controller import process
 from rollout_lws.controller.health import Readiness
 from rollout_lws.errors import ApiError
-from rollout_lws.objects.resources import CUSTOM_RESOURCE_DEFINITIONS
+from rollout_lws.objects.resources import (
+    CUSTOM_RESOURCE_DEFINITIONS,
+    LEASES,
+    MUTATING_WEBHOOKS,
+    SELF_SUBJECT_REVIEWS,
+    VALIDATING_WEBHOOKS,
+    Resource,
+)
 from rollout_lws.sandbox import lws_crd
 from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.faults import Effect, Faults
@@ -47,12 +58,25 @@ async def controller(
         await server.stop()
 
 
-def installed() -> ApiServer:
-    """An API server with LeaderWorkerSet's kinds and ours."""
-    api = ApiServer(time.time)
-    for definition in (*crd.render(), lws_crd.manifest()):
-        api.create(CUSTOM_RESOURCE_DEFINITIONS, definition)
-    return api
+REVIEWS = {
+    "metadata": {
+        "name": "selfsubjectreviews.authentication.k8s.io",
+        "annotations": {"api-approved.kubernetes.io": "unapproved, a double of what is built in"},
+    },
+    "spec": {
+        "group": "authentication.k8s.io",
+        "scope": "Cluster",
+        "names": {"plural": "selfsubjectreviews", "kind": "SelfSubjectReview"},
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
+            }
+        ],
+    },
+}
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -74,19 +98,55 @@ async def test_a_guard_outside_of_a_pod_has_to_be_told_how_it_is_reached(tmp_pat
         )
 
 
-async def test_a_guard_that_ends_judges_on_until_nobody_asks_it_any_more(tmp_path: Path) -> None:
-    health, guard = free_port(), free_port()
+class Introducing(ApiServer):
+    """One that tells an account who it is, as every API server does and the sandbox does not."""
+
+    def create(self, resource: Resource, body: Mapping[str, Any], **options: Any) -> dict[str, Any]:
+        if resource.kind == SELF_SUBJECT_REVIEWS.kind:
+            body = {**body, "metadata": {"name": "me"}, "status": {"userInfo": {"username": "controller"}}}
+        return super().create(resource, body, **options)
+
+
+def trusting() -> ApiServer:
+    """An API server with all that a guard needs."""
+    api = Introducing(time.time)
+    for definition in (*crd.render(), lws_crd.manifest(), REVIEWS):
+        api.create(CUSTOM_RESOURCE_DEFINITIONS, definition)
+    for resource in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS):
+        made = objects(Installation("rollout-lws:1", extras=("guard",)))
+        api.create(resource, next(each for each in made if each["kind"] == resource.kind))
+    return api
+
+
+@pytest.mark.parametrize("again", [True, pytest.param(False, marks=pytest.mark.long)])
+async def test_a_guard_that_ends_judges_on_until_nobody_asks_it_any_more(again: bool, tmp_path: Path) -> None:
+    health, guard, api = free_port(), free_port(), trusting()
     flags = ["--metrics-bind-address", "0", "--health-probe-bind-address", f"127.0.0.1:{health}"]
     flags += ["--guard", f"--guard-bind-address=127.0.0.1:{guard}", "--guard-host=127.0.0.1"]
-    async with controller(installed(), tmp_path, *flags) as program, aiohttp.ClientSession() as session:
-        await program.says("controller started")
+    flags += ["--leader-elect", "--leader-elect-resource-namespace=default"]
+    lws = {"metadata": {"name": "llama", "namespace": "prod"}, "spec": {"replicas": 1}}
+    edit = review(request={"object": lws, "oldObject": lws, "userInfo": {"username": "ann"}})
+    async with controller(api, tmp_path, *flags) as program, aiohttp.ClientSession() as session:
+
+        async def ready() -> tuple[int, str]:
+            async with session.get(f"http://127.0.0.1:{health}/readyz") as answer:
+                return answer.status, await answer.text()
+
+        await program.says("leading")
+        async with asyncio.timeout(20):
+            while (await ready())[0] != 200:  # noqa: ASYNC110 - nothing tells when
+                await asyncio.sleep(0.05)
         program.signal(signal.SIGTERM)
         await program.says("guard judges on while its Service turns elsewhere")
-        async with session.get(f"http://127.0.0.1:{health}/readyz") as answer:
-            assert answer.status == 503
-        async with session.post(f"https://127.0.0.1:{guard}/hold", data=review(), ssl=False) as answer:
+        assert await ready() == (503, "stopping\n")
+        assert [each["spec"].get("holderIdentity", "") for each in api.list(LEASES, "default")] == [""]
+        async with session.post(f"https://127.0.0.1:{guard}/hold", data=edit, ssl=False) as answer:
             assert (answer.status, answer.headers["Connection"]) == (200, "close")
-        assert await program.end(20) == 0
+            # One that knows nothing any more lets pass with a warning.
+            assert (await answer.json())["response"] == {"uid": "1", "allowed": True}
+        if again:
+            program.signal(signal.SIGTERM)
+        assert await program.end(20) == (-signal.SIGTERM if again else 0)
 
 
 class Part:
@@ -95,9 +155,11 @@ class Part:
     missing = untold = ""
 
 
-def test_a_right_that_is_lost_later_takes_no_readiness_away() -> None:
-    part = Part()
-    it: Any = process._Process(cast(Any, part), None)
+@pytest.mark.parametrize("which", ["controller", "elector", "keeper"])
+def test_a_right_that_is_lost_later_takes_no_readiness_away(which: str) -> None:
+    parts: dict[str, Any] = {each: Part() for each in ("controller", "elector", "keeper")}
+    part = parts[which]
+    it = process._Process(parts["controller"], parts["elector"], cast(Any, SimpleNamespace(keeper=parts["keeper"])))
     part.untold = "pods: you may not\n"
     assert it.readiness() == Readiness(False, part.untold)
     part.untold, part.missing = "", "pods: the first list is on its way\n"

@@ -215,14 +215,42 @@ async def test_what_nobody_trusts_yet_is_not_shown() -> None:
         calendar.ahead = timedelta(days=21)
         await asyncio.sleep(3700)
         assert len(it.shown) == 1
-        assert it.keeper.missing == "guard: you may not\n"
+        # The one that it shows is good for nine days more, so API servers are to go on asking it.
+        assert (it.keeper.missing, it.keeper.untold) == ("", "guard: you may not\n")
         it.faults.rules.clear()
         await asyncio.sleep(10)
-        assert it.keeper.missing == ""
+        assert it.keeper.missing + it.keeper.untold == ""
         calendar.ahead += GRACE
         await asyncio.sleep(3600)
         assert len(it.shown) == 2
         assert trusts(server, *it.shown)
+
+
+async def test_who_could_not_renew_until_the_end_is_asked_no_more() -> None:
+    server, calendar = cluster(), Calendar()
+    async with replica(server, calendar) as it:
+        await asyncio.sleep(1)
+        it.faults.add(Effect(refusal=ApiError(403, "Forbidden", "you may not")), "patch", count=None)
+        calendar.ahead = LIFETIME
+        await asyncio.sleep(3700)
+        assert it.keeper.missing == "guard: the certificate that it shows has expired\nguard: you may not\n"
+        assert it.keeper.untold == ""
+
+
+async def test_a_right_to_look_that_is_lost_later_is_told_and_trust_stays() -> None:
+    async with replica(cluster(), Calendar()) as it:
+        await asyncio.sleep(1)
+        denied = ApiError(403, "Forbidden", 'User "rollout-lws" cannot watch resource')
+        it.faults.add(Effect(refusal=denied), "watch", count=None)
+        it.faults.cut_watches()
+        await asyncio.sleep(300)
+        assert it.keeper.missing == ""
+        assert it.keeper.untold.splitlines()[0].startswith(
+            f"guard: {BOTH[0]} {DEFAULT_GUARD}: {denied.message}: allow "
+        )
+        it.faults.restore()
+        await asyncio.sleep(300)
+        assert it.keeper.untold == ""
 
 
 async def test_somebody_quicker_is_no_trouble() -> None:

@@ -58,9 +58,11 @@ class World:
     who: Path
     programs: Programs
 
-    async def guard(self, port: int) -> Program:
-        """A controller with the rendered arguments under the rendered identity, that is trusted."""
-        given = [each.replace("=:8081", "=0").replace("=:8080", "=0") for each in arguments(CHOSEN)]
+    async def guard(self, port: int, health: str = "0") -> Program:
+        """A controller with the rendered arguments under the rendered identity; ``health`` is where it tells whether it
+        is ready.
+        """
+        given = [each.replace("=:8081", f"={health}").replace("=:8080", "=0") for each in arguments(CHOSEN)]
         given = [each.replace(":9443", f"127.0.0.1:{port}") for each in given]
         given += ["--guard-host=127.0.0.1", f"--leader-elect-resource-namespace={DEFAULT_NAMESPACE}"]
         program = await self.programs.start(ROLLOUT_LWS, *given, "--kubeconfig", str(self.who))
@@ -152,7 +154,7 @@ async def programs() -> AsyncIterator[Programs]:
     await started.close()
 
 
-async def _install(plane: ControlPlane, programs: Programs) -> set[str]:
+async def install(plane: ControlPlane, programs: Programs) -> set[str]:
     """What was done with the objects."""
     given = ("install", "--image", CHOSEN.image, "--replicas=0", "--with=guard")
     program = await programs.start(ROLLOUT_LWS, "--kubeconfig", str(plane.admin), *given)
@@ -160,13 +162,14 @@ async def _install(plane: ControlPlane, programs: Programs) -> set[str]:
     return {line.rpartition(" ")[2] for line in program.lines}
 
 
-async def _lead_to(world: World, port: int) -> None:
+async def lead_to(world: World, port: int, failure_policy: str = "Ignore") -> None:
     """No Service leads to a process on this machine."""
     for each in CONFIGURATIONS:
         found = json.loads(await world.admin.get(each, "", DEFAULT_GUARD))
         for webhook in found["webhooks"]:
             path = webhook["clientConfig"].pop("service")["path"]
             webhook["clientConfig"]["url"] = f"https://127.0.0.1:{port}{path}"
+            webhook["failurePolicy"] = failure_policy
         await world.admin.send(Replace(each, found, "who asks the guard"))
 
 
@@ -176,15 +179,15 @@ async def test_a_guarded_release_from_its_hold_to_a_cluster_without_guards(
     port = free_port()
     async with connected(plane.admin) as connection:
         admin = Client(connection)
-        await _install(plane, programs)
+        await install(plane, programs)
         who = await rights.login(connection, plane.admin, DEFAULT_NAMESPACE, CONTROLLER, tmp_path)
         world = World(plane, connection, admin, who, programs)
         guard = await world.guard(port)
         await world.bundles(1)
-        assert await _install(plane, programs) == {"unchanged"}
+        assert await install(plane, programs) == {"unchanged"}
         await world.bundles(1)
-        await _lead_to(world, port)
-        await _at_rest(world)
+        await lead_to(world, port)
+        await at_rest(world)
         await _edits_are_repaired(world)
         await _what_no_release_takes_is_denied(world)
         await _a_reset_bundle_is_filled_again(world)
@@ -194,7 +197,7 @@ async def test_a_guarded_release_from_its_hold_to_a_cluster_without_guards(
         assert "Traceback" not in guard.output
 
 
-async def _at_rest(world: World) -> None:
+async def at_rest(world: World) -> None:
     meta = {"namespace": NAMESPACE, "name": NAME}
     template = {"spec": {"containers": [{"name": "server", "image": "llama:v1"}]}}
     spec = {"replicas": 2, "leaderWorkerTemplate": {"size": 2, "workerTemplate": template}}

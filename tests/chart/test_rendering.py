@@ -345,6 +345,13 @@ def documented() -> list[str]:
     )
 
 
+def test_the_values_for_production_render() -> None:
+    text = (CHART.parents[1] / "docs" / "install.md").read_text()
+    (block,) = re.findall(r"```yaml\n(.*?)```", text.partition("## For production")[2].partition("\n## ")[0], re.DOTALL)
+    kinds = {each["kind"] for each in rendered(yaml.safe_load(block))}
+    assert {"PodMonitor", "MutatingWebhookConfiguration", "ValidatingAdmissionPolicy", "NetworkPolicy"} <= kinds
+
+
 def test_the_documentation_sets_what_there_is() -> None:
     import helm_python
 

@@ -47,14 +47,14 @@ def approve(rollout: Object) -> Ask | Already:
     name, state = _name(rollout), _status(rollout).get("currentStepState")
     _in_steps(rollout, "nothing waits for approval")
     if state == "StepReady":
-        return Already(f"{name} step {step_words(rollout)} is approved already")
+        return Already(f"{name} step {step_words(rollout)} is approved already{_stays_paused(rollout)}")
     if state != "StepPaused":
         now = summary(rollout)["state"] or state or "starting"
         way_out = f"`rollout-lws status {_bare(rollout)} --for paused` waits for it"
         if now == "Stalled":
             way_out = message(rollout)
         raise UsageError(f"{name} step {step_words(rollout)} is not waiting for approval (now {now}): {way_out}")
-    return Ask("Approve", f"{name} step {step_words(rollout)} approved", of_step=True)
+    return Ask("Approve", f"{name} step {step_words(rollout)} approved{_stays_paused(rollout)}", of_step=True)
 
 
 def jump_to(step: int) -> Judge:
@@ -151,6 +151,15 @@ def step_words(rollout: Object) -> str:
 
 def is_paused(rollout: Object) -> bool:
     return bool(_status(rollout).get("paused") or (rollout["spec"].get("strategy") or {}).get("paused"))
+
+
+def _stays_paused(rollout: Object) -> str:
+    """What whoever has approved a step has to know besides, "" mostly."""
+    if (rollout["spec"].get("strategy") or {}).get("paused"):
+        return "; it stays paused until spec.strategy.paused is false"
+    if is_paused(rollout):
+        return f"; it stays paused until `rollout-lws resume {_bare(rollout)}`"
+    return ""
 
 
 def at(judge: Judge, step: int | None, release: str | None) -> Judge:

@@ -126,6 +126,23 @@ def test_the_step_that_is_on_needs_no_jump() -> None:
     assert requests.jump_to(2)(rollout(STATES["loading"])) == Already("rollout/llama is at step 2 already")
 
 
+@pytest.mark.parametrize(
+    ("status", "strategy", "told"),
+    [
+        ({"paused": True}, {}, "; it stays paused until `rollout-lws resume llama`"),
+        ({}, {"paused": True}, "; it stays paused until spec.strategy.paused is false"),
+        ({}, {}, ""),
+    ],
+)
+def test_an_approval_does_not_end_a_pause_and_says_so(
+    status: dict[str, Any], strategy: dict[str, Any], told: str
+) -> None:
+    answer = requests.approve(rollout(STATES["awaiting"] | status, **strategy))
+    assert isinstance(answer, Ask) and answer.done == f"rollout/llama step 2/3 approved{told}"
+    again = requests.approve(rollout(STATES["approved"] | status, **strategy))
+    assert again == Already(f"rollout/llama step 2/3 is approved already{told}")
+
+
 def test_what_a_spec_pauses_no_request_resumes() -> None:
     with pytest.raises(UsageError, match=r"set spec\.strategy.paused to false"):
         requests.resume(rollout(STATES["loading"], paused=True))

@@ -101,13 +101,15 @@ def release(case: Case) -> Link:
     summary = status.summary
     found = case.complained(Name.RELEASE, about)
     if found is not None:
+        users = "no user" if case.ready == case.asked else "users, if these groups cannot carry the load"
+        gone = status.phase == Phase.ABORTED
         return Link(
             Name.RELEASE,
             State.BROKEN,
             about,
             found.found,
-            f"users, if these groups cannot carry the load: {case.standing}; {case.requests}",
-            "the message says what is done without you",
+            f"{users}: {case.standing}; {case.requests}",
+            "nothing: the stable version serves on" if gone else "nothing but what the cause says",
             _ways_on(case),
         )
     if summary is not None and summary.state == SummaryState.AWAITING_APPROVAL:

@@ -199,6 +199,13 @@ async def test_the_first_broken_link_is_named(
     assert_names(await broken(world), name, about, words)
 
 
+async def test_after_an_abort_nobody_is_alarmed_for_nothing(world: World) -> None:
+    await aborted(world)
+    found = await broken(world)
+    assert found.affected.startswith(f"no user: 4 of 4 groups of {NAME} are ready; ")
+    assert found.by_itself == "nothing: the stable version serves on"
+
+
 async def test_a_hold_that_is_not_closed_is_named_after_who_does_not_close_it(world: World) -> None:
     await open_hold(world)
     controller, hold = [each for each in await links(world) if each.state is State.BROKEN]

@@ -24,7 +24,7 @@ from tests.scenarios.names import NAMESPACE
 
 Object = dict[str, Any]
 
-#: Watches of one server differ by less, even on a busy machine.
+#: Watches of one server differ by less, even on a busy machine, while they are open.
 SETTLED_SECONDS = 0.3
 _LATE_SECONDS = 0.05
 
@@ -137,6 +137,11 @@ class Mirror:
         for informer in self._informers.values():
             await informer.synced()
 
+    @property
+    def is_current(self) -> bool:
+        """Whether every kind is followed: after an outage each is heard of again in its own time."""
+        return not any(informer.trouble and not informer.unserved for informer in self._informers.values())
+
     def absorb(self, resource: Resource, answer: bytes) -> None:
         """Take in what the server has answered to a write, which the watch may tell later."""
         if resource in self._informers:
@@ -162,8 +167,8 @@ class Mirror:
         loop.call_later(SETTLED_SECONDS, self._settle, until, loop.time() + SETTLED_SECONDS)
 
     def _settle(self, until: tuple[int, int], due: float) -> None:
-        if asyncio.get_running_loop().time() - due > _LATE_SECONDS:
-            # Somebody has held the loop up, and what came in meanwhile is not read yet.
+        if asyncio.get_running_loop().time() - due > _LATE_SECONDS or not self.is_current:
+            # Somebody has held the loop up, or the server was away: what has happened meanwhile is not read yet.
             self._settle_later(until)
             return
         while self._row and self._row[0][:2] <= until:

@@ -109,6 +109,12 @@ class RemoteWorld(User, Waits):
     def _told(self) -> list[Notice]:
         return self.notices
 
+    async def rest(self, quiet: float = 3, seconds: float = 900) -> None:
+        """Wait until nothing has changed for ``quiet`` seconds in which all kinds were heard of."""
+        await super().rest(quiet, seconds)
+        while not self.mirror.is_current:
+            await super().rest(quiet, seconds)
+
     # The controller
 
     async def begin(self) -> None:

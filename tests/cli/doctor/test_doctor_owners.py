@@ -206,6 +206,13 @@ async def test_after_an_abort_nobody_is_alarmed_for_nothing(world: World) -> Non
     assert found.by_itself == "nothing: the stable version serves on"
 
 
+async def test_while_a_release_is_on_users_may_be_affected_though_stable_groups_are_ready(world: World) -> None:
+    await not_approved(world)
+    found = await broken(world)
+    assert found.affected.startswith("users, if these groups cannot carry the load: 4 of 4 groups")
+    assert found.by_itself == "nothing but what the cause says"
+
+
 async def test_a_hold_that_is_not_closed_is_named_after_who_does_not_close_it(world: World) -> None:
     await open_hold(world)
     controller, hold = [each for each in await links(world) if each.state is State.BROKEN]

@@ -9,15 +9,10 @@ from typing import Any
 
 import yaml
 
-from rollout_lws.cli.nesting import check_nesting
+from rollout_lws.cli.nodes import NotPlain, values
 from rollout_lws.errors import UsageError
 
 Object = dict[str, Any]
-#: libyaml where it is there: templates of a whole namespace are read ten times as fast.
-_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-#: Values in one document, those that anchors repeat counted each time.
-MOST_VALUES = 1_000_000
 
 
 def read(path: str) -> list[Object]:
@@ -32,46 +27,17 @@ def read_manifests(files: Iterable[str]) -> list[Object]:
     found: list[Object] = []
     for name, text in (each for given in files for each in _texts(given)):
         try:
-            check_nesting(text)
-            documents = [_bounded(each, name) for each in yaml.load_all(text, Loader=_LOADER)]
-        except (yaml.YAMLError, ValueError, RecursionError) as error:
+            documents = values(text)
+        except NotPlain as error:
+            raise UsageError(f"{name} is no manifest: line {error.mark.line}: {error}") from error
+        except (yaml.YAMLError, RecursionError) as error:
             raise UsageError(f"{name} is no YAML: {' '.join(str(error).split())}") from error
         for document in documents:
-            if document is None:
-                continue
             items = (
                 document.get("items") if isinstance(document, dict) and document.get("kind") == "List" else [document]
             )
             found += [_checked(item, name) for item in items or ()]
     return found
-
-
-def _bounded(document: Any, file: str) -> Any:
-    """The document, if it is small enough when every anchor is written out: a few lines of anchors of anchors make more
-    than any memory holds, and one that contains itself has no end.
-    """
-    sizes: dict[int, int] = {}
-    opened: set[int] = set()
-
-    def size(value: Any) -> int:
-        if not isinstance(value, (dict, list)):
-            return 1
-        known = id(value)
-        if known in opened:
-            raise UsageError(f"{file} has an anchor that contains itself: write its value out")
-        if known not in sizes:
-            opened.add(known)
-            inside = value.values() if isinstance(value, dict) else value
-            sizes[known] = 1 + sum(size(each) for each in inside)
-            opened.discard(known)
-            if sizes[known] > MOST_VALUES:
-                raise UsageError(
-                    f"{file} has anchors that make more than {MOST_VALUES} values: write out what is meant"
-                )
-        return sizes[known]
-
-    size(document)
-    return document
 
 
 def _texts(given: str) -> Iterable[tuple[str, str]]:

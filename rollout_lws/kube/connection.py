@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import aiohttp
+import yaml
 from aiohttp.abc import AbstractStreamWriter
 
 from rollout_lws.errors import Unreachable, UsageError
@@ -19,6 +20,7 @@ from rollout_lws.kube import kubeconfigs
 from rollout_lws.kube.login import Login
 from rollout_lws.kube.status import refused
 from rollout_lws.kube.transport import Guard
+from rollout_lws.kube.urls import scrubbed
 
 #: Longest line of a watch: etcd takes no object above 1.5 MB, and JSON of it is not much more.
 _LINE_LIMIT = 8 * 2**20
@@ -95,7 +97,7 @@ class Connection:
                 self._look_at(response.status)
                 return HttpAnswer(response.status, {k.lower(): v for k, v in response.headers.items()}, content)
         except _NO_ANSWER as error:
-            raise Unreachable(f"{method} {path}: no answer ({error or type(error).__name__})") from error
+            raise Unreachable(f"{method} {path}: no answer ({_why(error)})") from error
 
     def stream(
         self, path: str, *, params: Mapping[str, str], timeout: float
@@ -118,7 +120,7 @@ class Connection:
                 **self._wire,
             )
         except _NO_ANSWER as error:
-            raise Unreachable(f"watch of {path} did not begin ({error or type(error).__name__})") from error
+            raise Unreachable(f"watch of {path} did not begin ({_why(error)})") from error
         # Only the wire's own failures are named Unreachable; those of whoever reads the lines stay what they are.
         async with response:
             self._look_at(response.status)
@@ -144,6 +146,11 @@ class Connection:
         return headers
 
 
+def _why(error: Exception) -> str:
+    """aiohttp names the URL of a proxy with its password, and the server's with its path."""
+    return scrubbed(str(error)) or type(error).__name__
+
+
 async def _lines(path: str, content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
     """Lines of any length up to the limit; aiohttp's own reader stops at its buffer's size."""
     rest = b""
@@ -155,7 +162,7 @@ async def _lines(path: str, content: aiohttp.StreamReader) -> AsyncIterator[byte
             if len(rest) > _LINE_LIMIT:
                 raise Unreachable(f"watch of {path} sent a line without end")
     except _NO_ANSWER as error:
-        raise Unreachable(f"watch of {path} was cut ({error or type(error).__name__})") from error
+        raise Unreachable(f"watch of {path} was cut ({_why(error)})") from error
     if rest:
         yield rest
 
@@ -180,8 +187,11 @@ async def connect(kubeconfig: str | None = None, context: str | None = None) -> 
         )
     except Exception as error:  # whatever a malformed file makes of its reader, and whatever a login program says
         where = kubeconfig or config.KUBE_CONFIG_DEFAULT_LOCATION
+        mark = error.problem_mark if isinstance(error, yaml.MarkedYAMLError) else None
+        # The library's reader would show the line, which may be that of a token.
+        why = f"line {mark.line + 1} is no YAML" if mark else _why(error)
         raise UsageError(
-            f"no access to a cluster by {where}{f' and its context {context}' if context else ''}: {error};"
+            f"no access to a cluster by {where}{f' and its context {context}' if context else ''}: {why};"
             " give another --kubeconfig or --context"
         ) from error
     login = Login(loader)

@@ -11,6 +11,8 @@ import asyncio
 import logging
 from typing import Any
 
+from rollout_lws.kube.urls import scrubbed
+
 log = logging.getLogger(__name__)
 
 #: A login is looked at again after this time at the earliest; what has not expired then is kept.
@@ -51,7 +53,8 @@ class Login:
                 async with asyncio.timeout(_PROGRAM_SECONDS):
                     await self._loader.load_and_set(configuration)
             except Exception as error:
-                log.warning("login cannot be renewed", extra={"fields": {"error": str(error) or type(error).__name__}})
+                why = scrubbed(str(error)) or type(error).__name__
+                log.warning("login cannot be renewed", extra={"fields": {"error": why}})
 
     def _due(self) -> bool:
         since = asyncio.get_running_loop().time() - self._looked

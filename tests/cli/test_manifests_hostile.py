@@ -7,18 +7,26 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from rollout_lws.cli.lint.nodes import MOST_VALUES as LINTS
+from rollout_lws.cli.access.kubeconfig import load
 from rollout_lws.cli.main import program
-from rollout_lws.cli.manifests import MOST_VALUES, read
+from rollout_lws.cli.manifests import read
+from rollout_lws.cli.options import Target
 from rollout_lws.errors import UsageError
 
 LAUGHS = "a0: &a0 [lol, lol, lol, lol, lol, lol, lol, lol, lol]\n" + "".join(
     f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 30)
 )
+MERGES = "a0: &a0 {k: 1}\n" + "".join(f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 9)}]}}\n" for n in range(1, 10))
+#: Each mapping merges the one before it and has a key more, and one merges a large mapping again and again.
+CHAIN = "a0: &a0 {k: 1}\n" + "".join(f"a{n}: &a{n} {{<<: *a{n - 1}, k{n}: 1}}\n" for n in range(1, 3_000))
+OFTEN = f"a: &a {{{', '.join(f'k{n}: 1' for n in range(2_000))}}}\nb: {{<<: [{', '.join(['*a'] * 20_000)}]}}\n"
 HEAD = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
 HOSTILE = {
-    "laughs": (HEAD + LAUGHS, "has anchors that make more than 1000000 values: write out what is meant"),
-    "itself": (HEAD + "data: &d [*d]\n", "has an anchor that contains itself: write its value out"),
+    "laughs": (HEAD + LAUGHS, "its anchors make more than 1000000 values of this: write out what is meant"),
+    "chain": (HEAD + CHAIN, "its merges copy more than 1000000 values: write out what is meant"),
+    "often": (HEAD + OFTEN, "its merges copy more than 1000000 values: write out what is meant"),
+    "itself": (HEAD + "data: &d [*d]\n", "this anchor contains itself: write its value out"),
+    "merges itself": (HEAD + "data: &d {<<: {<<: *d}}\n", "this mapping merges itself: write its value out"),
     "nested": (HEAD + "data: " + "[" * 200_000, "is no YAML"),
     "nested well": (HEAD + "data: " + "[" * 3_000 + "]" * 3_000, "it is nested more than 250 levels deep"),
     "blocks": (HEAD + "data:\n  " + "- " * 100_000 + "a\n", "it is nested more than 250 levels deep"),
@@ -27,10 +35,17 @@ HOSTILE = {
         HEAD + "data:\n" + "".join(" " * n + "a:\n" for n in range(1, 2_000)),
         "it is nested more than 250 levels deep",
     ),
-    "object": (HEAD + "data: !!python/object/apply:os.system [id]\n", "is no YAML"),
-    "number": (HEAD + "data: " + "9" * 10_000, "is no YAML"),
+    "number": (HEAD + "data: " + "9" * 10_000, "cannot be read as int: quote it"),
+    "hexadecimal": (
+        HEAD + "data: 0x" + "f" * 400,
+        "ffff...' cannot be read as int",
+    ),
+    "octal": (HEAD + "data: 0" + "7" * 4_000, "cannot be read as int: quote it"),
+    "binary": (HEAD + "data: -0b" + "1" * 4_000, "cannot be read as int: quote it"),
+    "exponent": (HEAD + "data: 1e999", "cannot be read as float: quote it"),
+    "infinite": (HEAD + "data: -.inf", "cannot be read as float: quote it"),
+    "none": (HEAD + "data: .nan", "cannot be read as float: quote it"),
     "scalar": ("just text", "holds something that is no Kubernetes object"),
-    "time": (HEAD + "data: 2026-99-99\n", "is no YAML"),
 }
 
 
@@ -55,8 +70,29 @@ def test_lint_finds_something_and_ends(case: str, tmp_path: Path) -> None:
     assert result.exception is None or isinstance(result.exception, SystemExit | UsageError)
 
 
-def test_both_readers_of_manifests_have_one_limit() -> None:
-    assert MOST_VALUES == LINTS
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(
+    ("text", "read_as"),
+    [
+        (MERGES, {"k": 1}),
+        ("a9: !!python/object/apply:os.system [id]\n", ["id"]),
+        ("a9: 2026-99-99\n", "2026-99-99"),
+        ("a9: 190:20:30\n", "190:20:30"),
+    ],
+)
+def test_a_strange_file_is_read_as_kubectl_reads_it(text: str, read_as: object, tmp_path: Path) -> None:
+    """Merges of merges cost what they hold, tags make no objects, dates and numbers to the base of 60 are text."""
+    file = tmp_path / "strange.yaml"
+    file.write_text(HEAD + text)
+    assert read(str(file))[0]["a9"] == read_as
+
+
+@pytest.mark.timeout(20)
+def test_a_kubeconfig_is_read_by_the_same_rules(tmp_path: Path) -> None:
+    file = tmp_path / "kubeconfig"
+    file.write_text(f"current-context: c\n{CHAIN}")
+    with pytest.raises(UsageError, match="line 1416 has a value that no kubeconfig has"):
+        load(Target(kubeconfig=str(file)))
 
 
 _MANY = 30_000

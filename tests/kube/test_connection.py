@@ -166,6 +166,47 @@ async def test_the_proxy_of_the_kubeconfig_is_asked(tmp_path: Path) -> None:
     assert seen["headers"]["host"] == "cluster.invalid"
 
 
+async def test_what_does_not_answer_is_named_without_the_secrets_of_its_url(tmp_path: Path, nowhere: str) -> None:
+    """A proxy that wants another password, a server that does not answer in time, a URL that is none."""
+
+    async def refused(_: web.Request) -> web.Response:
+        return web.Response(status=407)
+
+    async def silent(_: web.Request) -> web.Response:
+        await asyncio.sleep(60)
+        return web.Response()
+
+    async with serving(refused) as proxy, serving(silent) as server:
+        secret = proxy.replace("://", "://bob:hunter2@")
+        ways: list[tuple[str, dict[str, str]]] = [
+            ("https://cluster.invalid/SECRET", {"proxy-url": secret}),
+            (f"{nowhere}/SECRET", {"proxy-url": "http://bob:hunter2@127.0.0.1:1"}),
+            (f"{server}/SECRET", {}),
+            ("http://bob:hunter2@127.0.0.1:99999/SECRET", {}),
+        ]
+        for host, cluster in ways:
+            connection = await connect(kubeconfig(tmp_path, host, **cluster))
+            for path in ("/version", "watch"):
+                with pytest.raises(Unreachable) as told:
+                    if path == "watch":
+                        async with connection.stream("/api/v1/pods", params={}, timeout=0.2):
+                            pass
+                    else:
+                        await connection.request(
+                            "GET", path, params={}, body=None, content_type="application/json", timeout=0.2
+                        )
+                assert not [each for each in ("bob", "hunter2", "SECRET") if each in str(told.value)], str(told.value)
+            await connection.close()
+
+
+async def test_a_kubeconfig_that_is_no_yaml_is_not_quoted(tmp_path: Path) -> None:
+    file = tmp_path / "config"
+    file.write_text("users:\n- user: {token: *hunter2}\n")
+    with pytest.raises(UsageError, match="line 2 is no YAML") as told:
+        await connect(str(file))
+    assert "hunter2" not in str(told.value)
+
+
 async def test_the_tls_server_name_of_the_kubeconfig_is_asked_for(tmp_path: Path, nowhere: str) -> None:
     names: list[Any] = []
     connection = await connect(kubeconfig(tmp_path, nowhere, **{"tls-server-name": "api.internal"}))

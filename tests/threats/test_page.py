@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from rollout_lws.api.structural import ITEMS_LIMIT, TEXT_LIMIT
-from rollout_lws.cli.manifests import MOST_VALUES
 from rollout_lws.cli.nesting import MOST_NESTED
+from rollout_lws.cli.nodes import MOST_VALUES
 from rollout_lws.kube import events
 from rollout_lws.workload.revisions import HISTORY_LIMIT
 from tests.docs.pages import ROOT

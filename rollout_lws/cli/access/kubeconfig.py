@@ -10,11 +10,11 @@ from typing import Any
 
 import yaml
 
-from rollout_lws.cli.nesting import check_nesting
+from rollout_lws.cli.nodes import NotPlain, values
 from rollout_lws.cli.options import Target
 from rollout_lws.errors import NoCluster, UsageError
+from rollout_lws.kube.urls import is_address
 
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 #: Entries that name a file, relative to the kubeconfig they stand in.
 _FILES = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
@@ -52,8 +52,11 @@ def load(target: Target, environment: Mapping[str, str] = os.environ) -> Context
         str(name or "of the flags"), str(cluster.get("server", "")), chosen.get("namespace") or "default", cluster, user
     )
     context = _flagged(found, target)
-    if not context.server.startswith(("http://", "https://")):
-        raise UsageError(f"cluster {cluster_name!r} has no http:// or https:// server: correct the kubeconfig")
+    if not is_address(context.server, ("http", "https")):
+        raise UsageError(
+            f"cluster {cluster_name!r} has no http:// or https:// server with a host and, if any, a port: correct the"
+            " kubeconfig"
+        )
     return context
 
 
@@ -120,11 +123,9 @@ def _merge(files: list[Path]) -> dict[str, Any]:
     merged: dict[str, Any] = {"current-context": "", "contexts": {}, "clusters": {}, "users": {}}
     for file in files:
         try:
-            text = file.read_text()
-            check_nesting(text)
-            content = yaml.load(text, _LOADER) or {}
-        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-            raise UsageError(f"kubeconfig {file} cannot be read: {' '.join(str(error).split())}") from error
+            content: Any = next(iter(values(file.read_text())), {})
+        except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
+            raise UsageError(f"kubeconfig {file} cannot be read: {_why(error)}") from error
         if not isinstance(content, dict):
             raise UsageError(f"{file} is no kubeconfig: give the right --kubeconfig")
         merged["current-context"] = merged["current-context"] or content.get("current-context") or ""
@@ -132,6 +133,16 @@ def _merge(files: list[Path]) -> dict[str, Any]:
             for item in content.get(kind) or ():
                 merged[kind].setdefault(item.get("name"), _absolute(dict(item.get(member) or {}), file.parent))
     return merged
+
+
+def _why(error: Exception) -> str:
+    """Where it breaks, not what stands there: that may be a token."""
+    if isinstance(error, OSError):
+        return error.strerror or type(error).__name__
+    if isinstance(error, NotPlain):
+        return f"line {error.mark.line} has a value that no kubeconfig has"
+    mark = error.problem_mark or error.context_mark if isinstance(error, yaml.MarkedYAMLError) else None
+    return f"line {mark.line + 1} is no YAML" if mark else "it is no YAML"
 
 
 def _absolute(entry: dict[str, Any], directory: Path) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from rollout_lws.errors import UsageError
+from rollout_lws.kube.urls import is_address, shown
 
 _PORTS = {"http": 80, "https": 443, "socks5": 1080, "socks5h": 1080}
 
@@ -30,9 +31,12 @@ def proxy_of(server: str, cluster: Mapping[str, Any], environment: Mapping[str, 
         proxy = _of(environment, name)
         # Without a scheme it is HTTP, as everywhere.
         proxy = proxy if not proxy or "://" in proxy else f"http://{proxy}"
-    if proxy and (urlsplit(proxy).scheme not in _PORTS or not urlsplit(proxy).hostname):
+    if proxy and not is_address(proxy, _PORTS):
         where = "the kubeconfig's proxy-url" if cluster.get("proxy-url") else f"${name}"
-        raise UsageError(f"{where} {proxy!r} is no http://, https:// or socks5:// URL: correct it")
+        raise UsageError(
+            f"{where} {shown(proxy)!r} is no http://, https:// or socks5:// URL with a host and, if any, a port:"
+            " correct it (in a user's name and password %40 stands for @, %2F for /)"
+        )
     return proxy
 
 

@@ -20,6 +20,7 @@ from rollout_lws.cli.access.refusals import refusal
 from rollout_lws.cli.options import Target
 from rollout_lws.errors import Unreachable, UsageError
 from rollout_lws.kube import nesting
+from rollout_lws.kube.urls import shown
 
 Object = dict[str, Any]
 DEFAULT_TIMEOUT = 30.0
@@ -102,7 +103,7 @@ class Transport:
     @property
     def cluster(self) -> str:
         """Which one it is, for people: the context's name and the server. A URL's path may hold a secret."""
-        return f"{self._context.name} ({self._url.scheme}://{self._url.netloc.rpartition('@')[2]})"
+        return f"{self._context.name} ({shown(self._context.server)})"
 
     def watch(self, path: str, resource_version: str, deadline: float | None = None, **query: str) -> Iterator[Object]:
         """Watch events of a collection, until the server ends it or ``time.monotonic()`` is past ``deadline``."""
@@ -121,7 +122,7 @@ class Transport:
                 if not self._hung_up:
                     yield from _events(answer)
         except (OSError, http.client.HTTPException, ValueError) as error:
-            raise Unreachable(f"the watch on {self._context.server} broke: {_words(error)}") from error
+            raise Unreachable(f"the watch on {shown(self._context.server)} broke: {_words(error)}") from error
         finally:
             self._watches.discard(connection)
             connection.close()
@@ -150,8 +151,8 @@ class Transport:
         except (OSError, http.client.HTTPException, ValueError) as error:
             self.close()
             raise Unreachable(
-                f"no answer from {self._context.server}: {_words(error)}; is it up? check the kubeconfig and the"
-                " network"
+                f"no answer from {shown(self._context.server)}: {_words(error)}; is it up? check the kubeconfig and"
+                " the network"
             ) from error
         return answer
 
@@ -277,5 +278,7 @@ def _unreadable(context: Context, error: Exception) -> UsageError:
 
 
 def _words(error: Exception) -> str:
-    """Without the number that only the machine's manual explains."""
+    """Without the number that only the machine's manual explains, and without what the path of a server may hold."""
+    if isinstance(error, http.client.InvalidURL):
+        return "its URL has characters that no URL can have"
     return str(getattr(error, "strerror", None) or error or type(error).__name__)

@@ -173,3 +173,20 @@ def test_what_is_missing_or_no_kubeconfig_is_named(tmp_path: Path, content: byte
 def test_where_a_kubeconfig_was_looked_for_is_told(tmp_path: Path, given: dict[str, str], named: str) -> None:
     with pytest.raises(UsageError, match=f"no kubeconfig found at {named}"):
         kubeconfig.load(Target(), {"HOME": str(tmp_path), **given})
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("users:\n- name: u\n  user: {token: *hunter2}\n", "config cannot be read: line 3 is no YAML"),
+        ("users:\n- user: {token: 0xhunter2, password: !!int hunter2}\n", "line 2 has a value that no kubeconfig has"),
+        ("clusters:\n- {name: c, cluster: {server: 'https://bob:hun/ter2@host'}}\n", "cluster 'c' has no http"),
+    ],
+)
+def test_a_kubeconfig_that_is_refused_is_not_quoted(tmp_path: Path, content: str, told: str) -> None:
+    file = tmp_path / "config"
+    file.write_text(content)
+    with pytest.raises(UsageError) as refused:
+        kubeconfig.load(Target(kubeconfig=str(file), cluster="c"))
+    assert told in str(refused.value)
+    assert "ter2" not in str(refused.value)

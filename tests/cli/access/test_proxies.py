@@ -67,3 +67,21 @@ def test_a_proxy_of_another_kind_is_refused_and_its_place_named(proxy: str) -> N
         proxy_of(SERVER, {"proxy-url": proxy}, {})
     with pytest.raises(UsageError, match=r"\$HTTPS_PROXY .* is no http://"):
         proxy_of(SERVER, {}, {"HTTPS_PROXY": proxy})
+
+
+@pytest.mark.parametrize(
+    ("proxy", "told"),
+    [
+        ("ftp://bob:hunter2@proxy:8080", "'ftp://proxy:8080'"),
+        ("http://bob:hun/ter2@proxy:8080", "'http://...'"),
+        ("http://proxy:hunter2", "'http://proxy:hunter2'"),
+        ("ftp://proxy/hunter2?hunter2", "'ftp://proxy'"),
+    ],
+)
+def test_a_refused_proxy_is_named_without_its_secrets(proxy: str, told: str) -> None:
+    for cluster, environment in (({"proxy-url": proxy}, {}), ({}, {"HTTPS_PROXY": proxy})):
+        with pytest.raises(UsageError) as refused:
+            proxy_of(SERVER, cluster, environment)
+        assert told in str(refused.value)
+        assert "bob" not in str(refused.value)
+        assert "ter2" not in str(refused.value).replace(told, "")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import ssl
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -163,6 +163,26 @@ def test_a_proxy_that_refuses_is_named() -> None:
         pytest.raises(Unreachable, match=r"the proxy 127\.0\.0\.1 answered 407 Proxy Authentication Required"),
     ):
         ask("https://api.nowhere.invalid", **{"proxy-url": f"http://127.0.0.1:{at}"})
+
+
+def _read(transport: Transport) -> None:
+    transport.get("/version")
+
+
+def _watched(transport: Transport) -> None:
+    list(transport.watch("/api/v1/pods", "1"))
+
+
+@pytest.mark.parametrize("asked", [_read, _watched])
+@pytest.mark.parametrize("path", ["/token/SECRET", "/token/SECRET with blanks"])
+def test_who_does_not_answer_is_named_without_the_secrets_of_its_url(
+    asked: Callable[[Transport], None], path: str
+) -> None:
+    with Transport(Context("main", f"http://bob:hunter2@127.0.0.1:1{path}", "default"), 10, {}) as transport:
+        with pytest.raises(Unreachable, match=r"http://127\.0\.0\.1:1") as told:
+            asked(transport)
+        assert transport.cluster == "main (http://127.0.0.1:1)"
+    assert not [each for each in ("bob", "hunter2", "SECRET") if each in str(told.value)]
 
 
 def test_a_login_that_ended_is_asked_for_once_more(tmp_path: Path) -> None:

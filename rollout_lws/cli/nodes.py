@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 from weakref import WeakKeyDictionary
 
 import yaml
@@ -32,6 +32,8 @@ _PLAIN = (
 )
 #: Values that one document may have, its anchors written out; kubectl gives up earlier.
 MOST_VALUES = 1_000_000
+#: Characters of a scalar that a message shows.
+_SHOWN = 40
 _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -92,11 +94,19 @@ def quoted(text: str) -> Iterator[tuple[int, int]]:
         return
 
 
+def values(text: str) -> list[Any]:
+    """The documents of a text that are not empty, as plain values; yaml.YAMLError where it ends being YAML, NotPlain
+    for what JSON cannot say and for anchors that make more than MOST_VALUES.
+    """
+    return [Reader().value(root) for root in composed(text)]
+
+
 class Reader:
     """Makes plain values of one document's nodes: mappings with keys of text, lists, numbers, booleans, text, None."""
 
     def __init__(self) -> None:
         self.twice: list[Twice] = []
+        self._merges = _Merges()
         self._made: dict[int, Any] = {}
         self._sizes: dict[int, int] = {}
         self._open: set[int] = set()
@@ -113,7 +123,7 @@ class Reader:
             made = self._value(node)
         finally:
             self._open.discard(known)
-        size = self._sizes[known] = 1 + sum(self._sizes[id(each)] for each in _inside(node))
+        size = self._sizes[known] = 1 + sum(self._sizes[id(each)] for each in self._inside(node))
         if size > MOST_VALUES:
             raise NotPlain(node, f"its anchors make more than {MOST_VALUES} values of this: write out what is meant")
         self._made[known] = made
@@ -124,8 +134,15 @@ class Reader:
             return [self.value(item) for item in node.value]
         if isinstance(node, yaml.MappingNode):
             self._tell_doubles(node)
-            return {key: self.value(value) for key, (_, value) in _members(node).items()}
+            return {key: self.value(value) for key, (_, value) in self._merges.members(node).items()}
         return _scalar(node)
+
+    def _inside(self, node: yaml.Node) -> list[yaml.Node]:
+        """The nodes of the values right inside of it."""
+        if isinstance(node, yaml.SequenceNode):
+            return list(node.value)
+        members = self._merges.members(node) if isinstance(node, yaml.MappingNode) else {}
+        return [value for _, value in members.values()]
 
     def _tell_doubles(self, node: yaml.MappingNode) -> None:
         seen: dict[str, yaml.Node] = {}
@@ -150,8 +167,9 @@ def _scalar(node: yaml.Node) -> Any:
             return _whole(told.replace("_", ""))
         if node.tag == _FLOAT:
             return _number(told.replace("_", ""))
-    except ValueError as error:
-        raise NotPlain(node, f"{told!r} cannot be read as {node.tag.rpartition(':')[2]}: quote it") from error
+    except (ValueError, OverflowError) as error:
+        shown = told if len(told) <= _SHOWN else f"{told[:_SHOWN]}..."
+        raise NotPlain(node, f"{shown!r} cannot be read as {node.tag.rpartition(':')[2]}: quote it") from error
     return told
 
 
@@ -179,13 +197,59 @@ def _number(told: str) -> int | float:
     return int(made) if "." not in told and made.is_integer() and abs(made) < 2**63 else made
 
 
+#: A mapping's keys and values by key.
+_Members: TypeAlias = dict[str, tuple[yaml.Node, yaml.Node]]
+#: Mappings are merged once, however many others merge them.
+_known: WeakKeyDictionary[yaml.MappingNode, _Members] = WeakKeyDictionary()
+
+
+class _Merges:
+    """The members of one document's mappings. What ``<<`` copies is counted over the whole document: ten lines that
+    merge each other nine times over would else copy more than any memory holds.
+    """
+
+    def __init__(self) -> None:
+        self._copied = 0
+        self._open: set[int] = set()
+
+    def members(self, node: yaml.MappingNode) -> _Members:
+        """What the mapping says itself wins over what it merges, a later key over an earlier."""
+        known = _known.get(node)
+        if known is None:
+            self._open.add(id(node))
+            known = _known[node] = self._merged(node)
+            self._open.discard(id(node))
+        return known
+
+    def _merged(self, node: yaml.MappingNode) -> _Members:
+        found: _Members = {}
+        merged: _Members = {}
+        for key, value in node.value:
+            if key.tag != _MERGE:
+                found[_key(key)] = (key, value)
+                continue
+            for source in value.value if isinstance(value, yaml.SequenceNode) else [value]:
+                if not isinstance(source, yaml.MappingNode):
+                    raise NotPlain(source, "only a mapping can be merged by <<")
+                if id(source) in self._open:
+                    raise NotPlain(source, "this mapping merges itself: write its value out")
+                members = self.members(source)
+                self._copied += len(members)
+                if self._copied > MOST_VALUES:
+                    raise NotPlain(node, f"its merges copy more than {MOST_VALUES} values: write out what is meant")
+                for name, pair in members.items():
+                    merged.setdefault(name, pair)
+        return merged | found
+
+
 def mark_of(root: yaml.Node, path: Path) -> Mark:
     """Where a member stands: its key in a mapping, the item itself in a list. Of a path that leads to nothing, the last
-    member that exists.
+    member that exists. For documents that a Reader has read.
     """
+    merges = _Merges()
     node, found = root, _mark(root)
     for part in path:
-        if isinstance(node, yaml.MappingNode) and part in (members := _members(node)):
+        if isinstance(node, yaml.MappingNode) and part in (members := merges.members(node)):
             key, node = members[str(part)]
             found = _mark(key)
         elif isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
@@ -194,41 +258,6 @@ def mark_of(root: yaml.Node, path: Path) -> Mark:
         else:
             break
     return found
-
-
-def _members(node: yaml.MappingNode) -> dict[str, tuple[yaml.Node, yaml.Node]]:
-    """Keys and values by key: what the mapping says itself wins over what it merges, a later key over an earlier."""
-    known = _known.get(node)
-    if known is None:
-        known = _known[node] = _merged(node)
-    return known
-
-
-#: Mappings are merged once, however many others merge them.
-_known: WeakKeyDictionary[yaml.MappingNode, dict[str, tuple[yaml.Node, yaml.Node]]] = WeakKeyDictionary()
-
-
-def _merged(node: yaml.MappingNode) -> dict[str, tuple[yaml.Node, yaml.Node]]:
-    found: dict[str, tuple[yaml.Node, yaml.Node]] = {}
-    merged: dict[str, tuple[yaml.Node, yaml.Node]] = {}
-    for key, value in node.value:
-        if key.tag != _MERGE:
-            found[_key(key)] = (key, value)
-            continue
-        sources = value.value if isinstance(value, yaml.SequenceNode) else [value]
-        for source in sources:
-            if not isinstance(source, yaml.MappingNode) or source is node:
-                raise NotPlain(source, "only a mapping can be merged by <<")
-            for name, pair in _members(source).items():
-                merged.setdefault(name, pair)
-    return merged | found
-
-
-def _inside(node: yaml.Node) -> list[yaml.Node]:
-    """The nodes of the values right inside of it."""
-    if isinstance(node, yaml.SequenceNode):
-        return list(node.value)
-    return [value for _, value in _members(node).values()] if isinstance(node, yaml.MappingNode) else []
 
 
 def _key(node: yaml.Node) -> str:

@@ -1,4 +1,6 @@
-"""Which kinds have to be looked at to say why groups do not come: none, until a pod is missing or held by Kueue."""
+"""Which kinds have to be looked at to say why groups do not come: none, until a pod is missing, or Kueue admits groups
+of a release.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +11,12 @@ from rollout_lws.objects.workloads import Pod
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import Reason
 from rollout_lws.workload.facts import Facts
+from rollout_lws.workload.queueing import queue_of
 
 
 def explaining_kinds(d: Draft) -> tuple[Resource, ...]:
-    """Events while a StatefulSet of a release lacks pods; Kueue's Workloads while it gates a pod, and its checks while
-    one of those names any and no cluster yet.
+    """Events while a StatefulSet of a release lacks pods; Kueue's Workloads as ``needs_workloads`` says, and its checks
+    while one of those names any.
     """
     sides = [facts for facts in (d.o.stable, d.o.canary) if facts is not None]
     kinds: list[Resource] = []
@@ -34,9 +37,23 @@ def _lacks_pods(facts: Facts) -> bool:
 
 
 def needs_workloads(d: Draft) -> bool:
-    """Whether Kueue's Workloads decide something: it holds a pod, or was found to send the groups elsewhere."""
+    """Whether Kueue's Workloads decide something: it holds a pod, was found to send the groups elsewhere, or queues an
+    LWS that is being released, or that a release or an adoption is about to touch.
+    """
     dispatched = any(each.status == "True" and each.reason == Reason.MULTIKUEUE for each in d.status.conditions)
-    return dispatched or any(_gated_by_kueue(facts) for facts in (d.o.stable, d.o.canary) if facts is not None)
+    gated = any(_gated_by_kueue(facts) for facts in (d.o.stable, d.o.canary) if facts is not None)
+    return dispatched or gated or (d.o.stable is not None and bool(queue_of(d.stable.lws)) and _is_touched(d))
+
+
+def _is_touched(d: Draft) -> bool:
+    """Whether a release is on, or one, or an adoption, would begin if nothing stood in its way."""
+    if d.status.phase == Phase.PROGRESSING:
+        return True
+    stable = d.status.stable
+    if d.o.rollout.spec.disabled or d.o.rollout.metadata.deletion_timestamp is not None:
+        return False
+    adopted = stable is not None and stable.workload_uid == d.stable.lws.metadata.uid
+    return not adopted or stable is None or stable.template_hash != d.version.template_hash
 
 
 def _gated_by_kueue(facts: Facts) -> bool:

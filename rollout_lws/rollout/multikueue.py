@@ -13,6 +13,7 @@ from rollout_lws.rollout.diagnosis import needs_workloads
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import Reason
 from rollout_lws.rollout.refusal import Place, Refusal
+from rollout_lws.workload.queueing import SETTLES_IN
 
 
 def copied_from_another_cluster(d: Draft) -> Refusal | None:
@@ -50,9 +51,17 @@ def dispatched_to_another_cluster(d: Draft) -> Refusal | None:
 
 
 def waits_for_workloads(d: Draft) -> str:
-    """Why an LWS whose pods Kueue holds is not touched yet, "" when it may be: only its Workloads tell whether
-    MultiKueue dispatches it.
+    """Why an LWS that Kueue queues is not touched yet, "" when it may be: only its Workloads tell whether MultiKueue
+    dispatches it.
     """
-    if d.o.queues.known or not needs_workloads(d):
+    if not needs_workloads(d):
         return ""
-    return f"Kueue queues LeaderWorkerSet {d.stable.lws.metadata.name}: its Workloads are being listed"
+    lws = d.stable.lws
+    if not d.o.queues.known:
+        return f"Kueue queues LeaderWorkerSet {lws.metadata.name}: its Workloads are being listed"
+    created = lws.metadata.creation_timestamp
+    told = any(each.checks or each.is_true("Admitted") for each in d.stable.queued)
+    if told or created is None or d.wake_in(created, SETTLES_IN.total_seconds()):
+        return ""
+    # The admission checks of a Workload are noted a moment after it was made.
+    return f"Kueue queues LeaderWorkerSet {lws.metadata.name}, which is new: its Workloads are awaited"

@@ -30,7 +30,7 @@ class Capabilities:
 class Queues:
     """What Kueue has of the namespace.
 
-    ``workloads`` are listed only while Kueue holds a pod; they are of the kind ``served`` if the cluster has any.
+    ``workloads`` are listed only while they decide something; they are of the kind ``served`` if the cluster has any.
     ``known`` is False while that list, or one of checks that it names, is on its way. ``dispatching`` are the
     AdmissionChecks that are MultiKueue's.
     """

@@ -8,6 +8,7 @@ from rollout_lws.rollout.adoption import waits_for_empty
 from rollout_lws.rollout.brevity import applied_lately
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.history import drop_surplus, store_version
+from rollout_lws.rollout.multikueue import waits_for_workloads
 from rollout_lws.rollout.plan import plan_hash
 from rollout_lws.rollout.reasons import EventReason, Reason
 from rollout_lws.rollout.refusal import Refusal
@@ -63,6 +64,10 @@ def settle(d: Draft) -> bool:
     if not d.o.autoscalers.synced:
         d.is_brief = not d.o.autoscalers.trouble and applied_lately(d)
         return autoscalers.await_list(d)
+    unlisted = waits_for_workloads(d)
+    if unlisted:
+        d.is_brief = applied_lately(d)
+        return d.reconciling(Reason.PREPARING, SummaryState.LOADING, unlisted)
     _start(d)
     return False
 

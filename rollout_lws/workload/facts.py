@@ -18,7 +18,8 @@ class Facts:
     only while a release is on or a group is not ready, and passes () otherwise. ``revisions`` are LWS's own
     ControllerRevisions, ``set_revisions`` those of the leader StatefulSet (both carry LWS's name label, told apart by
     the owner's kind). ``refusals`` are Events of StatefulSets that could not make a pod and ``queued`` Kueue's
-    Workloads for its groups: the shell lists either only while a group is missing, or held by Kueue.
+    Workloads for its groups: the shell lists the former only while a group is missing, the latter while they decide
+    something.
     """
 
     lws: LeaderWorkerSet

@@ -6,9 +6,15 @@ applies is told, with the words of Kueue's own condition, which name the resourc
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
 
-from rollout_lws.objects.kueue import GROUP_INDEX, Workload
+import msgspec
+
+from rollout_lws.objects.kueue import GROUP_INDEX, QUEUE_NAME, Workload
+from rollout_lws.objects.workloads import LeaderWorkerSet
 from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.groups import Group
 
@@ -16,6 +22,26 @@ from rollout_lws.workload.groups import Group
 _BLOCKED = frozenset({"ExceedsMaxQuota", "NoMatchingFlavor", "Misconfigured", "Inadmissible"})
 #: Reasons of QuotaReserved that say who holds it back, or that it fits nowhere as a whole.
 _HELD = frozenset({"Suspended", "AdmissionGated", "OnHold", "TopologyPlacementFailed"})
+#: Kueue makes the Workload of a new group, and says what it waits for, within so much time where it has the means to.
+SETTLES_IN = timedelta(seconds=5)
+
+
+def queue_of(lws: LeaderWorkerSet) -> str:
+    """Name of the LocalQueue by which Kueue admits the groups of an LWS, "" where none is asked for."""
+    named = lws.metadata.labels.get(QUEUE_NAME)
+    if named is not None:
+        return named
+    template = bytes(lws.spec.leader_worker_template)
+    # Most templates do not name a queue, and reading one as a whole takes long.
+    if QUEUE_NAME.encode() not in template:
+        return ""
+    labels = _template_labels(msgspec.json.decode(template))
+    return next((each[QUEUE_NAME] for each in labels if QUEUE_NAME in each), "")
+
+
+def _template_labels(template: dict[str, Any]) -> Iterator[dict[str, str]]:
+    for role in ("leaderTemplate", "workerTemplate"):
+        yield ((template.get(role) or {}).get("metadata") or {}).get("labels") or {}
 
 
 @dataclass(frozen=True, slots=True)

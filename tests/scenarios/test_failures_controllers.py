@@ -233,6 +233,49 @@ async def test_an_lws_that_multikueue_begins_to_dispatch_is_given_its_own_strate
     assert world.lws["spec"]["rolloutStrategy"]["rollingUpdateConfiguration"]["partition"] == 0
 
 
+async def test_an_lws_that_runs_here_and_is_dispatched_is_not_adopted(world: World) -> None:
+    install(world)
+    dispatching_check(world)
+    world.create_workload(replicas=2)
+    world.patch(LEADER_WORKER_SETS, NAME, {"metadata": {"labels": {QUEUE_NAME: "team-a"}}})
+    await world.rest()
+    queue(world, lws=NAME, **_SEEN["to be dispatched"][0])
+    world.create_rollout(*STEPS)
+    world.start_controller()
+    await world.until_state("Stalled")
+    assert_stalled(world, Reason.MULTIKUEUE, dispatched("another cluster"), phase="Initial")
+    assert_untouched(world)
+
+
+async def test_a_new_lws_is_not_adopted_before_its_workloads_name_their_checks(world: World) -> None:
+    install(world)
+    dispatching_check(world)
+    world.create_rollout(*STEPS)
+    world.start_controller()
+    create_gated(world, replicas=2)
+    await world.sleep(1)
+    queue(world, lws=NAME)
+    await world.sleep(1)
+    assert_untouched(world)
+    queue(world, 1, lws=NAME, **_SEEN["to be dispatched"][0])
+    await world.until_state("Stalled")
+    assert_untouched(world)
+
+
+async def test_no_group_is_made_for_an_lws_whose_queue_dispatches_since_it_was_adopted(world: World) -> None:
+    install(world)
+    dispatching_check(world)
+    await at_rest(world)
+    world.patch(LEADER_WORKER_SETS, NAME, {"metadata": {"labels": {QUEUE_NAME: "team-a"}}})
+    queue(world, lws=NAME, clusterName="west", **_SEEN["to be dispatched"][0])
+    await world.rest()
+    assert world.state == "Healthy"
+    world.set_image("v2")
+    await world.until_state("Stalled")
+    assert world.true_conditions["Stalled"]["message"] == dispatched("cluster west")
+    assert not [each for each in world.writes if each.name == CANARY]
+
+
 async def test_an_lws_that_kueue_queues_in_this_cluster_is_released_as_any(world: World) -> None:
     install(world)
     dispatching_check(world)

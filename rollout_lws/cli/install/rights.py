@@ -66,7 +66,7 @@ def controller_rules(group: str = DEFAULT_API_GROUP) -> tuple[Rule, ...]:
         Rule("policy", ("poddisruptionbudgets",), _FOLLOW),
         # Read while a pod is missing: what its StatefulSet says.
         Rule("", ("events",), _FOLLOW),
-        # Read while Kueue holds a pod.
+        # Read while an LWS that Kueue queues is released.
         Rule("kueue.x-k8s.io", ("workloads",), _FOLLOW),
         Rule("kueue.x-k8s.io", ("admissionchecks",), _FOLLOW, cluster=True),
         Rule("events.k8s.io", ("events",), ("create", "patch")),

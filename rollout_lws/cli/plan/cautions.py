@@ -8,7 +8,6 @@ from fractions import Fraction
 from rollout_lws.cli.durations import short
 from rollout_lws.cli.plan.model import Plan
 from rollout_lws.cli.plan.reach import Reach
-from rollout_lws.objects.kueue import QUEUE_NAME
 from rollout_lws.objects.resources import POD_DISRUPTION_BUDGETS
 from rollout_lws.release.batches import makes_no_groups, portion_beside, wanted_groups
 from rollout_lws.release.phases import Preview
@@ -20,6 +19,7 @@ from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.shares import settings
 from rollout_lws.rollout.unlisted import covers, unlisted
 from rollout_lws.workload.hold import resolved_unavailable, users_strategy
+from rollout_lws.workload.queueing import queue_of
 
 #: A group that gets so many times its requests at rest is worth a word.
 _MUCH = 1.005
@@ -66,9 +66,7 @@ def _room(d: Draft, plan: Plan, found: Preview) -> Iterator[str]:
         asked = f"{found.extra} more group{'s' if found.extra > 1 else ''}"
     if not asked:
         return
-    meta, template = d.stable.lws.metadata, d.version.members["leaderWorkerTemplate"]
-    marks = ((template.get("workerTemplate") or {}).get("metadata") or {}).get("labels") or {}
-    queue = meta.labels.get(QUEUE_NAME) or marks.get(QUEUE_NAME)
+    queue = queue_of(d.stable.lws)
     waits = "what has no room waits, and is told as waiting"
     if queue:
         yield f"Kueue admits groups by queue {queue}: whether it has quota for {asked} is not known here; {waits}"

@@ -10,7 +10,7 @@ AUDIT := $(VENV)/audit
 INPUTS := requirements/dev.txt pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-chart e2e e2e-tools check audit format generate alerts docs docs-serve lock bench bench-load bench-e2e clean
+.PHONY: help install demo test test-long test-chart e2e e2e-tools check audit format generate alerts docs docs-serve lock bench bench-load bench-e2e clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,6 +30,11 @@ demo: $(STAMP) ## the main job: a canary release of a LeaderWorkerSet on an embe
 
 test: $(STAMP) ## all tests but the longer lanes (under five minutes on two cores)
 	@$(BIN)/python -m pytest -m "not long and not e2e" -n 2
+
+# Which variants are told changes with each commit, so that all are within a few of them.
+SEED ?= $(shell git rev-parse --short HEAD 2>/dev/null || date +%F)
+test-long: $(STAMP) ## the longer lanes, of each test one variant in three by SEED (ALL=1: all of them)
+	@$(BIN)/python -m pytest -m long -n 2 $(if $(ALL),,--one-in 3 --seed '$(SEED)')
 
 test-chart: $(CHART_STAMP) ## tests of the chart, by Helm as a library (fetches 100 MB, once)
 	@$(BIN)/python -m pytest tests/chart -n 2

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
-from tests import helm_tool, kubectl_tool, virtual_time
+from tests import helm_tool, kubectl_tool, sampling, virtual_time
 from tests.scenarios.matrix_table import table, told_by, windows_told
 
 #: By the marker of its tests: what a lane is called, and who knows what it needs.
@@ -20,9 +20,16 @@ settings.register_profile("patient", deadline=None)
 settings.load_profile("patient")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("the longer lanes")
+    group.addoption("--one-in", type=int, default=1, metavar="N", help="tell one in N variants of each long test")
+    group.addoption("--seed", default="", help="any text: which of the variants --one-in tells")
+
+
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     _leave_variants_to_the_long_lane(items)
+    sampling.sample(config, items)
     for marker, (lane, tool) in _LANES.items():
         wanting = [item for item in items if item.get_closest_marker(marker)]
         why = tool.missing() if wanting else ""
@@ -57,6 +64,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     windows = sorted(line for report, _ in reports for line in windows_told(report.user_properties))
     for line in (*table(told), *windows):
         terminalreporter.write_line(line)
+    one_in, seed = terminalreporter.config.getoption("--one-in"), terminalreporter.config.getoption("--seed")
+    if one_in > 1:
+        terminalreporter.write_line(f"of the longer lanes one variant in {one_in}, by seed {seed!r}; ALL=1 tells all")
 
 
 @pytest.fixture(autouse=True)

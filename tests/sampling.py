@@ -1,0 +1,35 @@
+"""Which variants of the longer lanes a run tells: all, or of each test one in so many, others with another seed.
+
+The variants of one test repeat each other but for a style, a moment or a part of the kills. A pipeline that runs for
+each commit tells all of them within a few commits, in a part of the time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterable
+
+import pytest
+
+
+def left_out(variants: Iterable[str], one_in: int, seed: str) -> frozenset[str]:
+    """Those of ``variants`` (node IDs) that a run with ``seed`` does not tell. Of each test at least one is told, and a
+    test without variants always is.
+    """
+    tests: defaultdict[str, list[str]] = defaultdict(list)
+    for each in variants:
+        tests[each.partition("[")[0]].append(each)
+    drawn = (
+        sorted(each, key=lambda node: hashlib.sha256(f"{seed} {node}".encode()).digest()) for each in tests.values()
+    )
+    return frozenset(node for each in drawn for node in each[-(-len(each) // one_in) :])
+
+
+def sample(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Take out of ``items`` what ``--one-in`` and ``--seed`` leave out of the longer lanes."""
+    one_in = int(config.getoption("--one-in"))
+    long = [item.nodeid for item in items if item.get_closest_marker("long")]
+    out = left_out(long, one_in, str(config.getoption("--seed")))
+    config.hook.pytest_deselected(items=[item for item in items if item.nodeid in out])
+    items[:] = [item for item in items if item.nodeid not in out]

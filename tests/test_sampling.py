@@ -1,0 +1,24 @@
+"""What a run leaves out of the longer lanes: never a whole test, and over the seeds nothing for ever."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.sampling import left_out
+
+STORIES = [f"a.py::test_kills[{part}]" for part in range(7)] + ["b.py::test_day", "c.py::test_style[x]"]
+
+
+@pytest.mark.parametrize(("one_in", "told"), [(1, 9), (2, 6), (3, 5), (100, 3)])
+def test_of_each_test_one_variant_in_so_many_is_told(one_in: int, told: int) -> None:
+    assert len(STORIES) - len(left_out(STORIES, one_in, "abc")) == told
+
+
+def test_each_seed_draws_others_and_the_same_seed_the_same() -> None:
+    assert left_out(STORIES, 3, "abc") == left_out(reversed(STORIES), 3, "abc")
+    ever = {node for seed in range(20) for node in set(STORIES) - left_out(STORIES, 3, str(seed))}
+    assert ever == set(STORIES)
+
+
+def test_a_test_without_variants_is_always_told() -> None:
+    assert not any("b.py::test_day" in left_out(STORIES, 3, str(seed)) for seed in range(20))

@@ -23,6 +23,9 @@ from rollout_lws.rollout.observation import RefusedWrite
 
 log = logging.getLogger(__name__)
 
+#: Characters of a server's message that a status and the log repeat.
+MESSAGE_LIMIT = 600
+
 #: Puts what the API server answered to a write into the cache of that resource.
 Absorb = Callable[[Resource, bytes], None]
 #: Told of each write that was carried out.
@@ -82,19 +85,54 @@ async def carry_out(
     for number, write in enumerate(decision.writes):
         if number == told_after:
             _tell(notices, tell)
-        try:
-            answer = await _whole(sender.send(write))
-        except (ApiError, Unreachable) as error:
-            failure = classify(error, write)
-            if failure is not None:
-                return failure
-            continue
-        if not isinstance(write, Confirm):
-            written(write)
-        absorb(write.resource, answer)
-        log.debug("written", extra=fields(verb=verb(write), object=target(write), reason=write.reason))
+        failure = await _carry_out(write, sender, absorb, written)
+        if failure is not None and (instead := in_its_stead(failure)) is not None:
+            failure = await _note_otherwise(failure, instead, sender, absorb, written)
+        if failure is not None:
+            return failure
     _tell(notices, tell)
     await _do_chores(decision.chores, sender, absorb, written)
+    return None
+
+
+async def _carry_out(write: Write, sender: Sender, absorb: Absorb, written: Written) -> Failure | None:
+    try:
+        answer = await _whole(sender.send(write))
+    except (ApiError, Unreachable) as error:
+        return classify(error, write)
+    if not isinstance(write, Confirm):
+        written(write)
+    absorb(write.resource, answer)
+    log.debug("written", extra=fields(verb=verb(write), object=target(write), reason=write.reason))
+    return None
+
+
+def in_its_stead(failure: Failure) -> Iterable[Write] | None:
+    """What is tried instead of a note that the API server finds invalid; None for a failure that ends its decision."""
+    write, error = failure.write, failure.error
+    is_invalid = isinstance(error, ApiError) and error.code == 422 and failure.next is Next.REFUSED
+    return write.if_invalid if is_invalid and isinstance(write, Patch) else None
+
+
+async def _note_otherwise(
+    failure: Failure, instead: Iterable[Write], sender: Sender, absorb: Absorb, written: Written
+) -> Failure | None:
+    """The failure of a server that is busy or away, which is tried again; without any other note the decision goes
+    on.
+    """
+    log.info(
+        "a note is invalid, writing it otherwise",
+        extra=fields(object=target(failure.write), reason=failure.write.reason, error=brief(str(failure.error))),
+    )
+    for write in instead:
+        other = await _carry_out(write, sender, absorb, written)
+        if other is None:
+            continue
+        if other.next is Next.BACK_OFF:
+            return other
+        told = fields(object=target(write), reason=write.reason, error=brief(str(other.error)))
+        log.warning("a note is not written, going on without it", extra=told)
+        break
     return None
 
 
@@ -153,8 +191,17 @@ def refused(failure: Failure) -> RefusedWrite | None:
     write = failure.write
     part = f" ({write.subresource})" if isinstance(write, Patch | Replace) and write.subresource else ""
     return RefusedWrite(
-        f"{verb(write)} {write.resource.kind} {write.name}{part}", failure.error.message, advice(failure)
+        f"{verb(write)} {write.resource.kind} {write.name}{part}", brief(failure.error.message), advice(failure)
     )
+
+
+def brief(message: str) -> str:
+    """A server's message without the middle of a long one: an API server quotes whole values, of which a template is
+    one; what is wrong with them is said after it.
+    """
+    if len(message) <= MESSAGE_LIMIT:
+        return message
+    return f"{message[: MESSAGE_LIMIT * 2 // 3].rstrip()} … {message[-MESSAGE_LIMIT // 3 :].lstrip()}"
 
 
 def advice(failure: Failure) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import Any
@@ -19,6 +19,7 @@ from rollout_lws.kube.denials import Denials
 from rollout_lws.kube.fence import Fence
 from rollout_lws.kube.status import refused
 from rollout_lws.kube.transport import Transport
+from rollout_lws.objects.go_json import encoded
 from rollout_lws.objects.json_patch import is_stale, operations
 from rollout_lws.objects.permissions import Permission
 from rollout_lws.objects.resources import Resource
@@ -108,7 +109,7 @@ class Client:
     async def _send(self, write: Write) -> bytes:
         if isinstance(write, Confirm):
             return await self._confirm(write)
-        method, path, body, content_type = _request(write)
+        method, path, body, content_type = request_of(write)
         params = {} if method == "DELETE" else {"fieldManager": self._field_manager}
         subresource = write.subresource if isinstance(write, Patch | Replace) else ""
         permission = Permission(_VERBS[method], write.resource, write.namespace, subresource)
@@ -187,22 +188,22 @@ def _changed(write: Confirm | Patch) -> ApiError:
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
 
-def _request(write: Create | Patch | Replace | Delete) -> tuple[str, str, bytes, str]:
+def request_of(write: Create | Patch | Replace | Delete) -> tuple[str, str, bytes, str]:
     """Method, path, body and content type of a write."""
     resource = write.resource
     if isinstance(write, Create):
-        return "POST", resource.path(write.namespace), _encode(write.body), _JSON
+        return "POST", resource.path(write.namespace), encoded(write.body), _JSON
     if isinstance(write, Replace):
-        return "PUT", resource.path(write.namespace, write.name, write.subresource), _encode(write.body), _JSON
+        return "PUT", resource.path(write.namespace, write.name, write.subresource), encoded(write.body), _JSON
     path = resource.path(write.namespace, write.name)
     if isinstance(write, Patch):
         path = resource.path(write.namespace, write.name, write.subresource)
         if write.generation is not None:
-            return "PATCH", path, _encode(operations(write)), _JSON_PATCH
+            return "PATCH", path, encoded(operations(write)), _JSON_PATCH
         body = dict(write.body)
         if write.resource_version is not None:
             body["metadata"] = {**body.get("metadata", {}), "resourceVersion": write.resource_version}
-        return "PATCH", path, _encode(body), _MERGE
+        return "PATCH", path, encoded(body), _MERGE
     preconditions = {"uid": write.uid}
     if write.resource_version is not None:
         preconditions["resourceVersion"] = write.resource_version
@@ -214,8 +215,4 @@ def _request(write: Create | Patch | Replace | Delete) -> tuple[str, str, bytes,
     }
     if write.grace_seconds is not None:
         options["gracePeriodSeconds"] = write.grace_seconds
-    return "DELETE", path, _encode(options), _JSON
-
-
-def _encode(body: Mapping[str, Any] | Sequence[Any]) -> bytes:
-    return msgspec.json.encode(body)
+    return "DELETE", path, encoded(options), _JSON

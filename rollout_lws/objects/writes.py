@@ -38,6 +38,10 @@ class Patch:
     ``generation``, but only a change of the spec makes that one stale: it is for objects whose status others write at
     the very moment at which we have to write. With it goes the ``uid``, whatever is merged into must be there, and what
     is removed too.
+
+    ``if_invalid`` is for notes, which are not worth a stop: where the API server finds what the object would be invalid
+    (422), these writes are tried in its stead, up to the first that it does not take, and the decision goes on in any
+    case. None ends the decision there, as any other refusal does.
     """
 
     resource: Resource
@@ -49,6 +53,7 @@ class Patch:
     subresource: str = ""
     uid: str | None = None
     generation: int | None = None
+    if_invalid: tuple[Create | Delete, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from rollout_lws.release.record import owner_reference
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import Ending
 from rollout_lws.workload.revisions import (
+    history_again,
     history_body,
     lws_revision,
     needless_records,
@@ -29,19 +30,17 @@ def store_version(d: Draft, version: Version, revision: str) -> None:
     stored = _stored(d, version.template_hash)
     if stored is not None:
         # The limit drops what was released longest ago, not what was first released longest ago.
-        again: dict[str, Any] = {"revision": newest + 1} if stored.revision < newest else {}
-        if d.keys.went_back in stored.metadata.annotations:
-            again["metadata"] = {"annotations": {d.keys.went_back: None}}
-        if again:
-            _patch(d, stored, again, "the version is released again")
+        number = newest + 1 if stored.revision < newest else None
+        marks = {d.keys.went_back: None} if d.keys.went_back in stored.metadata.annotations else {}
+        if number is not None or marks:
+            _note(d, stored, "the version is released again", marks, number)
         return
-    resource = rollouts(d.keys.group)
     body = history_body(
         version,
         d.keys,
         rollout=meta.name,
         namespace=meta.namespace,
-        owner=owner_reference(d.o.rollout, resource.kind, resource.api_version),
+        owner=_owner(d),
         number=newest + 1,
         revision=revision,
     )
@@ -92,8 +91,7 @@ def note_left(d: Draft, ending: Ending) -> None:
     """Mark the version whose release did not end with it: whoever wants "the version before" does not mean that one."""
     stored = _stored(d, d.status.observed_template_hash or "")
     if stored is not None and stored.metadata.annotations.get(d.keys.went_back) != ending.value:
-        body = {"metadata": {"annotations": {d.keys.went_back: ending.value}}}
-        _patch(d, stored, body, "its release did not end with it")
+        _note(d, stored, "its release did not end with it", {d.keys.went_back: ending.value})
 
 
 def follow_hashes(d: Draft) -> None:
@@ -117,8 +115,7 @@ def follow_hashes(d: Draft) -> None:
     elif known - told:
         for each in d.o.history:
             if hash_of(each) in known - told:
-                body = {"metadata": {"annotations": {d.keys.template_hash: hash_of(each)}}}
-                _patch(d, each, body, "the version has another hash today")
+                _note(d, each, "the version has another hash today", {d.keys.template_hash: hash_of(each)})
 
 
 def _rename(d: Draft, today: Mapping[str, str]) -> None:
@@ -151,6 +148,31 @@ def _stored(d: Draft, template_hash: str) -> ControllerRevision | None:
     return next(told, None) or next(meant, None)
 
 
-def _patch(d: Draft, stored: ControllerRevision, body: Mapping[str, Any], reason: str) -> None:
+def _note(
+    d: Draft, stored: ControllerRevision, reason: str, annotations: Mapping[str, str | None], number: int | None = None
+) -> None:
+    """Change annotations (None removes one) and, if given, the number of a stored version.
+
+    Kubernetes refuses every patch of one whose data was stored in another spelling than Go's: that is made anew.
+    """
     meta = stored.metadata
-    d.write((Patch(CONTROLLER_REVISIONS, meta.namespace, meta.name, body, reason),))
+    body: dict[str, Any] = {"metadata": {"annotations": dict(annotations)}} if annotations else {}
+    if number is not None:
+        body["revision"] = number
+    kept = {**meta.annotations, **annotations}
+    again = history_again(
+        stored,
+        owner=_owner(d),
+        annotations={key: value for key, value in kept.items() if value is not None},
+        number=stored.revision if number is None else number,
+    )
+    anew = (
+        Delete(CONTROLLER_REVISIONS, meta.namespace, meta.name, meta.uid, reason),
+        Create(CONTROLLER_REVISIONS, again, reason),
+    )
+    d.write((Patch(CONTROLLER_REVISIONS, meta.namespace, meta.name, body, reason, if_invalid=anew),))
+
+
+def _owner(d: Draft) -> dict[str, Any]:
+    resource = rollouts(d.keys.group)
+    return owner_reference(d.o.rollout, resource.kind, resource.api_version)

@@ -25,6 +25,7 @@ from rollout_lws.sandbox import (
     selectors,
     strategic,
     teardown,
+    verbatim,
 )
 from rollout_lws.sandbox.catalogue import BUILTINS, Served
 from rollout_lws.sandbox.store import INDEXED_LABELS, Event, Object, Store
@@ -201,12 +202,14 @@ class ApiServer:
             if stored is None:
                 return self._apply_new(served, namespace, name, patch, field_manager, dry_run)
             old = served.shown(stored)
-            body = ownership.apply(served, old, patch, field_manager, force, subresource, self.now())
+            seen = verbatim.patchable(old, content_type)
+            body = ownership.apply(served, seen, patch, field_manager, force, subresource, self.now())
             return self._update(served, old, body, subresource, None, dry_run)
         if stored is None:
             raise refusals.not_found(resource, name)
         old = served.shown(stored)
-        target = scaling.scale_of(served, old) if subresource == "scale" else old
+        target = verbatim.patchable(old, content_type)
+        target = scaling.scale_of(served, old) if subresource == "scale" else target
         if content_type == patches.MERGE_PATCH:
             body = patches.merge_patch(target, patch)
         elif content_type == patches.JSON_PATCH:
@@ -309,12 +312,12 @@ class ApiServer:
         new = kinds.limited_to({**body, "metadata": metadata.carried(resource, given, meta)}, old, served, subresource)
         new |= {"apiVersion": resource.api_version, "kind": resource.kind}
         new = kinds.prepare(served, new, old, self.now())
-        if new == old:
+        if ownership.is_unchanged(old, new):
             return old
         new = self._admit(served, Operation("update", resource, new, old, subresource))
         if field_manager is not None and (field_manager or "managedFields" in meta):
             new = ownership.track(old, new, field_manager, subresource, self.now())
-        if new == old:
+        if ownership.is_unchanged(old, new):
             return old
         if "generation" in meta and kinds.spec_changed(new, old, served):
             new["metadata"] = {**new["metadata"], "generation": meta["generation"] + 1}

@@ -15,7 +15,7 @@ from rollout_lws.objects.resources import (
     SERVICES,
     STATEFUL_SETS,
 )
-from rollout_lws.sandbox import crds, defaults, event_rules, ingress, naming, refusals, scaling
+from rollout_lws.sandbox import crds, defaults, event_rules, ingress, naming, refusals, scaling, verbatim
 from rollout_lws.sandbox.catalogue import Served
 
 Object = dict[str, Any]
@@ -94,7 +94,7 @@ def check(served: Served, obj: Object, old: Object | None) -> None:
     if served.resource == HORIZONTAL_POD_AUTOSCALERS:
         found += _bounds(obj)
     if old is not None and served.resource == CONTROLLER_REVISIONS and obj.get("data") != old.get("data"):
-        found.append("data: Invalid value: field is immutable")
+        found.append(f"data: Invalid value: {verbatim.spelled(obj.get('data') or {}).decode()}: field is immutable")
     if found:
         raise refusals.invalid(served.storage, obj["metadata"]["name"], found)
 

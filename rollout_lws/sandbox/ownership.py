@@ -47,6 +47,20 @@ def track(old: Object | None, new: Object, manager: str, subresource: str, now: 
     return _recorded(new, made)
 
 
+def is_unchanged(old: Object, new: Object) -> bool:
+    """Whether nothing but times of ownership differs: such a write is none."""
+    if new == old:
+        return True
+    if {**new, "metadata": None} != {**old, "metadata": None}:
+        return False
+    return _untimed(new["metadata"]) == _untimed(old["metadata"])
+
+
+def _untimed(metadata: Mapping[str, Any]) -> Object:
+    records = [{**each, "time": None} for each in metadata.get("managedFields") or ()]
+    return {**metadata, "managedFields": records}
+
+
 def apply(
     served: Served,
     old: Object | None,

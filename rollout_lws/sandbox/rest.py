@@ -119,8 +119,8 @@ class Rest:
         return token
 
     def _create(self, request: Request, target: Target) -> Response:
-        body = wire.object_of(request)
         resource = target.served.resource
+        body = wire.resource_of(request, resource)
         if target.subresource == "binding" and resource == PODS:
             node = (body.get("target") or {}).get("name", "")
             self.server.patch(PODS, target.namespace, target.name, {"spec": {"nodeName": node}})
@@ -146,7 +146,7 @@ class Rest:
         if not target.name:
             raise refusals.no_such_method()
         self._require_subresource(target)
-        body = wire.object_of(request)
+        body = wire.resource_of(request, target.served.resource)
         if target.subresource != "scale":
             self._require_kind(target, body)
         warnings = _unknown_fields(request, target, body)

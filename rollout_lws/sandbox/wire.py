@@ -9,7 +9,9 @@ import msgspec
 import yaml
 
 from rollout_lws.errors import ApiError
-from rollout_lws.sandbox import protobuf
+from rollout_lws.objects import go_json
+from rollout_lws.objects.resources import CONTROLLER_REVISIONS, Resource
+from rollout_lws.sandbox import protobuf, verbatim
 from rollout_lws.sandbox.patches import APPLY_PATCH
 from rollout_lws.sandbox.refusals import NoSuchPath, Refusal, bad_request
 from rollout_lws.sandbox.routes import Request, Response
@@ -18,7 +20,8 @@ PROTOBUF = "application/vnd.kubernetes.protobuf"
 
 
 def encoded(document: Any) -> bytes:
-    return msgspec.json.encode(document)
+    """As Go encodes: what it escapes in strings is escaped."""
+    return go_json.escaped(msgspec.json.encode(document))
 
 
 def answer(document: Any, status: int = 200, content_type: str = "application/json", **headers: str) -> Response:
@@ -93,6 +96,13 @@ def object_of(request: Request) -> dict[str, Any]:
     if not isinstance(body.get("metadata", {}), dict):
         raise bad_request("metadata is not an object")
     return body
+
+
+def resource_of(request: Request, resource: Resource) -> dict[str, Any]:
+    """The body of a request that creates or replaces a ``resource``."""
+    body = object_of(request)
+    is_json = content_type(request) == "application/json"
+    return verbatim.sent(body, request.body) if is_json and resource == CONTROLLER_REVISIONS else body
 
 
 def options_of(request: Request) -> dict[str, Any]:

@@ -123,12 +123,16 @@ def compressed(record: ControllerRevision) -> ControllerRevision:
 # A release asks for the same two or three each time that it is looked at; what it asks for takes 15 kB.
 @lru_cache(maxsize=256)
 def _recorded(document: bytes) -> Version | None:
-    document = zlib.decompress(document) if document.startswith(_COMPRESSED) else document
-    data = msgspec.json.decode(document) if document else None
+    data = _data(document)
     spec = data.get("spec") if isinstance(data, dict) else None
     if not isinstance(spec, dict) or "leaderWorkerTemplate" not in spec:
         return None
     return version_of_members(spec)
+
+
+def _data(document: bytes) -> Any:
+    document = zlib.decompress(document) if document.startswith(_COMPRESSED) else document
+    return msgspec.json.decode(document) if document else None
 
 
 def history_name(rollout: str, template_hash: str) -> str:
@@ -146,17 +150,53 @@ def history_body(
     revision: str,
 ) -> dict[str, Any]:
     """A version to remember, as an apps/v1 ControllerRevision; ``number`` grows with each release."""
+    return _history(
+        history_name(rollout, version.template_hash),
+        namespace,
+        labels={keys.history: rollout},
+        annotations={keys.template_hash: version.template_hash, keys.revision: revision},
+        owner=owner,
+        data={"spec": version.members},
+        number=number,
+    )
+
+
+def history_again(
+    stored: ControllerRevision, *, owner: Mapping[str, Any], annotations: Mapping[str, str], number: int
+) -> dict[str, Any]:
+    """A remembered version as it is created once more, with these annotations and this ``number``."""
+    return _history(
+        stored.metadata.name,
+        stored.metadata.namespace,
+        labels=stored.metadata.labels,
+        annotations=annotations,
+        owner=owner,
+        data=_data(bytes(stored.data)),
+        number=number,
+    )
+
+
+def _history(
+    name: str,
+    namespace: str,
+    *,
+    labels: Mapping[str, str],
+    annotations: Mapping[str, str],
+    owner: Mapping[str, Any],
+    data: Any,
+    number: int,
+) -> dict[str, Any]:
     return {
         "apiVersion": CONTROLLER_REVISIONS.api_version,
         "kind": CONTROLLER_REVISIONS.kind,
         "metadata": {
-            "name": history_name(rollout, version.template_hash),
+            "name": name,
             "namespace": namespace,
-            "labels": {keys.history: rollout},
-            "annotations": {keys.template_hash: version.template_hash, keys.revision: revision},
+            "labels": dict(labels),
+            "annotations": dict(annotations),
             "ownerReferences": [dict(owner)],
         },
-        "data": {"spec": version.members},
+        "data": data,
         "revision": number,
     }
 

@@ -115,6 +115,11 @@ class Asking:
         body = msgspec.json.decode(answer.body) if answer.body.startswith(b"{") else answer.body
         return Reply(answer.status, answer.headers, body)
 
+    async def raw(self, resource: Resource, name: str) -> bytes:
+        """The bytes in which an object is answered."""
+        path = resource.path(self.namespace, name)
+        return (await self._wire.request("GET", path, params={}, body=None, content_type=JSON, timeout=_PATIENCE)).body
+
     async def create(self, resource: Resource, body: Any, **params: str) -> Reply:
         return await self.ask("POST", resource.path(self.namespace), body, **params)
 

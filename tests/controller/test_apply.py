@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
-from rollout_lws.controller.apply import Failure, Next, advice, carry_out, classify, target
+from rollout_lws.controller.apply import Failure, Next, advice, carry_out, classify, refused, target
 from rollout_lws.errors import ApiError, Unreachable
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, PODS, Resource
 from rollout_lws.objects.writes import Confirm, Create, Delete, Patch, Write
@@ -111,6 +112,68 @@ async def test_labels_are_left_when_the_server_is_away() -> None:
     server = Server(LABEL, Unreachable("cut"))
     assert await server.carry_out(Decision(chores=(LABEL, OTHER_LABEL))) is None
     assert server.sent == ["pods/prod/llama-0"]
+
+
+NOTED = replace(PATCH, if_invalid=(DELETE, CREATE))
+INVALID = ApiError(422, "Invalid", "data: field is immutable")
+
+
+async def test_a_note_that_is_invalid_is_written_otherwise_and_the_decision_goes_on() -> None:
+    server = Server(NOTED, INVALID)
+    assert await server.carry_out(Decision(writes=(NOTED, STATUS))) is None
+    assert server.written == [target(DELETE), target(CREATE), target(STATUS)]
+    assert [answer.decode() for _, answer in server.absorbed] == server.written
+
+
+@pytest.mark.parametrize(
+    ("error", "next_"),
+    [
+        (ApiError(403, "Forbidden", ""), Next.REFUSED),
+        (ApiError(409, "Conflict", ""), Next.AT_ONCE),
+        (ApiError(503, "ServiceUnavailable", ""), Next.BACK_OFF),
+        (Unreachable("cut"), Next.BACK_OFF),
+    ],
+)
+async def test_a_note_that_fails_otherwise_is_a_write_like_any_other(
+    error: ApiError | Unreachable, next_: Next
+) -> None:
+    server = Server(NOTED, error)
+    assert await server.carry_out(Decision(writes=(NOTED, STATUS))) == Failure(NOTED, error, next_)
+    assert server.written == []
+
+
+class Invalid(Server):
+    """Finds the note invalid, and fails another write."""
+
+    async def send(self, write: Write) -> bytes:
+        if write is NOTED:
+            raise INVALID
+        return await super().send(write)
+
+
+@pytest.mark.parametrize("error", [ApiError(403, "Forbidden", ""), ApiError(409, "AlreadyExists", "")])
+@pytest.mark.parametrize("failing", [DELETE, CREATE], ids=["delete", "create"])
+async def test_without_any_note_the_decision_goes_on(error: ApiError, failing: Write) -> None:
+    server = Invalid(failing, error)
+    assert await server.carry_out(Decision(writes=(NOTED, STATUS))) is None
+    assert server.written == ([] if failing is DELETE else [target(DELETE)]) + [target(STATUS)]
+
+
+async def test_a_note_is_tried_again_where_the_server_is_busy() -> None:
+    busy = ApiError(429, "TooManyRequests", "", 1.0)
+    failure = await Invalid(DELETE, busy).carry_out(Decision(writes=(NOTED, STATUS)))
+    assert failure == Failure(DELETE, busy, Next.BACK_OFF, 1.0)
+
+
+def test_a_message_that_quotes_a_whole_template_is_told_without_it() -> None:
+    text = f'ControllerRevision.apps "m-1" is invalid: data: Invalid value: {"{...}" * 500}: field is immutable'
+    failure = classify(ApiError(422, "Invalid", text), PATCH)
+    assert failure is not None
+    told = refused(failure)
+    assert told is not None
+    assert len(told.error) <= 610
+    assert told.error.startswith('ControllerRevision.apps "m-1" is invalid: data: Invalid value')
+    assert told.error.endswith("field is immutable")
 
 
 @pytest.mark.parametrize(

@@ -27,8 +27,9 @@ class Entry(msgspec.Struct, frozen=True):
 
     ``resource`` is ``plural.group`` as ``str(Resource)`` gives it, and empty for paths that are no object's, such as
     ``/readyz``; ``subresource``, ``namespace`` and ``name`` are empty where the URL has none (a create names nothing
-    there); ``code`` is the HTTP status. ``body`` and ``answer`` are the request's and the response's, where the policy
-    has them written down. ``is_open`` for a watch that has not ended.
+    there); ``code`` is the HTTP status, and ``said`` the message of one that is no success. ``body`` and ``answer`` are
+    the request's and the response's, where the policy has them written down. ``is_open`` for a watch that has not
+    ended.
     """
 
     at: datetime
@@ -39,6 +40,7 @@ class Entry(msgspec.Struct, frozen=True):
     namespace: str
     name: str
     code: int
+    said: str = ""
     body: Mapping[str, Any] = {}
     answer: Mapping[str, Any] = {}
     is_open: bool = False
@@ -66,6 +68,7 @@ class _Reference(msgspec.Struct, frozen=True, rename="camel"):
 
 class _Answer(msgspec.Struct, frozen=True):
     code: int = 0
+    message: str = ""
 
 
 class _Event(msgspec.Struct, frozen=True, rename="camel"):
@@ -141,6 +144,7 @@ def _entry(event: _Event) -> Entry:
         namespace=of.namespace,
         name=of.name,
         code=event.response_status.code,
+        said=event.response_status.message,
         body=as_merge(event.request_object),
         answer=event.response_object or {},
         is_open=event.stage == "ResponseStarted",

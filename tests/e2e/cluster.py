@@ -33,6 +33,8 @@ from tests.e2e.waiting import condition, until
 CONTROLLER = "rollout-lws-controller"
 
 _START_SECONDS = 60.0
+#: How a JSON patch is refused whose test fails.
+_CAME_TOO_LATE = "the server rejected our request due to an error in our request"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +126,17 @@ def beyond_the_role(audit_log: Path) -> list[Entry]:
     asked = [each for each in audit.read(audit_log) if each.user == CONTROLLER]
     assert asked, "the audit log is empty"
     return [each for each in asked if each.code == 403 or (each.verb, _kind(each)) not in allowed]
+
+
+def invalid(audit_log: Path) -> list[Entry]:
+    """What CONTROLLER has sent that the server found invalid. Patches that were bound to an object as it was seen, and
+    came too late, are none of that.
+    """
+    return [
+        each
+        for each in audit.read(audit_log)
+        if each.user == CONTROLLER and each.is_write and each.code in (400, 422) and each.said != _CAME_TOO_LATE
+    ]
 
 
 def _kind(entry: Entry) -> str:

@@ -14,7 +14,7 @@ import pytest
 import pytest_asyncio
 
 from tests.e2e import elsewhere, evidence, left_out, tools
-from tests.e2e.cluster import beyond_the_role, cluster
+from tests.e2e.cluster import beyond_the_role, cluster, invalid
 from tests.e2e.needs import Found, Lacking
 from tests.e2e.place import UNROUTED, Place
 from tests.e2e.scenes import record
@@ -71,6 +71,7 @@ async def place(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFa
         async with cluster(tools.directory(), directory) as own:
             yield own.place
             assert beyond_the_role(own.plane.audit_log) == []
+            assert invalid(own.plane.audit_log) == []
 
 
 @pytest.hookimpl(wrapper=True)

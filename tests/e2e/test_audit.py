@@ -15,7 +15,7 @@ from rollout_lws.objects.writes import Patch
 from tests.e2e import audit
 from tests.e2e.audit import Entry
 from tests.e2e.cluster import CONTROLLER as BOUND
-from tests.e2e.cluster import beyond_the_role
+from tests.e2e.cluster import beyond_the_role, invalid
 
 CONTROLLER = "system:serviceaccount:rollouts:controller"
 NINE = datetime(2026, 11, 2, 9, 0, tzinfo=UTC)
@@ -130,6 +130,15 @@ def test_what_the_role_does_not_grant_or_the_server_forbade_is_found(tmp_path: P
     log = tmp_path / "audit.log"
     log.write_text("".join(lines).replace(CONTROLLER, BOUND))
     assert [each.at.second for each in beyond_the_role(log)] == [2, 3, 4]
+
+
+def test_what_the_server_found_invalid_is_found_but_for_what_came_too_late(tmp_path: Path) -> None:
+    refused = json.loads(line("a", 1, "ResponseComplete", "patch", 422, **LWS, namespace="chat", name="llama"))
+    late = json.loads(line("b", 2, "ResponseComplete", "patch", 422, **LWS, namespace="chat", name="llama"))
+    late["responseStatus"]["message"] = "the server rejected our request due to an error in our request"
+    log = tmp_path / "audit.log"
+    log.write_text("".join(f"{json.dumps(each)}\n" for each in (refused, late)).replace(CONTROLLER, BOUND))
+    assert [each.at.second for each in invalid(log)] == [1]
 
 
 def test_a_log_in_which_the_controller_asked_nothing_proves_nothing(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ import pytest_asyncio
 from tests.e2e.place import UNROUTED, Place
 from tests.e2e.staged import release
 from tests.kubectl.programs import Programs
+from tests.scenarios.again import AGAIN
 from tests.scenarios.matrix import TRAFFIC, Moment
 from tests.scenarios.matrix_acts import ACTS, BAD_VERSION, Act
 from tests.scenarios.matrix_table import Told
@@ -91,6 +92,7 @@ def told() -> Iterator[Story]:
             yield from (Story(act, moment, style, traffic) for moment in act.moments)
         elif act.name in SAMPLE:
             yield Story(act, SAMPLE[act.name], style, traffic)
+    yield from (Story(AGAIN, AGAIN.sample, style, "none") for style in STYLES)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -42,7 +42,7 @@ KINDS = (
     *(LEADER_WORKER_SETS, STATEFUL_SETS, PODS, SERVICES, ENDPOINT_SLICES, HTTP_ROUTES, GATEWAYS, EVENTS),
     *(ROLLOUTS, batch_releases()),
 )
-_CONTROLLER = str(Path(sys.executable).with_name("rollout-lws"))
+_ROLLOUT_LWS = str(Path(sys.executable).with_name("rollout-lws"))
 
 Check = Callable[[Any], None]
 
@@ -76,7 +76,7 @@ class RemoteWorld(User, Waits):
         containers: Containers,
         gateway: Mapping[str, str] | None,
     ) -> None:
-        self.name, self.namespace = NAME, namespace
+        self.name, self.namespace, self._admin = NAME, namespace, admin
         self.containers, self.gateway = containers, gateway
         self.checks: list[Check] = []
         self.errors: list[BaseException] = []
@@ -85,7 +85,7 @@ class RemoteWorld(User, Waits):
         self.server = Door(admin, namespace, self.mirror)  # type: ignore[assignment]
         self._settled = Settled(self.mirror, self.checks, containers)
         self._command = (
-            *(_CONTROLLER, "controller", "--kubeconfig", str(controller), "-n", namespace),
+            *(_ROLLOUT_LWS, "controller", "--kubeconfig", str(controller), "-n", namespace),
             *("--metrics-bind-address", "0", "--health-probe-bind-address", "0"),
         )
         self._programs = programs
@@ -141,6 +141,12 @@ class RemoteWorld(User, Waits):
         if self._process is not None:
             await self._process.stop()
         self.server.close()  # type: ignore[attr-defined]
+
+    async def undo(self) -> None:
+        """Back to the version before the stable one, by the command."""
+        place = ("--kubeconfig", str(self._admin), "-n", self.namespace)
+        command = await self._programs.start(_ROLLOUT_LWS, "undo", NAME, *place)
+        assert await command.end(60) == 0, command.output
 
     # Changes
 

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 _NAME, _VARIABLE = "vllm", "VERSION"
+#: Characters that have more than one spelling in JSON, as commands and URLs of real model servers have them.
+_SPELLED = {"name": "START", "value": "sh -c 'a && b > c 2>&1' <x> one\u2028two"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +24,8 @@ class Containers:
     def of(self, version: str) -> list[dict[str, Any]]:
         """The containers of a pod template."""
         if not self.image:
-            return [{"name": _NAME, "image": f"{_NAME}:{version}"}]
-        return [{"name": _NAME, "image": self.image, "env": [{"name": _VARIABLE, "value": version}]}]
+            return [{"name": _NAME, "image": f"{_NAME}:{version}", "env": [_SPELLED]}]
+        return [{"name": _NAME, "image": self.image, "env": [{"name": _VARIABLE, "value": version}, _SPELLED]}]
 
     def version(self, pod: Mapping[str, Any]) -> str:
         container = pod["spec"]["containers"][0]

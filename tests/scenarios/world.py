@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from rollout_lws.api.resources import batch_releases
-from rollout_lws.controller.apply import Next, classify
+from rollout_lws.cli.versions import putting_back, stored, to_undo
+from rollout_lws.controller.apply import Next, classify, in_its_stead
 from rollout_lws.controller.failing import Failing
 from rollout_lws.controller.observe import observe
 from rollout_lws.errors import ApiError
+from rollout_lws.kube.client import request_of
 from rollout_lws.objects.resources import (
+    CONTROLLER_REVISIONS,
     CUSTOM_RESOURCE_DEFINITIONS,
     HORIZONTAL_POD_AUTOSCALERS,
     HTTP_ROUTES,
@@ -24,13 +28,15 @@ from rollout_lws.objects.resources import (
     LEADER_WORKER_SETS,
     SERVICES,
 )
-from rollout_lws.objects.writes import Confirm, Patch, Write
+from rollout_lws.objects.writes import Confirm, Create, Patch, Write
 from rollout_lws.rollout.brevity import OURS
 from rollout_lws.rollout.decide import decide
 from rollout_lws.rollout.decision import Decision, Notice
+from rollout_lws.sandbox import verbatim
 from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.behaviours.cluster import Cluster, Options
 from rollout_lws.sandbox.behaviours.runner import carry_out
+from rollout_lws.sandbox.patches import JSON_PATCH
 from rollout_lws.sandbox.store import Event
 from tests.definitions import definitions
 from tests.scenarios.names import KEYS, NAME, NAMESPACE, ORIGIN, ROLLOUTS
@@ -45,6 +51,12 @@ __all__ = ["KEYS", "NAME", "NAMESPACE", "ORIGIN", "ROLLOUTS", "World"]
 ROUTING = frozenset({HORIZONTAL_POD_AUTOSCALERS, HTTP_ROUTES, INFERENCE_POOLS, INGRESSES, SERVICES})
 #: A controller that decides more often in one second has nothing that it could have learnt in between.
 MOST_DECISIONS_A_SECOND = 5000
+
+
+def as_sent(write: Create) -> Create:
+    """A creation with its data in the very bytes in which the client sends it."""
+    _, _, document, _ = request_of(write)
+    return replace(write, body=verbatim.sent(dict(write.body), document))
 
 
 class Stopped(Exception):
@@ -76,6 +88,8 @@ class World(User, Waits):
         self.budget: int | None = None
         self.refuse: Callable[[Write], ApiError | None] = lambda _: None
         self.failing: Failing[str] = Failing()
+        #: Whether a story has stored a version in a spelling in which it cannot be patched.
+        self.misspelt = False
         self._back_off = 0.0
         self.sent: Write | None = None
         self._asked_for: ApiError | None = None
@@ -144,7 +158,7 @@ class World(User, Waits):
             for number, write in enumerate(decision.writes):
                 if number == told_after:
                     self.notices += decision.notices
-                self._send(write)
+                self._carry_out(write)
         except Stopped:
             self.running = False
             self._announce()
@@ -198,6 +212,24 @@ class World(User, Waits):
         self._back_off = min(max(0.005, self._back_off * 2), 30.0)
         asyncio.get_running_loop().call_later(self._back_off, self._wake)
 
+    def _carry_out(self, write: Write) -> None:
+        """A note may be written otherwise than it was meant to be, or not at all."""
+        try:
+            self._send(write)
+        except ApiError as error:
+            failure = classify(error, write)
+            instead = in_its_stead(failure) if failure is not None else None
+            if instead is None:
+                raise
+            if not self.misspelt:
+                self.errors.append(error)
+            try:
+                for other in instead:
+                    self._send(other)
+            except ApiError as other_error:
+                if other_error is not self._asked_for:
+                    self.errors.append(other_error)
+
     def _send(self, write: Write) -> None:
         self.sent = write
         if isinstance(write, Confirm):
@@ -212,12 +244,22 @@ class World(User, Waits):
         self._asked_for = self.refuse(write)
         if self._asked_for is not None:
             raise self._asked_for
+        if isinstance(write, Create) and write.resource == CONTROLLER_REVISIONS:
+            write = as_sent(write)
         # Who wrote matters only where others write as well, and is costly to keep.
         carry_out(self.server, write, OURS if write.resource in ROUTING else "")
         self.writes.append(write)
 
     def _told(self) -> list[Notice]:
         return self.notices
+
+    async def undo(self) -> None:
+        """Back to the version before the stable one, while no release is on, as the command has it."""
+        live = self.server.get(LEADER_WORKER_SETS, NAMESPACE, NAME)
+        records = self.server.list(CONTROLLER_REVISIONS, NAMESPACE, label_selector=KEYS.history)
+        stable = self.status_of(NAME)["stable"]["templateHash"]
+        back = to_undo(stored(records, KEYS.group), stable, stable, None)
+        self.server.patch(LEADER_WORKER_SETS, NAMESPACE, NAME, putting_back(live, back.members), JSON_PATCH)
 
     def close(self) -> None:
         self.stop_controller()

@@ -1,0 +1,104 @@
+"""Versions that a Rollout remembers stay useful whatever their templates say and however they were stored."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from rollout_lws.cli.versions import stored
+from rollout_lws.errors import ApiError
+from rollout_lws.objects.resources import CONTROLLER_REVISIONS
+from rollout_lws.objects.writes import Create, Delete, Write
+from rollout_lws.sandbox import verbatim
+from tests.scenarios.again import every_way
+from tests.scenarios.matrix import Moment, Release, release
+from tests.scenarios.styles import CANARY_STYLE, STYLES, SURGE, Style
+from tests.scenarios.world import KEYS, NAME, NAMESPACE, World
+
+pytestmark = pytest.mark.looptime
+
+
+def history(world: World) -> list[dict[str, Any]]:
+    return world.server.list(CONTROLLER_REVISIONS, NAMESPACE, label_selector=KEYS.history)
+
+
+def marks(world: World) -> dict[int, str]:
+    """Number of the stored versions and why their last release did not end with them."""
+    return {each.number: each.went_back for each in stored(history(world), KEYS.group)}
+
+
+def misspell(world: World) -> None:
+    """Store what is remembered as it was sent before: data that no patch leaves as it is."""
+    world.misspelt = True
+    for record in history(world):
+        again = {key: value for key, value in record.items() if key != "metadata"}
+        again["metadata"] = {
+            key: record["metadata"][key] for key in ("name", "namespace", "labels", "annotations", "ownerReferences")
+        }
+        document = msgspec.json.encode(again)
+        world.server.delete(CONTROLLER_REVISIONS, NAMESPACE, record["metadata"]["name"])
+        world.server.create(CONTROLLER_REVISIONS, verbatim.sent(again, document))
+
+
+#: Told by default; every story of all styles has such characters in its template.
+TOLD = (CANARY_STYLE, SURGE)
+
+
+@pytest.mark.parametrize(
+    "style", [pytest.param(each, marks=() if each in TOLD else pytest.mark.long, id=str(each)) for each in STYLES]
+)
+async def test_a_version_with_any_characters_is_released_gone_back_from_and_released_again(
+    world: World, style: Style
+) -> None:
+    it = release(world, style, "none", 1)
+    await it.begin()
+    await it.come_to(Moment.FIRST)
+    await every_way(it)
+
+
+async def aborted(it: Release) -> None:
+    it.do(lambda: it.ask("Abort"))
+    await it.ends_at("v1", "Aborted", approve=False)
+
+
+async def test_a_version_that_was_stored_in_another_spelling_is_stored_anew_to_be_marked(world: World) -> None:
+    it = release(world, CANARY_STYLE, "none", 1)
+    await it.begin()
+    await it.come_to(Moment.FIRST)
+    it.do(lambda: misspell(world))
+    before = {each["metadata"]["name"]: each for each in history(world)}
+    await aborted(it)
+    assert marks(world) == {2: "Aborted", 1: ""}
+    for each in history(world):
+        known = before[each["metadata"]["name"]]
+        assert dict(each["data"]) == dict(known["data"])
+        assert each["metadata"]["ownerReferences"] == known["metadata"]["ownerReferences"]
+        assert each["metadata"]["labels"] == known["metadata"]["labels"]
+    it.do(lambda: it.ask("Retry"))
+    await it.until(lambda: it.waits_in(1), "the same version waits again")
+    assert marks(world) == {2: "", 1: ""}
+
+
+@pytest.mark.parametrize("kind", [Delete, Create])
+async def test_a_note_that_cannot_be_written_at_all_stops_nothing(world: World, kind: type[Write]) -> None:
+    it = release(world, CANARY_STYLE, "none", 1)
+    await it.begin()
+    await it.come_to(Moment.FIRST)
+    it.do(lambda: misspell(world))
+    judge = world.refuse
+
+    def refuse(write: Write) -> ApiError | None:
+        if isinstance(write, kind) and write.resource == CONTROLLER_REVISIONS:
+            return ApiError(403, "Forbidden", "a policy wants it so")
+        return judge(write)
+
+    world.refuse = refuse
+    await aborted(it)
+    it.do(lambda: it.ask("Retry"))
+    if kind is Delete:
+        await it.ends_at("v2")
+        assert marks(world) == {2: "", 1: ""}
+    it.do(lambda: it.delete_rollout("Background"))
+    await it.until(lambda: world.get(world.ROLLOUT, NAME) is None, "gone")

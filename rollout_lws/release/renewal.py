@@ -236,7 +236,7 @@ class Renewal:
         if loading:
             # The words by which their windows were opened: it is still the same.
             renewed = [group for group in loading if group.ordinal < self.replicas]
-            doing = f"renewing group {_named(renewed)}" if renewed else f"making surge group {_named(loading)}"
+            doing = f"renewing group {named(renewed)}" if renewed else f"making surge group {named(loading)}"
             return Turn(message=doing, wake_at=self.wake_at())
         if lost:
             waited = f"group {_listed(lost)}, which is made again, of {self.facts.lws.metadata.name}"
@@ -267,17 +267,17 @@ class Renewal:
         # In place nothing can come up beside them: where no group serves, those of a step are all that can mend it.
         mends = self.capacity is Capacity.IN_PLACE and not any(group.ready(self.now) for group in chosen)
         if not chosen or (left < 1 and not mends):
-            broken = _named([group for group in self.regular if not group.ready(self.now)]) or "all"
+            broken = named([group for group in self.regular if not group.ready(self.now)]) or "all"
             return Turn(message=f"group {broken} is not ready: no further group may go down", wake_at=self.wake_at())
         partition = min(group.ordinal for group in chosen)
         # LWS counts broken groups below the partition against maxUnavailable and would open nothing.
         going = down + sum(group.ready(self.now) for group in chosen)
         body = window(self.facts.lws, self.keys, self.uid, partition, max(0, going - self.surge), self.surge)
         chosen.reverse()
-        named = _named(chosen)
-        writes = (self._patch(body, f"renew group {named}"),) if body else ()
+        portion = named(chosen)
+        writes = (self._patch(body, f"renew group {portion}"),) if body else ()
         opened = tuple(group.ordinal for group in chosen)
-        return Turn(writes=writes, message=f"renewing group {named}", opened=opened)
+        return Turn(writes=writes, message=f"renewing group {portion}", opened=opened)
 
     def in_window(self, revision: str) -> Turn:
         """What an open window waits for; it is closed when the leaders of its portion exist at ``revision``."""
@@ -317,9 +317,11 @@ class Renewal:
 
     # Back
 
-    def go_back(self, stable: str, *, from_steps: bool = False) -> Turn:
+    def go_back(self, stable: str, *, from_steps: bool = False, patient: bool = True) -> Turn:
         """Take [0, R) back to revision ``stable``, surge groups last; ``stuck`` says why when that is impossible. From
-        the steps surge groups go as soon as anything of stable serves, for they have no requests by then.
+        the steps surge groups go as soon as anything of stable serves, for they have no requests by then. Not
+        ``patient``, it is done when every group carries the revision, ready or not; a surge group that alone serves
+        stays all the same.
 
         Leaders deleted under the hold come back at the leader StatefulSet's currentRevision, so this works for as long
         as that is stable's and LWS still keeps its own record of it.
@@ -327,10 +329,10 @@ class Renewal:
         turn = self.take_back(stable)
         if not turn.done:
             return turn
-        if from_steps and self.capacity is Capacity.SURGE:
+        if self.capacity is Capacity.SURGE and (from_steps or not patient):
             if self.beside and not self.ready(self.regular):
-                return Turn(message=f"no group of revision {stable} is ready: surge group {_named(self.extra)} stays")
-        elif not self.all_are(stable):
+                return Turn(message=f"no group of revision {stable} is ready: surge group {named(self.extra)} stays")
+        elif patient and not self.all_are(stable):
             return Turn(message=f"waiting for groups that came back to revision {stable}", wake_at=self.wake_at())
         return self.drop_extra()
 
@@ -348,7 +350,10 @@ class Renewal:
         other = other[: max(0, len(other) - keep)]
         if not other:
             return Turn(done=True)
-        if current_revision(self.facts) != stable or lws_revision(self.facts, stable) is None:
+        current = current_revision(self.facts)
+        if not current:
+            return Turn(message="waiting for the StatefulSet controller to tell the revision that groups restart with")
+        if current != stable or lws_revision(self.facts, stable) is None:
             return Turn(stuck=POINT_OF_NO_RETURN)
         standing = [group for group in other if not group.terminating]
         serving = self.ready(regular) + self.beside
@@ -367,7 +372,7 @@ class Renewal:
                 budget, serving = budget - 1, serving - 1
         return Turn(
             writes=self._delete(chosen, "back to the stable version"),
-            message=f"group {_named(other)} goes back to revision {stable}",
+            message=f"group {named(other)} goes back to revision {stable}",
         )
 
     def drop_extra(self) -> Turn:
@@ -376,7 +381,7 @@ class Renewal:
             return Turn(writes=self.close("the surge groups go", surge=0), message="the surge groups go")
         extra = self.extra if self.capacity is Capacity.SURGE else ()
         if extra:
-            return Turn(message=f"waiting for surge group {_named(extra)} to go")
+            return Turn(message=f"waiting for surge group {named(extra)} to go")
         return Turn(done=True)
 
 
@@ -385,7 +390,8 @@ def _lacking(ordinals: range, there: Set[int]) -> list[int]:
     return list(islice((each for each in ordinals if each not in there), MOST_GROUPS))
 
 
-def _named(members: Sequence[Group]) -> str:
+def named(members: Sequence[Group]) -> str:
+    """The indexes of groups, as a sentence has room for."""
     return _listed([group.index for group in members])
 
 

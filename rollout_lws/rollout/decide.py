@@ -95,6 +95,7 @@ def _held_first(d: Draft) -> bool:
 
 
 def _release(d: Draft) -> bool:
+    natively.record_what_runs(d)
     if d.status.finalising is not None:
         finalising.run(d)
         if d.status.finalising is not None or (start.pending(d) and _ended_visibly(d)):

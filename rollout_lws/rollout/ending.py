@@ -44,12 +44,18 @@ def late(d: Draft, own: Renewal, revision: str, what: str, doing: str) -> bool:
     count = ready + (1_000_000 if what == "promotion" else 2_000_000)
     if ready and count > ((d.status.step.best_ready if d.status.step else 0) or 0):
         d.set_step(best_ready=count, best_ready_at=d.now)
-    worn, capacity = churning(d), waits_for_capacity(d)
-    if worn:
-        return d.stalled(
-            Reason.CHURN, f"{what}: {next(iter(worn.values())).rstrip('.')}; it goes on by itself: {doing}"
-        )
-    passed = deadline_passed(d, capacity)
+    capacity = waits_for_capacity(d)
+    passed = overdue(d)
     if passed is not None:
         return d.stalled(passed[0], f"{what}: {passed[1].rstrip('.')}; it goes on by itself: {doing}")
     return capacity is not None and d.reconciling(*capacity[:2], f"{what}: {capacity[2].rstrip('.')}; {doing}")
+
+
+def overdue(d: Draft) -> tuple[Reason, str] | None:
+    """Why groups that the end of a release waits for will hardly become ready: one keeps being rebuilt, or the time is
+    up; None while they may.
+    """
+    worn = churning(d)
+    if worn:
+        return Reason.CHURN, next(iter(worn.values()))
+    return deadline_passed(d, waits_for_capacity(d))

@@ -9,7 +9,7 @@ from rollout_lws.rollout import actions, handover
 from rollout_lws.rollout.capacity import renewal
 from rollout_lws.rollout.churn import remember_leaders
 from rollout_lws.rollout.draft import Draft
-from rollout_lws.rollout.ending import frozen, late, turned_round
+from rollout_lws.rollout.ending import frozen, late, overdue, turned_round
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason, Task
 
 
@@ -57,7 +57,7 @@ def take_back(d: Draft, ending: Ending) -> bool:
         return late(d, own, revision, "going back", room.message) or d.reconciling(
             Reason.ROUTING, SummaryState.GOING_BACK, room.message
         )
-    return _went_back(d, ending, own, own.go_back(revision, from_steps=True))
+    return _went_back(d, ending, own, own.go_back(revision, from_steps=True, patient=_patient(d, own, ending)))
 
 
 def go_back(d: Draft, ending: Ending) -> bool:
@@ -70,7 +70,16 @@ def go_back(d: Draft, ending: Ending) -> bool:
     if frozen(d, own):
         return True
     own = renewal(d, emptied=handover.for_promotion(d).emptied)
-    return _went_back(d, ending, own, own.go_back(revision))
+    return _went_back(d, ending, own, own.go_back(revision, patient=_patient(d, own, ending)))
+
+
+def _patient(d: Draft, own: Renewal, ending: Ending) -> bool:
+    """Whether groups that came back are still waited for: for ever where a canary serves in their stead, unless what
+    waits behind them, another version above all, would be held back by a stable version that is broken by itself.
+    """
+    if own.beside and ending in (Ending.ABORTED, Ending.ROLLBACK):
+        return True
+    return overdue(d) is None
 
 
 def _way_back(d: Draft, ending: Ending) -> Ending:
@@ -85,13 +94,23 @@ def _way_back(d: Draft, ending: Ending) -> Ending:
 
 def _went_back(d: Draft, ending: Ending, own: Renewal, turn: Turn) -> bool:
     """Act on a turn of the way back; False when another task goes on in this pass."""
+    stable, passed = d.status.stable, overdue(d)
     if turn.done:
+        if passed is not None and stable is not None and not own.all_are(stable.revision):
+            # Whatever waits next, a version that mends it above all, must not be held back by a broken stable version.
+            d.notice(
+                EventReason.GOING_BACK,
+                f"every group is back at revision {stable.revision}, but not ready, and is not waited for any longer:"
+                f" {passed[1]}",
+                warning=True,
+            )
         d.set_task(Task.CLEAN_UP, ending)
         return False
     d.take(turn)
-    stable = d.status.stable
     if turn.stuck == LAST_SERVING and d.status.finalising and d.status.finalising.task == Task.TAKE_BACK:
         # Nobody has asked for its version: it is kept for as long as it is the only one that serves.
+        if passed is not None and ending in (Ending.DELETED, Ending.DISABLED):
+            return d.stalled(passed[0], turn.message)
         return d.reconciling(Reason.WAITING_FOR_STABLE, SummaryState.GOING_BACK, turn.message)
     if turn.stuck:
         d.set_task(Task.PROMOTE, Ending.SUCCESS)

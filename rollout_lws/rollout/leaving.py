@@ -12,12 +12,17 @@ from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.objects.writes import Patch
 from rollout_lws.release.canary import remove
 from rollout_lws.release.record import dismiss
-from rollout_lws.rollout import autoscalers, borrowing, finalising, routing
+from rollout_lws.release.renewal import named
+from rollout_lws.rollout import autoscalers, borrowing, finalising, natively, routing
+from rollout_lws.rollout.capacity import renewal
 from rollout_lws.rollout.cleaning import keeps_canary
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.going_back import begin_going_back
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason, Task
 from rollout_lws.workload.hold import borrowed, give_back
+
+#: Why groups that are waited for will hardly become ready.
+_IN_VAIN = frozenset({Reason.CHURN, Reason.DEADLINE, Reason.CAPACITY_DEADLINE})
 
 
 def deleting(d: Draft) -> bool:
@@ -29,12 +34,15 @@ def leave(d: Draft, ending: Ending) -> bool:
     if d.keys.rollout_finalizer not in d.o.rollout.metadata.finalizers:
         return _gone(d, ending)
     if d.o.stable is not None and d.status.phase == Phase.PROGRESSING and d.status.stable is not None:
+        natively.record_what_runs(d)
         record = d.status.finalising
         if record is None:
             begin_going_back(d, ending, "the Rollout is leaving")
         elif record.task == Task.CLEAN_UP.value and record.reason == Ending.CONTINUOUS.value:
             d.set_task(Task.CLEAN_UP, ending)
         finalising.run(d)
+        if _waits_in_vain(d):
+            _leave_as_it_is(d, ending)
         if d.status.finalising is not None:
             return _leaving(d, ending, d.verdict.message if d.verdict else "")
     elif d.o.canary is not None or d.o.batch_release is not None:
@@ -56,6 +64,28 @@ def leave(d: Draft, ending: Ending) -> bool:
     if d.o.stable is not None:
         _give_back(d)
     return _gone(d, ending)
+
+
+def _waits_in_vain(d: Draft) -> bool:
+    """Whether what is left of the release waits for groups that will hardly become ready."""
+    record, told = d.status.finalising, d.verdict
+    in_vain = told is not None and told.condition == "Stalled" and told.reason in _IN_VAIN
+    return in_vain and record is not None and record.task != Task.CLEAN_UP.value
+
+
+def _leave_as_it_is(d: Draft, ending: Ending) -> None:
+    """A broken version must not keep a Rollout from leaving: groups stay as they are under the hold, and restart with
+    the version that they would restart with anyway.
+    """
+    own = renewal(d)
+    if own.is_open:
+        d.write(own.close("the Rollout is leaving"))
+        return
+    if d.writes:
+        return
+    natively.record_what_runs(d, released=True)
+    d.set_task(Task.CLEAN_UP, ending)
+    finalising.run(d)
 
 
 def _leaving(d: Draft, ending: Ending, message: str) -> bool:
@@ -83,8 +113,8 @@ def _give_back(d: Draft) -> None:
         )
     else:
         text = (
-            f"the version in the template of LeaderWorkerSet {lws.metadata.name} is not running: its groups stay at"
-            f" revision {stable.revision if stable else ''}. To let it roll at once, set"
+            f"the version in the template of LeaderWorkerSet {lws.metadata.name} is not running: its groups"
+            f" {_where_they_stay(d)}. To let it roll at once, set"
             " spec.rolloutStrategy.rollingUpdateConfiguration.partition to 0; to have it released in steps, let a"
             " Rollout name this LeaderWorkerSet"
         )
@@ -93,6 +123,14 @@ def _give_back(d: Draft) -> None:
     if body is not None:
         meta = lws.metadata
         d.write((Patch(LEADER_WORKER_SETS, meta.namespace, meta.name, body, "leaving", meta.resource_version),))
+
+
+def _where_they_stay(d: Draft) -> str:
+    revision = d.status.stable.revision if d.status.stable else ""
+    others = [group for group in renewal(d).regular if group.revision != revision]
+    if not others:
+        return f"stay at revision {revision}"
+    return f"restart with revision {revision}, and group {named(others)} carries another one until then"
 
 
 def _let_go(d: Draft) -> bool:

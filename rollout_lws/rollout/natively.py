@@ -9,8 +9,15 @@ from rollout_lws.rollout.capacity import renewal
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.history import store_version
 from rollout_lws.rollout.reasons import Ending, EventReason, Task
-from rollout_lws.workload.hold import is_held, standing_surge
-from rollout_lws.workload.revisions import current_revision, is_empty, observed, target_revision
+from rollout_lws.workload.hold import HOLD, is_held, standing_surge
+from rollout_lws.workload.revisions import (
+    current_revision,
+    is_empty,
+    lws_revision,
+    observed,
+    recorded_version,
+    target_revision,
+)
 
 
 def follows_template(d: Draft) -> bool:
@@ -42,9 +49,53 @@ def all_went_over(d: Draft) -> bool:
         return False
     if not rolled_natively(d):
         return False
+    went_over(d)
+    return True
+
+
+def went_over(d: Draft) -> None:
+    """End the release, for every group carries the version of the template by now; it is on record as stable."""
+    record_what_runs(d, released=True)
     d.set(observed_template_hash=d.version.template_hash, observed_rollout_id=d.release_id)
     d.set_task(Task.CLEAN_UP, Ending.ROLLED_NATIVELY)
-    return True
+
+
+def record_what_runs(d: Draft, *, released: bool = False) -> None:
+    """Record as stable the version that every group restarts with, where that is neither the stable one, nor the one
+    in the template, nor, unless ``released``, the one that is being released.
+
+    The StatefulSet came to it when all groups carried it and were ready: a template was applied in an open window while
+    nobody could close that. Groups cannot go back to the version before, so whatever goes back goes there.
+    """
+    stable, runs = d.status.stable, current_revision(d.stable)
+    if stable is None or stable.workload_uid != d.stable.lws.metadata.uid or d.replicas == 0:
+        return
+    others = () if released else (target_revision(d.stable), d.sub.new_revision if d.on_record else "")
+    record = lws_revision(d.stable, runs)
+    version = recorded_version(record) if record is not None else None
+    if runs in ("", stable.revision, *others) or version is None or not _is_closed(d):
+        return
+    d.confirm_leader_set("the revision that is recorded as stable")
+    d.set(stable=stable.model_copy(update={"template_hash": version.template_hash, "revision": runs}))
+    d.set_sub(stable_revision=runs)
+    if d.status.aborted is not None and d.status.aborted.template_hash == version.template_hash:
+        d.set(aborted=None)
+    store_version(d, version, runs)
+    name = d.stable.lws.metadata.name
+    d.notice(
+        EventReason.ROLLED_NATIVELY,
+        f"revision {runs} is stable instead of {stable.revision}: all groups of LeaderWorkerSet {name} went over to it"
+        " while the controller could not write, and restart with it",
+        warning=True,
+    )
+
+
+def _is_closed(d: Draft) -> bool:
+    """Whether the hold stands, in the leader StatefulSet as well."""
+    lws, leader_set = d.stable.lws, d.stable.leader_set
+    if leader_set is None or leader_set.spec.update_strategy.rolling_update.partition < HOLD:
+        return False
+    return is_held(lws, standing_surge(lws, d.keys))
 
 
 def at_zero(d: Draft) -> bool:

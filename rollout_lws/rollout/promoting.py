@@ -7,18 +7,20 @@ from __future__ import annotations
 
 from rollout_lws.api import FinalisingStep, SummaryState
 from rollout_lws.release.batches import batch, wanted_groups
-from rollout_lws.release.renewal import Renewal
+from rollout_lws.release.renewal import LAST_SERVING, POINT_OF_NO_RETURN, Renewal
+from rollout_lws.release.turn import Turn
 from rollout_lws.rollout import actions, handover, routing
 from rollout_lws.rollout.capacity import note_opened, renewal, scale_new, worn_out
 from rollout_lws.rollout.churn import remember_leaders
 from rollout_lws.rollout.draft import Draft
-from rollout_lws.rollout.ending import frozen, late, turned_round
+from rollout_lws.rollout.ending import frozen, late, overdue, turned_round
 from rollout_lws.rollout.going_back import tell_way_back
-from rollout_lws.rollout.natively import all_went_over, at_zero
+from rollout_lws.rollout.natively import all_went_over, at_zero, went_over
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason, Task
 from rollout_lws.rollout.shares import green_grows
 from rollout_lws.rollout.sides import shares_nothing
 from rollout_lws.rollout.unlisted import tell_unlisted
+from rollout_lws.workload.revisions import current_revision
 
 
 def promote(d: Draft) -> bool:
@@ -56,7 +58,13 @@ def promote(d: Draft) -> bool:
         return False
     # No window may be opened to a version that is not released: what went over to it comes back.
     may_open = not d.paused and not worn_out(d) and routed.done
-    turn = own.go_back(revision) if overtaken else own.promote(revision, may_open=may_open)
+    turn = _overtaken(d, own) if overtaken else own.promote(revision, may_open=may_open)
+    if overtaken and turn.done:
+        if current_revision(d.stable) == revision:
+            _became_stable(d, revision)
+        else:
+            went_over(d)
+        return False
     d.take(turn)
     note_opened(d, turn)
     used_up = worn_out(d)
@@ -68,10 +76,33 @@ def promote(d: Draft) -> bool:
         return d.stalled(Reason.ROUTE_CONTESTED, routed.message)
     if routed.timed and not turn.writes:
         return d.reconciling(Reason.DRAINING, SummaryState.PROMOTING, routed.message)
+    if turn.stuck == LAST_SERVING:
+        return d.reconciling(Reason.WAITING_FOR_STABLE, SummaryState.PROMOTING, turn.message)
+    if turn.stuck:
+        return d.stalled(Reason.REVISION_MISSING, _no_way_out(d))
     doing = turn.message if routed.done or turn.writes else routed.message
     if late(d, own, revision, "promotion", doing):
         return True
     return d.reconciling(Reason.PROMOTING, SummaryState.PROMOTING, doing)
+
+
+def _overtaken(d: Draft, own: Renewal) -> Turn:
+    """What another template waits for where groups cannot go back to the stable version: all of them come to the one
+    that they restart with. They need not become ready for ever, or a broken version would hold back its mend.
+    """
+    back = own.go_back(d.status.stable.revision if d.status.stable else "")
+    if back.stuck != POINT_OF_NO_RETURN:
+        return back
+    return own.go_back(current_revision(d.stable), patient=overdue(d) is None)
+
+
+def _no_way_out(d: Draft) -> str:
+    name, runs = d.stable.lws.metadata.name, current_revision(d.stable)
+    return (
+        f"another version waits, but groups of LeaderWorkerSet {name} restart with revision {runs}, whose"
+        f" ControllerRevision is gone: annotate it {d.keys.release_hold}=true to let the version of its template roll"
+        " by itself"
+    )
 
 
 def _grows(d: Draft) -> str:
@@ -111,4 +142,6 @@ def _became_stable(d: Draft, revision: str) -> None:
         changes = {"template_hash": d.status.observed_template_hash, "revision": revision}
         d.set(stable=stable.model_copy(update=changes))
     d.set_task(Task.CLEAN_UP, Ending.SUCCESS)
-    d.notice(EventReason.PROMOTED, f"revision {revision} is stable: all {d.replicas} groups are new and ready")
+    whole = renewal(d).all_are(revision)
+    how = f"all {d.replicas} groups are new and ready" if whole else "every group is new, but not all are ready"
+    d.notice(EventReason.PROMOTED, f"revision {revision} is stable: {how}", warning=not whole)

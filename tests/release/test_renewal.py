@@ -358,6 +358,18 @@ def test_there_is_a_point_of_no_return(made: Renewal, stuck: str) -> None:
         assert turn.writes == ()
 
 
+def test_nothing_goes_back_while_it_is_unknown_what_a_group_comes_back_with() -> None:
+    turn = renewal("OOON", settled_on="unknown").go_back(OLD)
+    assert (turn.done, turn.stuck, turn.writes) == (False, "", ())
+    assert turn.message
+
+
+@pytest.mark.parametrize(("picture", "done"), [("OoOo", True), ("OOON", False), ("OOO.", True)])
+def test_an_impatient_way_back_ends_with_the_revision_whether_groups_are_ready_or_not(picture: str, done: bool) -> None:
+    assert renewal(picture).go_back(OLD, patient=False).done is done
+    assert not renewal(picture).go_back(OLD).done
+
+
 def test_the_last_group_that_serves_stays_while_others_come_back() -> None:
     assert deleted(renewal("nN", 0).go_back(OLD)) == ["llama-0"]
 

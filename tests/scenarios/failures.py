@@ -16,8 +16,10 @@ GO_BACK = "to go back: kubectl rollout-lws abort llama"
 WHEN_READY = f"The release waits, it goes on when its groups become ready; {GO_BACK}"
 
 
-def apply(world: World, tag: str = "v2", *, faults: Mapping[str, str] | None = None, **spec: Any) -> None:
-    """Change the template; ``faults`` are the sandbox's annotations, ``spec`` more of the pod."""
+def apply(world: World, tag: str = "v2", *, faults: Mapping[str, str | None] | None = None, **spec: Any) -> None:
+    """Change the template; ``faults`` are the sandbox's annotations, None for one that goes; ``spec`` more of the
+    pod.
+    """
     annotations = {PREFIX + name: text for name, text in (faults or {}).items()}
     containers = [{"name": "vllm", "image": f"vllm:{tag}"}]
     template = {

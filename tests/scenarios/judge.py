@@ -227,10 +227,15 @@ class Judge(Count):
         """Whether the hold has reached the StatefulSet, which still recreates groups at the stable version."""
         rollout = self._store.get(ROLLOUTS, NAMESPACE, NAME)
         stable = self.stable(rollout) if rollout else None
+        held = partition(self.live(NAME)) >= HOLD and set_partition(leaders) >= HOLD
+        return bool(held and stable and self._restarts_with(stable["revision"]))
+
+    def _restarts_with(self, revision: str) -> bool:
+        """Whether the leader StatefulSet recreates groups at this revision under the hold."""
+        leaders = self._store.get(STATEFUL_SETS, NAMESPACE, NAME) or {}
         current = (leaders.get("status") or {}).get("currentRevision", "")
         record = self._store.get(CONTROLLER_REVISIONS, NAMESPACE, current)
-        held = partition(self.live(NAME)) >= HOLD and set_partition(leaders) >= HOLD
-        return bool(held and stable and record and record["metadata"]["labels"][LWS_REVISION] == stable["revision"])
+        return bool(record and record["metadata"]["labels"][LWS_REVISION] == revision)
 
     def _pod_made(self, pod: dict[str, Any]) -> None:
         """The main promise: under the hold, whoever restarts a group, it comes back at the stable version."""
@@ -252,7 +257,9 @@ class Judge(Count):
         )
 
     def _stable_recorded(self, before: dict[str, Any], after: dict[str, Any]) -> None:
-        """status.stable changes only when every group carries the new version and is ready."""
+        """status.stable changes only when every group carries the new version and is ready; or, where another version
+        waits or the Rollout leaves, when groups restart with it anyway.
+        """
         was, now = self.stable(before), self.stable(after)
         if not was or not now or (was["workloadUID"], was["revision"]) == (now["workloadUID"], now["revision"]):
             return
@@ -263,7 +270,10 @@ class Judge(Count):
             return
         replicas = int(lws["spec"]["replicas"])
         fresh = {g.ordinal for g in self.groups() if g.ready and g.revision == now["revision"] and g.ordinal < replicas}
-        assert fresh == set(range(replicas)), f"{now} became stable with {self.groups()}"
+        whole = fresh == set(range(replicas))
+        leaving = "deletionTimestamp" in after["metadata"] or after["spec"].get("disabled")
+        overtaken = leaving or now["revision"] != self.target()
+        assert whole or (overtaken and self._restarts_with(now["revision"])), f"{now} is stable with {self.groups()}"
         self._loosened = False
 
 

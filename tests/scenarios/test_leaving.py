@@ -13,12 +13,15 @@ import pytest
 from rollout_lws.errors import ApiError
 from rollout_lws.objects.resources import HTTP_ROUTES, LEADER_WORKER_SETS
 from rollout_lws.rollout.reasons import EventReason, Reason
+from rollout_lws.sandbox.behaviours.faults import PREFIX
+from tests.scenarios.count import partition
+from tests.scenarios.failures import apply
 from tests.scenarios.judge import CANARY, HOLD
 from tests.scenarios.matrix import TRAFFIC, Moment, Release, release
 from tests.scenarios.routed import ROUTE, borrowed
 from tests.scenarios.shell import ShellWorld
 from tests.scenarios.stories import STEPS
-from tests.scenarios.styles import STYLES, Style
+from tests.scenarios.styles import CANARY_STYLE, IN_PLACE, STYLES, SURGE, Style
 from tests.scenarios.world import KEYS, NAME, World
 
 pytestmark = pytest.mark.looptime
@@ -298,3 +301,26 @@ async def test_the_younger_of_two_rollouts_takes_over_when_the_older_has_gone(
     finally:
         await world.gone()
         world.close()
+
+
+@pytest.mark.parametrize(
+    "style", [IN_PLACE, *(pytest.param(each, marks=pytest.mark.long) for each in (CANARY_STYLE, SURGE))], ids=str
+)
+async def test_a_stable_version_that_is_broken_by_itself_keeps_no_rollout(world: World, style: Style) -> None:
+    annotations = {PREFIX + "fail": "CrashLoopBackOff", PREFIX + "crash-after": "20s"}
+    template = {"metadata": {"annotations": annotations}, "spec": {"containers": world.containers.of("v1")}}
+    world.create_workload(replicas=3, leaderWorkerTemplate={"size": 1, "workerTemplate": template})
+    world.create_rollout({"replicas": 1, "pause": {}}, progressDeadlineSeconds=60, **{style.key: dict(style.words)})
+    world.start_controller()
+    await world.until_state("Healthy")
+    apply(world, "v2", faults={"fail": None, "crash-after": None})
+    await world.until_state("AwaitingApproval")
+    world.delete(world.ROLLOUT, NAME)
+    if style.apart:
+        # The canary alone serves, and would go with the Rollout.
+        action = f"kubectl delete leaderworkerset {CANARY}"
+        await world.until(lambda: action in world.status["message"], "the way out is named")
+        world.delete(LEADER_WORKER_SETS, CANARY)
+    await world.until(lambda: world.get(world.ROLLOUT, NAME) is None, "the Rollout leaves", 900)
+    assert KEYS.held in world.lws["metadata"]["annotations"]
+    assert partition(world.lws) == HOLD

@@ -11,7 +11,7 @@ from tests.scenarios.stories import CANARY
 from tests.scenarios.world import NAMESPACE, World
 
 #: The revisions that the sandbox gives to vllm:v1 and vllm:v2.
-V1, V2 = "gbmgdbbcdf", "lcgkcjjhd"
+V1, V2 = "fcbccmmmkf", "jjghfhdkb"
 GO_BACK = "to go back: kubectl rollout-lws abort llama"
 WHEN_READY = f"The release waits, it goes on when its groups become ready; {GO_BACK}"
 

@@ -45,7 +45,7 @@ async def test_a_deadline_names_the_pod_that_is_waited_for(world: World) -> None
     await world.until_state("Stalled")
 
 
-@tells({Reason.ABORTED: aborted(LATE, "gdlgbglkkl")}, {EventReason.GOING_BACK: f"back to the stable version: {LATE}"})
+@tells({Reason.ABORTED: aborted(LATE, "gbcchflfld")}, {EventReason.GOING_BACK: f"back to the stable version: {LATE}"})
 async def test_a_deadline_ends_the_release_where_failures_abort(world: World) -> None:
     await at_rest(world, *STEPS, progressDeadlineSeconds=120, onFailure="Abort")
     world.set_image("bad-v2")

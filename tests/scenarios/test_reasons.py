@@ -35,7 +35,7 @@ from tests.scenarios.world import NAME, World
 pytestmark = pytest.mark.looptime
 
 #: The revisions that the sandbox gives to vllm:v1 and vllm:v2.
-V1, V2 = "gbmgdbbcdf", "lcgkcjjhd"
+V1, V2 = "fcbccmmmkf", "jjghfhdkb"
 
 
 # On the way

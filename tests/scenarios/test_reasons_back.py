@@ -18,7 +18,7 @@ from tests.scenarios.world import KEYS, NAME, NAMESPACE, World
 pytestmark = pytest.mark.looptime
 
 #: The revisions that the sandbox gives to vllm:v1 and vllm:v2.
-V1, V2 = "gbmgdbbcdf", "lcgkcjjhd"
+V1, V2 = "fcbccmmmkf", "jjghfhdkb"
 
 
 def reset_hold(world: World) -> None:

@@ -14,7 +14,7 @@ from functools import partial
 
 from rollout_lws.api.resources import Keys
 from rollout_lws.controller.clock import Clock
-from rollout_lws.controller.judging import Look, judge
+from rollout_lws.controller.judging import Namespaces, judge
 from rollout_lws.controller.logs import fields
 from rollout_lws.guard import server
 from rollout_lws.guard.keeper import Keeper
@@ -45,13 +45,13 @@ class Guarding:
 
 @asynccontextmanager
 async def guarding(
-    client: Client, settings: Guard, look: Look, keys: Keys, clock: Clock, metrics: Metrics
+    client: Client, settings: Guard, namespaces: Namespaces, keys: Keys, clock: Clock, metrics: Metrics
 ) -> AsyncIterator[Guarding]:
-    """A guard that judges by what ``look`` knows, until the block ends. ``client`` must not be fenced."""
+    """A guard that judges by what ``namespaces`` know, until the block ends. ``client`` must not be fenced."""
     shown = server.context()
     keeper = Keeper(client, settings.name, settings.hosts, partial(server.show, shown), clock.now)
     counted = GuardMetrics(metrics.registry, lambda: keeper.until)
-    judging = partial(judge, look, keys, clock.now, lambda: keeper.me)
+    judging = partial(judge, namespaces, keys, clock.now, lambda: keeper.me)
     async with server.served(settings.address, shown, judging, counted.reviewed) as door:
         log.info("guard listens", extra=fields(port=door.port, hosts=",".join(settings.hosts)))
         # A keeper that ends by a bug would leave a guard that nobody trusts any more, so it ends the process.

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
 from aiohttp import web
 
+from rollout_lws import inbound
 from rollout_lws.errors import UsageError
 from rollout_lws.metrics import CONTENT_TYPE, Metrics
 from rollout_lws.settings import Address
@@ -41,25 +42,18 @@ async def served(
         routes.setdefault(health, []).extend([web.get("/healthz", alive), web.get("/readyz", _probe(readiness))])
     if metrics is not None:
         routes.setdefault(metrics, []).append(web.get("/metrics", _exposition(counters)))
-    runners: list[web.AppRunner] = []
-    try:
+    async with AsyncExitStack() as stack:
         for address, handlers in routes.items():
             application = web.Application()
             application.add_routes(handlers)
-            runner = web.AppRunner(application, access_log=None)
-            runners.append(runner)
-            await runner.setup()
             try:
-                await web.TCPSite(runner, address.host or None, address.port).start()
+                await stack.enter_async_context(inbound.served(application, address))
             except OSError as error:
                 raise UsageError(
                     f"{address.host}:{address.port} cannot be listened on: {error.strerror};"
                     " give another --health-probe-bind-address or --metrics-bind-address"
                 ) from error
         yield
-    finally:
-        for runner in runners:
-            await runner.cleanup()
 
 
 def _probe(look: Callable[[], Readiness]) -> Callable[[web.Request], Awaitable[web.Response]]:

@@ -10,68 +10,89 @@ from typing import Any
 import msgspec
 
 from rollout_lws.api.resources import Keys
-from rollout_lws.controller.observe import World, observe, supposed
+from rollout_lws.controller.observe import World, observe, posted, supposed
 from rollout_lws.errors import Unreadable
 from rollout_lws.guard import rollouts, workloads
 from rollout_lws.guard.review import Request
+from rollout_lws.guard.server import Decide, Look
 from rollout_lws.guard.verdict import ALLOWED, Rule, Verdict, failed
 from rollout_lws.objects.workloads import LeaderWorkerSet
-from rollout_lws.rollout.observation import Observation
 from rollout_lws.workload.hold import borrowed
 
 #: What is known of a namespace; None while the caches fill.
-Look = Callable[[str], World | None]
+Namespaces = Callable[[str], World | None]
+#: What is seen of the world for an edit that has been read; its verdict follows from that alone.
+Seen = Callable[[World, Keys, datetime], Decide]
 
 _lws = msgspec.json.Decoder(LeaderWorkerSet)
 _ABSENT = b"null"
 
 
 def judge(
-    look: Look, keys: Keys, now: Callable[[], datetime], me: Callable[[], str], rule: Rule, asked: Request
-) -> Verdict:
-    """What the guard says. ``me`` is this controller's own account, whose writes are not judged: they are what the
-    rules are about.
+    namespaces: Namespaces, keys: Keys, now: Callable[[], datetime], me: Callable[[], str], rule: Rule, asked: Request
+) -> Look:
+    """Reads the edit, which may be large; the result looks at the caches, and its result decides. The first and the
+    last of these share nothing with what changes, so they may be done in a thread.
+
+    ``me`` is this controller's own account, whose writes are not judged: they are what the rules are about.
     """
     if asked.sub_resource or bytes(asked.object) == _ABSENT:
-        return ALLOWED
+        return _settled(ALLOWED)
     own = me()
     if not own:
-        return failed("it has just started; try again if this was not meant")
+        return _settled(failed("it has just started; try again if this was not meant"))
     if asked.user_info.username == own:
-        return ALLOWED
-    world = look(asked.namespace)
-    if world is None:
-        return failed("it does not know now what is in this namespace, or does not watch it")
+        return _settled(ALLOWED)
     try:
-        if rule is Rule.PLAN:
-            return _plan(partial(supposed, world, keys, now=now()), asked)
-        return _workload(world, keys, now(), rule, asked)
+        seen = _plan(asked) if rule is Rule.PLAN else _workload(rule, asked)
     except (Unreadable, msgspec.DecodeError) as error:
-        return failed(str(error))
+        return _settled(failed(str(error)))
+    return partial(_look, namespaces, keys, now, asked.namespace, seen)
 
 
-def _plan(seen: Callable[[bytes], Observation], asked: Request) -> Verdict:
+def _settled(verdict: Verdict) -> Look:
+    return lambda: lambda: verdict
+
+
+def _look(namespaces: Namespaces, keys: Keys, now: Callable[[], datetime], namespace: str, seen: Seen) -> Decide:
+    world = namespaces(namespace)
+    if world is None:
+        return lambda: failed("it does not know now what is in this namespace, or does not watch it")
+    try:
+        return seen(world, keys, now())
+    except Unreadable as error:
+        message = str(error)
+        return lambda: failed(message)
+
+
+def _plan(asked: Request) -> Seen:
     old = bytes(asked.old_object)
-    before = None if old == _ABSENT else seen(old)
-    return rollouts.plan(seen(bytes(asked.object)), before)
+    there = None if old == _ABSENT else posted(old)
+    comes = posted(bytes(asked.object))
+
+    def seen(world: World, keys: Keys, now: datetime) -> Decide:
+        before = None if there is None else supposed(world, keys, there, now)
+        return partial(rollouts.plan, supposed(world, keys, comes, now), before)
+
+    return seen
 
 
-def _workload(world: World, keys: Keys, now: datetime, rule: Rule, asked: Request) -> Verdict:
+def _workload(rule: Rule, asked: Request) -> Seen:
     if bytes(asked.old_object) == _ABSENT:
-        return ALLOWED
+        return lambda *_: lambda: ALLOWED
     before, after = _lws.decode(bytes(asked.old_object)), _lws.decode(bytes(asked.object))
-    mark = borrowed(before, keys)
-    by = mark.by if mark is not None else ""
-    ours = next((each for each in world.rollouts_of(before.metadata.name) if each.metadata.uid == by), None)
-    o = None if ours is None else observe(world, keys, ours.metadata.name, now)
-    if o is None:
-        # What a Rollout that is gone has left is nobody's any more.
-        return ALLOWED
-    if rule is Rule.PENDING:
-        return workloads.pending(o, before, after)
-    return workloads.hold(o, before, after, _plain(asked.object))
+    whole: dict[str, Any] = msgspec.json.decode(asked.object) if rule is Rule.HOLD else {}
 
+    def seen(world: World, keys: Keys, now: datetime) -> Decide:
+        mark = borrowed(before, keys)
+        by = mark.by if mark is not None else ""
+        ours = next((each for each in world.rollouts_of(before.metadata.name) if each.metadata.uid == by), None)
+        o = None if ours is None else observe(world, keys, ours.metadata.name, now)
+        if o is None:
+            # What a Rollout that is gone has left is nobody's any more.
+            return lambda: ALLOWED
+        if rule is Rule.PENDING:
+            return partial(workloads.pending, o, before, after)
+        return partial(workloads.hold, o, before, after, whole)
 
-def _plain(raw: msgspec.Raw) -> dict[str, Any]:
-    decoded: dict[str, Any] = msgspec.json.decode(raw)
-    return decoded
+    return seen

@@ -84,10 +84,17 @@ def observe(
     return None if stored is None else _picture(world, keys, stored, _read(Rollout, stored), now, refused)
 
 
-def supposed(world: World, keys: Keys, body: bytes, now: datetime) -> Observation:
-    """The picture of a Rollout, by its JSON, that the world need not know, or knows otherwise; Unreadable as above.
+@dataclass(frozen=True, slots=True)
+class Posted:
+    """A Rollout that the world need not know, or knows otherwise."""
 
-    Nothing of it is remembered: whoever hands it over may have made it up.
+    stored: StoredRollout
+    rollout: Rollout
+
+
+def posted(body: bytes) -> Posted:
+    """A Rollout by its JSON; Unreadable as above. Nothing of it is remembered: whoever hands it over may have made it
+    up.
     """
     try:
         stored = stored_rollout(body)
@@ -96,7 +103,12 @@ def supposed(world: World, keys: Keys, body: bytes, now: datetime) -> Observatio
         raise Unreadable(f"{Rollout.__name__} cannot be read: {error}") from error
     except ValidationError as error:
         raise _unreadable(Rollout, stored, error) from error
-    return _picture(world, keys, stored, rollout, now, None)
+    return Posted(stored, rollout)
+
+
+def supposed(world: World, keys: Keys, posted: Posted, now: datetime) -> Observation:
+    """The picture of a Rollout as it is posted."""
+    return _picture(world, keys, posted.stored, posted.rollout, now, None)
 
 
 def _picture(

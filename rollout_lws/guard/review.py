@@ -7,12 +7,17 @@ from typing import Any
 
 import msgspec
 
-from rollout_lws.guard.verdict import Outcome, Verdict
+from rollout_lws.guard.verdict import Outcome, Rule, Verdict
 from rollout_lws.objects.meta import Struct
 
 API_VERSION, KIND = "admission.k8s.io/v1", "AdmissionReview"
-#: Bytes of a review: API servers take 3 MiB of an object, and etcd keeps 1.5 MB of the one before.
-LARGEST = 5 * 2**20
+#: Bytes of a review. etcd keeps 1.5 MiB of an object, and a review has two, with some words around them; a Rollout with
+#: all that its definition allows of steps has some 10 KiB.
+_WORKLOADS = 3 * 2**20 + 2**18
+LARGEST = {Rule.HOLD: _WORKLOADS, Rule.PENDING: _WORKLOADS, Rule.PLAN: 2**18}
+#: Values of JSON in a review, which cost more than their bytes: a definition bounds what is stored, but anybody may
+#: post what has never met one.
+MOST_VALUES = {Rule.HOLD: 50_000, Rule.PENDING: 50_000, Rule.PLAN: 10_000}
 #: Bytes of one warning that API servers pass on.
 _LONGEST_WARNING = 256
 
@@ -57,6 +62,11 @@ def read(body: bytes) -> Request:
     if review.request is None or not review.request.uid:
         raise BadReview(f"the {KIND} has no request with a uid")
     return review.request
+
+
+def crowded(rule: Rule, body: bytes) -> bool:
+    """Whether a review has, or may have, more values than are judged; commas and brackets in texts count as well."""
+    return sum(body.count(each) for each in (b",", b"[", b"{")) > MOST_VALUES[rule]
 
 
 def answer(uid: str, verdict: Verdict) -> bytes:

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 import ssl
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aiohttp import web
 
+from rollout_lws import inbound
 from rollout_lws.errors import UsageError
 from rollout_lws.guard import review
+from rollout_lws.guard.desk import SECONDS, Desk, NoRoom, Paper
 from rollout_lws.guard.review import BadReview, Request
 from rollout_lws.guard.verdict import Outcome, Rule, Verdict, failed
 from rollout_lws.settings import Address
@@ -29,15 +31,13 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-Judge = Callable[[Rule, Request], Verdict]
+#: Decides by what was seen. In a thread, as ``Judge``.
+Decide = Callable[[], Verdict]
+#: Looks at what is known of the world, in the event loop.
+Look = Callable[[], Decide]
+#: Reads what is asked about.
+Judge = Callable[[Rule, Request], Look]
 Told = Callable[[Rule, Outcome], None]
-#: What is being answered at the end gets this long; an API server waits no longer either.
-_GRACE_SECONDS = 5.0
-#: Of a connection that does not go on: an API server has given up by then.
-_HANDSHAKE_SECONDS = 5.0
-_BODY_SECONDS = 3.0
-#: Reviews at a time. Each may take as much memory as ``review.LARGEST``, and the pod has releases to make.
-MOST = 16
 
 
 def context() -> ssl.SSLContext:
@@ -73,96 +73,102 @@ async def served(address: Address, shown: ssl.SSLContext, judge: Judge, told: To
     """Judges what is posted to /hold, /pending and /plan, until the block ends. What cannot be judged is let through
     with a warning. UsageError when nobody can listen at ``address``.
     """
-    application = web.Application(client_max_size=review.LARGEST)
-    door = Door()
-    for rule in Rule:
-        application.router.add_post(f"/{rule}", _handler(rule, judge, told, door))
-    runner = web.AppRunner(application, access_log=None, shutdown_timeout=_GRACE_SECONDS)
-    await runner.setup()
-    try:
+    async with AsyncExitStack() as stack:
+        guard = _Guard(judge, told, Desk(stack.enter_context(ThreadPoolExecutor(1, "guard"))))
+        application = web.Application()
+        for rule in Rule:
+            application.router.add_post(f"/{rule}", partial(guard.answer, rule))
         try:
-            # A site of aiohttp would wait a minute for each handshake.
-            listening = await asyncio.get_running_loop().create_server(
-                _protocols(runner),
-                address.host or None,
-                address.port,
-                ssl=shown,
-                ssl_handshake_timeout=_HANDSHAKE_SECONDS,
-            )
+            guard.room = await stack.enter_async_context(inbound.served(application, address, shown))
         except OSError as error:
             raise UsageError(
                 f"{address.host}:{address.port} cannot be listened on: {error.strerror}; give another"
                 " --guard-bind-address"
             ) from error
-        try:
-            door.port = int(listening.sockets[0].getsockname()[1])
-            yield door
-        finally:
-            listening.close()
-    finally:
-        await runner.cleanup()
-
-
-def _protocols(runner: web.AppRunner) -> web.Server:
-    if runner.server is None:
-        raise RuntimeError("a runner that is set up has a server")
-    return runner.server
+        guard.door.port = guard.room.port
+        yield guard.door
 
 
 @dataclass(slots=True)
 class Door:
-    """``port`` is where it listens; ``free`` is how many more reviews may be read and judged now. Of one that is
-    ``leaving`` each answer ends its connection: API servers keep theirs, and would go on asking a pod that ends.
+    """``port`` is where it listens. Of one that is ``leaving`` each answer ends its connection: API servers keep
+    theirs, and would go on asking a pod that ends.
     """
 
     port: int = 0
-    free: int = MOST
     leaving: bool = False
 
 
-def _handler(rule: Rule, judge: Judge, told: Told, door: Door) -> Callable[[web.Request], Awaitable[web.Response]]:
-    return partial(_bounded, rule, judge, told, door)
+@dataclass(slots=True)
+class _Guard:
+    judge: Judge
+    told: Told
+    desk: Desk
+    door: Door = field(default_factory=Door)
+    room: inbound.Room = field(default_factory=inbound.Room)
+
+    async def answer(self, rule: Rule, request: web.Request) -> web.Response:
+        most = review.LARGEST[rule]
+        if (request.content_length or 0) > most:
+            return _too_large(most)
+        try:
+            async with self.desk.paper() as paper:
+                while chunk := await request.content.readany():
+                    self.desk.add(paper, chunk)
+                    if paper.size > most:
+                        return _too_large(most)
+                self.room.complete(request)
+                async with self.desk.turn(paper):
+                    answer = await self._judged(rule, paper)
+        except (ConnectionError, web.RequestPayloadError):
+            # Who went away in the middle of it hears of this no more.
+            return _closing(web.Response(status=400))
+        except NoRoom:
+            return _closing(web.Response(status=503, text="too much is being asked: ask again\n"))
+        except TimeoutError:
+            late = f"the review did not come, or was not judged, within {SECONDS:g} seconds\n"
+            return _closing(web.Response(status=408, text=late))
+        return _closing(answer) if self.door.leaving else answer
+
+    async def _judged(self, rule: Rule, paper: Paper) -> web.Response:
+        try:
+            asked, crowded = await self.desk.aside(partial(_read, rule, paper))
+        except BadReview as error:
+            return web.Response(status=400, text=f"{error}\n")
+        verdict = failed(f"it has more than {review.MOST_VALUES[rule]:,} values") if crowded else None
+        try:
+            verdict = verdict or await self._verdict(rule, asked)
+        except Exception:
+            # Whatever it is, it is our mistake, and serving goes before it.
+            log.exception("edit not judged", extra={"fields": _where(rule, asked)})
+            verdict = failed("a bug, which the controller's log tells of")
+        self.told(rule, verdict.outcome)
+        if verdict.outcome is Outcome.DENIED:
+            log.info("edit denied", extra={"fields": {**_where(rule, asked), "why": verdict.message}})
+        elif verdict.outcome is Outcome.REPAIRED:
+            log.info("edit repaired", extra={"fields": {**_where(rule, asked), "why": "; ".join(verdict.warnings)}})
+        return web.Response(body=review.answer(asked.uid, verdict), content_type="application/json")
+
+    async def _verdict(self, rule: Rule, asked: Request) -> Verdict:
+        look = await self.desk.aside(partial(self.judge, rule, asked))
+        # The caches change in the event loop, so that is where they are looked at.
+        return await self.desk.aside(look())
 
 
-async def _bounded(rule: Rule, judge: Judge, told: Told, door: Door, request: web.Request) -> web.Response:
-    # What has not been read of a body stays in the connection, so that is of no more use.
-    if door.free <= 0:
-        return _closing(web.Response(status=503, text=f"{MOST} reviews are being judged: ask again\n"))
-    door.free -= 1
-    try:
-        async with asyncio.timeout(_BODY_SECONDS):
-            body = await request.read()
-        answer = _answer(rule, judge, told, body)
-        return _closing(answer) if door.leaving else answer
-    except TimeoutError:
-        late = f"the review did not come within {_BODY_SECONDS:g} seconds\n"
-        return _closing(web.Response(status=408, text=late))
-    finally:
-        door.free += 1
+def _read(rule: Rule, paper: Paper) -> tuple[Request, bool]:
+    """The request, and whether it has more than is judged."""
+    body = paper.body
+    return review.read(body), review.crowded(rule, body)
+
+
+def _too_large(most: int) -> web.Response:
+    return _closing(web.Response(status=413, text=f"a review of at most {most} bytes is read\n"))
 
 
 def _closing(answer: web.Response) -> web.Response:
+    # What has not been read of a body stays in the connection, so that is of no more use.
     answer.force_close()
     return answer
-
-
-def _answer(rule: Rule, judge: Judge, told: Told, body: bytes) -> web.Response:
-    try:
-        asked = review.read(body)
-    except BadReview as error:
-        return web.Response(status=400, text=f"{error}\n")
-    try:
-        verdict = judge(rule, asked)
-    except Exception:
-        # Whatever it is, it is our mistake, and serving goes before it.
-        log.exception("edit not judged", extra={"fields": _where(rule, asked)})
-        verdict = failed("a bug, which the controller's log tells of")
-    told(rule, verdict.outcome)
-    if verdict.outcome is Outcome.DENIED:
-        log.info("edit denied", extra={"fields": {**_where(rule, asked), "why": verdict.message}})
-    elif verdict.outcome is Outcome.REPAIRED:
-        log.info("edit repaired", extra={"fields": {**_where(rule, asked), "why": "; ".join(verdict.warnings)}})
-    return web.Response(body=review.answer(asked.uid, verdict), content_type="application/json")
 
 
 def _where(rule: Rule, asked: Request) -> dict[str, str]:

@@ -7,8 +7,9 @@ import io
 import json
 import re
 import ssl
+import threading
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -16,8 +17,9 @@ from typing import Any
 import aiohttp
 import pytest
 
+from rollout_lws import inbound
 from rollout_lws.errors import UsageError
-from rollout_lws.guard import review, server
+from rollout_lws.guard import desk, review, server
 from rollout_lws.guard.certificates import Identity, issue
 from rollout_lws.guard.review import Request
 from rollout_lws.guard.verdict import ALLOWED, Outcome, Rule, Verdict, denied
@@ -37,8 +39,11 @@ class Served:
     judged: list[tuple[Rule, Request]] = field(default_factory=list)
     told: list[tuple[Rule, Outcome]] = field(default_factory=list)
 
-    def judge(self, rule: Rule, asked: Request) -> Verdict:
+    def judge(self, rule: Rule, asked: Request) -> server.Look:
         self.judged.append((rule, asked))
+        return lambda: self.decide
+
+    def decide(self) -> Verdict:
         if isinstance(self.verdict, Exception):
             raise self.verdict
         return self.verdict
@@ -126,7 +131,7 @@ async def test_what_is_no_question_is_told_in_a_line_and_judged_by_nobody() -> N
         for body, wanted, told in (
             (b"{", 400, "no AdmissionReview: "),
             (asked_of(apiVersion="admission.k8s.io/v1beta1"), 400, "AdmissionReview of admission.k8s.io/v1beta1: send"),
-            (b" " * (review.LARGEST + 1), 413, ""),
+            (b" " * (review.LARGEST[Rule.HOLD] + 1), 413, "a review of at most 3407872 bytes is read"),
         ):
             status, said = await post(session, f"{it.url}/hold", body)
             assert status == wanted
@@ -147,6 +152,12 @@ class Connected:
     async def status(self) -> int:
         return int((await self._reader.readline()).split()[1])
 
+    async def ended(self) -> None:
+        """Until the other side has closed it."""
+        async with asyncio.timeout(5):
+            with suppress(ConnectionError):
+                assert await self._reader.read() == b""
+
     async def ask(self) -> bool:
         body = asked_of()
         self.writer.write(b"POST /hold HTTP/1.1\r\nHost: guard\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
@@ -157,34 +168,107 @@ class Connected:
 
 
 @asynccontextmanager
-async def connected(port: int, *trusted: Identity) -> AsyncIterator[Connected]:
-    streams = await asyncio.open_connection(HOST, port, ssl=trusting(*trusted))
+async def connected(port: int, *trusted: Identity, local: str = HOST) -> AsyncIterator[Connected]:
+    streams = await asyncio.open_connection(HOST, port, ssl=trusting(*trusted), local_addr=(local, 0))
     it = Connected(*streams)
     yield it
     it.writer.close()
-    await it.writer.wait_closed()
+    with suppress(ConnectionError):
+        await it.writer.wait_closed()
 
 
-async def test_who_sends_no_end_takes_up_no_more_than_its_share(monkeypatch: pytest.MonkeyPatch) -> None:
+async def slow(stack: AsyncExitStack, it: Served, mine: Identity, head: bytes) -> Connected:
+    found = await stack.enter_async_context(connected(it.port, mine))
+    found.writer.write(head)
+    await found.writer.drain()
+    return found
+
+
+async def test_who_sends_no_end_of_a_review_is_told_and_shown_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever can reach the port: API servers say nothing of who they are."""
-    monkeypatch.setattr(server, "_BODY_SECONDS", 1.0)
+    monkeypatch.setattr(desk, "SECONDS", 0.2)
     mine = made()
     async with served(mine) as it, client(mine) as session, AsyncExitStack() as stack:
-        slow = [await stack.enter_async_context(connected(it.port, mine)) for _ in range(server.MOST)]
-        for each in slow:
-            each.writer.write(b"POST /hold HTTP/1.1\r\nHost: guard\r\nContent-Length: 100\r\n\r\n{")
-            await each.writer.drain()
-        statuses = set()
-        while 200 not in statuses:
-            statuses.add((await post(session, f"{it.url}/hold", asked_of()))[0])
-            if 503 not in statuses:
-                # All of them have to be read first.
-                statuses.discard(200)
-        for each in slow:
-            assert await each.status() == 408
-        assert statuses == {200, 503}
-        # Their places are free again.
+        body = b"POST /hold HTTP/1.1\r\nHost: guard\r\nContent-Length: 100\r\n\r\n{"
+        slows = [await slow(stack, it, mine, body) for _ in range(20)]
         assert (await post(session, f"{it.url}/hold", asked_of()))[0] == 200
+        for each in slows:
+            assert await each.status() == 408
+    assert len(it.judged) == 1
+
+
+async def test_strangers_that_hold_all_connections_give_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inbound, "MOST", 4)
+    mine = made()
+    async with served(mine) as it, AsyncExitStack() as stack:
+        keeps = await stack.enter_async_context(connected(it.port, mine, local="127.0.0.2"))
+        assert await keeps.ask()
+        slows = [await slow(stack, it, mine, b"POST /hold HTTP/1.1\r\nX-A: ") for _ in range(9)]
+        # The API server that has asked before them stays, and one that comes after them gets in.
+        assert await keeps.ask()
+        for local in ("127.0.0.3", HOST):
+            async with connected(it.port, mine, local=local) as comes:
+                assert await comes.ask()
+        for each in slows[:6]:
+            await each.ended()
+
+
+async def test_a_connection_that_says_nothing_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inbound, "ARRIVAL_SECONDS", 0.3)
+    mine = made()
+    async with served(mine) as it, AsyncExitStack() as stack:
+        keeps = await stack.enter_async_context(connected(it.port, mine))
+        assert await keeps.ask()
+        silent = await slow(stack, it, mine, b"")
+        begins = await slow(stack, it, mine, b"POST /hold HTTP/1.1\r\nX-A: ")
+        await silent.ended()
+        await begins.ended()
+        # One that has asked may take its time until it asks again, and no more until it has.
+        assert await keeps.ask()
+        keeps.writer.write(b"POST /hold HTTP/1.1\r\n")
+        await keeps.ended()
+
+
+async def test_reviews_are_read_and_judged_beside_the_event_loop_and_the_world_is_seen_in_it() -> None:
+    mine, threads = made(), []
+    here = threading.get_ident()
+
+    def judge(_rule: Rule, _asked: Request) -> server.Look:
+        threads.append(threading.get_ident() == here)
+        return look
+
+    def look() -> server.Decide:
+        threads.append(threading.get_ident() == here)
+        return decide
+
+    def decide() -> Verdict:
+        threads.append(threading.get_ident() == here)
+        return ALLOWED
+
+    context = server.context()
+    server.show(context, mine)
+    async with (
+        server.served(Address(HOST, 0), context, judge, lambda *_: None) as door,
+        client(mine) as session,
+    ):
+        assert (await post(session, f"https://{HOST}:{door.port}/hold", asked_of()))[0] == 200
+    assert threads == [False, True, False]
+
+
+async def test_more_than_a_definition_allows_is_not_judged_and_stands_in_nobodys_way() -> None:
+    mine = made()
+    async with served(mine) as it, client(mine) as session:
+        steps = asked_of(request={"object": {"spec": {"steps": [0] * 20_000}}})
+        _, said = await post(session, f"{it.url}/plan", steps)
+        assert said["response"]["allowed"] is True
+        assert said["response"]["warnings"] == [
+            "the guard of rollout-lws has not judged this: it has more than 10,000 values"
+        ]
+        # A LeaderWorkerSet may have more.
+        _, said = await post(session, f"{it.url}/hold", steps)
+        assert "warnings" not in said["response"]
+    assert [rule for rule, _ in it.judged] == [Rule.HOLD]
+    assert it.told == [(Rule.PLAN, Outcome.FAILED), (Rule.HOLD, Outcome.ALLOWED)]
 
 
 def der(identity: Identity) -> bytes:

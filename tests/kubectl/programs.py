@@ -82,6 +82,12 @@ class Program:
         return await self.line(lambda line: text in line)
 
     @property
+    def cpu_seconds(self) -> float:
+        """What it has computed so far: unlike time it does not depend on what else the machine does."""
+        fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    @property
     def output(self) -> str:
         return "\n".join(self.lines)
 

@@ -61,7 +61,8 @@ class Applier:
             object=msgspec.Raw(json.dumps(after).encode()),
             old_object=msgspec.Raw(json.dumps(before).encode()),
         )
-        verdict = judge(lambda _: self.world.view, KEYS, lambda: self.world.now, lambda: "me", Rule.HOLD, asked)
+        look = judge(lambda _: self.world.view, KEYS, lambda: self.world.now, lambda: "me", Rule.HOLD, asked)
+        verdict = look()()
         self.outcomes.append(verdict.outcome)
         server.replace(LEADER_WORKER_SETS, json_patch(after, list(verdict.patch)))
 

@@ -1,0 +1,131 @@
+"""Reviews on their way to a verdict: how many bytes of them there may be, and whose turn it is.
+
+Judging happens in a thread, one review at a time, so that the event loop, which makes the releases, goes on. After each
+one the thread rests for as long as it took. The smallest review comes first: one of a few KiB need not wait for
+megabytes of others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from itertools import count
+from typing import TypeVar
+
+_T = TypeVar("_T")
+
+#: Bytes of all reviews that are being read or wait for their turn.
+MOST_BYTES = 12 * 2**20
+#: A review may take so long to come and to get its turn: an API server waits no longer.
+SECONDS = 3.0
+#: Longest rest after one review.
+_LONGEST_REST = 0.25
+
+
+class NoRoom(Exception):
+    """Others need the room of this review."""
+
+
+@dataclass(eq=False, slots=True)
+class Paper:
+    """A review as far as it has come."""
+
+    until: asyncio.Timeout
+    chunks: list[bytes] = field(default_factory=list)
+    size: int = 0
+    has_turn: bool = False
+    gives_way: bool = False
+
+    @property
+    def body(self) -> bytes:
+        return b"".join(self.chunks)
+
+
+class Desk:
+    """Where the reviews of one guard lie."""
+
+    def __init__(self, judges: ThreadPoolExecutor) -> None:
+        self._judges = judges
+        self._papers: set[Paper] = set()
+        self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
+        self._order = count()
+        self._taken = False
+
+    @asynccontextmanager
+    async def paper(self) -> AsyncIterator[Paper]:
+        """A review that comes. TimeoutError when it has not got its turn in time, NoRoom when it must give way."""
+        paper: Paper | None = None
+        try:
+            async with asyncio.timeout(SECONDS) as until:
+                paper = Paper(until)
+                self._papers.add(paper)
+                yield paper
+        except TimeoutError:
+            if paper is not None and paper.gives_way:
+                raise NoRoom from None
+            raise
+        finally:
+            if paper is not None:
+                self._papers.discard(paper)
+
+    def add(self, paper: Paper, chunk: bytes) -> None:
+        """``chunk`` of ``paper`` has come; where that is too much for all of them, the largest that waits gives way:
+        NoRoom when it is this one.
+        """
+        paper.chunks.append(chunk)
+        paper.size += len(chunk)
+        while sum(each.size for each in self._papers) > MOST_BYTES:
+            largest = max((each for each in self._papers if not each.has_turn), key=lambda each: each.size)
+            self._papers.discard(largest)
+            largest.gives_way = True
+            largest.chunks.clear()
+            if largest is paper:
+                raise NoRoom
+            if not largest.until.expired():
+                largest.until.reschedule(asyncio.get_running_loop().time())
+
+    @asynccontextmanager
+    async def turn(self, paper: Paper) -> AsyncIterator[None]:
+        """While no other review is judged."""
+        await self._my_turn(paper)
+        if paper.gives_way:
+            self._next()
+            raise NoRoom
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        # From here on it takes its time, but no longer than its size allows.
+        paper.has_turn = True
+        paper.until.reschedule(None)
+        try:
+            yield
+        finally:
+            loop.call_later(min(_LONGEST_REST, loop.time() - began), self._next)
+
+    async def aside(self, work: Callable[[], _T]) -> _T:
+        """What ``work`` returns, done in the thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._judges, work)
+
+    async def _my_turn(self, paper: Paper) -> None:
+        if not self._taken:
+            self._taken = True
+            return
+        mine = asyncio.get_running_loop().create_future()
+        heappush(self._waiting, (paper.size, next(self._order), mine))
+        try:
+            await mine
+        except asyncio.CancelledError:
+            if mine.done() and not mine.cancelled():
+                self._next()
+            raise
+
+    def _next(self) -> None:
+        while self._waiting:
+            _, _, mine = heappop(self._waiting)
+            if not mine.done():
+                mine.set_result(None)
+                return
+        self._taken = False

@@ -1,0 +1,266 @@
+"""Connections that a server of this process accepts: how many, for how long, and which of them gives way to a new one.
+
+Whoever reaches a port can hold connections open, and over TLS each one costs some 300 KiB. So their number is bounded,
+and at the bound no newcomer is refused, or a stranger who holds all of them would lock the API server out: the
+connection that has waited longest for a request is dropped, of the address that has most of them. An API server needs
+some milliseconds to ask.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import ssl
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
+
+from aiohttp import web
+
+from rollout_lws.settings import Address
+
+log = logging.getLogger(__name__)
+
+#: Connections at a time, of each server.
+MOST = 64
+#: From the beginning of a connection until its handshake is done and the headers of its first request are there, and
+#: from the first byte of a later request until its headers are.
+ARRIVAL_SECONDS = 5.0
+#: A connection may wait so long for its next request: clients in Go close theirs after 90 s, and should be the first.
+IDLE_SECONDS = 100.0
+#: What is being answered when the server ends gets this long; an API server waits no longer either.
+GRACE_SECONDS = 5.0
+#: What is left of a request that was refused is read for so long, or its sender would not see the answer.
+_LINGERING_SECONDS = 1.0
+#: Between two log lines which say that connections are dropped.
+_TOLD_SECONDS = 60.0
+#: Until it is tried again to accept a connection, where the system has no room for another one.
+_AGAIN_SECONDS = 1.0
+#: Connections that the system keeps until they are accepted. One that finds no room there tries again after a second.
+_BACKLOG = 1024
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@asynccontextmanager
+async def served(
+    application: web.Application, address: Address, shown: ssl.SSLContext | None = None
+) -> AsyncIterator[Room]:
+    """``application`` at ``address``, over TLS where there is something to be ``shown``, until the block ends. OSError
+    when it cannot be listened there.
+    """
+    room = Room()
+    application.middlewares.append(room.middleware)
+    runner = web.AppRunner(
+        application, access_log=None, shutdown_timeout=GRACE_SECONDS, lingering_time=_LINGERING_SECONDS
+    )
+    await runner.setup()
+    try:
+        if runner.server is None:
+            raise RuntimeError("a runner that is set up has a server")
+        listeners = await _listeners(address)
+        room.port = int(listeners[0].getsockname()[1])
+        accepting = [asyncio.create_task(_accept(each, room, runner.server, shown)) for each in listeners]
+        try:
+            yield room
+        finally:
+            for task in accepting:
+                task.cancel()
+            await asyncio.gather(*accepting, return_exceptions=True)
+            for each in listeners:
+                each.close()
+    finally:
+        await runner.cleanup()
+        for visit in [*room.visits.values()]:
+            visit.drop()
+
+
+@dataclass(eq=False, slots=True)
+class _Visit(asyncio.Protocol):
+    """One connection, on its way to ``inner``, which serves it. ``since`` is when it began to wait for a request, or
+    for the rest of one; a ``busy`` one waits for our answer.
+    """
+
+    room: Room
+    inner: asyncio.Protocol
+    address: str
+    since: float
+    busy: bool = False
+    transport: asyncio.Transport | None = None
+    greeting: asyncio.Task[None] | None = None
+    _idle: bool = False
+    _timer: asyncio.TimerHandle | None = None
+
+    def wait(self, seconds: float) -> None:
+        """Drop it after ``seconds``, unless it goes on."""
+        self.stay()
+        self._timer = asyncio.get_running_loop().call_later(seconds, self.drop)
+
+    def stay(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def answered(self) -> None:
+        self.busy, self._idle = False, True
+        self.since = asyncio.get_running_loop().time()
+        self.wait(IDLE_SECONDS)
+
+    def drop(self) -> None:
+        self.left()
+        if self.transport is not None:
+            self.transport.abort()
+        elif self.greeting is not None:
+            self.greeting.cancel()
+
+    def left(self) -> None:
+        self.stay()
+        self.room.visits.pop(self.inner, None)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        if not isinstance(transport, asyncio.Transport):
+            raise TypeError(f"a connection that is read and written, not {transport!r}")
+        self.transport = transport
+        self.inner.connection_made(transport)
+
+    def data_received(self, data: bytes) -> None:
+        if self._idle:
+            self._idle = False
+            self.wait(ARRIVAL_SECONDS)
+        self.inner.data_received(data)
+
+    def eof_received(self) -> bool | None:
+        return self.inner.eof_received()
+
+    def pause_writing(self) -> None:
+        self.inner.pause_writing()
+
+    def resume_writing(self) -> None:
+        self.inner.resume_writing()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.left()
+        self.transport = None
+        self.inner.connection_lost(error)
+
+
+@dataclass(slots=True)
+class Room:
+    """The connections of one server, by the protocol that serves them, and the ``port`` at which it listens."""
+
+    port: int = 0
+    visits: dict[asyncio.Protocol, _Visit] = field(default_factory=dict)
+    _dropped: int = 0
+    _told: float = float("-inf")
+
+    @property
+    def addresses(self) -> Counter[str]:
+        """How many connections there are from each address."""
+        return Counter(each.address for each in self.visits.values())
+
+    def complete(self, request: web.Request) -> None:
+        """All of ``request`` is here: its connection gives way to no other before it has its answer."""
+        visit = self._visit(request)
+        if visit is not None:
+            visit.busy = True
+
+    @web.middleware
+    async def middleware(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        visit = self._visit(request)
+        if visit is None:
+            # It was dropped while its request was on the way to here.
+            return await handler(request)
+        visit.stay()
+        try:
+            return await handler(request)
+        finally:
+            if request.protocol in self.visits:
+                visit.answered()
+
+    def make(self) -> bool:
+        """Whether there is room for one more, one that waits being dropped for it where all is taken."""
+        if len(self.visits) < MOST:
+            return True
+        counts = self.addresses
+        waiting = [each for each in self.visits.values() if not each.busy]
+        if not waiting:
+            return False
+        given = max(waiting, key=lambda each: (counts[each.address], -each.since))
+        given.drop()
+        self._tell(given.address)
+        return True
+
+    def _visit(self, request: web.Request) -> _Visit | None:
+        return self.visits.get(request.protocol)
+
+    def _tell(self, address: str) -> None:
+        self._dropped += 1
+        now = asyncio.get_running_loop().time()
+        if now - self._told >= _TOLD_SECONDS:
+            told = {"port": self.port, "most": MOST, "dropped": self._dropped, "last": address}
+            log.warning("connections dropped to make room for new ones", extra={"fields": told})
+            self._told, self._dropped = now, 0
+
+
+async def _listeners(address: Address) -> list[socket.socket]:
+    infos = await asyncio.get_running_loop().getaddrinfo(
+        address.host or None, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )
+    found: list[socket.socket] = []
+    refused: OSError | None = None
+    for family, _, _, _, where in infos:
+        try:
+            # Every interface is two addresses, and a system may have one of them only.
+            found.append(socket.create_server(where, family=family, backlog=_BACKLOG))
+        except OSError as error:
+            refused = refused or error
+    if refused is not None and not found:
+        raise refused
+    for each in found:
+        each.setblocking(False)
+    return found
+
+
+async def _accept(listener: socket.socket, room: Room, serve: web.Server, shown: ssl.SSLContext | None) -> None:
+    loop = asyncio.get_running_loop()
+    while True:
+        try:
+            connection, peer = await loop.sock_accept(listener)
+        except ConnectionAbortedError:
+            continue
+        except OSError as error:
+            log.warning("no connection can be accepted", extra={"fields": {"error": error.strerror}})
+            await asyncio.sleep(_AGAIN_SECONDS)
+            continue
+        if room.make():
+            visit = _Visit(room, serve(), peer[0], loop.time())
+            room.visits[visit.inner] = visit
+            visit.wait(ARRIVAL_SECONDS)
+            visit.greeting = loop.create_task(_greet(visit, connection, shown))
+            visit.greeting.add_done_callback(partial(_greeted, visit, connection))
+        else:
+            connection.close()
+        # A queue of connections that is never empty must not keep the loop from all the rest.
+        await asyncio.sleep(0)
+
+
+async def _greet(visit: _Visit, connection: socket.socket, shown: ssl.SSLContext | None) -> None:
+    loop, seconds = asyncio.get_running_loop(), None if shown is None else ARRIVAL_SECONDS
+    try:
+        await loop.connect_accepted_socket(
+            lambda: visit, connection, ssl=shown, ssl_handshake_timeout=seconds, ssl_shutdown_timeout=seconds
+        )
+    except OSError as error:
+        # Whoever does not get through the handshake is gone; why concerns nobody here. The error refers to the
+        # connection and, by its traceback, to itself: thousands would lie about until garbage is collected.
+        error.__traceback__ = error.__context__ = None
+        visit.left()
+
+
+def _greeted(visit: _Visit, connection: socket.socket, greeting: asyncio.Task[None]) -> None:
+    visit.greeting = None
+    if greeting.cancelled():
+        # Perhaps before it has begun.
+        connection.close()

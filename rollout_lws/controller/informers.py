@@ -163,7 +163,7 @@ class Informers:
                 self._wake_rollouts_around(each.metadata.namespace, lws)
 
     def routing_changed(self, before: _Object | None, after: _Object | None) -> None:
-        """Wake the Rollouts of the namespace that share requests."""
+        """Wake the Rollouts of the namespace that share requests, or release a version that something may lead to."""
         each = after or before
         assert each is not None
         for rollout in self.rollouts.by_index(ROUTING, each.metadata.namespace):

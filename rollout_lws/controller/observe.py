@@ -11,7 +11,7 @@ from typing import Protocol, TypeVar, cast
 import msgspec
 from pydantic import ValidationError
 
-from rollout_lws.api import BatchRelease, Rollout, rollouts
+from rollout_lws.api import BatchRelease, Phase, Rollout, rollouts
 from rollout_lws.api.base import Model
 from rollout_lws.api.resources import Keys
 from rollout_lws.controller.explanations import queues, refusals
@@ -126,6 +126,8 @@ def _picture(
     batch = world.batch_release(name)
     if batch is not None and not _is_of(batch, rollout):
         batch = None
+    routing = _routing(world, keys, rollout, stable, canary)
+    shares_nothing = routing is None and rollout.status is not None and rollout.status.phase == Phase.PROGRESSING
     return Observation(
         now=now,
         keys=keys,
@@ -140,9 +142,10 @@ def _picture(
         batch_release=None if batch is None else _read(BatchRelease, batch),
         history=tuple(_by_name(world.history(stored.metadata.uid))),
         refused=refused,
-        routing=_routing(world, keys, rollout, stable, canary),
+        routing=routing,
         autoscalers=_autoscalers(world, keys, stored),
         queues=known.queues,
+        services=_plain_all(world.every_service()) if shares_nothing else {},
     )
 
 

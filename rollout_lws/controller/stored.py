@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from rollout_lws.api import Phase
 from rollout_lws.controller.shared import LAST_APPLIED, share
 from rollout_lws.objects.meta import Meta, Struct
 
@@ -24,7 +25,7 @@ class StoredObject:
 @dataclass(frozen=True, slots=True)
 class StoredRollout:
     """A Rollout's JSON with what wakes its key: ``workload`` is the name of the LWS that it refers to, ``routes`` says
-    whether it names a Service.
+    whether Services concern it, since it names one or is in a release.
     """
 
     metadata: Meta
@@ -51,9 +52,14 @@ class _RolloutSpec(Struct, frozen=True):
     strategy: _Strategy = _Strategy()
 
 
+class _RolloutStatus(Struct, frozen=True):
+    phase: str | None = None
+
+
 class _Rollout(Struct, frozen=True):
     metadata: Meta
     spec: _RolloutSpec = _RolloutSpec()
+    status: _RolloutStatus | None = None
 
 
 class _Object(Struct, frozen=True):
@@ -70,8 +76,9 @@ def stored_rollout(body: bytes) -> StoredRollout:
     head = _rollouts.decode(body)
     styles = head.spec.strategy.canary, head.spec.strategy.blue_green
     routes = any(style is not None and style.traffic_routings for style in styles)
+    releases = head.status is not None and head.status.phase == Phase.PROGRESSING
     share(head.metadata, annotations=())
-    return StoredRollout(head.metadata, head.spec.workload_ref.name, _without_writers(body), routes)
+    return StoredRollout(head.metadata, head.spec.workload_ref.name, _without_writers(body), routes or releases)
 
 
 def stored_object(body: bytes) -> StoredObject:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from rollout_lws.api import BatchRelease, Rollout
@@ -78,7 +79,8 @@ class Observation:
     ControllerRevisions with the canary's name or its name label, and an LWS of that name which is not ours. ``history``
     are the ControllerRevisions this Rollout keeps itself. ``refused`` is what stopped the last decision, None when it
     was carried out. ``routing`` are the objects that share requests, None for a Rollout that names none.
-    ``autoscalers`` are known while they are watched.
+    ``autoscalers`` are known while they are watched. ``services`` are all of the namespace by name, while a release is
+    on that shares no requests.
     """
 
     now: datetime
@@ -95,3 +97,4 @@ class Observation:
     routing: RoutingFacts | None = None
     autoscalers: Autoscalers = Autoscalers()
     queues: Queues = Queues()
+    services: Mapping[str, Object] = field(default_factory=dict)

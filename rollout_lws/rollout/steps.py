@@ -21,6 +21,7 @@ from rollout_lws.rollout.going_back import begin_going_back
 from rollout_lws.rollout.health import deadline_passed, loading_words, waits_for_capacity
 from rollout_lws.rollout.natively import all_went_over, at_zero
 from rollout_lws.rollout.plan import next_index, plan_hash, resumed_index
+from rollout_lws.rollout.reach import no_requests
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason, Task
 from rollout_lws.rollout.refusals import cannot_release
 from rollout_lws.rollout.routed import Routed
@@ -216,10 +217,7 @@ def _advance(d: Draft) -> bool:
         )
         if d.status.step is None or d.status.step.paused_at is None:
             d.set_step(routed_at=d.now, paused_at=d.now)
-            d.notice(
-                EventReason.BATCH_READY,
-                f"step {index}: {judged.ready} of {judged.wanted} groups of the new version ready",
-            )
+            d.notice(EventReason.BATCH_READY, _and_requests(d, f"step {index}: {_ready_of(judged)}"))
         d.set_sub(current_step_state=StepState.STEP_PAUSED)
         if not (d.promote_full or d.leave_step or approved or _pause_over(d, step, index)):
             return _waiting(d, step, index)
@@ -260,16 +258,14 @@ def _waiting(d: Draft, step: Step, index: int) -> bool:
     paused_at = d.status.step.paused_at if d.status.step else None
     if step.pause is not None and step.pause.duration is not None and paused_at is not None:
         until = paused_at + timedelta(seconds=step.pause.duration)
-        return d.reconciling(Reason.PAUSING, SummaryState.PAUSING, f"step {index} goes on at {until:%H:%M:%S} UTC")
+        told = f"step {index} goes on at {until:%H:%M:%S} UTC"
+        return d.reconciling(Reason.PAUSING, SummaryState.PAUSING, _and_requests(d, told))
     limit = step.pause.approval_timeout_seconds if step.pause else None
     if limit is not None and paused_at is not None and d.wake_in(paused_at, limit):
         message = f"step {index} was not approved within {limit} s"
         return failed(d, Reason.APPROVAL_TIMEOUT, message, f"it still can be approved: {d.command('promote')}")
-    return d.reconciling(
-        Reason.AWAITING_APPROVAL,
-        SummaryState.AWAITING_APPROVAL,
-        f"step {index} of {len(d.strategy.steps)} waits for approval: {d.command('promote')}",
-    )
+    told = f"step {index} of {len(d.strategy.steps)} waits for approval: {d.command('promote')}"
+    return d.reconciling(Reason.AWAITING_APPROVAL, SummaryState.AWAITING_APPROVAL, _and_requests(d, told))
 
 
 def _aborts(d: Draft) -> bool:
@@ -333,6 +329,11 @@ def _trouble(
         return Reason.CHURN, used_up, f"to have it tried again: {d.command('retry')}"
     late = None if turn.message and not d.one_workload else deadline_passed(d, capacity)
     return (*late, WHEN_READY) if late is not None else None
+
+
+def _and_requests(d: Draft, told: str) -> str:
+    """Whoever is to judge the new version hears at once that no request can tell anything of it."""
+    return ". ".join(filter(None, (told, no_requests(d))))
 
 
 def _ready_of(judged: Batch) -> str:

@@ -43,6 +43,16 @@ def test_a_rollout_without_such_notes_is_kept_as_it_is() -> None:
     assert msgspec.json.decode(stored_rollout(body()).body) == msgspec.json.decode(body())
 
 
+def test_services_concern_a_rollout_that_names_one_and_every_release() -> None:
+    """Without trafficRoutings it is up to Services who reaches the new version, and that is told."""
+    whole = msgspec.json.decode(body())
+    assert not stored_rollout(body()).routes
+    for phase, concerned in (("Healthy", False), ("Progressing", True)):
+        assert stored_rollout(msgspec.json.encode({**whole, "status": {"phase": phase}})).routes is concerned
+    whole["spec"]["strategy"]["canary"]["trafficRoutings"] = [{"service": "llama-api"}]
+    assert stored_rollout(msgspec.json.encode(whole)).routes
+
+
 def test_of_a_foreign_object_that_is_written_to_its_writers_are_kept() -> None:
     whole = body(managedFields=[{"manager": "argocd"}])
     assert stored_object(whole).body == whole

@@ -19,13 +19,16 @@ from rollout_lws.objects.resources import (
     INFERENCE_POOLS,
     LEADER_WORKER_SETS,
     LWS_NAME,
+    LWS_REVISION,
     LWS_WORKER_INDEX,
     SERVICES,
 )
 from rollout_lws.objects.workloads import LeaderWorkerSet
 from rollout_lws.release.styles import Style
 from rollout_lws.rollout.bounds import scaled_workload
+from rollout_lws.rollout.reach import reached_by
 from rollout_lws.traffic import pools, services
+from rollout_lws.workload.canary import canary_name
 from rollout_lws.workload.hold import HOLD, borrowed, resolved_surge
 from rollout_lws.workload.template import version_of
 
@@ -88,7 +91,7 @@ def propose(found: Snapshot, workload: str, style: Style, name: str = "") -> Pro
         service=service,
         keepers=keepers,
         ignored=tuple(_ignored(found, lws, style, routing)),
-        warnings=tuple(_warnings(found, lws, style, routing)),
+        warnings=tuple(_warnings(found, lws, style, routing, service)),
     )
 
 
@@ -192,7 +195,9 @@ def _autoscalers(found: Snapshot, workload: str) -> list[Object]:
     return [each for each in found.plain(HORIZONTAL_POD_AUTOSCALERS) if scaled_workload(each) == workload]
 
 
-def _warnings(found: Snapshot, lws: LeaderWorkerSet, style: Style, routing: Routing) -> Iterator[str]:
+def _warnings(
+    found: Snapshot, lws: LeaderWorkerSet, style: Style, routing: Routing, service: Object | None
+) -> Iterator[str]:
     name, replicas = lws.metadata.name, lws.spec.replicas
     strategy = lws.spec.rollout_strategy.rolling_update_configuration
     if replicas == 0:
@@ -211,7 +216,7 @@ def _warnings(found: Snapshot, lws: LeaderWorkerSet, style: Style, routing: Rout
             " given"
         )
     elif not routing.routes:
-        yield "no HTTPRoute or Ingress leads to the leaders: requests follow the number of groups, no shares are given"
+        yield from _unrouted(found, lws, style, service)
         if style is Style.BLUE_GREEN:
             yield "without a route blue-green takes no requests off the old groups before they are renewed one by one"
     for live in _autoscalers(found, name):
@@ -219,6 +224,25 @@ def _warnings(found: Snapshot, lws: LeaderWorkerSet, style: Style, routing: Rout
             f"HorizontalPodAutoscaler {live['metadata']['name']} scales {name}: it is held while a release is on"
             + (f", at {replicas} groups" if style.in_one_lws else ", so that it takes no group away")
         )
+
+
+def _unrouted(found: Snapshot, lws: LeaderWorkerSet, style: Style, made: Object | None) -> Iterator[str]:
+    """It is up to the Services who reaches which version; ``made`` is one that is written besides the Rollout."""
+    leaders = [pod.metadata.labels for pod in found.every_leader() if pod.workload == lws.metadata.name]
+    new = {key: value for key, value in leaders[0].items() if key != LWS_REVISION} if leaders else {}
+    if not style.in_one_lws:
+        new[LWS_NAME] = canary_name(lws)
+    found_by = reached_by((*found.plain(SERVICES), *((made,) if made else ())), leaders, new)
+    if found_by.new:
+        yield "no HTTPRoute or Ingress leads to the leaders: requests follow the number of groups, no shares are given"
+        return
+    ways = "surge or in-place" if lws.spec.replicas > 1 else "surge"
+    yield (
+        f"the new version gets no requests before the promotion: Service {', '.join(found_by.old)} selects by labels"
+        f" that its groups do not have, as they are in LeaderWorkerSet {canary_name(lws)}; take --strategy {ways}, in"
+        " which it leads to groups of both versions, or give the leaders' template a label of your own and select by"
+        " that and by " + LWS_WORKER_INDEX + ': "0"'
+    )
 
 
 def _probes(lws: LeaderWorkerSet, routing: Routing) -> Iterator[str]:

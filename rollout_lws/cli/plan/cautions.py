@@ -7,7 +7,6 @@ from fractions import Fraction
 
 from rollout_lws.cli.durations import short
 from rollout_lws.cli.plan.model import Plan
-from rollout_lws.cli.plan.reach import Reach
 from rollout_lws.objects.resources import POD_DISRUPTION_BUDGETS
 from rollout_lws.release.batches import makes_no_groups, portion_beside, wanted_groups
 from rollout_lws.release.phases import Preview
@@ -16,6 +15,7 @@ from rollout_lws.release.styles import Style
 from rollout_lws.release.weights import weight_of_step
 from rollout_lws.rollout import bounds
 from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.reach import Reach
 from rollout_lws.rollout.shares import settings
 from rollout_lws.rollout.unlisted import covers, unlisted
 from rollout_lws.workload.hold import resolved_unavailable, users_strategy

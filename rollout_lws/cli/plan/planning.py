@@ -12,7 +12,6 @@ from rollout_lws.api import Phase, RolloutStatus, StableRecord
 from rollout_lws.api.validation import problems
 from rollout_lws.cli.plan.cautions import cautions
 from rollout_lws.cli.plan.model import Amounts, LoadTimes, Part, Plan, most
-from rollout_lws.cli.plan.reach import Reach, reach
 from rollout_lws.cli.plan.written import planned
 from rollout_lws.cli.versions import containers
 from rollout_lws.release.batches import is_last_full
@@ -24,6 +23,7 @@ from rollout_lws.rollout.draft import Draft, Verdict
 from rollout_lws.rollout.handover import reached_by_others
 from rollout_lws.rollout.history import stable_version
 from rollout_lws.rollout.observation import Observation
+from rollout_lws.rollout.reach import Reach, reach
 from rollout_lws.rollout.refusals import all_refusals
 from rollout_lws.traffic.split import Object
 from rollout_lws.workload.groups import groups

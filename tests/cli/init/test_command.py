@@ -160,6 +160,33 @@ def test_what_may_go_wrong_is_warned_of(given: tuple[Object, ...], arguments: tu
     assert result.exit_code == 0
 
 
+BY_NAME = {"leaderworkerset.sigs.k8s.io/name": "llama", "role": "leader"}
+UNREACHED = "warning: the new version gets no requests before the promotion: Service llama-api selects by labels that"
+
+
+def unlabelled() -> Object:
+    """As in LWS's own samples: nothing but LWS's labels tells the leaders."""
+    lws = manifests.workload()
+    del lws["spec"]["leaderWorkerTemplate"]["leaderTemplate"]["metadata"]
+    return lws
+
+
+@pytest.mark.parametrize(
+    "given", [(manifests.workload(), service("llama-api", **BY_NAME)), (unlabelled(),)], ids=["found", "made"]
+)
+def test_a_service_by_the_name_of_the_lws_leads_to_no_canary(given: tuple[Object, ...]) -> None:
+    """Nobody is told that requests follow the groups where the new ones would get none before an approval."""
+    for strategy in ("canary", "blue-green"):
+        told = run("lws/llama", "--strategy", strategy, given=given).stderr
+        assert UNREACHED in told
+        assert "take --strategy surge or in-place" in told
+        assert "requests follow the number of groups" not in told
+    for strategy in ("surge", "in-place"):
+        told = run("lws/llama", "--strategy", strategy, given=given).stderr
+        assert UNREACHED not in told
+        assert "requests follow the number of groups" in told
+
+
 def test_a_probe_and_a_pre_stop_end_their_warnings() -> None:
     good = leader(
         readinessProbe={"httpGet": {"port": 8000}}, lifecycle={"preStop": {"exec": {"command": ["sleep", "9"]}}}

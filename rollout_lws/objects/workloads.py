@@ -35,6 +35,11 @@ class LeaderWorkerSetSpec(Struct, frozen=True):
     startup_policy: str = "LeaderCreated"
     group_identity: str = "Ordinal"
 
+    @property
+    def leaders_first(self) -> bool:
+        """Whether LWS makes a group's workers only when its leader is ready."""
+        return self.startup_policy == "LeaderReady"
+
 
 class LeaderWorkerSetStatus(Struct, frozen=True):
     replicas: int = 0

@@ -31,12 +31,12 @@ def preview(plan: StyleStrategy, given: Given) -> Preview:
 def step_of_much_extra(plan: StyleStrategy, replicas: int) -> int:
     """The first step (1-based) that takes more than half as many groups again as there are; 0 when there is none.
 
-    Blue-green is chosen for just that and is not warned of.
+    Blue-green is chosen for just that and is not warned of, and one group is the least that a step can take.
     """
     if style_of(plan) not in (Style.EXTRA_WORKLOAD, Style.SURGE):
         return 0
     steps = range(1, len(plan.steps) + 1)
-    return next((index for index in steps if 2 * wanted_groups(plan, index, replicas) > replicas > 0), 0)
+    return next((index for index in steps if 2 * wanted_groups(plan, index, replicas) > max(replicas, 2)), 0)
 
 
 def much_extra(plan: StyleStrategy, replicas: int) -> str:

@@ -7,7 +7,7 @@ from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.objects.writes import Patch
 from rollout_lws.release.canary import remove
 from rollout_lws.release.record import dismiss
-from rollout_lws.rollout import borrowing, routing, start
+from rollout_lws.rollout import borrowing, claims, routing, start
 from rollout_lws.rollout.brevity import scaled_lately
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.health import deadline_passed
@@ -37,6 +37,7 @@ def clean_up(d: Draft, ending: Ending) -> bool:
             told = f"clean-up: traffic was not routed in time: {emptied.message.rstrip('.')}"
             return d.stalled(late[0], f"{told}; it goes on by itself when it is")
         return d.reconciling(Reason.ROUTING, state, emptied.message)
+    claims.told_of_canary(d)
     turn = d.take(remove(d.o.canary, d.keys))
     record = d.o.batch_release
     restored = turn.done and borrowing.restore(d)
@@ -73,6 +74,7 @@ def keeps_canary(d: Draft) -> str:
 
 
 def _end(d: Draft, ending: Ending) -> bool:
+    claims.told_of_surge(d)
     stable = d.status.stable
     revision = stable.revision if stable else ""
     d.set(

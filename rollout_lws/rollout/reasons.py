@@ -84,6 +84,7 @@ class EventReason(StrEnum):
     PROMOTING = "Promoting"
     PROMOTED = "Promoted"
     ROLLED_NATIVELY = "RolledNatively"
+    VOLUME_CLAIMS_KEPT = "VolumeClaimsKept"
     COMPLETED = "Completed"
     ABORTED = "Aborted"
     ROLLED_BACK = "RolledBack"

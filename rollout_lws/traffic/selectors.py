@@ -140,7 +140,8 @@ def selector_problem(
     if others:
         return (
             f"{what} selects leaders of LeaderWorkerSet {', '.join(others)} besides {workload} and would lose them when"
-            f' pinned; add "{LWS_NAME}: {workload}" to its selector, or use one for each LeaderWorkerSet'
+            f' pinned; add "{LWS_NAME}: {workload}" to its selector, or use one for each LeaderWorkerSet. Where'
+            " requests need both, as with prefill and decode, leave trafficRoutings out: they follow the groups then"
         )
     return ""
 

@@ -74,12 +74,14 @@ def _trouble(facts: Facts, group: Group, minimum: float) -> Trouble:
         severity, reason, message = _queued(facts, group) or (severity, reason, message)
     if severity <= 1:
         severity, reason, message = _of_workers(facts, group) or (severity, reason, message)
+    if reason == "NotReady":
+        message += _leader_first(facts, group)
     return Trouble(name, group.index, reason, shortened(message), severity)
 
 
 def _of_workers(facts: Facts, group: Group) -> tuple[int, str, str] | None:
     """What is wrong with the workers as a whole, None when it is not theirs that the group waits."""
-    size = int(group.leader.metadata.annotations.get(SIZE_ANNOTATION, "1") or "1")
+    size = _size(group)
     refused = _refused(facts, group.workers.metadata.uid) if group.workers is not None else {}
     for said in (said for pod, said in refused.items() if not any(each.metadata.name == pod for each in facts.pods)):
         return _refusal(group.index, facts, said)
@@ -93,6 +95,24 @@ def _of_workers(facts: Facts, group: Group) -> tuple[int, str, str] | None:
         message = f"group {group.index} was made with {made} workers instead of {asked}: delete pod {leader} to have it"
         return 3, "WrongSize", f"{message} made anew"
     return 1, "WorkersNotReady", f"{group.workers.status.available_replicas} of {asked} workers are ready"
+
+
+def _leader_first(facts: Facts, group: Group) -> str:
+    """That a leader whose readiness needs its workers, and workers that need its readiness, wait for each other."""
+    asked = _size(group) - 1
+    if not facts.lws.spec.leaders_first or asked < 1 or group.leader.ready_since is not None:
+        return ""
+    made = group.workers.status.replicas if group.workers is not None else 0
+    if made >= asked:
+        return ""
+    return (
+        f"; startupPolicy is LeaderReady, so LWS makes this group's workers only when the leader is ready: {made} of"
+        f" {asked} workers exist, and a leader that needs them to be ready never is"
+    )
+
+
+def _size(group: Group) -> int:
+    return int(group.leader.metadata.annotations.get(SIZE_ANNOTATION, "1") or "1")
 
 
 def _queued(facts: Facts, group: Group) -> tuple[int, str, str] | None:

@@ -225,7 +225,7 @@ def test_what_cannot_be_done_in_steps_is_said_with_what_to_do(style: str, replic
         ("ExtraWorkload", 5, ("50%",), 1),
         ("Surge", 4, (2,), None),
         ("Surge", 4, (3,), 1),
-        ("Surge", 1, (1,), 1),
+        ("Surge", 1, (1,), None),
         ("InPlace", 4, (3,), None),
         ("BlueGreen", 4, (4,), None),
         ("ExtraWorkload", 0, (1,), None),

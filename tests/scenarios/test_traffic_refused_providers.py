@@ -226,7 +226,8 @@ async def test_a_pool_that_selects_several_lwss_is_refused(world: World) -> None
     await world.until_state("Stalled")
     message = (
         "InferencePool llama-pool selects leaders of LeaderWorkerSet qwen besides llama and would lose them when"
-        ' pinned; add "leaderworkerset.sigs.k8s.io/name: llama" to its selector, or use one for each LeaderWorkerSet'
+        ' pinned; add "leaderworkerset.sigs.k8s.io/name: llama" to its selector, or use one for each LeaderWorkerSet.'
+        " Where requests need both, as with prefill and decode, leave trafficRoutings out: they follow the groups then"
     )
     assert_stalled(world, Reason.POOL_PROBLEM, message, phase="Healthy")
     assert_nothing_but_the_hold(world, leaders)

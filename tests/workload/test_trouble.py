@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from rollout_lws.objects.meta import Condition
 from rollout_lws.objects.workloads import (
@@ -45,6 +46,31 @@ def unscheduled(reason: str, message: str = "") -> Condition:
 def told(*pods: Pod, **parts: Any) -> Trouble:
     (found,) = troubles(facts(lws(1), pods[0], pods=pods, **parts), OLD, NOW)
     return found
+
+
+def leader_first(*pods: Pod, **parts: Any) -> str:
+    first = replace(lws(1), spec=replace(lws(1).spec, startup_policy="LeaderReady"))
+    (found,) = troubles(facts(first, pods[0], pods=pods, **parts), OLD, NOW)
+    return found.message
+
+
+def test_a_leader_that_waits_for_workers_which_wait_for_it_is_told() -> None:
+    """With startupPolicy LeaderReady LWS makes no worker before the leader is ready, which may never be."""
+    deadlock = (
+        "; startupPolicy is LeaderReady, so LWS makes this group's workers only when the leader is ready: 0 of 2"
+        " workers exist, and a leader that needs them to be ready never is"
+    )
+    waits = pod(0, since=None, phase="Running", size=3)
+    assert leader_first(waits) == f"pod llama-0 (leader) is not ready{deadlock}"
+    assert leader_first(pod(0, since=None, containers=(restarted(137, "Error"),), size=3)).endswith(deadlock)
+    assert told(waits).message == "pod llama-0 (leader) is not ready"
+    # What is said by a container, or of workers that were made, needs no such word.
+    assert "LeaderReady" not in leader_first(pod(0, since=None, size=3, containers=(waiting("ErrImagePull"),)))
+    assert "LeaderReady" not in leader_first(pod(0, since=None, size=1))
+    made = worker_set(waits, replicas=2, available=0)
+    assert "LeaderReady" not in leader_first(
+        waits, worker_sets=(replace(made, status=replace(made.status, replicas=2)),)
+    )
 
 
 _CASES: dict[str, tuple[Pod, tuple[int, str, str]]] = {

@@ -61,7 +61,7 @@ CODES: dict[str, Code] = {
     "LWS303": Code(_WARNING, "a load balancer that checks health by TCP"),
     "LWS304": Code(_WARNING, "the address of a group's leader written out in a template"),
     "LWS305": Code(_WARNING, "a partition in the manifest"),
-    "LWS306": Code(_WARNING, "a selector that matches workers"),
+    "LWS306": Code(_WARNING, "a selector that matches workers which are not probed as leaders are"),
     "LWS307": Code(_WARNING, "a name near the limit of its pods' labels"),
     "LWS308": Code(_WARNING, "a deadline shorter than a start may take"),
     "LWS309": Code(_WARNING, "a step that takes more than half as many groups again"),
@@ -74,6 +74,8 @@ CODES: dict[str, Code] = {
     "LWS316": Code(_WARNING, "a step of more groups than there are"),
     "LWS317": Code(_WARNING, "a preStop longer than the pod is given to end"),
     "LWS318": Code(_WARNING, "a Service that no group of the canary is behind"),
+    "LWS320": Code(_WARNING, "volumes of a release's groups that stay when it is over"),
+    "LWS321": Code(_WARNING, "leaders that are sent requests before their workers exist"),
     # What cannot be told
     "LWS401": Code(_NOTE, "an object that is not among the files"),
     "LWS402": Code(_NOTE, "a Rollout of OpenKruise's own"),

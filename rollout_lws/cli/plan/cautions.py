@@ -18,6 +18,8 @@ from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reach import Reach
 from rollout_lws.rollout.shares import settings
 from rollout_lws.rollout.unlisted import covers, unlisted
+from rollout_lws.workload.canary import canary_name
+from rollout_lws.workload.claims import kept, policy_that_deletes
 from rollout_lws.workload.hold import resolved_unavailable, users_strategy
 from rollout_lws.workload.queueing import queue_of
 
@@ -35,6 +37,9 @@ def cautions(d: Draft, plan: Plan, found_by: Reach) -> Iterator[str]:
         yield from _load(found)
         yield from _promotion(d, found)
         yield from _deadline(d, plan)
+        if settings(d) is not None or found_by.both or found_by.old:
+            yield from _leaders_first(d)
+        yield from _claims(d, found)
     yield from _others(d)
     if settings(d) is None:
         yield from _unrouted(found_by)
@@ -136,6 +141,31 @@ def _deadline(d: Draft, plan: Plan) -> Iterator[str]:
         yield (
             f"a group loads for {short(plan.loads.typical)}, longer than progressDeadlineSeconds ({limit:.0f} s): each"
             " step would be told as failed; raise it"
+        )
+
+
+def _leaders_first(d: Draft) -> Iterator[str]:
+    if d.stable.lws.spec.leaders_first and d.version.size > 1:
+        yield (
+            "startupPolicy is LeaderReady: each renewed leader is ready, and gets requests, before LWS makes its"
+            " workers, and these requests fail until the workers have loaded: use LeaderCreated, and a readinessProbe"
+            " of the leader that passes only when the whole group answers"
+        )
+
+
+def _claims(d: Draft, found: Preview) -> Iterator[str]:
+    """Volumes of the groups that are made for the release and go with it."""
+    if found.style is Style.IN_PLACE or not found.extra:
+        return
+    surge, lws = found.style is Style.SURGE, d.stable.lws.metadata.name
+    first = d.replicas if surge else 0
+    stay = kept(d.version, by_scaling=surge)
+    names = stay.of(lws if surge else canary_name(d.stable.lws), range(first, first + found.extra))
+    if names:
+        yield (
+            f"{len(names)} PersistentVolumeClaims of groups that go at the end stay ({names[0]} to {names[-1]}), and"
+            f" groups of a later version would get what is in them: {policy_that_deletes(by_scaling=surge)} in the"
+            " leaderWorkerTemplate, or delete them after the release"
         )
 
 

@@ -36,6 +36,17 @@ _ROUTE_TO_POOL = edited(
     "- name: chat-api\n",
     "- group: inference.networking.k8s.io\n          kind: InferencePool\n          name: chat\n",
 )
+#: Workers that are not probed, behind a Service that does not tell them from leaders.
+_OTHER_LEADERS = edited(
+    LWS,
+    "    workerTemplate:",
+    "    workerTemplate:\n      metadata: {labels: {app: chat}}\n      spec: {containers: [{name: worker, image: a}]}\n"
+    "    leaderTemplate:",
+)
+_WIDE = edited(SERVICE, '    leaderworkerset.sigs.k8s.io/worker-index: "0"\n', "")
+_CLAIMS = (
+    "    size: 2\n    {}volumeClaimTemplates: [{{metadata: {{name: cache}}, spec: {{accessModes: [ReadWriteOnce]}}}}]"
+)
 _LONG = "a-name-that-is-quite-long-for-a-model-server-of-51c"
 
 
@@ -438,7 +449,7 @@ CASES: dict[str, tuple[str, str, str]] = {
     ),
     "workers behind a Service": (
         "LWS306",
-        service("  selector:", "  »selector:", '    leaderworkerset.sigs.k8s.io/worker-index: "0"\n', ""),
+        joined(ROLLOUT, _OTHER_LEADERS, edited(_WIDE, "  selector:", "  »selector:"), ROUTE),
         "Service chat-api selects workers of LeaderWorkerSet chat too",
     ),
     "a name of fifty-one": (
@@ -528,6 +539,26 @@ CASES: dict[str, tuple[str, str, str]] = {
         ),
         "so those of chat-canary get no requests and steps try nothing",
     ),
+    "volumes of a canary": (
+        "LWS320",
+        lws("    size: 2", _CLAIMS.format("»")),
+        "such as cache-chat-canary-0, and groups of a later version get what is in them: set"
+        " persistentVolumeClaimRetentionPolicy: {whenDeleted: Delete}",
+    ),
+    "volumes of a surge": (
+        "LWS320",
+        joined(
+            edited(PLAIN_ROLLOUT, "      steps:", "      capacity: Surge\n      steps:"),
+            edited(LWS, "    size: 2", _CLAIMS.format("»")),
+        ),
+        "such as cache-chat-4, and groups of a later version get what is in them: set"
+        " persistentVolumeClaimRetentionPolicy: {whenScaled: Delete, whenDeleted: Delete}",
+    ),
+    "leaders first": (
+        "LWS321",
+        lws("  replicas: 4", "  replicas: 4\n  »startupPolicy: LeaderReady"),
+        "Use LeaderCreated, and a readinessProbe of the leader that passes only when the whole group answers",
+    ),
     # What cannot be told
     "no LWS": (
         "LWS401",
@@ -578,6 +609,43 @@ CASES: dict[str, tuple[str, str, str]] = {
 def test_each_is_found_where_it_stands(code: str, text: str, told: str) -> None:
     here = [(each.line, each.column) for each in found(text) if each.code == code and told in each.message]
     assert here == places(text), found(text)
+
+
+_IN_PLACE = edited(PLAIN_ROLLOUT, "      steps:", "      capacity: InPlace\n      steps:")
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        pytest.param((ROLLOUT, LWS, _WIDE, ROUTE), id="all pods are probed for answers"),
+        pytest.param(
+            (
+                edited(PLAIN_ROLLOUT, "    canary:", "    minReadySeconds: 1500\n    canary:"),
+                edited(LWS, "readinessProbe", "livenessProbe"),
+            ),
+            id="a time instead of a probe",
+        ),
+        pytest.param((PLAIN_ROLLOUT, edited(LWS, "replicas: 4", "replicas: 1")), id="one group beside one"),
+        pytest.param((_IN_PLACE, edited(LWS, "    size: 2", _CLAIMS.format(""))), id="volumes of groups in place"),
+        pytest.param(
+            (
+                PLAIN_ROLLOUT,
+                edited(
+                    LWS,
+                    "    size: 2",
+                    _CLAIMS.format("") + "\n    persistentVolumeClaimRetentionPolicy: {whenDeleted: Delete}",
+                ),
+            ),
+            id="volumes that go",
+        ),
+        pytest.param(
+            (PLAIN_ROLLOUT, edited(LWS, "  replicas: 4", "  replicas: 4\n  startupPolicy: LeaderReady")),
+            id="leaders first without requests",
+        ),
+    ],
+)
+def test_no_advice_is_given_that_would_do_harm_or_cannot_be_followed(texts: tuple[str, ...]) -> None:
+    assert found(joined(*texts)) == []
 
 
 @pytest.mark.parametrize(

@@ -200,6 +200,33 @@ def test_a_queue_of_kueue_is_named() -> None:
 
 
 @pytest.mark.parametrize(
+    ("capacity", "caution"),
+    [
+        ("ExtraWorkload", "(cache-llama-canary-0 to cache-llama-canary-1-1), and groups of a later version"),
+        ("Surge", "(cache-llama-4 to cache-llama-5-1), and groups of a later version"),
+        ("InPlace", ""),
+    ],
+)
+def test_volumes_that_stay_after_a_release_are_named(capacity: str, caution: str) -> None:
+    lws, made = manifests.workload(), rollout()
+    lws["spec"]["leaderWorkerTemplate"]["volumeClaimTemplates"] = [
+        {"metadata": {"name": "cache"}, "spec": {"accessModes": ["ReadWriteOnce"]}}
+    ]
+    made["spec"]["strategy"]["canary"]["capacity"] = capacity
+    told = [each for each in offline(lws, made)["cautions"] if "PersistentVolumeClaims" in each]
+    assert len(told) == bool(caution)
+    assert all(caution in each for each in told)
+
+
+def test_leaders_that_get_requests_before_their_workers_exist_are_told() -> None:
+    lws = manifests.workload()
+    lws["spec"]["startupPolicy"] = "LeaderReady"
+    told = "startupPolicy is LeaderReady: each renewed leader is ready, and gets requests, before LWS makes its workers"
+    assert any(each.startswith(told) for each in offline(lws, rollout(routed=True))["cautions"])
+    assert not any(each.startswith(told) for each in offline(lws, rollout())["cautions"])
+
+
+@pytest.mark.parametrize(
     ("selector", "caution"),
     [
         ({"app": "llama"}, "Service chat shares requests evenly among leaders of both versions"),

@@ -6,14 +6,16 @@ A router looks at leaders alone, so it is their readiness that a release is gate
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from rollout_lws.cli.lint.advice.releases import releases
 from rollout_lws.cli.lint.findings import Finding
 from rollout_lws.cli.lint.paths import Path
-from rollout_lws.cli.lint.world import FileWorld, Shaped
+from rollout_lws.cli.lint.world import FileWorld, Shaped, workload
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
+from rollout_lws.traffic import pools, services
+from rollout_lws.workload.template import version_of
 
 _TEMPLATES: Path = ("spec", "leaderWorkerTemplate")
 #: Kubernetes' own default.
@@ -22,10 +24,13 @@ _ASKING = ("httpGet", "grpc", "exec")
 
 
 def advice(world: FileWorld) -> Iterator[Finding]:
-    routed = {each.rollout.spec.workload_ref.name for each in releases(world) if each.routing}
+    every = [*releases(world)]
+    routed = {each.rollout.spec.workload_ref.name for each in every if each.routing}
+    timed = {each.rollout.spec.workload_ref.name for each in every if each.rollout.spec.strategy.min_ready_seconds}
     for lws in world.of_kind(LEADER_WORKER_SETS.kind):
         if world.is_released(lws.manifest.name):
-            yield from _readiness(lws)
+            yield from _readiness(lws, timed=lws.manifest.name in timed)
+            yield from _leaders_first(world, lws, routed=lws.manifest.name in routed)
         yield from _grace(lws)
         if lws.manifest.name in routed:
             yield from _shutdown(lws)
@@ -43,7 +48,23 @@ def _containers(lws: Shaped) -> tuple[Path, list[dict[str, Any]]]:
     return (*path, "spec", "containers"), (template.get("spec") or {}).get("containers") or []
 
 
-def _readiness(lws: Shaped) -> Iterator[Finding]:
+def workers_answer(lws: Shaped) -> bool:
+    """Whether workers are probed for answers as leaders are: each of them is ready only when it serves itself."""
+    groups = lws.body["spec"]["leaderWorkerTemplate"]
+    leaders, workers = (
+        _probes((template.get("spec") or {}).get("containers") or ())
+        for template in (leaders_template(lws)[1], groups["workerTemplate"])
+    )
+    return bool(leaders) and leaders == workers
+
+
+def _probes(containers: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What containers are asked over the network to be ready."""
+    probes = (each.get("readinessProbe") or {} for each in containers)
+    return [{how: probe[how]} for probe in probes for how in ("httpGet", "grpc") if how in probe]
+
+
+def _readiness(lws: Shaped, *, timed: bool) -> Iterator[Finding]:
     path, containers = _containers(lws)
     probes = {at: each.get("readinessProbe") for at, each in enumerate(containers)}
     if any(probe and any(how in probe for how in _ASKING) for probe in probes.values()):
@@ -57,13 +78,33 @@ def _readiness(lws: Shaped) -> Iterator[Finding]:
             " requests would be sent to groups that cannot answer: use httpGet on a path that fails until then, such as"
             " /health",
         )
-    elif containers:
+    elif containers and not timed:
         yield lws.manifest.found(
             "LWS302",
             path,
             "leaders have no readinessProbe, so a group counts as ready as soon as its containers run, long before the"
             " model is loaded, and steps go on: add a readinessProbe with httpGet on a path that fails until then, such"
-            " as /health",
+            " as /health. A server without such a path: give the Rollout's strategy minReadySeconds, more than a load"
+            " takes",
+        )
+
+
+def _leaders_first(world: FileWorld, lws: Shaped, *, routed: bool) -> Iterator[Finding]:
+    own = workload(lws)
+    if not own.spec.leaders_first or version_of(own.spec).size < 2:
+        return
+    labels = world.leaders_by_workload[own.metadata.name].metadata.labels
+    if routed or any(
+        each.selects(live.body, labels)
+        for each in (services.SELECTING, pools.SELECTING)
+        for live in world.of_kind(each.resource.kind)
+    ):
+        yield lws.manifest.found(
+            "LWS321",
+            ("spec", "startupPolicy"),
+            "with LeaderReady a leader is ready, and is sent requests, before LWS makes the workers of its group:"
+            " whenever a release renews a group, requests to it fail for as long as its workers load. Use"
+            " LeaderCreated, and a readinessProbe of the leader that passes only when the whole group answers",
         )
 
 

@@ -8,9 +8,13 @@ from rollout_lws.api import batch_releases
 from rollout_lws.cli.lint.advice.releases import Release, releases
 from rollout_lws.cli.lint.findings import Finding
 from rollout_lws.cli.lint.world import FileWorld
+from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.objects.workloads import LeaderWorkerSet
 from rollout_lws.release.batches import is_last_full
 from rollout_lws.release.preview import much_extra, step_of_much_extra
+from rollout_lws.release.styles import Style, style_of
+from rollout_lws.workload.canary import canary_name
+from rollout_lws.workload.claims import kept, policy_that_deletes
 from rollout_lws.workload.template import version_of
 
 
@@ -20,6 +24,7 @@ def advice(world: FileWorld) -> Iterator[Finding]:
         if release.lws is not None:
             yield from _groups(release, release.lws)
             yield from _deadline(release, release.lws)
+            yield from _claims(world, release, release.lws)
     for each in world.of_kind(batch_releases().kind):
         yield each.manifest.found(
             "LWS315",
@@ -64,6 +69,24 @@ def _groups(release: Release, lws: LeaderWorkerSet) -> Iterator[Finding]:
                 f"step {index + 1} asks for {step.replicas} groups, and LeaderWorkerSet {lws.metadata.name} has"
                 f" {replicas}, which is all it gets: write a percentage, or raise the LeaderWorkerSet's replicas",
             )
+
+
+def _claims(world: FileWorld, release: Release, lws: LeaderWorkerSet) -> Iterator[Finding]:
+    style = style_of(release.plan)
+    if style is Style.IN_PLACE:
+        return
+    surge = style is Style.SURGE
+    found, name = world.find(LEADER_WORKER_SETS.kind, lws.metadata.name), lws.metadata.name
+    stay = kept(version_of(lws.spec), by_scaling=surge)
+    if stay and found is not None:
+        first = stay.of(name if surge else canary_name(lws), [lws.spec.replicas if surge else 0])[0]
+        yield found.manifest.found(
+            "LWS320",
+            ("spec", "leaderWorkerTemplate", "volumeClaimTemplates"),
+            "the PersistentVolumeClaims of groups that are made for a release stay when it is over, such as"
+            f" {first}, and groups of a later version get what is in them: {policy_that_deletes(by_scaling=surge)}, or"
+            " delete them after each release",
+        )
 
 
 def _deadline(release: Release, lws: LeaderWorkerSet) -> Iterator[Finding]:

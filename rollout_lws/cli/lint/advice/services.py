@@ -6,12 +6,14 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from rollout_lws.cli.lint.advice.leaders import workers_answer
 from rollout_lws.cli.lint.advice.releases import releases
 from rollout_lws.cli.lint.findings import Finding
 from rollout_lws.cli.lint.world import FileWorld, Shaped
-from rollout_lws.objects.resources import LWS_NAME, LWS_WORKER_INDEX
+from rollout_lws.objects.resources import LEADER_WORKER_SETS, LWS_NAME, LWS_WORKER_INDEX
 from rollout_lws.objects.workloads import LeaderWorkerSet
 from rollout_lws.release.styles import style_of
+from rollout_lws.rollout.reach import reached_by
 from rollout_lws.traffic import pools, services
 from rollout_lws.traffic.selectors import Selecting
 from rollout_lws.workload.canary import canary_name
@@ -46,16 +48,16 @@ def _behind(world: FileWorld, lws: LeaderWorkerSet) -> Iterator[Finding]:
     """Where nothing is routed, a canary gets its requests by a Service that selects its leaders as well, or none."""
     name, canary = lws.metadata.name, canary_name(lws)
     labels = world.leaders_by_workload[name].metadata.labels
-    ours = [
-        each
-        for each in world.of_kind(services.SELECTING.resource.kind)
-        if services.selects(each.body, labels) and not _is_headless(each)
-    ]
-    if ours and not any(services.selects(each.body, {**labels, LWS_NAME: canary}) for each in ours):
-        yield ours[0].manifest.found(
+    every = {
+        each.manifest.name: each for each in world.of_kind(services.SELECTING.resource.kind) if not _is_headless(each)
+    }
+    found = reached_by((each.body for each in every.values()), [labels], {**labels, LWS_NAME: canary})
+    if not found.new:
+        ours = every[found.old[0]]
+        yield ours.manifest.found(
             "LWS318",
             services.SELECTING.path,
-            f"{ours[0].manifest.what} selects groups of LeaderWorkerSet {name} alone, and no route is named, so those"
+            f"{ours.manifest.what} selects groups of LeaderWorkerSet {name} alone, and no route is named, so those"
             f" of {canary} get no requests and steps try nothing: remove {LWS_NAME} from the selector, or give the"
             " strategy trafficRoutings",
         )
@@ -67,12 +69,15 @@ def _is_headless(each: Shaped) -> bool:
 
 def _workers(world: FileWorld, selecting: Selecting, each: Shaped) -> Iterator[Finding]:
     for lws, labels in world.workers_by_workload.items():
-        if selecting.selects(each.body, labels):
+        found = world.find(LEADER_WORKER_SETS.kind, lws)
+        if selecting.selects(each.body, labels) and not (found and workers_answer(found)):
             yield each.manifest.found(
                 "LWS306",
                 selecting.path,
-                f"{each.manifest.what} selects workers of LeaderWorkerSet {lws} too, and in most model"
-                f' servers only leaders answer requests: add {LWS_WORKER_INDEX}: "0" to its selector',
+                f"{each.manifest.what} selects workers of LeaderWorkerSet {lws} too, which are not probed as its"
+                " leaders are, and in most model servers only leaders answer requests: add"
+                f' {LWS_WORKER_INDEX}: "0" to its selector, or, if every pod answers, give the workers the'
+                " leaders' readinessProbe",
             )
 
 

@@ -153,6 +153,8 @@ class StepRecord(Model):
     """Most groups that were ready in it."""
     best_ready_at: MicroTime | None = None
     """When that was reached; the deadline runs from here."""
+    waiting_since: MicroTime | None = None
+    """Since when it waits for room or quota; a wait of 5 s or longer has the deadline run anew."""
     reopened: Annotated[dict[str, int], Field(max_length=10_000)] | None = None
     """Windows opened by ordinal of the group."""
 
@@ -181,6 +183,15 @@ class RestartRecord(Model):
     """When it was first seen."""
     message: str | None = None
     """What the kubelet said of the container of its group that failed last."""
+
+
+class EvictionRecord(Model):
+    """How often Kueue had given a group up before the release renewed it; that is not the new version's failure."""
+
+    workload: str
+    """UID of the group's Workload."""
+    count: int
+    """Evictions by waitForPodsReady."""
 
 
 class HoldFight(Model):
@@ -359,6 +370,8 @@ class RolloutStatus(Model):
     """The end of a release."""
     restarts: tuple[RestartRecord, ...] = ()
     """Leaders seen, newest last."""
+    evictions: tuple[EvictionRecord, ...] = ()
+    """Groups that Kueue had given up before the release renewed them."""
     longest_load_seconds: int | None = None
     """Longest time a group took from its creation until it was ready."""
     hold_fights: tuple[HoldFight, ...] = ()

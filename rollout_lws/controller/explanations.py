@@ -12,6 +12,7 @@ from rollout_lws.objects.core_events import CoreEvent
 from rollout_lws.objects.kueue import MULTIKUEUE, AdmissionCheck, Workload
 from rollout_lws.objects.resources import CORE_EVENTS, KUEUE_CHECKS, KUEUE_WORKLOADS, KUEUE_WORKLOADS_BEFORE, Resource
 from rollout_lws.rollout.observation import Queues
+from rollout_lws.workload.facts import Listing
 
 
 class World(Protocol):
@@ -39,6 +40,14 @@ def queues(world: World) -> Queues:
     return Queues(
         workloads=workloads,
         served=served,
+        listing=_listing(world, served),
         known=all(world.unknown(each) != "" for each in needed),
         dispatching=frozenset(each.metadata.name for each in checks if each.spec.controller_name == MULTIKUEUE),
     )
+
+
+def _listing(world: World, served: Resource) -> Listing:
+    unknown = world.unknown(served)
+    if unknown == "":
+        return Listing.PENDING
+    return Listing.DONE if unknown is None and not world.unserved(served) else Listing.UNAVAILABLE

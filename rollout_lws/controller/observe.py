@@ -277,6 +277,7 @@ def _facts(world: World, lws: LeaderWorkerSet, known: _Known) -> Facts:
             for each in known.queues.workloads
             if any(owner.uid in (uid, *owners) for owner in each.metadata.owner_references)
         ),
+        listing=known.queues.listing,
     )
 
 

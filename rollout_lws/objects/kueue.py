@@ -18,6 +18,10 @@ ORIGIN = PREFIX + "multikueue-origin"
 JOB_UID = PREFIX + "job-uid"
 #: Annotation of a Workload: index of its group.
 GROUP_INDEX = PREFIX + "component-workload-index"
+#: Label of a pod that Kueue has put into the group of pods that a Workload admits.
+MANAGED = PREFIX + "managed"
+#: Why a Workload is evicted whose pods were not ready within Kueue's own timeout (waitForPodsReady).
+PODS_READY_TIMEOUT = "PodsReadyTimeout"
 #: controllerName of the AdmissionChecks that dispatch to other clusters.
 MULTIKUEUE = PREFIX + "multikueue"
 
@@ -34,6 +38,17 @@ class RequeueState(Struct, frozen=True):
     requeue_at: datetime | None = None
 
 
+class Evictions(Struct, frozen=True):
+    """How often a Workload was evicted for one reason, since it was made."""
+
+    reason: str = ""
+    count: int = 0
+
+
+class SchedulingStats(Struct, frozen=True):
+    evictions: tuple[Evictions, ...] = ()
+
+
 class WorkloadSpec(Struct, frozen=True):
     active: bool | None = None
     """None means true."""
@@ -43,6 +58,7 @@ class WorkloadStatus(Struct, frozen=True):
     conditions: tuple[Condition, ...] | None = None
     admission_checks: tuple[CheckState, ...] | None = None
     requeue_state: RequeueState | None = None
+    scheduling_stats: SchedulingStats | None = None
     cluster_name: str | None = None
     """Worker cluster to which MultiKueue has dispatched it."""
     nominated_cluster_names: tuple[str, ...] | None = None
@@ -60,6 +76,14 @@ class Workload(Struct, frozen=True):
     def is_true(self, kind: str) -> bool:
         found = self.condition(kind)
         return found is not None and found.status == "True"
+
+    def evictions(self, reason: str) -> int:
+        """How often it was evicted for ``reason``, as far as it says so."""
+        stats = self.status.scheduling_stats
+        counted = sum(each.count for each in stats.evictions if each.reason == reason) if stats is not None else 0
+        evicted = self.condition("Evicted")
+        standing = evicted is not None and (evicted.status, evicted.reason) == ("True", reason)
+        return max(counted, int(standing))
 
     @property
     def checks(self) -> tuple[CheckState, ...]:

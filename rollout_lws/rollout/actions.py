@@ -11,6 +11,7 @@ from datetime import datetime
 
 from rollout_lws.api import ActionType, LastAction, Phase, RequestedAction, StepState
 from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.evictions import forgive
 from rollout_lws.rollout.plan import next_index
 from rollout_lws.rollout.reasons import Ending, EventReason, Task
 
@@ -169,6 +170,7 @@ def _retry(d: Draft, request: RequestedAction) -> str:
     if _in_steps(d):
         d.set_step(best_ready_at=d.now, reopened=None)
         d.set(restarts=())
+        forgive(d)
         return ""
     if aborted is None or d.o.stable is None or aborted.template_hash != d.version.template_hash:
         return "there is no aborted version to try again: apply it first"

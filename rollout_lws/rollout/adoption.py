@@ -200,6 +200,7 @@ _AT_REST: dict[str, Any] = {
         "step",
         "finalising",
         "restarts",
+        "evictions",
         "hold_fights",
         "flaps",
         "not_ready_groups",

@@ -11,6 +11,7 @@ from rollout_lws.release.renewal import Renewal
 from rollout_lws.release.turn import Turn
 from rollout_lws.rollout.churn import words_of
 from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.evictions import note_renewed
 from rollout_lws.workload.groups import Group, groups
 
 #: Windows a group may get in one step or promotion: the first, and three more when it came back old.
@@ -97,6 +98,7 @@ def note_opened(d: Draft, turn: Turn) -> None:
     """File the windows that a turn opens, by group."""
     d.opening = turn.opened
     if turn.opened:
+        note_renewed(d, turn.opened)
         opened = dict((d.status.step.reopened if d.status.step else None) or {})
         for ordinal in turn.opened:
             opened[str(ordinal)] = opened.get(str(ordinal), 0) + 1

@@ -84,6 +84,7 @@ def _end(d: Draft, ending: Ending) -> bool:
         capacity=None,
         step=None,
         restarts=(),
+        evictions=(),
         not_ready_groups=(),
         phase=Phase.HEALTHY,
         paused=None,

@@ -5,13 +5,11 @@ of a release.
 from __future__ import annotations
 
 from rollout_lws.api import Phase
-from rollout_lws.objects.kueue import PREFIX
 from rollout_lws.objects.resources import CORE_EVENTS, KUEUE_CHECKS, KUEUE_WORKLOADS, Resource
-from rollout_lws.objects.workloads import Pod
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import Reason
 from rollout_lws.workload.facts import Facts
-from rollout_lws.workload.queueing import queue_of
+from rollout_lws.workload.queueing import is_gated, queue_of
 
 
 def explaining_kinds(d: Draft) -> tuple[Resource, ...]:
@@ -58,8 +56,4 @@ def _is_touched(d: Draft) -> bool:
 
 def _gated_by_kueue(facts: Facts) -> bool:
     """Whether Kueue keeps a pod of the LWS from being scheduled."""
-    return any(_is_gated(pod) for pod in (*facts.leaders, *facts.pods))
-
-
-def _is_gated(pod: Pod) -> bool:
-    return any(gate.name.startswith(PREFIX) for gate in pod.spec.scheduling_gates)
+    return any(is_gated(pod) for pod in (*facts.leaders, *facts.pods))

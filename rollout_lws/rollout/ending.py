@@ -8,6 +8,7 @@ from rollout_lws.release.renewal import Renewal
 from rollout_lws.rollout import actions, handover
 from rollout_lws.rollout.churn import churning
 from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.evictions import given_up
 from rollout_lws.rollout.health import deadline_passed, waits_for_capacity
 from rollout_lws.rollout.reasons import Ending, Reason
 from rollout_lws.rollout.refusals import unsafe_pending
@@ -46,6 +47,9 @@ def late(d: Draft, own: Renewal, revision: str, what: str, doing: str) -> bool:
         d.set_step(best_ready=count, best_ready_at=d.now)
     capacity = waits_for_capacity(d)
     passed = overdue(d)
+    lost = given_up(d, d.o.stable, revision)
+    if lost and passed is None:
+        passed = Reason.DEADLINE, next(iter(lost.values()))
     if passed is not None:
         return d.stalled(passed[0], f"{what}: {passed[1].rstrip('.')}; it goes on by itself: {doing}")
     return capacity is not None and d.reconciling(*capacity[:2], f"{what}: {capacity[2].rstrip('.')}; {doing}")

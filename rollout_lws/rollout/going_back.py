@@ -9,6 +9,7 @@ from rollout_lws.rollout import actions, handover
 from rollout_lws.rollout.capacity import renewal
 from rollout_lws.rollout.churn import remember_leaders
 from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.evictions import forgive
 from rollout_lws.rollout.ending import frozen, late, overdue, turned_round
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason, Task
 
@@ -22,6 +23,7 @@ def begin_going_back(d: Draft, ending: Ending, why: str) -> None:
 def tell_way_back(d: Draft, ending: Ending, why: str) -> None:
     # What is deleted from now on to be made anew at the old version does not keep failing.
     d.set(restarts=())
+    forgive(d)
     if ending is Ending.CONTINUOUS:
         d.notice(EventReason.SUPERSEDED, f"release {d.sub.observed_rollout_id} ends: {why}")
     else:

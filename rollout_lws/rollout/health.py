@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
+
 from rollout_lws.api import ConditionType, NotReadyGroup, SummaryState
 from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.evictions import evicted_before
 from rollout_lws.rollout.reasons import Reason, Task
 from rollout_lws.workload.facts import Facts
+from rollout_lws.workload.queueing import judged_at
 from rollout_lws.workload.revisions import target_revision
 from rollout_lws.workload.trouble import CAPACITY_REASONS, QUOTA_REASONS, Trouble, troubles
 
@@ -24,6 +28,10 @@ COUNTED = frozenset(
         Reason.WRITE_REFUSED,
     }
 )
+#: Waits for room and quota: for how long they have lasted is in the step's record.
+_WAITS = frozenset({Reason.WAITING_FOR_ACCELERATORS, Reason.WAITING_FOR_QUOTA, Reason.CAPACITY_DEADLINE})
+#: A wait for room or quota that is over sooner has not stopped the clock: a group that is made again has such moments.
+SHORTEST_WAIT = timedelta(seconds=5)
 #: Groups named in status, worst first.
 NAMED_GROUPS = 10
 
@@ -33,18 +41,20 @@ def _worst(d: Draft) -> tuple[Trouble, ...]:
     canary, stable, task = d.o.canary, d.status.stable, d.status.finalising.task if d.status.finalising else ""
     if task and d.o.stable is not None and stable is not None:
         revision = d.sub.new_revision if task == Task.PROMOTE else stable.revision
-        found = troubles(d.o.stable, revision or "", d.now, d.minimum)
+        found = troubles(d.o.stable, revision or "", d.now, d.minimum, evicted_before(d))
         if found or task != Task.PROMOTE or d.o.rollout.spec.strategy.blue_green is None:
             return found
         # Until it renews the first, the promotion waits for as many groups of green as there are to be.
     if d.one_workload and d.o.stable is not None:
-        return troubles(d.o.stable, d.sub.new_revision, d.now, d.minimum)
+        return troubles(d.o.stable, d.sub.new_revision, d.now, d.minimum, evicted_before(d))
     return troubles(canary, target_revision(canary), d.now, d.minimum) if canary else ()
 
 
 def waits_for_capacity(d: Draft) -> tuple[Reason, SummaryState, str] | None:
     """Whether all that is missing is room or quota; such waiting is shown as waiting, not as failure."""
     # A StatefulSet that may not make its pods has not acted on its last change either.
+    for facts in (d.o.stable, d.o.canary):
+        d.wake(judged_at(facts, d.now) if facts is not None else None)
     found = [trouble for trouble in _worst(d) if trouble.severity > 0 and trouble.reason != "NotObserved"]
     if found and all(trouble.reason in QUOTA_REASONS for trouble in found):
         return Reason.WAITING_FOR_QUOTA, SummaryState.WAITING_FOR_QUOTA, f"waiting for quota: {found[0].message}"
@@ -63,25 +73,30 @@ def loading_words(d: Draft) -> str:
 def deadline_passed(d: Draft, capacity: tuple[Reason, SummaryState, str] | None) -> tuple[Reason, str] | None:
     """Whether the time of the step, or of the task that ends the release, is up.
 
-    The clock starts anew when more groups are ready than ever before in it, and after a wait that does not count.
+    The clock starts anew when more groups are ready than ever before in it, and after a pause, or a wait for room or
+    quota that has lasted.
     """
     step, strategy = d.status.step, d.o.rollout.spec.strategy
     if step is None or step.started_at is None:
         return None
-    summary = d.status.summary
+    counted = _counted(d)
+    waiting = step.waiting_since if counted else None
     if capacity is not None:
+        since = waiting or d.now
+        if since != step.waiting_since:
+            d.set_step(waiting_since=since)
         limit = strategy.capacity_deadline_seconds
-        waits = summary is not None and summary.state == capacity[1].value and summary.since is not None
-        since = summary.since if waits and summary is not None and summary.since is not None else d.now
         if limit is not None and d.wake_in(since, limit):
             return Reason.CAPACITY_DEADLINE, f"{capacity[2].rstrip('.')}, for more than {limit} s"
         return None
-    seconds = strategy.progress_deadline_seconds or d.version.progress_deadline_seconds
+    if step.waiting_since is not None:
+        d.set_step(waiting_since=None)
     begun = d.status.finalising.since if d.status.finalising else None
     since = max(moment for moment in (step.started_at, step.best_ready_at, begun) if moment is not None)
-    if since < d.now and not _counted(d):
+    if since < d.now and (not counted or _waited(d, waiting)):
         d.set_step(best_ready_at=d.now)
         since = d.now
+    seconds = strategy.progress_deadline_seconds or d.version.progress_deadline_seconds
     if not d.wake_in(since, seconds):
         return None
     why = next((trouble.message for trouble in _worst(d) if trouble.message), "")
@@ -89,15 +104,19 @@ def deadline_passed(d: Draft, capacity: tuple[Reason, SummaryState, str] | None)
     return Reason.DEADLINE, f"{message}: {why}" if why else message
 
 
+def _waited(d: Draft, since: datetime | None) -> bool:
+    return since is not None and d.now - since >= SHORTEST_WAIT
+
+
 def _counted(d: Draft) -> bool:
-    """Whether the last pass, too, waited for nothing but groups."""
+    """Whether the last pass, too, waited for nothing but groups, or room or quota for them."""
     last = (each for each in d.status.conditions if each.type in (ConditionType.RECONCILING, ConditionType.STALLED))
-    return all(each.reason in COUNTED for each in last if each.status == "True")
+    return all(each.reason in COUNTED | _WAITS for each in last if each.status == "True")
 
 
 def name_troubles(d: Draft, facts: Facts | None, revision: str) -> None:
     """Put the groups that are not ready into status, worst first."""
-    found = troubles(facts, revision, d.now, d.minimum) if facts is not None else ()
+    found = troubles(facts, revision, d.now, d.minimum, evicted_before(d)) if facts is not None else ()
     d.set(
         not_ready_groups=tuple(
             NotReadyGroup(workload=each.workload, group=each.group, reason=each.reason, message=each.message)

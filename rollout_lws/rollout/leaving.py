@@ -160,6 +160,7 @@ def _gone(d: Draft, ending: Ending) -> bool:
         flaps=None,
         not_ready_groups=(),
         restarts=(),
+        evictions=(),
     )
     if _let_go(d):
         return True

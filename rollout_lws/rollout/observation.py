@@ -14,7 +14,7 @@ from rollout_lws.objects.resources import KUEUE_WORKLOADS, Resource
 from rollout_lws.objects.workloads import ControllerRevision
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.split import Object
-from rollout_lws.workload.facts import Facts, NamedObject
+from rollout_lws.workload.facts import Facts, Listing, NamedObject
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +32,13 @@ class Queues:
     """What Kueue has of the namespace.
 
     ``workloads`` are listed only while they decide something; they are of the kind ``served`` if the cluster has any.
-    ``known`` is False while that list, or one of checks that it names, is on its way. ``dispatching`` are the
-    AdmissionChecks that are MultiKueue's.
+    ``listing`` is what became of that list. ``known`` is False while it, or one of checks that it names, is on its way.
+    ``dispatching`` are the AdmissionChecks that are MultiKueue's.
     """
 
     workloads: tuple[Workload, ...] = ()
     served: Resource = KUEUE_WORKLOADS
+    listing: Listing = Listing.UNAVAILABLE
     known: bool = True
     dispatching: frozenset[str] = frozenset()
 

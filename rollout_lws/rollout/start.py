@@ -173,6 +173,7 @@ def _start(d: Draft) -> None:
         step=StepRecord(started_at=d.now),
         finalising=None,
         restarts=(),
+        evictions=(),
         not_ready_groups=(),
     )
     d.begin_sub(

@@ -17,6 +17,7 @@ from rollout_lws.rollout import actions, borrowing, finalising, handover, routin
 from rollout_lws.rollout.capacity import close_window, leaving, note_opened, scale_new, worn_out
 from rollout_lws.rollout.churn import churning, quiet_at, remember_leaders
 from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.evictions import given_up
 from rollout_lws.rollout.going_back import begin_going_back
 from rollout_lws.rollout.health import deadline_passed, loading_words, waits_for_capacity
 from rollout_lws.rollout.natively import all_went_over, at_zero
@@ -324,6 +325,10 @@ def _trouble(
     if len(worn) > judged.tolerated:
         way_on = f"it goes on at {quiet_at(d):%H:%M:%S} UTC if no group is rebuilt until then"
         return Reason.CHURN, next(iter(worn.values())), way_on
+    facts = d.o.stable if d.one_workload else d.o.canary
+    lost = given_up(d, facts, target_revision(facts) if facts is not None else "")
+    if len(lost) > judged.tolerated:
+        return Reason.DEADLINE, next(iter(lost.values())), WHEN_READY
     used_up = worn_out(d) if d.one_workload else ""
     if used_up:
         return Reason.CHURN, used_up, f"to have it tried again: {d.command('retry')}"

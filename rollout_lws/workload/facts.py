@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 
 from rollout_lws.objects.core_events import CoreEvent
 from rollout_lws.objects.kueue import Workload
 from rollout_lws.objects.workloads import ControllerRevision, LeaderWorkerSet, Pod, StatefulSet
+
+
+class Listing(Enum):
+    """Whether Kueue's Workloads are known: all of them, not yet, or not at all, as the cluster serves none or they may
+    not be listed.
+    """
+
+    DONE = "Done"
+    PENDING = "Pending"
+    UNAVAILABLE = "Unavailable"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -19,7 +30,7 @@ class Facts:
     ControllerRevisions, ``set_revisions`` those of the leader StatefulSet (both carry LWS's name label, told apart by
     the owner's kind). ``refusals`` are Events of StatefulSets that could not make a pod and ``queued`` Kueue's
     Workloads for its groups: the shell lists the former only while a group is missing, the latter while they decide
-    something.
+    something, and ``listing`` says whether it has.
     """
 
     lws: LeaderWorkerSet
@@ -31,6 +42,7 @@ class Facts:
     set_revisions: tuple[ControllerRevision, ...] = ()
     refusals: tuple[CoreEvent, ...] = ()
     queued: tuple[Workload, ...] = ()
+    listing: Listing = Listing.UNAVAILABLE
 
 
 @dataclass(frozen=True, slots=True)

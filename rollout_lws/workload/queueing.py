@@ -1,27 +1,35 @@
-"""What Kueue says of one group: whether it waits for quota, for how long that can last, and what it waits for.
+"""What Kueue says of one group that is not ready: that it waits, and for what, is on its way, or has failed.
 
-Kueue admits a LeaderWorkerSet group by group, each through a Workload of its own. The first state of the table that
-applies is told, with the words of Kueue's own condition, which name the resource that is missing.
+Kueue admits a LeaderWorkerSet group by group, each through a Workload of its own. The first state that applies is told,
+with the words of Kueue's own condition, which name the resource that is missing. A group that was made a moment ago is
+on its way: Kueue needs seconds to make its Workload, to judge it and to remove the gates of its pods.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
+from enum import Enum
 from typing import Any
 
 import msgspec
 
-from rollout_lws.objects.kueue import GROUP_INDEX, QUEUE_NAME, Workload
-from rollout_lws.objects.workloads import LeaderWorkerSet
-from rollout_lws.workload.facts import Facts
+from rollout_lws.objects.kueue import GROUP_INDEX, PODS_READY_TIMEOUT, PREFIX, QUEUE_NAME, Workload
+from rollout_lws.objects.meta import Condition
+from rollout_lws.objects.workloads import LeaderWorkerSet, Pod
+from rollout_lws.workload.facts import Facts, Listing
 from rollout_lws.workload.groups import Group
+from rollout_lws.workload.pod_words import pods_of
 
 #: Reasons of QuotaReserved that no waiting mends.
-_BLOCKED = frozenset({"ExceedsMaxQuota", "NoMatchingFlavor", "Misconfigured", "Inadmissible"})
+_BLOCKED = frozenset({"ExceedsMaxQuota", "NoMatchingFlavor", "Misconfigured"})
 #: Reasons of QuotaReserved that say who holds it back, or that it fits nowhere as a whole.
 _HELD = frozenset({"Suspended", "AdmissionGated", "OnHold", "TopologyPlacementFailed"})
+#: Parts of the messages of QuotaReserved that say the same. By default Kueue gives all of these the reason Pending or
+#: Inadmissible; nowhere else is one of its sentences read.
+_BLOCKED_WORDS = ("> maximum capacity", "doesn't exist")
+_HELD_WORDS = ("is inactive", "is stopped")
 #: Kueue makes the Workload of a new group, and says what it waits for, within so much time where it has the means to.
 SETTLES_IN = timedelta(seconds=5)
 
@@ -44,15 +52,25 @@ def _template_labels(template: dict[str, Any]) -> Iterator[dict[str, str]]:
         yield ((template.get(role) or {}).get("metadata") or {}).get("labels") or {}
 
 
+#: Reason of a group that Kueue has evicted because it was not ready in time.
+GIVEN_UP = "GivenUpByKueue"
+
+
+class Kind(Enum):
+    """What a state means to a release: it waits for as long as it takes, the group is on its way, or it has failed."""
+
+    WAITS = "Waits"
+    LOADS = "Loads"
+    FAILED = "Failed"
+
+
 @dataclass(frozen=True, slots=True)
 class Queueing:
-    """``reason`` is one of the words of the class below it; ``message`` goes on from "group 3 ", ``is_wait`` is False
-    where somebody has to act before the group can come.
-    """
+    """``reason`` is one word for the state, ``message`` a sentence that names the group."""
 
+    kind: Kind
     reason: str
     message: str
-    is_wait: bool = True
 
 
 def workload_of(facts: Facts, group: Group) -> Workload | None:
@@ -68,56 +86,105 @@ def _is_owned(workload: Workload, uid: str) -> bool:
     return any(owner.uid == uid for owner in workload.metadata.owner_references)
 
 
-def queueing(workload: Workload | None) -> Queueing | None:
-    """What the group of ``workload`` waits for in Kueue; None when that has let it in."""
+def is_gated(pod: Pod) -> bool:
+    """Whether Kueue keeps the pod from being scheduled."""
+    return any(gate.name.startswith(PREFIX) for gate in pod.spec.scheduling_gates)
+
+
+def judged_at(facts: Facts, now: datetime) -> datetime | None:
+    """When the next group that Kueue holds back is no new one any more; None when there is none."""
+    gated = (each.metadata.creation_timestamp for each in facts.leaders if is_gated(each))
+    return min((made + SETTLES_IN for made in gated if made is not None and made + SETTLES_IN > now), default=None)
+
+
+def queueing(facts: Facts, group: Group, now: datetime, before: Mapping[str, int]) -> Queueing | None:
+    """What Kueue says of a group that is not ready; None where that is nothing: its pods are let go, or its Workload
+    cannot be known. ``before``: how often Kueue had given a group up before it got its revision, by the Workload's UID.
+    """
+    called = f"group {group.index} of {facts.lws.metadata.name}"
+    workload, gated = workload_of(facts, group), any(is_gated(pod) for pod in pods_of(facts, group))
+    if workload is not None:
+        ended = _ended(workload, called) if gated else None
+        ended = ended or _given_up(workload, called, before)
+        if ended is not None:
+            return ended
+    made = group.leader.metadata.creation_timestamp
+    is_new = made is not None and now < made + SETTLES_IN
+    if not gated or (facts.listing is Listing.UNAVAILABLE and not is_new):
+        return None
+    if facts.listing is not Listing.DONE or (workload is None and is_new):
+        return _on_its_way(called)
     if workload is None:
-        return Queueing(
-            "WaitingForWorkload",
-            "has no Workload of Kueue yet; if that lasts, is Kueue running? kubectl get pods -n kueue-system",
-        )
-    name = f"Workload {workload.metadata.name}"
-    return _ended(workload, name) or _evicted(workload, name) or _waiting(workload, name)
+        message = f"{called} has no Workload of Kueue yet; if that lasts, is Kueue running?"
+        return Queueing(Kind.WAITS, "WaitingForWorkload", f"{message} kubectl get pods -n kueue-system")
+    return _evicted(workload, called) or _waiting(workload, called, is_new=is_new)
 
 
-def _ended(workload: Workload, name: str) -> Queueing | None:
+def _on_its_way(called: str) -> Queueing:
+    return Queueing(Kind.LOADS, "NotReady", f"{called} is not ready: Kueue has not judged it yet")
+
+
+def _ended(workload: Workload, called: str) -> Queueing | None:
     if workload.is_true("Finished"):
-        return Queueing("GroupLost", f"was given up by Kueue: {name} is Finished{_why(workload, 'Finished')}", False)
-    evicted = workload.condition("Evicted")
-    if workload.spec.active is False or (evicted is not None and evicted.reason.startswith("Deactivated")):
-        message = f"is deactivated in Kueue{_why(workload, 'Evicted')}: set spec.active of {name} to true"
-        return Queueing("Deactivated", message, False)
+        why = f"{_name(workload)} is Finished{_why(workload, 'Finished')}"
+        return Queueing(Kind.FAILED, "GroupLost", f"{called} was given up by Kueue: {why}")
+    if workload.spec.active is False:
+        message = f"{called} is deactivated in Kueue{_why(workload, 'Evicted')}"
+        return Queueing(Kind.FAILED, "Deactivated", f"{message}: set spec.active of {_name(workload)} to true")
     return None
 
 
-def _evicted(workload: Workload, name: str) -> Queueing | None:
+def _given_up(workload: Workload, called: str, before: Mapping[str, int]) -> Queueing | None:
+    count = workload.evictions(PODS_READY_TIMEOUT) - before.get(workload.metadata.uid, 0)
+    if count <= 0:
+        return None
+    times = f"{count} time{'s' if count > 1 else ''}"
+    message = f"Kueue gave {called} up {times}: it was not ready within Kueue's own timeout (waitForPodsReady)"
+    return Queueing(Kind.FAILED, GIVEN_UP, message)
+
+
+def _evicted(workload: Workload, called: str) -> Queueing | None:
+    name = _name(workload)
     if workload.is_true("Evicted"):
         again = workload.status.requeue_state.requeue_at if workload.status.requeue_state else None
         when = f"; it is queued again at {again:%H:%M:%S} UTC" if again else ""
-        return Queueing("EvictedByKueue", f"was evicted by Kueue{_why(workload, 'Evicted')} ({name}){when}")
+        message = f"{called} was evicted by Kueue{_why(workload, 'Evicted')} ({name}){when}"
+        return Queueing(Kind.WAITS, "EvictedByKueue", message)
     rejected = next((each for each in workload.checks if each.state == "Rejected"), None)
     if rejected is not None:
         why = f": {rejected.message}" if rejected.message else ""
-        return Queueing("Rejected", f"is rejected by Kueue's admission check {rejected.name} ({name}){why}", False)
+        message = f"{called} is rejected by Kueue's admission check {rejected.name} ({name}){why}"
+        return Queueing(Kind.FAILED, "Rejected", message)
     return None
 
 
-def _waiting(workload: Workload, name: str) -> Queueing | None:
+def _waiting(workload: Workload, called: str, *, is_new: bool) -> Queueing:
     reserved = workload.condition("QuotaReserved")
     if reserved is None or reserved.status != "True":
-        reason = reserved.reason if reserved is not None else ""
-        why = f"{name}{_why(workload, 'QuotaReserved')}"
-        if reason in _BLOCKED:
-            return Queueing("Blocked", f"cannot be admitted by Kueue as it is, and waiting will not mend that: {why}")
-        if reason in _HELD:
-            return Queueing("Held", f"is held back by Kueue: {why}")
-        return Queueing("WaitingForQuota", f"waits in Kueue: {why}")
-    if not workload.is_true("Admitted"):
-        open_checks = [each for each in workload.checks if each.state != "Ready"]
-        named = ", ".join(f"{each.name} is {each.state}" for each in open_checks) or "none is named"
-        said = next((f": {each.message}" for each in open_checks if each.message), "")
-        message = f"has its quota and waits for admission checks of Kueue ({name}): {named}{said}"
-        return Queueing("WaitingForAdmissionChecks", message)
-    return None
+        return _on_its_way(called) if reserved is None and is_new else _without_quota(workload, reserved, called)
+    open_checks = [each for each in workload.checks if each.state != "Ready"]
+    if workload.is_true("Admitted") or (is_new and not open_checks):
+        message = f"{called} is not ready: it has its quota, and Kueue is about to let its pods go"
+        return Queueing(Kind.LOADS, "NotReady", message)
+    named = ", ".join(f"{each.name} is {each.state}" for each in open_checks) or "none is named"
+    said = next((f": {each.message}" for each in open_checks if each.message), "")
+    message = f"{called} has its quota and waits for admission checks of Kueue ({_name(workload)}): {named}{said}"
+    return Queueing(Kind.WAITS, "WaitingForAdmissionChecks", message)
+
+
+def _without_quota(workload: Workload, reserved: Condition | None, called: str) -> Queueing:
+    reason, said = (reserved.reason, reserved.message) if reserved is not None else ("", "")
+    why = f"{_name(workload)}{_why(workload, 'QuotaReserved')}"
+    if reason in _BLOCKED or any(words in said for words in _BLOCKED_WORDS):
+        message = f"{called} cannot be admitted by Kueue as it is, and waiting will not mend that: {why}"
+        return Queueing(Kind.WAITS, "Blocked", message)
+    if reason in _HELD or any(words in said for words in _HELD_WORDS):
+        return Queueing(Kind.WAITS, "Held", f"{called} is held back by Kueue: {why}")
+    return Queueing(Kind.WAITS, "WaitingForQuota", f"{called} waits in Kueue: {why}")
+
+
+def _name(workload: Workload) -> str:
+    return f"Workload {workload.metadata.name}"
 
 
 def _why(workload: Workload, kind: str) -> str:

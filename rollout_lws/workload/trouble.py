@@ -7,14 +7,15 @@ so what a pod said last is worth little alone: churn of leader UIDs is counted e
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from rollout_lws.objects.kueue import PREFIX
 from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.groups import SIZE_ANNOTATION, Group, groups
 from rollout_lws.workload.pod_words import pod_trouble, pods_of
-from rollout_lws.workload.queueing import queueing, workload_of
+from rollout_lws.workload.queueing import Kind, queueing
 from rollout_lws.workload.revisions import observed
 
 #: Reasons that mean "no room" or "no quota", not "bad version".
@@ -30,6 +31,9 @@ QUOTA_REASONS = frozenset(
 #: Longest message: with the sentence around it, it must fit into a status field.
 TEXT_LIMIT = 1024
 
+_SEVERITY = {Kind.LOADS: 1, Kind.WAITS: 2, Kind.FAILED: 4}
+_NONE: Mapping[str, int] = {}
+
 _REFUSED_POD = re.compile(r"^create Pod (?P<pod>\S+) in StatefulSet ")
 
 
@@ -44,12 +48,14 @@ class Trouble:
     severity: int
 
 
-def troubles(facts: Facts, revision: str, now: datetime, minimum: float = 0) -> tuple[Trouble, ...]:
+def troubles(
+    facts: Facts, revision: str, now: datetime, minimum: float = 0, evicted: Mapping[str, int] = _NONE
+) -> tuple[Trouble, ...]:
     """The groups of ``revision`` that are not ready, or not for ``minimum`` seconds yet, and those that are missing,
-    worst first.
+    worst first. ``evicted``: how often Kueue had given a group up before it got that revision, by the Workload's UID.
     """
     found = [
-        _trouble(facts, group, minimum)
+        _trouble(facts, group, now, minimum, evicted)
         for group in groups(facts)
         if group.revision == revision and not group.ready(now, minimum)
     ]
@@ -64,14 +70,20 @@ def troubles(facts: Facts, revision: str, now: datetime, minimum: float = 0) -> 
     return tuple(sorted(found, key=lambda trouble: -trouble.severity))
 
 
-def _trouble(facts: Facts, group: Group, minimum: float) -> Trouble:
+def _trouble(facts: Facts, group: Group, now: datetime, minimum: float, evicted: Mapping[str, int]) -> Trouble:
     name = facts.lws.metadata.name
     if group.ready_since is not None:
         message = f"group {group.index} is ready since {group.ready_since:%H:%M:%S} UTC and counts after {minimum:g} s"
         return Trouble(name, group.index, "WarmingUp", message, 0)
     severity, reason, message = max((pod_trouble(pod) for pod in pods_of(facts, group)), key=lambda found: found[0])
-    if reason == "SchedulingGated":
-        severity, reason, message = _queued(facts, group) or (severity, reason, message)
+    told = queueing(facts, group, now, evicted)
+    if told is not None and told.kind is Kind.FAILED:
+        message = f"{told.message}; {message}" if severity > 2 else told.message
+        severity, reason = 4, told.reason
+    elif (
+        told is not None and reason == "SchedulingGated" and (told.kind is Kind.WAITS or not _others_gate(facts, group))
+    ):
+        severity, reason, message = _SEVERITY[told.kind], told.reason, told.message
     if severity <= 1:
         severity, reason, message = _of_workers(facts, group) or (severity, reason, message)
     if reason == "NotReady":
@@ -115,14 +127,10 @@ def _size(group: Group) -> int:
     return int(group.leader.metadata.annotations.get(SIZE_ANNOTATION, "1") or "1")
 
 
-def _queued(facts: Facts, group: Group) -> tuple[int, str, str] | None:
-    """What Kueue says of a group whose pods are gated, None where it is not known to queue the LWS."""
-    if not facts.queued:
-        return None
-    told = queueing(workload_of(facts, group))
-    if told is None:
-        return None
-    return 2 if told.is_wait else 4, told.reason, f"group {group.index} of {facts.lws.metadata.name} {told.message}"
+def _others_gate(facts: Facts, group: Group) -> bool:
+    """Whether a pod of the group is held by a gate that is not Kueue's."""
+    gates = (gate.name for pod in pods_of(facts, group) for gate in pod.spec.scheduling_gates)
+    return any(not each.startswith(PREFIX) for each in gates)
 
 
 def _missing(facts: Facts) -> Iterator[Trouble]:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rollout_lws.api import Condition as RolloutCondition
-from rollout_lws.api import FinalisingRecord, StepRecord, Summary, SummaryState
+from rollout_lws.api import FinalisingRecord, StepRecord, SummaryState
 from rollout_lws.objects.meta import Condition
 from rollout_lws.rollout.health import deadline_passed, waits_for_capacity
 from rollout_lws.rollout.reasons import Reason
@@ -72,13 +72,20 @@ def test_a_deadline_names_what_is_waited_for() -> None:
         in_step(
             step=StepRecord(started_at=ago(100)), finalising=FinalisingRecord(reason="s", task="CleanUp", since=ago(50))
         ),
-        in_step(step=StepRecord(started_at=ago(100)), conditions=(told(Reason.WAITING_FOR_QUOTA),)),
+        in_step(
+            step=StepRecord(started_at=ago(100), waiting_since=ago(5)), conditions=(told(Reason.WAITING_FOR_QUOTA),)
+        ),
         in_step(step=StepRecord(started_at=ago(100)), conditions=(told(Reason.AWAITING_APPROVAL),)),
     ],
     ids=["a further group", "another task", "a wait for room", "a wait for approval"],
 )
 def test_the_clock_starts_anew_with(status: dict[str, Any]) -> None:
     assert late(status, progressDeadlineSeconds=60)[0] is None
+
+
+def test_a_moment_without_room_does_not_stop_the_clock() -> None:
+    step = StepRecord(started_at=ago(100), waiting_since=ago(4.9))
+    assert late(in_step(step=step, conditions=(told(Reason.WAITING_FOR_QUOTA),)), progressDeadlineSeconds=60)[0]
 
 
 def test_without_a_deadline_of_its_own_a_step_gets_an_hour() -> None:
@@ -90,7 +97,7 @@ def test_without_a_deadline_of_its_own_a_step_gets_an_hour() -> None:
 def test_waiting_for_room_is_bounded_only_by_its_own_deadline(waited: float, passed: bool) -> None:
     state = SummaryState.WAITING_FOR_ACCELERATORS
     capacity = (Reason.WAITING_FOR_ACCELERATORS, state, "waiting for accelerators: no room.")
-    status = in_step(step=StepRecord(started_at=ago(9999)), summary=Summary(state=state, since=ago(waited)))
+    status = in_step(step=StepRecord(started_at=ago(9999), waiting_since=ago(waited)))
     bounded = draft(rollout(status=status, capacityDeadlineSeconds=300, progressDeadlineSeconds=1))
     message = "waiting for accelerators: no room, for more than 300 s"
     assert deadline_passed(bounded, capacity) == ((Reason.CAPACITY_DEADLINE, message) if passed else None)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rollout_lws.objects.resources import KUEUE_WORKLOADS_BEFORE, NODES
+from rollout_lws.objects.resources import KUEUE_WORKLOADS, KUEUE_WORKLOADS_BEFORE, NODES
 from rollout_lws.rollout.reasons import EventReason, Reason
 from tests.scenarios.failures import V1, WHEN_READY, apply, cordon, pods
 from tests.scenarios.kueue import GATE, GATED, admit, condition, install, queue
@@ -166,7 +166,10 @@ QUEUED: dict[str, tuple[dict[str, Any], str, bool]] = {
         False,
     ),
     "deactivated": (
-        {"conditions": [condition("Evicted", "True", "DeactivatedDueToRequeuingLimitExceeded", "exceeded 3 tries")]},
+        {
+            "conditions": [condition("Evicted", "True", "DeactivatedDueToRequeuingLimitExceeded", "exceeded 3 tries")],
+            "spec": {"active": False},
+        },
         "is deactivated in Kueue, DeactivatedDueToRequeuingLimitExceeded: exceeded 3 tries: set spec.active of"
         f" {NAMED} to true",
         False,
@@ -212,6 +215,83 @@ async def test_a_group_of_which_kueue_knows_nothing_while_it_knows_another(world
     queue(world, 1, conditions=[condition("QuotaReserved", "False", "WaitingForQuota", NO_QUOTA)])
     await world.until_state("WaitingForQuota")
     await world.sleep(60)
+
+
+async def test_kueue_may_take_seconds_to_judge_a_group(world: World) -> None:
+    install(world)
+    await at_rest(world, {"replicas": 1, "pause": {}}, {"replicas": "100%"}, **LIMITS)
+    apply(world, **GATED)
+    await world.until(lambda: bool(pods(world)))
+    states: set[str] = set()
+    world.checks.append(lambda world: states.add(world.state))
+    await world.sleep(2)
+    queue(world)
+    await world.sleep(2.5)
+    status = {
+        "conditions": [condition("QuotaReserved", "True", "QuotaReserved"), condition("Admitted", "True", "Admitted")]
+    }
+    world.patch(KUEUE_WORKLOADS, f"leaderworkerset-{CANARY}-0", {"status": status}, "status")
+    await world.sleep(3)
+    for _ in range(2):
+        admit(world)
+        await world.rest()
+    assert world.state == "AwaitingApproval"
+    assert "WaitingForQuota" not in states
+
+
+async def test_without_the_right_to_list_workloads_the_gate_is_told_of_a_group_that_is_not_new(world: World) -> None:
+    await at_rest(world, *STEPS, **LIMITS)
+    apply(world, **GATED)
+    await world.until(lambda: bool(pods(world)))
+    await world.sleep(4)
+    assert world.state == "Loading"
+    await world.sleep(1.5)
+    assert world.state == "WaitingForQuota"
+
+
+GIVEN_UP = (
+    "Kueue gave group 0 of llama-canary up 1 time: it was not ready within Kueue's own timeout (waitForPodsReady)"
+)
+
+
+async def given_up(world: World, **strategy: Any) -> None:
+    """The first group of a release has its quota, its worker does not come, and Kueue gives it up."""
+    install(world)
+    await at_rest(world, *STEPS, **strategy)
+    apply(world, **GATED)
+    await world.until(lambda: bool(pods(world)))
+    admitted = [condition("QuotaReserved", "True", "QuotaReserved"), condition("Admitted", "True", "Admitted")]
+    queue(world, conditions=admitted)
+    admit(world)
+    await world.sleep(1800)
+    assert world.state == "Loading"
+    evicted = {
+        "conditions": [condition("Evicted", "True", "PodsReadyTimeout", "Exceeded the PodsReady timeout")],
+        "schedulingStats": {"evictions": [{"reason": "PodsReadyTimeout", "count": 1}]},
+    }
+    world.patch(KUEUE_WORKLOADS, f"leaderworkerset-{CANARY}-0", {"status": evicted}, "status")
+
+
+async def test_a_group_that_kueue_gives_up_fails_the_step_before_its_deadline(world: World) -> None:
+    await given_up(world)
+    await world.until_state("Stalled", seconds=2)
+    assert_stalled(world, Reason.DEADLINE, f"{GIVEN_UP}. {WHEN_READY}", phase="Progressing")
+    (told,) = world.status["notReadyGroups"]
+    assert told["reason"] == "GivenUpByKueue"
+    # Admitted again it has failed all the same, until a person has it tried anew.
+    admitted = [condition("QuotaReserved", "True", "QuotaReserved"), condition("Admitted", "True", "Admitted")]
+    world.patch(KUEUE_WORKLOADS, f"leaderworkerset-{CANARY}-0", {"status": {"conditions": admitted}}, "status")
+    await world.rest()
+    assert world.state == "Stalled"
+    world.request("Retry")
+    await world.rest()
+    assert world.state == "Loading"
+
+
+async def test_a_group_that_kueue_gives_up_ends_the_release_where_failures_abort(world: World) -> None:
+    await given_up(world, onFailure="Abort")
+    await world.until_state("Aborted", seconds=60)
+    assert GIVEN_UP in world.true_conditions["Stalled"]["message"]
 
 
 async def test_a_release_goes_on_when_kueue_admits_its_groups(world: World) -> None:

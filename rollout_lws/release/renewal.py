@@ -159,6 +159,8 @@ class Renewal:
         """Renew [0, R) to ``revision``; done when all are new and ready, a recreated one would be too, and the hold
         stands without surge groups.
         """
+        if self.surge and self.capacity is not Capacity.SURGE:
+            return Turn(writes=self.close("the surge groups go", surge=0), message="the surge groups go")
         if self.is_open:
             return self.in_window(revision)
         if self.all_are(revision):

@@ -33,6 +33,7 @@ from rollout_lws.rollout.observation import Observation
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason, Task
 from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.groups import Group, groups
+from rollout_lws.workload.queueing import queue_of
 from rollout_lws.workload.revisions import target_revision
 from rollout_lws.workload.template import Version, version_of
 
@@ -123,9 +124,15 @@ class Draft:
 
     @property
     def capacity(self) -> Capacity:
-        """How the release that is on makes its groups; at rest, how the next one would."""
+        """How the release that is on makes its groups; at rest, how the next one would. A promotion has no surge groups
+        where Kueue, which ends them, queues the LWS.
+        """
         if self.status.phase == Phase.PROGRESSING:
-            return self.status.capacity or Capacity.EXTRA_WORKLOAD
+            known, ending = self.status.capacity or Capacity.EXTRA_WORKLOAD, self.status.finalising
+            promotes = ending is not None and ending.task == Task.PROMOTE
+            if known is Capacity.SURGE and promotes and self.o.stable is not None and queue_of(self.o.stable.lws):
+                return Capacity.IN_PLACE
+            return known
         style = self.o.rollout.spec.strategy.style
         return style.made_by if style is not None else Capacity.EXTRA_WORKLOAD
 

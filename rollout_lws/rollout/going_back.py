@@ -9,8 +9,8 @@ from rollout_lws.rollout import actions, handover
 from rollout_lws.rollout.capacity import renewal
 from rollout_lws.rollout.churn import remember_leaders
 from rollout_lws.rollout.draft import Draft
-from rollout_lws.rollout.evictions import forgive
 from rollout_lws.rollout.ending import frozen, late, overdue, turned_round
+from rollout_lws.rollout.evictions import forgive
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason, Task
 
 

@@ -41,6 +41,7 @@ class Reason(StrEnum):
     CLAIMS_CHANGED = "VolumeClaimTemplatesChanged"
     UNSAFE_PENDING = "UnsafePending"
     TOO_FEW_GROUPS = "TooFewGroups"
+    SURGE_UNDER_KUEUE = "SurgeUnderKueue"
     NAME_TAKEN = "CanaryNameTaken"
     SERVICE_PROBLEM = "ServiceNotUsable"
     POOL_PROBLEM = "PoolNotUsable"

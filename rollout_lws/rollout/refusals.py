@@ -21,6 +21,7 @@ from rollout_lws.rollout.reasons import Reason
 from rollout_lws.rollout.refusal import Place, Refusal
 from rollout_lws.rollout.routable import cannot_route, obstacles
 from rollout_lws.workload.canary import canary_name
+from rollout_lws.workload.queueing import queue_of
 
 #: Longest value of a label.
 NAME_LIMIT = 63
@@ -217,10 +218,24 @@ def too_few_groups(d: Draft) -> Refusal | None:
     """In place the last group is renewed in the promotion, and another one has to serve meanwhile."""
     if d.capacity is not Capacity.IN_PLACE or d.replicas != 1:
         return None
+    other = Capacity.EXTRA_WORKLOAD if queue_of(d.stable.lws) else Capacity.SURGE
     return Refusal(
         Reason.TOO_FEW_GROUPS,
         f"LeaderWorkerSet {d.stable.lws.metadata.name} has 1 group, and capacity InPlace renews groups while others"
-        " serve: scale it to 2, or use capacity Surge",
+        f" serve: scale it to 2, or use capacity {other}",
+        Place("spec.strategy.canary.capacity"),
+    )
+
+
+def surge_under_kueue(d: Draft) -> Refusal | None:
+    """Kueue deletes the Workloads of surge groups, and so ends these, once LWS counts as many new groups as it has."""
+    queue = queue_of(d.stable.lws) if d.capacity is Capacity.SURGE else ""
+    if not queue:
+        return None
+    return Refusal(
+        Reason.SURGE_UNDER_KUEUE,
+        f"LeaderWorkerSet {d.stable.lws.metadata.name} is queued by Kueue ({queue}), which ends surge groups as soon as"
+        " there are as many new groups as the LWS has, while they serve: use capacity InPlace or ExtraWorkload",
         Place("spec.strategy.canary.capacity"),
     )
 
@@ -229,6 +244,7 @@ _SPEC: tuple[Callable[[Draft], Refusal | None], ...] = (
     invalid_spec,
     other_style,
     too_few_groups,
+    surge_under_kueue,
     claims_changed,
     unsafe_pending,
 )

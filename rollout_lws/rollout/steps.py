@@ -24,7 +24,7 @@ from rollout_lws.rollout.natively import all_went_over, at_zero
 from rollout_lws.rollout.plan import next_index, plan_hash, resumed_index
 from rollout_lws.rollout.reach import no_requests
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason, Task
-from rollout_lws.rollout.refusals import cannot_release
+from rollout_lws.rollout.refusals import cannot_release, surge_under_kueue
 from rollout_lws.rollout.routed import Routed
 from rollout_lws.rollout.shares import carries
 from rollout_lws.rollout.unlisted import tell_unlisted
@@ -61,6 +61,11 @@ def run(d: Draft) -> bool:
     _follow_release(d)
     if borrowing.renamed(d):
         return d.reconciling(Reason.PREPARING, SummaryState.LOADING, "what trafficRoutings names now is looked at")
+    ends = surge_under_kueue(d)
+    if ends is not None:
+        # Its groups would end while they serve.
+        begin_going_back(d, Ending.ROLLBACK, ends.message)
+        return finalising.run(d)
     refusal = cannot_release(d)
     if refusal:
         routing.keep(d)

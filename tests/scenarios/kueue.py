@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from rollout_lws.objects.kueue import GROUP_INDEX, JOB_UID, MULTIKUEUE
@@ -10,12 +11,13 @@ from rollout_lws.objects.resources import (
     KUEUE_CHECKS,
     KUEUE_WORKLOADS,
     LEADER_WORKER_SETS,
+    LWS_GROUP_INDEX,
     PODS,
     Resource,
 )
 from tests.scenarios.failures import pods
 from tests.scenarios.stories import CANARY
-from tests.scenarios.world import NAMESPACE, World
+from tests.scenarios.world import NAME, NAMESPACE, World
 
 GATE = "kueue.x-k8s.io/admission"
 #: What the webhook puts on a pod that Kueue is to admit.
@@ -82,6 +84,21 @@ def queue(
     head = {"apiVersion": resource.api_version, "kind": resource.kind}
     world.server.create(resource, {**head, "metadata": meta, "spec": spec or {}})
     world.patch(resource, meta["name"], {"status": status}, "status")
+
+
+def ends_surge_groups(world: World) -> None:
+    """From now on Kueue kills surge groups as soon as LWS counts as many updated groups as it has regular ones."""
+
+    def end() -> None:
+        live = world.get(LEADER_WORKER_SETS, NAME)
+        if live is None or live.get("status", {}).get("updatedReplicas", 0) < live["spec"]["replicas"]:
+            return
+        for name, pod in pods(world, NAME).items():
+            labels, meta = pod["metadata"]["labels"], pod["metadata"]
+            if int(labels[LWS_GROUP_INDEX]) >= live["spec"]["replicas"] and "deletionTimestamp" not in meta:
+                world.delete(PODS, name)
+
+    world.server.store.subscribe(lambda _: asyncio.get_running_loop().call_soon(end))
 
 
 def admit(world: World, lws: str = CANARY) -> None:

@@ -272,6 +272,7 @@ async def given_up(world: World, **strategy: Any) -> None:
     world.patch(KUEUE_WORKLOADS, f"leaderworkerset-{CANARY}-0", {"status": evicted}, "status")
 
 
+@tells({Reason.DEADLINE: f"{GIVEN_UP}. {WHEN_READY}"})
 async def test_a_group_that_kueue_gives_up_fails_the_step_before_its_deadline(world: World) -> None:
     await given_up(world)
     await world.until_state("Stalled", seconds=2)

@@ -12,6 +12,7 @@ from rollout_lws.cli.lint.documents import Source
 from rollout_lws.cli.lint.linter import lint
 from rollout_lws.cli.lint.manifests import Scope
 from rollout_lws.cli.lint.refused import CODE_OF
+from rollout_lws.objects.kueue import QUEUE_NAME
 from rollout_lws.objects.resources import (
     HORIZONTAL_POD_AUTOSCALERS,
     HTTP_ROUTES,
@@ -22,13 +23,14 @@ from rollout_lws.objects.resources import (
     SERVICES,
 )
 from rollout_lws.rollout.reasons import Reason
+from tests.scenarios import test_kueue_surge as kueue
 from tests.scenarios import test_one_workload_refused as one_workload
 from tests.scenarios import test_refusals as refusals
 from tests.scenarios import test_refused_versions as versions
 from tests.scenarios import test_traffic_refused as by_route
 from tests.scenarios import test_traffic_refused_providers as by_all
 from tests.scenarios.obstacles import uid_of_other
-from tests.scenarios.one_workload import IN_PLACE, PLAIN
+from tests.scenarios.one_workload import IN_PLACE, PLAIN, SURGE
 from tests.scenarios.routed import BY_POOLS, BY_ROUTE, FIVE, POOL, SERVICE, Provider, create_provider, routing
 from tests.scenarios.stories import STEPS
 from tests.scenarios.world import NAME, World
@@ -118,6 +120,13 @@ async def test_one_group_in_place(world: World) -> None:
     world.create_workload(replicas=1)
     world.create_rollout(*PLAIN, canary=dict(IN_PLACE.words))
     assert_told(world, Reason.TOO_FEW_GROUPS, one_workload.ONE_GROUP)
+
+
+async def test_a_surge_under_kueue(world: World) -> None:
+    world.create_workload()
+    world.patch(LEADER_WORKER_SETS, NAME, {"metadata": {"labels": {QUEUE_NAME: "gpus"}}})
+    world.create_rollout(*PLAIN, canary=dict(SURGE.words))
+    assert_told(world, Reason.SURGE_UNDER_KUEUE, kueue.KUEUE_SURGE)
 
 
 async def test_an_lws_of_another_controller(world: World) -> None:

@@ -50,6 +50,7 @@ PLACE: dict[Reason, Name] = {
     Reason.CLAIMS_CHANGED: Name.WORKLOAD,
     Reason.UNSAFE_PENDING: Name.WORKLOAD,
     Reason.TOO_FEW_GROUPS: Name.WORKLOAD,
+    Reason.SURGE_UNDER_KUEUE: Name.WORKLOAD,
     Reason.NAME_TAKEN: Name.WORKLOAD,
     Reason.PARTITION_IN_USE: Name.HOLD,
     Reason.HOLD_CONTESTED: Name.HOLD,

@@ -55,6 +55,7 @@ CODES: dict[str, Code] = {
     "LWS211": Code(_ERROR, "an InferencePool that no release can use"),
     "LWS212": Code(_ERROR, "a route that cannot share requests, or a step that it cannot express"),
     "LWS213": Code(_ERROR, "an autoscaler that would undo a hold"),
+    "LWS214": Code(_ERROR, "capacity Surge of a LeaderWorkerSet that Kueue queues"),
     # What nobody refuses
     "LWS301": Code(_WARNING, "readiness of the leader by TCP only"),
     "LWS302": Code(_WARNING, "no readiness probe on the leader"),

@@ -30,6 +30,7 @@ CODE_OF: Mapping[Reason, str] = {
     Reason.POOL_PROBLEM: "LWS211",
     Reason.ROUTE_PROBLEM: "LWS212",
     Reason.AUTOSCALER_PROBLEM: "LWS213",
+    Reason.SURGE_UNDER_KUEUE: "LWS214",
 }
 
 

@@ -396,6 +396,14 @@ CASES: dict[str, tuple[str, str, str]] = {
         by_ingress("          traffic: 20%", "          »matches: [{path: {value: /v1}}]"),
         "ingress-nginx cannot express this step",
     ),
+    "a surge under Kueue": (
+        "LWS214",
+        joined(
+            edited(PLAIN_ROLLOUT, "      steps:", "      »capacity: Surge\n      steps:"),
+            edited(LWS, "  name: chat\nspec", "  name: chat\n  labels: {kueue.x-k8s.io/queue-name: gpus}\nspec"),
+        ),
+        "is queued by Kueue (gpus), which ends surge groups",
+    ),
     "an autoscaler of KEDA's": (
         "LWS213",
         joined(

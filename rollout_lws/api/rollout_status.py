@@ -279,7 +279,9 @@ class Summary(Model):
     stable: str | None = None
     """Groups of the stable version, ready of existing."""
     accelerators: str | None = None
-    """Accelerators held by all groups."""
+    """Accelerators held by all groups; pods that are gated or fit on no node hold none."""
+    new_accelerators: str | None = None
+    """Those of them that groups of the new version hold."""
     since: MicroTime | None = None
     """Since when the state is this."""
 

@@ -100,6 +100,7 @@ class _Summary(Struct, frozen=True):
     new: str | None = None
     stable: str | None = None
     accelerators: str | None = None
+    new_accelerators: str | None = None
     since: Moment | None = None
 
 

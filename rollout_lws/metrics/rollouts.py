@@ -28,7 +28,7 @@ HELP = {
     "rollout_lws_groups_ready": "Groups of a version that are ready.",
     "rollout_lws_groups_not_ready": "Groups that the status names as not ready, at most 10, by reason.",
     "rollout_lws_longest_load_seconds": "Longest time a group has taken from its creation until it was ready.",
-    "rollout_lws_accelerators": "Accelerators that the groups of a version hold, or are about to.",
+    "rollout_lws_accelerators": "Accelerators that the groups of a version hold; pods without a node hold none.",
     "rollout_lws_accelerators_parked": "Accelerators of the new version while its release waits for a person.",
     "rollout_lws_weight_wanted_ratio": "Share of requests that the new version is to have, 0 to 1.",
     "rollout_lws_weight_accepted_ratio": "Share of requests of the new version that routers accepted last, 0 to 1.",
@@ -129,9 +129,8 @@ def _ended(status: Status) -> Iterator[Sample]:
 
 def _counts(status: Status) -> Iterator[Sample]:
     summary = status.summary
-    held = int(summary.accelerators) if summary and summary.accelerators else 0
-    # The status counts accelerators of all groups, each of which takes as many.
-    each = round(held / status.sub.replicas) if status.sub.replicas else 0
+    held = int(summary.accelerators) if summary and summary.accelerators else None
+    of_new = int(summary.new_accelerators) if summary and summary.new_accelerators else 0
     for role, told in (("stable", summary and summary.stable), ("new", summary and summary.new)):
         if not told:
             continue
@@ -139,10 +138,10 @@ def _counts(status: Status) -> Iterator[Sample]:
         labels = (("role", role),)
         yield Sample("rollout_lws_groups", int(there), labels)
         yield Sample("rollout_lws_groups_ready", int(ready), labels)
-        if each:
-            yield Sample("rollout_lws_accelerators", each * int(there), labels)
-        if role == "new" and each and status.waits_for_a_person:
-            yield Sample("rollout_lws_accelerators_parked", each * int(there))
+        if held is not None:
+            yield Sample("rollout_lws_accelerators", of_new if role == "new" else held - of_new, labels)
+        if role == "new" and of_new and status.waits_for_a_person:
+            yield Sample("rollout_lws_accelerators_parked", of_new)
     reasons = [group.reason for group in status.not_ready_groups]
     for reason in sorted({*reasons}):
         yield Sample("rollout_lws_groups_not_ready", reasons.count(reason), (("reason", reason),))

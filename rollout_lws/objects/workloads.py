@@ -153,6 +153,14 @@ class Pod(Struct, frozen=True):
         return self.metadata.labels.get(LWS_REVISION, "")
 
     @property
+    def holds_its_node(self) -> bool:
+        """Whether what it asks for is taken from a node: no gate holds it, the scheduler has not said that it fits on
+        none, and it has not ended.
+        """
+        unplaced = any(each.type == "PodScheduled" and each.status == "False" for each in self.status.conditions)
+        return not (self.spec.scheduling_gates or unplaced or self.status.phase in ("Failed", "Succeeded"))
+
+    @property
     def ready_since(self) -> datetime | None:
         """When the pod became Running and Ready; None while it is not, or is on its way out."""
         if self.metadata.terminating or self.status.phase != "Running":

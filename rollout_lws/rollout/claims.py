@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 
 from rollout_lws.api import Capacity
 from rollout_lws.objects.resources import LWS_NAME
@@ -22,8 +23,9 @@ def told_of_canary(d: Draft) -> None:
     if canary is None or canary.lws.metadata.terminating or not canary.lws.spec.replicas:
         return
     meta = canary.lws.metadata
-    names = kept(version_of(canary.lws.spec), by_scaling=False).of(meta.name, range(canary.lws.spec.replicas))
-    _tell(d, names, f"kubectl delete pvc -n {meta.namespace} -l {LWS_NAME}={meta.name}")
+    stay, groups = kept(version_of(canary.lws.spec), by_scaling=False), range(canary.lws.spec.replicas)
+    names = [*islice(stay.of(meta.name, groups), _NAMED)]
+    _tell(d, names, stay.count(len(groups)), f"-l {LWS_NAME}={meta.name}")
 
 
 def told_of_surge(d: Draft) -> None:
@@ -32,18 +34,20 @@ def told_of_surge(d: Draft) -> None:
         return
     meta, steps = d.stable.lws.metadata, len(d.strategy.steps)
     made = wanted_groups(d.strategy, max(1, min(d.sub.current_step_index, steps)), d.replicas)
-    names = kept(d.version, by_scaling=True).of(meta.name, range(d.replicas, d.replicas + made))
-    _tell(d, names, f"kubectl delete pvc -n {meta.namespace} {' '.join(names[:_NAMED])}")
+    stay = kept(d.version, by_scaling=True)
+    names = [*islice(stay.of(meta.name, range(d.replicas, d.replicas + made)), _NAMED)]
+    _tell(d, names, stay.count(made), " ".join(names))
 
 
-def _tell(d: Draft, names: Sequence[str], command: str) -> None:
+def _tell(d: Draft, names: Sequence[str], count: int, which: str) -> None:
+    """``names`` are the first of so many, ``which`` is how kubectl finds them."""
     if not names:
         return
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    more = f" and {count - len(names)} more" if count > len(names) else ""
     d.notice(
         EventReason.VOLUME_CLAIMS_KEPT,
-        f"{len(names)} PersistentVolumeClaim{'s' if len(names) > 1 else ''} of the release's groups stay by their"
-        f" retention policy, and groups of a later version would get what is in them: {', '.join(names[:_NAMED])}"
-        f"{more}. To remove them: {command}",
+        f"{count} PersistentVolumeClaim{'s' if count > 1 else ''} of the release's groups stay by their"
+        f" retention policy, and groups of a later version would get what is in them: {', '.join(names)}"
+        f"{more}. To remove them: kubectl delete pvc -n {d.stable.lws.metadata.namespace} {which}",
         warning=True,
     )

@@ -29,6 +29,7 @@ from rollout_lws.rollout.draft import Draft, Verdict
 from rollout_lws.rollout.health import name_troubles
 from rollout_lws.rollout.limits import within_limits
 from rollout_lws.rollout.reasons import Ending, Reason, Task
+from rollout_lws.workload.accelerators import held
 from rollout_lws.workload.groups import Group, groups, moment_ready
 from rollout_lws.workload.hold import is_held
 from rollout_lws.workload.revisions import target_revision
@@ -317,8 +318,8 @@ def _summary(d: Draft, verdict: Verdict) -> None:
     style = d.o.rollout.spec.strategy.style
     step = f"{d.sub.current_step_index}/{len(style.steps)}" if releasing and style else None
     regular = groups(stable) if stable is not None else ()
-    accelerators = _accelerators(d, len(regular) + len(d.canary_groups))
     new = _new_groups(d) if stable is not None and releasing else []
+    taken = _held(d, regular, new) if stable is not None else None
     old = [group for group in regular if group.uid not in {each.uid for each in new}]
     summary = Summary(
         state=verdict.state.value,
@@ -326,7 +327,8 @@ def _summary(d: Draft, verdict: Verdict) -> None:
         traffic=d.status.traffic.applied if releasing and d.status.traffic is not None else None,
         new=_ratio(d, new, d.batch.wanted if d.batch is not None else 0) if releasing else None,
         stable=_ratio(d, old) if stable is not None else None,
-        accelerators=str(accelerators) if accelerators else None,
+        accelerators=str(taken[0]) if taken is not None else None,
+        new_accelerators=str(taken[1]) if taken is not None and releasing else None,
         since=before.since if before is not None and before.state == verdict.state.value else d.now,
     )
     d.set(summary=summary)
@@ -345,5 +347,18 @@ def _going(d: Draft, group: Group) -> bool:
     return group.ordinal in d.opening and group.uid not in {each.uid for each in d.canary_groups}
 
 
-def _accelerators(d: Draft, count: int) -> int:
-    return d.version.accelerators * count if d.o.stable is not None else 0
+def _held(d: Draft, regular: Iterable[Group], new: Iterable[Group]) -> tuple[int, int] | None:
+    """Accelerators that all groups hold, and those of the new version; None where no version asks for any."""
+    ours = {group.uid for group in new}
+    old = [group for group in regular if group.uid not in ours]
+    stable = d.status.stable
+    changed = stable is not None and stable.template_hash != d.version.template_hash
+    before = (history.stable_version(d) if old and changed else None) or d.version
+    of_old = sum(sum(held(d.stable, group, before).values()) for group in old)
+    of_new = 0
+    for group in new:
+        facts = d.o.canary if d.o.canary is not None and group.leader in d.o.canary.leaders else d.stable
+        of_new += sum(held(facts, group, d.version).values())
+    if not (of_old or of_new or before.accelerators or d.version.accelerators):
+        return None
+    return of_old + of_new, of_new

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rollout_lws.api import Capacity, Phase, RolloutStatus, StepState
+from rollout_lws.api import Capacity, Phase, RolloutStatus, StepState, SummaryState
 from rollout_lws.rollout.reasons import Task
 
 #: Reasons of groups that are simply on their way.
@@ -51,7 +51,7 @@ def of_rollout(status: RolloutStatus) -> dict[str, Any]:
     )
     # What serves is told even while nothing else goes on; a promotion, which renews it, tells it window by window.
     serving = summary.stable if summary and status.finalising is None else None
-    kept["summary"] = (summary.state, summary.step, summary.traffic, serving) if summary else None
+    kept["summary"] = (summary.state, summary.step, summary.traffic, serving, _freed(status)) if summary else None
     kept["restarts"] = _rebuilt(status), [record.message for record in status.restarts if record.message]
     if renewing and kept.get("step"):
         kept["step"] = {name: value for name, value in kept["step"].items() if not name.startswith("best_ready")}
@@ -83,6 +83,15 @@ def _makes_generations(status: RolloutStatus) -> bool:
         return True
     waits = status.sub is not None and status.sub.current_step_state == StepState.STEP_PAUSED
     return status.capacity in (Capacity.IN_PLACE, Capacity.SURGE) and not waits
+
+
+def _freed(status: RolloutStatus) -> tuple[str | None, str | None] | None:
+    """Accelerators, while room for them is waited for: whoever looks for some to free has to know who holds them."""
+    summary = status.summary
+    waits = (SummaryState.WAITING_FOR_ACCELERATORS, SummaryState.WAITING_FOR_QUOTA)
+    if summary is None or summary.state not in waits:
+        return None
+    return summary.accelerators, summary.new_accelerators
 
 
 def _rebuilt(status: RolloutStatus) -> list[str]:

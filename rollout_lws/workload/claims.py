@@ -6,7 +6,7 @@ later pod of that name gets it with what is in it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,17 +23,22 @@ class Kept:
     workers: bool
 
     def __bool__(self) -> bool:
-        return bool(self.names) and (self.leaders or (self.workers and self.size > 1))
+        return self.count(1) > 0
 
-    def of(self, workload: str, ordinals: Iterable[int]) -> tuple[str, ...]:
-        """Names of the claims that stay of these groups of the LWS ``workload``."""
-        pods = [
-            f"{workload}-{ordinal}" if index == 0 else f"{workload}-{ordinal}-{index}"
-            for ordinal in ordinals
-            for index in range(self.size)
-            if (self.leaders if index == 0 else self.workers)
-        ]
-        return tuple(f"{name}-{pod}" for pod in pods for name in self.names)
+    def of(self, workload: str, ordinals: Iterable[int]) -> Iterator[str]:
+        """Names of the claims that stay of these groups of the LWS ``workload``, one after the other: there may be more
+        than anybody has time for.
+        """
+        for ordinal in ordinals if self else ():
+            pod = f"{workload}-{ordinal}"
+            if self.leaders:
+                yield from (f"{name}-{pod}" for name in self.names)
+            if self.workers:
+                yield from (f"{name}-{pod}-{index}" for index in range(1, self.size) for name in self.names)
+
+    def count(self, groups: int) -> int:
+        """How many stay of so many groups."""
+        return groups * len(self.names) * (self.leaders + (self.size - 1) * self.workers)
 
 
 def kept(version: Version, *, by_scaling: bool) -> Kept:

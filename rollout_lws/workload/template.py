@@ -58,12 +58,17 @@ class Version:
     @property
     def accelerators_by_name(self) -> dict[str, int]:
         """Accelerators a group takes (extended resources whose name ends in gpu, tpu or npu), from the limits."""
-        templates = dict(_templates(self.members))
-        worker = templates.get("worker", {})
-        found = _accelerators(templates.get("leader", worker))
-        for name, amount in _accelerators(worker).items():
+        found, worker = self.accelerators_of_pods
+        for name, amount in worker.items():
             found[name] = found.get(name, 0) + (self.size - 1) * amount
         return {name: amount for name, amount in sorted(found.items()) if amount}
+
+    @property
+    def accelerators_of_pods(self) -> tuple[dict[str, int], dict[str, int]]:
+        """The same of a leader, and of a worker."""
+        templates = dict(_templates(self.members))
+        worker = templates.get("worker", {})
+        return _accelerators(templates.get("leader", worker)), _accelerators(worker)
 
     @property
     def start_up_seconds(self) -> float:

@@ -11,6 +11,8 @@ from rollout_lws.cli.get.plan import PlannedStep, peak
 from rollout_lws.cli.releases import Release
 from rollout_lws.cli.rollouts import message, releasing, summary
 from rollout_lws.cli.view import age, plain
+from rollout_lws.workload.accelerators import held
+from rollout_lws.workload.groups import groups
 from rollout_lws.workload.template import version_of
 
 Object = dict[str, Any]
@@ -63,13 +65,14 @@ def _state(shown: Release, now: datetime) -> str:
 
 
 def extra_accelerators(shown: Release) -> int:
-    """What the release takes beyond what the LWS itself has a right to."""
+    """What the release holds beyond what the LWS itself has a right to; what only waits for a node holds nothing."""
     if shown.stable is None:
         return 0
     lws = shown.stable.lws
-    beyond = max(0, len(shown.stable.leaders) - lws.spec.replicas)
-    beside = len(shown.canary.leaders) if shown.canary is not None else 0
-    return (beyond + beside) * version_of(lws.spec).accelerators
+    beyond = [(shown.stable, group) for group in groups(shown.stable) if group.ordinal >= lws.spec.replicas]
+    beside = [(shown.canary, group) for group in groups(shown.canary)] if shown.canary is not None else []
+    version = version_of(lws.spec)
+    return sum(sum(held(facts, group, version).values()) for facts, group in (*beyond, *beside))
 
 
 def _causes(rollout: Object) -> Iterator[str]:

@@ -160,10 +160,10 @@ def _claims(d: Draft, found: Preview) -> Iterator[str]:
     surge, lws = found.style is Style.SURGE, d.stable.lws.metadata.name
     first = d.replicas if surge else 0
     stay = kept(d.version, by_scaling=surge)
-    names = stay.of(lws if surge else canary_name(d.stable.lws), range(first, first + found.extra))
-    if names:
+    if stay:
+        name = next(stay.of(lws if surge else canary_name(d.stable.lws), [first]))
         yield (
-            f"{len(names)} PersistentVolumeClaims of groups that go at the end stay ({names[0]} to {names[-1]}), and"
+            f"{stay.count(found.extra)} PersistentVolumeClaims of groups that go at the end stay, such as {name}, and"
             f" groups of a later version would get what is in them: {policy_that_deletes(by_scaling=surge)} in the"
             " leaderWorkerTemplate, or delete them after the release"
         )

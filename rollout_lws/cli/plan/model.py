@@ -60,6 +60,9 @@ class Plan:
     given: Given
     loads: LoadTimes
     now: Amounts
+    """What pods hold that have a node."""
+    requested: Amounts
+    """What all pods that stand ask for, which is what a quota counts."""
     afterwards: Amounts
     parts: tuple[Part, ...] = ()
     preview: Preview | None = None

@@ -4,7 +4,7 @@ begun. Pure: observations in, a plan out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -26,7 +26,9 @@ from rollout_lws.rollout.observation import Observation
 from rollout_lws.rollout.reach import Reach, reach
 from rollout_lws.rollout.refusals import all_refusals
 from rollout_lws.traffic.split import Object
-from rollout_lws.workload.groups import groups
+from rollout_lws.workload.accelerators import held
+from rollout_lws.workload.facts import Facts
+from rollout_lws.workload.groups import Group, groups
 from rollout_lws.workload.hold import resolved_unavailable, users_strategy
 from rollout_lws.workload.revisions import current_revision
 from rollout_lws.workload.template import Version, version_of
@@ -101,6 +103,7 @@ def make(
         given=given,
         loads=loads,
         now=_now(before, old, d.version),
+        requested=_requested(before, old, d.version),
         afterwards=_times(d.version.accelerators_by_name, d.replicas),
         parts=_parts(d, found, old) if found else (),
         preview=found,
@@ -183,15 +186,23 @@ def _change(old: Version, new: Version) -> str:
 
 
 def _now(o: Observation, old: Version, new: Version) -> Amounts:
-    """Of the groups that stand now."""
-    counted = {old.template_hash: 0, new.template_hash: 0}
+    """What the groups that stand now hold."""
+    return _sum(*(held(facts, group, version) for facts, group, version in _standing(o, old, new)))
+
+
+def _requested(o: Observation, old: Version, new: Version) -> Amounts:
+    """What they ask for, whether or not there is room for it."""
+    return _sum(*(version.accelerators_by_name for _, _, version in _standing(o, old, new)))
+
+
+def _standing(o: Observation, old: Version, new: Version) -> Iterator[tuple[Facts, Group, Version]]:
     revision = o.rollout.status.stable.revision if o.rollout.status and o.rollout.status.stable else None
-    for group in groups(o.stable) if o.stable is not None else ():
-        is_new = revision is not None and group.revision != revision
-        counted[(new if is_new else old).template_hash] += 1
-    counted[new.template_hash] += len(groups(o.canary)) if o.canary is not None else 0
-    versions = {old.template_hash: old, new.template_hash: new}
-    return _sum(*(_times(versions[each].accelerators_by_name, count) for each, count in counted.items()))
+    if o.stable is not None:
+        for group in groups(o.stable):
+            is_new = revision is not None and group.revision != revision
+            yield o.stable, group, new if is_new else old
+    if o.canary is not None:
+        yield from ((o.canary, group, new) for group in groups(o.canary))
 
 
 def _parts(d: Draft, found: Preview, running: Version) -> tuple[Part, ...]:

@@ -25,12 +25,12 @@ def short_of(plan: Plan, quotas: Iterable[dict[str, Any]]) -> Iterator[str]:
             if key not in hard:
                 continue
             left = exact(str(hard[key])) - exact(str(used.get(key, "0")))
-            wanted = most - plan.now.get(name, 0)
+            wanted = most - plan.requested.get(name, 0)
             if wanted > left:
                 at = next(
                     part.row.step
                     for part in plan.parts
-                    if part.accelerators.get(name, 0) - plan.now.get(name, 0) > left
+                    if part.accelerators.get(name, 0) - plan.requested.get(name, 0) > left
                 )
                 where = f"step {at}" if at else "the promotion"
                 yield (

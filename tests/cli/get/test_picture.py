@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 
 from rollout_lws.cli.get.ahead import Caller
 from rollout_lws.cli.get.listing import coloured, overview
 from rollout_lws.cli.get.picture import release
 from rollout_lws.cli.releases import Release
+from rollout_lws.objects.meta import Condition
+from rollout_lws.objects.workloads import PodSpec, PodStatus, SchedulingGate
 from rollout_lws.workload.template import version_of_members
 from tests.cli.get import objects
 from tests.cli.get.objects import NOW, canary, lws, pod, rollout, workers
@@ -59,6 +62,24 @@ PAUSED: dict[str, Any] = {
         "since": "2026-01-01T11:46:00Z",
     },
 }
+
+
+@pytest.mark.parametrize(
+    "why",
+    [
+        {"spec": PodSpec(scheduling_gates=(SchedulingGate("kueue.x-k8s.io/admission"),))},
+        {"status": PodStatus(phase="Pending", conditions=(Condition(type="PodScheduled", status="False"),))},
+    ],
+    ids=["gated", "Pending"],
+)
+def test_what_waits_for_room_holds_no_accelerator_and_an_abort_frees_none(why: dict[str, Any]) -> None:
+    there = shown(**PAUSED)
+    assert "(holding 8 GPU)" in "\n".join(release(there, NOW))
+    assert there.canary is not None
+    waits = replace(there.canary, leaders=tuple(msgspec.structs.replace(each, **why) for each in there.canary.leaders))
+    told = "\n".join(release(replace(there, canary=waits), NOW))
+    assert "holding" not in told
+    assert "frees" not in told
 
 
 def test_a_release_that_waits_for_a_person() -> None:

@@ -202,8 +202,11 @@ def test_a_queue_of_kueue_is_named() -> None:
 @pytest.mark.parametrize(
     ("capacity", "caution"),
     [
-        ("ExtraWorkload", "(cache-llama-canary-0 to cache-llama-canary-1-1), and groups of a later version"),
-        ("Surge", "(cache-llama-4 to cache-llama-5-1), and groups of a later version"),
+        (
+            "ExtraWorkload",
+            "4 PersistentVolumeClaims of groups that go at the end stay, such as cache-llama-canary-0, and groups",
+        ),
+        ("Surge", "4 PersistentVolumeClaims of groups that go at the end stay, such as cache-llama-4, and groups"),
         ("InPlace", ""),
     ],
 )

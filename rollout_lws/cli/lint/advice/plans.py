@@ -79,7 +79,7 @@ def _claims(world: FileWorld, release: Release, lws: LeaderWorkerSet) -> Iterato
     found, name = world.find(LEADER_WORKER_SETS.kind, lws.metadata.name), lws.metadata.name
     stay = kept(version_of(lws.spec), by_scaling=surge)
     if stay and found is not None:
-        first = stay.of(name if surge else canary_name(lws), [lws.spec.replicas if surge else 0])[0]
+        first = next(stay.of(name if surge else canary_name(lws), [lws.spec.replicas if surge else 0]))
         yield found.manifest.found(
             "LWS320",
             ("spec", "leaderWorkerTemplate", "volumeClaimTemplates"),

@@ -1,0 +1,45 @@
+"""Accelerators that are told as held are those that pods have taken from a node, by the version that each group has."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.cli.plan.snapshots import plan_of
+from tests.scenarios.stories import at_rest
+from tests.scenarios.test_refused_versions import template
+from tests.scenarios.world import World
+
+pytestmark = pytest.mark.looptime
+
+GPU = "nvidia.com/gpu"
+STEPS: tuple[dict[str, Any], ...] = ({"replicas": 1, "pause": {}}, {"replicas": "100%"})
+
+
+def asking(world: World, tag: str, each: int) -> dict[str, Any]:
+    made = template(tag, world.containers)
+    made["spec"]["containers"][0]["resources"] = {"limits": {GPU: str(each)}}
+    return {"leaderWorkerTemplate": {"workerTemplate": made}}
+
+
+@pytest.mark.parametrize(
+    ("capacity", "held", "new"), [("ExtraWorkload", 48, 0), ("InPlace", 32, 0)], ids=["beside", "in place"]
+)
+async def test_a_group_that_fits_on_no_node_holds_nothing(world: World, capacity: str, held: int, new: int) -> None:
+    """Nodes have eight each. What the old groups have is told by the old version, whatever the new one asks for."""
+    await at_rest(world, *STEPS, replicas=3, canary={"capacity": capacity})
+    world.patch_lws(asking(world, "v1", 8))
+    await world.until_state("AwaitingApproval")
+    world.approve()
+    await world.until_state("Healthy", 1200)
+    await world.rest()
+    assert world.status["summary"]["accelerators"] == "48"
+    world.patch_lws(asking(world, "v2", 12))
+    await world.until_state("WaitingForAccelerators")
+    await world.rest()
+    summary = world.status["summary"]
+    assert (summary["accelerators"], summary["newAccelerators"]) == (str(held), str(new))
+    plan = plan_of(world)
+    assert plan.now == {GPU: held}
+    assert plan.requested == {GPU: held + 24}

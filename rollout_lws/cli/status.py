@@ -69,6 +69,7 @@ def status(
     deadline = None if timeout is None else time.monotonic() + timeout
     name = release_name(name)
     transport = click.get_current_context().with_resource(Transport.to(target))
+    transport.until(deadline)
     rollouts = find_rollouts(transport, target.api_group)
     rollout = fetch_rollout(transport, rollouts, name)
     gate = Gate(transport, rollouts, goal, release, fail_on_capacity, deadline)

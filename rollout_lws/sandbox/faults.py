@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from rollout_lws.errors import ApiError
 
+READS = frozenset({"get", "list", "watch"})
 WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 
 _REASONS = {
@@ -65,11 +66,16 @@ class Rule:
 
 
 class Faults:
-    """The rules in force; the first that hits decides. ``writes`` counts the clients' writes carried out so far."""
+    """The rules in force; the first that hits decides. ``writes`` counts the clients' writes carried out so far.
+
+    For ``reinitializing`` seconds after each change of a CustomResourceDefinition reads of its kind are refused with
+    429 and the advice to come again in a second, as Kubernetes 1.36 does; 0 for a server that is ready at once.
+    """
 
     def __init__(self) -> None:
         self.rules: list[Rule] = []
         self.writes = 0
+        self.reinitializing = 0.0
         self.stopped = False
         self._last_write: int | None = None
         self._carry_out_last = True
@@ -107,6 +113,7 @@ class Faults:
     def restore(self) -> None:
         """Let everything through again."""
         self.rules.clear()
+        self.reinitializing = 0.0
         self.stopped = False
         self._last_write = None
 

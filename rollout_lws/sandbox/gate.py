@@ -7,11 +7,12 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 
 from rollout_lws.errors import ApiError, Unreachable
-from rollout_lws.sandbox import wire
+from rollout_lws.sandbox import crds, wire
 from rollout_lws.sandbox.apiserver import ApiServer
-from rollout_lws.sandbox.faults import Effect, Faults
+from rollout_lws.sandbox.faults import READS, Effect, Faults
 from rollout_lws.sandbox.rest import Rest
 from rollout_lws.sandbox.routes import Request, Response, target_of, verb_of
+from rollout_lws.sandbox.store import Event
 from rollout_lws.sandbox.watches import Watch
 
 
@@ -22,11 +23,14 @@ class Gate:
         self.server = server
         self.faults = faults or Faults()
         self._rest = Rest(server)
+        #: Until when, by the server's clock, reads of a custom resource are told that its storage is not ready.
+        self._ready: dict[str, float] = {}
+        server.store.subscribe(self._follow)
 
     async def answer(self, request: Request) -> Response:
         """The answer to anything but a watch; Unreachable when a fault lost it."""
         verb, resource = self._named(request)
-        effect = self.faults.consult(verb, resource)
+        effect = self._effect(verb, resource)
         if effect.delay:
             await asyncio.sleep(effect.delay)
         if effect.refusal is not None:
@@ -44,7 +48,7 @@ class Gate:
     async def watch(self, request: Request) -> AsyncIterator[AsyncIterator[bytes]]:
         """The lines of a watch; ApiError when it is refused, Unreachable when a fault cuts it off."""
         target = target_of(self.server, request.path)
-        effect = self.faults.consult("watch", target.served.resource.plural)
+        effect = self._effect("watch", target.served.resource.plural)
         if effect.delay:
             await asyncio.sleep(effect.delay)
         if effect.refusal is not None:
@@ -77,6 +81,17 @@ class Gate:
                 passed += 1
                 if passed == effect.cut_after:
                     return
+
+    def _effect(self, verb: str, resource: str) -> Effect:
+        if verb in READS and self.server.clock() < self._ready.get(resource, 0.0):
+            return Effect(refusal=ApiError(429, "TooManyRequests", "storage is (re)initializing", 1.0))
+        return self.faults.consult(verb, resource)
+
+    def _follow(self, event: Event) -> None:
+        if event.resource != crds.RESOURCE or event.type == "DELETED":
+            return
+        if event.previous is None or event.previous["spec"] != event.object["spec"]:
+            self._ready[event.object["spec"]["names"]["plural"]] = self.server.clock() + self.faults.reinitializing
 
     def _named(self, request: Request) -> tuple[str, str]:
         try:

@@ -14,6 +14,7 @@ import pytest
 from rollout_lws.cli.main import COMMANDS
 from rollout_lws.cli.playground import Playground
 from rollout_lws.errors import UsageError
+from rollout_lws.objects.resources import CUSTOM_RESOURCE_DEFINITIONS
 from tests.cli.conftest import World
 from tests.cli.states import AWAITING, HEALTHY, LOADING
 
@@ -135,6 +136,18 @@ def test_status_outlives_a_server_that_is_busy_or_being_upgraded(
     result = world.run("status", "llama", "--timeout", "10s")
     assert result.exit_code == 0
     assert rule.seen >= rule.nth
+
+
+def test_a_command_right_after_a_change_of_definitions_waits_until_they_are_served(world: World) -> None:
+    world.release(**HEALTHY)
+    gate = world.http.gate
+    gate.faults.reinitializing = 0.5
+    name = str(world.rollouts)
+    definition = world.do(lambda: world.server.get(CUSTOM_RESOURCE_DEFINITIONS, "", name))
+    listed = {"spec": {"names": {**definition["spec"]["names"], "categories": ["releases"]}}}
+    world.do(lambda: world.server.patch(CUSTOM_RESOURCE_DEFINITIONS, "", name, listed))
+    result = world.run("status", "llama")
+    assert result.exit_code == 0, result.exception
 
 
 def test_outside_of_a_pod_the_place_of_the_lease_has_to_be_named(world: World) -> None:

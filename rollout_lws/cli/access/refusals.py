@@ -14,6 +14,11 @@ _FORBIDDEN = re.compile(
     r'(?: in API group "(?P<group>[^"]*)")?'
     r'(?: in the namespace "(?P<namespace>[^"]+)"| at the cluster scope)?'
 )
+_PATH = re.compile(
+    r"/(?:api|apis/(?P<group>[^/]+))/[^/]+(?:/namespaces/(?P<namespace>[^/]+))?/(?P<kind>[^/]+)"
+    r"(?:/(?P<name>[^/]+)(?:/[^/]+)?)?"
+)
+_VERBS = {"GET": "read", "PATCH": "write", "POST": "write", "PUT": "write", "DELETE": "delete"}
 _NOBODY = 'User "system:anonymous"'
 _ACTIONS = "promote, abort, retry, pause and resume"
 
@@ -28,6 +33,28 @@ def refusal(code: int, status: Mapping[str, Any]) -> ApiError:
     elif code == 403:
         message += _advice(message)
     return ApiError(code, str(status.get("reason") or ""), message)
+
+
+def too_busy(code: int, status: Mapping[str, Any], method: str, path: str, asked: int) -> ApiError:
+    """The error of a server that was too busy each time that it was ``asked`` to do this; nothing of it is done."""
+    error = refusal(code, status)
+    times = "once" if asked == 1 else f"{asked} times"
+    return ApiError(
+        code,
+        error.reason,
+        f"the API server is too busy to {_VERBS.get(method, method)} {_named(path)}, asked {times}: {error.message};"
+        " nothing was done: try again, and look at the API server's load if it stays so",
+    )
+
+
+def _named(path: str) -> str:
+    """What the path of a request is about."""
+    found = _PATH.fullmatch(path)
+    if found is None:
+        return path
+    kind = f"{found['kind']}.{found['group']}" if found["group"] else found["kind"]
+    name = f"{kind}/{found['name']}" if found["name"] else kind
+    return f"{name} in namespace {found['namespace']}" if found["namespace"] else name
 
 
 def _advice(message: str) -> str:

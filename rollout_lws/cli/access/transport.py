@@ -6,8 +6,10 @@ import contextlib
 import copy
 import http.client
 import json
+import math
 import os
 import socket
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
@@ -16,7 +18,7 @@ from urllib.parse import urlencode, urlsplit
 from rollout_lws.cli.access import kubeconfig, proxies
 from rollout_lws.cli.access.kubeconfig import Context
 from rollout_lws.cli.access.login import Login
-from rollout_lws.cli.access.refusals import refusal
+from rollout_lws.cli.access.refusals import refusal, too_busy
 from rollout_lws.cli.options import Target
 from rollout_lws.errors import Unreachable, UsageError
 from rollout_lws.kube import nesting
@@ -26,6 +28,10 @@ Object = dict[str, Any]
 DEFAULT_TIMEOUT = 30.0
 #: A watch is asked to end, and begun anew, after this many seconds, so that a dead connection is noticed.
 WATCH_SECONDS = 240
+#: A server that is busy says when to come again; it is asked so often more, as kubectl does.
+_REPEATS = 10
+#: Seconds until then where it does not say.
+_BUSY_SECONDS = 1.0
 _JSON, _MERGE, _JSON_PATCH = "application/json", "application/merge-patch+json", "application/json-patch+json"
 #: JSON is YAML, and there is no other name for it that all supported API servers know.
 _APPLY = "application/apply-patch+yaml"
@@ -36,8 +42,9 @@ Body: TypeAlias = Mapping[str, Any] | Sequence[Mapping[str, Any]]
 class Transport:
     """A cluster to talk to; answers are JSON values. Errors: ApiError for a refusal, Unreachable for no answer.
 
-    ``timeout`` is seconds a request. A login that the server refuses is asked for once more where that may help; one
-    that ``asks`` nobody has no longer than a request, either.
+    ``timeout`` is seconds a request, with its repeats while the server is busy (429, or 503 that says when to come
+    back). A login that the server refuses is asked for once more where that may help; one that ``asks`` nobody has no
+    longer than a request, either.
     """
 
     def __init__(
@@ -52,11 +59,12 @@ class Transport:
         self._context = context
         self._url = urlsplit(context.server)
         self._timeout = timeout
+        self._deadline = math.inf
         self._login = Login(context, None if asks else timeout)
         self._proxy = proxies.proxy_of(context.server, context.cluster, environment)
         self._connection: http.client.HTTPConnection | None = None
         self._watches: set[Connection] = set()
-        self._hung_up = False
+        self._hung_up = threading.Event()
 
     @classmethod
     def to(cls, target: Target) -> Transport:
@@ -66,12 +74,16 @@ class Transport:
     def twin(self) -> Transport:
         """Another connection to the same cluster by the same login, for a thread of its own."""
         twin = copy.copy(self)
-        twin._connection, twin._watches, twin._hung_up = None, set(), False
+        twin._connection, twin._watches, twin._hung_up = None, set(), threading.Event()
         return twin
+
+    def until(self, deadline: float | None) -> None:
+        """Have no request wait for a busy server beyond a ``deadline`` by ``time.monotonic()``; None for no such."""
+        self._deadline = math.inf if deadline is None else deadline
 
     def hang_up(self) -> None:
         """End the watches that are open, and have every later one end at once; from any thread."""
-        self._hung_up = True
+        self._hung_up.set()
         for connection in list(self._watches):
             # Closing it would not wake the thread that reads.
             with contextlib.suppress(OSError):
@@ -119,7 +131,7 @@ class Transport:
             answer = self._send(connection, "GET", path, query)
             with answer:
                 connection.be_patient(remaining)
-                if not self._hung_up:
+                if not self._hung_up.is_set():
                     yield from _events(answer)
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise Unreachable(f"the watch on {shown(self._context.server)} broke: {_words(error)}") from error
@@ -180,21 +192,34 @@ class Transport:
         content_type: str = _JSON,
     ) -> http.client.HTTPResponse:
         target = self._url.path + path + (f"?{urlencode(query)}" if query else "")
-        content = None if body is None else json.dumps(body).encode()
-        answer = self._ask(connection, method, target, content, content_type)
+        content = None if body is None else _encoded(body)
+        asked, busy = time.monotonic(), 0
+        while True:
+            answer = self._ask_logged_in(connection, method, target, content, content_type)
+            if answer.status < 400:
+                return answer
+            told = _told(answer)
+            wait = _wait(answer)
+            if wait is None:
+                raise refusal(answer.status, told)
+            busy += 1
+            latest = min(asked + self._timeout, self._deadline)
+            if busy > _REPEATS or time.monotonic() + wait > latest or self._hung_up.is_set():
+                raise too_busy(answer.status, told, method, path, busy)
+            # Whoever stands before the server may end a connection that is silent for so long.
+            connection.close()
+            self._hung_up.wait(wait)
+
+    def _ask_logged_in(
+        self, connection: http.client.HTTPConnection, method: str, target: str, body: bytes | None, content_type: str
+    ) -> http.client.HTTPResponse:
+        answer = self._ask(connection, method, target, body, content_type)
         if answer.status == 401 and self._login.refused():
             # With a new login comes a new certificate, perhaps, and that belongs to the connection.
             answer.read()
             connection.close()
-            answer = self._ask(connection, method, target, content, content_type)
-        if answer.status < 400:
-            return answer
-        said = answer.read()
-        try:
-            status = json.loads(said)
-        except ValueError:
-            status = {"message": said[:200].decode(errors="replace").strip() or answer.reason}
-        raise refusal(answer.status, status if isinstance(status, dict) else {})
+            answer = self._ask(connection, method, target, body, content_type)
+        return answer
 
     def _ask(
         self, connection: http.client.HTTPConnection, method: str, target: str, body: bytes | None, content_type: str
@@ -211,6 +236,31 @@ class Transport:
             connection.putheader("Content-Length", str(len(body)))
         connection.endheaders(body)
         return connection.getresponse()
+
+
+def _encoded(body: Body) -> bytes:
+    # Whoever writes nothing need not load it.
+    from rollout_lws.objects.go_json import encoded
+
+    return encoded(body)
+
+
+def _told(answer: http.client.HTTPResponse) -> Object:
+    """The Status of a refusal, or what there is of one."""
+    said = answer.read()
+    try:
+        status = nesting.read(json.loads, said)
+    except ValueError:
+        status = {"message": said[:200].decode(errors="replace").strip() or answer.reason}
+    return status if isinstance(status, dict) else {}
+
+
+def _wait(answer: http.client.HTTPResponse) -> float | None:
+    """Seconds until a server that did nothing wants to be asked again, None for any other refusal."""
+    after = answer.headers.get("Retry-After", "")
+    if after.replace(".", "", 1).isdigit() and answer.status in (429, 503):
+        return float(after)
+    return _BUSY_SECONDS if answer.status == 429 else None
 
 
 def _object(text: bytes) -> Object:

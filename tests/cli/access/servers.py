@@ -20,6 +20,7 @@ class Asked:
 
     headers: list[dict[str, list[str]]] = field(default_factory=list)
     names: list[str | None] = field(default_factory=list)
+    bodies: list[bytes] = field(default_factory=list)
     #: Subjects of the clients' certificates.
     clients: list[str] = field(default_factory=list)
     #: Destinations that a proxy was asked for, and as whom.
@@ -29,8 +30,13 @@ class Asked:
     tokens: set[str] | None = None
     #: What whoever is known is told.
     answer: bytes = b"{}"
+    #: Codes and Retry-After headers of the refusals that come before any other answer.
+    busy: list[tuple[int, str]] = field(default_factory=list)
     #: Whether a connection that nobody used was ended.
     closed: threading.Event = field(default_factory=threading.Event)
+
+
+_SAID = {401: "Unauthorized", 429: "storage is (re)initializing", 503: "not now"}
 
 
 @contextmanager
@@ -66,8 +72,8 @@ class _Server(ThreadingHTTPServer):
 
 @contextmanager
 def api_server(asked: Asked, tls: ssl.SSLContext | None = None, idle: float | None = None) -> Iterator[int]:
-    """Answers every GET as ``asked`` says and notes it there; yields its port. Connections that nobody uses for
-    ``idle`` seconds are ended.
+    """Answers every GET and PATCH as ``asked`` says and notes it there; yields its port. Connections that nobody uses
+    for ``idle`` seconds are ended.
     """
 
     class Handler(BaseHTTPRequestHandler):
@@ -89,11 +95,18 @@ def api_server(asked: Asked, tls: ssl.SSLContext | None = None, idle: float | No
                 subject = [value for part in (certificate or {}).get("subject", ()) for _, value in part]
                 asked.clients.append(",".join(subject))
             known = asked.tokens is None or told.get("Authorization", [""])[0].removeprefix("Bearer ") in asked.tokens
-            body = asked.answer if known else json.dumps({"message": "Unauthorized"}).encode()
-            self.send_response(200 if known else 401)
+            code, after = asked.busy.pop(0) if asked.busy else (200 if known else 401, "")
+            body = asked.answer if code == 200 else json.dumps({"message": _SAID[code]}).encode()
+            self.send_response(code)
+            if after:
+                self.send_header("Retry-After", after)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
+
+        def do_PATCH(self) -> None:
+            asked.bodies.append(self.rfile.read(int(self.headers["Content-Length"])))
+            self.do_GET()
 
         def log_message(self, *_: Any) -> None:
             pass

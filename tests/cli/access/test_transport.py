@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import ssl
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -211,3 +212,64 @@ def test_a_connection_that_the_server_has_ended_meanwhile_is_made_anew() -> None
         assert asked.closed.wait(30), "the server ends a connection that nobody uses"
         assert transport.get("/version") == {}
     assert len(asked.headers) == 2
+
+
+ROLLOUT = "/apis/rollouts.kruise.io/v1beta1/namespaces/prod/rollouts/llama"
+BUSY = (429, "0.01")
+
+
+@contextmanager
+def reached(asked: Asked, timeout: float = 10) -> Iterator[Transport]:
+    with (
+        api_server(asked) as port,
+        Transport(Context("main", f"http://127.0.0.1:{port}", "default", {}, {}), timeout, {}) as transport,
+    ):
+        yield transport
+
+
+@pytest.mark.parametrize("busy", [BUSY, (503, "0.01")], ids=["429", "503"])
+def test_a_server_that_is_busy_is_asked_again_when_it_says(busy: tuple[int, str]) -> None:
+    asked = Asked(busy=[busy] * 10)
+    with reached(asked) as transport:
+        assert transport.get(ROLLOUT) == {}
+    assert len(asked.headers) == 11
+
+
+def test_a_write_that_was_not_done_is_sent_again() -> None:
+    asked = Asked(busy=[BUSY, BUSY])
+    with reached(asked) as transport:
+        assert transport.merge_patch(f"{ROLLOUT}/status", {"status": {}}) == {}
+    assert asked.bodies == [b'{"status":{}}'] * 3
+
+
+def test_a_server_that_stays_busy_is_told_with_what_was_asked_for() -> None:
+    with reached(Asked(busy=[BUSY] * 20)) as transport, pytest.raises(ApiError) as raised:
+        transport.merge_patch(f"{ROLLOUT}/status", {"status": {}})
+    assert raised.value.code == 429
+    assert raised.value.message == (
+        "the API server is too busy to write rollouts.rollouts.kruise.io/llama in namespace prod, asked 11 times:"
+        " storage is (re)initializing; nothing was done: try again, and look at the API server's load if it stays so"
+    )
+
+
+@pytest.mark.parametrize("after", ["2", ""], ids=["as it says", "without a word"])
+def test_no_request_lasts_longer_than_its_timeout(after: str) -> None:
+    asked = Asked(busy=[(429, after)] * 20)
+    with reached(asked, timeout=0.5) as transport, pytest.raises(ApiError, match="pods in namespace prod, asked once"):
+        transport.get("/api/v1/namespaces/prod/pods")
+    assert len(asked.headers) == 1
+
+
+def test_no_request_is_repeated_beyond_the_end_of_its_command() -> None:
+    asked = Asked(busy=[(429, "2")] * 20)
+    with reached(asked) as transport, pytest.raises(ApiError, match="too busy to read nodes, asked once"):
+        transport.until(time.monotonic() + 1)
+        transport.get("/api/v1/nodes")
+    assert len(asked.headers) == 1
+
+
+def test_any_other_refusal_is_told_at_once() -> None:
+    asked = Asked(busy=[(503, "")])
+    with reached(asked) as transport, pytest.raises(ApiError, match=r"^not now$"):
+        transport.get(ROLLOUT)
+    assert len(asked.headers) == 1

@@ -7,7 +7,7 @@ into the caches before the next decision, as the controller does; an older versi
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -44,6 +44,31 @@ def whole(resource: Resource, body: bytes) -> Whole:
     return Whole(_heads.decode(body).metadata, {**read, **named})
 
 
+class Completion:
+    """Whether every kind is known: its first list is in, or the server does not serve it and so has none of it."""
+
+    def __init__(self, informers: Mapping[Resource, Informer[Whole]]) -> None:
+        self._informers = informers
+        self._complete = asyncio.Event()
+        for informer in informers.values():
+            informer.on_news(self._look)
+
+    async def wait(self, patience: float) -> None:
+        """Until it is so; TimeoutError, with the reasons, after ``patience`` seconds."""
+        try:
+            async with asyncio.timeout(patience):
+                await self._complete.wait()
+        except TimeoutError:
+            missing = [
+                each.trouble or f"no list of {kind} yet" for kind, each in self._informers.items() if not _known(each)
+            ]
+            raise TimeoutError(f"not everything is listed after {patience:g} s: {'; '.join(missing)}") from None
+
+    def _look(self) -> None:
+        if all(map(_known, self._informers.values())):
+            self._complete.set()
+
+
 class Following:
     """Follows ``resources`` in all namespaces; ``tell`` is called with each change, which ``view`` has by then.
 
@@ -53,11 +78,10 @@ class Following:
     def __init__(self, client: Client, resources: Iterable[Resource], tell: Callable[[Change], None]) -> None:
         self.view = Index()
         self._tell = tell
-        self._complete = asyncio.Event()
         self._informers = {resource: Informer(client, resource, partial(whole, resource)) for resource in resources}
         for resource, informer in self._informers.items():
             informer.on_change(partial(self._changed, resource))
-            informer.on_news(self._look)
+        self._completion = Completion(self._informers)
 
     def start(self) -> list[asyncio.Task[None]]:
         """The tasks that follow, one for each kind; to be cancelled in the end."""
@@ -68,23 +92,12 @@ class Following:
 
     async def complete(self, patience: float) -> None:
         """Wait for the first list of every kind; TimeoutError, with the reasons, after ``patience`` seconds."""
-        try:
-            async with asyncio.timeout(patience):
-                await self._complete.wait()
-        except TimeoutError:
-            missing = [
-                each.trouble or f"no list of {kind} yet" for kind, each in self._informers.items() if not _known(each)
-            ]
-            raise TimeoutError(f"not everything is listed after {patience:g} s: {'; '.join(missing)}") from None
+        await self._completion.wait(patience)
 
     def absorb(self, resource: Resource, answer: bytes) -> None:
         """Take in what the server answered to a write of ours."""
         if resource in self._informers:
             self._informers[resource].absorb(answer)
-
-    def _look(self) -> None:
-        if all(map(_known, self._informers.values())):
-            self._complete.set()
 
     def _changed(self, resource: Resource, before: Whole | None, after: Whole | None) -> None:
         if before is not None and (after is None or after.metadata.uid != before.metadata.uid):

@@ -19,7 +19,7 @@ from rollout_lws.errors import ApiError
 from rollout_lws.kube.client import Client
 from rollout_lws.kube.informer import Informer
 from rollout_lws.objects.resources import Resource
-from tests.e2e.following import Whole, whole
+from tests.e2e.following import Completion, Whole, whole
 from tests.scenarios.names import NAMESPACE
 
 Object = dict[str, Any]
@@ -128,14 +128,15 @@ class Mirror:
         }
         for resource, informer in self._informers.items():
             informer.on_change(partial(self._take, resource))
+        self._completion = Completion(self._informers)
 
     def start(self) -> list[asyncio.Task[None]]:
         """The tasks that follow; to be cancelled in the end."""
         return [asyncio.create_task(each.run(), name=f"mirror of {kind}") for kind, each in self._informers.items()]
 
-    async def synced(self) -> None:
-        for informer in self._informers.values():
-            await informer.synced()
+    async def synced(self, patience: float = 60.0) -> None:
+        """Until every kind is known; TimeoutError, which says what is missing and why, after so many seconds."""
+        await self._completion.wait(patience)
 
     @property
     def is_current(self) -> bool:

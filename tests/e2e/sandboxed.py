@@ -38,10 +38,12 @@ _CONFIGURATIONS = tuple(Served(each, each, each.kind.lower()) for each in (MUTAT
 
 
 class ControlPlane:
-    """``faults`` befall its clients, and none of what runs inside; ``port`` stays the same after a stop."""
+    """``faults`` befall its clients, and none of what runs inside; ``port`` stays the same after a stop. Without
+    ``gateways`` no kind of the Gateway API is served.
+    """
 
-    def __init__(self) -> None:
-        served = (*BUILTINS, *gateway_api.SERVED, *_CONFIGURATIONS)
+    def __init__(self, *, gateways: bool = True) -> None:
+        served = (*BUILTINS, *(gateway_api.SERVED if gateways else ()), *_CONFIGURATIONS)
         self.server = ApiServer(time.time, served, seed=1)
         self.server.create(CUSTOM_RESOURCE_DEFINITIONS, lws_crd.manifest())
         self.server.admission.append(self._admit)
@@ -132,9 +134,9 @@ def _called(entry: Mapping[str, Any], operation: Operation) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def control_plane(folder: Path) -> AsyncIterator[tuple[ControlPlane, Any]]:
+async def control_plane(folder: Path, *, gateways: bool = True) -> AsyncIterator[tuple[ControlPlane, Any]]:
     """A running one, and a connection to it; ``folder`` takes the kubeconfig."""
-    plane = ControlPlane()
+    plane = ControlPlane(gateways=gateways)
     await plane.start()
     kubeconfig = folder / "kubeconfig"
     kubeconfig.write_text(yaml.safe_dump(plane._http.kubeconfig()))

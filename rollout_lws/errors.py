@@ -21,8 +21,11 @@ class ApiError(RolloutLwsError):
 
     ``code`` is the HTTP code, ``reason`` Kubernetes' machine-readable word (``NotFound``, ``AlreadyExists``,
     ``Conflict``, ``Invalid``, ``Expired`` …), ``retry_after`` seconds from the Retry-After header or the Status'
-    details, None when absent.
+    details, None when absent. ``is_early`` marks a denial by a server that was away a moment ago: until it has read its
+    roles it denies everything to everybody.
     """
+
+    is_early = False
 
     def __init__(self, code: int, reason: str, message: str, retry_after: float | None = None) -> None:
         super().__init__(message)

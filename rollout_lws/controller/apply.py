@@ -69,7 +69,7 @@ def classify(error: ApiError | Unreachable, write: Write) -> Failure | None:
     # and whether the object that stands there is ours is for the next decision to see.
     if error.code in (404, 409):
         return Failure(write, error, Next.AT_ONCE, error.retry_after)
-    if error.code == 429 or error.code >= 500:
+    if error.code == 429 or error.code >= 500 or error.is_early:
         return Failure(write, error, Next.BACK_OFF, error.retry_after)
     return Failure(write, error, Next.REFUSED, error.retry_after)
 

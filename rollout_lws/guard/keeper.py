@@ -22,7 +22,7 @@ from rollout_lws.guard import bundle
 from rollout_lws.guard.certificates import Identity, issue
 from rollout_lws.guard.patience import Patience
 from rollout_lws.guard.rotation import Rotation
-from rollout_lws.kube.client import Client
+from rollout_lws.kube.client import Client, understood
 from rollout_lws.kube.informer import Informer
 from rollout_lws.objects.meta import Meta, Struct
 from rollout_lws.objects.resources import MUTATING_WEBHOOKS, SELF_SUBJECT_REVIEWS, VALIDATING_WEBHOOKS, Resource
@@ -61,6 +61,9 @@ class _Reviewed(Struct, frozen=True):
 
 class _Subject(Struct, frozen=True):
     status: _Reviewed = _Reviewed()
+
+
+_subjects = msgspec.json.Decoder(_Subject)
 
 
 class Keeper:
@@ -183,9 +186,14 @@ class Keeper:
         """By what name API servers know this account: what it writes itself is not judged."""
         if self.me:
             return
-        asked = {"apiVersion": SELF_SUBJECT_REVIEWS.api_version, "kind": SELF_SUBJECT_REVIEWS.kind, "metadata": {}}
+        asked = {
+            "apiVersion": SELF_SUBJECT_REVIEWS.api_version,
+            "kind": SELF_SUBJECT_REVIEWS.kind,
+            "metadata": {"name": ""},
+        }
+        review = Create(SELF_SUBJECT_REVIEWS, asked, "the guard lets our own writes pass")
         try:
-            said = await self._client.send(Create(SELF_SUBJECT_REVIEWS, asked, "the guard lets our own writes pass"))
+            said = await self._client.send(review)
         except ApiError as error:
             if error.is_unserved:
                 raise ApiError(
@@ -194,7 +202,7 @@ class Keeper:
                     "SelfSubjectReview is not served: the guard needs Kubernetes 1.28 or newer",
                 ) from error
             raise
-        self.me = msgspec.json.decode(said, type=_Subject).status.user_info.username
+        self.me = understood(_subjects.decode, said, review).status.user_info.username
 
     async def _publish(self) -> float:
         """Seconds until there is something to do again; ApiError or Unreachable when a bundle cannot be written."""

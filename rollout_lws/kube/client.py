@@ -10,11 +10,12 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
-from rollout_lws.errors import ApiError, Unreachable
+from rollout_lws.errors import ApiError, NotLeading, Unreachable
+from rollout_lws.kube import nesting
 from rollout_lws.kube.denials import Denials
 from rollout_lws.kube.fence import Fence
 from rollout_lws.kube.status import refused
@@ -24,6 +25,8 @@ from rollout_lws.objects.json_patch import is_stale, operations
 from rollout_lws.objects.permissions import Permission
 from rollout_lws.objects.resources import Resource
 from rollout_lws.objects.writes import Confirm, Create, Delete, Patch, Replace, Write
+
+T = TypeVar("T")
 
 _JSON = "application/json"
 _MERGE = "application/merge-patch+json"
@@ -47,6 +50,10 @@ class _Confirmed(msgspec.Struct):
 
 class _Object(msgspec.Struct):
     metadata: _Confirmed
+
+
+_confirmed = msgspec.json.Decoder(_Object)
+_whole = msgspec.json.Decoder(dict[str, Any])
 
 
 class Client:
@@ -96,8 +103,15 @@ class Client:
             except ApiError as error:
                 self.denials.answered(permission, error)
                 raise
+            except Unreachable:
+                self.denials.away()
+                raise
             self.denials.answered(permission, None)
-            yield lines
+            try:
+                yield lines
+            except Unreachable:
+                self.denials.away()
+                raise
 
     async def send(self, write: Write) -> bytes:
         """Carry out one write and give the server's answer. ApiError or Unreachable when it was not, or may not have
@@ -119,14 +133,14 @@ class Client:
             if error.code != 422 or not isinstance(write, Patch) or write.generation is None:
                 raise
             # A test that fails is answered like an object that is invalid, and is a conflict.
-            live = msgspec.json.decode(await self._live(write))
+            live = understood(_whole.decode, await self._live(write), write)
             if is_stale(write, live):
                 raise _changed(write) from error
             raise
 
     async def _confirm(self, write: Confirm) -> bytes:
         body = await self._live(write)
-        live = msgspec.json.decode(body, type=_Object).metadata
+        live = understood(_confirmed.decode, body, write).metadata
         if (live.uid, live.generation) != (write.uid, write.generation):
             raise _changed(write)
         return body
@@ -171,6 +185,11 @@ class Client:
                 method, path, params=params, body=body, content_type=content_type, timeout=self._timeout, guard=guard
             )
             code = answer.status
+        except NotLeading:
+            raise
+        except Unreachable:
+            self.denials.away()
+            raise
         finally:
             if self.observe is not None:
                 self.observe(permission.verb, permission.resource, code, asyncio.get_running_loop().time() - started)
@@ -179,6 +198,14 @@ class Client:
         if error is not None:
             raise error
         return answer.body
+
+
+def understood(decode: Callable[[bytes], T], answer: bytes, write: Write) -> T:
+    """What a successful answer says. Unreachable when it is no such JSON: half of it, or the page of a proxy."""
+    try:
+        return nesting.read(decode, answer)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise Unreachable(f"{write.resource} {write.name}: the answer is not an API server's ({error})") from error
 
 
 def _changed(write: Confirm | Patch) -> ApiError:

@@ -248,6 +248,6 @@ class Elector:
 
 
 def _advice(error: Exception, namespace: str) -> str:
-    if isinstance(error, ApiError) and error.code in (401, 403):
+    if isinstance(error, ApiError) and error.code in (401, 403) and not error.is_early:
         return f": {allow('get, list, watch, create and patch', named(LEASES, namespace))}"
     return ""

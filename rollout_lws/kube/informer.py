@@ -147,7 +147,7 @@ class Informer(Generic[T]):
             return
         try:
             obj = nesting.read(self._decode, bytes(body))
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, UnicodeDecodeError):
             return
         meta = obj.metadata
         if not meta.name or not meta.resource_version:
@@ -313,7 +313,7 @@ class Informer(Generic[T]):
 
 def _advice(resource: Resource, namespace: str, error: Exception) -> str:
     """What a person can do about a list or a watch that the server refuses, "" when waiting is all."""
-    if not isinstance(error, ApiError):
+    if not isinstance(error, ApiError) or error.is_early:
         return ""
     if error.code in (401, 403):
         return f": {allow('list and watch', named(resource, namespace))}"

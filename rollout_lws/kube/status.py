@@ -33,7 +33,7 @@ def refused(code: int, headers: Mapping[str, str], body: bytes) -> ApiError:
     """The error of an answer with status ``code``."""
     try:
         status = _decoder.decode(body)
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         status = _Status()
     told = status.message if status.kind == "Status" else ""
     text = told or _of_a_proxy(code, headers, body)
@@ -49,7 +49,7 @@ def deleted_uid(body: bytes) -> str:
     """
     try:
         status = _decoder.decode(body)
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return ""
     return status.details.uid if (status.kind, status.status) == ("Status", "Success") else ""
 

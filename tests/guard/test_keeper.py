@@ -23,7 +23,7 @@ from rollout_lws.kube.fence import Fence
 from rollout_lws.objects.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
 from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.faults import Effect, Faults
-from rollout_lws.sandbox.transport import DirectTransport
+from rollout_lws.sandbox.transport import Answer, DirectTransport
 from rollout_lws.settings import DEFAULT_GUARD
 
 pytestmark = pytest.mark.looptime
@@ -290,3 +290,29 @@ async def test_a_right_that_is_missing_is_named() -> None:
             assert (
                 f"guard: {each} {DEFAULT_GUARD}: you may not: allow the controller's account to list and watch {each} "
             ) in it.keeper.missing
+
+
+class Cut(DirectTransport):
+    """Tells who asks in half an answer, and then in a whole one."""
+
+    def __init__(self, server: ApiServer) -> None:
+        super().__init__(server)
+        self.asked = 0
+
+    async def request(self, method: str, path: str, **given: Any) -> Answer:
+        if not path.endswith("/selfsubjectreviews"):
+            return await super().request(method, path, **given)
+        self.asked += 1
+        whole = b'{"status":{"userInfo":{"username":"system:serviceaccount:tools:me"}}}'
+        return Answer(201, {}, whole if self.asked > 1 else whole[:40])
+
+
+async def test_half_an_answer_to_who_it_is_ends_no_guard() -> None:
+    transport = Cut(cluster())
+    keeper = Keeper(Client(transport), DEFAULT_GUARD, ["guard.tools.svc"], lambda _: None, Calendar().now)
+    running = asyncio.create_task(keeper.run())
+    await asyncio.sleep(120)
+    assert not running.done()
+    assert keeper.me == "system:serviceaccount:tools:me"
+    running.cancel()
+    await asyncio.wait([running])

@@ -102,6 +102,26 @@ async def test_a_confirmation_writes_nothing_and_conflicts_when_the_object_has_m
     assert {each.method for each in transport.requests} == {"GET"}
 
 
+CONFIRM = Confirm(PODS, "ns", "a", "u1", 3, "why")
+CONDITIONAL = Patch(PODS, "ns", "a", {"spec": {"x": 1}}, "why", uid="u1", generation=3)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [b'{"metadata":{"name":"a","uid":"u', b'{"metadata":{"uid":"\xff"}}', b"<html>log in</html>", b"[]", b""],
+    ids=["half of it", "no text", "a page", "no object", "nothing"],
+)
+@pytest.mark.parametrize(
+    ("write", "before"), [(CONFIRM, ()), (CONDITIONAL, (refusal(422, "Invalid"),))], ids=["confirm", "patch"]
+)
+async def test_an_answer_that_is_none_of_an_api_servers_is_no_answer(
+    write: Write, before: tuple[Reply, ...], answer: bytes
+) -> None:
+    client = Client(FakeTransport(*before, Reply(200, answer)))
+    with pytest.raises(Unreachable, match="pods a: the answer is not an API server's"):
+        await client.send(write)
+
+
 async def test_a_refusal_is_raised_with_what_the_status_says() -> None:
     transport = FakeTransport(refusal(409, "Conflict", "the object has been modified"))
     with pytest.raises(ApiError, match="the object has been modified") as caught:
@@ -229,3 +249,9 @@ def test_an_error_event_is_an_error_with_its_code() -> None:
 )
 def test_only_a_success_status_with_a_uid_says_that_an_object_is_gone(answer: bytes, uid: str) -> None:
     assert deleted_uid(answer) == uid
+
+
+@pytest.mark.parametrize("body", [b'{"message":"\xff"}', b'{"message":"x'])
+def test_a_refusal_that_cannot_be_read_is_one_all_the_same(body: bytes) -> None:
+    assert refused(500, {}, body).code == 500
+    assert deleted_uid(body) == ""

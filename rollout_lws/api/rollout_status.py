@@ -201,6 +201,10 @@ class HoldFight(Model):
     """When that was seen."""
     manager: str = ""
     """Field manager that wrote it."""
+    put_back_at: MicroTime | None = None
+    """When the hold was put back; absent while it is left as it is."""
+    template_hash: str | None = None
+    """Version that the LeaderWorkerSet asked for then."""
 
 
 class RouteFight(Model):
@@ -378,6 +382,8 @@ class RolloutStatus(Model):
     """Longest time a group took from its creation until it was ready."""
     hold_fights: tuple[HoldFight, ...] = ()
     """Foreign resets of the hold, newest last."""
+    hold_released_at: MicroTime | None = None
+    """Since when the annotation lets the LeaderWorkerSet roll by itself; absent once it is held again."""
     flaps: int | None = None
     """How often the new side stopped serving while it had weight."""
     traffic: TrafficRecord | None = None

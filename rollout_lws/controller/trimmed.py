@@ -22,6 +22,8 @@ from rollout_lws.workload.revisions import compressed
 _NOTHING = msgspec.Raw(b"")
 #: Labels by which StatefulSets and LWS's revisions are found and told apart.
 _OWN_LABELS = frozenset({LWS_NAME, LWS_REVISION})
+#: How the annotation ends that says what we have borrowed, in any API group.
+_MARK = "/original"
 #: Conditions of a pod that say nothing while they are True.
 _USUAL = frozenset({"PodScheduled", "PodReadyToStartContainers", "Initialized", "ContainersReady"})
 
@@ -90,8 +92,15 @@ class _Owned(Struct, frozen=True):
     """A member that a manager owns, whatever is in it."""
 
 
+class _OwnedRollingUpdate(Struct, frozen=True):
+    itself: _Owned | None = msgspec.field(name=".", default=None)
+    partition: _Owned | None = msgspec.field(name="f:partition", default=None)
+    max_surge: _Owned | None = msgspec.field(name="f:maxSurge", default=None)
+    max_unavailable: _Owned | None = msgspec.field(name="f:maxUnavailable", default=None)
+
+
 class _OwnedStrategy(Struct, frozen=True):
-    rolling_update: _Owned | None = msgspec.field(name="f:rollingUpdateConfiguration", default=None)
+    rolling_update: _OwnedRollingUpdate | None = msgspec.field(name="f:rollingUpdateConfiguration", default=None)
 
 
 class _OwnedSpec(Struct, frozen=True):
@@ -99,7 +108,12 @@ class _OwnedSpec(Struct, frozen=True):
     strategy: _OwnedStrategy | None = msgspec.field(name="f:rolloutStrategy", default=None)
 
 
+class _OwnedMeta(Struct, frozen=True):
+    annotations: dict[str, _Owned] = msgspec.field(name="f:annotations", default={})
+
+
 class _OwnedFields(Struct, frozen=True):
+    metadata: _OwnedMeta | None = msgspec.field(name="f:metadata", default=None)
     spec: _OwnedSpec | None = msgspec.field(name="f:spec", default=None)
 
 
@@ -107,7 +121,17 @@ _owned = msgspec.json.Decoder(_OwnedFields)
 
 
 def _trimmed_field(field: ManagedField) -> ManagedField:
-    return replace(field, manager=word(field.manager), fields=_raw(msgspec.json.encode(_owned.decode(field.fields))))
+    owned = _owned.decode(field.fields)
+    marks = {key: _Owned() for key in (owned.metadata.annotations if owned.metadata else ()) if key.endswith(_MARK)}
+    strategy = owned.spec.strategy if owned.spec else None
+    # What is empty is owned as a whole; nothing is to become so by being trimmed.
+    strategy = strategy if strategy and strategy.rolling_update else None
+    spec = _OwnedSpec(template=owned.spec.template, strategy=strategy) if owned.spec else None
+    owned = _OwnedFields(
+        metadata=_OwnedMeta(annotations=marks) if marks else None,
+        spec=spec if spec and (spec.template or spec.strategy) else None,
+    )
+    return replace(field, manager=word(field.manager), fields=_raw(msgspec.json.encode(owned)))
 
 
 @lru_cache(maxsize=16)

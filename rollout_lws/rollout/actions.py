@@ -90,6 +90,14 @@ def _unbound(d: Draft, request: RequestedAction) -> str:
     return ""
 
 
+def _rolls_by_itself(d: Draft) -> str:
+    """Why nothing that is asked of a release has an effect while its LWS is not held."""
+    return (
+        f"LeaderWorkerSet {d.stable.lws.metadata.name} is not held now and rolls by itself, whatever is asked of the"
+        " release: restore the stable template to go back"
+    )
+
+
 def _in_steps(d: Draft) -> bool:
     return d.status.phase == Phase.PROGRESSING and d.status.finalising is None and d.o.stable is not None
 
@@ -97,6 +105,8 @@ def _in_steps(d: Draft) -> bool:
 def _approve(d: Draft, _: RequestedAction) -> str:
     if not _in_steps(d):
         return "no release waits for approval"
+    if d.contested:
+        return _rolls_by_itself(d)
     if d.status.step is None or d.status.step.paused_at is None:
         return f"step {d.sub.current_step_index} does not wait for approval yet"
     # Kept in the status, because the step may be left only later (paused, refused, a group that is not ready again).
@@ -109,6 +119,8 @@ def _jump(d: Draft, request: RequestedAction) -> str:
     count = len(style.steps) if style else 0
     if not _in_steps(d):
         return "no release is in its steps"
+    if d.contested:
+        return _rolls_by_itself(d)
     if request.to_step is None or not 1 <= request.to_step <= count:
         return f"toStep must be a number from 1 to {count}"
     d.set_sub(next_step_index=request.to_step)
@@ -157,10 +169,7 @@ def _abort(d: Draft, request: RequestedAction) -> str:
     if d.replicas == 0:
         return f"the LeaderWorkerSet has 0 groups, so the new version needs no release; {PROMOTED_ALREADY}"
     if d.contested:
-        return (
-            f"the hold of LeaderWorkerSet {d.stable.lws.metadata.name} is not kept now, it rolls by itself: restore the"
-            " stable template to go back"
-        )
+        return _rolls_by_itself(d)
     d.abort_reason = request.reason or (f"aborted by {request.by}" if request.by else "aborted by request")
     return ""
 
@@ -186,12 +195,16 @@ def _retry(d: Draft, request: RequestedAction) -> str:
 def _promote_full(d: Draft, _: RequestedAction) -> str:
     if not _in_steps(d):
         return "no release is in its steps"
+    if d.contested:
+        return _rolls_by_itself(d)
     # The step machine acts on it once the batch is ready, and files it then.
     d.promote_full = True
     return _LATER
 
 
 def _pause(d: Draft, _: RequestedAction) -> str:
+    if d.contested and d.status.phase == Phase.PROGRESSING:
+        return _rolls_by_itself(d)
     d.set(paused=True)
     return ""
 

@@ -202,6 +202,7 @@ _AT_REST: dict[str, Any] = {
         "restarts",
         "evictions",
         "hold_fights",
+        "hold_released_at",
         "flaps",
         "not_ready_groups",
         "observed_template_hash",

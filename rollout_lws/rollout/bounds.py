@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from rollout_lws.api.resources import Keys
+from rollout_lws.objects import owners
 from rollout_lws.objects.meta import Struct
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.traffic import marks
@@ -84,14 +85,19 @@ def held(live: Object, by: str, keys: Keys, replicas: int, *, pinned: bool) -> O
 
 
 def given_back(live: Object, by: str, keys: Keys) -> Object:
-    """The user's own autoscaler: each bound that this Rollout wrote goes back where it still is as written; without our
-    mark. What somebody has set meanwhile counts: a bound that would contradict it gives way.
+    """The user's own autoscaler: each bound that this Rollout wrote goes back where it still is as written, and nobody
+    has stated the same since; without our mark. What somebody has set meanwhile counts: a bound that would contradict
+    it gives way.
     """
     mark = marks.read_as(Hold, live, by, keys)
     if mark is None:
         return marks.without(live, by, keys)
     foreign = drifted(live, by, keys)
-    back = {member: mark.original.get(member) for member in mark.written if member not in foreign}
+    back = {
+        member: mark.original.get(member)
+        for member in mark.written
+        if member not in foreign and not owners.is_claimed(owners.records(live), ("spec", member), keys.original)
+    }
     users = marks.without(_with(live, back), by, keys)
     low, high = bounds(users)
     if low > high:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from rollout_lws.api import RolloutStatus, RouteFight
+from rollout_lws.objects.owners import OURS
 from rollout_lws.objects.workloads import LeaderWorkerSet
 from rollout_lws.rollout import significance
 from rollout_lws.rollout.draft import Draft
@@ -20,10 +21,18 @@ from rollout_lws.workload.groups import Group, groups
 LOOK_AGAIN_SECONDS = 1
 #: Seconds for which a write counts as one of this moment; times in managedFields are whole seconds.
 LATELY_SECONDS = 2
-#: How the managers begin that this controller writes as.
-OURS = "rollout-lws"
 
-_DECIDED = ("phase", "current_step_index", "finalising", "stable", "paused", "flaps", "hold_fights", "autoscalers")
+_DECIDED = (
+    "phase",
+    "current_step_index",
+    "finalising",
+    "stable",
+    "paused",
+    "flaps",
+    "hold_fights",
+    "hold_released_at",
+    "autoscalers",
+)
 
 
 def can_wait(d: Draft) -> bool:

@@ -50,6 +50,8 @@ def _decided(observation: Observation) -> Draft:
     d = Draft(observation)
     _rules(d)
     autoscalers.follow(d)
+    if d.o.stable is not None:
+        guard.tell_resets(d)
     return d
 
 
@@ -141,7 +143,6 @@ def _contested(d: Draft) -> bool:
         return False
     restored = stable is not None and d.version.template_hash == stable.template_hash
     if restored and d.status.phase == Phase.PROGRESSING and natively.follows_template(d):
-        d.set(hold_fights=())
         begin_going_back(d, Ending.ROLLBACK, "stable's template was restored")
         return finalising.run(d)
     if not restored and natively.rolled_natively(d):

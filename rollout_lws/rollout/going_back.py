@@ -11,13 +11,17 @@ from rollout_lws.rollout.churn import remember_leaders
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.ending import frozen, late, overdue, turned_round
 from rollout_lws.rollout.evictions import forgive
+from rollout_lws.rollout.natively import past_stable
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason, Task
 
 
 def begin_going_back(d: Draft, ending: Ending, why: str) -> None:
-    """Leave the steps without promotion; with a second LWS nothing of stable has to be touched."""
+    """Leave the steps without promotion. With a second LWS nothing of stable has to be touched, unless groups of it
+    went over while it was not held.
+    """
     tell_way_back(d, ending, why)
-    d.begin_finalising(ending, Task.TAKE_BACK if d.one_workload else Task.CLEAN_UP)
+    takes_back = d.one_workload or (d.o.stable is not None and past_stable(d))
+    d.begin_finalising(ending, Task.TAKE_BACK if takes_back else Task.CLEAN_UP)
 
 
 def tell_way_back(d: Draft, ending: Ending, why: str) -> None:

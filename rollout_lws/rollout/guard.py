@@ -1,20 +1,25 @@
-"""Keeping the hold: repaired when somebody resets it, given up when somebody insists.
+"""Keeping the hold: put back whenever somebody resets it, left alone for a while where a tool insists, and away for as
+long as the break-glass annotation asks for it.
 
 A manifest that states a partition rolls in the very write that applies it, so the hold is put back at once and the
-written values become the user's new originals. Twice within a minute is a contest nobody can win: we write no third
-time, until the pending version has rolled by itself or, with nothing pending, for ten minutes.
+written values become the user's new originals. Where the hold was away, the LWS finishes the roll that it has begun: a
+hold in the middle of it would keep two versions side by side that nobody has asked for.
 """
 
 from __future__ import annotations
 
-from datetime import timedelta
+from dataclasses import replace
+from datetime import datetime, timedelta
 
-from rollout_lws.api import Capacity, ConditionType, HoldFight, Phase, SummaryState
+from rollout_lws.api import Capacity, HoldFight, Phase, SummaryState
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.objects.writes import Patch
+from rollout_lws.rollout import contest
 from rollout_lws.rollout.adoption import write_hold
 from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.natively import is_rolling, past_stable, rolling_words
 from rollout_lws.rollout.reasons import EventReason, Reason, Task
+from rollout_lws.rollout.refusals import unsafe_pending
 from rollout_lws.workload.hold import (
     HOLD,
     borrowed,
@@ -26,10 +31,7 @@ from rollout_lws.workload.hold import (
     writer_of_strategy,
 )
 
-#: Two foreign resets within this many seconds are a contest.
-CONTEST_SECONDS = 60
-#: With nothing pending, a contested hold is tried again this many seconds after the last reset.
-TRUCE_SECONDS = 600
+_ADVICE = "remove rollingUpdateConfiguration.partition from its manifest"
 
 
 def released_by_hand(d: Draft) -> bool:
@@ -38,83 +40,133 @@ def released_by_hand(d: Draft) -> bool:
 
 
 def keep_hold(d: Draft) -> None:
-    """Repair the hold or find it contested; sets ``d.contested``. Windows of a release are left to it."""
-    lws = d.stable.lws
+    """Repair the hold, or leave it as it is; sets ``d.contested`` then. Windows of a release are left to it."""
     if released_by_hand(d):
-        d.contested = True
-        body = give_back(lws, d.keys)
-        if body is not None:
-            meta = lws.metadata
-            patch = Patch(LEADER_WORKER_SETS, meta.namespace, meta.name, body, "hold released", meta.resource_version)
-            d.write((patch,))
-            d.notice(
-                EventReason.HOLD_RELEASED,
-                f"LeaderWorkerSet {meta.name} has its own strategy back",
-                about="LeaderWorkerSet",
-            )
-        if d.status.hold_fights:
-            # What a person opens on purpose is no contest, nor is what we put back once the annotation is gone.
-            d.set(hold_fights=())
+        _release(d)
         return
+    lws = d.stable.lws
     foreign = "partition" in foreign_members(lws, d.keys) or (
         borrowed(lws, d.keys) is None and lws.spec.rollout_strategy.rolling_update_configuration.partition < HOLD
     )
-    if not foreign or _was_released(d):
-        # Surge groups of a strategy edited in mid-release would be of the old version, or go while they serve.
-        closed = lws.spec.rollout_strategy.rolling_update_configuration.partition >= HOLD
-        if (closed or not has_windows(d)) and hold(lws, d.keys, d.uid, _surge(d)) is not None:
-            d.hold_put_back = True
-            write_hold(d, "put the hold back", _surge(d))
-        if is_held(lws, _surge(d)) and d.status.hold_fights and not _recent(d):
-            d.set(hold_fights=())
-        return
-    manager = writer_of_strategy(lws)
-    fights = _recent(d)
-    if len(fights) >= 2 and not _truce(d, fights):
+    if foreign and d.status.hold_released_at is not None and is_rolling(d):
         d.contested = True
         return
-    if len(fights) >= 2:
-        fights = ()
-    d.set(hold_fights=(*fights, HoldFight(at=d.now, manager=manager)))
-    if fights:
-        d.contested = True
+    if not foreign or d.status.hold_released_at is not None:
+        _follow(d)
+        return
+    fights = contest.on_file(d.status.hold_fights, d.now)
+    if contest.is_left(fights):
+        _left(d, fights)
+    elif contest.answers(fights, d.now, d.version.template_hash) >= contest.MOST_ANSWERS:
+        _leave(d, fights)
+    else:
+        manager = writer_of_strategy(lws)
+        fight = HoldFight(at=d.now, manager=manager, put_back_at=d.now, template_hash=d.version.template_hash)
+        _file(d, (*fights, fight))
+        _put_back(d, f"{manager} had reset the hold")
         d.notice(
-            EventReason.HOLD_CONTESTED,
-            f"{manager} resets the hold of LeaderWorkerSet {lws.metadata.name} again and again: it is left as it is;"
-            " remove rollingUpdateConfiguration.partition from the manifest",
+            EventReason.HOLD_RESET,
+            f"{manager} reset the hold of LeaderWorkerSet {lws.metadata.name}; it was put back: {_ADVICE}",
             warning=True,
         )
-        return
-    d.hold_put_back = True
-    write_hold(d, f"{manager} had reset the hold", _surge(d))
+
+
+def _release(d: Draft) -> None:
+    """Give the user's own strategy back. That the annotation asks for it is on record first: found without a hold after
+    a crash, the LWS would be held again as if somebody had reset it.
+    """
+    d.contested = True
+    if d.status.hold_released_at is None:
+        d.status_first = True
+        d.set(hold_released_at=d.now)
+    body = give_back(d.stable.lws, d.keys)
+    if body is not None:
+        meta = d.stable.lws.metadata
+        patch = Patch(LEADER_WORKER_SETS, meta.namespace, meta.name, body, "hold released", meta.resource_version)
+        d.write((patch,))
+        d.notice(
+            EventReason.HOLD_RELEASED,
+            f"LeaderWorkerSet {meta.name} has its own strategy back",
+            about="LeaderWorkerSet",
+        )
+    if d.status.hold_fights:
+        # What a person opens on purpose is no contest, nor is what we put back once the annotation is gone.
+        d.set(hold_fights=())
+
+
+def _follow(d: Draft) -> None:
+    """The hold stands, or was away on purpose and comes back now: see to the rest of the strategy."""
+    lws = d.stable.lws
+    closed = lws.spec.rollout_strategy.rolling_update_configuration.partition >= HOLD
+    returns = d.status.hold_released_at is not None and not closed
+    if returns:
+        d.confirm_leader_set("no roll of the LeaderWorkerSet's own has begun")
+    d.set(hold_released_at=None)
+    # Surge groups of a strategy edited in mid-release would be of the old version, or go while they serve.
+    if (closed or returns or not has_windows(d)) and hold(lws, d.keys, d.uid, _surge(d)) is not None:
+        _put_back(d, "put the hold back")
+    fights = d.status.hold_fights
+    if fights and is_held(lws, _surge(d)) and (contest.is_left(fights) or not contest.on_file(fights, d.now)):
+        # Somebody else has put it back, or nobody has reset it for long.
+        d.set(hold_fights=())
+
+
+def _leave(d: Draft, fights: tuple[HoldFight, ...]) -> None:
+    """A tool answers each repair: leave its reset as it is."""
+    manager, name = writer_of_strategy(d.stable.lws), d.stable.lws.metadata.name
+    _file(d, (*fights, HoldFight(at=d.now, manager=manager, template_hash=d.version.template_hash)))
+    d.contested = True
     d.notice(
-        EventReason.HOLD_RESET,
-        f"{manager} reset the hold of LeaderWorkerSet {lws.metadata.name}; it was put back: remove"
-        " rollingUpdateConfiguration.partition from the manifest",
+        EventReason.HOLD_CONTESTED,
+        f"{manager} resets the hold of LeaderWorkerSet {name} within seconds each time that it is put back: it is left"
+        f" as it is for now; {_ADVICE}, or have {manager} leave the partition alone",
         warning=True,
     )
+    d.wake(_tried_again_at(d))
 
 
-def _was_released(d: Draft) -> bool:
-    """Whether the hold is away because the annotation asked for it until now: then nobody has reset it."""
-    return any(each.type == ConditionType.HELD and each.reason == Reason.HOLD_RELEASED for each in d.status.conditions)
+def _left(d: Draft, fights: tuple[HoldFight, ...]) -> None:
+    """The hold was left as it is: another version is worth another try at once, the same one only after a while, and
+    never in the middle of a roll.
+    """
+    last, stable = fights[-1], d.status.stable
+    if stable is None or last.at is None:
+        d.contested = True
+        return
+    pending = d.version.template_hash != stable.template_hash
+    if pending and d.version.template_hash != last.template_hash and not _would_split(d):
+        found = {"put_back_at": d.now, "template_hash": d.version.template_hash}
+        _file(d, (last.model_copy(update=found),))
+        _put_back(d, "another version was applied")
+    elif is_rolling(d) or not d.wake_in(last.at, contest.wait_seconds(fights)):
+        d.contested = True
+    else:
+        _file(d, (*fights[:-1], last.model_copy(update={"put_back_at": d.now})))
+        _put_back(d, "the hold is tried again")
 
 
-def _recent(d: Draft) -> tuple[HoldFight, ...]:
-    fights = tuple(d.status.hold_fights or ())
-    if len(fights) >= 2:
-        # A contest lasts for as long as the hold is not back.
-        return () if is_held(d.stable.lws, _surge(d)) else fights
-    since = d.now - timedelta(seconds=CONTEST_SECONDS)
-    return tuple(fight for fight in fights if fight.at is not None and fight.at > since)
+def _would_split(d: Draft) -> bool:
+    """Whether a hold now would keep groups at a version that nothing takes back: a release does that when it ends. The
+    one that goes at this moment comes back at stable's version, but not where the version that waits would damage it.
+    """
+    if unsafe_pending(d) is not None:
+        return is_rolling(d)
+    return d.status.phase != Phase.PROGRESSING and past_stable(d)
 
 
-def _truce(d: Draft, fights: tuple[HoldFight, ...]) -> bool:
-    """Whether a contest is old enough for another try: a hold that is given up for good would be a silent danger."""
-    stable, last = d.status.stable, fights[-1].at
-    if stable is None or d.status.phase == Phase.PROGRESSING or d.version.template_hash != stable.template_hash:
-        return False
-    return last is None or d.wake_in(last, TRUCE_SECONDS)
+def _put_back(d: Draft, reason: str) -> None:
+    d.hold_put_back = True
+    write_hold(d, reason, _surge(d))
+
+
+def _file(d: Draft, fights: tuple[HoldFight, ...]) -> None:
+    d.set(hold_fights=fights[-contest.MOST_FIGHTS :])
+
+
+def _tried_again_at(d: Draft) -> datetime | None:
+    fights = d.status.hold_fights
+    last = fights[-1].at if fights else None
+    return last + timedelta(seconds=contest.wait_seconds(fights)) if last is not None else None
 
 
 def has_windows(d: Draft) -> bool:
@@ -133,25 +185,60 @@ def _surge(d: Draft) -> int:
 
 
 def contested(d: Draft) -> bool:
-    """The last word where the hold is given up and the LWS rolls by itself."""
+    """The last word where the LWS is not held and rolls by itself."""
+    name = d.stable.lws.metadata.name
     if released_by_hand(d):
         return d.reconciling(
             Reason.HOLD_RELEASED,
             SummaryState.HOLD_RELEASED,
-            f"the hold of LeaderWorkerSet {d.stable.lws.metadata.name} was released by its annotation"
+            f"the hold of LeaderWorkerSet {name} was released by its annotation"
             f" {d.keys.release_hold}: remove the annotation to have releases in steps again",
         )
-    last = d.status.hold_fights[-1] if d.status.hold_fights else HoldFight(manager="somebody")
-    stable, name = d.status.stable, d.stable.lws.metadata.name
+    if d.status.hold_released_at is not None:
+        return _finishes_its_roll(d)
+    last, stable = d.status.hold_fights[-1], d.status.stable
+    outlook, until = "a new version would roll by itself", _tried_again_at(d)
+    when = f"it is put back at {until:%H:%M:%S} UTC, at once when another version is applied" if until else ""
     if stable is not None and d.version.template_hash != stable.template_hash:
-        effect, outlook = "so the new version rolls by itself now", ""
-    else:
-        effect, outlook = (
-            "so a new version would roll by itself",
-            "; the hold is tried again after ten minutes of peace",
-        )
+        outlook = "the new version rolls by itself now"
+        when = f"it is put back once that roll is over ({rolling_words(d)})" if is_rolling(d) else when
     return d.stalled(
         Reason.HOLD_CONTESTED,
-        f"{last.manager} keeps resetting the partition of LeaderWorkerSet {name}, {effect}: remove"
-        f" rollingUpdateConfiguration.partition from its manifest{outlook}",
+        f"{last.manager} resets the partition of LeaderWorkerSet {name} within seconds each time that the hold is put"
+        f" back, so {outlook}: {_ADVICE}, or have {last.manager} leave it alone; {when}",
     )
+
+
+def _finishes_its_roll(d: Draft) -> bool:
+    """The last word between the end of the annotation and that of the roll that it has let begin."""
+    lws = d.stable.lws
+    name, partition = lws.metadata.name, lws.spec.rollout_strategy.rolling_update_configuration.partition
+    if 0 < partition < d.replicas:
+        return d.stalled(
+            Reason.PARTITION_IN_USE,
+            f"LeaderWorkerSet {name} is rolling by itself, and its partition {partition} ends that before all groups"
+            " have one version: set it to 0, or restore the template of the version before; then it is held again",
+        )
+    return d.reconciling(
+        Reason.NATIVE_ROLL,
+        SummaryState.HOLD_RELEASED,
+        f"LeaderWorkerSet {name} is held again as soon as the roll is over that its annotation has let begin:"
+        f" {rolling_words(d)}. To go back, restore the template of the version before",
+    )
+
+
+def tell_resets(d: Draft) -> None:
+    """Add to the last word that somebody resets the hold often, for as long as that is on file: each time a group may
+    restart.
+    """
+    fights = contest.on_file(d.status.hold_fights, d.now)
+    if d.verdict is None or d.contested or len(fights) < contest.REPEATED:
+        return
+    last = fights[-1]
+    if last.put_back_at is None or d.wake_in(last.put_back_at, contest.PEACE_SECONDS):
+        return
+    told = (
+        f"{last.manager} resets the hold of LeaderWorkerSet {d.stable.lws.metadata.name} again and again, and each time"
+        f" a group may restart: {_ADVICE}"
+    )
+    d.verdict = replace(d.verdict, message=f"{d.verdict.message}; {told}" if d.verdict.message else told)

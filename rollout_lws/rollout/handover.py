@@ -13,6 +13,7 @@ from rollout_lws.api import Capacity
 from rollout_lws.rollout.borrowing import point
 from rollout_lws.rollout.brevity import written_lately
 from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.reasons import Task
 from rollout_lws.rollout.routed import Routed
 from rollout_lws.rollout.routing import drained, grace_over, keep, note, route, withdraw
 from rollout_lws.rollout.shares import behind_stable, does_without, takes_over, weight_of
@@ -23,7 +24,8 @@ from rollout_lws.traffic import backends
 
 def protect(d: Draft) -> None:
     """Where a release neither goes on nor back, requests are still kept from a side that does not serve."""
-    if d.status.finalising is None or d.one_workload:
+    ending = d.status.finalising
+    if ending is None or ending.task == Task.TAKE_BACK or d.one_workload:
         keep(d)
     else:
         hand_over(d)

@@ -18,11 +18,43 @@ from rollout_lws.workload.revisions import (
     recorded_version,
     target_revision,
 )
+from rollout_lws.workload.trouble import troubles
 
 
 def follows_template(d: Draft) -> bool:
     """Whether every group of [0, R) carries the version of the LWS's template and is ready."""
     return d.replicas > 0 and observed(d.stable) and renewal(d).all_are(target_revision(d.stable))
+
+
+def past_stable(d: Draft) -> bool:
+    """Whether some regular group of the LWS is past stable's version."""
+    stable = d.status.stable
+    return stable is not None and any(group.revision != stable.revision for group in renewal(d).regular)
+
+
+def is_rolling(d: Draft) -> bool:
+    """Whether an LWS that is not held has begun to go over to the version of its template, and has not finished: some
+    group is past stable's version, or on its way, or may be so at any moment.
+    """
+    stable, leader_set = d.status.stable, d.stable.leader_set
+    if stable is None or d.replicas == 0:
+        return False
+    if past_stable(d) or d.version.template_hash == stable.template_hash:
+        return past_stable(d)
+    regular = renewal(d).regular
+    lowered = leader_set is not None and leader_set.spec.update_strategy.rolling_update.partition < d.replicas
+    opened = lowered and target_revision(d.stable) != stable.revision
+    return opened or len(regular) < d.replicas or any(group.terminating for group in regular)
+
+
+def rolling_words(d: Draft) -> str:
+    """How far that is, and what keeps the group that is worst off from being ready."""
+    revision = target_revision(d.stable)
+    there = sum(group.revision == revision and group.ready(d.now, d.minimum) for group in renewal(d).regular)
+    worst = next(
+        (f": {each.message}" for each in troubles(d.stable, revision, d.now, d.minimum) if each.severity > 2), ""
+    )
+    return f"{there} of {d.replicas} groups have its version and are ready{worst}"
 
 
 def rolled_natively(d: Draft) -> bool:
@@ -34,7 +66,7 @@ def rolled_natively(d: Draft) -> bool:
         return False
     d.confirm_leader_set("the revision that is recorded as stable")
     changes = {"template_hash": d.version.template_hash, "revision": revision}
-    d.set(stable=stable.model_copy(update=changes), hold_fights=())
+    d.set(stable=stable.model_copy(update=changes))
     store_version(d, d.version, revision)
     d.notice(EventReason.ROLLED_NATIVELY, f"revision {revision} is stable: the LeaderWorkerSet rolled by itself")
     return True

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from rollout_lws.api import RouteFight, TrafficRecord
-from rollout_lws.rollout.brevity import OURS
+from rollout_lws.objects.owners import OURS
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import EventReason
 from rollout_lws.traffic.split import Object

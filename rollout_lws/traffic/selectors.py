@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from rollout_lws.api.resources import Keys
+from rollout_lws.objects import owners
 from rollout_lws.objects.meta import Struct
 from rollout_lws.objects.resources import LWS_NAME, LWS_WORKER_INDEX, Resource
 from rollout_lws.traffic import marks
@@ -89,14 +90,20 @@ class Selecting:
         return marks.put(_changed(own, self.path, changes), by, keys, new)
 
     def unpinned(self, live: Object, by: str, keys: Keys) -> Object:
-        """The user's own object: each key that this Rollout wrote goes back where it still is as written; without our
-        mark.
+        """The user's own object: each key that this Rollout wrote goes back where it still is as written, and nobody
+        has stated the same since; without our mark.
         """
         mark = marks.read_as(Pin, live, by, keys)
         if mark is None:
             return marks.without(live, by, keys)
         foreign = self.drifted(live, by, keys)
-        back = {key: mark.original.get(key) for key in mark.written if key not in foreign}
+        records = owners.records(live)
+        back = {
+            key: mark.original.get(key)
+            for key, written in mark.written.items()
+            if key not in foreign
+            and (written is None or not owners.is_claimed(records, (*self.path, key), keys.original))
+        }
         return marks.without(_changed(live, self.path, back), by, keys)
 
     def drifted(self, live: Object, by: str, keys: Keys) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ import msgspec
 from msgspec import structs
 
 from rollout_lws.api.resources import Keys
-from rollout_lws.objects import scaling
+from rollout_lws.objects import owners, scaling
 from rollout_lws.objects.workloads import LeaderWorkerSet, RollingUpdate
 from rollout_lws.workload.template import supposed_version_of
 
@@ -93,11 +93,13 @@ def standing_surge(lws: LeaderWorkerSet, keys: Keys) -> int:
 
 
 def users_strategy(lws: LeaderWorkerSet, keys: Keys) -> RollingUpdate:
-    """The strategy that the user wants: the originals where our values still stand, else what stands there."""
+    """The strategy that the user wants: the originals where our values still stand, and nobody has stated the same
+    since, else what stands there.
+    """
     live = _values(_live(lws))
     mark = borrowed(lws, keys)
     for member, written in (mark.written if mark else {}).items():
-        if live.get(member) == written:
+        if live.get(member) == written and not _is_claimed(lws, member, keys):
             live[member] = mark.original.get(member, live[member]) if mark else written
     if int(live["partition"]) >= HOLD:
         live["partition"] = 0
@@ -240,10 +242,24 @@ def _values(strategy: RollingUpdate) -> dict[str, int | str]:
     return {member: getattr(strategy, attribute) for member, attribute in _MEMBERS.items()}
 
 
-def writer_of_strategy(lws: LeaderWorkerSet) -> str:
-    """Name of the manager that wrote the strategy last, as metadata.managedFields tells; "somebody" when it does
-    not.
+def _is_claimed(lws: LeaderWorkerSet, member: str, keys: Keys) -> bool:
+    """Whether somebody has stated our value of the member as their own; no such wish is a partition that holds all,
+    which a manifest can only have from us.
     """
-    owners = [entry for entry in lws.metadata.managed_fields if b"f:rollingUpdateConfiguration" in bytes(entry.fields)]
-    latest = max(owners, key=lambda entry: entry.time.timestamp() if entry.time else 0, default=None)
+    if member == "partition" and _live(lws).partition >= HOLD:
+        return False
+    records = ((entry.manager, msgspec.json.decode(entry.fields)) for entry in lws.metadata.managed_fields)
+    return owners.is_claimed(records, ("spec", "rolloutStrategy", "rollingUpdateConfiguration", member), keys.original)
+
+
+def writer_of_strategy(lws: LeaderWorkerSet) -> str:
+    """Name of the manager besides us that wrote the strategy last, as metadata.managedFields tells; "somebody" when it
+    does not.
+    """
+    writers = [
+        entry
+        for entry in lws.metadata.managed_fields
+        if b"f:rollingUpdateConfiguration" in bytes(entry.fields) and not entry.manager.startswith(owners.OURS)
+    ]
+    latest = max(writers, key=lambda entry: entry.time.timestamp() if entry.time else 0, default=None)
     return latest.manager if latest and latest.manager else "somebody"

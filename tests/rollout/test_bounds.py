@@ -34,6 +34,15 @@ def edited(live: Any, **spec: int | None) -> Any:
     return {**live, "spec": {member: value for member, value in changed.items() if value is not None}}
 
 
+@pytest.mark.parametrize(("stated", "low"), [("f:metrics", 1), ("f:minReplicas", 4), ("f:maxReplicas", 1)])
+def test_a_bound_that_somebody_states_just_as_it_is_held_is_theirs(stated: str, low: int) -> None:
+    live = held(autoscaler(1, 10), 4)
+    records = [{"manager": "argocd", "operation": "Apply", "fieldsV1": {"f:spec": {stated: {}}}}]
+    live = {**live, "metadata": {**live["metadata"], "managedFields": records}}
+    assert bounds.bounds(bounds.given_back(live, A, KEYS)) == (low, 10)
+    assert bounds.drifted(live, A, KEYS) == ()
+
+
 @pytest.mark.parametrize(
     ("low", "high", "replicas", "pinned", "expected"),
     [

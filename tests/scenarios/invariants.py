@@ -11,6 +11,7 @@ from rollout_lws.objects.resources import (
     LWS_REVISION,
 )
 from tests.scenarios.count import Count
+from tests.scenarios.resets import Resets
 from tests.scenarios.world import NAME, NAMESPACE, World
 
 Check = Callable[[World], None]
@@ -34,6 +35,32 @@ def stable_untouched_before_promotion(world: World) -> Check:
         now = seen.leader_uids()
         changed = {name for name, uid in before.items() if name in now and now[name] != uid}
         assert not changed, f"restarted before promotion: {changed}"
+
+    return check
+
+
+def nothing_unapproved_starts() -> Check:
+    """The main promise against everybody else: no group of the stable LWS comes up at a version that was not approved,
+    unless the break-glass annotation asks for it, a tool has insisted, or the hold was reset a moment ago. For styles
+    whose steps leave the stable LWS alone.
+    """
+    resets, known = Resets(), set[str]()
+
+    def check(seen: World) -> None:
+        lws = seen.get(LEADER_WORKER_SETS, NAME)
+        if lws is None:
+            return
+        now, count = seen.now.timestamp(), Count(seen)
+        resets.changed(lws, now)
+        stable = count.stable(seen.rollout)
+        uids = seen.leader_uids()
+        fresh = [name for name, uid in uids.items() if uid not in known]
+        known.update(uids.values())
+        if not stable or count.task()[1] == "Promote":
+            return
+        strange = [each.ordinal for each in count.groups() if each.revision != stable["revision"]]
+        strange = [ordinal for ordinal in strange if f"{NAME}-{ordinal}" in fresh]
+        assert not strange or resets.excuse(now), f"nobody has approved what group {strange} starts"
 
     return check
 

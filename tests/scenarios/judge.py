@@ -23,6 +23,7 @@ from rollout_lws.objects.resources import (
 from rollout_lws.objects.writes import Create, Delete, Patch, Write
 from rollout_lws.sandbox.store import Event
 from tests.scenarios.count import CANARY, HOLD, Count, partition, set_partition
+from tests.scenarios.resets import Resets
 from tests.scenarios.styles import CANARY_STYLE, Style
 from tests.scenarios.windows import Windows
 from tests.scenarios.world import KEYS, NAME, NAMESPACE, ROLLOUTS, World
@@ -45,7 +46,7 @@ class Judge(Count):
         self._style, self._exact = style, exact
         self._windows = Windows(world, unavailable, style, exact=exact)
         self._user_acts = False
-        self._loosened = False
+        self._loosened, self._resets = False, Resets()
         self._second, self._writes_in_second, self._writes_since_act = -1, 0, 0
         self._store.subscribe(self._see)
 
@@ -205,6 +206,8 @@ class Judge(Count):
             self._world.errors.append(error)
 
     def _check(self, event: Event) -> None:
+        if self._resets.is_away and not self._world.running:
+            self._loosened = True
         if event.resource == LEADER_WORKER_SETS:
             named = [obj["metadata"]["name"] for obj in self._store.list(LEADER_WORKER_SETS, NAMESPACE)]
             assert {name for name in named if name.startswith(NAME)} <= {NAME, CANARY}, named
@@ -219,7 +222,10 @@ class Judge(Count):
 
     def _lws_changed(self, event: Event) -> None:
         live = event.object
-        by_hand = self._user_acts or (live["metadata"].get("annotations") or {}).get(KEYS.release_hold) == "true"
+        self._resets.changed(live, self._world.server.clock())
+        by_hand = (live["metadata"].get("annotations") or {}).get(KEYS.release_hold) == "true"
+        # A controller that sees each change at once has no excuse for longer than a moment.
+        by_hand = by_hand or (self._user_acts and not (self._exact and self._world.running))
         if event.type != "MODIFIED" or not live["spec"]["replicas"] or (by_hand and partition(live) < HOLD):
             self._loosened = True
 
@@ -251,7 +257,8 @@ class Judge(Count):
         ordinal, open_from = int(labels[LWS_GROUP_INDEX]), min(partition(lws), set_partition(leaders))
         closing = open_from < HOLD and self.task()[1] in ("GoBack", "TakeBack")
         in_step = not self._style.apart and ordinal >= open_from
-        assert self._loosened or closing or in_step, (
+        lately = self._resets.excuse(self._world.server.clock())
+        assert self._loosened or closing or in_step or lately, (
             f"group {ordinal} comes up at {labels[LWS_REVISION]}, stable is {stable['revision']};"
             f" partition {partition(lws)}, {self.task()}"
         )

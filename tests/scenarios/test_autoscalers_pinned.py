@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 
+from rollout_lws.objects.resources import HORIZONTAL_POD_AUTOSCALERS
+from rollout_lws.sandbox.patches import APPLY_PATCH
 from tests.scenarios.one_workload import STYLES, Style
+from tests.scenarios.scaled import AUTOSCALER, autoscaler
 from tests.scenarios.stories import STEPS, at_rest, waiting_for_approval
 from tests.scenarios.test_autoscalers import (
     aborted,
@@ -22,7 +25,7 @@ from tests.scenarios.test_autoscalers import (
     rolled_back,
     wants,
 )
-from tests.scenarios.world import World
+from tests.scenarios.world import NAMESPACE, World
 
 pytestmark = pytest.mark.looptime
 
@@ -70,3 +73,20 @@ async def test_only_a_person_changes_the_size_meanwhile(world: World, style: Sty
     assert (replicas(world), bounds(world)) == (5, (5, 5))
     await finish(world)
     assert kept(world) == own
+
+
+async def test_bounds_that_a_tool_states_just_as_they_are_held_are_its_own(world: World) -> None:
+    await scaled_at_rest(world, STYLES[0])
+    await waiting_for_approval(world)
+    assert bounds(world) == (4, 4)
+    stated = autoscaler(world)["spec"] | {"minReplicas": 4, "maxReplicas": 6}
+    body = {"metadata": {"name": AUTOSCALER, "namespace": NAMESPACE}, "spec": stated}
+    body |= {"apiVersion": HORIZONTAL_POD_AUTOSCALERS.api_version, "kind": HORIZONTAL_POD_AUTOSCALERS.kind}
+    world.server.patch(
+        HORIZONTAL_POD_AUTOSCALERS, NAMESPACE, AUTOSCALER, body, APPLY_PATCH, field_manager="argocd", force=True
+    )
+    await world.rest()
+    assert bounds(world) == (4, 4)
+    await aborted(world)
+    await world.rest()
+    assert bounds(world) == (4, 6)

@@ -57,22 +57,6 @@ async def test_the_hold_is_put_back_once_and_the_writer_is_named(world: World) -
     assert world.state == "Healthy"
 
 
-async def test_a_hold_that_is_reset_again_and_again_is_left_and_told(world: World) -> None:
-    await at_rest(world)
-    world.checks.clear()
-    reset_partition(world)
-    await world.rest()
-    world.set_image("v2")
-    await world.until(lambda: world.status["phase"] == "Progressing")
-    reset_partition(world)
-    await world.until(lambda: world.condition("Stalled").get("reason") == "HoldContested")
-    await world.until(lambda: set(world.groups().values()) == {"v2"}, "a native roll")
-    await world.until_state("Healthy")
-    await world.rest()
-    assert_clean(world, "v2")
-    assert any(notice.reason == "RolledNatively" for notice in world.notices)
-
-
 async def test_break_glass_lets_the_pending_version_roll_by_itself(world: World) -> None:
     await at_rest(world)
     await waiting_for_approval(world)

@@ -9,6 +9,7 @@ import pytest
 
 from rollout_lws.objects.resources import PODS
 from tests.scenarios.failures import cordon, kill
+from tests.scenarios.insisting import Insisting
 from tests.scenarios.invariants import always_serving
 from tests.scenarios.metered import metered
 from tests.scenarios.one_workload import IN_PLACE, STYLES, SURGE, Style, in_care, over, routed_in_care, step, watch
@@ -106,9 +107,7 @@ async def test_a_contested_release_that_rolls_by_itself_fails_no_request(style: 
         world = told.world
         world.checks.clear()
         await told.release(1)
-        for _ in range(2):
-            world.patch_lws({"rolloutStrategy": {"rollingUpdateConfiguration": {"partition": 0}}})
-            await world.sleep(2)
+        Insisting(world)
         await over(world, "v2")
         await told.settled()
         assert [str(each) for each in told.meter.failures] == []

@@ -11,6 +11,7 @@ from rollout_lws.objects.resources import (
     STATEFUL_SETS,
 )
 from rollout_lws.rollout.reasons import EventReason, Reason
+from tests.scenarios.insisting import Insisting
 from tests.scenarios.stories import CANARY, STEPS, assert_clean, at_rest, mid_promotion, waiting_for_approval
 from tests.scenarios.told import assert_stalled, tells
 from tests.scenarios.world import KEYS, NAME, NAMESPACE, World
@@ -19,10 +20,6 @@ pytestmark = pytest.mark.looptime
 
 #: The revisions that the sandbox gives to vllm:v1 and vllm:v2.
 V1, V2 = "fcbccmmmkf", "jjghfhdkb"
-
-
-def reset_hold(world: World) -> None:
-    world.patch_lws({"rolloutStrategy": {"rollingUpdateConfiguration": {"partition": 0}}})
 
 
 # Ways back
@@ -110,28 +107,29 @@ async def test_a_promotion_ends_when_the_lws_is_scaled_to_zero(world: World) -> 
 
 RESET = (
     "somebody reset the hold of LeaderWorkerSet llama; it was put back: remove rollingUpdateConfiguration.partition"
-    " from the manifest"
+    " from its manifest"
 )
 CONTESTED = (
-    "somebody resets the hold of LeaderWorkerSet llama again and again: it is left as it is; remove"
-    " rollingUpdateConfiguration.partition from the manifest"
+    "somebody resets the hold of LeaderWorkerSet llama within seconds each time that it is put back: it is left as it"
+    " is for now; remove rollingUpdateConfiguration.partition from its manifest, or have somebody leave the partition"
+    " alone"
 )
 
 
 @tells(
     {
-        Reason.HOLD_CONTESTED: "somebody keeps resetting the partition of LeaderWorkerSet llama, so a new version"
-        " would roll by itself: remove rollingUpdateConfiguration.partition from its manifest; the hold is tried"
-        " again after ten minutes of peace"
+        Reason.HOLD_CONTESTED: "somebody resets the partition of LeaderWorkerSet llama within seconds each time that"
+        " the hold is put back, so a new version would roll by itself: remove rollingUpdateConfiguration.partition from"
+        " its manifest, or have somebody leave it alone; it is put back at 00:01:19 UTC, at once when another version"
+        " is applied"
     },
     {EventReason.HOLD_RESET: RESET, EventReason.HOLD_CONTESTED: CONTESTED},
 )
 async def test_a_hold_given_up_at_rest_is_never_silent_and_comes_back(world: World) -> None:
     await at_rest(world)
-    reset_hold(world)
-    await world.rest()
-    reset_hold(world)
-    await world.sleep(500)
+    tool = Insisting(world)
+    await world.sleep(60)
+    tool.stop()
     assert (world.state, world.condition("Held")["status"]) == ("Stalled", "False")
     world.writes.clear()
     await world.until_state("Healthy", seconds=200)
@@ -143,24 +141,27 @@ async def test_a_hold_given_up_at_rest_is_never_silent_and_comes_back(world: Wor
 
 @tells(
     {
-        Reason.HOLD_CONTESTED: "somebody keeps resetting the partition of LeaderWorkerSet llama, so the new version"
-        " rolls by itself now: remove rollingUpdateConfiguration.partition from its manifest"
+        Reason.HOLD_CONTESTED: "somebody resets the partition of LeaderWorkerSet llama within seconds each time that"
+        " the hold is put back, so the new version rolls by itself now: remove rollingUpdateConfiguration.partition"
+        " from its manifest, or have somebody leave it alone; it is put back once that roll is over (0 of 4 groups have"
+        " its version and are ready)"
     },
     {
         EventReason.ROLLED_NATIVELY: f"revision {V2} is stable: the LeaderWorkerSet rolled by itself",
-        EventReason.ACTION_REFUSED: "Abort was refused: the hold of LeaderWorkerSet llama is not kept now, it rolls by"
-        " itself: restore the stable template to go back",
+        EventReason.ACTION_REFUSED: "Abort was refused: LeaderWorkerSet llama is not held now and rolls by itself,"
+        " whatever is asked of the release: restore the stable template to go back",
     },
 )
 async def test_a_contest_in_mid_release_refuses_an_abort_that_it_could_not_carry_out(world: World) -> None:
     await at_rest(world)
     await waiting_for_approval(world)
     world.checks.clear()
-    for _ in range(2):
-        reset_hold(world)
-        await world.rest(0.3)
+    tool = Insisting(world, delay=1)
+    await world.until(lambda: world.condition("Stalled").get("reason") == "HoldContested")
+    tool.stop()
     world.request("Abort")
     await world.until_state("Healthy")
+    await world.until(lambda: world.condition("Held")["status"] == "True")
     await world.rest()
     assert_clean(world, "v2")
 

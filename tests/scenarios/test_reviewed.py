@@ -6,6 +6,7 @@ import pytest
 
 from rollout_lws.objects.resources import CONTROLLER_REVISIONS, LEADER_WORKER_SETS, PODS
 from rollout_lws.sandbox.behaviours.cluster import Options
+from tests.scenarios.insisting import Insisting
 from tests.scenarios.stories import CANARY, STEPS, assert_clean, at_rest, mid_promotion, waiting_for_approval
 from tests.scenarios.world import KEYS, NAME, NAMESPACE, World
 
@@ -82,10 +83,10 @@ async def test_stables_template_restored_without_the_hold_ends_the_release(world
     if how == "annotation":
         world.patch(LEADER_WORKER_SETS, NAME, {"metadata": {"annotations": {KEYS.release_hold: "true"}}})
     else:
-        for _ in range(2):
-            world.patch_lws({"rolloutStrategy": {"rollingUpdateConfiguration": {"partition": 3}}})
-            await world.sleep(5)
-        assert world.condition("Stalled")["reason"] == "HoldContested"
+        tool = Insisting(world, lowered=3)
+        await world.until(lambda: world.condition("Stalled").get("reason") == "HoldContested")
+        await world.sleep(5)
+        tool.stop()
     world.set_image("v1")
     await world.sleep(120)
     assert set(world.groups().values()) == {"v1"}

@@ -111,7 +111,8 @@ class Walk(Staged):
             self.paused(False)
             self.disabled(False)
             self.ask("Resume")
-            if len(world.status.get("holdFights") or ()) >= 2:
+            fights = world.status.get("holdFights") or ()
+            if fights and "putBackAt" not in fights[-1]:
                 self.partition(HOLD)
 
     async def _finished(self, version: str) -> None:

@@ -18,6 +18,7 @@ from rollout_lws.controller.failing import Failing
 from rollout_lws.controller.observe import observe
 from rollout_lws.errors import ApiError
 from rollout_lws.kube.client import request_of
+from rollout_lws.objects.owners import OURS
 from rollout_lws.objects.resources import (
     CONTROLLER_REVISIONS,
     CUSTOM_RESOURCE_DEFINITIONS,
@@ -29,7 +30,6 @@ from rollout_lws.objects.resources import (
     SERVICES,
 )
 from rollout_lws.objects.writes import Confirm, Create, Patch, Write
-from rollout_lws.rollout.brevity import OURS
 from rollout_lws.rollout.decide import decide
 from rollout_lws.rollout.decision import Decision, Notice
 from rollout_lws.sandbox import verbatim

@@ -73,6 +73,24 @@ def test_what_others_changed_is_told_and_kept(
         assert restored.get(key) == (theirs[key] if changed else selector.get(key))
 
 
+@pytest.mark.parametrize(
+    ("owned", "left"),
+    [
+        # The API server keeps records of a Service's selector as a whole, of a pool's by key.
+        ({"f:selector": {}}, {"app": "llama", LWS_NAME: "llama"}),
+        ({"f:selector": {f"f:{LWS_NAME}": {}}}, {"app": "llama", LWS_NAME: "llama"}),
+        ({"f:selector": {"f:app": {}}}, {"app": "llama"}),
+        ({"f:ports": {}}, {"app": "llama"}),
+    ],
+)
+def test_a_pin_that_somebody_states_as_well_stays(owned: dict[str, Any], left: dict[str, str]) -> None:
+    pinned = pin(service(selector={"app": "llama"}), A, KEYS, STABLE)
+    records = [{"manager": "argocd", "operation": "Apply", "fieldsV1": {"f:spec": owned}}]
+    stated = {**pinned, "metadata": {**pinned["metadata"], "managedFields": records}}
+    assert unpinned(stated, A, KEYS)["spec"]["selector"] == left
+    assert drifted(stated, A, KEYS) == ()
+
+
 def test_a_service_that_was_replaced_by_its_manifest_is_the_users_own() -> None:
     assert unpinned(service(), A, KEYS) == service()
     assert drifted(service(), A, KEYS) == ()

@@ -8,8 +8,10 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec import structs
 
 from rollout_lws.api.resources import keys
+from rollout_lws.controller.trimmed import trimmed_workload
 from rollout_lws.objects.meta import ManagedField
 from rollout_lws.objects.workloads import LeaderWorkerSet
 from rollout_lws.workload.hold import (
@@ -25,7 +27,7 @@ from rollout_lws.workload.hold import (
     window,
     writer_of_strategy,
 )
-from tests.workload.build import KEYS, MADE_UP, UID, lws, patched
+from tests.workload.build import KEYS, MADE_UP, UID, lws, patched, raw
 
 #: Every shape that a user's own strategy takes: (partition, maxUnavailable, maxSurge); LWS refuses 0 and 0.
 USERS = [
@@ -119,6 +121,42 @@ def test_the_annotation_says_who_borrowed_what_and_what_it_was() -> None:
     assert found.by == UID
     assert found.original == {"partition": 2, "maxUnavailable": 0, "maxSurge": "30%"}
     assert found.written == {"partition": HOLD, "maxUnavailable": 1, "maxSurge": 0}
+
+
+def stated(*members: str, exported: bool = False) -> tuple[ManagedField, ...]:
+    """The records of an LWS of which somebody has applied these members of its strategy after us."""
+    owned: dict[str, Any] = {".": {}} | {f"f:{each}": {} for each in members}
+    fields: dict[str, Any] = {"f:spec": {"f:rolloutStrategy": {"f:rollingUpdateConfiguration": owned}}}
+    if exported:
+        fields["f:metadata"] = {"f:annotations": {f"f:{KEYS.original}": {}}}
+    scaled = raw({"f:spec": {"f:replicas": {}, "f:rolloutStrategy": {"f:type": {}}}})
+    return (
+        ManagedField(manager="rollout-lws"),
+        ManagedField(manager="kubectl", fields=scaled),
+        ManagedField(manager="argocd", fields=raw(fields)),
+    )
+
+
+@pytest.mark.parametrize("trimmed", [False, True])
+@pytest.mark.parametrize(
+    ("records", "users"),
+    [
+        (stated(), (2, 0, "30%")),
+        (stated("maxSurge"), (2, 0, 0)),
+        (stated("maxSurge", "maxUnavailable"), (2, 1, 0)),
+        (stated("partition", "maxUnavailable"), (2, 1, "30%")),
+        (stated("maxSurge", "maxUnavailable", exported=True), (2, 0, "30%")),
+    ],
+)
+def test_what_somebody_states_just_as_we_have_written_it_is_theirs(
+    records: tuple[ManagedField, ...], users: tuple[Any, ...], trimmed: bool
+) -> None:
+    after = held((2, 0, "30%"))
+    after = structs.replace(after, metadata=structs.replace(after.metadata, managed_fields=records))
+    if trimmed:
+        after = trimmed_workload(msgspec.json.encode(after))
+    assert strategy(patched(after, give_back(after, KEYS))) == users
+    assert foreign_members(after, KEYS) == ()
 
 
 @pytest.mark.parametrize("partition", [HOLD, HOLD + 1])

@@ -1,0 +1,135 @@
+"""The break-glass annotation is taken off while the LWS rolls by itself: it finishes that roll and is held again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rollout_lws.objects.resources import LEADER_WORKER_SETS, PODS
+from rollout_lws.workload.hold import HOLD
+from tests.scenarios.failures import apply
+from tests.scenarios.stories import assert_clean, at_rest, waiting_for_approval
+from tests.scenarios.world import KEYS, NAME, World
+
+pytestmark = pytest.mark.looptime
+
+
+def release(world: World, value: str | None = "true") -> None:
+    world.patch(LEADER_WORKER_SETS, NAME, {"metadata": {"annotations": {KEYS.release_hold: value}}})
+
+
+def partition(world: World) -> int:
+    return int(world.lws["spec"]["rolloutStrategy"]["rollingUpdateConfiguration"]["partition"])
+
+
+def sizes(world: World) -> set[str]:
+    annotation = "leaderworkerset.sigs.k8s.io/size"
+    found = (world.get(PODS, name) for name in world.leader_uids())
+    return {pod["metadata"]["annotations"][annotation] for pod in found if pod is not None}
+
+
+async def begun(world: World, spec: dict[str, Any] | None = None) -> None:
+    """One group has gone over by itself, and the annotation is gone again."""
+    release(world)
+    await world.until(
+        lambda: "v2" in {told.strip("!") for told in world.groups().values()}, "a group renewed by itself"
+    )
+    if spec:
+        world.patch_lws(spec)
+    release(world, None)
+
+
+async def resting(world: World) -> None:
+    await at_rest(world)
+    world.checks.clear()
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+async def test_the_lws_is_held_again_once_its_own_roll_is_over(world: World, restarted: bool) -> None:
+    await resting(world)
+    await waiting_for_approval(world)
+    if restarted:
+        # Killed right after the strategy was given back, and gone while the annotation goes.
+        release(world)
+        await world.until(lambda: partition(world) < HOLD)
+        world.stop_controller()
+        await world.until(lambda: "v2" in {told.strip("!") for told in world.groups().values()})
+        release(world, None)
+        world.start_controller()
+    else:
+        await begun(world)
+    await world.sleep(0.2)
+    assert (partition(world), world.state, world.condition("Held")["status"]) == (0, "HoldReleased", "False")
+    assert "is held again as soon as the roll is over" in world.status["message"]
+    assert "of 4 groups have its version" in world.status["message"]
+    world.request("Approve")
+    await world.sleep(0.2)
+    assert world.status["lastAction"]["outcome"] == "Refused"
+    await world.until_state("Healthy")
+    await world.rest()
+    assert_clean(world, "v2")
+    assert not {each.reason for each in world.notices} & {"HoldReset", "HoldContested"}
+    assert "holdReleasedAt" not in world.status
+    world.set_image("v3")
+    await world.until_state("AwaitingApproval")
+    assert set(world.groups().values()) == {"v2"}
+
+
+async def test_an_lws_whose_groups_change_their_size_is_never_held_in_the_middle_of_it(world: World) -> None:
+    await resting(world)
+    world.patch_lws({"leaderWorkerTemplate": {"size": 4}})
+    await world.until_state("Stalled")
+    assert world.condition("Stalled")["reason"] == "UnsafePending"
+    release(world)
+    await world.until(lambda: "4" in sizes(world), "a group of the new size")
+    release(world, None)
+    await world.until(lambda: partition(world) >= HOLD, "the hold")
+    assert (sizes(world), len(world.groups())) == ({"4"}, 4)
+    await world.until_state("Healthy")
+    await world.rest()
+    assert_clean(world, "v1")
+
+
+async def test_a_hold_released_for_a_moment_in_which_nothing_began_is_back_at_once(world: World) -> None:
+    await resting(world)
+    release(world)
+    await world.until(lambda: partition(world) < HOLD)
+    release(world, None)
+    await world.until(lambda: partition(world) >= HOLD, seconds=1)
+    world.set_image("v2")
+    await world.until_state("AwaitingApproval")
+    assert set(world.groups().values()) == {"v1"}
+
+
+async def test_a_roll_that_does_not_end_says_why_it_is_waited_for_and_how_to_go_back(world: World) -> None:
+    await resting(world)
+    apply(world, faults={"fail": "ImagePullBackOff"})
+    await world.sleep(10)
+    release(world)
+    await world.until(lambda: "v2!" in world.groups().values())
+    release(world, None)
+    await world.sleep(300)
+    assert (partition(world), world.state) == (0, "HoldReleased")
+    assert "llama-3" in world.status["message"]
+    assert 'ImagePullBackOff: Back-off pulling image "vllm:v2"' in world.status["message"]
+    assert "restore the template of the version before" in world.status["message"]
+    world.patch_lws({"leaderWorkerTemplate": {"workerTemplate": {"metadata": {"annotations": None}}}})
+    world.set_image("v1")
+    await world.until(lambda: partition(world) >= HOLD, "the hold")
+    await world.until_state("Healthy")
+    await world.rest()
+    assert_clean(world, "v1")
+
+
+async def test_a_partition_of_the_users_own_that_ends_the_roll_early_is_told(world: World) -> None:
+    await resting(world)
+    await waiting_for_approval(world)
+    await begun(world, {"rolloutStrategy": {"rollingUpdateConfiguration": {"partition": 2}}})
+    await world.until(lambda: world.condition("Stalled").get("reason") == "PartitionInUse")
+    await world.sleep(60)
+    assert world.groups() == {0: "v1", 1: "v1", 2: "v2", 3: "v2"}
+    world.patch_lws({"rolloutStrategy": {"rollingUpdateConfiguration": {"partition": 0}}})
+    await world.until_state("Healthy")
+    await world.rest()
+    assert_clean(world, "v2")

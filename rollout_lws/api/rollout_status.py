@@ -251,7 +251,7 @@ class TrafficRecord(Model):
     emptied: MicroTime | None = None
     """Since when all requests go to the canary while stable groups are renewed."""
     gone: MicroTime | None = None
-    """Since when the canary is gone, while its last pods still end; pickers of pools get their grace from here."""
+    """Since when no pod of the version that left gets requests; pickers of pools get their grace from here."""
     borrowed: Borrowed | None = None
     """What this release shares requests by."""
     unlisted: tuple[str, ...] = ()

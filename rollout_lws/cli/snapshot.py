@@ -117,6 +117,9 @@ class Snapshot:
     def unknown_endpoints(self, service: str) -> str | None:  # noqa: ARG002 - see endpoints
         return None
 
+    def unknown_pods(self, workload: str) -> str | None:  # noqa: ARG002 - see endpoints
+        return None
+
     def _of_lws(self, resource: Resource, workload: str) -> Iterable[Object]:
         return (each for each in self.plain(resource) if _labels(each).get(LWS_NAME) == workload)
 

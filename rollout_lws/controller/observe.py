@@ -18,13 +18,14 @@ from rollout_lws.controller.explanations import queues, refusals
 from rollout_lws.controller.stored import StoredObject, StoredRollout, stored_rollout
 from rollout_lws.errors import Unreadable
 from rollout_lws.objects.core_events import CoreEvent
-from rollout_lws.objects.resources import HORIZONTAL_POD_AUTOSCALERS, SERVICES, Resource
+from rollout_lws.objects.resources import HORIZONTAL_POD_AUTOSCALERS, INFERENCE_POOLS, SERVICES, Resource
 from rollout_lws.objects.workloads import ControllerRevision, LeaderWorkerSet, Pod, StatefulSet
 from rollout_lws.release.record import owner_reference
 from rollout_lws.rollout import bounds
 from rollout_lws.rollout.observation import Autoscalers, Capabilities, Observation, Queues, RefusedWrite
 from rollout_lws.traffic import marks
 from rollout_lws.traffic.facts import RoutingFacts, looked_at_kinds, named, needed_kinds
+from rollout_lws.traffic.second_pool import picker_service
 from rollout_lws.traffic.services import canary_service_name
 from rollout_lws.traffic.split import Object
 from rollout_lws.workload.canary import canary_name
@@ -70,6 +71,10 @@ class World(Protocol):
 
     def unknown_endpoints(self, service: str) -> str | None:
         """The like for a Service's EndpointSlices: none listed yet must not be taken for none ready."""
+        ...
+
+    def unknown_pods(self, workload: str) -> str | None:
+        """The like for what ``pods`` lists: none listed yet must not be taken for none left."""
         ...
 
 
@@ -128,6 +133,7 @@ def _picture(
         batch = None
     routing = _routing(world, keys, rollout, stable, canary)
     shares_nothing = routing is None and rollout.status is not None and rollout.status.phase == Phase.PROGRESSING
+    left = () if place is None or canary is not None else _pods_left(world, place)
     return Observation(
         now=now,
         keys=keys,
@@ -138,7 +144,13 @@ def _picture(
         ),
         stable=None if stable is None else _facts(world, stable, known),
         canary=None if canary is None else _facts(world, canary, known),
-        remains=() if place is None or canary is not None else _remains(world, place),
+        remains=() if place is None or canary is not None else _remains(world, place, left),
+        pods_left=left,
+        unknown_pods={
+            name: unknown
+            for name in (workload, place)
+            if name is not None and (unknown := world.unknown_pods(name)) is not None
+        },
         batch_release=None if batch is None else _read(BatchRelease, batch),
         history=tuple(_by_name(world.history(stored.metadata.uid))),
         refused=refused,
@@ -162,8 +174,10 @@ def _routing(
         return None
     own = rollouts(keys.group)
     kinds, needed = looked_at_kinds(names), needed_kinds(names)
-    both = (names.service, canary_service_name(names.service))
-    unknowns = [world.unknown_endpoints(each) for each in both]
+    objects = {resource: _plain_all(world.every(resource)) for resource in kinds}
+    picker = picker_service(objects[INFERENCE_POOLS].get(names.canary_pool or ""))
+    asked = (names.service, canary_service_name(names.service), *((picker,) if picker else ()))
+    unknowns = [world.unknown_endpoints(each) for each in asked]
     for resource in kinds:
         unknown = world.unknown(resource)
         # What is only looked at must not hold anything up when it cannot be listed.
@@ -177,9 +191,9 @@ def _routing(
         owner=owner_reference(rollout, own.kind, own.api_version),
         objects={
             SERVICES: _plain_all(world.every_service()),
-            **{resource: _plain_all(world.every(resource)) for resource in kinds},
+            **objects,
         },
-        endpoints={each: world.endpoints(each) for each in both},
+        endpoints={each: world.endpoints(each) for each in asked},
         other_leaders=_other_leaders(world, stable, canary),
         living=frozenset(each.metadata.uid for each in world.every_rollout()),
         absent=frozenset(resource for resource in kinds if world.unserved(resource)),
@@ -281,16 +295,21 @@ def _facts(world: World, lws: LeaderWorkerSet, known: _Known) -> Facts:
     )
 
 
-def _remains(world: World, place: str) -> tuple[NamedObject, ...]:
-    """What stands where a canary called ``place`` would; each pod once, from whichever watch."""
+def _pods_left(world: World, place: str) -> tuple[Pod, ...]:
+    """Pods of an LWS called ``place``; each once, from whichever watch."""
+    pods = {pod.metadata.uid: pod for source in (world.leaders, world.pods) for pod in source(place)}
+    return tuple(_by_name(pods.values()))
+
+
+def _remains(world: World, place: str, pods: tuple[Pod, ...]) -> tuple[NamedObject, ...]:
+    """What stands where a canary called ``place`` would, its ``pods`` included."""
     squatter = world.workload(place)
     found: list[NamedObject] = []
     if squatter is not None:
         found.append(_named("LeaderWorkerSet", squatter))
     found += [_named("StatefulSet", each) for each in _by_name(world.stateful_sets(place))]
     found += [_named("Service", each) for each in _by_name(world.services(place))]
-    pods = {pod.metadata.uid: pod for source in (world.leaders, world.pods) for pod in source(place)}
-    found += [_named("Pod", each) for each in _by_name(pods.values())]
+    found += [_named("Pod", each) for each in pods]
     found += [_named("ControllerRevision", each) for each in _by_name(world.revisions(place))]
     return tuple(found)
 

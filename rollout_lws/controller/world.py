@@ -83,5 +83,8 @@ class CachedWorld:
     def unknown_endpoints(self, service: str) -> str | None:
         return self.watched_slices.unknown(self.namespace, service)
 
+    def unknown_pods(self, workload: str) -> str | None:
+        return self.watched_pods.unknown(self.namespace, workload)
+
     def _place(self, name: str) -> str:
         return place(self.namespace, name)

@@ -158,7 +158,17 @@ class Pod(Struct, frozen=True):
         none, and it has not ended.
         """
         unplaced = any(each.type == "PodScheduled" and each.status == "False" for each in self.status.conditions)
-        return not (self.spec.scheduling_gates or unplaced or self.status.phase in ("Failed", "Succeeded"))
+        return not (self.spec.scheduling_gates or unplaced or self.has_ended)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether its Ready condition is True, be it on its way out."""
+        return any(each.type == "Ready" and each.status == "True" for each in self.status.conditions)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether all its containers have ended for good."""
+        return self.status.phase in ("Succeeded", "Failed")
 
     @property
     def ready_since(self) -> datetime | None:

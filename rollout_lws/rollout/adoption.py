@@ -30,6 +30,7 @@ from rollout_lws.rollout.history import store_version
 from rollout_lws.rollout.multikueue import waits_for_workloads
 from rollout_lws.rollout.reasons import EventReason, Reason
 from rollout_lws.rollout.refusals import invalid_spec
+from rollout_lws.rollout.routed import Routed
 from rollout_lws.rollout.shares import told
 from rollout_lws.rollout.silence import waits_for_lws
 from rollout_lws.traffic.split import ALL_STABLE
@@ -156,13 +157,16 @@ def _replaced(d: Draft) -> bool:
     if not emptied.done:
         return d.reconciling(Reason.ADOPTING, SummaryState.ADOPTING, emptied.message)
     turn = d.take(remove(d.o.canary, d.keys))
-    restored = turn.done and borrowing.restore(d)
+    restored = borrowing.restore(d) if turn.done else Routed(False)
     if turn.done and d.o.batch_release is not None:
         d.write(dismiss(d.o.batch_release, d.keys))
-    if restored and d.o.batch_release is None:
+    if restored.done and d.o.batch_release is None:
         d.set(traffic=None, flaps=None)
         return False
-    return d.reconciling(Reason.CLEANING_UP, SummaryState.ADOPTING, "removing the canary of an earlier LeaderWorkerSet")
+    if restored.needs_person:
+        return d.stalled(Reason.POD_NOT_ENDING, restored.message)
+    waits = restored.message or "removing the canary of an earlier LeaderWorkerSet"
+    return d.reconciling(Reason.CLEANING_UP, SummaryState.ADOPTING, waits)
 
 
 def _adopted(d: Draft, stable: Version, revision: str) -> bool:

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from datetime import timedelta
 
 from rollout_lws.api import Phase, TrafficRecord
-from rollout_lws.objects.resources import PODS, SERVICES, Resource
+from rollout_lws.objects.resources import SERVICES, Resource
 from rollout_lws.objects.writes import Create, Delete
-from rollout_lws.rollout import quarrel
+from rollout_lws.rollout import lingering, quarrel
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import EventReason
 from rollout_lws.rollout.routed import DONE, Routed
@@ -39,7 +40,7 @@ def watched(d: Draft) -> tuple[tuple[str, ...], tuple[Resource, ...]]:
     routes = d.status.phase == Phase.PROGRESSING or d.status.traffic is not None
     if not (waits or routes or d.o.canary is not None or any(True for _ in _left_behind(facts))):
         return (), ()
-    return (facts.names.service, facts.canary_service_name), looked_at_kinds(facts.names)
+    return (*facts.endpoints,), looked_at_kinds(facts.names)
 
 
 def prepare(d: Draft) -> Routed:
@@ -133,15 +134,16 @@ def _pinned_before(d: Draft) -> bool:
     return before.finalising is None or d.status.finalising is not None
 
 
-def restore(d: Draft) -> bool:
-    """Give everything back and remove the canary's Service; True when nothing is left to do. A user's object that is
-    gone counts as given back.
+def restore(d: Draft) -> Routed:
+    """Give everything back and remove the canary's Service, as soon as no request could reach a version that leaves;
+    done when nothing is left to do. A user's object that is gone counts as given back.
     """
     facts = d.o.routing
     if facts is None:
-        return True
-    if not facts.synced or not _pickers_know(d, facts):
-        return False
+        return DONE
+    unreached = is_unreached(d)
+    if not unreached.done:
+        return unreached
     before = len(d.writes)
     for each in _borrowed(facts):
         d.write(each.give_back(_OVER))
@@ -149,21 +151,35 @@ def restore(d: Draft) -> bool:
     if made is not None and facts.is_ours(made):
         meta = made["metadata"]
         d.write((Delete(SERVICES, meta["namespace"], meta["name"], meta["uid"], _OVER),))
-    return len(d.writes) == before
+    if len(d.writes) == before:
+        return DONE
+    return Routed(False, "giving Services and routes back")
 
 
-def _pickers_know(d: Draft, facts: RoutingFacts) -> bool:
-    """Whether endpoint pickers have had the time to hear that the canary's pods end: a pool without its pin selects
-    these as well, and unlike an EndpointSlice nothing takes them out of it.
-    """
+def is_unreached(d: Draft) -> Routed:
+    """Whether no request could reach a version that leaves if everything were given back now."""
+    facts = d.o.routing
+    if facts is None:
+        return DONE
+    if not facts.synced:
+        return Routed(False, facts.waits)
+    reached = lingering.reached(d, facts)
+    return _pickers_know(d, facts) if reached.done else reached
+
+
+def _pickers_know(d: Draft, facts: RoutingFacts) -> Routed:
+    """Whether endpoint pickers have had the time to hear that the last pod that could get requests is gone."""
     record = d.status.traffic
-    if record is None or not facts.names.stable_pool or not any(each.kind == PODS.kind for each in d.o.remains):
-        return True
+    if record is None or not facts.names.stable_pool or not lingering.leaves(d):
+        return DONE
     if record.gone is None:
         record = record.model_copy(update={"gone": d.now})
         d.set(traffic=record)
-    asked = settings(d)
-    return d.wake_in(record.gone or d.now, asked.grace_period_seconds if asked else DEFAULT_GRACE_SECONDS)
+    asked, gone = settings(d), record.gone or d.now
+    until = gone + timedelta(seconds=asked.grace_period_seconds if asked else DEFAULT_GRACE_SECONDS)
+    if d.wake_in(until, 0):
+        return DONE
+    return Routed(False, f"endpoint pickers get until {until:%H:%M:%S} UTC to hear that the last pod is gone")
 
 
 def _borrowed(facts: RoutingFacts) -> tuple[Selector | Router, ...]:

@@ -13,6 +13,7 @@ from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.health import deadline_passed
 from rollout_lws.rollout.history import note_left
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason
+from rollout_lws.rollout.routed import Routed
 from rollout_lws.workload.groups import groups
 
 
@@ -40,15 +41,19 @@ def clean_up(d: Draft, ending: Ending) -> bool:
     claims.told_of_canary(d)
     turn = d.take(remove(d.o.canary, d.keys))
     record = d.o.batch_release
-    restored = turn.done and borrowing.restore(d)
-    if turn.done and record is not None:
+    unreached = borrowing.is_unreached(d) if turn.done else Routed(False, turn.message)
+    if turn.done and not unreached.done:
+        routing.stay_pinned(d)
+    restored = unreached.done and borrowing.restore(d).done
+    if unreached.done and record is not None:
         d.write(dismiss(record, d.keys))
     # The next release makes a record of the same name, so this one must be gone.
     if not restored or record is not None:
         # Groups without requests mostly end at once; where they do not, that is told.
         d.is_brief = bool(d.writes) or (d.o.canary is not None and scaled_lately(d, d.o.canary.lws))
-        unknown = d.o.routing.waits if d.o.routing is not None else ""
-        told = turn.message or unknown or "removing what was made for the release"
+        told = unreached.message or "removing what was made for the release"
+        if unreached.needs_person:
+            return d.stalled(Reason.POD_NOT_ENDING, told)
         return d.reconciling(Reason.CLEANING_UP, state, told)
     return _end(d, ending)
 

@@ -11,7 +11,7 @@ from rollout_lws.api.resources import Keys
 from rollout_lws.objects.kueue import Workload
 from rollout_lws.objects.meta import Meta
 from rollout_lws.objects.resources import KUEUE_WORKLOADS, Resource
-from rollout_lws.objects.workloads import ControllerRevision
+from rollout_lws.objects.workloads import ControllerRevision, Pod
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.split import Object
 from rollout_lws.workload.facts import Facts, Listing, NamedObject
@@ -77,11 +77,13 @@ class Observation:
     ``rivals`` is the metadata of the other Rollouts of the namespace whose workloadRef names the same LWS. ``stable``
     is the LWS that the Rollout names, ``canary`` the LWS that carries this Rollout's canary label and name, both None
     when absent. ``remains`` are the objects that stand where a new canary would: StatefulSets, Services, Pods and LWS
-    ControllerRevisions with the canary's name or its name label, and an LWS of that name which is not ours. ``history``
-    are the ControllerRevisions this Rollout keeps itself. ``refused`` is what stopped the last decision, None when it
-    was carried out. ``routing`` are the objects that share requests, None for a Rollout that names none.
-    ``autoscalers`` are known while they are watched. ``services`` are all of the namespace by name, while a release is
-    on that shares no requests.
+    ControllerRevisions with the canary's name or its name label, and an LWS of that name which is not ours;
+    ``pods_left`` are the pods among them. ``unknown_pods`` has an entry for the stable LWS, and for the canary's name,
+    while not all its pods are known: why they cannot be listed, "" while the first list is on its way. ``history`` are
+    the ControllerRevisions this Rollout keeps itself. ``refused`` is what stopped the last decision, None when it was
+    carried out. ``routing`` are the objects that share requests, None for a Rollout that names none. ``autoscalers``
+    are known while they are watched. ``services`` are all of the namespace by name, while a release is on that shares
+    no requests.
     """
 
     now: datetime
@@ -92,6 +94,8 @@ class Observation:
     stable: Facts | None = None
     canary: Facts | None = None
     remains: tuple[NamedObject, ...] = ()
+    pods_left: tuple[Pod, ...] = ()
+    unknown_pods: Mapping[str, str] = field(default_factory=dict)
     batch_release: BatchRelease | None = None
     history: tuple[ControllerRevision, ...] = ()
     refused: RefusedWrite | None = None

@@ -56,6 +56,7 @@ class Reason(StrEnum):
     APPROVAL_TIMEOUT = "ApprovalTimeout"
     CHURN = "GroupKeepsRestarting"
     LWS_SILENT = "LeaderWorkerSetNotActing"
+    POD_NOT_ENDING = "PodNotEnding"
     MULTIKUEUE = "ManagedByMultiKueue"
     SCALED_TO_ZERO = "ScaledToZero"
     WRITE_REFUSED = "WriteRefused"

@@ -22,7 +22,7 @@ from rollout_lws.objects.resources import LEADER_WORKER_SETS, PODS
 from rollout_lws.objects.writes import Patch, Write
 from rollout_lws.release import record as batch_release
 from rollout_lws.release.batches import wanted_groups
-from rollout_lws.rollout import autoscalers, borrowing, brevity, history, significance
+from rollout_lws.rollout import autoscalers, borrowing, brevity, history, lingering, significance
 from rollout_lws.rollout.decision import Decision, Wanted
 from rollout_lws.rollout.diagnosis import explaining_kinds
 from rollout_lws.rollout.draft import Draft, Verdict
@@ -104,8 +104,8 @@ def _wanted(d: Draft) -> Wanted:
 
 
 def _troubled(d: Draft) -> tuple[str, ...]:
-    """Pods tell why a group is not ready; they are wanted for the LWS that has such a group, or takes part in a
-    release.
+    """Pods tell why a group is not ready, and what requests could still reach; they are wanted for the LWS that has
+    such a group, or takes part in a release.
     """
     wanted = []
     releasing = d.status.phase == Phase.PROGRESSING
@@ -116,7 +116,7 @@ def _troubled(d: Draft) -> tuple[str, ...]:
         promoting = d.status.finalising is not None and d.status.finalising.task != Task.CLEAN_UP.value
         if troubled or (releasing and (facts is d.o.canary or promoting or d.one_workload)):
             wanted.append(facts.lws.metadata.name)
-    return tuple(wanted)
+    return tuple(dict.fromkeys((*wanted, *lingering.watched(d))))
 
 
 def _new_groups(d: Draft) -> list[Group]:

@@ -15,6 +15,8 @@ class Routed:
     """Somebody else writes over what we have written, and a person has to stop that."""
     timed: bool = False
     """Nothing but time is missing: requests that run get theirs to end."""
+    needs_person: bool = False
+    """It does not go on by itself; the message says what a person does."""
     emptied: bool = False
     """No request reaches groups of the stable version any more."""
 

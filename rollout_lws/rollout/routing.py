@@ -29,6 +29,7 @@ from rollout_lws.rollout.shares import (
     weight_of,
 )
 from rollout_lws.rollout.sides import new_side, stable_side
+from rollout_lws.traffic import second_pool
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.router import Router
 from rollout_lws.traffic.routers import routers
@@ -90,6 +91,10 @@ def _apply(d: Draft, facts: RoutingFacts, wanted: Split) -> Routed:
         # Those that accept it before our first write are asked from then on: nobody would be.
         note(d, desired=told(wanted), message=nobody)
         return Routed(False, nobody)
+    denied = second_pool.denied(facts) if split.reaches_new else ""
+    if denied and not any(each.reaches_new for each in every):
+        note(d, desired=told(wanted), message=denied)
+        return Routed(False, denied)
     if wanted.reaches_new:
         waits = _quarrelled(d, every, split)
         # From who does not serve it is taken whoever wants otherwise.
@@ -115,6 +120,8 @@ def _apply(d: Draft, facts: RoutingFacts, wanted: Split) -> Routed:
         d.is_brief = _is_recorded(d) and not (why or again)
         return Routed(False, why or f"{writing} is being written")
     refused = next(filter(None, (each.unaccepted for each in every)), "") or nobody
+    if split.reaches_new:
+        refused = refused or second_pool.unaccepted(facts)
     if refused:
         d.is_brief = _is_recorded(d) and not nobody and any(written_lately(d, each.live) for each in every)
         note(d, desired=told(wanted), message=refused)
@@ -217,6 +224,13 @@ def _returned(d: Draft, facts: RoutingFacts) -> Routed:
         return Routed(False, f"waiting until Service {facts.names.service} sends requests to groups of the new version")
     routed = _apply(d, facts, ALL_STABLE)
     return grace_over(d) if routed.done else routed
+
+
+def stay_pinned(d: Draft) -> None:
+    """Put back what others take out of a selector before it can be given back."""
+    facts = d.o.routing
+    if facts is not None and d.status.traffic is not None:
+        _answered(d, facts)
 
 
 def _answered(d: Draft, facts: RoutingFacts) -> Routed:

@@ -18,7 +18,7 @@ from rollout_lws.rollout.capacity import leaving, renewal
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import Task
 from rollout_lws.rollout.sides import Side, new_side, stable_side
-from rollout_lws.traffic import pools, services
+from rollout_lws.traffic import pools, second_pool, services
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.routers import routers
 from rollout_lws.traffic.split import ALL_STABLE, Split
@@ -137,7 +137,8 @@ def behind_stable(d: Draft, facts: RoutingFacts, side: Side) -> bool:
 
 def new_serves(d: Draft, facts: RoutingFacts) -> bool:
     side = new_side(d)
-    return side.serves(d.now, _reached(side, facts, facts.canary_service_name, facts.names.canary_pool))
+    reached = _reached(side, facts, facts.canary_service_name, facts.names.canary_pool)
+    return side.serves(d.now, reached) and not second_pool.without_picker(facts)
 
 
 def _reached(side: Side, facts: RoutingFacts, service: str, pool: str | None) -> frozenset[str]:
@@ -234,7 +235,8 @@ def safe(d: Draft, facts: RoutingFacts, split: Split) -> tuple[Split, str]:
     if split.reaches_new and not new:
         if not stable:
             return _standing(split, record), "neither version has a ready endpoint: shares stay as they are"
-        return ALL_STABLE, f"{_new_side(facts)} has no ready endpoint: its share waits"
+        unanswered = second_pool.without_picker(facts)
+        return ALL_STABLE, unanswered or f"{_new_side(facts)} has no ready endpoint: its share waits"
     if split.reaches_new and stable and not any(each.reaches_new for each in routers(facts)):
         waits = _not_yet(d)
         if waits:

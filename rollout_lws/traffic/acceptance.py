@@ -69,6 +69,19 @@ def complaint(live: Object, at: Parent, required: Iterable[str]) -> str:
     return "" if "" in said else f"{at}: {said[0]}"
 
 
+def denied(live: Object) -> str:
+    """The first Gateway that says of the live generation that it cannot use the object, with its condition and message;
+    "" when none does. What is not known yet denies nothing.
+    """
+    generation = int(live["metadata"].get("generation") or 0)
+    for at, status in _statuses(live):
+        for condition in status.get("conditions") or ():
+            refused = condition.get("type") in ("Accepted", "ResolvedRefs") and condition.get("status") == "False"
+            if refused and int(condition.get("observedGeneration") or 0) >= generation:
+                return f"{at}: {_complaint({'conditions': [condition]}, (), generation)}"
+    return ""
+
+
 def _statuses(live: Object) -> list[tuple[Parent, Mapping[str, Any]]]:
     namespace = str(live["metadata"].get("namespace", ""))
     parents = (live.get("status") or {}).get("parents") or ()

@@ -56,6 +56,14 @@ class Selector:
             return ""
         return pools.unaccepted(live, pools.parents(live, self.facts.by, self.facts.keys))
 
+    def matches_unpinned(self, labels: Mapping[str, str]) -> bool:
+        """Whether the user's own selector, without what a release has written, selects a pod with these labels."""
+        live = self.live
+        if live is None:
+            return False
+        own = self.selecting.unpinned(live, self.facts.by, self.facts.keys)
+        return self.selecting.selects(own, labels)
+
     def pin(self, labels: Mapping[str, str], whose: str, target: str) -> tuple[Write, ...]:
         """What makes it select pods with ``labels`` only, those of groups of ``whose``; ``target`` says which pods of a
         group. () when it does.

@@ -27,10 +27,11 @@ class RoutingFacts:
     ``by`` is the UID of the Rollout whose view this is, ``owner`` the owner reference to it that its own objects carry.
     ``objects`` are by kind and name: all Services, InferencePools, Ingresses and PodDisruptionBudgets of the namespace
     as far as they are known, and the HTTPRoute that is named. ``endpoints`` are the names of the pods that the
-    EndpointSlices of a Service list as ready, by Service. ``other_leaders`` are the labels of the leaders of all other
-    LWSs, by LWS; ``living`` the UIDs of all Rollouts of the namespace. ``absent`` are kinds that the cluster does not
-    serve. ``synced`` is False while not all that is needed is known yet; ``trouble`` then says what stops it from being
-    listed, "" when nothing does.
+    EndpointSlices of a Service list as ready, by Service: those of both versions, and that of an endpoint picker
+    without which requests fail. ``other_leaders`` are the labels of the leaders of all other LWSs, by LWS; ``living``
+    the UIDs of all Rollouts of the namespace. ``absent`` are kinds that the cluster does not serve. ``synced`` is False
+    while not all that is needed is known yet; ``trouble`` then says what stops it from being listed, "" when nothing
+    does.
     """
 
     names: Borrowed

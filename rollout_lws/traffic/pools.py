@@ -16,7 +16,7 @@ from rollout_lws.traffic.selectors import Changes, Pin, Selecting
 from rollout_lws.traffic.split import Object
 
 #: What every gateway reports; ResolvedRefs is about the endpoint picker and need not be there.
-_CONDITIONS = ("Accepted",)
+CONDITIONS = ("Accepted",)
 
 
 SELECTING = Selecting(INFERENCE_POOLS, ("spec", "selector", "matchLabels"))
@@ -38,7 +38,7 @@ def parents(live: Object, by: str, keys: Keys) -> tuple[Parent, ...]:
 
 def accepting_parents(live: Object) -> tuple[Parent, ...]:
     """The parents that accept the pool, or accepted a generation of it that has just been replaced."""
-    return acceptance.accepting(live, _CONDITIONS)
+    return acceptance.accepting(live, CONDITIONS)
 
 
 def unaccepted(pool: Object, parents: Iterable[Parent]) -> str:
@@ -46,7 +46,7 @@ def unaccepted(pool: Object, parents: Iterable[Parent]) -> str:
     message; "" when all have. A parent that is gone from status refers to the pool no more.
     """
     there = acceptance.reporting(pool)
-    said = (acceptance.complaint(pool, each, _CONDITIONS) for each in parents if each in there)
+    said = (acceptance.complaint(pool, each, CONDITIONS) for each in parents if each in there)
     return next((f"InferencePool {pool['metadata']['name']}: {why}" for why in said if why), "")
 
 

@@ -89,7 +89,7 @@ def route_to_pools(server: ApiServer) -> None:
     """The same requests through a pool a version."""
     namespace, group = {"namespace": "default"}, INFERENCE_POOLS.group
     for pool in ("stable", "new"):
-        picker = {"name": f"{pool}-epp", "port": {"number": 9002}}
+        picker = {"name": f"{pool}-epp", "port": {"number": 9002}, "failureMode": "FailOpen"}
         service = {"selector": {"app": picker["name"]}, "ports": [{"port": 9002}]}
         server.create(SERVICES, {"metadata": {**namespace, "name": picker["name"]}, "spec": service})
         selector = {"matchLabels": {LWS_NAME: "llama"}}

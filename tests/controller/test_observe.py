@@ -133,6 +133,9 @@ class Namespace:
     def unknown_endpoints(self, service: str) -> str | None:
         return None
 
+    def unknown_pods(self, workload: str) -> str | None:
+        return None
+
 
 def seen(world: Namespace, name: str = "llama") -> Observation:
     found = observe(world, KEYS, name, NOW)

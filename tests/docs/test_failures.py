@@ -8,7 +8,7 @@ import pytest
 
 from rollout_lws.rollout.reasons import Reason
 from tests.docs.pages import ROOT
-from tests.scenarios import test_failures_deadlines, test_failures_pods, told
+from tests.scenarios import test_failures_deadlines, test_failures_pods, test_traffic_all_pods, told
 from tests.scenarios.stories import CANARY
 from tests.scenarios.test_failures_churn import IN_PROMOTION
 from tests.scenarios.test_failures_controllers import dispatched
@@ -25,7 +25,8 @@ def heard() -> set[tuple[str, str]]:
         (Reason.WAITING_FOR_QUOTA, f"waiting for quota: group 0 of {CANARY} {words}") for _, words, _ in QUEUED.values()
     }
     elsewhere = {(Reason.MULTIKUEUE, dispatched("cluster west"))}
-    assert {each.__name__ for each in (test_failures_deadlines, test_failures_pods)} < told.FILES
+    stories = test_failures_deadlines, test_failures_pods, test_traffic_all_pods
+    assert {each.__name__ for each in stories} < told.FILES
     return {*told.MESSAGES, *queued, *elsewhere, (Reason.CHURN, IN_PROMOTION)}
 
 
@@ -38,6 +39,7 @@ def test_what_a_user_reads_by_the_page_some_story_has_shown(reason: str, message
 def test_every_failure_has_its_row() -> None:
     failures = {
         *(Reason.CHURN, Reason.DEADLINE, Reason.APPROVAL_TIMEOUT, Reason.CAPACITY_DEADLINE, Reason.LWS_SILENT),
+        Reason.POD_NOT_ENDING,
         *(Reason.WAITING_FOR_ACCELERATORS, Reason.WAITING_FOR_QUOTA, Reason.MULTIKUEUE),
     }
     assert {reason for reason, _ in ROWS} == failures

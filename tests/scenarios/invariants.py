@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from rollout_lws.objects.resources import (
     CONTROLLER_REVISIONS,
     HTTP_ROUTES,
+    INFERENCE_POOLS,
     LEADER_WORKER_SETS,
+    LWS_NAME,
     LWS_REVISION,
+    PODS,
+    SERVICES,
+    Resource,
 )
 from tests.scenarios.count import Count
 from tests.scenarios.resets import Resets
-from tests.scenarios.world import NAME, NAMESPACE, World
+from tests.scenarios.world import KEYS, NAME, NAMESPACE, ROLLOUTS, World
 
 Check = Callable[[World], None]
 
@@ -107,6 +113,49 @@ def share_only_for_who_serves() -> Check:
             given.update(shares)
 
     return check
+
+
+def pinned_while_reachable(world: World) -> None:
+    """A selector without pins matches no pod of a version that leaves for as long as that could get requests by it: by
+    a Service until it terminates, by a pool while it is ready.
+    """
+    leaving = _leaving(world)
+    for resource, path in ((SERVICES, ("selector",)), (INFERENCE_POOLS, ("selector", "matchLabels"))):
+        for each in world.server.list(resource, NAMESPACE) if leaving else ():
+            meta, selected = each["metadata"], each["spec"]
+            for member in path:
+                selected = (selected or {}).get(member)
+            if not selected or KEYS.original in (meta.get("annotations") or {}) or LWS_NAME in selected:
+                continue
+            found = [pod for pod in leaving if selected.items() <= pod["metadata"]["labels"].items()]
+            reached = [pod["metadata"]["name"] for pod in found if _reachable(pod, resource)]
+            assert not reached, f"{resource.kind} {meta['name']} leads to {reached}, which are leaving"
+
+
+def _leaving(world: World) -> list[dict[str, Any]]:
+    """Pods of a canary that is being removed, or has been, and of an aborted version beside the stable one, where
+    requests are shared at all.
+    """
+    store, name = world.server.store, f"{NAME}-canary"
+    rollout = store.get(ROLLOUTS, NAMESPACE, NAME)
+    strategy = rollout["spec"]["strategy"] if rollout is not None else {}
+    if not (strategy.get("canary") or strategy.get("blueGreen") or {}).get("trafficRoutings"):
+        return []
+    canary = store.get(LEADER_WORKER_SETS, NAMESPACE, name)
+    gone = canary is None or not canary["spec"]["replicas"] or "deletionTimestamp" in canary["metadata"]
+    found = list(store.labelled(PODS, NAMESPACE, LWS_NAME, name)) if gone else []
+    status = world.status_of(NAME)
+    aborted, stable = (status.get("aborted") or {}).get("revision"), (status.get("stable") or {}).get("revision")
+    if aborted not in (None, stable):
+        own = store.labelled(PODS, NAMESPACE, LWS_NAME, NAME)
+        found += [pod for pod in own if pod["metadata"]["labels"][LWS_REVISION] == aborted]
+    return found
+
+
+def _reachable(pod: dict[str, Any], by: Resource) -> bool:
+    conditions = {each["type"]: each["status"] for each in (pod.get("status") or {}).get("conditions") or ()}
+    ready = conditions.get("Ready") == "True"
+    return ready and (by == INFERENCE_POOLS or "deletionTimestamp" not in pod["metadata"])
 
 
 def kept_by_lws(world: World) -> list[str]:

@@ -19,6 +19,7 @@ from rollout_lws.objects.resources import (
     Resource,
 )
 from rollout_lws.sandbox.catalogue import GATEWAYS
+from tests.scenarios.invariants import pinned_while_reachable
 from tests.scenarios.stories import at_rest
 from tests.scenarios.world import NAME, NAMESPACE, World
 
@@ -68,12 +69,12 @@ def make(world: World, resource: Resource, name: str, **body: Any) -> None:
 
 
 def create_pools(world: World) -> None:
-    """A pool for each version, each with an endpoint picker of its own."""
+    """A pool for each version, each with an endpoint picker of its own that nobody has started."""
     selector = {"matchLabels": {"app": "llama", LWS_WORKER_INDEX: "0"}}
     for pool in (POOL, CANARY_POOL):
         ports = [{"port": 9002}]
         make(world, SERVICES, f"{pool}-epp", spec={"selector": {"app": f"{pool}-epp"}, "ports": ports})
-        picker = {"name": f"{pool}-epp", "port": {"number": 9002}}
+        picker = {"name": f"{pool}-epp", "port": {"number": 9002}, "failureMode": "FailOpen"}
         spec = {"selector": selector, "targetPorts": [{"number": 8000}], "endpointPickerRef": picker}
         make(world, INFERENCE_POOLS, pool, spec=spec)
 
@@ -96,6 +97,14 @@ def create_provider(world: World, provider: Provider) -> None:
         create_route(world)
     if provider is BY_INGRESS:
         create_ingress(world)
+
+
+def select_all_pods(world: World, by: Provider) -> None:
+    """Have Service and pools select workers as well as leaders."""
+    world.patch(SERVICES, SERVICE, {"spec": {"selector": {LWS_WORKER_INDEX: None}}})
+    for resource, name in by.borrowed:
+        if resource == INFERENCE_POOLS:
+            world.patch(resource, name, {"spec": {"selector": {"matchLabels": {LWS_WORKER_INDEX: None}}}})
 
 
 def create_gateway(world: World) -> Mapping[str, str]:
@@ -148,12 +157,18 @@ async def routed_at_rest(
     by: Provider = BY_ROUTE,
     style: str = "canary",
     words: Mapping[str, Any] | None = None,
+    all_pods: bool = False,
     **more: Any,
 ) -> dict[str, Any]:
-    """An LWS at rest with traffic; gives what was there before any release. ``words`` are the style's besides."""
+    """An LWS at rest with traffic; gives what was there before any release. ``words`` are the style's besides. With
+    ``all_pods`` Service and pools select workers, too, as those of expert-parallel servers do.
+    """
     create_provider(world, by)
+    if all_pods:
+        select_all_pods(world, by)
     plan = {"trafficRoutings": routing(by, **more), **(words or {})}
     await at_rest(world, *(steps or FIVE), replicas=replicas, **{style: plan})
+    world.checks.append(pinned_while_reachable)
     return borrowed(world, by)
 
 

@@ -163,3 +163,6 @@ class StoreWorld:
 
     def unknown_endpoints(self, service: str) -> str | None:
         return None
+
+    def unknown_pods(self, workload: str) -> str | None:
+        return None

@@ -17,7 +17,7 @@ from rollout_lws.objects.resources import (
 )
 from rollout_lws.rollout.reasons import EventReason, Reason
 from rollout_lws.sandbox.meter import Client, TrafficMeter
-from tests.scenarios.invariants import at_most_down
+from tests.scenarios.invariants import at_most_down, pinned_while_reachable
 from tests.scenarios.metered import ACCEPTED, LAG, metered
 from tests.scenarios.routed import (
     BY_POOLS,
@@ -112,6 +112,9 @@ async def test_a_budget_over_the_groups_is_told_not_to_limit_the_release(world: 
 def vanish(world: World) -> None:
     """Delete the Rollout while no controller runs, its finalizer taken off by hand; the garbage collector follows."""
     world.stop_controller()
+    # Whoever comes next gives back what stands of it at once, its canary beside it or not.
+    if pinned_while_reachable in world.checks:
+        world.checks.remove(pinned_while_reachable)
     world.patch(ROLLOUTS, NAME, {"metadata": {"finalizers": None}})
     world.delete(ROLLOUTS, NAME)
 

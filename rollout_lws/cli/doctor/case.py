@@ -56,6 +56,7 @@ PLACE: dict[Reason, Name] = {
     Reason.HOLD_CONTESTED: Name.HOLD,
     Reason.REVISION_MISSING: Name.HISTORY,
     Reason.SCALED_TO_ZERO: Name.GROUPS,
+    Reason.POD_NOT_ENDING: Name.GROUPS,
     Reason.CHURN: Name.CONTAINERS,
     Reason.SERVICE_PROBLEM: Name.SERVICE,
     Reason.POOL_PROBLEM: Name.SERVICE,

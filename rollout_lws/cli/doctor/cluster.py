@@ -137,6 +137,10 @@ class Cluster:
         self.endpoints(service)
         return self.refused.get(kinds.ENDPOINT_SLICES)
 
+    def unknown_pods(self, workload: str) -> str | None:
+        self.pods(workload)
+        return self.refused.get(kinds.PODS)
+
     # How it is read
 
     def read(self, resource: Resource, name: str) -> Object | None:

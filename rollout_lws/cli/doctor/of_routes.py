@@ -12,7 +12,7 @@ from rollout_lws.objects.resources import HORIZONTAL_POD_AUTOSCALERS, HTTP_ROUTE
 from rollout_lws.rollout import bounds
 from rollout_lws.rollout.quarrel import PEACE_SECONDS
 from rollout_lws.rollout.shares import safe, settings, told, wanted_share
-from rollout_lws.traffic import acceptance, http_route
+from rollout_lws.traffic import acceptance, http_route, second_pool
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.router import Router
 from rollout_lws.traffic.routers import routers
@@ -52,7 +52,7 @@ def _route(case: Case, facts: RoutingFacts, router: Router) -> Link:
     steps = (case.kubectl(f"get {resource} {name} -o yaml"),)
     users = f"users: {case.share} of requests go to the new version, as far as routers have accepted it"
     late = _late(case, router)
-    broken = _broken(facts, router) or ("" if late else router.unaccepted)
+    broken = _broken(case, facts, router) or ("" if late else router.unaccepted)
     if broken:
         return Link(Name.ROUTE, State.BROKEN, about, broken, users, "the release goes on when it is mended", steps)
     if router.written_over:
@@ -80,7 +80,7 @@ def _route(case: Case, facts: RoutingFacts, router: Router) -> Link:
     return ok(Name.ROUTE, about, f"accepted, with {told(split)} of requests to the new version")
 
 
-def _broken(facts: RoutingFacts, router: Router) -> str:
+def _broken(case: Case, facts: RoutingFacts, router: Router) -> str:
     """Why requests do not come by it at all, or not as it says; "" when they do."""
     if router.missing:
         return f"{router.missing} does not exist"
@@ -89,6 +89,8 @@ def _broken(facts: RoutingFacts, router: Router) -> str:
     if router.nobody_accepts:
         said = _gateways_say(facts)
         return router.nobody_accepts + (f" ({said})" if said else "")
+    if case.is_on and wanted_share(case.d).reaches_new:
+        return second_pool.without_picker(facts) or second_pool.denied(facts)
     return ""
 
 

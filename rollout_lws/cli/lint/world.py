@@ -148,6 +148,9 @@ class FileWorld:
     def unknown_endpoints(self, service: str) -> str | None:
         return None
 
+    def unknown_pods(self, workload: str) -> str | None:
+        return None
+
     # At rest there is none of these
 
     def batch_release(self, name: str) -> StoredObject | None:

@@ -166,6 +166,13 @@ async def no_ingress(world: World) -> None:
     world.delete(INGRESSES, INGRESS)
 
 
+async def no_picker(world: World) -> None:
+    await routed_at_rest(world, STEP, by=BY_POOLS)
+    world.delete(SERVICES, f"{CANARY_POOL}-epp")
+    world.set_image("v2")
+    await world.until(lambda: "ResolvedRefs" in (world.status.get("message") or ""))
+
+
 async def other_annotations(world: World) -> None:
     await routed_at_rest(world, STEP, by=BY_INGRESS)
     await waiting_for_approval(world)
@@ -183,6 +190,7 @@ _CASES: tuple[tuple[Callable[[World], Awaitable[None]], Name, str, str], ...] = 
     (other_weights, Name.ROUTE, f"HTTPRoute/{ROUTE}", "somebody has written over what the release wrote"),
     (refs_not_resolved, Name.ROUTE, f"HTTPRoute/{ROUTE}", "ResolvedRefs is False (BackendNotFound)"),
     (not_accepted, Name.ROUTE, f"HTTPRoute/{ROUTE}", "Accepted is False (NotAllowedByListeners)"),
+    (no_picker, Name.ROUTE, f"HTTPRoute/{ROUTE}", f"InferencePool {CANARY_POOL}: Gateway default/inference"),
     (no_ingress, Name.ROUTE, f"Ingress/{INGRESS}", "does not exist"),
     (other_annotations, Name.ROUTE, f"Ingress/{INGRESS}-canary", "somebody has written over what the release wrote"),
 )

@@ -1,0 +1,99 @@
+"""Pods of a version that leaves, for as long as a selector without pins would send them requests.
+
+The groups of a version are gone for capacity when their leaders terminate. Workers are not: they stay ready, and do not
+terminate, until the object of their leader is gone, be that ten minutes later. An EndpointSlice drops a pod when it
+terminates; an endpoint picker may send requests to any pod that is ready.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rollout_lws.objects.resources import INFERENCE_POOLS, LEADER_WORKER_SETS
+from rollout_lws.objects.workloads import Pod
+from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.reasons import Ending
+from rollout_lws.rollout.routed import DONE, Routed
+from rollout_lws.traffic import backends
+from rollout_lws.traffic.backends import Selector
+from rollout_lws.traffic.facts import RoutingFacts
+from rollout_lws.workload.canary import canary_name
+
+#: A pod that is still there so many seconds after its grace period is over will not end by itself.
+OVERDUE_SECONDS = 60
+
+
+def watched(d: Draft) -> tuple[str, ...]:
+    """LWSs of which all pods are wanted while requests are shared: the one that has the version that leaves."""
+    if d.status.traffic is None or d.o.stable is None:
+        return ()
+    return (_home(d),)
+
+
+def reached(d: Draft, facts: RoutingFacts) -> Routed:
+    """Whether what this release has pinned may be given back: done when that would lead to no pod that leaves.
+
+    ``needs_person`` when that waits for a pod that does not end by itself.
+    """
+    if d.o.stable is None:
+        return DONE
+    unknown = d.o.unknown_pods.get(_home(d))
+    if unknown is not None:
+        return Routed(False, unknown or f"pods of {_home(d)} are being listed")
+    pods = _leaving(d)
+    for each in (*backends.of_stable(facts), *backends.of_new(facts)):
+        found = [pod for pod in pods if _gets_requests(pod, each)] if each.given else []
+        if found:
+            return _waits(d, each, found, pods)
+    return DONE
+
+
+def leaves(d: Draft) -> bool:
+    """Whether a version leaves at all: where one LWS holds both, the groups of one that is promoted stay."""
+    if not d.one_workload:
+        return True
+    ending, stable = d.status.finalising, d.status.stable
+    stays = ending is None or ending.reason in (Ending.SUCCESS.value, Ending.ROLLED_NATIVELY.value)
+    return not stays and stable is not None and stable.revision != d.sub.new_revision
+
+
+def _home(d: Draft) -> str:
+    """The LWS that has, or had, the groups of the version that leaves."""
+    lws = d.stable.lws
+    return lws.metadata.name if d.one_workload else canary_name(lws)
+
+
+def _leaving(d: Draft) -> tuple[Pod, ...]:
+    if not d.one_workload:
+        # An LWS of that name is somebody else's by now, and so are its pods.
+        taken = any(each.kind == LEADER_WORKER_SETS.kind for each in d.o.remains)
+        return () if taken else d.o.pods_left
+    if not leaves(d):
+        return ()
+    known = {pod.metadata.uid: pod for pod in (*d.stable.leaders, *d.stable.pods)}
+    return tuple(pod for pod in known.values() if pod.revision == d.sub.new_revision)
+
+
+def _gets_requests(pod: Pod, by: Selector) -> bool:
+    """Whether ``by`` would send requests to this pod if it had no pins."""
+    going = pod.metadata.terminating or pod.has_ended
+    if going and not (by.selecting.resource == INFERENCE_POOLS and pod.is_ready):
+        return False
+    return by.matches_unpinned(pod.metadata.labels)
+
+
+def _waits(d: Draft, by: Selector, found: list[Pod], pods: Iterable[Pod]) -> Routed:
+    names = ", ".join(pod.metadata.name for pod in found[:3]) + (", ..." if len(found) > 3 else "")
+    message = f"{by.what} stays pinned until pod {names} of the version that leaves is gone"
+    for pod in pods:
+        ends = pod.metadata.deletion_timestamp
+        if ends is None or not d.wake_in(ends, OVERDUE_SECONDS):
+            continue
+        meta = pod.metadata
+        return Routed(
+            False,
+            f"{message}; pod {meta.name} should have ended at {ends:%H:%M:%S} UTC: if its node is lost, kubectl delete"
+            f" pod {meta.name} -n {meta.namespace} --force --grace-period=0",
+            needs_person=True,
+        )
+    return Routed(False, message)

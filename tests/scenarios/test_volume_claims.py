@@ -22,6 +22,7 @@ STEPS = ({"replicas": 2, "pause": {}}, {"replicas": "100%"})
 OWN = {f"cache-{NAME}-{group}{worker}" for group in range(4) for worker in ("", "-1")}
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("capacity", "policy", "stays"),
     [

@@ -218,21 +218,6 @@ class RouteFight(Model):
     """Kind and name of what was written over."""
 
 
-class Borrowed(Model):
-    """The objects by which a release shares requests, by name; they are given back at its end."""
-
-    service: str
-    """The Service of the stable version."""
-    http_route: str | None = None
-    """The HTTPRoute that is written."""
-    ingress: str | None = None
-    """The Ingress beside which the new version gets its own."""
-    stable_pool: str | None = None
-    """The InferencePool of the stable version."""
-    canary_pool: str | None = None
-    """The InferencePool of the new version."""
-
-
 class TrafficRecord(Model):
     """What routers were asked for, and what they accepted."""
 
@@ -252,10 +237,8 @@ class TrafficRecord(Model):
     """Since when all requests go to the canary while stable groups are renewed."""
     gone: MicroTime | None = None
     """Since when no pod of the version that left gets requests; pickers of pools get their grace from here."""
-    borrowed: Borrowed | None = None
-    """What this release shares requests by."""
     unlisted: tuple[str, ...] = ()
-    """Services and pools besides that send requests to groups of the stable version; they were told of in events."""
+    """Services, pools, budgets and LeaderWorkerSets besides that requests of the release meet; events told of them."""
 
 
 class AutoscalersRecord(Model):

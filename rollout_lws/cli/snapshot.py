@@ -102,6 +102,9 @@ class Snapshot:
     def every_service(self) -> Iterable[StoredObject]:
         return self.every(SERVICES)
 
+    def noted_services(self, uid: str) -> Iterable[StoredObject]:  # noqa: ARG002 - all of them are at hand
+        return self.every_service()
+
     def every(self, resource: Resource) -> Iterable[StoredObject]:
         return [_typed(each, stored_object) for each in self.plain(resource)]
 

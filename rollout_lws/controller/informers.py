@@ -43,14 +43,17 @@ from rollout_lws.objects.resources import (
 )
 from rollout_lws.objects.workloads import ControllerRevision, LeaderWorkerSet, Pod, StatefulSet
 from rollout_lws.rollout.bounds import scaled_workload
+from rollout_lws.traffic import marks
 from rollout_lws.workload.canary import canary_name
 
 #: Told of each Rollout that a change concerns, as (namespace, name).
 Wake = Callable[[tuple[str, str]], None]
 
 #: Indexes: of what belongs to an LWS, by that LWS; of LWSs, by the place of their canary and by the stable LWS they are
-#: marked with; of what is owned, by its owner's UID; of Rollouts that route requests, by namespace.
+#: marked with; of what is owned, by its owner's UID; of Rollouts that route requests, by namespace; of Services that
+#: carry notes of Rollouts, by namespace; of Rollouts, by their UID.
 OF_LWS, BY_CANARY, BY_STABLE, BY_OWNER, ROUTING = "lws", "canary", "stable", "owner", "routing"
+MARKED, BY_UID = "marked", "uid"
 
 
 class _Object(Protocol):
@@ -110,7 +113,7 @@ class Informers:
             return Informer(client, resource, decode, namespace=namespace, label_selector=selector, indexes=indexes)
 
         self.rollouts: Informer[StoredRollout] = informer(
-            resources.rollouts(keys.group), stored_rollout, lws=_named, routing=_routing
+            resources.rollouts(keys.group), stored_rollout, lws=_named, routing=_routing, uid=_uid
         )
         self.batch_releases: Informer[StoredObject] = informer(resources.batch_releases(keys.group), stored_object)
         self.workloads: Informer[LeaderWorkerSet] = informer(
@@ -128,7 +131,9 @@ class Informers:
             CONTROLLER_REVISIONS, trimmed_history, keys.history, owner=_owners
         )
         # All of them: what selects a new version's leaders must be known, and a selector cannot be selected by.
-        self.services: Informer[StoredObject] = informer(SERVICES, stored_object, lws=_labelled)
+        self.services: Informer[StoredObject] = informer(
+            SERVICES, stored_object, lws=_labelled, owner=_owners, marked=self._noted
+        )
         self.rollouts.on_change(self._rollout_changed)
         self.batch_releases.on_change(self._same_name)
         self.history.on_change(self._owned_by_rollout)
@@ -168,12 +173,25 @@ class Informers:
         assert each is not None
         for rollout in self.rollouts.by_index(ROUTING, each.metadata.namespace):
             self._wake((rollout.metadata.namespace, rollout.metadata.name))
+        self._wake_noted(before, after)
 
     def autoscaler_changed(self, before: StoredObject | None, after: StoredObject | None) -> None:
         """Wake the Rollouts of the LWS that an autoscaler scales, or scaled."""
         for each in (before, after):
             if each is not None and (lws := scaled_workload(msgspec.json.decode(each.body))):
                 self._wake_rollouts_of(place(each.metadata.namespace, lws))
+        self._wake_noted(before, after)
+
+    def _noted(self, service: StoredObject) -> Iterable[str]:
+        return (service.metadata.namespace,) if self._keys.original.encode() in service.body else ()
+
+    def _wake_noted(self, before: _Object | None, after: _Object | None) -> None:
+        """Wake those whose notes an object carries, or carried, whatever their specs name by now."""
+        for each in (before, after):
+            if isinstance(each, StoredObject) and self._keys.original.encode() in each.body:
+                for uid in marks.others(msgspec.json.decode(each.body), "", self._keys):
+                    for rollout in self.rollouts.by_index(BY_UID, uid):
+                        self._wake((rollout.metadata.namespace, rollout.metadata.name))
 
     def _marked(self, lws: LeaderWorkerSet) -> Iterable[str]:
         stable = lws.metadata.labels.get(self._keys.canary_leader_worker_set)
@@ -228,5 +246,9 @@ def _place_of_canary(lws: LeaderWorkerSet) -> Iterable[str]:
     return (place(lws.metadata.namespace, canary_name(lws)),)
 
 
-def _owners(record: ControllerRevision) -> Iterable[str]:
-    return tuple(owner.uid for owner in record.metadata.owner_references)
+def _owners(each: _Object) -> Iterable[str]:
+    return tuple(owner.uid for owner in each.metadata.owner_references)
+
+
+def _uid(rollout: StoredRollout) -> Iterable[str]:
+    return (rollout.metadata.uid,)

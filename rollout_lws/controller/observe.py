@@ -15,19 +15,15 @@ from rollout_lws.api import BatchRelease, Phase, Rollout, rollouts
 from rollout_lws.api.base import Model
 from rollout_lws.api.resources import Keys
 from rollout_lws.controller.explanations import queues, refusals
+from rollout_lws.controller.routes import marked, plain_all, routing
 from rollout_lws.controller.stored import StoredObject, StoredRollout, stored_rollout
 from rollout_lws.errors import Unreadable
 from rollout_lws.objects.core_events import CoreEvent
-from rollout_lws.objects.resources import HORIZONTAL_POD_AUTOSCALERS, INFERENCE_POOLS, SERVICES, Resource
+from rollout_lws.objects.resources import HORIZONTAL_POD_AUTOSCALERS, Resource
 from rollout_lws.objects.workloads import ControllerRevision, LeaderWorkerSet, Pod, StatefulSet
-from rollout_lws.release.record import owner_reference
 from rollout_lws.rollout import bounds
 from rollout_lws.rollout.observation import Autoscalers, Capabilities, Observation, Queues, RefusedWrite
 from rollout_lws.traffic import marks
-from rollout_lws.traffic.facts import RoutingFacts, looked_at_kinds, named, needed_kinds
-from rollout_lws.traffic.second_pool import picker_service
-from rollout_lws.traffic.services import canary_service_name
-from rollout_lws.traffic.split import Object
 from rollout_lws.workload.canary import canary_name
 from rollout_lws.workload.facts import Facts, NamedObject
 
@@ -50,6 +46,10 @@ class World(Protocol):
     def history(self, owner_uid: str) -> Iterable[ControllerRevision]: ...
     def every_leader(self) -> Iterable[Pod]: ...
     def every_service(self) -> Iterable[StoredObject]: ...
+    def noted_services(self, uid: str) -> Iterable[StoredObject]:
+        """At least the Services that carry notes of any Rollout, and those that the Rollout with this UID has made."""
+        ...
+
     def endpoints(self, service: str) -> frozenset[str]:
         """Names of the pods that a Service's EndpointSlices list as ready."""
         ...
@@ -131,8 +131,9 @@ def _picture(
     batch = world.batch_release(name)
     if batch is not None and not _is_of(batch, rollout):
         batch = None
-    routing = _routing(world, keys, rollout, stable, canary)
-    shares_nothing = routing is None and rollout.status is not None and rollout.status.phase == Phase.PROGRESSING
+    noted = marked(world, keys, rollout, stable)
+    shared = routing(world, keys, rollout, noted, stable, canary)
+    shares_nothing = shared is None and rollout.status is not None and rollout.status.phase == Phase.PROGRESSING
     left = () if place is None or canary is not None else _pods_left(world, place)
     return Observation(
         now=now,
@@ -154,51 +155,11 @@ def _picture(
         batch_release=None if batch is None else _read(BatchRelease, batch),
         history=tuple(_by_name(world.history(stored.metadata.uid))),
         refused=refused,
-        routing=routing,
+        marked=noted,
+        routing=shared,
         autoscalers=_autoscalers(world, keys, stored),
         queues=known.queues,
-        services=_plain_all(world.every_service()) if shares_nothing else {},
-    )
-
-
-def _routing(
-    world: World, keys: Keys, rollout: Rollout, stable: LeaderWorkerSet | None, canary: LeaderWorkerSet | None
-) -> RoutingFacts | None:
-    """What the spec names, or in a release that has begun what that one has borrowed."""
-    style = rollout.spec.strategy.style
-    record = rollout.status.traffic if rollout.status else None
-    names = (record.borrowed if record else None) or named(
-        style.traffic_routings[0] if style and style.traffic_routings else None
-    )
-    if names is None:
-        return None
-    own = rollouts(keys.group)
-    kinds, needed = looked_at_kinds(names), needed_kinds(names)
-    objects = {resource: _plain_all(world.every(resource)) for resource in kinds}
-    picker = picker_service(objects[INFERENCE_POOLS].get(names.canary_pool or ""))
-    asked = (names.service, canary_service_name(names.service), *((picker,) if picker else ()))
-    unknowns = [world.unknown_endpoints(each) for each in asked]
-    for resource in kinds:
-        unknown = world.unknown(resource)
-        # What is only looked at must not hold anything up when it cannot be listed.
-        unknowns.append(None if unknown and resource not in needed else unknown)
-    waits = max((each for each in unknowns if each is not None), key=bool, default=None)
-    return RoutingFacts(
-        names=names,
-        namespace=rollout.metadata.namespace,
-        by=rollout.metadata.uid,
-        keys=keys,
-        owner=owner_reference(rollout, own.kind, own.api_version),
-        objects={
-            SERVICES: _plain_all(world.every_service()),
-            **objects,
-        },
-        endpoints={each: world.endpoints(each) for each in asked},
-        other_leaders=_other_leaders(world, stable, canary),
-        living=frozenset(each.metadata.uid for each in world.every_rollout()),
-        absent=frozenset(resource for resource in kinds if world.unserved(resource)),
-        synced=waits is None,
-        trouble=waits or "",
+        services=plain_all(world.every_service()) if shares_nothing else {},
     )
 
 
@@ -215,19 +176,6 @@ def _autoscalers(world: World, keys: Keys, stored: StoredRollout) -> Autoscalers
     waits = world.unknown(HORIZONTAL_POD_AUTOSCALERS)
     living = frozenset(each.metadata.uid for each in world.every_rollout()) if objects else frozenset()
     return Autoscalers(objects, living, waits is None, waits or "")
-
-
-def _other_leaders(world: World, *own: LeaderWorkerSet | None) -> dict[str, tuple[dict[str, str], ...]]:
-    names = {each.metadata.name for each in own if each is not None}
-    found: dict[str, tuple[dict[str, str], ...]] = {}
-    for leader in world.every_leader():
-        if leader.workload not in names:
-            found[leader.workload] = (*found.get(leader.workload, ()), leader.metadata.labels)
-    return found
-
-
-def _plain_all(stored: Iterable[StoredObject]) -> dict[str, Object]:
-    return {each.metadata.name: msgspec.json.decode(each.body) for each in stored}
 
 
 def _read(model: type[_Own], stored: StoredRollout | StoredObject) -> _Own:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from rollout_lws.controller.informers import BY_OWNER, BY_STABLE, OF_LWS, Informers, place
+from rollout_lws.controller.informers import BY_OWNER, BY_STABLE, MARKED, OF_LWS, Informers, place
 from rollout_lws.controller.stored import StoredObject, StoredRollout
 from rollout_lws.controller.watches import Watches
 from rollout_lws.objects.endpoints import EndpointSlice
@@ -63,6 +63,11 @@ class CachedWorld:
 
     def every_service(self) -> Iterable[StoredObject]:
         return self.informers.services.all(self.namespace)
+
+    def noted_services(self, uid: str) -> Iterable[StoredObject]:
+        services = self.informers.services
+        found = (*services.by_index(MARKED, self.namespace), *services.by_index(BY_OWNER, uid))
+        return {each.metadata.name: each for each in found}.values()
 
     def every(self, resource: Resource) -> Iterable[StoredObject]:
         return self.watched_kinds[resource].known(self.namespace, "")

@@ -35,6 +35,8 @@ def wanted_groups(plan: StyleStrategy, index: int, replicas: int) -> int:
     Percentages are rounded up; no step asks for more than ``replicas`` groups, nor for fewer than one before it. In
     place the last group belongs to the promotion: once all are new, the StatefulSet forgets the way back.
     """
+    # Whoever may write a status may write any number there.
+    index = max(1, index)
     asked = plan.steps[: index - 1 if makes_no_groups(plan, index) else index]
     keeps_one = style_of(plan) is Style.IN_PLACE
     return sizes.groups_after([step.replicas for step in asked], replicas, keeps_one=keeps_one)

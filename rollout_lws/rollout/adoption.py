@@ -136,7 +136,8 @@ def waits_for_empty(d: Draft, state: SummaryState) -> bool:
 
 def _replaced(d: Draft) -> bool:
     """An earlier LWS's canary keeps serving until the new LWS does; then it goes, before the new one is adopted."""
-    if d.o.canary is None and d.o.batch_release is None and d.status.traffic is None:
+    left = d.status.traffic is not None or d.o.marked.any_own
+    if d.o.canary is None and d.o.batch_release is None and not left:
         return False
     serving = any(group.ready(d.now) for group in groups(d.stable))
     # One that has just become ready serves, too, whatever minReadySeconds asks of those that are counted.

@@ -83,14 +83,14 @@ def follow(d: Draft) -> None:
 
 
 def restore(d: Draft) -> bool:
-    """Give everything back; True when nothing is left to do. An autoscaler that is gone counts as given back."""
-    if d.status.autoscalers is None:
-        return True
+    """Give everything back that is known to carry our mark, whatever the status says; True when nothing is left to do.
+    An autoscaler that is gone counts as given back.
+    """
     if not d.o.autoscalers.synced:
-        return False
+        return d.status.autoscalers is None
     writes = [write for live in d.o.autoscalers.objects for write in _patch(d, live, _users(d, live), "given back")]
     d.write(writes)
-    if not d.status_first:
+    if not d.status_first and d.status.autoscalers is not None:
         # A status is written only after all writes before it.
         d.set(autoscalers=None)
     return not writes

@@ -5,42 +5,54 @@ What a Rollout that is gone has left behind is given back as well, by the notes 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterable
 from datetime import timedelta
 
-from rollout_lws.api import Phase, TrafficRecord
+from rollout_lws.api import Phase, Rollout, RolloutStatus, TrafficRecord
 from rollout_lws.objects.resources import SERVICES, Resource
-from rollout_lws.objects.writes import Create, Delete
+from rollout_lws.objects.writes import Create
 from rollout_lws.rollout import lingering, quarrel
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import EventReason
+from rollout_lws.rollout.routable import barred
 from rollout_lws.rollout.routed import DONE, Routed
-from rollout_lws.rollout.shares import DEFAULT_GRACE_SECONDS, answers_for_stable, settings
+from rollout_lws.rollout.shares import DEFAULT_GRACE_SECONDS, answers_for_stable, settings, told
 from rollout_lws.rollout.sides import Side, new_side, stable_side
-from rollout_lws.traffic import backends, marks, services
+from rollout_lws.traffic import backends, services
 from rollout_lws.traffic.backends import Selector
-from rollout_lws.traffic.facts import RoutingFacts, looked_at_kinds, named
-from rollout_lws.traffic.router import Router
-from rollout_lws.traffic.routers import routers
+from rollout_lws.traffic.facts import RoutingFacts, looked_at_kinds
+from rollout_lws.traffic.marked import ON_DEMAND
 from rollout_lws.traffic.selectors import selector_changes
+from rollout_lws.traffic.split import ALL_STABLE
 
-_OVER = "the release is over"
+
+def looked_for(rollout: Rollout, status: RolloutStatus, workload: str | None, *, routes: bool) -> bool:
+    """Whether all has to be known that may carry notes of a release: unless one goes on, where ``routes``: where a
+    Service carries notes that have to be given back, or the status says that something may have been shared.
+    ``workload`` is the UID of the LWS, None without one.
+    """
+    leaves = rollout.metadata.deletion_timestamp is not None or bool(rollout.spec.disabled)
+    kept = status.stable is not None and workload in (None, status.stable.workload_uid)
+    goes_on = status.phase == Phase.PROGRESSING and status.finalising is None and kept and not leaves
+    return (routes or status.traffic is not None) and not goes_on
 
 
 def watched(d: Draft) -> tuple[tuple[str, ...], tuple[Resource, ...]]:
     """Services of which the endpoints are wanted, and kinds of which all objects of the namespace are: while something
-    is, or may be, routed.
+    is, or may be, routed, or may have to be given back.
     """
-    facts = d.o.routing
+    facts, noted = d.o.routing, d.o.marked
+    routes = noted.any_own or noted.ghost is not None
+    workload = d.o.stable.lws.metadata.uid if d.o.stable is not None else None
+    noting = ON_DEMAND if looked_for(d.o.rollout, d.status, workload, routes=routes) else ()
     if facts is None:
-        return (), ()
+        return (), noting
     stable = d.status.stable
     waits = d.o.stable is not None and stable is not None and d.version.template_hash != stable.template_hash
-    routes = d.status.phase == Phase.PROGRESSING or d.status.traffic is not None
-    if not (waits or routes or d.o.canary is not None or any(True for _ in _left_behind(facts))):
-        return (), ()
-    return (*facts.endpoints,), looked_at_kinds(facts.names)
+    releases = d.status.phase == Phase.PROGRESSING or d.status.traffic is not None
+    if not (waits or releases or routes or d.o.canary is not None):
+        return (), noting
+    return (*facts.endpoints,), (*looked_at_kinds(facts.names), *noting)
 
 
 def prepare(d: Draft) -> Routed:
@@ -48,16 +60,14 @@ def prepare(d: Draft) -> Routed:
     facts = d.o.routing
     if settings(d) is None or facts is None or facts.service is None:
         return DONE
-    record = d.status.traffic or TrafficRecord()
-    if record.borrowed != facts.names:
-        d.set(traffic=record.model_copy(update={"borrowed": facts.names}))
-        d.status_first = d.status_first or d.on_record
+    # From now on it is known that what the spec names has been pinned once.
+    d.set(traffic=d.status.traffic or TrafficRecord(desired=told(ALL_STABLE)))
     if not d.on_record:
         return Routed(False, "the release is put on record first")
     new = new_side(d)
     pinned = answer(d, facts)
     pinned_new = point(d, backends.of_new(facts), new)
-    if facts.canary_service is None:
+    if facts.canary_service is None and not any(barred(d, each) for each in backends.of_stable(facts)):
         body = services.canary_service(
             facts.service,
             d.uid,
@@ -68,21 +78,6 @@ def prepare(d: Draft) -> Routed:
         )
         d.write((Create(SERVICES, body, "the new version's groups"),))
     return pinned if not pinned.done else pinned_new
-
-
-def renamed(d: Draft) -> bool:
-    """Whether the spec names something else before anything was pinned: that is on record from then on, and what it
-    names is looked at in the next pass.
-    """
-    record, facts = d.status.traffic, d.o.routing
-    if record is None or record.borrowed is None or facts is None or not facts.synced:
-        return False
-    asked, made = named(settings(d)), facts.canary_service
-    taken = any(each.given for each in _borrowed(facts)) or (made is not None and facts.is_ours(made))
-    if asked == record.borrowed or d.o.batch_release is not None or taken:
-        return False
-    d.set(traffic=record.model_copy(update={"borrowed": asked}))
-    return True
 
 
 def answer(d: Draft, facts: RoutingFacts) -> Routed:
@@ -112,12 +107,16 @@ def point(d: Draft, selectors: Iterable[Selector], side: Side) -> Routed:
             # One rule of this decision has pointed it already.
             found = Routed(False, f"{each.what} is pinned to groups of {side.name}") if found.done else found
             continue
+        refusal = barred(d, each)
+        if refusal:
+            found = Routed(False, refusal, refused=True)
+            continue
         if live is not None and _pinned_before(d) and (each.drifted or not each.given):
             waits = quarrel.answer(d, live, each.what, each.ignore)
             if waits:
                 found = Routed(False, waits, contested=True)
                 continue
-        writes = each.pin(side.selects, side.name, target(d))
+        writes = each.pin(side.selects, side.name, target(d), checked=True)
         d.write(writes)
         said = f"{each.what} is pinned to groups of {side.name}" if writes else each.unaccepted
         if said and found.done:
@@ -128,32 +127,25 @@ def point(d: Draft, selectors: Iterable[Selector], side: Side) -> Routed:
 def _pinned_before(d: Draft) -> bool:
     """Whether an earlier decision of this release has pinned what it names: the BatchRelease is made after that."""
     before = d.o.rollout.status
-    if before is None or before.traffic is None or before.traffic.borrowed is None or d.o.batch_release is None:
+    if before is None or before.traffic is None or d.o.batch_release is None:
         return False
     # One decision may end a release, with everything given back, and begin the next.
     return before.finalising is None or d.status.finalising is not None
 
 
 def restore(d: Draft) -> Routed:
-    """Give everything back and remove the canary's Service, as soon as no request could reach a version that leaves;
-    done when nothing is left to do. A user's object that is gone counts as given back.
+    """Give everything back that carries our note, and remove what was made for the release, as soon as no request could
+    reach a version that leaves; done when nothing is left to do. A user's object that is gone counts as given back.
     """
-    facts = d.o.routing
-    if facts is None:
-        return DONE
-    unreached = is_unreached(d)
+    noted = d.o.marked
+    if noted.waits:
+        return Routed(False, noted.waits)
+    unreached = is_unreached(d) if noted.any_own or d.status.traffic is not None else DONE
     if not unreached.done:
         return unreached
-    before = len(d.writes)
-    for each in _borrowed(facts):
-        d.write(each.give_back(_OVER))
-    made = facts.canary_service
-    if made is not None and facts.is_ours(made):
-        meta = made["metadata"]
-        d.write((Delete(SERVICES, meta["namespace"], meta["name"], meta["uid"], _OVER),))
-    if len(d.writes) == before:
-        return DONE
-    return Routed(False, "giving Services and routes back")
+    writes = [*noted.give_back("the release is over")]
+    d.write(writes)
+    return Routed(False, "giving Services and routes back") if writes else DONE
 
 
 def is_unreached(d: Draft) -> Routed:
@@ -182,41 +174,25 @@ def _pickers_know(d: Draft, facts: RoutingFacts) -> Routed:
     return Routed(False, f"endpoint pickers get until {until:%H:%M:%S} UTC to hear that the last pod is gone")
 
 
-def _borrowed(facts: RoutingFacts) -> tuple[Selector | Router, ...]:
-    return (*routers(facts), *backends.of_stable(facts), *backends.of_new(facts))
-
-
 # Left behind
 
 
-def _left_behind(facts: RoutingFacts) -> Iterator[tuple[Selector | Router, str]]:
-    """What carries notes of Rollouts that are gone (deleted while this controller was, or with their finalizer taken
-    off by hand), with their UIDs.
-    """
-    for each in _borrowed(facts):
-        live = each.live
-        for uid in marks.others(live, facts.by, facts.keys) if live is not None else ():
-            if uid not in facts.living:
-                yield each, uid
-
-
 def take_back(d: Draft) -> bool:
-    """Give back what Rollouts that are gone have borrowed; True while there is something."""
-    facts = d.o.routing
-    if facts is None:
-        return False
-    ghost = next((uid for _, uid in _left_behind(facts)), None)
+    """Give back what Rollouts that are gone (deleted while this controller was, or with their finalizer taken off by
+    hand) have borrowed; True while there is something.
+    """
+    noted, ghost = d.o.marked, d.o.marked.ghost
     if ghost is None:
         return False
-    told = []
-    for each in _borrowed(replace(facts, by=ghost)):
-        writes = each.give_back("the Rollout that wrote it is gone")
-        told += [each.what] if writes else []
-        d.write(writes)
-    if told:
+    if noted.waits:
+        return True
+    writes = [*noted.take_back(ghost, "the Rollout that wrote it is gone")]
+    d.write(writes)
+    if writes:
+        what = ", ".join(f"{each.resource.kind} {each.name}" for each in writes)
         d.notice(
             EventReason.GIVEN_BACK,
-            f"{', '.join(told)} carried what a Rollout that is gone (UID {ghost}) had written; it is given back",
+            f"{what} carried what a Rollout that is gone (UID {ghost}) had written; it is given back",
             warning=True,
         )
     return True

@@ -18,6 +18,10 @@ def run(d: Draft) -> bool:
         record = d.status.finalising
         if record is None:
             raise LookupError("no release is ending")
+        if record.reason not in {*Ending} or record.task not in {*Task}:
+            # Whoever may decide may write any word there: of the way back nothing is lost.
+            d.set_task(Task.TAKE_BACK if d.one_workload else Task.GO_BACK, Ending.CONTINUOUS)
+            continue
         ending, task = Ending(record.reason), Task(record.task)
         if task is Task.PROMOTE:
             if promote(d):

@@ -56,12 +56,11 @@ def leave(d: Draft, ending: Ending) -> bool:
         if turn.done and d.o.batch_release is not None:
             d.write(dismiss(d.o.batch_release, d.keys))
         return _leaving(d, ending, turn.message or "removing the BatchRelease")
-    if d.status.traffic is not None:
-        restored = borrowing.restore(d)
-        if restored.needs_person:
-            d.stalled(Reason.POD_NOT_ENDING, restored.message)
-        if not restored.done:
-            return _leaving(d, ending, restored.message)
+    restored = borrowing.restore(d)
+    if restored.needs_person:
+        d.stalled(Reason.POD_NOT_ENDING, restored.message)
+    if not restored.done:
+        return _leaving(d, ending, restored.message)
     if not autoscalers.restore(d):
         return _leaving(d, ending, autoscalers.waits_for(d))
     if d.o.stable is not None:

@@ -13,6 +13,7 @@ from rollout_lws.objects.meta import Meta
 from rollout_lws.objects.resources import KUEUE_WORKLOADS, Resource
 from rollout_lws.objects.workloads import ControllerRevision, Pod
 from rollout_lws.traffic.facts import RoutingFacts
+from rollout_lws.traffic.marked import UNMARKED, Marked
 from rollout_lws.traffic.split import Object
 from rollout_lws.workload.facts import Facts, Listing, NamedObject
 
@@ -81,9 +82,9 @@ class Observation:
     ``pods_left`` are the pods among them. ``unknown_pods`` has an entry for the stable LWS, and for the canary's name,
     while not all its pods are known: why they cannot be listed, "" while the first list is on its way. ``history`` are
     the ControllerRevisions this Rollout keeps itself. ``refused`` is what stopped the last decision, None when it was
-    carried out. ``routing`` are the objects that share requests, None for a Rollout that names none. ``autoscalers``
-    are known while they are watched. ``services`` are all of the namespace by name, while a release is on that shares
-    no requests.
+    carried out. ``marked`` is what carries notes of releases. ``routing`` are the objects that share requests, None for
+    a Rollout that names none and has noted none. ``autoscalers`` are known while they are watched. ``services`` are all
+    of the namespace by name, while a release is on that shares no requests.
     """
 
     now: datetime
@@ -99,6 +100,7 @@ class Observation:
     batch_release: BatchRelease | None = None
     history: tuple[ControllerRevision, ...] = ()
     refused: RefusedWrite | None = None
+    marked: Marked = UNMARKED
     routing: RoutingFacts | None = None
     autoscalers: Autoscalers = Autoscalers()
     queues: Queues = Queues()

@@ -71,6 +71,7 @@ class EventReason(StrEnum):
     AUTOSCALER_RESET = "AutoscalerReset"
     GIVEN_BACK = "GivenBack"
     UNLISTED_BACKEND = "UnlistedBackend"
+    SHARED_BACKEND = "SharedBackend"
     HOLD_CONTESTED = "HoldContested"
     HOLD_RELEASED = "HoldReleased"
     VERSION_WAITS = "VersionWaits"

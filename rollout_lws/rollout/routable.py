@@ -1,8 +1,9 @@
 """Whether the requests of an LWS can be shared at all: what its Rollout names, and what else selects its groups.
 
-Everything here keeps a version waiting under the hold; the message says what to do. In a release that is on, only an
-edit of what is named, or of steps to what routers cannot express, stops it: objects that vanish are waited for where
-they are needed.
+Everything here keeps a version waiting under the hold; the message says what to do. In a release that is on it is asked
+again before anything is written that the release has not written yet, be it that trafficRoutings was added, or that an
+object was made anew. Else only an edit of what is named, or of steps to what routers cannot express, stops it: objects
+that vanish are waited for where they are needed.
 """
 
 from __future__ import annotations
@@ -10,7 +11,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from rollout_lws.api import Phase, TrafficRouting
-from rollout_lws.objects.resources import INFERENCE_POOLS, LWS_NAME, LWS_PREFIX, SERVICES
+from rollout_lws.objects.resources import (
+    HTTP_ROUTES,
+    INFERENCE_POOLS,
+    INGRESSES,
+    LWS_NAME,
+    LWS_PREFIX,
+    SERVICES,
+    Resource,
+)
 from rollout_lws.release.batches import wanted_groups
 from rollout_lws.release.overload import overload
 from rollout_lws.rollout.draft import Draft
@@ -18,11 +27,14 @@ from rollout_lws.rollout.reasons import Reason
 from rollout_lws.rollout.refusal import Place, Refusal
 from rollout_lws.rollout.shares import groups_for_all, settings, share_of_step
 from rollout_lws.rollout.unlisted import labels_of_new, unlisted
-from rollout_lws.traffic import pools, services
-from rollout_lws.traffic.facts import RoutingFacts, named
+from rollout_lws.traffic import backends, pools, services
+from rollout_lws.traffic.backends import Selector
+from rollout_lws.traffic.facts import RoutingFacts
+from rollout_lws.traffic.names import Names, named
+from rollout_lws.traffic.router import Router
 from rollout_lws.traffic.routers import routers
 from rollout_lws.traffic.selectors import Selecting
-from rollout_lws.traffic.split import ALL_STABLE, Object
+from rollout_lws.traffic.split import ALL_STABLE, Object, Split
 from rollout_lws.workload.canary import canary_name
 
 #: Labels that controllers give to pods; no template tells them.
@@ -32,8 +44,47 @@ _NOT_OF_TEMPLATES = (LWS_PREFIX, "statefulset.kubernetes.io/", "apps.kubernetes.
 def cannot_route(d: Draft) -> Refusal | None:
     """The first obstacle, None when requests can be shared or nobody asks for it."""
     if d.status.phase == Phase.PROGRESSING:
-        return renamed(d) or _unsaid(d, d.o.routing)
+        return renamed(d) or _unsaid(d, d.o.routing) or _unwritten(d)
     return next(obstacles(d), None)
+
+
+def barred(d: Draft, each: Selector | Router, *splits: Split) -> str:
+    """Why an object must not be written that this release has not written yet, as a sentence that says what to do; ""
+    where it may be, or has been. Every first write asks this. ``splits`` are those that a router is to be given.
+    """
+    facts, names = d.o.routing, named(settings(d))
+    if each.given or facts is None:
+        return ""
+    if names is None or each.name not in _named_as(names, each.resource):
+        return f"{each.what} is not named in trafficRoutings: name it again until the release is over, or go back"
+    if isinstance(each, Selector):
+        if each.live is None:
+            return ""
+        if facts.waits or d.o.stable is None:
+            return facts.waits or f"LeaderWorkerSet {d.o.rollout.spec.workload_ref.name} does not exist: create it"
+        refusal = next(obstacles(d), None)
+        return refusal.message if refusal else ""
+    return facts.waits or each.problem(splits, begun=True)
+
+
+def _named_as(names: Names, resource: Resource) -> tuple[str | None, ...]:
+    return {
+        SERVICES: (names.service,),
+        HTTP_ROUTES: (names.http_route,),
+        INGRESSES: (names.ingress,),
+        INFERENCE_POOLS: (names.stable_pool, names.canary_pool),
+    }[resource]
+
+
+def _unwritten(d: Draft) -> Refusal | None:
+    """What stands in the way of what a release is about to pin for the first time, or makes beside it."""
+    asked, facts = settings(d), d.o.routing
+    if asked is None or facts is None or not facts.synced:
+        return None
+    pinned = (*backends.of_stable(facts), *backends.of_new(facts))
+    if any(each.live is not None and not each.given for each in pinned):
+        return next(obstacles(d), None)
+    return next(_canary_service(d, asked, facts), None)
 
 
 def obstacles(d: Draft) -> Iterator[Refusal]:
@@ -45,11 +96,11 @@ def obstacles(d: Draft) -> Iterator[Refusal]:
 
 
 def renamed(d: Draft) -> Refusal | None:
-    """What a release has borrowed is what it gives back, so it cannot change to something else in the middle."""
-    record = d.status.traffic
-    if record is None or record.borrowed is None or named(settings(d)) == record.borrowed:
+    """What a release has begun to share requests by cannot change to something else in the middle."""
+    facts = d.o.routing
+    if facts is None or named(settings(d)) == facts.names:
         return None
-    said = record.borrowed
+    said = facts.names
     pairs = (
         ("Service", said.service),
         ("HTTPRoute", said.http_route),
@@ -170,11 +221,10 @@ def _canary_service(_: Draft, __: TrafficRouting, facts: RoutingFacts) -> Iterat
         )
 
 
-def _routers(d: Draft, asked: TrafficRouting, facts: RoutingFacts) -> Iterator[Refusal]:
+def _routers(d: Draft, _: TrafficRouting, facts: RoutingFacts) -> Iterator[Refusal]:
     if not facts.synced:
         return
-    class_type = asked.ingress.class_type if asked.ingress else ""
-    for each in routers(facts, class_type):
+    for each in routers(facts):
         problem = each.problem((ALL_STABLE,))
         if problem:
             where = "" if each.missing else "spec.rules"

@@ -13,12 +13,19 @@ class Routed:
     message: str = ""
     contested: bool = False
     """Somebody else writes over what we have written, and a person has to stop that."""
+    refused: bool = False
+    """What would be written for the first time must not be, and a person has to correct it; what was written stays."""
     timed: bool = False
     """Nothing but time is missing: requests that run get theirs to end."""
     needs_person: bool = False
     """It does not go on by itself; the message says what a person does."""
     emptied: bool = False
     """No request reaches groups of the stable version any more."""
+
+    @property
+    def is_all_there_is(self) -> bool:
+        """Whether nothing more is to be had before a person acts."""
+        return self.done or self.contested or self.refused
 
 
 DONE = Routed(True)

@@ -16,6 +16,7 @@ from rollout_lws.rollout.borrowing import answer
 from rollout_lws.rollout.brevity import written_lately
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import Ending, Task
+from rollout_lws.rollout.routable import barred
 from rollout_lws.rollout.routed import DONE, Routed
 from rollout_lws.rollout.shares import (
     DEFAULT_DRAIN_SECONDS,
@@ -91,6 +92,10 @@ def _apply(d: Draft, facts: RoutingFacts, wanted: Split) -> Routed:
         # Those that accept it before our first write are asked from then on: nobody would be.
         note(d, desired=told(wanted), message=nobody)
         return Routed(False, nobody)
+    refusal = next(filter(None, (barred(d, each, split) for each in every)), "") if split.reaches_new else ""
+    if refusal:
+        note(d, desired=told(wanted), message=refusal)
+        return Routed(False, refusal, refused=True)
     denied = second_pool.denied(facts) if split.reaches_new else ""
     if denied and not any(each.reaches_new for each in every):
         note(d, desired=told(wanted), message=denied)
@@ -144,14 +149,14 @@ def _write(d: Draft, every: tuple[Router, ...], split: Split) -> str:
     """Write what is not as the split wants it; gives the names of that, "" when all is."""
     writing = []
     for each in every:
-        writes = each.writes(split, f"{told(split)} of requests to the new version")
+        writes = each.writes(split, f"{told(split)} of requests to the new version", checked=True)
         d.write(writes)
         writing += [each.what] if writes else []
     return ", ".join(writing)
 
 
 def _lacks(every: tuple[Router, ...], split: Split) -> bool:
-    return any(each.writes(split, "") for each in every)
+    return any(each.writes(split, "", checked=True) for each in every)
 
 
 def _quarrelled(d: Draft, every: tuple[Router, ...], split: Split) -> str:
@@ -184,8 +189,14 @@ def withdraw(d: Draft) -> Routed:
     forced it goes after grace and drain, whatever routers say.
     """
     record, facts = d.status.traffic, d.o.routing
-    if record is None or record.step is None or facts is None:
+    if facts is None:
         return DONE
+    if record is None or record.step is None:
+        if not any(each.reaches_new for each in routers(facts)):
+            return DONE
+        # The status was wiped: what is written there counts.
+        record = TrafficRecord(step=0)
+        d.set(traffic=record)
     if not (d.o.canary or new_side(d).exists):
         return _returned(d, facts) if _went_over(d) else DONE
     forced = actions.forced_since(d)
@@ -198,7 +209,7 @@ def withdraw(d: Draft) -> Routed:
     routed = _apply(d, facts, ALL_STABLE)
     if not routed.done:
         return routed
-    if not (pinned.done or pinned.contested):
+    if not pinned.is_all_there_is:
         return pinned
     given_at = (d.status.traffic or record).since
     # Requests run on in ready groups even where nothing sends them new ones, their Service being gone.
@@ -218,7 +229,7 @@ def _returned(d: Draft, facts: RoutingFacts) -> Routed:
     """Have the version that became stable reached by its own Service again, before the one made for it goes."""
     note(d, step=0)
     pinned = _answered(d, facts)
-    if not (pinned.done or pinned.contested):
+    if not pinned.is_all_there_is:
         return pinned
     if not stable_serves(d, facts):
         return Routed(False, f"waiting until Service {facts.names.service} sends requests to groups of the new version")

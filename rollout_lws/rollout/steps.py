@@ -59,8 +59,6 @@ def run(d: Draft) -> bool:
         # It was scaled to zero and up again, or rolled natively, while nobody looked.
         return finalising.run(d)
     _follow_release(d)
-    if borrowing.renamed(d):
-        return d.reconciling(Reason.PREPARING, SummaryState.LOADING, "what trafficRoutings names now is looked at")
     ends = surge_under_kueue(d)
     if ends is not None:
         # Its groups would end while they serve.

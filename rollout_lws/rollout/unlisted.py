@@ -13,8 +13,10 @@ from rollout_lws.objects.resources import LWS_REVISION, LWS_WORKER_INDEX, POD_DI
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import EventReason
 from rollout_lws.rollout.sides import new_side
-from rollout_lws.traffic import pools, services
+from rollout_lws.traffic import backends, pools, services
+from rollout_lws.traffic.backends import Selector
 from rollout_lws.traffic.facts import RoutingFacts
+from rollout_lws.traffic.selectors import matched
 from rollout_lws.traffic.split import Object
 from rollout_lws.workload.revisions import target_revision
 
@@ -51,7 +53,7 @@ def unlisted(facts: RoutingFacts, labels: Iterable[Mapping[str, str]]) -> Iterat
 
 def tell_unlisted(d: Draft) -> None:
     """Once for each: clients of a Service or pool that is not named reach stable groups whatever is decided here, and
-    budgets limit evictions, which a release does not make.
+    budgets limit evictions, which a release does not make. So is it told of who shares a backend that is pinned.
     """
     facts, record = d.o.routing, d.status.traffic
     if facts is None or record is None:
@@ -81,9 +83,36 @@ def tell_unlisted(d: Draft) -> None:
             f"{what} covers groups of LeaderWorkerSet {name}: it limits evictions, and a release makes none; how many"
             " groups are renewed at a time is up to maxUnavailable",
         )
-    known = tuple(sorted({*record.unlisted, *found, *budgets}))
+    others = sorted(_shut_out(facts) - {*record.unlisted})[: room - len(found) - len(budgets)]
+    for what in others:
+        d.notice(
+            EventReason.SHARED_BACKEND,
+            f"{what} gets no requests from it until the release of LeaderWorkerSet {name} is over, for which it is"
+            " pinned: give it one of its own",
+            warning=True,
+        )
+    known = tuple(sorted({*record.unlisted, *found, *budgets, *others}))
     if known != record.unlisted:
         d.set(traffic=record.model_copy(update={"unlisted": known}))
+
+
+def shut_out(facts: RoutingFacts, each: Selector) -> tuple[str, ...]:
+    """Names of the other LWSs whose leaders the user's own selector selects, and the pin of this release does not:
+    they came up, or it was changed, after that was checked.
+    """
+    if each.live is None or not each.given:
+        return ()
+    own = each.selecting.selector(each.selecting.unpinned(each.live, facts.by, facts.keys))
+    found = (name for name, sets in facts.other_leaders.items() if any(matched(own, labels) for labels in sets))
+    return tuple(sorted(found))
+
+
+def _shut_out(facts: RoutingFacts) -> set[str]:
+    return {
+        f"LeaderWorkerSet {name} behind {each.what}"
+        for each in (*backends.of_stable(facts), *backends.of_new(facts))
+        for name in shut_out(facts, each)
+    }
 
 
 def covers(budget: Object, labels: Mapping[str, str]) -> bool:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from rollout_lws.objects.resources import INFERENCE_POOLS
+from rollout_lws.objects.resources import INFERENCE_POOLS, Resource
 from rollout_lws.objects.writes import Write
 from rollout_lws.traffic import marks, pools, services
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.router import patched
-from rollout_lws.traffic.selectors import Selecting, selector_changes
+from rollout_lws.traffic.selectors import Pin, Selecting, selector_changes
 from rollout_lws.traffic.split import Object
 
 
@@ -21,6 +21,10 @@ class Selector:
     facts: RoutingFacts
     selecting: Selecting
     name: str
+
+    @property
+    def resource(self) -> Resource:
+        return self.selecting.resource
 
     @property
     def what(self) -> str:
@@ -40,7 +44,7 @@ class Selector:
     def given(self) -> bool:
         """Whether a release has written anything that is still there."""
         live = self.live
-        return live is not None and marks.read(live, self.facts.by, self.facts.keys) is not None
+        return live is not None and marks.read_as(Pin, live, self.facts.by, self.facts.keys) is not None
 
     @property
     def drifted(self) -> bool:
@@ -64,25 +68,20 @@ class Selector:
         own = self.selecting.unpinned(live, self.facts.by, self.facts.keys)
         return self.selecting.selects(own, labels)
 
-    def pin(self, labels: Mapping[str, str], whose: str, target: str) -> tuple[Write, ...]:
+    def pin(self, labels: Mapping[str, str], whose: str, target: str, *, checked: bool) -> tuple[Write, ...]:
         """What makes it select pods with ``labels`` only, those of groups of ``whose``; ``target`` says which pods of a
-        group. () when it does.
+        group. () when it does. ``checked`` says whether everything that forbids the first write was looked at just now:
+        without that nothing is written that a release has not written before.
         """
         live = self.live
-        if live is None:
+        if live is None or not (checked or self.given):
             return ()
-        changes = selector_changes(labels, target)
-        pin = pools.pin if self.selecting.resource == INFERENCE_POOLS else services.pin
-        after = pin(live, self.facts.by, self.facts.keys, changes)
+        changes, by, keys = selector_changes(labels, target), self.facts.by, self.facts.keys
+        if self.selecting.resource == INFERENCE_POOLS:
+            after = pools.pin(live, by, keys, changes)
+        else:
+            after = services.pin(live, by, keys, changes, names=self.facts.names)
         return patched(self.selecting.resource, live, after, f"only groups of {whose} behind {self.what}")
-
-    def give_back(self, reason: str) -> tuple[Write, ...]:
-        """What makes it the user's own again; () when it is."""
-        live = self.live
-        if live is None:
-            return ()
-        after = self.selecting.unpinned(live, self.facts.by, self.facts.keys)
-        return patched(self.selecting.resource, live, after, reason)
 
 
 def of_stable(facts: RoutingFacts) -> tuple[Selector, ...]:

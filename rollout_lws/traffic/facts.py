@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rollout_lws.api import Borrowed, TrafficRouting
 from rollout_lws.api.resources import Keys
 from rollout_lws.objects.resources import (
     HTTP_ROUTES,
@@ -16,6 +15,8 @@ from rollout_lws.objects.resources import (
     SERVICES,
     Resource,
 )
+from rollout_lws.traffic import marks
+from rollout_lws.traffic.names import Names
 from rollout_lws.traffic.services import canary_service_name
 from rollout_lws.traffic.split import Object
 
@@ -24,25 +25,26 @@ from rollout_lws.traffic.split import Object
 class RoutingFacts:
     """What the names in ``trafficRoutings`` stand for, and what else sends requests to pods of the namespace.
 
-    ``by`` is the UID of the Rollout whose view this is, ``owner`` the owner reference to it that its own objects carry.
-    ``objects`` are by kind and name: all Services, InferencePools, Ingresses and PodDisruptionBudgets of the namespace
-    as far as they are known, and the HTTPRoute that is named. ``endpoints`` are the names of the pods that the
-    EndpointSlices of a Service list as ready, by Service: those of both versions, and that of an endpoint picker
-    without which requests fail. ``other_leaders`` are the labels of the leaders of all other LWSs, by LWS; ``living``
-    the UIDs of all Rollouts of the namespace. ``absent`` are kinds that the cluster does not serve. ``synced`` is False
-    while not all that is needed is known yet; ``trouble`` then says what stops it from being listed, "" when nothing
-    does.
+    ``names`` are those that the release on hand has noted with its first pin, before that those in the Rollout's
+    spec. ``class_type`` is the Ingress class that the spec vouches for. ``by`` is the UID of the Rollout whose view
+    this is, ``owner`` the owner reference to it that its own objects carry. ``objects`` are by kind and name: all
+    Services, InferencePools, Ingresses and PodDisruptionBudgets of the namespace as far as they are known, and the
+    HTTPRoute that is named. ``endpoints`` are the names of the pods that the EndpointSlices of a Service list as
+    ready, by Service: those of both versions, and that of an endpoint picker without which requests fail.
+    ``other_leaders`` are the labels of the leaders of all other LWSs, by LWS. ``absent`` are kinds that the cluster
+    does not serve. ``synced`` is False while not all that is needed is known yet; ``trouble`` then says what stops it
+    from being listed, "" when nothing does.
     """
 
-    names: Borrowed
+    names: Names
     namespace: str
     by: str
     keys: Keys
+    class_type: str = ""
     owner: Mapping[str, Any] = field(default_factory=dict)
     objects: Mapping[Resource, Mapping[str, Object]] = field(default_factory=dict)
     endpoints: Mapping[str, frozenset[str]] = field(default_factory=dict)
     other_leaders: Mapping[str, tuple[Mapping[str, str], ...]] = field(default_factory=dict)
-    living: frozenset[str] = frozenset()
     absent: frozenset[Resource] = frozenset()
     synced: bool = True
     trouble: str = ""
@@ -70,31 +72,15 @@ class RoutingFacts:
 
     def is_ours(self, live: Object) -> bool:
         """Whether this Rollout has made the object."""
-        owners = live["metadata"].get("ownerReferences") or ()
-        return any(each.get("uid") == self.by for each in owners)
+        return marks.made_by(live, self.by)
 
 
-def named(asked: TrafficRouting | None) -> Borrowed | None:
-    """What a Rollout's own words name; None when they leave traffic alone."""
-    if asked is None:
-        return None
-    gateway = asked.gateway
-    pools = gateway.inference_pool if gateway else None
-    return Borrowed(
-        service=asked.service,
-        http_route=gateway.http_route_name if gateway else None,
-        ingress=asked.ingress.name if asked.ingress else None,
-        stable_pool=pools.stable if pools else None,
-        canary_pool=pools.canary if pools else None,
-    )
-
-
-def needed_kinds(names: Borrowed) -> tuple[Resource, ...]:
+def needed_kinds(names: Names) -> tuple[Resource, ...]:
     """Kinds without which nothing can be decided, Services apart."""
     pairs = ((HTTP_ROUTES, names.http_route), (INGRESSES, names.ingress), (INFERENCE_POOLS, names.stable_pool))
     return tuple(resource for resource, name in pairs if name)
 
 
-def looked_at_kinds(names: Borrowed) -> tuple[Resource, ...]:
+def looked_at_kinds(names: Names) -> tuple[Resource, ...]:
     """Those, and kinds in which something may be that a release has to know of."""
     return tuple(dict.fromkeys((*needed_kinds(names), INFERENCE_POOLS, POD_DISRUPTION_BUDGETS)))

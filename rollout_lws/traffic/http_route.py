@@ -141,15 +141,16 @@ def unaccepted(live: Object, parents: Iterable[Parent]) -> str:
     return next((f"HTTPRoute {live['metadata']['name']}: {why}" for why in said if why), "")
 
 
-def route_problem(live: Object, backends: Backends, splits: Iterable[Split] = ()) -> str:
+def route_problem(live: Object, backends: Backends, splits: Iterable[Split] = (), *, begun: bool = False) -> str:
     """Why this route cannot share requests between these backends, as a sentence that says what to do; "" when it can.
 
-    ``live`` is the user's own route (see ``own``); ``splits`` are those that the steps will want.
+    ``live`` is the user's own route (see ``own``); ``splits`` are those that the steps will want. Where
+    a release has ``begun``, its own backends may be in a route that somebody made anew.
     """
     name, namespace, rules = f"HTTPRoute {live['metadata']['name']}", namespace_of(live), rules_of(live)
     stable, canary = backend_text(backends.stable), backend_text(backends.canary)
     every = [ref for rule in rules for ref in references(rule)]
-    if any(refers(ref, backends.canary, namespace) for ref in every):
+    if not begun and any(refers(ref, backends.canary, namespace) for ref in every):
         return f"{name} already refers to {canary}, which a release adds by itself; remove it from the rules"
     ours = [ref for ref in every if refers(ref, backends.stable, namespace)]
     if not ours:

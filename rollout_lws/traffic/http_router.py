@@ -83,18 +83,12 @@ class HttpRouter:
             return ""
         return f"no Gateway accepts {self.what} as it is: correct what its status.parents says"
 
-    def writes(self, split: Split, reason: str) -> tuple[Write, ...]:
+    def writes(self, split: Split, reason: str, *, checked: bool) -> tuple[Write, ...]:
         live = self.live
-        if live is None or not (split.reaches_new or self.given):
+        if live is None or not (self.given or (checked and split.reaches_new)):
             return ()
         after = http_route.routed(live, self.facts.by, self.facts.keys, backends(self.facts), split)
         return patched(HTTP_ROUTES, live, after, reason)
-
-    def give_back(self, reason: str) -> tuple[Write, ...]:
-        live = self.live
-        if live is None:
-            return ()
-        return patched(HTTP_ROUTES, live, http_route.own(live, self.facts.by, self.facts.keys), reason)
 
     def inexpressible(self, split: Split) -> str:
         live = self.live
@@ -104,12 +98,12 @@ class HttpRouter:
         own = http_route.own(live, self.facts.by, self.facts.keys)
         return http_route.split_problem(own, backends(self.facts), split)
 
-    def problem(self, splits: Iterable[Split]) -> str:
+    def problem(self, splits: Iterable[Split], *, begun: bool = False) -> str:
         live = self.live
         if live is None:
             return does_not_exist(self.facts, HTTP_ROUTES, self.what)
         own = http_route.own(live, self.facts.by, self.facts.keys)
-        found = http_route.route_problem(own, backends(self.facts), splits)
+        found = http_route.route_problem(own, backends(self.facts), splits, begun=begun)
         if not found and self.nobody_accepts:
             found = f"{self.nobody_accepts}, or name another one in trafficRoutings"
         return found

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from rollout_lws.objects.resources import INGRESSES, Resource
-from rollout_lws.objects.writes import Create, Delete, Write
+from rollout_lws.objects.writes import Create, Write
 from rollout_lws.traffic import ingress
 from rollout_lws.traffic.facts import RoutingFacts
-from rollout_lws.traffic.router import does_not_exist, patched
+from rollout_lws.traffic.router import deleted, does_not_exist, patched
 from rollout_lws.traffic.split import Object, Split
 
 
@@ -20,7 +19,6 @@ class IngressRouter:
 
     facts: RoutingFacts
     name: str
-    class_type: str
 
     @property
     def resource(self) -> Resource:
@@ -80,8 +78,10 @@ class IngressRouter:
     def nobody_accepts(self) -> str:
         return ""
 
-    def writes(self, split: Split, reason: str) -> tuple[Write, ...]:
+    def writes(self, split: Split, reason: str, *, checked: bool) -> tuple[Write, ...]:
         main, live = self.main, self.live
+        if live is None and not checked:
+            return ()
         wanted = main and ingress.canary_ingress(
             main,
             self.facts.keys,
@@ -92,23 +92,16 @@ class IngressRouter:
             owner=self.facts.owner,
         )
         if not wanted:
-            return self.give_back(reason)
+            return deleted(INGRESSES, live, reason) if live is not None else ()
         noted = ingress.noted(wanted, self.facts.by, self.facts.keys)
         if live is None:
             return (Create(INGRESSES, noted, reason),)
         return patched(INGRESSES, live, ingress.updated(live, noted), reason)
 
-    def give_back(self, reason: str) -> tuple[Write, ...]:
-        live = self.live
-        if live is None or "deletionTimestamp" in live["metadata"]:
-            return ()
-        meta: Any = live["metadata"]
-        return (Delete(INGRESSES, meta["namespace"], meta["name"], meta["uid"], reason),)
-
     def inexpressible(self, split: Split) -> str:
         return ingress.split_problem(split)
 
-    def problem(self, splits: Iterable[Split]) -> str:
+    def problem(self, splits: Iterable[Split], *, begun: bool = False) -> str:  # noqa: ARG002 - ours has a note
         main = self.main
         if main is None:
             return does_not_exist(self.facts, INGRESSES, self.missing)
@@ -120,5 +113,5 @@ class IngressRouter:
             )
         others = [each for name, each in sorted(every.items()) if name not in (self.name, self.canary_name)]
         service = self.facts.names.service
-        said = (ingress.ingress_problem(main, service, self.class_type, split) for split in splits)
+        said = (ingress.ingress_problem(main, service, self.facts.class_type, split) for split in splits)
         return next(filter(None, said), "") or ingress.rival_problem(main, service, others)

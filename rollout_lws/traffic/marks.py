@@ -52,6 +52,12 @@ def others(live: Object, by: str, keys: Keys) -> tuple[str, ...]:
     return tuple(sorted(uid for uid in _all(live, keys) if uid != by))
 
 
+def made_by(live: Object, by: str) -> bool:
+    """Whether the Rollout with UID ``by`` has made the object."""
+    owners = live["metadata"].get("ownerReferences") or ()
+    return any(each.get("uid") == by for each in owners)
+
+
 def _annotations(live: Object) -> Mapping[str, str]:
     return (live.get("metadata") or {}).get("annotations") or {}
 

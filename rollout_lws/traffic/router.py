@@ -7,7 +7,7 @@ from typing import Protocol
 
 from rollout_lws.objects.merge import merge_patch
 from rollout_lws.objects.resources import Resource
-from rollout_lws.objects.writes import Patch, Write
+from rollout_lws.objects.writes import Delete, Patch, Write
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.split import Object, Split
 
@@ -77,21 +77,22 @@ class Router(Protocol):
         """Why no share counts as routed, whatever is written; "" when something uses the object."""
         ...
 
-    def writes(self, split: Split, reason: str) -> tuple[Write, ...]:
-        """What makes it share requests like this; () when it does, and where nothing was given that could be taken."""
-        ...
+    def writes(self, split: Split, reason: str, *, checked: bool) -> tuple[Write, ...]:
+        """What makes it share requests like this; () when it does, and where nothing was given that could be taken.
 
-    def give_back(self, reason: str) -> tuple[Write, ...]:
-        """What makes it the user's own again; () when it is."""
+        ``checked`` says whether ``problem`` and the spec were asked just now: without that nothing is written that a
+        release has not written before.
+        """
         ...
 
     def inexpressible(self, split: Split) -> str:
         """Why it would not share requests as the split says, as a sentence that says what to do; "" when it would."""
         ...
 
-    def problem(self, splits: Iterable[Split]) -> str:
+    def problem(self, splits: Iterable[Split], *, begun: bool = False) -> str:
         """Why no release can share requests by it, as a sentence that says what to do; "" when it can. ``splits`` are
-        those that the steps will want.
+        those that the steps will want. A release that has ``begun`` may have written it before, and somebody has taken
+        its note away since.
         """
         ...
 
@@ -103,6 +104,14 @@ def patched(resource: Resource, live: Object, after: Object, reason: str) -> tup
     if not changes:
         return ()
     return (Patch(resource, meta["namespace"], meta["name"], changes, reason, meta["resourceVersion"]),)
+
+
+def deleted(resource: Resource, live: Object, reason: str) -> tuple[Write, ...]:
+    """The deletion of this very object; () when it is being deleted already."""
+    meta = live["metadata"]
+    if "deletionTimestamp" in meta:
+        return ()
+    return (Delete(resource, meta["namespace"], meta["name"], meta["uid"], reason),)
 
 
 def does_not_exist(facts: RoutingFacts, resource: Resource, what: str) -> str:

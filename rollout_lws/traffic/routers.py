@@ -8,11 +8,11 @@ from rollout_lws.traffic.ingress_router import IngressRouter
 from rollout_lws.traffic.router import Router
 
 
-def routers(facts: RoutingFacts, class_type: str = "") -> tuple[Router, ...]:
-    """All that the Rollout names; ``class_type`` is the Ingress class that it vouches for."""
+def routers(facts: RoutingFacts) -> tuple[Router, ...]:
+    """All that the Rollout names."""
     found: list[Router] = []
     if facts.names.http_route:
         found.append(HttpRouter(facts, facts.names.http_route))
     if facts.names.ingress:
-        found.append(IngressRouter(facts, facts.names.ingress, class_type))
+        found.append(IngressRouter(facts, facts.names.ingress))
     return tuple(found)

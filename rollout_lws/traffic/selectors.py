@@ -16,6 +16,7 @@ from rollout_lws.objects.meta import Struct
 from rollout_lws.objects.resources import LWS_NAME, LWS_WORKER_INDEX, Resource
 from rollout_lws.traffic import marks
 from rollout_lws.traffic.acceptance import Parent
+from rollout_lws.traffic.names import Names
 from rollout_lws.traffic.split import Object
 
 #: Members that lead from the object to its selector.
@@ -25,11 +26,14 @@ Changes: TypeAlias = Mapping[str, str | None]
 
 
 class Pin(Struct, frozen=True):
-    """The mark: each key that was set, before and after; ``parents`` accepted the object before the first write."""
+    """The mark: each key that was set, before and after; ``parents`` accepted the object before the first write,
+    ``names`` is all that the release shares requests by.
+    """
 
     original: dict[str, str | None]
     written: dict[str, str | None]
     parents: tuple[Parent, ...] = ()
+    names: Names | None = None
 
 
 def selector_changes(labels: Mapping[str, str], target: str) -> dict[str, str | None]:
@@ -74,10 +78,18 @@ class Selecting:
         """Whether it selects a pod with these labels."""
         return matched(self.selector(live), labels)
 
-    def pin(self, live: Object, by: str, keys: Keys, changes: Changes, parents: tuple[Parent, ...] = ()) -> Object:
+    def pin(
+        self,
+        live: Object,
+        by: str,
+        keys: Keys,
+        changes: Changes,
+        parents: tuple[Parent, ...] = (),
+        names: Names | None = None,
+    ) -> Object:
         """The object with these changes to the user's own selector (None: the key is removed), which is remembered
-        under our mark. Repeated, also with other changes, it forgets none of the user's values; ``parents`` are kept
-        from the first time.
+        under our mark. Repeated, also with other changes, it forgets none of the user's values; ``parents`` and
+        ``names`` are kept from the first time.
         """
         mark = marks.read_as(Pin, live, by, keys)
         own = self.unpinned(live, by, keys)
@@ -86,6 +98,7 @@ class Selecting:
             original={key: users.get(key) for key in changes},
             written=dict(changes),
             parents=mark.parents if mark else parents,
+            names=mark.names if mark else names,
         )
         return marks.put(_changed(own, self.path, changes), by, keys, new)
 

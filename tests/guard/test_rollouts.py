@@ -12,6 +12,8 @@ from rollout_lws.guard.rollouts import plan
 from rollout_lws.guard.verdict import ALLOWED, Outcome, Verdict
 from rollout_lws.objects.meta import Meta
 from rollout_lws.rollout.observation import Observation
+from rollout_lws.traffic.facts import RoutingFacts
+from rollout_lws.traffic.names import Names
 from tests.rollout.build import STEPS, at_rest, in_step, rollout
 from tests.workload.build import KEYS, NOW
 
@@ -86,20 +88,22 @@ def routed(service: str | None, status: dict[str, Any]) -> Rollout:
     return rollout(status=status).model_copy(update={"spec": made.spec})
 
 
-BORROWED = in_step(traffic={"step": 1, "borrowed": {"service": "llama", "httpRoute": "llama"}})
+BORROWED = in_step(traffic={"step": 1})
+#: What the Service has noted, whatever a spec says by now.
+NOTED = RoutingFacts(Names(service="llama", http_route="llama"), "prod", "uid-rollout", KEYS)
 
 
 @pytest.mark.parametrize("name", ["other", None])
 def test_what_a_release_has_borrowed_it_gives_back(name: str | None) -> None:
     before, after = routed("llama", BORROWED), routed(name, BORROWED)
-    verdict = asked(before, after, batch_release=object())
+    verdict = asked(before, after, batch_release=object(), routing=NOTED)
     assert verdict.message == (
         "this release shares requests by Service llama, HTTPRoute llama: name the same in trafficRoutings again until"
         " it is over, or go back"
     )
-    assert asked(before, after).outcome is Outcome.ALLOWED
-    assert asked(after, after, batch_release=object()).outcome is Outcome.ALLOWED
-    assert asked(after, before, batch_release=object()).outcome is Outcome.ALLOWED
+    assert asked(before, after, routing=NOTED).outcome is Outcome.ALLOWED
+    assert asked(after, after, batch_release=object(), routing=NOTED).outcome is Outcome.ALLOWED
+    assert asked(after, before, batch_release=object(), routing=NOTED).outcome is Outcome.ALLOWED
 
 
 def rival(hour: int, **more: Any) -> Meta:

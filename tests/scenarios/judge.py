@@ -22,6 +22,7 @@ from rollout_lws.objects.resources import (
 )
 from rollout_lws.objects.writes import Create, Delete, Patch, Write
 from rollout_lws.sandbox.store import Event
+from tests.scenarios.borders import assert_within
 from tests.scenarios.count import CANARY, HOLD, Count, partition, set_partition
 from tests.scenarios.resets import Resets
 from tests.scenarios.styles import CANARY_STYLE, Style
@@ -66,6 +67,8 @@ class Judge(Count):
         if self._refused(write):
             return
         self._count(write)
+        if self._exact:
+            assert_within(self._store, write, NAME, NAMESPACE)
         if write.resource == LEADER_WORKER_SETS:
             if isinstance(write, Create):
                 self._canary_made(write)

@@ -135,6 +135,9 @@ class StoreWorld:
     def every_service(self) -> Iterable[StoredObject]:
         return self._list(kinds.SERVICES)
 
+    def noted_services(self, uid: str) -> Iterable[StoredObject]:
+        return self.every_service()
+
     def every_rollout(self) -> Iterable[StoredRollout]:
         return self._list(ROLLOUTS)
 

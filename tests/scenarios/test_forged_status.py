@@ -1,18 +1,40 @@
-"""Whoever may decide on releases may write their status: numbers that no controller wrote hold up nobody."""
+"""Whoever may decide on releases may write their status, all of it: what no controller wrote there holds up nobody, and
+leads to no write of an object that the spec does not name.
+"""
 
 from __future__ import annotations
 
-import pytest
+from collections.abc import Mapping
+from typing import Any
 
-from rollout_lws.objects.resources import LEADER_WORKER_SETS
-from tests.scenarios.routed import routed_at_rest
-from tests.scenarios.stories import at_rest, waiting_for_approval
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from rollout_lws.errors import ApiError
+from rollout_lws.objects.resources import HTTP_ROUTES, INFERENCE_POOLS, LEADER_WORKER_SETS, LWS_WORKER_INDEX, SERVICES
+from tests.definitions import definitions
+from tests.scenarios.borders import FOREIGN, marks
+from tests.scenarios.routed import (
+    CANARY_POOL,
+    POOL,
+    PROVIDERS,
+    ROUTE,
+    SERVICE,
+    Provider,
+    borrowed,
+    create_gateway,
+    make,
+    routed_at_rest,
+)
+from tests.scenarios.stories import CANARY, at_rest, waiting_for_approval
+from tests.scenarios.test_random_walk import in_virtual_time
 from tests.scenarios.world import NAME, NAMESPACE, ROLLOUTS, World
 
-pytestmark = pytest.mark.looptime
 _FAR = 2**62
 
 
+@pytest.mark.looptime
 @pytest.mark.one_in(4)
 @pytest.mark.timeout(30)
 @pytest.mark.parametrize("member", ["currentStepIndex", "nextStepIndex"])
@@ -30,3 +52,142 @@ async def test_a_step_that_is_none_is_no_endless_way(world: World, member: str, 
     world.set_image("v3")
     await world.sleep(60)
     assert world.server.get(LEADER_WORKER_SETS, NAMESPACE, NAME)["spec"]["replicas"] > 0
+
+
+# Any status at any moment
+
+VICTIM = "victim"
+#: What a forger would write for a name, a word, a hash: names of objects that are there, and words of the controller.
+WORDS = (
+    *(VICTIM, f"{VICTIM}-canary", NAME, CANARY, SERVICE, f"{SERVICE}-canary", ROUTE, POOL, CANARY_POOL),
+    *("Promote", "TakeBack", "GoBack", "CleanUp", "Success", "Rollback", "Aborted", "Continuous", "RolledNatively"),
+    *("RolloutDeleting", "RolloutDisabled", "StepUpgrade", "StepPaused", "StepReady", "Completed", "True", "False"),
+    *("Ready", "Stalled", "Abort", "0%", "50%", "100%", "", "x", "../../secrets/x"),
+)
+MOMENTS = ("2020-01-01T00:00:00Z", "2026-01-01T00:00:05Z", "2026-01-01T00:01:00.000000Z", "2060-01-01T00:00:00Z")
+NUMBERS = st.sampled_from((-_FAR, -1, 0, 1, 2, 3, 5, 99, 2**31))
+
+
+def any_of(schema: Mapping[str, Any]) -> st.SearchStrategy[Any]:
+    """Values that the API server takes for this part of the definition; None takes a member away."""
+    kind = schema.get("type")
+    if "enum" in schema:
+        return st.sampled_from(schema["enum"])
+    if kind == "object" and "properties" in schema:
+        parts = {name: any_of(each) for name, each in schema["properties"].items()}
+        required = set(schema.get("required") or ())
+        return st.fixed_dictionaries(
+            {name: part for name, part in parts.items() if name in required},
+            optional={name: st.none() | part for name, part in parts.items() if name not in required},
+        )
+    if kind == "object":
+        return st.dictionaries(st.sampled_from(("0", "1", "x")), any_of(schema.get("additionalProperties") or {}))
+    if kind == "array":
+        return st.lists(any_of(schema["items"]), max_size=2)
+    if kind == "boolean":
+        return st.booleans()
+    if kind == "integer":
+        low, high = schema.get("minimum", -_FAR), schema.get("maximum", _FAR)
+        return NUMBERS.filter(lambda number: low <= number <= high)
+    return st.sampled_from(MOMENTS if schema.get("format") == "date-time" else WORDS)
+
+
+def _statuses() -> dict[str, st.SearchStrategy[Any]]:
+    definition = next(each for each in definitions() if each["spec"]["names"]["kind"] == "Rollout")
+    schema = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"]
+    return {name: any_of(each) for name, each in schema["properties"].items()}
+
+
+#: A few members at a time, so that the rest of what is known goes on to count.
+MEMBERS = _statuses()
+forgeries = st.lists(st.sampled_from(sorted(MEMBERS)), min_size=1, max_size=4, unique=True).flatmap(
+    lambda names: st.fixed_dictionaries({name: st.none() | MEMBERS[name] for name in names})
+)
+SECONDS = st.sampled_from((0.0, 0.3, 1.0, 2.5, 7.0, 20.0, 60.0))
+ACTS = st.lists(st.tuples(forgeries | st.sampled_from(("approve", "wipe", "abort")), SECONDS), min_size=1, max_size=4)
+EDITS = st.sampled_from((None, "removed", "renamed"))
+
+
+def bystanders(world: World) -> None:
+    """What others have in the namespace, and would not like to see written."""
+    world.gateway = create_gateway(world)
+    selector = {"app": "bank", LWS_WORKER_INDEX: "0"}
+    for name in (VICTIM, f"{VICTIM}-canary"):
+        make(world, SERVICES, name, spec={"selector": selector, "ports": [{"port": 80, "targetPort": 8000}]})
+    rules = [{"backendRefs": [{"name": VICTIM, "port": 80}]}]
+    make(world, HTTP_ROUTES, VICTIM, spec={"parentRefs": [world.gateway], "rules": rules})
+    picker = {"name": VICTIM, "port": {"number": 80}}
+    spec = {"selector": {"matchLabels": selector}, "targetPorts": [{"number": 8000}], "endpointPickerRef": picker}
+    make(world, INFERENCE_POOLS, VICTIM, spec=spec)
+
+
+def forge(world: World, act: Any) -> None:
+    if act == "approve":
+        world.approve()
+        return
+    if act == "abort":
+        world.request("Abort")
+        return
+    said = dict.fromkeys(world.status) if act == "wipe" else act
+    try:
+        world.patch(ROLLOUTS, NAME, {"status": said}, "status")
+    except ApiError as error:
+        # The definition does not take everything; what it refuses does no harm.
+        assert error.code == 422, error
+
+
+async def forged(by: Provider, capacity: str, acts: list[tuple[Any, float]], edit: str | None) -> None:
+    world = World()
+    try:
+        bystanders(world)
+        strangers = {kind: [*world.server.list(kind, NAMESPACE)] for kind in FOREIGN}
+        words = {"capacity": capacity} if capacity != "ExtraWorkload" else {}
+        steps = ({"replicas": 1, "traffic": "20%", "pause": {}}, {"replicas": 2, "traffic": "40%", "pause": {}})
+        before = await routed_at_rest(world, *steps, replicas=3, by=by, words=words)
+        world.checks.clear()
+        world.set_image("v2")
+        for act, seconds in acts:
+            await world.sleep(seconds)
+            forge(world, act)
+        if edit:
+            words = [{"service": "other", "gateway": {"httpRouteName": "other"}}] if edit == "renamed" else None
+            plain = [{"replicas": each["replicas"], "pause": {}} for each in steps]
+            world.patch_rollout({"strategy": {"canary": {"trafficRoutings": words, "steps": plain}}})
+        await world.sleep(30)
+        world.delete(ROLLOUTS, NAME)
+        await world.until(lambda: world.get(ROLLOUTS, NAME) is None, "gone", 4 * 3600)
+        # What was made for it goes with the garbage collector.
+        await world.sleep(60)
+        standing = [each for kind in FOREIGN for each in world.server.list(kind, NAMESPACE)]
+        assert [each["metadata"]["name"] for each in standing if marks(each)] == []
+        assert borrowed(world, by) == before
+        for kind, known in strangers.items():
+            for each in known:
+                assert world.get(kind, each["metadata"]["name"])["spec"] == each["spec"]  # type: ignore[index]
+    finally:
+        world.close()
+
+
+def run(by: Provider, capacity: str, acts: list[tuple[Any, float]], edit: str | None) -> None:
+    in_virtual_time(forged(by, capacity, acts, edit))
+
+
+_arguments = given(st.sampled_from(PROVIDERS), st.sampled_from(("ExtraWorkload", "InPlace", "Surge")), ACTS, EDITS)
+_ROUTINE = settings(max_examples=6, derandomize=True, suppress_health_check=[*HealthCheck], phases=[Phase.generate])
+_LONG = settings(max_examples=400, suppress_health_check=[*HealthCheck], print_blob=True)
+
+
+@_arguments
+@_ROUTINE
+def test_whatever_a_status_says_only_what_the_spec_names_is_written_and_all_of_it_comes_back(
+    by: Provider, capacity: str, acts: list[tuple[Any, float]], edit: str | None
+) -> None:
+    run(by, capacity, acts, edit)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+@_arguments
+@_LONG
+def test_hundreds_of_them(by: Provider, capacity: str, acts: list[tuple[Any, float]], edit: str | None) -> None:
+    run(by, capacity, acts, edit)

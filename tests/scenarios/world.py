@@ -39,6 +39,7 @@ from rollout_lws.sandbox.behaviours.runner import carry_out
 from rollout_lws.sandbox.patches import JSON_PATCH
 from rollout_lws.sandbox.store import Event
 from tests.definitions import definitions
+from tests.scenarios.borders import assert_within
 from tests.scenarios.names import KEYS, NAME, NAMESPACE, ORIGIN, ROLLOUTS
 from tests.scenarios.store_world import StoreWorld
 from tests.scenarios.user import User
@@ -246,6 +247,7 @@ class World(User, Waits):
             raise self._asked_for
         if isinstance(write, Create) and write.resource == CONTROLLER_REVISIONS:
             write = as_sent(write)
+        assert_within(self.server.store, write, self.name, NAMESPACE)
         # Who wrote matters only where others write as well, and is costly to keep.
         carry_out(self.server, write, OURS if write.resource in ROUTING else "")
         self.writes.append(write)

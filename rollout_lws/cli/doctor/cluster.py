@@ -114,6 +114,9 @@ class Cluster:
     def every_service(self) -> Iterable[StoredObject]:
         return self._list(kinds.SERVICES)
 
+    def noted_services(self, uid: str) -> Iterable[StoredObject]:  # noqa: ARG002 - all of them are at hand
+        return self.every_service()
+
     def every_rollout(self) -> Iterable[StoredRollout]:
         return self._list(self._rollouts)
 

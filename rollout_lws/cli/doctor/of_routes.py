@@ -29,7 +29,7 @@ def links(case: Case) -> Iterator[Link]:
         return
     kind: Resource = HTTP_ROUTES if facts.names.http_route else INGRESSES
     about = f"{kind.kind}/{facts.names.http_route or facts.names.ingress or ''}"
-    every = routers(facts, asked.ingress.class_type if asked.ingress else "")
+    every = routers(facts)
     if not every:
         return
     steps = (case.kubectl(f"get {kind} {about.partition('/')[2]} -o yaml"),)
@@ -61,7 +61,7 @@ def _route(case: Case, facts: RoutingFacts, router: Router) -> Link:
         return Link(Name.ROUTE, State.BROKEN, about, text, users, by_itself, steps)
     wanted = wanted_share(case.d) if case.is_on else ALL_STABLE
     split, why = safe(case.d, facts, wanted) if case.is_on else (wanted, "")
-    writes = {f"{each.resource.kind}/{each.name}" for each in router.writes(split, "")}
+    writes = {f"{each.resource.kind}/{each.name}" for each in router.writes(split, "", checked=True)}
     if writes:
         unread = case.unread(Name.ROUTE, about, *case.unjudged)
         if unread is not None:

@@ -11,6 +11,7 @@ from rollout_lws.objects.workloads import Pod
 from rollout_lws.rollout.borrowing import target
 from rollout_lws.rollout.shares import settings, wanted_share
 from rollout_lws.rollout.sides import Side, new_side, stable_side
+from rollout_lws.rollout.unlisted import shut_out
 from rollout_lws.traffic import marks
 from rollout_lws.traffic.backends import Selector, of_new, of_stable
 from rollout_lws.traffic.facts import RoutingFacts
@@ -79,6 +80,18 @@ def _service(case: Case, selector: Selector, side: Side, workload: Workload) -> 
             " they do",
             "users whose requests are sent to a worker",
             "nothing",
+            steps,
+        )
+    others = shut_out(selector.facts, selector)
+    if others:
+        return Link(
+            Name.SERVICE,
+            State.BROKEN,
+            about,
+            f"{selector.what} selects leaders of LeaderWorkerSet {', '.join(others)} too, which get no requests from it"
+            f" while it is pinned to {side.name}: give them one of their own",
+            f"all users of LeaderWorkerSet {', '.join(others)} by {selector.what}",
+            "the pin goes at the end of the release; the next one is refused",
             steps,
         )
     count = len({pod.metadata.name for pod in reached})

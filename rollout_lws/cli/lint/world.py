@@ -130,6 +130,9 @@ class FileWorld:
     def every_service(self) -> Iterable[StoredObject]:
         return self.every(SERVICES)
 
+    def noted_services(self, uid: str) -> Iterable[StoredObject]:
+        return self.every_service()
+
     def every(self, resource: Resource) -> Iterable[StoredObject]:
         if resource.kind not in self._stored:
             bodies = (msgspec.json.encode(each.body) for each in self.of_kind(resource.kind))

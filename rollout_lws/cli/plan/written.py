@@ -22,8 +22,8 @@ from rollout_lws.release.styles import Style
 from rollout_lws.rollout import bounds
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.shares import settings
-from rollout_lws.traffic.facts import named
 from rollout_lws.traffic.ingress import canary_ingress_name
+from rollout_lws.traffic.names import named
 from rollout_lws.traffic.services import canary_service_name
 from rollout_lws.workload.canary import canary_name
 from rollout_lws.workload.revisions import history_name

@@ -1,0 +1,133 @@
+"""Cache → what a Rollout shares requests by, and what carries notes of releases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+import msgspec
+
+from rollout_lws.api import Rollout, RolloutStatus, rollouts
+from rollout_lws.api.resources import Keys
+from rollout_lws.controller.stored import StoredObject, StoredRollout
+from rollout_lws.objects.resources import INFERENCE_POOLS, SERVICES, Resource
+from rollout_lws.objects.workloads import LeaderWorkerSet, Pod
+from rollout_lws.release.record import owner_reference
+from rollout_lws.rollout.borrowing import looked_for
+from rollout_lws.traffic.facts import RoutingFacts, looked_at_kinds, needed_kinds
+from rollout_lws.traffic.marked import ON_DEMAND, Marked, noted_names
+from rollout_lws.traffic.names import Names, named
+from rollout_lws.traffic.second_pool import picker_service
+from rollout_lws.traffic.services import canary_service_name
+from rollout_lws.traffic.split import Object
+
+_BEING_LISTED = "routes and pools are being listed"
+
+
+class World(Protocol):
+    def every_leader(self) -> Iterable[Pod]: ...
+    def every_service(self) -> Iterable[StoredObject]: ...
+    def noted_services(self, uid: str) -> Iterable[StoredObject]: ...
+    def endpoints(self, service: str) -> frozenset[str]: ...
+    def every(self, resource: Resource) -> Iterable[StoredObject]: ...
+    def every_rollout(self) -> Iterable[StoredRollout]: ...
+    def unserved(self, resource: Resource) -> bool: ...
+    def unknown(self, resource: Resource) -> str | None: ...
+    def unknown_endpoints(self, service: str) -> str | None: ...
+
+
+def marked(world: World, keys: Keys, rollout: Rollout, stable: LeaderWorkerSet | None) -> Marked:
+    """What carries notes of any Rollout, or was made by this one, as far as it has to be known now."""
+    uid, status = rollout.metadata.uid, rollout.status or RolloutStatus()
+    services = _noted(world.noted_services(uid), uid, keys)
+    names = _names(rollout, keys, services)
+    living = frozenset(each.metadata.uid for each in world.every_rollout()) if services else frozenset[str]()
+    routes = (near := Marked(uid, keys, {SERVICES: services}, living)).any_own or near.ghost is not None
+    searched = looked_for(rollout, status, stable.metadata.uid if stable is not None else None, routes=routes)
+    kinds = ON_DEMAND if searched else needed_kinds(names) if names else ()
+    objects = {resource: _noted(world.every(resource), uid, keys) for resource in kinds} | {SERVICES: services}
+    waits = ""
+    if searched:
+        needed = needed_kinds(names) if names else ()
+        unknown = {resource: world.unknown(resource) for resource in ON_DEMAND}
+        # What cannot be listed, and nothing says that it was ever written, holds nobody up.
+        troubles = [each or _BEING_LISTED for kind, each in unknown.items() if each == "" or (each and kind in needed)]
+        waits = next(iter(sorted(troubles)), "")
+    if any(objects.values()):
+        living = frozenset(each.metadata.uid for each in world.every_rollout())
+    return Marked(uid, keys, objects, living, waits)
+
+
+def routing(
+    world: World,
+    keys: Keys,
+    rollout: Rollout,
+    known: Marked,
+    stable: LeaderWorkerSet | None,
+    canary: LeaderWorkerSet | None,
+) -> RoutingFacts | None:
+    """What the release that is on has noted, before that what the spec names; None where neither names anything."""
+    names = _names(rollout, keys, known.objects.get(SERVICES, ()))
+    if names is None:
+        return None
+    style, own = rollout.spec.strategy.style, rollouts(keys.group)
+    asked = style.traffic_routings[0] if style and style.traffic_routings else None
+    kinds, needed = looked_at_kinds(names), needed_kinds(names)
+    objects = {resource: plain_all(world.every(resource)) for resource in kinds}
+    picker = picker_service(objects[INFERENCE_POOLS].get(names.canary_pool or ""))
+    reached = (names.service, canary_service_name(names.service), *((picker,) if picker else ()))
+    unknowns = [world.unknown_endpoints(each) for each in reached]
+    for resource in kinds:
+        unknown = world.unknown(resource)
+        # What is only looked at must not hold anything up when it cannot be listed.
+        unknowns.append(None if unknown and resource not in needed else unknown)
+    waits = max((each for each in unknowns if each is not None), key=bool, default=None)
+    return RoutingFacts(
+        names=names,
+        namespace=rollout.metadata.namespace,
+        by=rollout.metadata.uid,
+        keys=keys,
+        class_type=asked.ingress.class_type if asked and asked.ingress else "",
+        owner=owner_reference(rollout, own.kind, own.api_version),
+        objects={SERVICES: plain_all(world.every_service()), **objects},
+        endpoints={each: world.endpoints(each) for each in reached},
+        other_leaders=_other_leaders(world, stable, canary),
+        absent=frozenset(resource for resource in kinds if world.unserved(resource)),
+        synced=waits is None,
+        trouble=waits or "",
+    )
+
+
+def _names(rollout: Rollout, keys: Keys, services: Iterable[Object]) -> Names | None:
+    style = rollout.spec.strategy.style
+    asked = named(style.traffic_routings[0] if style and style.traffic_routings else None)
+    noted = [found for live in services if (found := noted_names(live, rollout.metadata.uid, keys)) is not None]
+    if asked is not None:
+        # Somebody may have copied a Service with its note.
+        noted.sort(key=lambda each: each.service != asked.service)
+    return next(iter(noted), asked)
+
+
+def _noted(stored: Iterable[StoredObject], uid: str, keys: Keys) -> tuple[Object, ...]:
+    # Most of a namespace's objects concern nobody, and decoding each of them takes longer than all the rest.
+    words = keys.original.encode(), uid.encode()
+    near = sorted((each for each in stored if any(word in each.body for word in words)), key=_name)
+    return tuple(msgspec.json.decode(each.body) for each in near)
+
+
+def _name(stored: StoredObject) -> str:
+    return stored.metadata.name
+
+
+def _other_leaders(world: World, *own: LeaderWorkerSet | None) -> Mapping[str, tuple[dict[str, str], ...]]:
+    names = {each.metadata.name for each in own if each is not None}
+    found: dict[str, tuple[dict[str, str], ...]] = {}
+    for leader in world.every_leader():
+        if leader.workload not in names:
+            found[leader.workload] = (*found.get(leader.workload, ()), leader.metadata.labels)
+    return found
+
+
+def plain_all(stored: Iterable[StoredObject]) -> dict[str, Object]:
+    """The objects as plain JSON, by name."""
+    return {each.metadata.name: msgspec.json.decode(each.body) for each in stored}

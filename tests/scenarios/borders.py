@@ -1,0 +1,70 @@
+"""What a controller may write of what is not its own: what the spec names, and what bears its mark. Nothing else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from rollout_lws.api.resources import rollouts
+from rollout_lws.objects.resources import (
+    HORIZONTAL_POD_AUTOSCALERS,
+    HTTP_ROUTES,
+    INFERENCE_POOLS,
+    INGRESSES,
+    SERVICES,
+    Resource,
+)
+from rollout_lws.objects.writes import Create, Write
+from rollout_lws.sandbox.store import Store
+from tests.scenarios.names import KEYS
+
+#: Kinds of which a release changes objects of others, or makes some beside them.
+FOREIGN = (SERVICES, HTTP_ROUTES, INGRESSES, INFERENCE_POOLS, HORIZONTAL_POD_AUTOSCALERS)
+
+
+def assert_within(store: Store, write: Write, name: str, namespace: str) -> None:
+    """AssertionError where Rollout ``name`` writes an object that is not its own, that bears no mark of it or of one
+    that is gone, and that its spec does not name.
+    """
+    if write.resource not in FOREIGN:
+        return
+    rollout, live = store.get(rollouts(), namespace, name), store.get(write.resource, namespace, write.name)
+    if rollout is None or (live is None and not isinstance(write, Create)):
+        # It is refused as out of date.
+        return
+    known = {each["metadata"]["uid"] for each in store.list(rollouts(), namespace)}
+    if live is not None and _marked(live, rollout["metadata"]["uid"], known):
+        return
+    names = named(rollout)[write.resource]
+    if isinstance(write, Create):
+        names = tuple(f"{each}-canary" for each in names)
+    elif write.resource == HORIZONTAL_POD_AUTOSCALERS and live is not None:
+        names = (write.name,) if live["spec"]["scaleTargetRef"]["name"] in names else ()
+    assert write.name in names, f"neither marked nor named by the spec: {write}"
+
+
+def marks(live: dict[str, Any]) -> set[str]:
+    """UIDs of the Rollouts that have left notes on an object."""
+    text = (live["metadata"].get("annotations") or {}).get(KEYS.original)
+    return set(msgspec.json.decode(text)) if text else set()
+
+
+def named(rollout: dict[str, Any]) -> dict[Resource, tuple[str, ...]]:
+    """What the spec names, by kind."""
+    strategy = rollout["spec"]["strategy"]
+    asked = next(iter((strategy.get("canary") or strategy.get("blueGreen") or {}).get("trafficRoutings") or ()), {})
+    gateway, pools = asked.get("gateway") or {}, (asked.get("gateway") or {}).get("inferencePool") or {}
+    found = {
+        SERVICES: (asked.get("service"),),
+        HTTP_ROUTES: (gateway.get("httpRouteName"),),
+        INGRESSES: ((asked.get("ingress") or {}).get("name"),),
+        INFERENCE_POOLS: (pools.get("stable"), pools.get("canary")),
+        HORIZONTAL_POD_AUTOSCALERS: (rollout["spec"]["workloadRef"]["name"],),
+    }
+    return {resource: tuple(filter(None, names)) for resource, names in found.items()}
+
+
+def _marked(live: dict[str, Any], uid: str, known: set[str]) -> bool:
+    owners = {each["uid"] for each in live["metadata"].get("ownerReferences") or ()}
+    return uid in owners or any(each == uid or each not in known for each in marks(live))

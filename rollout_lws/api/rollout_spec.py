@@ -15,6 +15,8 @@ IntOrPercent = Count | Percent
 Seconds = Annotated[int, Field(ge=0, le=2_147_483_647)]
 Name = Annotated[str, Field(min_length=1, max_length=253)]
 Short = Annotated[str, Field(max_length=1024)]
+#: A name as the Gateway API takes it for headers and query parameters.
+HeaderName = Annotated[str, Field(pattern=r"^[A-Za-z0-9!#$%&'*+\-.^_`|~]+$", min_length=1, max_length=256)]
 
 
 class WorkloadRef(Model):
@@ -33,7 +35,7 @@ class HeaderMatch(Model):
 
     type: Literal["Exact", "RegularExpression"] = "Exact"
     """How the value is compared; Exact by default."""
-    name: Name
+    name: HeaderName
     """Name of the header or query parameter."""
     value: Short
     """Value, or regular expression, to compare with."""
@@ -62,7 +64,7 @@ class HttpMatch(Model):
 class HeaderValue(Model):
     """One header and its value."""
 
-    name: Name
+    name: HeaderName
     """Name of the header."""
     value: Short
     """Value of the header."""
@@ -75,7 +77,7 @@ class RequestHeaderModifier(Model):
     """Headers to overwrite; at most 16."""
     add: Annotated[tuple[HeaderValue, ...], Field(max_length=16)] = ()
     """Headers to add; at most 16."""
-    remove: Annotated[tuple[Name, ...], Field(max_length=16)] = ()
+    remove: Annotated[tuple[HeaderName, ...], Field(max_length=16)] = ()
     """Names of headers to remove; at most 16."""
 
 

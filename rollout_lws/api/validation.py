@@ -6,12 +6,16 @@ accepted by the schema (so that manifests stay portable) and refused here.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rollout_lws.api.rollout_spec import CanaryStrategy, RolloutSpec, Step, StyleStrategy
+from rollout_lws.api.rollout_spec import CanaryStrategy, HttpMatch, RolloutSpec, Step, StyleStrategy
 from rollout_lws.api.words import Capacity, Promotion
 from rollout_lws.objects.scaling import scaled
+
+#: How the errors begin that every kind of regular expression makes of the same text.
+_UNCLOSED = ("missing ), unterminated subpattern", "unbalanced parenthesis", "unterminated character set")
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,12 +112,45 @@ def _steps(steps: tuple[Step, ...], at: str, *, routed: bool) -> Iterator[Proble
                 f"{path}.pause.approvalTimeoutSeconds",
                 "it bounds the wait for an approval, and a pause with a duration asks for none: remove one of the two",
             )
+        for number, match in enumerate(step.matches):
+            yield from _match(match, f"{path}.matches[{number}]")
         for name in () if routed else _routed_members(step):
             yield Problem(
                 f"{path}.{name}",
                 "nothing is named that could route it: give the strategy trafficRoutings, or remove it; requests then"
                 " reach the new version through your own Service, in proportion to its groups",
             )
+
+
+def _match(match: HttpMatch, at: str) -> Iterator[Problem]:
+    if not (match.path or match.headers or match.query_params):
+        yield Problem(
+            at,
+            "it says nothing of requests, and the route's own rule takes all of them before it: give it headers, a path"
+            " or queryParams",
+        )
+    every = [
+        *((("path", match.path),) if match.path else ()),
+        *((f"headers[{number}]", each) for number, each in enumerate(match.headers)),
+        *((f"queryParams[{number}]", each) for number, each in enumerate(match.query_params)),
+    ]
+    for member, each in every:
+        problem = _unclosed(each.value) if each.type == "RegularExpression" else ""
+        if problem:
+            yield Problem(f"{at}.{member}.value", f'"{each.value}" is no regular expression: {problem}')
+
+
+def _unclosed(expression: str) -> str:
+    """What no kind of regular expressions allows: a group or a set that does not end, or was not begun. Routers differ
+    in all the rest.
+    """
+    try:
+        re.compile(expression)
+    except re.error as error:
+        return error.msg if error.msg.startswith(_UNCLOSED) else ""
+    except (OverflowError, RecursionError):
+        return ""
+    return ""
 
 
 def _routed_members(step: Step) -> Iterator[str]:

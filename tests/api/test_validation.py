@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from rollout_lws.api import CanaryStrategy, RolloutSpec, Step, validation
 from rollout_lws.api.validation import Problem, problems
@@ -33,6 +34,10 @@ def canary(**members: Any) -> RolloutSpec:
 
 def steps(*replicas: Any, **members: Any) -> RolloutSpec:
     return canary(steps=[{"replicas": each, **members} for each in replicas])
+
+
+def routed(**members: Any) -> RolloutSpec:
+    return canary(trafficRoutings=[{"service": "api", "gateway": {"httpRouteName": "api"}}], **members)
 
 
 def unchecked(*replicas: Any, **members: Any) -> RolloutSpec:
@@ -99,6 +104,44 @@ _CASES: dict[str, tuple[RolloutSpec, list[tuple[str, str]]]] = {
         [(f"{AT}.steps[1].replicas", "'x%' is neither a whole number nor a percentage like 25%")],
     ),
     "traffic": (steps(1, traffic="20%"), [(f"{AT}.steps[0].traffic", NO_ROUTING)]),
+    "a match of nothing": (
+        routed(steps=[{"replicas": 1, "matches": [{}]}]),
+        [
+            (
+                f"{AT}.steps[0].matches[0]",
+                "it says nothing of requests, and the route's own rule takes all of them before it: give it headers, a"
+                " path or queryParams",
+            )
+        ],
+    ),
+    "expressions that are none": (
+        routed(
+            steps=[
+                {
+                    "replicas": 1,
+                    "matches": [
+                        {"path": {"type": "RegularExpression", "value": "("}},
+                        {"headers": [{"name": "x", "type": "RegularExpression", "value": "a)"}]},
+                        {"queryParams": [{"name": "x", "type": "RegularExpression", "value": "[a"}]},
+                        # What some router may understand, or is compared as it stands.
+                        {"headers": [{"name": "x", "type": "RegularExpression", "value": r"\Q(\E|(?<n>a)++"}]},
+                        {"headers": [{"name": "x", "value": "("}]},
+                    ],
+                }
+            ]
+        ),
+        [
+            (
+                f"{AT}.steps[0].matches[0].path.value",
+                '"(" is no regular expression: missing ), unterminated subpattern',
+            ),
+            (f"{AT}.steps[0].matches[1].headers[0].value", '"a)" is no regular expression: unbalanced parenthesis'),
+            (
+                f"{AT}.steps[0].matches[2].queryParams[0].value",
+                '"[a" is no regular expression: unterminated character set',
+            ),
+        ],
+    ),
     "matches": (steps(1, matches=[{"path": {}}]), [(f"{AT}.steps[0].matches", NO_ROUTING)]),
     "headers": (
         steps(1, requestHeaderModifier={"remove": ["x"]}),
@@ -261,3 +304,9 @@ def test_no_message_is_without_a_case(made_at: set[int]) -> None:
     for refused, _ in _CASES.values():
         problems(refused)
     assert made_at == _places()
+
+
+@pytest.mark.parametrize("name", ["x canary:", "x\ncanary", "", "ü"])
+def test_a_header_that_no_route_could_name_is_refused_by_the_schema(name: str) -> None:
+    with pytest.raises(ValidationError, match=r"headers\.0\.name"):
+        routed(steps=[{"replicas": 1, "matches": [{"headers": [{"name": name, "value": "yes"}]}]}])

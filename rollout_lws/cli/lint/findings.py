@@ -77,6 +77,7 @@ CODES: dict[str, Code] = {
     "LWS318": Code(_WARNING, "a Service that no group of the canary is behind"),
     "LWS320": Code(_WARNING, "volumes of a release's groups that stay when it is over"),
     "LWS321": Code(_WARNING, "leaders that are sent requests before their workers exist"),
+    "LWS322": Code(_WARNING, "a step of fewer groups than one before it"),
     # What cannot be told
     "LWS401": Code(_NOTE, "an object that is not among the files"),
     "LWS402": Code(_NOTE, "a Rollout of OpenKruise's own"),

@@ -524,6 +524,11 @@ CASES: dict[str, tuple[str, str, str]] = {
         plain("        - replicas: 50%", "        - »replicas: 9"),
         "step 2 asks for 9 groups, and LeaderWorkerSet chat has 4",
     ),
+    "fewer than before": (
+        "LWS322",
+        plain("        - replicas: 50%", "        - replicas: 50%\n        - »replicas: 1"),
+        "step 3 asks for 1 groups, and a step before it makes 2, which it keeps",
+    ),
     "a preStop that is too long": (
         "LWS317",
         lws("              preStop:", "              »preStop:", '"10"', '"30"'),

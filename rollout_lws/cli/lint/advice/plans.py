@@ -9,6 +9,7 @@ from rollout_lws.cli.lint.advice.releases import Release, releases
 from rollout_lws.cli.lint.findings import Finding
 from rollout_lws.cli.lint.world import FileWorld
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
+from rollout_lws.objects.scaling import scaled
 from rollout_lws.objects.workloads import LeaderWorkerSet
 from rollout_lws.release.batches import is_last_full
 from rollout_lws.release.preview import much_extra, step_of_much_extra
@@ -69,6 +70,17 @@ def _groups(release: Release, lws: LeaderWorkerSet) -> Iterator[Finding]:
                 f"step {index + 1} asks for {step.replicas} groups, and LeaderWorkerSet {lws.metadata.name} has"
                 f" {replicas}, which is all it gets: write a percentage, or raise the LeaderWorkerSet's replicas",
             )
+    most = 0
+    for index, step in enumerate(release.plan.steps):
+        asked = min(scaled(step.replicas, replicas), replicas)
+        if asked < most:
+            yield release.manifest.found(
+                "LWS322",
+                (*at, index, "replicas"),
+                f"step {index + 1} asks for {asked} groups, and a step before it makes {most}, which it keeps: steps"
+                " never take groups away",
+            )
+        most = max(most, asked)
 
 
 def _claims(world: FileWorld, release: Release, lws: LeaderWorkerSet) -> Iterator[Finding]:

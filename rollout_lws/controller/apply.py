@@ -1,7 +1,7 @@
 """Carries out a decision: its writes in order, each answer into the caches, and a stop at the first one that fails.
 
-What a failure means for the key is told here once, as a value; nothing is retried here, because a retry has to be
-decided anew from a newer picture of the world.
+What a failure means for the key is told here once, as a value; nothing is retried here but what tells
+of writes that were carried out, because a retry has to be decided anew from a newer picture of the world.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ import asyncio
 import enum
 import logging
 from collections.abc import Callable, Coroutine, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
+
+import msgspec
 
 from rollout_lws.controller.logs import fields
 from rollout_lws.errors import ApiError, RolloutLwsError, Unreachable
@@ -22,6 +24,9 @@ from rollout_lws.rollout.decision import Decision, Notice
 from rollout_lws.rollout.observation import RefusedWrite
 
 log = logging.getLogger(__name__)
+
+#: So often a status is written over what somebody else has left meanwhile, before everything is decided anew.
+_TRIES = 3
 
 #: Characters of a server's message that a status and the log repeat.
 MESSAGE_LIMIT = 600
@@ -79,13 +84,16 @@ async def carry_out(
 ) -> Failure | None:
     """All writes, then the chores; None when every write was carried out. A chore that fails is logged and left.
 
-    Notices are told as soon as what they say is on record, whatever becomes of the writes after that.
+    Notices are told as soon as what they say is on record, whatever becomes of the writes after that. A status that
+    tells of writes before it is written also where somebody has touched its object meanwhile: decided anew, from
+    objects that are right by then, nothing would say that anything was done.
     """
-    notices, told_after = list(decision.notices), decision.told_after
+    notices, told_after, done = list(decision.notices), decision.told_after, False
     for number, write in enumerate(decision.writes):
         if number == told_after:
             _tell(notices, tell)
-        failure = await _carry_out(write, sender, absorb, written)
+        failure = await _carry_out(write, sender, absorb, written, done=done)
+        done = done or not isinstance(write, Confirm)
         if failure is not None and (instead := in_its_stead(failure)) is not None:
             failure = await _note_otherwise(failure, instead, sender, absorb, written)
         if failure is not None:
@@ -95,9 +103,11 @@ async def carry_out(
     return None
 
 
-async def _carry_out(write: Write, sender: Sender, absorb: Absorb, written: Written) -> Failure | None:
+async def _carry_out(
+    write: Write, sender: Sender, absorb: Absorb, written: Written, *, done: bool = False
+) -> Failure | None:
     try:
-        answer = await _whole(sender.send(write))
+        answer = await _whole(_recorded(write, sender) if done else sender.send(write))
     except (ApiError, Unreachable) as error:
         return classify(error, write)
     if not isinstance(write, Confirm):
@@ -134,6 +144,23 @@ async def _note_otherwise(
         log.warning("a note is not written, going on without it", extra=told)
         break
     return None
+
+
+async def _recorded(write: Write, sender: Sender) -> bytes:
+    """Send a write that comes after others of its decision."""
+    for _ in range(_TRIES):
+        try:
+            return await sender.send(write)
+        except ApiError as error:
+            if error.code != 409 or not isinstance(write, Patch) or write.over is None:
+                raise
+            # A patch of nothing writes nothing, is answered with the object as it stands, and takes no further right.
+            nothing = replace(write, body={}, resource_version=None, over=None)
+            renewed = write.renewed(msgspec.json.decode(await sender.send(nothing)))
+            if renewed is None:
+                raise
+            write = renewed
+    return await sender.send(write)
 
 
 def _tell(notices: list[Notice], tell: Callable[[Notice], None]) -> None:

@@ -7,7 +7,7 @@ Bodies are plain JSON values and are never changed after they were put in here.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from rollout_lws.objects.resources import Resource
@@ -42,6 +42,8 @@ class Patch:
     ``if_invalid`` is for notes, which are not worth a stop: where the API server finds what the object would be invalid
     (422), these writes are tried in its stead, up to the first that it does not take, and the decision goes on in any
     case. None ends the decision there, as any other refusal does.
+
+    ``over`` is the object (metadata.uid and status) from which a patch of a status was made: see ``renewed``.
     """
 
     resource: Resource
@@ -54,6 +56,18 @@ class Patch:
     uid: str | None = None
     generation: int | None = None
     if_invalid: tuple[Create | Delete, ...] | None = None
+    over: Mapping[str, Any] | None = None
+
+    def renewed(self, live: Mapping[str, Any]) -> Patch | None:
+        """The same patch of a status for ``live``, the object as somebody else has left it; None where it has to be
+        decided anew, because it is another object, or they have changed a member that this patch changes.
+        """
+        if self.over is None or live["metadata"]["uid"] != self.over["metadata"]["uid"]:
+            return None
+        seen, status = self.over["status"], live.get("status") or {}
+        if any(seen.get(member) != status.get(member) for member in self.body["status"]):
+            return None
+        return replace(self, resource_version=live["metadata"]["resourceVersion"])
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,12 +90,13 @@ def _status_write(d: Draft) -> Iterable[Write]:
         return ()
     if significance.of_rollout(before) == significance.of_rollout(after) and not brevity.outdated(d, before, after):
         return ()
-    changes = merge_patch(before.to_json_dict(), after.to_json_dict())
+    seen = before.to_json_dict()
+    changes = merge_patch(seen, after.to_json_dict())
     meta = d.o.rollout.metadata
     resource = rollouts(d.keys.group)
-    body = {"status": changes}
+    body, over = {"status": changes}, {"metadata": {"uid": meta.uid}, "status": seen}
     reason = d.verdict.message if d.verdict else "status"
-    return (Patch(resource, meta.namespace, meta.name, body, reason, meta.resource_version, "status"),)
+    return (Patch(resource, meta.namespace, meta.name, body, reason, meta.resource_version, "status", over=over),)
 
 
 def _wanted(d: Draft) -> Wanted:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -59,6 +61,50 @@ async def test_writes_are_sent_in_order_and_each_answer_enters_the_cache() -> No
     ]
     assert [answer.decode() for _, answer in server.absorbed] == server.sent
     assert server.written == server.sent
+
+
+SEEN = {"metadata": {"uid": "u1"}, "status": {"phase": "Healthy", "message": "before"}}
+TOLD = replace(STATUS, body={"status": {"phase": "Progressing"}}, resource_version="7", over=SEEN)
+
+
+class Touched(Server):
+    """Somebody has left the object whose status is written as ``live``, at another version each time."""
+
+    def __init__(self, live: dict[str, Any]) -> None:
+        super().__init__()
+        self.versions: list[str | None] = []
+        self._live = live
+
+    async def send(self, write: Write) -> bytes:
+        if isinstance(write, Patch) and not write.body:
+            assert (write.subresource, write.resource_version) == ("status", None)
+            return json.dumps(self._live).encode()
+        if isinstance(write, Patch) and write.subresource:
+            self.versions.append(write.resource_version)
+            if write.resource_version != "8":
+                raise ApiError(409, "Conflict", "modified")
+        return await super().send(write)
+
+
+@pytest.mark.parametrize(
+    ("writes", "uid", "status", "versions"),
+    [
+        ((PATCH, TOLD), "u1", {"phase": "Healthy", "message": "before"}, ["7", "8"]),
+        ((PATCH, TOLD), "u1", {"phase": "Healthy", "requestedAction": {"type": "Abort"}}, ["7", "8"]),
+        # Nothing was done that it would have to tell of; what it changes was changed; it is another object.
+        ((TOLD, PATCH), "u1", {"phase": "Healthy"}, ["7"]),
+        ((PATCH, TOLD), "u1", {"phase": "Paused"}, ["7"]),
+        ((PATCH, TOLD), "u2", {"phase": "Healthy"}, ["7"]),
+        ((PATCH, replace(TOLD, over=None)), "u1", {"phase": "Healthy"}, ["7"]),
+    ],
+)
+async def test_what_was_done_is_on_record_whoever_touches_the_object_meanwhile(
+    writes: tuple[Write, ...], uid: str, status: dict[str, Any], versions: list[str]
+) -> None:
+    server = Touched({"metadata": {"uid": uid, "resourceVersion": "8"}, "status": status})
+    failure = await server.carry_out(Decision(writes=writes, notices=(Notice("Told", "a", "Normal", "Rollout"),)))
+    assert server.versions == versions
+    assert (failure is None, len(server.told)) == ((True, 1) if len(versions) == 2 else (False, 0))
 
 
 async def test_who_is_cancelled_finishes_the_write_at_hand_and_begins_no_other() -> None:

@@ -60,6 +60,10 @@ class Judge(Count):
         finally:
             self._user_acts = False
 
+    def allow(self, unavailable: int | str) -> None:
+        """The user's maxUnavailable is another one from now on."""
+        self._windows.unavailable = unavailable
+
     # The controller's writes
 
     def judge(self, write: Write) -> None:

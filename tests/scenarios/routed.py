@@ -184,26 +184,37 @@ def assert_given_back(world: World, before: dict[str, Any], by: Provider = BY_RO
 
 def emptied(world: World) -> bool:
     """Whether nothing sends requests to groups of the stable LWS any more, and those that ran have had their time."""
-    service, route = world.get(SERVICES, SERVICE), world.get(HTTP_ROUTES, ROUTE)
-    canary = f"{NAME}-canary"
-    if service is None or service["spec"]["selector"].get(LWS_NAME) != canary:
-        return False
-    listed = [
-        endpoint["targetRef"]["name"]
-        for each in world.server.list(ENDPOINT_SLICES, NAMESPACE, label_selector=f"{SERVICE_NAME}={SERVICE}")
-        for endpoint in each["endpoints"] or ()
-        if endpoint["conditions"].get("ready")
-    ]
-    backends = [ref for rule in route["spec"]["rules"] for ref in rule["backendRefs"]] if route else []
     strategy = world.rollout["spec"]["strategy"]
-    asked = (strategy.get("canary") or strategy["blueGreen"])["trafficRoutings"][0]
-    emptied = world.status["traffic"].get("emptied")
-    if emptied is None:
+    routings = (strategy.get("canary") or strategy["blueGreen"]).get("trafficRoutings")
+    since = (world.status.get("traffic") or {}).get("emptied")
+    if not routings or since is None:
         return False
-    since = datetime.fromisoformat(emptied)
-    return (
-        bool(listed)
-        and all(name.startswith(f"{canary}-") for name in listed)
-        and all(ref.get("weight", 1) == 0 for ref in backends if ref["name"] == SERVICE)
-        and (world.now - since).total_seconds() >= asked.get("gracePeriodSeconds", 3) + asked.get("drainSeconds", 30)
-    )
+    asked = routings[0]
+    waited = (world.now - datetime.fromisoformat(since)).total_seconds()
+    patience = asked.get("gracePeriodSeconds", 3) + asked.get("drainSeconds", 30)
+    return waited >= patience and _leads_to_the_canary(world, asked)
+
+
+def _leads_to_the_canary(world: World, asked: Mapping[str, Any]) -> bool:
+    """Whether what had the stable version's requests has those of the new one, and none of them by the route."""
+    gateway = asked.get("gateway") or {}
+    pools = gateway.get("inferencePool")
+    if pools:
+        pool = world.get(INFERENCE_POOLS, pools["stable"])
+        selector = pool["spec"]["selector"]["matchLabels"] if pool else {}
+    else:
+        service = world.get(SERVICES, SERVICE)
+        selector = service["spec"]["selector"] if service else {}
+        listed = [
+            endpoint["targetRef"]["name"]
+            for each in world.server.list(ENDPOINT_SLICES, NAMESPACE, label_selector=f"{SERVICE_NAME}={SERVICE}")
+            for endpoint in each["endpoints"] or ()
+            if endpoint["conditions"].get("ready")
+        ]
+        if not listed or not all(name.startswith(f"{NAME}-canary-") for name in listed):
+            return False
+    stable = pools["stable"] if pools else SERVICE
+    route = world.get(HTTP_ROUTES, ROUTE) if gateway else None
+    backends = [ref for rule in route["spec"]["rules"] for ref in rule["backendRefs"]] if route else []
+    drained = all(ref.get("weight", 1) == 0 for ref in backends if ref["name"] == stable)
+    return selector.get(LWS_NAME) == f"{NAME}-canary" and drained

@@ -6,20 +6,24 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rollout_lws.errors import ApiError
+from rollout_lws.objects.resources import HTTP_ROUTES, INGRESSES, Resource
 from rollout_lws.objects.writes import Write
 from tests.scenarios.invariants import share_only_for_who_serves
 from tests.scenarios.judge import HOLD
-from tests.scenarios.routed import SERVICE, borrowed, create_route
+from tests.scenarios.routed import BY_INGRESS, INGRESS, ROUTE, borrowed, create_provider
 from tests.scenarios.walk_acts import Acts
-from tests.scenarios.world import KEYS, NAME
+from tests.scenarios.world import KEYS, NAME, NAMESPACE
 
 
 @dataclass
 class Staged(Acts):
     """Acts in a world that goes by ``plan``; every write of the controller comes before the judge."""
 
-    #: What a route and its Service were before.
+    #: What is borrowed, as it was before.
     lent: dict[str, Any] = field(default_factory=dict)
+    #: What else there was from the beginning, in the same words.
+    made: dict[tuple[Resource, str], tuple[Any, Any, Any]] = field(default_factory=dict)
+    services: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.world.refuse = self.send
@@ -31,10 +35,13 @@ class Staged(Acts):
 
     async def begin(self) -> None:
         if self.plan.routed:
-            create_route(self.world)
+            create_provider(self.world, self.plan.provider)
             self.world.checks.append(share_only_for_who_serves())
             await self.world.sleep(1)
-            self.lent = borrowed(self.world)
+            self.lent = borrowed(self.world, self.plan.provider)
+            route = self.world.get(HTTP_ROUTES, ROUTE)
+            self.made[HTTP_ROUTES, ROUTE] = route["spec"] if route else {}, {}, {}
+            self.services = self.world.names()["services"]
         self.create_lws()
         self.create_rollout()
         self.world.start_controller()
@@ -59,4 +66,7 @@ class Staged(Acts):
         assert marks <= {KEYS.original, KEYS.aborted}, told
         assert "finalising" not in world.status and "requestedAction" not in world.status, told
         if self.plan.routed:
-            assert (borrowed(world), names["services"]) == (self.lent, sorted([NAME, SERVICE])), told
+            assert borrowed(world, self.plan.provider) == self.lent, told
+            assert names["services"] == sorted([NAME, *self.services]), told
+            ingresses = [INGRESS] if self.plan.provider is BY_INGRESS else []
+            assert [each["metadata"]["name"] for each in world.server.list(INGRESSES, NAMESPACE)] == ingresses, told

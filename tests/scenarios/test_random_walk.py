@@ -22,9 +22,11 @@ from rollout_lws.sandbox.behaviours.cluster import Options
 from rollout_lws.workload import revisions
 from tests import virtual_time
 from tests.scenarios.judge import CANARY, Judge
+from tests.scenarios.routed import PROVIDERS
 from tests.scenarios.shell import ShellWalk, ShellWorld
 from tests.scenarios.styles import STYLES
 from tests.scenarios.walk import Walk, walk
+from tests.scenarios.walk_others import ROUTERS
 from tests.scenarios.walk_plans import PLANS, Act, Plan
 from tests.scenarios.world import NAME, World
 
@@ -81,6 +83,30 @@ DISTURBING = (
     Kind("refuse", st.tuples(st.sampled_from((409, 429, 500)), st.integers(1, 3))),
     Kind("lose_answer", st.integers(1, 2)),
     Kind("kill", st.tuples(st.integers(0, 12), st.sampled_from((0.0, 0.7, 30.0)))),
+)
+#: What others do to what a release shares with them.
+shared = st.integers(0, 5)
+SHARED = (
+    Kind("edit_shared", shared),
+    Kind("reapply_shared", shared),
+    Kind("delete_shared", shared),
+    Kind("delete_slices"),
+    Kind("router", st.sampled_from(sorted(ROUTERS))),
+    Kind("route_by", st.sampled_from((None, 1, 1, 5))),
+)
+SCALED = (
+    Kind("autoscale", st.sampled_from(((1, 10), (2, 4), (3, 5)))),
+    Kind("wants", st.integers(1, 6)),
+    Kind("delete_autoscaler"),
+)
+EDITED = (
+    Kind("strategy", st.sampled_from(((0, 1), (1, 1), (1, 2), (1, "50%")))),
+    Kind("scale_canary", st.integers(0, 3)),
+    Kind("edit_canary", st.sampled_from(("v1", "v3", "bad"))),
+    Kind("unmark_canary"),
+    Kind("set_clock", st.sampled_from((5.0, 90.0, 4000.0))),
+    Kind("wipe_status"),
+    Kind("take_finalizers"),
 )
 BETWEEN = (
     Kind("cut"),
@@ -144,6 +170,12 @@ Tell: TypeAlias = Callable[[Plan, list[Act], Counter[str]], Coroutine[Any, Any, 
 Lane: TypeAlias = tuple[Tell, tuple[Kind, ...], st.SearchStrategy[Plan]]
 CORE: Lane = core, (*DRIVING * 6, *DISTURBING, *BACK * 2), plans
 ROUTED: Lane = *CORE[:2], plans.map(lambda plan: replace(plan, routed=True))
+#: A way to share requests, and everybody who has to do with it.
+OTHERS: Lane = (
+    core,
+    (*DRIVING * 5, *SHARED * 2, *SCALED, *EDITED, *DISTURBING, *BACK * 2),
+    st.builds(replace, plans, routed=st.just(True), provider=st.sampled_from(PROVIDERS)),
+)
 SHELL: Lane = shell, (*DRIVING * 6, *DISTURBING, *BACK * 2, *BETWEEN * 2), plans
 
 
@@ -234,6 +266,15 @@ def test_many_walks_of_the_whole_controller_come_to_legal_ends(part: int, number
 @pytest.mark.parametrize("part", range(PARTS))
 def test_many_walks_give_the_route_back_that_they_shared_requests_by(part: int, number: int) -> None:
     seen = ramble(ROUTED, 10, number + 2 + 1000 * part)
+    assert {end for end in ("Completed", "Aborted", "Superseded") if not seen[f"told:{end}"]} == set(), seen
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("part", range(2))
+def test_many_walks_beside_others_who_write_what_a_release_shares_come_to_legal_ends(part: int, number: int) -> None:
+    seen = ramble(OTHERS, 5, number + 4 + 1000 * part)
+    assert {kind for kind in kinds_of(OTHERS) if not seen[f"act:{kind}"]} == set(), seen
     assert {end for end in ("Completed", "Aborted", "Superseded") if not seen[f"told:{end}"]} == set(), seen
 
 

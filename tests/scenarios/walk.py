@@ -14,17 +14,20 @@ from rollout_lws.objects.resources import LEADER_WORKER_SETS, NODES
 from rollout_lws.sandbox.behaviours import nodes
 from rollout_lws.sandbox.store import Event
 from tests.scenarios.judge import HOLD
-from tests.scenarios.staged import Staged
+from tests.scenarios.walk_others import Others
 from tests.scenarios.walk_plans import Act
 from tests.scenarios.world import KEYS, NAME, ROLLOUTS
 
 #: The errors a person shrugs off: what was to be deleted is gone, what was to be made is there, or LWS's own webhook
 #: has something against it.
 SHRUGGED = (404, 409, 422, 403)
+#: Ten times what a walk takes that comes to its end: one that goes on longer fails there and then, with its story, and
+#: not by the patience of whoever waits for it.
+MOST_DECISIONS = 7000
 
 
 @dataclass
-class Walk(Staged):
+class Walk(Others):
     """One walk through ``world``; ``seen`` counts acts, notices and states."""
 
     where: tuple[str, str, str] = ("", "", "")
@@ -146,6 +149,7 @@ class Walk(Staged):
 
     async def _look_again(self) -> None:
         """A person looks again when something has changed, but not all the time."""
+        assert self.world.decisions <= MOST_DECISIONS, f"comes to no end\n{self.world.describe()}"
         now = self.world.now.timestamp()
         alone = "keep serving until one is" in self.world.status_of(NAME).get("message", "")
         self.alone_since = (self.alone_since or now) if alone else 0

@@ -63,7 +63,7 @@ class Acts:
         if plan.threshold is not None:
             words["failureThreshold"] = plan.threshold
         if plan.routed:
-            words["trafficRoutings"] = routing(gracePeriodSeconds=1, drainSeconds=5)
+            words["trafficRoutings"] = routing(plan.provider, gracePeriodSeconds=1, drainSeconds=5)
         strategy[plan.style.key] = words
         self.world.create_rollout(*self.steps_of(plan.steps), **strategy)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from rollout_lws.sandbox.behaviours.faults import PREFIX
 from tests.scenarios.containers import Containers
+from tests.scenarios.routed import BY_ROUTE, Provider
 from tests.scenarios.styles import CANARY_STYLE, Style
 
 #: Annotations of the pod template by version; a version's name is its image's tag. "bad…" tags never become ready.
@@ -47,6 +48,7 @@ class Plan:
     min_ready: int = 0
     threshold: int | None = None
     routed: bool = False
+    provider: Provider = BY_ROUTE
     style: Style = CANARY_STYLE
     ending: str = "finish"
 

@@ -18,7 +18,7 @@ class Windows(Count):
 
     def __init__(self, world: World, unavailable: int | str, style: Style, *, exact: bool) -> None:
         super().__init__(world)
-        self._unavailable, self._style, self._exact = unavailable, style, exact
+        self.unavailable, self._style, self._exact = unavailable, style, exact
 
     def judge(self, write: Patch) -> None:
         """AssertionError when this write, done now, breaks a promise."""
@@ -91,7 +91,7 @@ class Windows(Count):
         return self.ready(CANARY) + (0 if self._style.apart else surged)
 
     def _users(self, replicas: int) -> int:
-        return scaling.scaled(self._unavailable, replicas, up=False)
+        return scaling.scaled(self.unavailable, replicas, up=False)
 
     def _allowed(self, replicas: int, beside: int, ready: int) -> int:
         """Groups that may be down at once."""

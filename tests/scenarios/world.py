@@ -72,7 +72,9 @@ class World(User, Waits):
     def __init__(self, options: Options | None = None, name: str = NAME) -> None:
         self.name = name
         loop = asyncio.get_running_loop()
-        self.server = ApiServer(clock=lambda: ORIGIN.timestamp() + loop.time(), seed=7)
+        #: By how many seconds the clocks of all machines were set forward.
+        self.ahead = 0.0
+        self.server = ApiServer(clock=lambda: ORIGIN.timestamp() + self.ahead + loop.time(), seed=7)
         for manifest in definitions():
             self.server.create(CUSTOM_RESOURCE_DEFINITIONS, manifest)
         self.cluster = Cluster(self.server, options)

@@ -90,6 +90,7 @@ class SummaryState(StrEnum):
 
     HEALTHY = "Healthy"
     ADOPTING = "Adopting"
+    PREPARING = "Preparing"
     LOADING = "Loading"
     ROUTING = "Routing"
     AWAITING_APPROVAL = "AwaitingApproval"

@@ -52,6 +52,19 @@ def scale(
     return Turn(writes=(patch,))
 
 
+def still_ending(stable: LeaderWorkerSet, remains: Sequence[NamedObject]) -> tuple[str, ...]:
+    """The groups of a canary that is no more whose pods still end, by index; ``remains`` is what bears its name.
+
+    LWS lets go of a group's workers only when its leader is gone, and each of them has its time to end.
+    """
+    if any(each.kind == LEADER_WORKER_SETS.kind for each in remains):
+        # Somebody else's.
+        return ()
+    prefix = f"{canary_name(stable)}-"
+    members = (each.name.removeprefix(prefix) for each in remains if each.kind in ("Pod", "StatefulSet"))
+    return tuple(sorted({index for member in members if (index := member.partition("-")[0]).isdigit()}, key=int))
+
+
 def remove(canary: Facts | None, keys: Keys) -> Turn:
     """Take the canary LWS away: to 0 groups, then the object; done when it is gone."""
     if canary is None:

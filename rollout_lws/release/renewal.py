@@ -37,6 +37,7 @@ from rollout_lws.workload.revisions import current_revision, lws_revision, obser
 MOST_GROUPS = 10_000
 #: What a way back says when it has become impossible: the StatefulSet starts the new version by itself now.
 POINT_OF_NO_RETURN = "PointOfNoReturn"
+_UNACTED = "waiting for the LeaderWorkerSet controller to act on the last change"
 #: Why leaders of an open window's portion are deleted.
 AT_ONCE = "the portion is renewed at once"
 #: What it says when the one group that serves is the one to go back.
@@ -167,7 +168,10 @@ class Renewal:
             if current_revision(self.facts) != revision:
                 return Turn(message="waiting for the StatefulSet controller to record the new revision")
             if is_held(self.facts.lws):
-                return Turn(done=True)
+                gone = self.drop_extra()
+                if gone.done and self.capacity is Capacity.SURGE and not observed(self.facts):
+                    return Turn(message=_UNACTED)
+                return gone
             return Turn(writes=self.close("all groups are new", surge=0), message="the surge groups go")
         # With a surge, what serves in the stead of a portion comes first; LWS would renew nothing below it either.
         # Groups that were surged may have become regular ones by scaling.
@@ -208,7 +212,7 @@ class Renewal:
         if not may_open:
             return Turn(message="paused: no further group is made")
         if not self._acted_on(revision):
-            return Turn(message="waiting for the LeaderWorkerSet controller to act on the last change")
+            return Turn(message=_UNACTED)
         body = window(self.facts.lws, self.keys, self.uid, self.replicas, 0, surge)
         writes = (self._patch(body, f"surge group {_listed(wrong)}"),) if body else ()
         return Turn(writes=writes, message=f"making surge group {_listed(wrong)}", opened=tuple(wrong))
@@ -230,7 +234,9 @@ class Renewal:
         """Open a window for the next groups at or above ordinal ``lowest``, once those before are ready."""
         regular = self.regular
         old = [group for group in regular if group.revision != revision and group.ordinal >= lowest]
-        new = (each for each in (*regular, *self.extra) if each.revision == revision)
+        # Without a surge what is beyond the regular groups was scaled away and ends.
+        extra = self.extra if self.capacity is Capacity.SURGE else ()
+        new = (each for each in (*regular, *extra) if each.revision == revision)
         loading = [group for group in new if not group.ready(self.now, self.minimum)]
         there = {group.ordinal for group in regular}
         # What is above every old group was renewed before, and is made again at this moment.
@@ -246,7 +252,7 @@ class Renewal:
         if not may_open:
             return Turn(message="paused: no further group is renewed")
         if not self._acted_on(revision):
-            return Turn(message="waiting for the LeaderWorkerSet controller to act on the last change")
+            return Turn(message=_UNACTED)
         return self._open(old, self.replicas - len(there))
 
     def _open(self, old: Sequence[Group], missing: int) -> Turn:

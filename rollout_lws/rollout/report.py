@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 
 from rollout_lws.api import (
     BatchReleasePhase,
@@ -22,6 +23,7 @@ from rollout_lws.objects.resources import LEADER_WORKER_SETS, PODS
 from rollout_lws.objects.writes import Patch, Write
 from rollout_lws.release import record as batch_release
 from rollout_lws.release.batches import wanted_groups
+from rollout_lws.release.canary import still_ending
 from rollout_lws.rollout import autoscalers, borrowing, brevity, history, lingering, significance
 from rollout_lws.rollout.decision import Decision, Wanted
 from rollout_lws.rollout.diagnosis import explaining_kinds
@@ -30,6 +32,7 @@ from rollout_lws.rollout.health import name_troubles
 from rollout_lws.rollout.limits import within_limits
 from rollout_lws.rollout.reasons import Ending, Reason, Task
 from rollout_lws.workload.accelerators import held
+from rollout_lws.workload.canary import canary_name
 from rollout_lws.workload.groups import Group, groups, moment_ready
 from rollout_lws.workload.hold import is_held
 from rollout_lws.workload.revisions import target_revision
@@ -48,8 +51,9 @@ def finish(d: Draft) -> Decision:
             _record(d)
             _label(d)
     if d.verdict is not None and not d.skip_status:
-        _conditions(d, d.verdict)
-        _summary(d, d.verdict)
+        told = _with_leftovers(d, d.verdict)
+        _conditions(d, told)
+        _summary(d, told)
     status = () if d.skip_status or brevity.can_wait(d) else tuple(_status_write(d))
     if d.settled and not (d.writes or status):
         history.drop_needless(d)
@@ -61,6 +65,19 @@ def finish(d: Draft) -> Decision:
         wake_at=d.wake_at,
         wanted=_wanted(d),
     )
+
+
+def _with_leftovers(d: Draft, verdict: Verdict) -> Verdict:
+    """The verdict of a release that is over, with what still ends of its canary: that holds its accelerators."""
+    left = _still_ending(d)
+    if not left or d.on_record or verdict.reason not in (Reason.HEALTHY, Reason.ABORTED):
+        return verdict
+    ends = f"group {', '.join(left[:10])} of {canary_name(d.stable.lws)} still ends and holds its accelerators"
+    return replace(verdict, message=f"{verdict.message}; {ends}" if verdict.message else ends)
+
+
+def _still_ending(d: Draft) -> tuple[str, ...]:
+    return still_ending(d.o.stable.lws, d.o.remains) if d.o.stable is not None and d.o.canary is None else ()
 
 
 def tell_refusal(d: Draft) -> Decision | None:
@@ -321,7 +338,9 @@ def _summary(d: Draft, verdict: Verdict) -> None:
     regular = groups(stable) if stable is not None else ()
     new = _new_groups(d) if stable is not None and releasing else []
     taken = _held(d, regular, new) if stable is not None else None
-    old = [group for group in regular if group.uid not in {each.uid for each in new}]
+    others = {each.uid for each in new}
+    # What is beyond the replicas is on its way out: surge groups at the end of a release, or groups scaled away.
+    old = [group for group in regular if group.uid not in others and group.ordinal < d.replicas]
     summary = Summary(
         state=verdict.state.value,
         step=step,

@@ -30,7 +30,7 @@ def settle(d: Draft) -> bool:
         raise LookupError("an LWS at rest has been adopted")
     if borrowing.take_back(d):
         return d.reconciling(
-            Reason.CLEANING_UP, SummaryState.HEALTHY, "giving back what a Rollout that is gone had borrowed"
+            Reason.CLEANING_UP, SummaryState.PREPARING, "giving back what a Rollout that is gone had borrowed"
         )
     left = d.o.marked.any_own and d.o.canary is None and d.o.batch_release is None
     if left and not borrowing.restore(d).done:
@@ -44,7 +44,11 @@ def settle(d: Draft) -> bool:
         # The LeaderWorkerSet controller cannot even act on some of these, so nobody would be told if we waited for it.
         return refuse(d, refusal)
     if not observed(d.stable):
-        return waits_for_lws(d, SummaryState.HEALTHY)
+        aborted = d.status.aborted
+        if d.status.phase == Phase.ABORTED and aborted and aborted.template_hash == d.version.template_hash:
+            # Something else of the LWS has changed, its strategy at the end of the release for one.
+            return stays_aborted(d)
+        return waits_for_lws(d, SummaryState.PREPARING)
     if d.version.template_hash == stable.template_hash:
         return _nothing_pending(d, stable)
     if target_revision(d.stable) == stable.revision:
@@ -139,7 +143,7 @@ def _at_zero(d: Draft, stable: StableRecord) -> bool:
             " scale-up would start it; apply another version first",
         )
     if not is_empty(d.stable):
-        return waits_for_empty(d, SummaryState.HEALTHY)
+        return waits_for_empty(d, SummaryState.PREPARING)
     revision = target_revision(d.stable)
     d.confirm_leader_set("the revision that is recorded as stable")
     d.set(stable=stable.model_copy(update={"template_hash": d.version.template_hash, "revision": revision}))

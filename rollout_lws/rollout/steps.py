@@ -345,4 +345,6 @@ def _and_requests(d: Draft, told: str) -> str:
 
 
 def _ready_of(judged: Batch) -> str:
+    if judged.ready > judged.wanted:
+        return f"{judged.ready - judged.wanted} groups of the new version go: the step asks for {judged.wanted}"
     return f"{judged.ready} of {judged.wanted} groups of the new version ready"

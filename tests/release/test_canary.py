@@ -9,7 +9,7 @@ import pytest
 from rollout_lws.objects.meta import OwnerReference
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.objects.writes import Create, Delete, Patch
-from rollout_lws.release.canary import remove, scale
+from rollout_lws.release.canary import remove, scale, still_ending
 from rollout_lws.release.turn import Turn
 from rollout_lws.workload.facts import Facts, NamedObject
 from tests.workload.build import KEYS, NAMESPACE, NOW, facts, lws, pod
@@ -117,3 +117,16 @@ def test_a_canary_deleted_by_hand_is_let_go_of_without_a_second_deletion() -> No
 def test_one_that_others_still_hold_is_waited_for() -> None:
     turn = remove(canary(0, deletion_timestamp=NOW, finalizers=("a/b",)), KEYS)
     assert (turn.writes, turn.done, turn.message) == ((), False, f"canary {NAME} is going")
+
+
+@pytest.mark.parametrize(
+    ("remains", "groups"),
+    [
+        ([("Pod", f"{NAME}-1"), ("Pod", f"{NAME}-1-2"), ("StatefulSet", f"{NAME}-0")], ("0", "1")),
+        ([("StatefulSet", NAME), ("Service", NAME), ("ControllerRevision", f"{NAME}-1")], ()),
+        ([("LeaderWorkerSet", NAME), ("Pod", f"{NAME}-1")], ()),
+        ([], ()),
+    ],
+)
+def test_groups_whose_pods_still_end_are_told_by_what_is_left_of_them(remains: Any, groups: Any) -> None:
+    assert still_ending(lws(), [NamedObject(*each) for each in remains]) == groups

@@ -213,6 +213,20 @@ def test_the_end_is_all_groups_new_ready_and_held(picture: str) -> None:
     assert renewal(picture, settled_on="new").promote(NEW) == Turn(done=True)
 
 
+def test_groups_that_were_scaled_away_are_not_waited_for_as_surge_groups() -> None:
+    turn = renewal("OONn", 1, replicas=3).promote(NEW)
+    assert "surge" not in turn.message
+    assert turn.writes
+
+
+@pytest.mark.parametrize(
+    ("picture", "acted", "done"), [("NNN", True, False), ("NNy", True, False), ("NN", True, True), ("NN", False, False)]
+)
+def test_a_surge_is_over_when_its_groups_are_gone(picture: str, acted: bool, done: bool) -> None:
+    made = replace(renewal(picture, replicas=2, settled_on="new", acted=acted), capacity=Capacity.SURGE)
+    assert made.promote(NEW).done is done
+
+
 def test_surplus_groups_are_nobodys_business() -> None:
     assert renewal("NNNNo", replicas=4, settled_on="new").promote(NEW).done
     assert renewal("OOOOo", replicas=4).promote(NEW).opened == (3,)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from datetime import timedelta
 from typing import Any
 
@@ -14,7 +15,8 @@ from rollout_lws.rollout.observation import RefusedWrite
 from rollout_lws.rollout.reasons import Reason
 from rollout_lws.rollout.report import finish, tell_refusal
 from rollout_lws.rollout.significance import OUTDATED_SECONDS
-from tests.rollout.build import at_rest, draft, in_step, rollout
+from rollout_lws.workload.facts import NamedObject
+from tests.rollout.build import at_rest, draft, held, in_step, rollout
 from tests.workload.build import NOW
 
 REFUSED = RefusedWrite("create LeaderWorkerSet llama-canary", "exceeded quota.", "To go on, raise it")
@@ -89,3 +91,18 @@ def test_a_sentence_that_is_no_longer_true_is_corrected_when_it_is_half_a_minute
 def test_a_sentence_that_is_still_true_is_never_written_again() -> None:
     same = concluded(told(9_999), "Reconciling", "waiting for group 3")
     assert (same.writes, same.wake_at) == ((), None)
+
+
+def test_a_release_that_is_over_says_what_of_its_canary_still_ends() -> None:
+    d = draft(rollout(status=at_rest()), remains=(NamedObject("Pod", "llama-canary-1-2", terminating=True),))
+    d.ready(Reason.HEALTHY, SummaryState.HEALTHY)
+    told = "group 1 of llama-canary still ends and holds its accelerators"
+    assert status_of(finish(d))["message"] == told
+
+
+def test_groups_that_were_scaled_away_are_none_of_stables() -> None:
+    standing = held(4)
+    shrunk = dataclasses.replace(standing, lws=held(2).lws)
+    d = draft(rollout(status=at_rest()), stable=shrunk)
+    d.ready(Reason.HEALTHY, SummaryState.HEALTHY)
+    assert status_of(finish(d))["summary"]["stable"] == "2/2"

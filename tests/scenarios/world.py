@@ -44,6 +44,7 @@ from tests.scenarios.names import KEYS, NAME, NAMESPACE, ORIGIN, ROLLOUTS
 from tests.scenarios.store_world import StoreWorld
 from tests.scenarios.user import User
 from tests.scenarios.waits import Waits
+from tests.scenarios.words import says_why
 
 #: Stories take their world and its names from here.
 __all__ = ["KEYS", "NAME", "NAMESPACE", "ORIGIN", "ROLLOUTS", "World"]
@@ -124,8 +125,13 @@ class World(User, Waits):
     def now(self) -> datetime:
         return datetime.fromtimestamp(self.server.clock(), UTC)
 
-    def _take(self, _: Event) -> None:
+    def _take(self, event: Event) -> None:
         self._announce()
+        if event.resource == ROLLOUTS and event.type == "MODIFIED":
+            try:
+                says_why(event.object)
+            except AssertionError as error:
+                self.errors.append(error)
         for check in self.checks:
             try:
                 check(self)

@@ -77,7 +77,8 @@ def extra_accelerators(shown: Release) -> int:
 
 def _causes(rollout: Object) -> Iterator[str]:
     for trouble in ((rollout.get("status") or {}).get("notReadyGroups") or ())[:_CAUSES]:
-        where = f"{trouble.get('workload')} group {trouble.get('group')}"
+        group = trouble.get("group")
+        where = f"{trouble.get('workload')} group {group}" if group else str(trouble.get("workload"))
         yield f"{where}: {trouble.get('reason')} {trouble.get('message') or ''}".rstrip()
 
 

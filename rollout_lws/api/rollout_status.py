@@ -194,6 +194,15 @@ class EvictionRecord(Model):
     """Evictions by waitForPodsReady."""
 
 
+class LeftOutRecord(Model):
+    """A group that runs outside of Kueue's quota; it was told of in an event."""
+
+    group: str
+    """Index of the group."""
+    uid: str
+    """UID of its leader pod."""
+
+
 class HoldFight(Model):
     """Somebody reset the hold."""
 
@@ -361,6 +370,8 @@ class RolloutStatus(Model):
     """Leaders seen, newest last."""
     evictions: tuple[EvictionRecord, ...] = ()
     """Groups that Kueue had given up before the release renewed them."""
+    left_out: tuple[LeftOutRecord, ...] = ()
+    """Groups of the LWS that Kueue has let go without admitting them."""
     longest_load_seconds: int | None = None
     """Longest time a group took from its creation until it was ready."""
     hold_fights: tuple[HoldFight, ...] = ()

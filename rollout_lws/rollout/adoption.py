@@ -206,6 +206,7 @@ _AT_REST: dict[str, Any] = {
         "finalising",
         "restarts",
         "evictions",
+        "left_out",
         "hold_fights",
         "hold_released_at",
         "flaps",

@@ -17,6 +17,7 @@ from rollout_lws.rollout import (
     history,
     leaving,
     natively,
+    queued,
     report,
     routing,
     start,
@@ -52,6 +53,7 @@ def _decided(observation: Observation) -> Draft:
     autoscalers.follow(d)
     if d.o.stable is not None:
         guard.tell_resets(d)
+    queued.tell(d)
     return d
 
 

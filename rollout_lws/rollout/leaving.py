@@ -163,6 +163,7 @@ def _gone(d: Draft, ending: Ending) -> bool:
         not_ready_groups=(),
         restarts=(),
         evictions=(),
+        left_out=(),
     )
     if _let_go(d):
         return True

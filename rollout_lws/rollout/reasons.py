@@ -94,6 +94,7 @@ class EventReason(StrEnum):
     ACTION = "ActionTaken"
     ACTION_REFUSED = "ActionRefused"
     LEFT = "Left"
+    LEFT_OUT_BY_KUEUE = "LeftOutByKueue"
 
 
 class Ending(StrEnum):

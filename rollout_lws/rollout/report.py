@@ -24,7 +24,7 @@ from rollout_lws.objects.writes import Patch, Write
 from rollout_lws.release import record as batch_release
 from rollout_lws.release.batches import wanted_groups
 from rollout_lws.release.canary import still_ending
-from rollout_lws.rollout import autoscalers, borrowing, brevity, history, lingering, significance
+from rollout_lws.rollout import autoscalers, borrowing, brevity, history, lingering, queued, significance
 from rollout_lws.rollout.decision import Decision, Wanted
 from rollout_lws.rollout.diagnosis import explaining_kinds
 from rollout_lws.rollout.draft import Draft, Verdict
@@ -179,6 +179,7 @@ def _count(d: Draft) -> None:
         name_troubles(d, d.stable, revision or "")
     elif d.status.not_ready_groups:
         d.set(not_ready_groups=())
+    queued.name_stable(d)
     loads = [
         (group.ready_since - group.leader.metadata.creation_timestamp).total_seconds()
         for group in new

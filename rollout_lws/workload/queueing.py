@@ -15,11 +15,11 @@ from typing import Any
 
 import msgspec
 
-from rollout_lws.objects.kueue import GROUP_INDEX, PODS_READY_TIMEOUT, PREFIX, QUEUE_NAME, Workload
+from rollout_lws.objects.kueue import GROUP_INDEX, MANAGED, PODS_READY_TIMEOUT, PREFIX, QUEUE_NAME, Workload
 from rollout_lws.objects.meta import Condition
 from rollout_lws.objects.workloads import LeaderWorkerSet, Pod
 from rollout_lws.workload.facts import Facts, Listing
-from rollout_lws.workload.groups import Group
+from rollout_lws.workload.groups import Group, groups
 from rollout_lws.workload.pod_words import pods_of
 
 #: Reasons of QuotaReserved that no waiting mends.
@@ -52,6 +52,8 @@ def _template_labels(template: dict[str, Any]) -> Iterator[dict[str, str]]:
         yield ((template.get(role) or {}).get("metadata") or {}).get("labels") or {}
 
 
+#: Kueue's own timeout (waitForPodsReady) by default, after which it evicts a group that is not ready.
+TIMEOUT_SECONDS = 1800
 #: Reason of a group that Kueue has evicted because it was not ready in time.
 GIVEN_UP = "GivenUpByKueue"
 
@@ -95,6 +97,21 @@ def judged_at(facts: Facts, now: datetime) -> datetime | None:
     """When the next group that Kueue holds back is no new one any more; None when there is none."""
     gated = (each.metadata.creation_timestamp for each in facts.leaders if is_gated(each))
     return min((made + SETTLES_IN for made in gated if made is not None and made + SETTLES_IN > now), default=None)
+
+
+def left_out(facts: Facts) -> tuple[Group, ...]:
+    """Groups that Kueue has let go without putting them into the group of pods that it admits.
+
+    While a version waits in the template Kueue removes the gates of leaders of the old one, quota or not. It counts
+    such a group as never ready, and evicts it after its own timeout.
+    """
+    if facts.listing is not Listing.DONE or not facts.queued or not queue_of(facts.lws):
+        return ()
+    return tuple(each for each in groups(facts) if not each.terminating and _is_let_go(each.leader))
+
+
+def _is_let_go(leader: Pod) -> bool:
+    return not is_gated(leader) and MANAGED not in leader.metadata.labels
 
 
 def queueing(facts: Facts, group: Group, now: datetime, before: Mapping[str, int]) -> Queueing | None:

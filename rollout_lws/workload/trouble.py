@@ -15,18 +15,17 @@ from rollout_lws.objects.kueue import PREFIX
 from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.groups import SIZE_ANNOTATION, Group, groups
 from rollout_lws.workload.pod_words import pod_trouble, pods_of
-from rollout_lws.workload.queueing import Kind, queueing
+from rollout_lws.workload.queueing import GIVEN_UP, Kind, queueing
 from rollout_lws.workload.revisions import observed
 
 #: Reasons that mean "no room" or "no quota", not "bad version".
 CAPACITY_REASONS = frozenset({"Unschedulable"})
-QUOTA_REASONS = frozenset(
-    {
-        *("SchedulingGated", "QuotaExceeded"),
-        # Kueue's
-        *("WaitingForWorkload", "WaitingForQuota", "WaitingForAdmissionChecks", "Blocked", "Held", "EvictedByKueue"),
-    }
+_KUEUE_WAITS = frozenset(
+    {"WaitingForWorkload", "WaitingForQuota", "WaitingForAdmissionChecks", "Blocked", "Held", "EvictedByKueue"}
 )
+QUOTA_REASONS = _KUEUE_WAITS | {"SchedulingGated", "QuotaExceeded"}
+#: Reasons of groups that Kueue does not let in, or has put out.
+KUEUE_REASONS = _KUEUE_WAITS | {"GroupLost", "Deactivated", "Rejected", GIVEN_UP}
 
 #: Longest message: with the sentence around it, it must fit into a status field.
 TEXT_LIMIT = 1024

@@ -17,6 +17,8 @@ from tests.scenarios import (
     test_failures_deadlines,
     test_failures_pods,
     test_failures_room,
+    test_kueue_stable,
+    test_kueue_surge,
     test_mending,
     test_one_workload_refused,
     test_reasons_back,
@@ -154,6 +156,7 @@ def test_every_file_of_stories_is_counted() -> None:
     others = (*others, test_autoscalers_told, test_one_workload_refused)
     others = (*others, test_failures_churn, test_failures_controllers, test_failures_deadlines)
     others = (*others, test_failures_pods, test_failures_room)
+    others = (*others, test_kueue_stable, test_kueue_surge)
     others = (*others, test_traffic, test_traffic_others, test_traffic_refused)
     assert {each.__name__ for each in others} < told.FILES
 

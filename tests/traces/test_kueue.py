@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from rollout_lws.workload.queueing import GIVEN_UP
+from rollout_lws.workload.queueing import GIVEN_UP, left_out
 from rollout_lws.workload.trouble import CAPACITY_REASONS, QUOTA_REASONS, Trouble
 from tests.traces.kueue import Moment, moments
 
@@ -78,3 +78,20 @@ def test_what_no_waiting_mends_is_known_by_default_too() -> None:
 def test_a_stopped_queue_holds_groups_back_and_a_deactivated_one_has_failed_only_while_it_is() -> None:
     assert reasons("kueue-stop", "llm", "3") == ["Held", "EvictedByKueue"]
     assert reasons("kueue-stop", "llm", "0") == ["EvictedByKueue", "Deactivated", "EvictedByKueue"]
+
+
+@pytest.mark.parametrize(("recording", "expected"), [("rollout-evictpods", {"1"}), ("rollout-scaleup", {"1", "3"})])
+def test_leaders_that_kueue_lets_go_while_a_version_waits_are_left_out(recording: str, expected: set[str]) -> None:
+    found: dict[str, set[str]] = {}
+    for moment in moments(recording):
+        stable, canary = moment.facts("llm"), moment.facts("llm-canary")
+        for each in left_out(stable) if stable is not None else ():
+            found.setdefault(each.index, set()).add(each.uid)
+        assert canary is None or left_out(canary) == ()
+    assert found.keys() == expected
+
+
+def test_no_leader_is_left_out_where_no_version_waits() -> None:
+    for moment in moments("kueue-stop"):
+        facts = moment.facts("llm")
+        assert facts is None or left_out(facts) == ()

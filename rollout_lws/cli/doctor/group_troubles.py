@@ -8,16 +8,17 @@ from datetime import datetime
 
 from rollout_lws.cli.doctor.case import Case
 from rollout_lws.objects.workloads import Pod
+from rollout_lws.rollout.evictions import evicted_before
 from rollout_lws.workload.facts import Facts as Workload
 from rollout_lws.workload.groups import Group, groups
 from rollout_lws.workload.pod_words import pod_trouble, pods_of
-from rollout_lws.workload.trouble import CAPACITY_REASONS, QUOTA_REASONS, Trouble, troubles
+from rollout_lws.workload.trouble import CAPACITY_REASONS, KUEUE_REASONS, QUOTA_REASONS, Trouble, troubles
 
 #: Troubles of groups that are not made as a whole, and of those that are there and just not ready; all that is neither,
 #: nor a wait for a node, is what the kubelet says of a container or a pod.
 UNMADE = frozenset({"FailedCreate", "QuotaExceeded", "NoWorkers", "WrongSize"})
 UNREADY = frozenset({"NotReady", "WarmingUp", "WorkersNotReady", "Terminating"})
-UNPLACED = (CAPACITY_REASONS | QUOTA_REASONS | {"SchedulerError", "GroupLost", "Deactivated", "Rejected"}) - UNMADE
+UNPLACED = (CAPACITY_REASONS | QUOTA_REASONS | KUEUE_REASONS | {"SchedulerError"}) - UNMADE
 
 
 #: Waits that end without anybody: a queue has them in its order.
@@ -41,13 +42,17 @@ def found_in(case: Case, side: Workload) -> list[Found]:
     """The trouble of each group, whatever its version, worst first."""
     known = groups(side)
     revisions = {each.revision for each in known} or {""}
-    every = {each for revision in revisions for each in troubles(side, revision, case.now, case.d.minimum)}
+    every = {each for revision in revisions for each in _troubles(case, side, revision)}
     found = []
     for trouble in sorted(every, key=lambda each: (-each.severity, each.group)):
         group = next((each for each in known if each.index == trouble.group), None)
         if trouble.group:
             found.append(Found(trouble, group, _worst_pod(side, group) if group is not None else None))
     return found
+
+
+def _troubles(case: Case, side: Workload, revision: str) -> tuple[Trouble, ...]:
+    return troubles(side, revision, case.now, case.d.minimum, evicted_before(case.d))
 
 
 def _worst_pod(side: Workload, group: Group) -> Pod:

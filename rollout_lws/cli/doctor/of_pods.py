@@ -8,7 +8,9 @@ from rollout_lws.cli.doctor.case import QUEUES, Case
 from rollout_lws.cli.doctor.group_troubles import QUEUED, Found, more, waits
 from rollout_lws.cli.doctor.links import Link, Name, State, ok
 from rollout_lws.objects.resources import LWS_NAME
+from rollout_lws.release.renewal import named
 from rollout_lws.workload.facts import Facts as Workload
+from rollout_lws.workload.queueing import left_out
 from rollout_lws.workload.trouble import Trouble
 
 # On a node
@@ -16,7 +18,7 @@ from rollout_lws.workload.trouble import Trouble
 
 def scheduling(case: Case, side: Workload, about: str, found: list[Found]) -> Link:
     if not found:
-        return ok(Name.SCHEDULING, about, "no pod waits for a node")
+        return _outside_quota(case, side, about) or ok(Name.SCHEDULING, about, "no pod waits for a node")
     found = sorted(found, key=lambda each: waits(case, side, each))
     worst = found[0]
     if worst.trouble.reason == "SchedulingGated" and (unread := case.unread(Name.SCHEDULING, about, *QUEUES)):
@@ -32,6 +34,28 @@ def scheduling(case: Case, side: Workload, about: str, found: list[Found]) -> Li
         if worst.trouble.reason in QUEUED
         else "the pod is placed as soon as what it waits for is there",
         _ways_to_a_node(case, worst.trouble, name),
+    )
+
+
+def _outside_quota(case: Case, side: Workload, about: str) -> Link | None:
+    """Groups that Kueue has let go without admitting them, and has not put out yet."""
+    outside, stable = left_out(side), case.d.status.stable
+    if not outside:
+        return None
+    waits = stable is None or case.d.version.template_hash != stable.template_hash
+    pods = [each.leader.metadata.name for each in outside]
+    return Link(
+        Name.SCHEDULING,
+        State.WAITING,
+        f"Pod/{pods[0]}" if len(pods) == 1 else about,
+        f"group {named(outside)} of {side.lws.metadata.name} runs outside Kueue's quota: Kueue lets leaders of the old"
+        " version go while another one waits, and evicts them after its own timeout (waitForPodsReady), ready or not",
+        case.users(side),
+        "it ends when the group is next made anew after the release"
+        if waits
+        else "Kueue evicts the group, and it comes back within the quota; delete its leader to have that when it suits",
+        # While a version waits the next leader would be left out as well.
+        () if waits else tuple(case.kubectl(f"delete pod {each}") for each in pods[:10]),
     )
 
 

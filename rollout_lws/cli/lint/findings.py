@@ -78,6 +78,7 @@ CODES: dict[str, Code] = {
     "LWS320": Code(_WARNING, "volumes of a release's groups that stay when it is over"),
     "LWS321": Code(_WARNING, "leaders that are sent requests before their workers exist"),
     "LWS322": Code(_WARNING, "a step of fewer groups than one before it"),
+    "LWS323": Code(_WARNING, "a deadline after Kueue's own timeout"),
     # What cannot be told
     "LWS401": Code(_NOTE, "an object that is not among the files"),
     "LWS402": Code(_NOTE, "a Rollout of OpenKruise's own"),

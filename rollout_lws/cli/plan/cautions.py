@@ -21,7 +21,7 @@ from rollout_lws.rollout.unlisted import covers, unlisted
 from rollout_lws.workload.canary import canary_name
 from rollout_lws.workload.claims import kept, policy_that_deletes
 from rollout_lws.workload.hold import resolved_unavailable, users_strategy
-from rollout_lws.workload.queueing import queue_of
+from rollout_lws.workload.queueing import TIMEOUT_SECONDS, queue_of
 
 #: A group that gets so many times its requests at rest is worth a word.
 _MUCH = 1.005
@@ -40,6 +40,7 @@ def cautions(d: Draft, plan: Plan, found_by: Reach) -> Iterator[str]:
         if settings(d) is not None or found_by.both or found_by.old:
             yield from _leaders_first(d)
         yield from _claims(d, found)
+    yield from _kueue(d)
     yield from _others(d)
     if settings(d) is None:
         yield from _unrouted(found_by)
@@ -166,6 +167,24 @@ def _claims(d: Draft, found: Preview) -> Iterator[str]:
             f"{stay.count(found.extra)} PersistentVolumeClaims of groups that go at the end stay, such as {name}, and"
             f" groups of a later version would get what is in them: {policy_that_deletes(by_scaling=surge)} in the"
             " leaderWorkerTemplate, or delete them after the release"
+        )
+
+
+def _kueue(d: Draft) -> Iterator[str]:
+    """What Kueue's own timeout does to a release, and to groups that are made anew while a version waits."""
+    if not queue_of(d.stable.lws):
+        return
+    minutes = TIMEOUT_SECONDS // 60
+    yield (
+        f"keep the release shorter than Kueue's waitForPodsReady ({minutes} min by default), or have that switched off"
+        " (feature gate DisableWaitForPodsReady, or recoveryTimeout 0s): while a version waits, Kueue lets leaders of"
+        " the old one that are made anew go outside its quota, and evicts them after that time though they are ready"
+    )
+    limit = d.o.rollout.spec.strategy.progress_deadline_seconds or d.version.progress_deadline_seconds
+    if limit > TIMEOUT_SECONDS:
+        yield (
+            f"Kueue ends a group that is not ready after {minutes} min by default, before the deadline of a step"
+            f" ({limit:.0f} s)"
         )
 
 

@@ -479,6 +479,14 @@ CASES: dict[str, tuple[str, str, str]] = {
         ),
         "give a group 900 s, and a step would be called failed after 600 s",
     ),
+    "a deadline after Kueue's": (
+        "LWS323",
+        joined(
+            edited(PLAIN_ROLLOUT, "    canary:", "    »progressDeadlineSeconds: 1801\n    canary:"),
+            edited(LWS, "  name: chat\nspec", "  name: chat\n  labels: {kueue.x-k8s.io/queue-name: gpus}\nspec"),
+        ),
+        "which ends a group that is not ready after 1800 s by default, before this deadline of 1801 s",
+    ),
     "much more": (
         "LWS309",
         plain("        - replicas: 50%", "        - »replicas: 75%"),

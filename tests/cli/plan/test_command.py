@@ -197,6 +197,8 @@ def test_a_queue_of_kueue_is_named() -> None:
     lws["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": "inference"}
     told = offline(lws, rollout())
     assert any(each.startswith("Kueue admits groups by queue inference: whether it has") for each in told["cautions"])
+    assert any("keep the release shorter than Kueue's waitForPodsReady (30 min" in each for each in told["cautions"])
+    assert any("before the deadline of a step (3600 s)" in each for each in told["cautions"])
 
 
 @pytest.mark.parametrize(

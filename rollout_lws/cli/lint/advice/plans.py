@@ -16,6 +16,7 @@ from rollout_lws.release.preview import much_extra, step_of_much_extra
 from rollout_lws.release.styles import Style, style_of
 from rollout_lws.workload.canary import canary_name
 from rollout_lws.workload.claims import kept, policy_that_deletes
+from rollout_lws.workload.queueing import TIMEOUT_SECONDS, queue_of
 from rollout_lws.workload.template import version_of
 
 
@@ -109,4 +110,12 @@ def _deadline(release: Release, lws: LeaderWorkerSet) -> Iterator[Finding]:
             ("spec", "strategy", "progressDeadlineSeconds"),
             f"the start-up probes of LeaderWorkerSet {lws.metadata.name} give a group {budget:g} s, and a step would be"
             f" called failed after {seconds} s: use more than {budget:g}, or remove the field",
+        )
+    if seconds is not None and seconds > TIMEOUT_SECONDS and queue_of(lws):
+        yield release.manifest.found(
+            "LWS323",
+            ("spec", "strategy", "progressDeadlineSeconds"),
+            f"LeaderWorkerSet {lws.metadata.name} is queued by Kueue, which ends a group that is not ready after"
+            f" {TIMEOUT_SECONDS} s by default, before this deadline of {seconds} s: raise waitForPodsReady.timeout in"
+            " Kueue's configuration where groups load for longer",
         )

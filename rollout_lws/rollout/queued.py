@@ -1,0 +1,99 @@
+"""What Kueue does to groups that a release does not wait for: the stable ones, and those that it has left out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from rollout_lws.api import LeftOutRecord, NotReadyGroup, Phase
+from rollout_lws.objects.kueue import PODS_READY_TIMEOUT
+from rollout_lws.release.renewal import named
+from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.health import NAMED_GROUPS
+from rollout_lws.rollout.reasons import EventReason
+from rollout_lws.workload.facts import Listing
+from rollout_lws.workload.groups import Group
+from rollout_lws.workload.queueing import SETTLES_IN, left_out
+from rollout_lws.workload.trouble import KUEUE_REASONS, Trouble, troubles
+
+#: Leaders on file at most.
+MOST_LEADERS = 50
+
+
+def tell(d: Draft) -> None:
+    """Tell of each leader that Kueue has left out once, in an event; of these and of stable groups that Kueue has
+    evicted also in the last word of a release that is on.
+    """
+    if d.o.stable is None or d.skip_status:
+        return
+    outside = _left_out(d)
+    if d.stable.listing is Listing.DONE:
+        _file(d, outside)
+    if d.verdict is None or d.status.phase != Phase.PROGRESSING:
+        return
+    words = [d.verdict.message.rstrip(".")]
+    stable = _of_stable(d)
+    if stable:
+        more = f" (and {len(stable) - 1} more)" if len(stable) > 1 else ""
+        words.append(f"stable: {stable[0].message}{more}")
+    if outside:
+        words.append(left_out_words(d.stable.lws.metadata.name, outside))
+    if len(words) > 1:
+        d.verdict = replace(d.verdict, message=". ".join(each for each in words if each))
+
+
+def _left_out(d: Draft) -> tuple[Group, ...]:
+    """Kueue gives a leader its label before it lets it go, but both may come late."""
+    found = []
+    for group in left_out(d.stable):
+        made = group.leader.metadata.creation_timestamp
+        if made is None or d.wake_in(made, SETTLES_IN.total_seconds()):
+            found.append(group)
+    return tuple(found)
+
+
+def _file(d: Draft, outside: tuple[Group, ...]) -> None:
+    known = {each.uid for each in d.status.left_out}
+    for group in outside[:MOST_LEADERS]:
+        if group.uid not in known:
+            told = left_out_words(d.stable.lws.metadata.name, (group,))
+            d.notice(EventReason.LEFT_OUT_BY_KUEUE, told, warning=True, about="LeaderWorkerSet")
+    records = tuple(LeftOutRecord(group=each.index, uid=each.uid) for each in outside[:MOST_LEADERS])
+    if records != d.status.left_out:
+        d.set(left_out=records)
+
+
+def left_out_words(lws: str, outside: tuple[Group, ...]) -> str:
+    """What becomes of groups that Kueue has left out, and when that ends."""
+    return (
+        f"group {named(outside)} of {lws} runs outside Kueue's quota and will be evicted by it though it is ready"
+        " (PodsReady timeout): Kueue lets leaders of the old version go while a version waits. It ends when the group"
+        " is next made anew after the release"
+    )
+
+
+def name_stable(d: Draft) -> None:
+    """Put groups of the stable version that Kueue holds back into status, after those that the release waits for."""
+    found = (
+        NotReadyGroup(workload=each.workload, group=each.group, reason=each.reason, message=each.message)
+        for each in _of_stable(d)
+    )
+    every = (*d.status.not_ready_groups, *found)[:NAMED_GROUPS]
+    if every != d.status.not_ready_groups:
+        d.set(not_ready_groups=every)
+
+
+def _of_stable(d: Draft) -> list[Trouble]:
+    """Groups of the stable version that Kueue has evicted, or does not admit, while a release is in its steps."""
+    stable = d.status.stable
+    if (
+        d.o.stable is None
+        or not d.stable.queued
+        or stable is None
+        or d.status.phase != Phase.PROGRESSING
+        or d.status.finalising is not None
+    ):
+        return []
+    # Whatever Kueue has given up before is long over.
+    before = {each.metadata.uid: each.evictions(PODS_READY_TIMEOUT) for each in d.stable.queued}
+    found = troubles(d.stable, stable.revision, d.now, d.minimum, before)
+    return [each for each in found if each.reason in KUEUE_REASONS]

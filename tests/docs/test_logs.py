@@ -10,14 +10,14 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs/logs.md"
 #: Where a controller's code is.
-ROOMS = ("controller", "guard", "kube")
+PLACES = ("controller/*.py", "guard/*.py", "kube/*.py", "inbound.py")
 LEVELS = {"info": "info", "warning": "warning", "error": "error", "exception": "error"}
 
 
 def logged() -> Iterator[tuple[str, str]]:
     """Message and level of each call of a logger, debugging apart; ``*`` for a message that is not constant."""
-    for room in ROOMS:
-        for path in sorted((ROOT / "rollout_lws" / room).glob("*.py")):
+    for place in PLACES:
+        for path in sorted((ROOT / "rollout_lws").glob(place)):
             for node in ast.walk(ast.parse(path.read_text())):
                 if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
                     continue

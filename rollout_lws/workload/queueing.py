@@ -94,9 +94,11 @@ def is_gated(pod: Pod) -> bool:
 
 
 def judged_at(facts: Facts, now: datetime) -> datetime | None:
-    """When the next group that Kueue holds back is no new one any more; None when there is none."""
-    gated = (each.metadata.creation_timestamp for each in facts.leaders if is_gated(each))
-    return min((made + SETTLES_IN for made in gated if made is not None and made + SETTLES_IN > now), default=None)
+    """When the next group is no new one any more, while Kueue holds a pod of the LWS; None when there is none."""
+    if not any(is_gated(pod) for pod in (*facts.leaders, *facts.pods)):
+        return None
+    made = (each.metadata.creation_timestamp for each in facts.leaders)
+    return min((each + SETTLES_IN for each in made if each is not None and each + SETTLES_IN > now), default=None)
 
 
 def left_out(facts: Facts) -> tuple[Group, ...]:

@@ -120,5 +120,5 @@ def worn_out(d: Draft) -> str:
     used_up, name = worn(d), d.stable.lws.metadata.name
     if not used_up:
         return ""
-    why = words_of(d, used_up.partition(",")[0]) or "look at its pods"
+    why = words_of(d, used_up.partition(",")[0], name) or "look at its pods"
     return f"group {used_up} of {name} came back at the old version {WINDOWS_A_GROUP} times: {why}"

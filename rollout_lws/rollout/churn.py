@@ -103,13 +103,14 @@ def _rebuilt(d: Draft) -> dict[str, list[RestartRecord]]:
 
 def _sentence(d: Draft, group: str, count: int) -> str:
     workload = next(record.workload for record in d.status.restarts if record.group == group)
-    why = words_of(d, group)
+    why = words_of(d, group, workload)
     return f"group {group} of {workload} was rebuilt {count} times" + (f": {why}" if why else "")
 
 
-def words_of(d: Draft, group: str) -> str:
+def words_of(d: Draft, group: str, workload: str) -> str:
     """What was said last of a container of the group that failed, "" when nothing was."""
-    return next((each.message for each in reversed(d.status.restarts) if each.group == group and each.message), "")
+    told = (each for each in reversed(d.status.restarts) if (each.workload, each.group) == (workload, group))
+    return next((each.message for each in told if each.message), "")
 
 
 def _window(d: Draft) -> timedelta:

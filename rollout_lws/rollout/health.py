@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from rollout_lws.api import ConditionType, NotReadyGroup, SummaryState
+from rollout_lws.rollout.churn import words_of
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.evictions import evicted_before
 from rollout_lws.rollout.reasons import Reason, Task
 from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.queueing import judged_at
 from rollout_lws.workload.revisions import target_revision
-from rollout_lws.workload.trouble import CAPACITY_REASONS, QUOTA_REASONS, Trouble, troubles
+from rollout_lws.workload.trouble import CAPACITY_REASONS, QUOTA_REASONS, Trouble, shortened, troubles
 
 #: Verdicts under which the clock of a deadline runs: pauses, approvals, waits for room and refusals do not count.
 COUNTED = frozenset(
@@ -41,13 +43,27 @@ def _worst(d: Draft) -> tuple[Trouble, ...]:
     canary, stable, task = d.o.canary, d.status.stable, d.status.finalising.task if d.status.finalising else ""
     if task and d.o.stable is not None and stable is not None:
         revision = d.sub.new_revision if task == Task.PROMOTE else stable.revision
-        found = troubles(d.o.stable, revision or "", d.now, d.minimum, evicted_before(d))
+        found = _troubles(d, d.o.stable, revision or "")
         if found or task != Task.PROMOTE or d.o.rollout.spec.strategy.blue_green is None:
             return found
         # Until it renews the first, the promotion waits for as many groups of green as there are to be.
     if d.one_workload and d.o.stable is not None:
-        return troubles(d.o.stable, d.sub.new_revision, d.now, d.minimum, evicted_before(d))
-    return troubles(canary, target_revision(canary), d.now, d.minimum) if canary else ()
+        return _troubles(d, d.o.stable, d.sub.new_revision)
+    return _troubles(d, canary, target_revision(canary)) if canary else ()
+
+
+def _troubles(d: Draft, facts: Facts, revision: str) -> tuple[Trouble, ...]:
+    found = troubles(facts, revision, d.now, d.minimum, evicted_before(d))
+    return tuple(_after_failure(d, each) for each in found)
+
+
+def _after_failure(d: Draft, trouble: Trouble) -> Trouble:
+    """What is on its way again after a failure says so: its new pods know nothing of why there are new ones."""
+    failed = words_of(d, trouble.group, trouble.workload) if trouble.severity == 1 else ""
+    if not failed:
+        return trouble
+    told = failed if trouble.reason == "Terminating" else f"{failed}; {trouble.message}"
+    return replace(trouble, message=shortened(told))
 
 
 def waits_for_capacity(d: Draft) -> tuple[Reason, SummaryState, str] | None:
@@ -116,7 +132,7 @@ def _counted(d: Draft) -> bool:
 
 def name_troubles(d: Draft, facts: Facts | None, revision: str) -> None:
     """Put the groups that are not ready into status, worst first."""
-    found = troubles(facts, revision, d.now, d.minimum, evicted_before(d)) if facts is not None else ()
+    found = _troubles(d, facts, revision) if facts is not None else ()
     d.set(
         not_ready_groups=tuple(
             NotReadyGroup(workload=each.workload, group=each.group, reason=each.reason, message=each.message)

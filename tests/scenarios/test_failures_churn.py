@@ -46,6 +46,9 @@ async def test_a_worker_that_crashes_takes_its_group_with_it_and_is_named(world:
     await at_rest(world)
     apply(world, faults={"fail": "CrashLoopBackOff", "fail-on": "worker"})
     await world.until_state("Stalled")
+    (told,) = world.status["notReadyGroups"]
+    # The leader waits for its worker: that is not why.
+    assert told["message"].startswith("pod llama-canary-0-1 (worker) container vllm"), told
 
 
 BROKEN = (

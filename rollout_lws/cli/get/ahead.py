@@ -14,6 +14,7 @@ from rollout_lws.cli.get.plan import PlannedStep
 from rollout_lws.cli.releases import Release
 from rollout_lws.cli.rollouts import summary
 from rollout_lws.errors import UsageError
+from rollout_lws.rollout.significance import ON_THE_WAY
 from rollout_lws.workload.template import version_of
 
 Object = dict[str, Any]
@@ -111,7 +112,9 @@ def _logs(rollout: Object, caller: Caller) -> list[tuple[str, str]]:
     for trouble in (rollout.get("status") or {}).get("notReadyGroups") or ():
         blamed = _BLAMED.search(str(trouble.get("message") or ""))
         if blamed:
-            before = " -p" if "ended last" in blamed["rest"] else ""
+            # A pod that took the failed one's place has nothing of it.
+            remade = trouble.get("reason") in ON_THE_WAY
+            before = " -p" if "ended last" in blamed["rest"] and not remade else ""
             words = f"logs {blamed['pod']} -c {blamed['container']}{before}"
             where = () if "--namespace" in caller.flags else ("-n", str(rollout["metadata"]["namespace"]))
             return [(caller.kubectl(" ".join([words, *where])), "")]

@@ -138,6 +138,12 @@ def test_a_release_that_has_failed() -> None:
         "         kubectl logs llama-canary-0-1 -c vllm-worker -p -n prod",
         "         kubectl rollout-lws retry llama   # the same version again",
     ]
+    # The pod that failed was replaced, and its successor has no container before this one.
+    (cause,) = failed.rollout["status"]["notReadyGroups"]
+    remade = "pod llama-canary-0-1 (worker) container vllm ended last with Error (exit 1); pod llama-canary-0 (leader)"
+    cause |= {"reason": "NotReady", "message": f"{remade} is not ready"}
+    lines = release(failed, NOW, caller=Caller("kubectl rollout-lws"))
+    assert lines[-2] == "         kubectl logs llama-canary-0-1 -c vllm -n prod"
 
 
 @pytest.mark.parametrize(

@@ -372,6 +372,10 @@ class RolloutStatus(Model):
     """Groups that Kueue had given up before the release renewed them."""
     left_out: tuple[LeftOutRecord, ...] = ()
     """Groups of the LWS that Kueue has let go without admitting them."""
+    pods_here: int | None = None
+    """Pods with a node of this cluster, of a LeaderWorkerSet that MultiKueue dispatches to another; absent when there
+    are none.
+    """
     longest_load_seconds: int | None = None
     """Longest time a group took from its creation until it was ready."""
     hold_fights: tuple[HoldFight, ...] = ()

@@ -127,6 +127,7 @@ class SchedulingGate(Struct, frozen=True):
 
 
 class PodSpec(Struct, frozen=True):
+    node_name: str = ""
     scheduling_gates: tuple[SchedulingGate, ...] = ()
 
 

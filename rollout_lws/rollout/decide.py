@@ -16,6 +16,7 @@ from rollout_lws.rollout import (
     handover,
     history,
     leaving,
+    multikueue,
     natively,
     queued,
     report,
@@ -54,6 +55,7 @@ def _decided(observation: Observation) -> Draft:
     if d.o.stable is not None:
         guard.tell_resets(d)
     queued.tell(d)
+    multikueue.tell_pods_here(d)
     return d
 
 

@@ -1,19 +1,26 @@
 """LeaderWorkerSets that MultiKueue dispatches to another cluster: recognised, and left alone.
 
-In the cluster that manages them no pod ever runs, so nothing a release waits for would come; MultiKueue copies an LWS
-once, and deletes the copy with all its groups when the number of groups changes. In a worker cluster the copy is not
-the user's: it is gone with the next dispatch, and whatever was released with it.
+The cluster that manages them knows of each group whether it has quota, and where, but not whether any pod is ready, nor
+which version it runs. MultiKueue copies an LWS once: the copy follows neither template nor partition, and whatever is
+new comes to all groups at once when it is made anew. In a worker cluster the copy is not the user's: it is gone with
+the next dispatch, and whatever was released with it.
 """
 
 from __future__ import annotations
 
 from rollout_lws.objects.kueue import MULTIKUEUE, ORIGIN
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
+from rollout_lws.objects.workloads import Pod
 from rollout_lws.rollout.diagnosis import needs_workloads
 from rollout_lws.rollout.draft import Draft
-from rollout_lws.rollout.reasons import Reason
+from rollout_lws.rollout.reasons import EventReason, Reason
 from rollout_lws.rollout.refusal import Place, Refusal
+from rollout_lws.workload.dispatch import dispatch, let_go, pods_here
+from rollout_lws.workload.facts import Facts, Listing
 from rollout_lws.workload.queueing import SETTLES_IN
+
+#: The page that says how to have an LWS in several clusters.
+_PAGE = "docs/multikueue.md"
 
 
 def copied_from_another_cluster(d: Draft) -> Refusal | None:
@@ -23,31 +30,65 @@ def copied_from_another_cluster(d: Draft) -> Refusal | None:
         return None
     return Refusal(
         Reason.MULTIKUEUE,
-        f"LeaderWorkerSet {d.stable.lws.metadata.name} is a copy that MultiKueue {origin} has made of one in another"
-        " cluster, and deletes and makes anew as that one changes: change the version there, and delete this Rollout",
+        f"LeaderWorkerSet {d.stable.lws.metadata.name} is a copy that MultiKueue ({origin}) has made: what is changed"
+        " here is lost, with all groups, when it is made anew. Have it released in a queue without MultiKueue"
+        f" ({_PAGE}), and delete this Rollout",
         Place("metadata.labels", LEADER_WORKER_SETS.kind, d.stable.lws.metadata.name),
     )
 
 
 def dispatched_to_another_cluster(d: Draft) -> Refusal | None:
     """Whether MultiKueue sends, or is about to send, the groups of the LWS to another cluster."""
-    if d.o.stable is None:
+    found = dispatch(d.stable, d.o.queues.dispatching) if d.o.stable is not None else None
+    if found is None:
         return None
     name = d.stable.lws.metadata.name
-    for each in d.stable.queued:
-        checks = [check.name for check in each.checks if check.name in d.o.queues.dispatching]
-        if not (each.status.cluster_name or each.status.nominated_cluster_names or checks):
-            continue
-        where = f"cluster {each.status.cluster_name}" if each.status.cluster_name else "another cluster"
-        return Refusal(
-            Reason.MULTIKUEUE,
-            f"LeaderWorkerSet {name} is dispatched to {where} by MultiKueue ({MULTIKUEUE}, Workload"
-            f" {each.metadata.name}): its pods never run here, so a release could not be watched, and any change of"
-            " its groups would restart all of them. Queue it where no admission check of MultiKueue applies, or delete"
-            " this Rollout",
-            Place("metadata.labels", LEADER_WORKER_SETS.kind, name),
+    plural = "s" if len(found.checks) > 1 else ""
+    by = f"admission check{plural} {', '.join(found.checks)}" if found.checks else MULTIKUEUE
+    here = pods_here(d.stable)
+    told = (
+        f". {len(here)} of its pods run{'s' if len(here) == 1 else ''} here: {_why_here(d.stable, here)}"
+        if here
+        else ""
+    )
+    return Refusal(
+        Reason.MULTIKUEUE,
+        f"LeaderWorkerSet {name} is {'' if found.clusters else 'about to be '}dispatched to {found.where} by MultiKueue"
+        f" ({by}): its groups run there, from a copy that follows neither template nor partition. A version applied"
+        " here comes to all groups at once when the copy is made anew, which a single lost group can cause. To release"
+        f" in steps, have the LeaderWorkerSet in each cluster, in a queue without that check: {_PAGE}{told}",
+        Place("metadata.labels", LEADER_WORKER_SETS.kind, name),
+    )
+
+
+def _why_here(facts: Facts, here: tuple[Pod, ...]) -> str:
+    if let_go(facts, here):
+        return (
+            "Kueue lets leaders of the old version go while a version waits; give this cluster no node that fits, or"
+            " restore the template"
         )
-    return None
+    return "they began before MultiKueue dispatched it, or while another version waited"
+
+
+def tell_pods_here(d: Draft) -> None:
+    """Tell once, in an event, that pods of an LWS run here that MultiKueue dispatches, and keep their number."""
+    facts = d.o.stable
+    if d.skip_status or (facts is not None and facts.listing is Listing.PENDING and needs_workloads(d)):
+        return
+    here: tuple[Pod, ...] = ()
+    if facts is not None and dispatch(facts, d.o.queues.dispatching) is not None:
+        here = pods_here(facts)
+        if here and not d.status.pods_here:
+            name = facts.lws.metadata.name
+            d.notice(
+                EventReason.RUNS_HERE_TOO,
+                f"pods of LeaderWorkerSet {name} run here, too, which MultiKueue dispatches to another cluster:"
+                f" {_why_here(facts, here)}",
+                warning=True,
+                about="LeaderWorkerSet",
+            )
+    if len(here) != (d.status.pods_here or 0):
+        d.set(pods_here=len(here) or None)
 
 
 def waits_for_workloads(d: Draft) -> str:

@@ -95,6 +95,7 @@ class EventReason(StrEnum):
     ACTION_REFUSED = "ActionRefused"
     LEFT = "Left"
     LEFT_OUT_BY_KUEUE = "LeftOutByKueue"
+    RUNS_HERE_TOO = "RunsHereToo"
 
 
 class Ending(StrEnum):

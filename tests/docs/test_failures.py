@@ -8,11 +8,17 @@ import pytest
 
 from rollout_lws.rollout.reasons import Reason
 from tests.docs.pages import ROOT
-from tests.scenarios import test_failures_deadlines, test_failures_pods, test_traffic_all_pods, told
+from tests.scenarios import (
+    test_failures_controllers,
+    test_failures_deadlines,
+    test_failures_pods,
+    test_traffic_all_pods,
+    told,
+)
 from tests.scenarios.stories import CANARY
 from tests.scenarios.test_failures_churn import IN_PROMOTION
-from tests.scenarios.test_failures_controllers import dispatched
 from tests.scenarios.test_failures_room import QUEUED
+from tests.scenarios.test_multikueue import dispatched
 
 PAGE = (ROOT / "docs/failures.md").read_text()
 _ROW = re.compile(r"^\| .+ \| `(?P<reason>\w+)`: \"(?P<message>.+)\" \| .+ \|$", re.MULTILINE)
@@ -25,7 +31,7 @@ def heard() -> set[tuple[str, str]]:
         (Reason.WAITING_FOR_QUOTA, f"waiting for quota: group 0 of {CANARY} {words}") for _, words, _ in QUEUED.values()
     }
     elsewhere = {(Reason.MULTIKUEUE, dispatched("cluster west"))}
-    stories = test_failures_deadlines, test_failures_pods, test_traffic_all_pods
+    stories = test_failures_controllers, test_failures_deadlines, test_failures_pods, test_traffic_all_pods
     assert {each.__name__ for each in stories} < told.FILES
     return {*told.MESSAGES, *queued, *elsewhere, (Reason.CHURN, IN_PROMOTION)}
 

@@ -107,6 +107,21 @@ def admit(world: World, lws: str = CANARY) -> None:
         world.patch(PODS, name, {"spec": {"schedulingGates": None}})
 
 
+#: Conditions of a group that has quota, where its pods are not seen to be ready.
+ADMITTED = (
+    condition("QuotaReserved", "True", "QuotaReserved"),
+    condition("Admitted", "True", "Admitted"),
+    condition("PodsReady", "False", "WaitForStart"),
+)
+
+
+def in_cluster(name: str) -> dict[str, Any]:
+    """Status of a Workload that MultiKueue has dispatched to that cluster, which has admitted it."""
+    said = f'The workload was admitted on "{name}"'
+    checks = [{"name": "dispatch", "state": "Ready", "message": said}]
+    return {"conditions": list(ADMITTED), "clusterName": name, "admissionChecks": checks}
+
+
 def dispatching_check(world: World, name: str = "dispatch") -> None:
     """An AdmissionCheck of MultiKueue."""
     head = {"apiVersion": KUEUE_CHECKS.api_version, "kind": KUEUE_CHECKS.kind}

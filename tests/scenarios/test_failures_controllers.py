@@ -1,6 +1,4 @@
-"""Controllers that do not act, or may not, and one that acts in another cluster: told as that, and nothing is touched
-that a release could not watch.
-"""
+"""Controllers that do not act, or may not: told as that, and nothing is touched that a release could not watch."""
 
 from __future__ import annotations
 
@@ -9,15 +7,13 @@ from typing import Any
 import pytest
 
 from rollout_lws.errors import ApiError
-from rollout_lws.objects.kueue import ORIGIN, QUEUE_NAME
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, PODS
 from rollout_lws.rollout.reasons import Reason
 from rollout_lws.sandbox.apiserver import Operation
-from tests.scenarios.failures import WHEN_READY, apply
-from tests.scenarios.kueue import GATED, condition, dispatching_check, install, queue
+from tests.scenarios.failures import WHEN_READY
 from tests.scenarios.stories import CANARY, STEPS, at_rest, mid_promotion
-from tests.scenarios.told import assert_stalled, assert_untouched, tells
-from tests.scenarios.world import NAME, World
+from tests.scenarios.told import assert_stalled, tells
+from tests.scenarios.world import World
 
 pytestmark = pytest.mark.looptime
 
@@ -152,137 +148,3 @@ async def test_nobody_asks_for_events_or_workloads_while_a_release_goes_well(wor
     await mid_promotion(world)
     await world.until_state("Healthy")
     assert asked == set()
-
-
-# Other clusters
-
-
-COPY = (
-    "LeaderWorkerSet llama is a copy that MultiKueue multikueue has made of one in another cluster, and deletes and"
-    " makes anew as that one changes: change the version there, and delete this Rollout"
-)
-
-
-@tells({Reason.MULTIKUEUE: COPY})
-async def test_a_copy_that_multikueue_made_is_left_alone(world: World) -> None:
-    world.create_workload()
-    world.patch(LEADER_WORKER_SETS, NAME, {"metadata": {"labels": {ORIGIN: "multikueue"}}})
-    world.create_rollout(*STEPS)
-    world.start_controller()
-    await world.until_state("Stalled")
-    world.set_image("v2")
-    await world.rest()
-    assert_stalled(world, Reason.MULTIKUEUE, COPY, phase="Initial")
-    assert_untouched(world)
-
-
-def dispatched(where: str) -> str:
-    return (
-        f"LeaderWorkerSet llama is dispatched to {where} by MultiKueue (kueue.x-k8s.io/multikueue, Workload"
-        " leaderworkerset-llama-0): its pods never run here, so a release could not be watched, and any change of its"
-        " groups would restart all of them. Queue it where no admission check of MultiKueue applies, or delete this"
-        " Rollout"
-    )
-
-
-_SEEN: dict[str, tuple[dict[str, Any], str]] = {
-    "dispatched": ({"clusterName": "west"}, "cluster west"),
-    "being dispatched": ({"nominatedClusterNames": ["west", "east"]}, "another cluster"),
-    "to be dispatched": ({"admissionChecks": [{"name": "dispatch", "state": "Pending"}]}, "another cluster"),
-}
-
-
-def create_gated(world: World, *, replicas: int) -> None:
-    """An LWS of which Kueue holds every pod."""
-    spec = {"containers": [{"name": "vllm", "image": "vllm:v1"}], **GATED}
-    template = {"metadata": {"labels": {"app": "llama"}}, "spec": spec}
-    world.create_workload(replicas=replicas, leaderWorkerTemplate={"size": 2, "workerTemplate": template})
-    world.patch(LEADER_WORKER_SETS, NAME, {"metadata": {"labels": {QUEUE_NAME: "team-a"}}})
-
-
-@pytest.mark.parametrize("case", _SEEN)
-async def test_an_lws_that_multikueue_dispatches_is_left_alone(world: World, case: str) -> None:
-    status, where = _SEEN[case]
-    install(world)
-    dispatching_check(world)
-    create_gated(world, replicas=2)
-    await world.rest()
-    queue(world, lws=NAME, **status)
-    world.create_rollout(*STEPS)
-    world.start_controller()
-    await world.until_state("Stalled")
-    await world.rest()
-    assert_stalled(world, Reason.MULTIKUEUE, dispatched(where), phase="Initial")
-    assert_untouched(world)
-
-
-async def test_an_lws_that_multikueue_begins_to_dispatch_is_given_its_own_strategy_back(world: World) -> None:
-    install(world)
-    create_gated(world, replicas=0)
-    world.create_rollout(*STEPS)
-    world.start_controller()
-    await world.until_state("Healthy")
-    await world.rest()
-    world.patch_lws({"replicas": 2})
-    await world.rest()
-    assert world.state == "Healthy"
-    queue(world, lws=NAME, conditions=[condition("QuotaReserved", "True", "QuotaReserved")], clusterName="west")
-    await world.until_state("Stalled")
-    await world.rest()
-    assert world.true_conditions["Stalled"]["message"] == dispatched("cluster west")
-    assert world.lws["spec"]["rolloutStrategy"]["rollingUpdateConfiguration"]["partition"] == 0
-
-
-async def test_an_lws_that_runs_here_and_is_dispatched_is_not_adopted(world: World) -> None:
-    install(world)
-    dispatching_check(world)
-    world.create_workload(replicas=2)
-    world.patch(LEADER_WORKER_SETS, NAME, {"metadata": {"labels": {QUEUE_NAME: "team-a"}}})
-    await world.rest()
-    queue(world, lws=NAME, **_SEEN["to be dispatched"][0])
-    world.create_rollout(*STEPS)
-    world.start_controller()
-    await world.until_state("Stalled")
-    assert_stalled(world, Reason.MULTIKUEUE, dispatched("another cluster"), phase="Initial")
-    assert_untouched(world)
-
-
-async def test_a_new_lws_is_not_adopted_before_its_workloads_name_their_checks(world: World) -> None:
-    install(world)
-    dispatching_check(world)
-    world.create_rollout(*STEPS)
-    world.start_controller()
-    create_gated(world, replicas=2)
-    await world.sleep(1)
-    queue(world, lws=NAME)
-    await world.sleep(1)
-    assert_untouched(world)
-    queue(world, 1, lws=NAME, **_SEEN["to be dispatched"][0])
-    await world.until_state("Stalled")
-    assert_untouched(world)
-
-
-async def test_no_group_is_made_for_an_lws_whose_queue_dispatches_since_it_was_adopted(world: World) -> None:
-    install(world)
-    dispatching_check(world)
-    await at_rest(world)
-    world.patch(LEADER_WORKER_SETS, NAME, {"metadata": {"labels": {QUEUE_NAME: "team-a"}}})
-    queue(world, lws=NAME, clusterName="west", **_SEEN["to be dispatched"][0])
-    await world.rest()
-    assert world.state == "Healthy"
-    world.set_image("v2")
-    await world.until_state("Stalled")
-    assert world.true_conditions["Stalled"]["message"] == dispatched("cluster west")
-    assert not [each for each in world.writes if each.name == CANARY]
-
-
-async def test_an_lws_that_kueue_queues_in_this_cluster_is_released_as_any(world: World) -> None:
-    install(world)
-    dispatching_check(world)
-    await at_rest(world)
-    world.patch(LEADER_WORKER_SETS, NAME, {"metadata": {"labels": {QUEUE_NAME: "team-a"}}})
-    apply(world, **GATED)
-    await world.until_state("WaitingForQuota")
-    canary = world.get(LEADER_WORKER_SETS, CANARY)
-    assert canary is not None
-    assert canary["metadata"]["labels"][QUEUE_NAME] == "team-a"

@@ -20,6 +20,7 @@ from tests.scenarios import (
     test_kueue_stable,
     test_kueue_surge,
     test_mending,
+    test_multikueue,
     test_one_workload_refused,
     test_reasons_back,
     test_refusals,
@@ -156,7 +157,7 @@ def test_every_file_of_stories_is_counted() -> None:
     others = (*others, test_autoscalers_told, test_one_workload_refused)
     others = (*others, test_failures_churn, test_failures_controllers, test_failures_deadlines)
     others = (*others, test_failures_pods, test_failures_room)
-    others = (*others, test_kueue_stable, test_kueue_surge)
+    others = (*others, test_kueue_stable, test_kueue_surge, test_multikueue)
     others = (*others, test_traffic, test_traffic_others, test_traffic_refused)
     assert {each.__name__ for each in others} < told.FILES
 

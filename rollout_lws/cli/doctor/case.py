@@ -31,6 +31,7 @@ from rollout_lws.rollout.reasons import Reason
 from rollout_lws.rollout.refusals import cannot_manage, cannot_release, invalid_spec
 from rollout_lws.rollout.shares import settings, told
 from rollout_lws.traffic.split import ALL_STABLE
+from rollout_lws.workload.dispatch import Dispatch, dispatch
 from rollout_lws.workload.facts import Facts as Workload
 from rollout_lws.workload.groups import groups
 
@@ -209,8 +210,14 @@ class Case:
             next=(self.kubectl(f"auth can-i list {kind}"),),
         )
 
+    def dispatched(self, side: Workload) -> Dispatch | None:
+        """Where MultiKueue sends the groups of this LWS; None for those that run here."""
+        return dispatch(side, self.d.o.queues.dispatching)
+
     def users(self, side: Workload) -> str:
         """Whom it concerns that groups of this LWS are not as they should be."""
+        if self.dispatched(side) is not None:
+            return f"users, as far as groups there are not ready: {self.standing}"
         if self.facts.observation.canary is side:
             if settings(self.d) is None:
                 return f"no user: groups that are not ready get no requests; {self.standing}"
@@ -258,6 +265,10 @@ class Case:
     def standing(self) -> str:
         if PODS in self.facts.refused:
             return f"how many groups of {self.workload_name} are ready cannot be read"
+        stable = self.facts.observation.stable
+        elsewhere = self.dispatched(stable) if stable is not None else None
+        if elsewhere is not None:
+            return f"how many groups of {self.workload_name} are ready is known in {elsewhere.where} only"
         return f"{self.ready} of {self.asked} groups of {self.workload_name} are ready"
 
     def complained(self, name: Name, about: str, steps: Iterable[str] = ()) -> Link | None:

@@ -8,7 +8,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rollout_lws.cli.doctor import of_groups, of_pods, of_readiness, of_rollout, of_routes, of_services, of_workload
+from rollout_lws.cli.doctor import (
+    of_groups,
+    of_multikueue,
+    of_pods,
+    of_readiness,
+    of_rollout,
+    of_routes,
+    of_services,
+    of_workload,
+)
 from rollout_lws.cli.doctor.case import Case
 from rollout_lws.cli.doctor.facts import Before, Facts
 from rollout_lws.cli.doctor.group_troubles import UNMADE, UNPLACED, UNREADY, found_in
@@ -45,8 +54,13 @@ def _of_groups(case: Case, side: Workload) -> tuple[Link, ...]:
         return (unread,)
     found = found_in(case, side)
     of_containers = [each for each in found if each.trouble.reason not in UNMADE | UNPLACED | UNREADY]
+    made = of_groups.made(case, side, about, [each for each in found if each.trouble.reason in UNMADE])
+    elsewhere = case.dispatched(side)
+    if elsewhere is not None:
+        running = of_pods.containers(case, side, about, of_containers)
+        return (made, *of_multikueue.admission(case, side, elsewhere), running)
     return (
-        of_groups.made(case, side, about, [each for each in found if each.trouble.reason in UNMADE]),
+        made,
         of_pods.scheduling(case, side, about, [each for each in found if each.trouble.reason in UNPLACED]),
         of_pods.containers(case, side, about, of_containers),
         of_readiness.readiness(case, side, about, [each for each in found if each.trouble.reason in UNREADY]),

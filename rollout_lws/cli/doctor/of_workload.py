@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rollout_lws.cli.doctor import of_multikueue
 from rollout_lws.cli.doctor.case import Case
 from rollout_lws.cli.doctor.links import Link, Name, State, ok
 from rollout_lws.objects.resources import CONTROLLER_REVISIONS, CORE_EVENTS, LEADER_WORKER_SETS, STATEFUL_SETS
@@ -23,9 +24,10 @@ def workload(case: Case) -> Link:
     describe = case.kubectl(f"describe {LEADER_WORKER_SETS} {case.workload_name}")
     unread = case.unread(Name.WORKLOAD, about, LEADER_WORKER_SETS)
     found = unread or case.complained(Name.WORKLOAD, about, (describe, _LWS_CONTROLLER))
-    if found is not None:
-        return found
     stable = case.facts.observation.stable
+    if found is not None:
+        elsewhere = case.dispatched(stable) if stable is not None else None
+        return found if stable is None or elsewhere is None else of_multikueue.refused(case, stable, found)
     if stable is None:
         return Link(
             Name.WORKLOAD,

@@ -307,7 +307,7 @@ CASES: dict[str, tuple[str, str, str]] = {
     "a copy of MultiKueue's": (
         "LWS207",
         lws("  name: chat\nspec", "  name: chat\n  »labels: {kueue.x-k8s.io/multikueue-origin: hub}\nspec"),
-        "is a copy that MultiKueue hub has made",
+        "is a copy that MultiKueue (hub) has made",
     ),
     "one group in place": (
         "LWS208",

@@ -1,0 +1,101 @@
+"""LeaderWorkerSets that MultiKueue dispatches: what is known of their groups in the cluster that manages them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rollout_lws.cli.doctor.links import Link, Name, State, first
+from rollout_lws.objects.kueue import PODS_READY_TIMEOUT
+from rollout_lws.objects.resources import KUEUE_WORKLOADS
+from tests.cli.doctor.looking import links
+from tests.scenarios.kueue import condition, in_cluster, queue
+from tests.scenarios.test_multikueue import dispatched, dispatched_to_west
+from tests.scenarios.world import NAME, World
+
+pytestmark = pytest.mark.looptime
+
+ONLY_THERE = "whether its pods are ready is known in cluster west only"
+
+
+def workload(group: int) -> str:
+    return f"leaderworkerset-{NAME}-{group}"
+
+
+def of_groups(found: tuple[Link, ...]) -> list[tuple[State, str, str]]:
+    return [(each.state, each.about, each.found) for each in found if each.name is Name.SCHEDULING]
+
+
+async def test_groups_have_quota_and_a_cluster_and_none_is_said_to_be_ready(world: World) -> None:
+    await dispatched_to_west(world)
+    # More groups are admitted there than the copy has: quota says nothing of pods.
+    world.patch_lws({"replicas": 5})
+    await world.rest()
+    pending: dict[str, Any] = {"admissionChecks": [{"name": "dispatch", "state": "Pending"}]}
+    reserved = condition("QuotaReserved", "True", "QuotaReserved")
+    queue(world, 3, lws=NAME, conditions=[reserved], **{**pending, "nominatedClusterNames": ["west"]})
+    short = "couldn't assign flavors to pod set main: insufficient unused quota"
+    queue(world, 4, lws=NAME, conditions=[condition("QuotaReserved", "False", "Pending", short)], **pending)
+    await world.sleep(10)
+    found = await links(world)
+    has_both = f"has quota here and in cluster west; {ONLY_THERE}"
+    assert of_groups(found)[:3] == [
+        (State.OK, f"Workload/{workload(each)}", f"group {each} of {NAME} {has_both}") for each in range(3)
+    ]
+    assert of_groups(found)[3:] == [
+        (
+            State.WAITING,
+            f"Workload/{workload(3)}",
+            f"group 3 of {NAME} has its quota and waits for admission checks of Kueue (Workload {workload(3)}):"
+            f" dispatch is Pending; {ONLY_THERE}",
+        ),
+        (
+            State.WAITING,
+            f"Workload/{workload(4)}",
+            f"group 4 of {NAME} waits in Kueue: Workload {workload(4)}, Pending: {short}; {ONLY_THERE}",
+        ),
+    ]
+    assert Name.READINESS not in {each.name for each in found}
+    refused = first(found, State.BROKEN)
+    assert refused is not None
+    assert (refused.name, refused.found) == (Name.WORKLOAD, dispatched("cluster west"))
+    assert refused.affected == (
+        f"no user: how many groups of {NAME} are ready is known in cluster west only; no version can be released"
+    )
+
+
+async def test_evictions_of_groups_whose_pods_are_elsewhere_are_warned_of(world: World) -> None:
+    await dispatched_to_west(world)
+    status = in_cluster("west")
+    # Let in again: only the count tells of what was, and will be again.
+    status["schedulingStats"] = {"evictions": [{"reason": PODS_READY_TIMEOUT, "count": 2}]}
+    world.patch(KUEUE_WORKLOADS, workload(1), {"status": status}, "status")
+    evicted = condition("Evicted", "True", PODS_READY_TIMEOUT, f"Exceeded the PodsReady timeout {workload(2)}")
+    pending = condition("QuotaReserved", "False", "Pending", evicted["message"])
+    gone = {"conditions": [pending, evicted], "clusterName": None, "schedulingStats": status["schedulingStats"]}
+    world.patch(KUEUE_WORKLOADS, workload(2), {"status": gone}, "status")
+    await world.sleep(10)
+    found = await links(world)
+    advice = (
+        "Kueue on this manager evicts groups whose pods it cannot see: raise waitForPodsReady.timeout or set"
+        " DisableWaitForPodsReady"
+    )
+    kept, again, out = of_groups(found)
+    assert kept[0] is State.OK
+    assert again == (
+        State.BROKEN,
+        f"Workload/{workload(1)}",
+        f"group 1 of {NAME} has quota here and in cluster west; {ONLY_THERE}; evicted 2 times for PodsReadyTimeout."
+        f" {advice}",
+    )
+    assert out == (
+        State.BROKEN,
+        f"Workload/{workload(2)}",
+        f"group 2 of {NAME} was evicted by Kueue, PodsReadyTimeout: {evicted['message']} (Workload {workload(2)});"
+        f" {ONLY_THERE}; evicted 2 times for PodsReadyTimeout. {advice}",
+    )
+    refused = first(found, State.BROKEN)
+    assert refused is not None
+    assert (refused.name, refused.by_itself) == (Name.WORKLOAD, advice)
+    assert refused.next[0] == "kubectl get workloads.kueue.x-k8s.io"

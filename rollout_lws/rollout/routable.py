@@ -84,7 +84,17 @@ def _unwritten(d: Draft) -> Refusal | None:
     pinned = (*backends.of_stable(facts), *backends.of_new(facts))
     if any(each.live is not None and not each.given for each in pinned):
         return next(obstacles(d), None)
-    return next(_canary_service(d, asked, facts), None)
+    return next((*_canary_service(d, asked, facts), *_taken(facts)), None)
+
+
+def _taken(facts: RoutingFacts) -> Iterator[Refusal]:
+    """Routing objects that this release would have to write for the first time, and must not: another's object stands
+    in their place. One that does not exist is waited for.
+    """
+    for each in routers(facts):
+        problem = "" if each.given or each.missing else each.problem((ALL_STABLE,), begun=True)
+        if problem:
+            yield Refusal(Reason.ROUTE_PROBLEM, problem, Place("", each.resource.kind, each.name))
 
 
 def obstacles(d: Draft) -> Iterator[Refusal]:

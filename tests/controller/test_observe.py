@@ -115,6 +115,9 @@ class Namespace:
     def every_service(self) -> Iterable[StoredObject]:
         return self.all_services
 
+    def noted_services(self, uid: str) -> Iterable[StoredObject]:
+        return [each for each in self.all_services if uid.encode() in each.body]
+
     def every(self, resource: Resource) -> Iterable[StoredObject]:
         return self.kinds.get(resource, [])
 

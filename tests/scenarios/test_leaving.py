@@ -16,6 +16,7 @@ from rollout_lws.rollout.reasons import EventReason, Reason
 from rollout_lws.sandbox.behaviours.faults import PREFIX
 from tests.scenarios.count import partition
 from tests.scenarios.failures import apply
+from tests.scenarios.insisting import Insisting
 from tests.scenarios.judge import CANARY, HOLD
 from tests.scenarios.matrix import TRAFFIC, Moment, Release, release
 from tests.scenarios.routed import ROUTE, borrowed
@@ -250,10 +251,8 @@ async def test_an_lws_that_is_made_to_roll_by_itself_in_mid_release_ends_it(
     it = await begun(world, style, traffic)
     await it.come_to(Moment.SECOND)
     world.checks.clear()
-    for _ in range(2):
-        it.do(lambda: it.partition(0))
-        await world.sleep(1)
-    assert world.condition("Stalled")["reason"] == Reason.HOLD_CONTESTED
+    it.do(lambda: Insisting(world))
+    await world.until(lambda: world.condition("Stalled").get("reason") == Reason.HOLD_CONTESTED)
     assert world.get(LEADER_WORKER_SETS, CANARY) is not None or not style.apart, "the canary stays meanwhile"
     await it.ends_at("v2", approve=False)
     it.assert_told(EventReason.ROLLED_NATIVELY)

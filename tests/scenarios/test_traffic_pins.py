@@ -8,7 +8,7 @@ import pytest
 
 from rollout_lws.errors import ApiError
 from rollout_lws.objects.resources import INFERENCE_POOLS, LWS_NAME, SERVICES, Resource
-from rollout_lws.objects.writes import Confirm, Patch, Write
+from rollout_lws.objects.writes import Confirm, Write
 from rollout_lws.rollout.reasons import EventReason, Reason
 from tests.scenarios.metered import metered
 from tests.scenarios.routed import (
@@ -130,21 +130,3 @@ async def test_what_was_never_pinned_may_be_named_otherwise(world: World) -> Non
     await world.until_state("Healthy")
     await world.rest()
     assert_given_back(world, before)
-
-
-async def test_a_release_that_begins_paused_has_on_record_what_it_is_about_to_pin(world: World) -> None:
-    await routed_at_rest(world, {"replicas": 1, "traffic": "20%", "pause": {}}, {"replicas": "100%"})
-    world.patch_rollout({"strategy": {"paused": True}})
-    await world.rest()
-    world.set_image("v2")
-    await world.rest()
-    world.writes.clear()
-    world.patch_rollout({"strategy": {"paused": None}})
-    await world.until_state("AwaitingApproval")
-    pinned = [number for number, write in enumerate(world.writes) if write.resource == SERVICES]
-    named = [
-        number
-        for number, write in enumerate(world.writes)
-        if isinstance(write, Patch) and "borrowed" in write.body.get("status", {}).get("traffic", {})
-    ]
-    assert named[0] < pinned[0]

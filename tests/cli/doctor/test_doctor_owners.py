@@ -12,6 +12,7 @@ from rollout_lws.rollout.reasons import Reason
 from tests.cli.doctor.looking import assert_whole, broken, links, told
 from tests.cli.doctor.test_doctor_pods import assert_names
 from tests.scenarios.failures import apply
+from tests.scenarios.insisting import Insisting
 from tests.scenarios.stories import CANARY, STEPS, at_rest, waiting_for_approval
 from tests.scenarios.test_refusals import OWNED, SECOND, WRONG_KIND, managed, own, without_rules
 from tests.scenarios.world import KEYS, NAME, NAMESPACE, World
@@ -99,10 +100,8 @@ async def open_hold(world: World) -> None:
 
 async def fought_hold(world: World) -> None:
     await at_rest(world)
-    for _ in range(3):
-        world.patch_lws({"rolloutStrategy": {"rollingUpdateConfiguration": {"partition": 0}}})
-        await world.sleep(1)
-    await world.rest()
+    Insisting(world)
+    await world.until_state("Stalled")
 
 
 async def no_history(world: World) -> None:

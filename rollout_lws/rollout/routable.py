@@ -9,6 +9,7 @@ that vanish are waited for where they are needed.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 
 from rollout_lws.api import Phase, TrafficRouting
 from rollout_lws.objects.resources import (
@@ -84,7 +85,7 @@ def _unwritten(d: Draft) -> Refusal | None:
     pinned = (*backends.of_stable(facts), *backends.of_new(facts))
     if any(each.live is not None and not each.given for each in pinned):
         return next(obstacles(d), None)
-    return next((*_canary_service(d, asked, facts), *_taken(facts)), None)
+    return next(chain(_canary_service(d, asked, facts), _taken(facts)), None)
 
 
 def _taken(facts: RoutingFacts) -> Iterator[Refusal]:

@@ -251,8 +251,10 @@ async def test_an_lws_that_is_made_to_roll_by_itself_in_mid_release_ends_it(
     it = await begun(world, style, traffic)
     await it.come_to(Moment.SECOND)
     world.checks.clear()
-    it.do(lambda: Insisting(world))
+    tools: list[Insisting] = []
+    it.do(lambda: tools.append(Insisting(world)))
     await world.until(lambda: world.condition("Stalled").get("reason") == Reason.HOLD_CONTESTED)
+    tools[0].stop()
     assert world.get(LEADER_WORKER_SETS, CANARY) is not None or not style.apart, "the canary stays meanwhile"
     await it.ends_at("v2", approve=False)
     it.assert_told(EventReason.ROLLED_NATIVELY)

@@ -278,8 +278,8 @@ async def test_a_path_that_leads_elsewhere_meanwhile_loses_no_request_to_the_new
 
 
 TAKEN = (
-    "Ingress llama-canary exists and is not ours, but the new version's needs its name: delete it, or make it anew under"
-    " another name"
+    "Ingress llama-canary exists and is not ours, but the new version's needs its name: delete it, or make it anew"
+    " under another name"
 )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 #: What a person can do, or what happens by itself, as messages of Stalled say it.
 _WAY_OUT = re.compile(
     r"kubectl|UTC|it goes on|goes on by itself|it is tried again|is put back at"
-    r"|\b(add|allow|annotate|apply|correct|create|delete|finish|free|give|have|list|look|lower|make|name|pause|raise|release"
+    r"|\b(add|allow|annotate|apply|correct|create|delete|finish|free|give|have|install|list|look|lower|make|match|name|pause|raise|release"
     r"|remove|rename|request|restore|scale|set|state|upgrade|use|wait|write)\b",
     re.IGNORECASE,
 )

@@ -174,7 +174,7 @@ _CASES: tuple[tuple[Callable[[World], Awaitable[None]], Name, str, str], ...] = 
     (no_workload, Name.WORKLOAD, f"LeaderWorkerSet/{NAME}", "does not exist"),
     (deleted_workload, Name.WORKLOAD, f"LeaderWorkerSet/{NAME}", "does not exist"),
     (owned, Name.WORKLOAD, f"LeaderWorkerSet/{NAME}", OWNED),
-    (fought_hold, Name.HOLD, f"LeaderWorkerSet/{NAME}", "keeps resetting the partition"),
+    (fought_hold, Name.HOLD, f"LeaderWorkerSet/{NAME}", "resets the partition of LeaderWorkerSet"),
     (no_history, Name.HISTORY, f"Rollout/{NAME}", "is not stored: its ControllerRevision is gone"),
     (
         silent_lws,

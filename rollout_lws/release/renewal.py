@@ -295,15 +295,18 @@ class Renewal:
         portion = {group.ordinal: group for group in groups(self.facts) if partition <= group.ordinal < end}
         made = {ordinal for ordinal, group in portion.items() if group.revision == revision and not group.terminating}
         waiting = _lacking(range(partition, end), made)
+        # The words by which it was opened, and by which its groups load when it is closed.
+        serving = {ordinal for ordinal in made if portion[ordinal].ready(self.now, self.minimum)}
+        awaited = _listed(_lacking(range(partition, end), serving))
+        doing = f"making surge group {awaited}" if of_extra else f"renewing group {awaited}"
         if not waiting:
-            return Turn(
-                writes=self.close("the portion's leaders exist at the new revision"), message="closing the window"
-            )
+            writes = self.close("the portion's leaders exist at the new revision")
+            return Turn(writes=writes, message=doing if awaited else "closing the window")
         if of_extra and foreign_members(self.facts.lws, self.keys):
             # Without our surge LWS would never make them.
             again = window(self.facts.lws, self.keys, self.uid, partition, 0, self.surge)
             writes = (self._patch(again, "the strategy was edited in the window"),) if again else ()
-            return Turn(writes=writes, message=f"making surge group {_listed(waiting)}")
+            return Turn(writes=writes, message=doing)
         leader_set = self.facts.leader_set
         opened = leader_set is not None and leader_set.spec.update_strategy.rolling_update.partition <= partition
         stale = [
@@ -318,10 +321,7 @@ class Renewal:
         # load; some of those with it never renew a pod that is broken.
         highest = max((group.ordinal for group in stale), default=-1)
         more = [group for group in standing if group.ordinal != highest or not group.ready(self.now)] if opened else []
-        return Turn(
-            writes=self._delete(more, AT_ONCE),
-            message=f"waiting for the leader of group {_listed(waiting)} at the new revision",
-        )
+        return Turn(writes=self._delete(more, AT_ONCE), message=doing)
 
     # Back
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from rollout_lws.api import (
@@ -34,7 +34,7 @@ from rollout_lws.rollout.reasons import Ending, Reason, Task
 from rollout_lws.workload.accelerators import held
 from rollout_lws.workload.canary import canary_name
 from rollout_lws.workload.groups import Group, groups, moment_ready
-from rollout_lws.workload.hold import is_held
+from rollout_lws.workload.hold import borrowed, is_held
 from rollout_lws.workload.revisions import target_revision
 
 _LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
@@ -341,7 +341,10 @@ def _summary(d: Draft, verdict: Verdict) -> None:
     taken = _held(d, regular, new) if stable is not None else None
     others = {each.uid for each in new}
     # What is beyond the replicas is on its way out: surge groups at the end of a release, or groups scaled away.
-    old = [group for group in regular if group.uid not in others and group.ordinal < d.replicas]
+    # A portion is no longer stable's from the moment its window opens: it goes in a moment that is not told.
+    old = [
+        group for group in regular if group.uid not in others and group.ordinal < d.replicas and not _going(d, group)
+    ]
     summary = Summary(
         state=verdict.state.value,
         step=step,
@@ -355,17 +358,22 @@ def _summary(d: Draft, verdict: Verdict) -> None:
     d.set(summary=summary)
 
 
-def _ratio(d: Draft, members: Iterable[Group], wanted: int = 0) -> str:
-    """Groups that a window is being opened for count as down, and ``wanted`` ones as there: this is the last write
-    before they are.
-    """
-    listed = list(members)
-    ready = sum(group.ready(d.now, d.minimum) for group in listed if not _going(d, group))
-    return f"{ready}/{max(len(listed), wanted)}"
+def _ratio(d: Draft, members: Sequence[Group], wanted: int = 0) -> str:
+    """``wanted`` groups count as there: a step may be told before they are made."""
+    ready = sum(group.ready(d.now, d.minimum) for group in members)
+    return f"{ready}/{max(len(members), wanted)}"
 
 
 def _going(d: Draft, group: Group) -> bool:
-    return group.ordinal in d.opening and group.uid not in {each.uid for each in d.canary_groups}
+    """Whether it is a group of the stable LWS that a window of ours, or one that opens now, is about to replace."""
+    if group.uid in {each.uid for each in d.canary_groups}:
+        return False
+    if group.ordinal in d.opening:
+        return True
+    lws = d.stable.lws
+    partition, mark = lws.spec.rollout_strategy.rolling_update_configuration.partition, borrowed(lws, d.keys)
+    ours = _is_releasing(d) and mark is not None and mark.written.get("partition") == partition
+    return ours and partition <= group.ordinal and group.revision != d.sub.new_revision
 
 
 def _held(d: Draft, regular: Iterable[Group], new: Iterable[Group]) -> tuple[int, int] | None:

@@ -69,8 +69,7 @@ async def test_a_canary_that_the_lws_controller_never_sees_is_told_at_the_deadli
 
 STUCK = (
     "promotion: no further group became ready within 120 s: LeaderWorkerSet llama: its controller has not acted on the"
-    " last change; if that lasts, is it running? kubectl get pods -n lws-system; it goes on by itself: waiting for the"
-    " leader of group 3 at the new revision"
+    " last change; if that lasts, is it running? kubectl get pods -n lws-system; it goes on by itself: renewing group 3"
 )
 
 
@@ -128,7 +127,7 @@ async def test_a_pod_that_may_not_be_made_is_told_in_the_words_of_who_refuses_it
 @tells(
     {
         Reason.DEADLINE: f"promotion: no further group became ready within 120 s: group 3 of llama"
-        f" {denied('llama-3', 'llama')}; it goes on by itself: waiting for the leader of group 3 at the new revision"
+        f" {denied('llama-3', 'llama')}; it goes on by itself: renewing group 3"
     }
 )
 async def test_a_pod_that_may_not_be_made_in_a_promotion_is_told_as_well(world: World) -> None:

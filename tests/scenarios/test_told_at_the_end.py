@@ -6,7 +6,7 @@ import pytest
 
 from rollout_lws.objects.resources import LWS_NAME, LWS_WORKER_INDEX, PODS
 from tests.scenarios.stories import PROMOTED_STEPS, at_rest, waiting_for_approval
-from tests.scenarios.styles import SURGE
+from tests.scenarios.styles import IN_PLACE, SURGE
 from tests.scenarios.world import NAME, NAMESPACE, World
 
 pytestmark = pytest.mark.looptime
@@ -52,3 +52,19 @@ async def test_a_surge_is_healthy_when_its_groups_are_gone_and_aborted_for_good(
     world.cluster.runner.stop()
     world.set_image("v4")
     await world.until_state("Preparing")
+
+
+async def test_a_portion_that_is_renewed_in_place_is_told_in_one_way_until_its_groups_are_ready(world: World) -> None:
+    await at_rest(world, {"replicas": "50%", "pause": {}}, {"replicas": "100%"}, canary={**IN_PLACE.words})
+    told: list[tuple[str, str, str]] = []
+
+    def look(seen: World) -> None:
+        summary = seen.status["summary"]
+        if summary["state"] == "Loading" and "renewing" in seen.status["message"]:
+            words = seen.status["message"], summary["new"], summary["stable"]
+            told.extend([words] if words not in told[-1:] else [])
+
+    world.checks.append(look)
+    await waiting_for_approval(world)
+    # Groups of stable that no window is open for stay, one less with each portion.
+    assert told == [("renewing group 3", "0/2", "3/3"), ("renewing group 2", "1/2", "2/2")]

@@ -25,6 +25,7 @@ from rollout_lws.objects.writes import Patch
 from rollout_lws.release.canary import remove
 from rollout_lws.release.record import dismiss
 from rollout_lws.rollout import autoscalers, borrowing, routing
+from rollout_lws.rollout.diagnosis import was_dispatched
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.history import store_version
 from rollout_lws.rollout.multikueue import waits_for_workloads
@@ -54,6 +55,9 @@ def looks_first(d: Draft) -> bool:
     record = d.status.stable
     adopted = record is not None and record.workload_uid == d.stable.lws.metadata.uid
     unlisted = "" if adopted else waits_for_workloads(d)
+    if unlisted and was_dispatched(d):
+        # A controller that has just begun does not know that yet: what was said stands until it does.
+        return True
     return bool(unlisted) and d.reconciling(Reason.ADOPTING, SummaryState.ADOPTING, unlisted)
 
 

@@ -38,9 +38,13 @@ def needs_workloads(d: Draft) -> bool:
     """Whether Kueue's Workloads decide something: it holds a pod, was found to send the groups elsewhere, or queues an
     LWS that is being released, or that a release or an adoption is about to touch.
     """
-    dispatched = any(each.status == "True" and each.reason == Reason.MULTIKUEUE for each in d.status.conditions)
     gated = any(_gated_by_kueue(facts) for facts in (d.o.stable, d.o.canary) if facts is not None)
-    return dispatched or gated or (d.o.stable is not None and bool(queue_of(d.stable.lws)) and _is_touched(d))
+    return was_dispatched(d) or gated or (d.o.stable is not None and bool(queue_of(d.stable.lws)) and _is_touched(d))
+
+
+def was_dispatched(d: Draft) -> bool:
+    """Whether the LWS was found to run in another cluster when that was judged last."""
+    return any(each.status == "True" and each.reason == Reason.MULTIKUEUE for each in d.status.conditions)
 
 
 def _is_touched(d: Draft) -> bool:

@@ -198,7 +198,13 @@ async def test_leaders_that_kueue_lets_go_here_are_told_once(world: World) -> No
     # The Rollout is asked about again, by whatever changes.
     world.patch(KUEUE_WORKLOADS, f"leaderworkerset-{NAME}-0", {"status": {"conditions": list(ADMITTED)}}, "status")
     await world.rest()
-    assert [each.reason for each in world.notices].count(EventReason.RUNS_HERE_TOO) == 1
+    # Nor is it told again by a controller that has to list the Workloads first.
+    world.stop_controller()
+    world.view.want(())
+    world.start_controller()
+    await world.sleep(10)
+    told = [each.reason for each in world.notices]
+    assert [told.count(each) for each in (EventReason.RUNS_HERE_TOO, EventReason.STALLED)] == [1, 1]
     for group in range(3):
         world.delete(PODS, f"{NAME}-{group}")
     await world.until(lambda: "podsHere" not in world.status, "gone")

@@ -11,6 +11,7 @@ from rollout_lws.api import ConditionType, Phase
 from rollout_lws.api.resources import batch_releases, rollouts
 from rollout_lws.cli.doctor.facts import Facts, Owed
 from rollout_lws.cli.doctor.links import Link, Name, State
+from rollout_lws.objects.kueue import ORIGIN
 from rollout_lws.objects.resources import (
     CUSTOM_RESOURCE_DEFINITIONS,
     HTTP_ROUTES,
@@ -25,7 +26,7 @@ from rollout_lws.objects.resources import (
 )
 from rollout_lws.objects.writes import Confirm, Patch, Write
 from rollout_lws.rollout.decide import decide, verdict
-from rollout_lws.rollout.diagnosis import needs_workloads
+from rollout_lws.rollout.diagnosis import needs_workloads, was_dispatched
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import Reason
 from rollout_lws.rollout.refusals import cannot_manage, cannot_release, invalid_spec
@@ -211,8 +212,12 @@ class Case:
         )
 
     def dispatched(self, side: Workload) -> Dispatch | None:
-        """Where MultiKueue sends the groups of this LWS; None for those that run here."""
-        return dispatch(side, self.d.o.queues.dispatching)
+        """Where MultiKueue sends the groups of this LWS; None for those that run here. Whoever may not read Workloads
+        goes by what a controller has found.
+        """
+        found = dispatch(side, self.d.o.queues.dispatching)
+        unread = any(each in self.facts.refused for each in QUEUES) and ORIGIN not in side.lws.metadata.labels
+        return Dispatch((), ()) if found is None and unread and was_dispatched(self.d) else found
 
     def users(self, side: Workload) -> str:
         """Whom it concerns that groups of this LWS are not as they should be."""

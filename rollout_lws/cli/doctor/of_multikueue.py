@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rollout_lws.cli.doctor.case import Case
+from rollout_lws.cli.doctor.case import QUEUES, Case
 from rollout_lws.cli.doctor.links import Link, Name, State
 from rollout_lws.objects.kueue import PODS_READY_TIMEOUT, Workload
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
@@ -29,6 +29,9 @@ def refused(case: Case, side: Facts, found: Link) -> Link:
 
 def admission(case: Case, side: Facts, elsewhere: Dispatch) -> tuple[Link, ...]:
     """A link for each group. None is told to be ready: that cannot be known here."""
+    unread = case.unread(Name.SCHEDULING, f"LeaderWorkerSet/{side.lws.metadata.name}", *QUEUES)
+    if unread is not None:
+        return (unread,)
     return tuple(_of_group(case, side, elsewhere, each) for each in groups(side))
 
 

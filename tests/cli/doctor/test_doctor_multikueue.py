@@ -99,3 +99,15 @@ async def test_evictions_of_groups_whose_pods_are_elsewhere_are_warned_of(world:
     assert refused is not None
     assert (refused.name, refused.by_itself) == (Name.WORKLOAD, advice)
     assert refused.next[0] == "kubectl get workloads.kueue.x-k8s.io"
+
+
+async def test_without_the_right_to_read_workloads_no_group_is_said_to_be_missed(world: World) -> None:
+    await dispatched_to_west(world)
+    await world.sleep(10)
+    found = await links(world, lambda each: each == KUEUE_WORKLOADS)
+    refused = first(found, State.BROKEN)
+    assert refused is not None
+    assert (refused.name, refused.found) == (Name.WORKLOAD, dispatched("cluster west"))
+    assert f"how many groups of {NAME} are ready is known in another cluster only" in refused.affected
+    assert [(state, about) for state, about, _ in of_groups(found)] == [(State.UNKNOWN, f"LeaderWorkerSet/{NAME}")]
+    assert Name.READINESS not in {each.name for each in found}

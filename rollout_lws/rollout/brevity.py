@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from rollout_lws.api import RolloutStatus, RouteFight
+from rollout_lws.api import Phase, RolloutStatus, RouteFight
 from rollout_lws.objects.owners import OURS
 from rollout_lws.objects.workloads import LeaderWorkerSet
 from rollout_lws.rollout import significance
@@ -67,9 +67,17 @@ def outdated(d: Draft, before: RolloutStatus, after: RolloutStatus) -> bool:
         return True
     if before.message == after.message:
         return False
+    resting = after.phase in (Phase.HEALTHY, Phase.ABORTED)
+    if resting and not d.o.remains and _accelerators(before) != _accelerators(after):
+        # The last of a canary has ended: what it held is free, and somebody may wait for that.
+        return True
     told = max((each.last_update_time for each in before.conditions if each.last_update_time), default=d.now)
     ready = max((group.ready_since for _, group in _members(d) if group.ready_since), default=told)
     return d.wake_in(told, significance.OUTDATED_SECONDS) and d.wake_in(ready, significance.SETTLED_SECONDS)
+
+
+def _accelerators(status: RolloutStatus) -> str | None:
+    return status.summary.accelerators if status.summary else None
 
 
 def _members(d: Draft) -> Iterable[tuple[str, Group]]:

@@ -31,7 +31,7 @@ from rollout_lws.rollout.draft import Draft, Verdict
 from rollout_lws.rollout.health import name_troubles
 from rollout_lws.rollout.limits import within_limits
 from rollout_lws.rollout.reasons import Ending, Reason, Task
-from rollout_lws.workload.accelerators import held
+from rollout_lws.workload.accelerators import held, held_to_the_end
 from rollout_lws.workload.canary import canary_name
 from rollout_lws.workload.groups import Group, groups, moment_ready
 from rollout_lws.workload.hold import borrowed, is_held
@@ -68,16 +68,28 @@ def finish(d: Draft) -> Decision:
 
 
 def _with_leftovers(d: Draft, verdict: Verdict) -> Verdict:
-    """The verdict of a release that is over, with what still ends of its canary: that holds its accelerators."""
-    left = _still_ending(d)
-    if not left or d.on_record or verdict.reason not in (Reason.HEALTHY, Reason.ABORTED):
+    """The verdict of a release that is over, with what still ends of its canary: that may hold accelerators."""
+    left = _still_ending(d, verdict)
+    if not left:
         return verdict
-    ends = f"group {', '.join(left[:10])} of {canary_name(d.stable.lws)} still ends and holds its accelerators"
+    taken = _held_to_the_end(d, verdict)
+    ends = f"group {', '.join(left[:10])} of {canary_name(d.stable.lws)} still ends"
+    ends += f" and holds accelerators: {taken}" if taken else ""
     return replace(verdict, message=f"{verdict.message}; {ends}" if verdict.message else ends)
 
 
-def _still_ending(d: Draft) -> tuple[str, ...]:
-    return still_ending(d.o.stable.lws, d.o.remains) if d.o.stable is not None and d.o.canary is None else ()
+def _still_ending(d: Draft, verdict: Verdict) -> tuple[str, ...]:
+    """Groups of the canary of a release that is over, by index."""
+    over = verdict.reason in (Reason.HEALTHY, Reason.ABORTED) and not d.on_record
+    if not over or d.o.stable is None or d.o.canary is not None:
+        return ()
+    return still_ending(d.o.stable.lws, d.o.remains)
+
+
+def _held_to_the_end(d: Draft, verdict: Verdict) -> int:
+    left = _still_ending(d, verdict)
+    known = bool(left) and canary_name(d.stable.lws) not in d.o.unknown_pods
+    return held_to_the_end(left, d.o.pods_left, d.version, known=known)
 
 
 def tell_refusal(d: Draft) -> Decision | None:
@@ -338,7 +350,7 @@ def _summary(d: Draft, verdict: Verdict) -> None:
     step = f"{d.sub.current_step_index}/{len(style.steps)}" if releasing and style else None
     regular = groups(stable) if stable is not None else ()
     new = _new_groups(d) if stable is not None and releasing else []
-    taken = _held(d, regular, new) if stable is not None else None
+    taken = _held(d, regular, new, _held_to_the_end(d, verdict)) if stable is not None else None
     others = {each.uid for each in new}
     # What is beyond the replicas is on its way out: surge groups at the end of a release, or groups scaled away.
     # A portion is no longer stable's from the moment its window opens: it goes in a moment that is not told.
@@ -376,8 +388,10 @@ def _going(d: Draft, group: Group) -> bool:
     return ours and partition <= group.ordinal and group.revision != d.sub.new_revision
 
 
-def _held(d: Draft, regular: Iterable[Group], new: Iterable[Group]) -> tuple[int, int] | None:
-    """Accelerators that all groups hold, and those of the new version; None where no version asks for any."""
+def _held(d: Draft, regular: Iterable[Group], new: Iterable[Group], ending: int) -> tuple[int, int] | None:
+    """Accelerators that all groups hold, ``ending`` ones with them, and those of the new version; None where no
+    version asks for any.
+    """
     ours = {group.uid for group in new}
     old = [group for group in regular if group.uid not in ours]
     stable = d.status.stable
@@ -388,6 +402,6 @@ def _held(d: Draft, regular: Iterable[Group], new: Iterable[Group]) -> tuple[int
     for group in new:
         facts = d.o.canary if d.o.canary is not None and group.leader in d.o.canary.leaders else d.stable
         of_new += sum(held(facts, group, d.version).values())
-    if not (of_old or of_new or before.accelerators or d.version.accelerators):
+    if not (of_old or of_new or ending or before.accelerators or d.version.accelerators):
         return None
-    return of_old + of_new, of_new
+    return of_old + of_new + ending, of_new

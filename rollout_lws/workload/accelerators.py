@@ -4,6 +4,9 @@ made.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from rollout_lws.objects.workloads import Pod
 from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.groups import Group
 from rollout_lws.workload.template import Version
@@ -23,3 +26,21 @@ def held(facts: Facts, group: Group, version: Version) -> dict[str, int]:
     names = sorted({*of_leader, *of_worker})
     found = {name: leaders * of_leader.get(name, 0) + workers * of_worker.get(name, 0) for name in names}
     return {name: amount for name, amount in found.items() if amount}
+
+
+def held_to_the_end(indexes: Iterable[str], pods: Iterable[Pod], version: Version, *, known: bool) -> int:
+    """Accelerators of all kinds that groups of this version hold whose LWS is gone, by what is left of their ``pods``;
+    unless all of these are ``known``, workers are taken to be as their leader is, or was.
+    """
+    leader, worker = (sum(amounts.values()) for amounts in version.accelerators_of_pods)
+    standing = list(pods)
+    total = 0
+    for index in indexes:
+        members = [pod for pod in standing if pod.group_index == index]
+        leaders = [pod for pod in members if pod.is_leader]
+        workers = [pod for pod in members if not pod.is_leader]
+        total += leader * sum(pod.holds_its_node for pod in leaders)
+        total += worker * sum(pod.holds_its_node for pod in workers)
+        if not known and all(pod.holds_its_node for pod in leaders):
+            total += worker * max(0, version.size - 1 - len(workers))
+    return total

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from rollout_lws.api import Condition, SummaryState
+from rollout_lws.objects.meta import Condition as PodCondition
+from rollout_lws.objects.workloads import Pod
 from rollout_lws.objects.writes import Patch
 from rollout_lws.rollout.decision import Decision
 from rollout_lws.rollout.observation import RefusedWrite
@@ -17,8 +19,10 @@ from rollout_lws.rollout.report import finish, tell_refusal
 from rollout_lws.rollout.significance import OUTDATED_SECONDS
 from rollout_lws.workload.facts import NamedObject
 from tests.rollout.build import at_rest, draft, held, in_step, rollout
-from tests.workload.build import NOW
+from tests.workload.build import NOW, pod
 
+GPUS = {"spec": {"containers": [{"name": "vllm", "resources": {"limits": {"nvidia.com/gpu": "8"}}}]}}
+UNPLACED = PodCondition(type="PodScheduled", status="False", reason="Unschedulable")
 REFUSED = RefusedWrite("create LeaderWorkerSet llama-canary", "exceeded quota.", "To go on, raise it")
 MESSAGE = "the API server refuses to create LeaderWorkerSet llama-canary: exceeded quota. To go on, raise it"
 
@@ -96,8 +100,32 @@ def test_a_sentence_that_is_still_true_is_never_written_again() -> None:
 def test_a_release_that_is_over_says_what_of_its_canary_still_ends() -> None:
     d = draft(rollout(status=at_rest()), remains=(NamedObject("Pod", "llama-canary-1-2", terminating=True),))
     d.ready(Reason.HEALTHY, SummaryState.HEALTHY)
-    told = "group 1 of llama-canary still ends and holds its accelerators"
-    assert status_of(finish(d))["message"] == told
+    assert status_of(finish(d))["message"] == "group 1 of llama-canary still ends"
+
+
+@pytest.mark.parametrize(
+    ("pods", "unknown", "taken"),
+    [
+        # Their workers are taken to be there for as long as nobody has listed them, the StatefulSet says.
+        ((), {"llama-canary": ""}, 8),
+        ((pod(1, workload="llama-canary", terminating=True),), {"llama-canary": ""}, 16),
+        ((pod(1, 1, workload="llama-canary", terminating=True),), {}, 8),
+        ((), {}, 0),
+        ((pod(1, workload="llama-canary", conditions=(UNPLACED,)),), {"llama-canary": ""}, 0),
+    ],
+    ids=["a leader that is gone", "a leader", "a worker", "neither", "a leader without a node"],
+)
+def test_what_still_ends_is_told_with_the_accelerators_that_it_holds(
+    pods: tuple[Pod, ...], unknown: dict[str, str], taken: int
+) -> None:
+    asking = held(2, template={"size": 2, "workerTemplate": GPUS})
+    left = (NamedObject("StatefulSet", "llama-canary-1"),)
+    d = draft(rollout(status=at_rest()), stable=asking, remains=left, pods_left=pods, unknown_pods=unknown)
+    d.ready(Reason.HEALTHY, SummaryState.HEALTHY)
+    told = status_of(finish(d))
+    ends = "group 1 of llama-canary still ends"
+    assert told["message"] == (f"{ends} and holds accelerators: {taken}" if taken else ends)
+    assert told["summary"]["accelerators"] == str(32 + taken)
 
 
 def test_groups_that_were_scaled_away_are_none_of_stables() -> None:
@@ -106,3 +134,14 @@ def test_groups_that_were_scaled_away_are_none_of_stables() -> None:
     d = draft(rollout(status=at_rest()), stable=shrunk)
     d.ready(Reason.HEALTHY, SummaryState.HEALTHY)
     assert status_of(finish(d))["summary"]["stable"] == "2/2"
+
+
+def test_what_the_last_of_a_canary_held_is_told_as_free_at_once() -> None:
+    asking = held(2, template={"size": 2, "workerTemplate": GPUS})
+    left = (NamedObject("StatefulSet", "llama-canary-1"),)
+    ending = draft(rollout(status=at_rest()), stable=asking, remains=left, unknown_pods={"llama-canary": ""})
+    ending.ready(Reason.HEALTHY, SummaryState.HEALTHY)
+    over = draft(rollout(status={**at_rest(), **status_of(finish(ending))}), stable=asking)
+    over.ready(Reason.HEALTHY, SummaryState.HEALTHY)
+    told = status_of(finish(over))
+    assert (told["message"], told["summary"]["accelerators"]) == (None, "32")

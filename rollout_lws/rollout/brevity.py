@@ -61,7 +61,8 @@ def outdated(d: Draft, before: RolloutStatus, after: RolloutStatus) -> bool:
     if {each.uid for each in before.restarts} - {each.uid for each in after.restarts}:
         return True
     going = {group.uid for _, group in _members(d) if group.terminating}
-    if going & ({each.uid for each in after.restarts} - {each.uid for each in before.restarts}):
+    counted = not significance.keeps_restarting(before)
+    if counted and going & ({each.uid for each in after.restarts} - {each.uid for each in before.restarts}):
         return True
     if _loads_for_long(d, before):
         return True
@@ -71,9 +72,9 @@ def outdated(d: Draft, before: RolloutStatus, after: RolloutStatus) -> bool:
     if resting and not d.o.remains and _accelerators(before) != _accelerators(after):
         # The last of a canary has ended: what it held is free, and somebody may wait for that.
         return True
-    told = max((each.last_update_time for each in before.conditions if each.last_update_time), default=d.now)
-    ready = max((group.ready_since for _, group in _members(d) if group.ready_since), default=told)
-    return d.wake_in(told, significance.OUTDATED_SECONDS) and d.wake_in(ready, significance.SETTLED_SECONDS)
+    told_at = max((each.last_update_time for each in before.conditions if each.last_update_time), default=d.now)
+    ready = max((group.ready_since for _, group in _members(d) if group.ready_since), default=told_at)
+    return d.wake_in(told_at, significance.OUTDATED_SECONDS) and d.wake_in(ready, significance.SETTLED_SECONDS)
 
 
 def _accelerators(status: RolloutStatus) -> str | None:

@@ -104,7 +104,9 @@ def _rebuilt(d: Draft) -> dict[str, list[RestartRecord]]:
 def _sentence(d: Draft, group: str, count: int) -> str:
     workload = next(record.workload for record in d.status.restarts if record.group == group)
     why = words_of(d, group, workload)
-    return f"group {group} of {workload} was rebuilt {count} times" + (f": {why}" if why else "")
+    # Each of the first is on file; what comes later is filed now and then.
+    times = f"{count} times" if count == CHURN_LIMIT else f"at least {count} times"
+    return f"group {group} of {workload} was rebuilt {times}" + (f": {why}" if why else "")
 
 
 def words_of(d: Draft, group: str, workload: str) -> str:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from rollout_lws.api import Capacity, Phase, RolloutStatus, StepState, SummaryState
-from rollout_lws.rollout.reasons import Task
+from rollout_lws.api import Capacity, Condition, ConditionType, Phase, RolloutStatus, StepState, SummaryState
+from rollout_lws.rollout.reasons import Reason, Task
 
 #: Reasons of groups that are simply on their way.
 ON_THE_WAY = frozenset({"NotReady", "WorkersNotReady", "WarmingUp", "Terminating", "NotObserved"})
@@ -42,8 +42,9 @@ def of_rollout(status: RolloutStatus) -> dict[str, Any]:
             *({"observed_workload_generation"} if releasing and _makes_generations(status) else ()),
         }
     )
+    worn = keeps_restarting(status)
     kept["conditions"] = [
-        (each.type, each.status, each.reason, each.message if each.type == "Stalled" and each.status == "True" else "")
+        (each.type, each.status, each.reason, each.message if _is_stalled(each) and not worn else "")
         for each in status.conditions
     ]
     kept["groups"] = sorted(
@@ -52,7 +53,8 @@ def of_rollout(status: RolloutStatus) -> dict[str, Any]:
     # What serves is told even while nothing else goes on; a promotion, which renews it, tells it window by window.
     serving = summary.stable if summary and status.finalising is None else None
     kept["summary"] = (summary.state, summary.step, summary.traffic, serving, _freed(status)) if summary else None
-    kept["restarts"] = _rebuilt(status), [record.message for record in status.restarts if record.message]
+    if not worn:
+        kept["restarts"] = _rebuilt(status), [record.message for record in status.restarts if record.message]
     if renewing and kept.get("step"):
         kept["step"] = {name: value for name, value in kept["step"].items() if not name.startswith("best_ready")}
     if kept.get("traffic"):
@@ -73,6 +75,21 @@ def of_rollout(status: RolloutStatus) -> dict[str, Any]:
             }
         )
     return kept
+
+
+def keeps_restarting(status: RolloutStatus) -> bool:
+    """Whether it says already that a group is rebuilt again and again: each further time is told with the next write,
+    for a group that crashes every few seconds would be written about as often for as long as nobody comes. A group
+    that a window renews is not rebuilt for ever, and that it has had its last window is told at once.
+    """
+    forward = status.finalising is None or status.finalising.task == Task.PROMOTE.value
+    if forward and status.step is not None and status.step.reopened:
+        return False
+    return any(_is_stalled(each) and each.reason == Reason.CHURN for each in status.conditions)
+
+
+def _is_stalled(condition: Condition) -> bool:
+    return condition.type == ConditionType.STALLED and condition.status == "True"
 
 
 def _makes_generations(status: RolloutStatus) -> bool:

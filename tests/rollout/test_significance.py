@@ -6,7 +6,16 @@ from typing import Any
 
 import pytest
 
-from rollout_lws.api import CanaryStatus, Condition, NotReadyGroup, Phase, RestartRecord, RolloutStatus, Summary
+from rollout_lws.api import (
+    CanaryStatus,
+    Condition,
+    NotReadyGroup,
+    Phase,
+    RestartRecord,
+    RolloutStatus,
+    StepRecord,
+    Summary,
+)
 from rollout_lws.rollout.significance import of_rollout
 from tests.workload.build import NOW
 
@@ -14,6 +23,8 @@ FIRST = RestartRecord(workload="llama", group="0", uid="u1")
 LOADING = NotReadyGroup(workload="llama", group="0", reason="NotReady", message="pod llama-0 is Pending")
 PULLING = NotReadyGroup(workload="llama", group="0", reason="ImagePullBackOff", message="pod llama-0: no such image")
 STALLED = Condition(type="Stalled", status="True", reason="InvalidSpec", message="steps decrease")
+WORN = Condition(type="Stalled", status="True", reason="GroupKeepsRestarting", message="rebuilt 3 times")
+WINDOWS = StepRecord(reopened={"0": 4})
 WAITING = Condition(type="Reconciling", status="True", reason="Loading", message="1 of 2 ready")
 
 
@@ -32,8 +43,15 @@ def status(**members: Any) -> RolloutStatus:
         ({}, {"canary_status": CanaryStatus(replicas=3, canary_replicas=1, ready_replicas=2)}),
         ({"summary": Summary(state="Loading")}, {"summary": Summary(state="Loading", new="0/1", accelerators="8")}),
         ({"restarts": (FIRST,)}, {"restarts": (FIRST, FIRST.model_copy(update={"group": "1", "uid": "u2"}))}),
+        (
+            {"conditions": (WORN,), "restarts": (FIRST,)},
+            {
+                "conditions": (WORN.model_copy(update={"message": "rebuilt 4 times"}),),
+                "restarts": (FIRST, FIRST.model_copy(update={"uid": "u2"})),
+            },
+        ),
     ],
-    ids=["message", "loading group", "progress", "time", "load time", "counts", "ratios", "first leader"],
+    ids=["message", "loading group", "progress", "time", "load time", "counts", "ratios", "first leader", "one more"],
 )
 def test_what_is_on_its_way_can_wait(before: dict[str, Any], after: dict[str, Any]) -> None:
     assert of_rollout(status(**before)) == of_rollout(status(**after))
@@ -49,10 +67,25 @@ def test_what_is_on_its_way_can_wait(before: dict[str, Any], after: dict[str, An
         ({}, {"canary_status": CanaryStatus(updated_ready_replicas=1)}),
         ({"summary": Summary(state="Loading")}, {"summary": Summary(state="Pausing")}),
         ({"restarts": (FIRST,)}, {"restarts": (FIRST, FIRST.model_copy(update={"uid": "u2"}))}),
+        (
+            {"conditions": (WORN,), "step": WINDOWS},
+            {"conditions": (WORN.model_copy(update={"message": "it is not renewed again"}),), "step": WINDOWS},
+        ),
         ({}, {"observed_rollout_id": "build-7"}),
         ({}, {"canary_status": CanaryStatus(current_step_index=2)}),
     ],
-    ids=["phase", "broken group", "stalled", "reason", "ready group", "state", "rebuilt group", "release id", "step"],
+    ids=[
+        "phase",
+        "broken group",
+        "stalled",
+        "reason",
+        "ready group",
+        "state",
+        "rebuilt group",
+        "last window",
+        "release id",
+        "step",
+    ],
 )
 def test_what_a_person_or_a_pipeline_waits_for_is_written(before: dict[str, Any], after: dict[str, Any]) -> None:
     assert of_rollout(status(**before)) != of_rollout(status(**after))

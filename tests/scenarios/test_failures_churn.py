@@ -8,6 +8,7 @@ import pytest
 
 from rollout_lws.objects.resources import PODS
 from rollout_lws.rollout.reasons import EventReason, Reason
+from rollout_lws.rollout.significance import OUTDATED_SECONDS
 from rollout_lws.sandbox.behaviours.faults import PREFIX
 from tests.scenarios.failures import GO_BACK, V1, apply, kill, lose, pods
 from tests.scenarios.stories import CANARY, STEPS, at_rest, waiting_for_approval
@@ -49,6 +50,11 @@ async def test_a_worker_that_crashes_takes_its_group_with_it_and_is_named(world:
     (told,) = world.status["notReadyGroups"]
     # The leader waits for its worker: that is not why.
     assert told["message"].startswith("pod llama-canary-0-1 (worker) container vllm"), told
+    # That it goes on like this is told now and then, and not with every crash.
+    writes = len(world.writes)
+    await world.sleep(180)
+    assert len(world.writes) - writes <= 180 / OUTDATED_SECONDS
+    assert world.status["message"].startswith("group 0 of llama-canary was rebuilt at least ")
 
 
 BROKEN = (

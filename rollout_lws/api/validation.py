@@ -105,7 +105,8 @@ def _steps(steps: tuple[Step, ...], at: str, *, routed: bool) -> Iterator[Proble
         before = steps[index - 1].replicas if index else None
         if before is not None and _decreases(before, step.replicas):
             yield Problem(
-                f"{path}.replicas", f"{step.replicas} is less than the step before ({before}): steps must not decrease"
+                f"{path}.replicas",
+                f"{step.replicas} is less than the step before ({before}): raise it, steps must not decrease",
             )
         if step.pause.duration is not None and step.pause.approval_timeout_seconds is not None:
             yield Problem(

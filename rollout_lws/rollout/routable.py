@@ -89,13 +89,10 @@ def _unwritten(d: Draft) -> Refusal | None:
 
 
 def _taken(facts: RoutingFacts) -> Iterator[Refusal]:
-    """Routing objects that this release would have to write for the first time, and must not: another's object stands
-    in their place. One that does not exist is waited for.
-    """
+    """What stands in the place of the second objects that routers need; another refusal of theirs is waited for."""
     for each in routers(facts):
-        problem = "" if each.given or each.missing else each.problem((ALL_STABLE,), begun=True)
-        if problem:
-            yield Refusal(Reason.ROUTE_PROBLEM, problem, Place("", each.resource.kind, each.name))
+        if each.taken:
+            yield Refusal(Reason.ROUTE_PROBLEM, each.taken, Place("metadata.name", each.resource.kind, each.name))
 
 
 def obstacles(d: Draft) -> Iterator[Refusal]:

@@ -11,9 +11,7 @@ from typing import Any
 
 from rollout_lws.api import Capacity, Condition, ConditionType, Phase, RolloutStatus, StepState, SummaryState
 from rollout_lws.rollout.reasons import Reason, Task
-
-#: Reasons of groups that are simply on their way.
-ON_THE_WAY = frozenset({"NotReady", "WorkersNotReady", "WarmingUp", "Terminating", "NotObserved"})
+from rollout_lws.workload.pod_words import ON_THE_WAY
 
 #: What is told of now and is no longer true is corrected after this many seconds at the latest.
 OUTDATED_SECONDS = 30

@@ -50,6 +50,10 @@ class HttpRouter:
         return "" if self.live else self.what
 
     @property
+    def taken(self) -> str:
+        return ""
+
+    @property
     def cut_off(self) -> str:
         """A share stands in the very rules that send requests to the stable version, and goes with these."""
         return ""

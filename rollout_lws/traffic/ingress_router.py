@@ -50,6 +50,15 @@ class IngressRouter:
         return "" if self.main else f"Ingress {self.name}"
 
     @property
+    def taken(self) -> str:
+        if self.canary_name not in self.facts.objects.get(INGRESSES, {}) or self.given:
+            return ""
+        return (
+            f"{self.what} exists and is not ours, but the new version's needs its name: delete it, or make it anew"
+            " under another name"
+        )
+
+    @property
     def cut_off(self) -> str:
         """The second Ingress would go on taking its part of a path that now leads to another Service."""
         main = self.main
@@ -105,12 +114,9 @@ class IngressRouter:
         main = self.main
         if main is None:
             return does_not_exist(self.facts, INGRESSES, self.missing)
+        if self.taken:
+            return self.taken
         every = self.facts.objects.get(INGRESSES, {})
-        if self.canary_name in every and not self.given:
-            return (
-                f"{self.what} exists and is not ours, but the new version's needs its name: delete it, or make it anew"
-                " under another name"
-            )
         others = [each for name, each in sorted(every.items()) if name not in (self.name, self.canary_name)]
         service = self.facts.names.service
         said = (ingress.ingress_problem(main, service, self.facts.class_type, split) for split in splits)

@@ -46,6 +46,13 @@ class Router(Protocol):
         ...
 
     @property
+    def taken(self) -> str:
+        """What stands in the place of an object that a release makes, as a sentence that says what to do; "" when
+        nothing does, and where it makes none.
+        """
+        ...
+
+    @property
     def cut_off(self) -> str:
         """Why the user's object sends the stable version no request that could be shared, as a sentence that says what
         to do; "" when it does, and where a share harms nobody then.

@@ -8,6 +8,8 @@ from rollout_lws.objects.workloads import ContainerStateTerminated, ContainerSta
 from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.groups import Group
 
+#: Reasons of groups that are simply on their way.
+ON_THE_WAY = frozenset({"NotReady", "WorkersNotReady", "WarmingUp", "Terminating", "NotObserved"})
 #: Waiting reasons of a container that is simply on its way.
 _NORMAL_WAITS = frozenset({"", "ContainerCreating", "PodInitializing"})
 #: Conditions of a pod that is removed for its node's sake, or for another's: taints, drains, preemption, a node that is

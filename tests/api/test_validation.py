@@ -93,11 +93,11 @@ _CASES: dict[str, tuple[RolloutSpec, list[tuple[str, str]]]] = {
     ),
     "counts that decrease": (
         steps(1, 3, 2),
-        [(f"{AT}.steps[2].replicas", "2 is less than the step before (3): steps must not decrease")],
+        [(f"{AT}.steps[2].replicas", "2 is less than the step before (3): raise it, steps must not decrease")],
     ),
     "percentages that decrease": (
         steps("50%", "20%"),
-        [(f"{AT}.steps[1].replicas", "20% is less than the step before (50%): steps must not decrease")],
+        [(f"{AT}.steps[1].replicas", "20% is less than the step before (50%): raise it, steps must not decrease")],
     ),
     "garbage is not compared": (
         unchecked("50%", "x%"),
@@ -237,7 +237,7 @@ _CASES: dict[str, tuple[RolloutSpec, list[tuple[str, str]]]] = {
         ),
         [
             (f"{AT}.steps[0].traffic", NO_ROUTING),
-            (f"{AT}.steps[1].replicas", "1 is less than the step before (2): steps must not decrease"),
+            (f"{AT}.steps[1].replicas", "1 is less than the step before (2): raise it, steps must not decrease"),
             (f"{AT}.patchPodTemplateMetadata", NO_SECOND.format("Surge")),
         ],
     ),

@@ -145,6 +145,7 @@ async def forged(by: Provider, capacity: str, acts: list[tuple[Any, float]], edi
         steps = ({"replicas": 1, "traffic": "20%", "pause": {}}, {"replicas": 2, "traffic": "40%", "pause": {}})
         before = await routed_at_rest(world, *steps, replicas=3, by=by, words=words)
         world.checks.clear()
+        world.judges_words = False
         world.set_image("v2")
         for act, seconds in acts:
             await world.sleep(seconds)

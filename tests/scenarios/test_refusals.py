@@ -245,12 +245,13 @@ UNSUPPORTED: tuple[tuple[str, dict[str, Any], str], ...] = (
     (
         "decreasing steps",
         {"steps": [{"replicas": 2}, {"replicas": 1}]},
-        "spec.strategy.canary.steps[1].replicas: 1 is less than the step before (2): steps must not decrease",
+        "spec.strategy.canary.steps[1].replicas: 1 is less than the step before (2): raise it, steps must not decrease",
     ),
     (
         "decreasing percentages",
         {"steps": [{"replicas": "50%"}, {"replicas": "25%"}]},
-        "spec.strategy.canary.steps[1].replicas: 25% is less than the step before (50%): steps must not decrease",
+        "spec.strategy.canary.steps[1].replicas: 25% is less than the step before (50%): raise it, steps must not"
+        " decrease",
     ),
     (
         "several problems",

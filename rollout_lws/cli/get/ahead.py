@@ -14,7 +14,7 @@ from rollout_lws.cli.get.plan import PlannedStep
 from rollout_lws.cli.releases import Release
 from rollout_lws.cli.rollouts import summary
 from rollout_lws.errors import UsageError
-from rollout_lws.rollout.significance import ON_THE_WAY
+from rollout_lws.workload.pod_words import ON_THE_WAY
 from rollout_lws.workload.template import version_of
 
 Object = dict[str, Any]

@@ -27,8 +27,11 @@ from tests.scenarios import (
     test_refused_versions,
     test_refused_writes,
     test_traffic,
+    test_traffic_all_pods,
+    test_traffic_first_writes,
     test_traffic_others,
     test_traffic_refused,
+    test_volume_claims,
     told,
 )
 from tests.scenarios.stories import STEPS, assert_clean, at_rest, waiting_for_approval
@@ -159,6 +162,7 @@ def test_every_file_of_stories_is_counted() -> None:
     others = (*others, test_failures_pods, test_failures_room)
     others = (*others, test_kueue_stable, test_kueue_surge, test_multikueue)
     others = (*others, test_traffic, test_traffic_others, test_traffic_refused)
+    others = (*others, test_traffic_all_pods, test_traffic_first_writes, test_volume_claims)
     assert {each.__name__ for each in others} < told.FILES
 
 

@@ -170,9 +170,10 @@ def _count(d: Draft) -> None:
         d.wake(moment_ready(group, d.minimum, d.now))
     if isinstance(d.sub, CanaryStatus):
         d.set_sub(canary_replicas=len(d.new_groups), canary_ready_replicas=d.new_ready)
+    going = _going(d, stable_groups)
     d.set_sub(
         replicas=len(everything),
-        ready_replicas=sum(group.ready(d.now, d.minimum) for group in everything if not _going(d, group)),
+        ready_replicas=sum(group.ready(d.now, d.minimum) for group in everything if group.uid not in going),
         updated_replicas=len(new) if _is_releasing(d) else len(stable_groups),
         updated_ready_replicas=sum(
             group.ready(d.now, d.minimum) for group in (new if _is_releasing(d) else stable_groups)
@@ -351,12 +352,10 @@ def _summary(d: Draft, verdict: Verdict) -> None:
     regular = groups(stable) if stable is not None else ()
     new = _new_groups(d) if stable is not None and releasing else []
     taken = _held(d, regular, new, _held_to_the_end(d, verdict)) if stable is not None else None
-    others = {each.uid for each in new}
     # What is beyond the replicas is on its way out: surge groups at the end of a release, or groups scaled away.
     # A portion is no longer stable's from the moment its window opens: it goes in a moment that is not told.
-    old = [
-        group for group in regular if group.uid not in others and group.ordinal < d.replicas and not _going(d, group)
-    ]
+    gone = {each.uid for each in new} | _going(d, regular)
+    old = [group for group in regular if group.uid not in gone and group.ordinal < d.replicas]
     summary = Summary(
         state=verdict.state.value,
         step=step,
@@ -376,16 +375,18 @@ def _ratio(d: Draft, members: Sequence[Group], wanted: int = 0) -> str:
     return f"{ready}/{max(len(members), wanted)}"
 
 
-def _going(d: Draft, group: Group) -> bool:
-    """Whether it is a group of the stable LWS that a window of ours, or one that opens now, is about to replace."""
-    if group.uid in {each.uid for each in d.canary_groups}:
-        return False
-    if group.ordinal in d.opening:
-        return True
-    lws = d.stable.lws
-    partition, mark = lws.spec.rollout_strategy.rolling_update_configuration.partition, borrowed(lws, d.keys)
+def _going(d: Draft, regular: Sequence[Group]) -> frozenset[str]:
+    """UIDs of the groups of the stable LWS that a window of ours, or one that opens now, is about to replace."""
+    if not regular:
+        return frozenset()
+    lws, mark = d.stable.lws, borrowed(d.stable.lws, d.keys)
+    partition = lws.spec.rollout_strategy.rolling_update_configuration.partition
     ours = _is_releasing(d) and mark is not None and mark.written.get("partition") == partition
-    return ours and partition <= group.ordinal and group.revision != d.sub.new_revision
+    return frozenset(
+        group.uid
+        for group in regular
+        if group.ordinal in d.opening or (ours and partition <= group.ordinal and group.revision != d.sub.new_revision)
+    )
 
 
 def _held(d: Draft, regular: Iterable[Group], new: Iterable[Group], ending: int) -> tuple[int, int] | None:

@@ -35,7 +35,7 @@ def settle(d: Draft) -> bool:
     left = d.o.marked.any_own and d.o.canary is None and d.o.batch_release is None
     if left and not borrowing.restore(d).done:
         # The status was forged or lost in a release.
-        return d.reconciling(Reason.CLEANING_UP, SummaryState.HEALTHY, "giving back what a release had borrowed")
+        return d.reconciling(Reason.CLEANING_UP, SummaryState.PREPARING, "giving back what a release had borrowed")
     refusal = invalid_spec(d)
     if refusal and not pending(d):
         return d.stalled(refusal.reason, refusal.message)

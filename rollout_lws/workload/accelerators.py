@@ -16,13 +16,15 @@ def held(facts: Facts, group: Group, version: Version) -> dict[str, int]:
     """By resource name, of a group of this version of the LWS; workers that nobody watches are taken to be as their
     leader is.
     """
+    of_leader, of_worker = version.accelerators_of_pods
+    if not of_leader and not of_worker:
+        return {}
     known = [pod for pod in facts.pods if pod.group_index == group.index and not pod.is_leader]
     workers = sum(pod.holds_its_node for pod in known)
     leaders = int(group.leader.holds_its_node)
     if leaders and not (facts.lws.spec.leaders_first and group.workers is None):
         # Those that are not made yet are about to be.
         workers += version.size - 1 - len(known)
-    of_leader, of_worker = version.accelerators_of_pods
     names = sorted({*of_leader, *of_worker})
     found = {name: leaders * of_leader.get(name, 0) + workers * of_worker.get(name, 0) for name in names}
     return {name: amount for name, amount in found.items() if amount}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -48,7 +49,7 @@ class Version:
     @property
     def size(self) -> int:
         """Pods a group, leader included (LWS's default is 1)."""
-        return int(self.members["leaderWorkerTemplate"].get("size") or 1)
+        return _room(self.document)[0]
 
     @property
     def accelerators(self) -> int:
@@ -58,17 +59,16 @@ class Version:
     @property
     def accelerators_by_name(self) -> dict[str, int]:
         """Accelerators a group takes (extended resources whose name ends in gpu, tpu or npu), from the limits."""
-        found, worker = self.accelerators_of_pods
+        leader, worker = self.accelerators_of_pods
+        found = dict(leader)
         for name, amount in worker.items():
             found[name] = found.get(name, 0) + (self.size - 1) * amount
         return {name: amount for name, amount in sorted(found.items()) if amount}
 
     @property
-    def accelerators_of_pods(self) -> tuple[dict[str, int], dict[str, int]]:
+    def accelerators_of_pods(self) -> tuple[Mapping[str, int], Mapping[str, int]]:
         """The same of a leader, and of a worker."""
-        templates = dict(_templates(self.members))
-        worker = templates.get("worker", {})
-        return _accelerators(templates.get("leader", worker)), _accelerators(worker)
+        return _room(self.document)[1:]
 
     @property
     def start_up_seconds(self) -> float:
@@ -132,6 +132,17 @@ def _without_nulls(value: Any) -> Any:
     if isinstance(value, list):
         return [_without_nulls(item) for item in value]
     return value
+
+
+# Asked of every group in every decision: parsed once a document.
+@lru_cache(maxsize=128)
+def _room(document: bytes) -> tuple[int, Mapping[str, int], Mapping[str, int]]:
+    """Pods a group, and the accelerators of its leader and of each worker."""
+    members = msgspec.json.decode(document)
+    templates = dict(_templates(members))
+    worker = templates.get("worker", {})
+    size = int(members["leaderWorkerTemplate"].get("size") or 1)
+    return size, _accelerators(templates.get("leader", worker)), _accelerators(worker)
 
 
 def _templates(members: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:

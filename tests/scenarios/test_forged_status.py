@@ -174,7 +174,7 @@ def run(by: Provider, capacity: str, acts: list[tuple[Any, float]], edit: str | 
 
 
 _arguments = given(st.sampled_from(PROVIDERS), st.sampled_from(("ExtraWorkload", "InPlace", "Surge")), ACTS, EDITS)
-_ROUTINE = settings(max_examples=6, derandomize=True, suppress_health_check=[*HealthCheck], phases=[Phase.generate])
+_ROUTINE = settings(max_examples=3, derandomize=True, suppress_health_check=[*HealthCheck], phases=[Phase.generate])
 _LONG = settings(max_examples=400, suppress_health_check=[*HealthCheck], print_blob=True)
 
 

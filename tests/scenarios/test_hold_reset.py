@@ -31,6 +31,7 @@ async def resting(world: World) -> None:
     world.checks.append(nothing_unapproved_starts())
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("waits", APPLIED_AFTER, ids=str)
 async def test_who_applies_a_partition_again_and_again_never_loses_the_hold(
     world: World, waits: tuple[float, ...]

@@ -33,6 +33,7 @@ def ends_late(world: World, seconds: int = ENDS) -> None:
     world.patch_lws({"leaderWorkerTemplate": {"workerTemplate": {"metadata": {"annotations": annotations}}}})
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("by", [BY_ROUTE, BY_POOLS], ids=str)
 @pytest.mark.parametrize("way", ["Abort", "Promote"])
 @pytest.mark.parametrize("style", ["canary", pytest.param("blueGreen", marks=pytest.mark.long)])

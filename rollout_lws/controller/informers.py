@@ -198,12 +198,21 @@ class Informers:
         return (place(lws.metadata.namespace, stable),) if stable else ()
 
     def _rollout_changed(self, before: StoredRollout | None, after: StoredRollout | None) -> None:
-        """Its own key, and those of its rivals: what one Rollout may do depends on the others of its LWS."""
+        """Its own key, and those of its rivals: what one Rollout may do depends on the others of its LWS. One that goes
+        with notes of it left on Services wakes all of its namespace: any that is at rest gives back what these say.
+        """
         for each in (before, after):
             if each is not None:
                 self._wake((each.metadata.namespace, each.metadata.name))
                 if before is None or after is None or before.workload != after.workload:
                     self._wake_rollouts_of(place(each.metadata.namespace, each.workload))
+        if before is not None and (after is None or after.metadata.uid != before.metadata.uid):
+            self._rollout_gone(before.metadata)
+
+    def _rollout_gone(self, gone: Meta) -> None:
+        if any(gone.uid.encode() in each.body for each in self.services.by_index(MARKED, gone.namespace)):
+            for rollout in self.rollouts.all(gone.namespace):
+                self._wake((rollout.metadata.namespace, rollout.metadata.name))
 
     def _same_name(self, before: StoredObject | None, after: StoredObject | None) -> None:
         each = after or before

@@ -42,7 +42,7 @@ def marked(world: World, keys: Keys, rollout: Rollout, stable: LeaderWorkerSet |
     services = _noted(world.noted_services(uid), uid, keys)
     names = _names(rollout, keys, services)
     living = frozenset(each.metadata.uid for each in world.every_rollout()) if services else frozenset[str]()
-    routes = (near := Marked(uid, keys, {SERVICES: services}, living)).any_own or near.ghost is not None
+    routes = (near := Marked(uid, keys, {SERVICES: services}, living, names=names)).any_own or near.ghost is not None
     searched = looked_for(rollout, status, stable.metadata.uid if stable is not None else None, routes=routes)
     kinds = ON_DEMAND if searched else needed_kinds(names) if names else ()
     objects = {resource: _noted(world.every(resource), uid, keys) for resource in kinds} | {SERVICES: services}
@@ -55,7 +55,7 @@ def marked(world: World, keys: Keys, rollout: Rollout, stable: LeaderWorkerSet |
         waits = next(iter(sorted(troubles)), "")
     if any(objects.values()):
         living = frozenset(each.metadata.uid for each in world.every_rollout())
-    return Marked(uid, keys, objects, living, waits)
+    return Marked(uid, keys, objects, living, waits, names)
 
 
 def routing(

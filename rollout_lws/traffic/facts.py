@@ -71,8 +71,8 @@ class RoutingFacts:
         return self.find(SERVICES, self.canary_service_name)
 
     def is_ours(self, live: Object) -> bool:
-        """Whether this Rollout has made the object."""
-        return marks.made_by(live, self.by)
+        """Whether this Rollout has made the object, which has the name of one that it makes."""
+        return marks.controlled_by(live, self.by, self.keys)
 
 
 def needed_kinds(names: Names) -> tuple[Resource, ...]:

@@ -82,8 +82,8 @@ def canary_ingress(
 
 
 def noted(made: Object, by: str, keys: Keys) -> Object:
-    """The manifest with our note of what it says about requests."""
-    return marks.put(made, by, keys, {"written": _digest(made)})
+    """The manifest with our note of what it says about requests, marked as made by us."""
+    return marks.put_made(made, by, keys, {"written": _digest(made)})
 
 
 def updated(live: Object, made: Object) -> Object:

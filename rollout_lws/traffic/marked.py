@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from rollout_lws.api.resources import Keys
 from rollout_lws.objects.resources import HTTP_ROUTES, INFERENCE_POOLS, INGRESSES, SERVICES, Resource
 from rollout_lws.objects.writes import Write
-from rollout_lws.traffic import http_route, marks, pools, services
+from rollout_lws.traffic import http_route, ingress, marks, pools, services
 from rollout_lws.traffic.names import Names
 from rollout_lws.traffic.router import deleted, patched
 from rollout_lws.traffic.selectors import Pin
@@ -30,13 +30,19 @@ _OWN: Mapping[Resource, Callable[[Object, str, Keys], Object]] = {
     SERVICES: services.unpinned,
 }
 
+#: Kinds of which a release makes objects → what it calls the one of its kind, None where it makes none.
+_MADE: Mapping[Resource, Callable[[Names], str | None]] = {
+    INGRESSES: lambda names: ingress.canary_ingress_name(names.ingress) if names.ingress else None,
+    SERVICES: lambda names: services.canary_service_name(names.service),
+}
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Marked:
     """Objects of one namespace that carry notes of any Rollout, or that the one with UID ``by`` has made, by kind.
 
-    ``living`` are the UIDs of all Rollouts of the namespace. ``waits`` says what has to be listed before all of them
-    are known, "" when nothing has.
+    ``living`` are the UIDs of all Rollouts of the namespace, ``names`` what this one shares requests by, None when
+    nothing names anything. ``waits`` says what has to be listed before all of them are known, "" when nothing has.
     """
 
     by: str = ""
@@ -44,23 +50,26 @@ class Marked:
     objects: Mapping[Resource, tuple[Object, ...]] = field(default_factory=dict)
     living: frozenset[str] = frozenset()
     waits: str = ""
+    names: Names | None = None
 
     @property
     def any_own(self) -> bool:
         """Whether the Rollout has left anything to give back, as far as that is known."""
-        return any(self._is_own(live) for lives in self.objects.values() for live in lives)
+        return any(self._is_own(resource, live) for resource, lives in self.objects.items() for live in lives)
 
     @property
     def ghost(self) -> str | None:
         """UID of a Rollout that is gone and has left notes, None without one."""
-        found = (uid for lives in self.objects.values() for live in lives for uid in self._others(live))
+        found = (
+            uid for resource, lives in self.objects.items() for live in lives for uid in self._others(resource, live)
+        )
         return next((uid for uid in found if uid not in self.living), None)
 
     def give_back(self, reason: str) -> Iterator[Write]:
         """What gives everything back that this Rollout has changed, and removes what it has made."""
         for resource, own in _OWN.items():
             for live in self.objects.get(resource, ()):
-                if self._made(live):
+                if self._made(resource, live, self.by):
                     yield from deleted(resource, live, reason)
                 else:
                     yield from patched(resource, live, own(live, self.by, self.keys), reason)
@@ -69,17 +78,26 @@ class Marked:
         """What gives back all that the Rollout with UID ``ghost`` has changed; the garbage collector takes the rest."""
         for resource, own in _OWN.items():
             for live in self.objects.get(resource, ()):
-                if not self._made(live):
+                if not self._made(resource, live, self.by) and not self._made(resource, live, ghost):
                     yield from patched(resource, live, own(live, ghost, self.keys), reason)
 
-    def _is_own(self, live: Object) -> bool:
-        return self._made(live) or marks.read(live, self.by, self.keys) is not None
+    def _is_own(self, resource: Resource, live: Object) -> bool:
+        return self._made(resource, live, self.by) or marks.read(live, self.by, self.keys) is not None
 
-    def _made(self, live: Object) -> bool:
-        return marks.made_by(live, self.by)
+    def _made(self, resource: Resource, live: Object, by: str) -> bool:
+        """Whether the Rollout with UID ``by`` has made the object, so that it may be deleted. The mark that was written
+        with it says so, whatever the spec names by now; where somebody has taken that off, its name does.
+        """
+        called = _MADE.get(resource)
+        if called is None or not marks.controlled_by(live, by, self.keys):
+            return False
+        known = called(self.names) if self.names is not None else None
+        return marks.says_made(live, by, self.keys) or live["metadata"]["name"] == known
 
-    def _others(self, live: Object) -> tuple[str, ...]:
-        return () if self._made(live) else marks.others(live, self.by, self.keys)
+    def _others(self, resource: Resource, live: Object) -> tuple[str, ...]:
+        if self._made(resource, live, self.by):
+            return ()
+        return tuple(uid for uid in marks.others(live, self.by, self.keys) if not self._made(resource, live, uid))
 
 
 UNMARKED = Marked()

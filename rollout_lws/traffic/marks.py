@@ -11,7 +11,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 
-from rollout_lws.api.resources import Keys
+from rollout_lws.api.resources import Keys, rollouts
 from rollout_lws.objects.meta import Struct
 from rollout_lws.traffic.split import Object
 
@@ -19,6 +19,8 @@ from rollout_lws.traffic.split import Object
 Mark: TypeAlias = Mapping[str, Any]
 
 _Form = TypeVar("_Form")
+#: Member of the mark on an object that a release has made: the object's name, so that a copy of it is not taken for it.
+_MADE = "made"
 
 
 def read(live: Object, by: str, keys: Keys) -> Mark | None:
@@ -52,10 +54,30 @@ def others(live: Object, by: str, keys: Keys) -> tuple[str, ...]:
     return tuple(sorted(uid for uid in _all(live, keys) if uid != by))
 
 
-def made_by(live: Object, by: str) -> bool:
-    """Whether the Rollout with UID ``by`` has made the object."""
+def put_made(manifest: Object, by: str, keys: Keys, mark: Mark | None = None) -> Object:
+    """The manifest of an object that a release makes, marked as such; ``mark`` is what else is remembered of it."""
+    return put(manifest, by, keys, {**(mark or {}), _MADE: manifest["metadata"]["name"]})
+
+
+def says_made(live: Object, by: str, keys: Keys) -> bool:
+    """Whether the mark says that a release of the Rollout with UID ``by`` has made this very object."""
+    name: str = live["metadata"]["name"]
+    return name == (read(live, by, keys) or {}).get(_MADE)
+
+
+def controlled_by(live: Object, by: str, keys: Keys) -> bool:
+    """Whether the Rollout with UID ``by`` is the object's controller. That alone does not say who has made it: others
+    may name a Rollout among the owners of their objects, so that these go with it.
+    """
+    kind = rollouts(keys.group)
     owners = live["metadata"].get("ownerReferences") or ()
-    return any(each.get("uid") == by for each in owners)
+    return any(
+        each.get("controller") is True
+        and each.get("uid") == by
+        and each.get("kind") == kind.kind
+        and str(each.get("apiVersion")).startswith(f"{kind.group}/")
+        for each in owners
+    )
 
 
 def _annotations(live: Object) -> Mapping[str, str]:

@@ -52,7 +52,8 @@ def canary_service_name(service: str) -> str:
 def canary_service(
     stable: Object, by: str, keys: Keys, *, name: str, changes: Changes, owner: Mapping[str, Any]
 ) -> Object:
-    """The manifest of a copy of the user's own Service with these selector changes, for the other version.
+    """The manifest of a copy of the user's own Service with these selector changes, for the other version, marked as
+    made for it.
 
     It takes nothing that is there once: no address, no port of a node, no load balancer. Address families are kept,
     a headless Service stays headless.
@@ -69,7 +70,7 @@ def canary_service(
     annotations = copied_marks(metadata.get("annotations") or {}, keys)
     selected = {**SELECTING.selector(users), **changes}
     copy["selector"] = {key: value for key, value in selected.items() if value is not None}
-    return {
+    made = {
         "apiVersion": SERVICES.api_version,
         "kind": SERVICES.kind,
         "metadata": {
@@ -81,6 +82,7 @@ def canary_service(
         },
         "spec": copy,
     }
+    return marks.put_made(made, by, keys)
 
 
 def service_problem(

@@ -281,6 +281,21 @@ async def test_a_rollout_deleted_at_rest_goes_without_looking_at_routes() -> Non
         assert routed.borrowed() == before
 
 
+async def test_what_a_rollout_leaves_that_goes_without_its_finalizer_another_one_gives_back_at_once() -> None:
+    async with at_rest() as routed:
+        other = manifests.workload()
+        other["metadata"]["name"], other["spec"]["replicas"] = "other", 0
+        routed.server.create(LEADER_WORKER_SETS, other)
+        routed.server.create(rollouts(), manifests.rollout(rollouts().api_version, other["metadata"]))
+        await asyncio.sleep(A_WHILE)
+        before = routed.borrowed()
+        await routed.waiting()
+        routed.server.delete(rollouts(), "default", "llama")
+        routed.server.patch(rollouts(), "default", "llama", {"metadata": {"finalizers": None}})
+        await asyncio.sleep(A_WHILE)
+        assert routed.borrowed() == before
+
+
 async def test_a_service_that_selects_another_lws_is_no_obstacle_any_more_once_those_groups_are_gone() -> None:
     async with at_rest() as routed:
         other = manifests.workload()

@@ -15,7 +15,7 @@ from rollout_lws.objects.resources import (
     SERVICES,
     Resource,
 )
-from rollout_lws.objects.writes import Create, Write
+from rollout_lws.objects.writes import Create, Delete, Write
 from rollout_lws.sandbox.store import Store
 from tests.scenarios.names import KEYS
 
@@ -24,8 +24,8 @@ FOREIGN = (SERVICES, HTTP_ROUTES, INGRESSES, INFERENCE_POOLS, HORIZONTAL_POD_AUT
 
 
 def assert_within(store: Store, write: Write, name: str, namespace: str) -> None:
-    """AssertionError where Rollout ``name`` writes an object that is not its own, that bears no mark of it or of one
-    that is gone, and that its spec does not name.
+    """AssertionError where Rollout ``name`` writes an object that it has not made, that bears no mark of it or of one
+    that is gone, and that its spec does not name; or where it deletes one that it has not made.
     """
     if write.resource not in FOREIGN:
         return
@@ -33,8 +33,11 @@ def assert_within(store: Store, write: Write, name: str, namespace: str) -> None
     if rollout is None or (live is None and not isinstance(write, Create)):
         # It is refused as out of date.
         return
+    made = live is not None and _made(live, rollout["metadata"]["uid"])
+    if isinstance(write, Delete):
+        assert made, f"not made by a release: {write}"
     known = {each["metadata"]["uid"] for each in store.list(rollouts(), namespace)}
-    if live is not None and _marked(live, rollout["metadata"]["uid"], known):
+    if made or (live is not None and _marked(live, rollout["metadata"]["uid"], known)):
         return
     names = named(rollout)[write.resource]
     if isinstance(write, Create):
@@ -65,6 +68,12 @@ def named(rollout: dict[str, Any]) -> dict[Resource, tuple[str, ...]]:
     return {resource: tuple(filter(None, names)) for resource, names in found.items()}
 
 
+def _made(live: dict[str, Any], uid: str) -> bool:
+    owners = live["metadata"].get("ownerReferences") or ()
+    return live["metadata"]["name"].endswith("-canary") and any(
+        each["uid"] == uid and each.get("controller") for each in owners
+    )
+
+
 def _marked(live: dict[str, Any], uid: str, known: set[str]) -> bool:
-    owners = {each["uid"] for each in live["metadata"].get("ownerReferences") or ()}
-    return uid in owners or any(each == uid or each not in known for each in marks(live))
+    return any(each == uid or each not in known for each in marks(live))

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from rollout_lws.objects.resources import (
+    HTTP_ROUTES,
     INFERENCE_POOLS,
+    INGRESSES,
     LEADER_WORKER_SETS,
     LWS_NAME,
     LWS_WORKER_INDEX,
@@ -20,9 +22,11 @@ from rollout_lws.sandbox.meter import Client, TrafficMeter
 from tests.scenarios.invariants import at_most_down, pinned_while_reachable
 from tests.scenarios.metered import ACCEPTED, LAG, metered
 from tests.scenarios.routed import (
+    BY_INGRESS,
     BY_POOLS,
     BY_ROUTE,
     FIVE,
+    INGRESS,
     POOL,
     ROUTE,
     SERVICE,
@@ -34,7 +38,7 @@ from tests.scenarios.routed import (
 )
 from tests.scenarios.stories import CANARY, waiting_for_approval
 from tests.scenarios.told import tells
-from tests.scenarios.world import KEYS, NAME, ROLLOUTS, World
+from tests.scenarios.world import KEYS, NAME, NAMESPACE, ROLLOUTS, World
 
 pytestmark = pytest.mark.looptime
 
@@ -107,6 +111,35 @@ async def test_a_budget_over_the_groups_is_told_not_to_limit_the_release(world: 
         "PodDisruptionBudget llama covers groups of LeaderWorkerSet llama: it limits evictions, and a release makes"
         " none; how many groups are renewed at a time is up to maxUnavailable"
     ]
+
+
+async def test_what_others_have_a_rollout_own_is_theirs_at_rest_and_when_a_release_gives_back(world: World) -> None:
+    """Tools name a Rollout among the owners of what shall go with it, some as the controller."""
+    await routed_at_rest(world, {"replicas": 1, "traffic": "20%", "pause": {}}, by=BY_INGRESS, replicas=2)
+    picker = {"name": "tool", "port": {"number": 80}}
+    spec = {"selector": {"matchLabels": {"app": "other"}}, "targetPorts": [{"number": 80}], "endpointPickerRef": picker}
+    make(world, INFERENCE_POOLS, "tool", spec=spec)
+    make(world, SERVICES, "metrics", spec={"selector": {"app": "other"}, "ports": [{"port": 80}]})
+    make(world, SERVICES, "tool", spec={"selector": {"app": "other"}, "ports": [{"port": 80}]})
+    make(world, INGRESSES, "tool", spec={"defaultBackend": {"service": {"name": "tool", "port": {"number": 80}}}})
+    meta = world.rollout["metadata"]
+    owner = {"apiVersion": ROLLOUTS.api_version, "kind": "Rollout", "name": NAME, "uid": meta["uid"]}
+    owned = [(SERVICES, SERVICE), (SERVICES, "metrics"), (SERVICES, "tool"), (INGRESSES, "tool")]
+    owned += [(HTTP_ROUTES, ROUTE), (INFERENCE_POOLS, "tool")]
+    for resource, name in owned:
+        reference = owner | {"controller": name != "metrics"}
+        world.patch(resource, name, {"metadata": {"ownerReferences": [reference]}})
+    uids = [world.server.get(resource, NAMESPACE, name)["metadata"]["uid"] for resource, name in owned]
+    before = borrowed(world, BY_INGRESS)
+    await world.rest()
+    await waiting_for_approval(world)
+    assert world.get(INGRESSES, f"{INGRESS}-canary") is not None
+    world.request("Abort")
+    await world.until_state("Aborted")
+    await world.rest()
+    assert [world.server.get(resource, NAMESPACE, name)["metadata"]["uid"] for resource, name in owned] == uids
+    assert borrowed(world, BY_INGRESS) == before
+    assert [world.get(INGRESSES, f"{INGRESS}-canary"), world.get(SERVICES, f"{SERVICE}-canary")] == [None, None]
 
 
 def vanish(world: World) -> None:

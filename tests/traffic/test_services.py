@@ -165,7 +165,7 @@ class TestCopy:
         stable = service()
         assert self.made(pin(stable, A, KEYS, selector_changes({LWS_NAME: "llama"}, "AllPods"))) == self.made(stable)
 
-    def test_carries_no_marks_of_ours_of_deployment_tools_or_of_names_outside(self) -> None:
+    def test_is_marked_as_made_and_carries_no_other_marks_of_ours_of_deployment_tools_or_of_names_outside(self) -> None:
         stable = service()
         stable["metadata"] |= {"uid": "u", "resourceVersion": "7", "finalizers": ["x/y"], "managedFields": []}
         stable["metadata"]["labels"] |= {"app.kubernetes.io/instance": "argo", "argocd.argoproj.io/instance": "x"}
@@ -179,7 +179,7 @@ class TestCopy:
             "name": "llama-api-canary",
             "namespace": "prod",
             "labels": {"team": "ml"},
-            "annotations": {"note": "x"},
+            "annotations": {"note": "x", KEYS.original: '{"uid-a":{"made":"llama-api-canary"}}'},
             "ownerReferences": [OWNER],
         }
         assert "status" not in made

@@ -36,12 +36,11 @@ def queues(world: World) -> Queues:
     served = KUEUE_WORKLOADS_BEFORE if world.unserved(KUEUE_WORKLOADS) else KUEUE_WORKLOADS
     workloads = tuple(_workloads.decode(each.body) for each in world.every(served))
     checks = (_checks.decode(each.body) for each in world.every(KUEUE_CHECKS))
-    needed = (served, KUEUE_CHECKS) if any(each.checks for each in workloads) else (served,)
     return Queues(
         workloads=workloads,
         served=served,
         listing=_listing(world, served),
-        known=all(world.unknown(each) != "" for each in needed),
+        checks_pending=world.unknown(KUEUE_CHECKS) == "",
         dispatching=frozenset(each.metadata.name for each in checks if each.spec.controller_name == MULTIKUEUE),
     )
 

@@ -8,7 +8,7 @@ from rollout_lws.api import Phase
 from rollout_lws.objects.resources import CORE_EVENTS, KUEUE_CHECKS, KUEUE_WORKLOADS, Resource
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import Reason
-from rollout_lws.workload.facts import Facts
+from rollout_lws.workload.facts import Facts, Listing
 from rollout_lws.workload.queueing import is_gated, queue_of
 
 
@@ -23,7 +23,7 @@ def explaining_kinds(d: Draft) -> tuple[Resource, ...]:
     if needs_workloads(d):
         # The newer version stays wanted where it is not served: that is how it is known.
         kinds += dict.fromkeys((KUEUE_WORKLOADS, d.o.queues.served))
-        if any(each.checks for facts in sides for each in facts.queued):
+        if names_checks(d):
             kinds.append(KUEUE_CHECKS)
     return tuple(kinds)
 
@@ -40,6 +40,19 @@ def needs_workloads(d: Draft) -> bool:
     """
     gated = any(_gated_by_kueue(facts) for facts in (d.o.stable, d.o.canary) if facts is not None)
     return was_dispatched(d) or gated or (d.o.stable is not None and bool(queue_of(d.stable.lws)) and _is_touched(d))
+
+
+def names_checks(d: Draft) -> bool:
+    """Whether a Workload of the release's own LWSs names an admission check. Only then the checks are listed, so only
+    then they may be waited for: those of other Workloads of the namespace are no matter of this release.
+    """
+    return any(each.checks for facts in (d.o.stable, d.o.canary) if facts is not None for each in facts.queued)
+
+
+def workloads_pending(d: Draft) -> bool:
+    """Whether the list of Kueue's Workloads, or of the admission checks that they name, is on its way."""
+    queues = d.o.queues
+    return queues.listing is Listing.PENDING or (queues.checks_pending and names_checks(d))
 
 
 def was_dispatched(d: Draft) -> bool:

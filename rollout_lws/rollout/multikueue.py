@@ -11,7 +11,7 @@ from __future__ import annotations
 from rollout_lws.objects.kueue import MULTIKUEUE, ORIGIN
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.objects.workloads import Pod
-from rollout_lws.rollout.diagnosis import needs_workloads
+from rollout_lws.rollout.diagnosis import needs_workloads, workloads_pending
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import EventReason, Reason
 from rollout_lws.rollout.refusal import Place, Refusal
@@ -98,7 +98,7 @@ def waits_for_workloads(d: Draft) -> str:
     if not needs_workloads(d):
         return ""
     lws = d.stable.lws
-    if not d.o.queues.known:
+    if workloads_pending(d):
         return f"Kueue queues LeaderWorkerSet {lws.metadata.name}: its Workloads are being listed"
     created = lws.metadata.creation_timestamp
     told = any(each.checks or each.is_true("Admitted") for each in d.stable.queued)

@@ -33,14 +33,14 @@ class Queues:
     """What Kueue has of the namespace.
 
     ``workloads`` are listed only while they decide something; they are of the kind ``served`` if the cluster has any.
-    ``listing`` is what became of that list. ``known`` is False while it, or one of checks that it names, is on its way.
-    ``dispatching`` are the AdmissionChecks that are MultiKueue's.
+    ``listing`` is what became of that list. ``dispatching`` are the AdmissionChecks that are MultiKueue's;
+    ``checks_pending`` while they are not listed, which they are only for Workloads of the LWS that name one.
     """
 
     workloads: tuple[Workload, ...] = ()
     served: Resource = KUEUE_WORKLOADS
     listing: Listing = Listing.UNAVAILABLE
-    known: bool = True
+    checks_pending: bool = False
     dispatching: frozenset[str] = frozenset()
 
 

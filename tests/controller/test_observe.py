@@ -29,7 +29,7 @@ from rollout_lws.objects.resources import (
 from rollout_lws.objects.workloads import ControllerRevision, LeaderWorkerSet, Pod, StatefulSet
 from rollout_lws.rollout.observation import Capabilities, Observation
 from rollout_lws.workload.canary import canary_name
-from rollout_lws.workload.facts import NamedObject
+from rollout_lws.workload.facts import Listing, NamedObject
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 KEYS = keys()
@@ -312,14 +312,15 @@ def test_kueue_is_read_in_the_version_that_is_served() -> None:
     assert (queues.served, names(queues.workloads)) == (KUEUE_WORKLOADS_BEFORE, ["older"])
 
 
-def test_checks_that_a_workload_names_have_to_be_known_too() -> None:
+def test_admission_checks_are_pending_while_they_are_on_their_way_and_not_where_they_may_not_be_listed() -> None:
     kinds = {KUEUE_WORKLOADS: [queued("one", "uid-llama", admissionChecks=[{"name": "dispatch"}])]}
-    assert not seen(Namespace(kinds=kinds, unlisted={KUEUE_CHECKS: ""})).queues.known
+    assert seen(Namespace(kinds=kinds, unlisted={KUEUE_CHECKS: ""})).queues.checks_pending
     checks = [stored(KUEUE_CHECKS, "dispatch", spec={"controllerName": "kueue.x-k8s.io/multikueue"})]
     queues = seen(Namespace(kinds={**kinds, KUEUE_CHECKS: checks})).queues
-    assert (queues.known, queues.dispatching) == (True, frozenset({"dispatch"}))
-    assert seen(Namespace(unlisted={KUEUE_WORKLOADS: "forbidden", KUEUE_CHECKS: ""})).queues.known
-    assert not seen(Namespace(unlisted={KUEUE_WORKLOADS: ""})).queues.known
+    assert (queues.checks_pending, queues.dispatching) == (False, frozenset({"dispatch"}))
+    assert not seen(Namespace(kinds=kinds, unlisted={KUEUE_CHECKS: "forbidden"})).queues.checks_pending
+    assert seen(Namespace(unlisted={KUEUE_WORKLOADS: ""})).queues.listing is Listing.PENDING
+    assert seen(Namespace(unlisted={KUEUE_WORKLOADS: "forbidden"})).queues.listing is Listing.UNAVAILABLE
 
 
 def test_history_is_what_this_very_rollout_owns() -> None:

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from rollout_lws.objects.kueue import MANAGED, MULTIKUEUE, ORIGIN, QUEUE_NAME
+from rollout_lws.objects.kueue import JOB_UID, MANAGED, MULTIKUEUE, ORIGIN, QUEUE_NAME
 from rollout_lws.objects.resources import KUEUE_WORKLOADS, LEADER_WORKER_SETS, PODS
 from rollout_lws.rollout.reasons import EventReason, Reason
 from tests.scenarios.failures import apply
 from tests.scenarios.kueue import ADMITTED, GATED, condition, dispatching_check, in_cluster, install, queue
 from tests.scenarios.stories import CANARY, STEPS, at_rest
 from tests.scenarios.told import assert_stalled, assert_untouched, tells
-from tests.scenarios.world import NAME, World
+from tests.scenarios.world import NAME, NAMESPACE, World
 
 pytestmark = pytest.mark.looptime
 
@@ -228,6 +228,24 @@ async def test_an_lws_whose_cluster_is_lost_stays_refused(world: World) -> None:
         where = "cluster west" if group < 2 else "another cluster"
         assert_stalled(world, Reason.MULTIKUEUE, dispatched(where), phase="Initial")
     assert_untouched(world)
+
+
+async def test_admission_checks_of_other_workloads_of_the_namespace_hold_nothing_up(world: World) -> None:
+    install(world)
+    world.create_workload(replicas=2, size=1)
+    world.patch(LEADER_WORKER_SETS, NAME, {"metadata": {"labels": {QUEUE_NAME: "team-a"}}})
+    for group in range(2):
+        queue(world, group, lws=NAME, conditions=list(ADMITTED))
+    # A Job's, of another queue.
+    head = {"apiVersion": KUEUE_WORKLOADS.api_version, "kind": KUEUE_WORKLOADS.kind}
+    meta = {"name": "job-train", "namespace": NAMESPACE, "labels": {JOB_UID: "uid-train"}}
+    world.server.create(KUEUE_WORKLOADS, {**head, "metadata": meta, "spec": {}})
+    world.patch(KUEUE_WORKLOADS, "job-train", {"status": _CHECKED}, "status")
+    world.create_rollout({"replicas": 1, "pause": {}})
+    world.start_controller()
+    await world.until_state("Healthy")
+    world.set_image("v2")
+    await world.until_state("AwaitingApproval")
 
 
 async def test_an_lws_that_kueue_queues_in_this_cluster_is_released_as_any(world: World) -> None:

@@ -26,7 +26,7 @@ from rollout_lws.objects.resources import (
 )
 from rollout_lws.objects.writes import Confirm, Patch, Write
 from rollout_lws.rollout.decide import decide, verdict
-from rollout_lws.rollout.diagnosis import needs_workloads, was_dispatched
+from rollout_lws.rollout.diagnosis import names_checks, needs_workloads, was_dispatched
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import Reason
 from rollout_lws.rollout.refusals import cannot_manage, cannot_release, invalid_spec
@@ -114,7 +114,7 @@ class Case:
         if resource in QUEUES:
             return needs_workloads(self.d)
         if resource == KUEUE_CHECKS:
-            return any(queued.checks for side in self.facts.sides for queued in side.queued)
+            return names_checks(self.d)
         return True
 
     @property

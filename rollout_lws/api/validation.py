@@ -6,16 +6,13 @@ accepted by the schema (so that manifests stay portable) and refused here.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from rollout_lws.api.expressions import unclosed
 from rollout_lws.api.rollout_spec import CanaryStrategy, HttpMatch, RolloutSpec, Step, StyleStrategy
 from rollout_lws.api.words import Capacity, Promotion
 from rollout_lws.objects.scaling import scaled
-
-#: How the errors begin that every kind of regular expression makes of the same text.
-_UNCLOSED = ("missing ), unterminated subpattern", "unbalanced parenthesis", "unterminated character set")
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,22 +133,9 @@ def _match(match: HttpMatch, at: str) -> Iterator[Problem]:
         *((f"queryParams[{number}]", each) for number, each in enumerate(match.query_params)),
     ]
     for member, each in every:
-        problem = _unclosed(each.value) if each.type == "RegularExpression" else ""
+        problem = unclosed(each.value) if each.type == "RegularExpression" else ""
         if problem:
             yield Problem(f"{at}.{member}.value", f'"{each.value}" is no regular expression: {problem}')
-
-
-def _unclosed(expression: str) -> str:
-    """What no kind of regular expressions allows: a group or a set that does not end, or was not begun. Routers differ
-    in all the rest.
-    """
-    try:
-        re.compile(expression)
-    except re.error as error:
-        return error.msg if error.msg.startswith(_UNCLOSED) else ""
-    except (OverflowError, RecursionError):
-        return ""
-    return ""
 
 
 def _routed_members(step: Step) -> Iterator[str]:

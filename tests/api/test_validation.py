@@ -125,6 +125,7 @@ _CASES: dict[str, tuple[RolloutSpec, list[tuple[str, str]]]] = {
                         {"queryParams": [{"name": "x", "type": "RegularExpression", "value": "[a"}]},
                         # What some router may understand, or is compared as it stands.
                         {"headers": [{"name": "x", "type": "RegularExpression", "value": r"\Q(\E|(?<n>a)++"}]},
+                        {"path": {"type": "RegularExpression", "value": "/[[:alnum:](]+[^[:space:])]"}},
                         {"headers": [{"name": "x", "value": "("}]},
                     ],
                 }
@@ -133,12 +134,17 @@ _CASES: dict[str, tuple[RolloutSpec, list[tuple[str, str]]]] = {
         [
             (
                 f"{AT}.steps[0].matches[0].path.value",
-                '"(" is no regular expression: missing ), unterminated subpattern',
+                '"(" is no regular expression: the group that "(" begins at character 1 does not end: add ")", or write'
+                ' "\\("',
             ),
-            (f"{AT}.steps[0].matches[1].headers[0].value", '"a)" is no regular expression: unbalanced parenthesis'),
+            (
+                f"{AT}.steps[0].matches[1].headers[0].value",
+                '"a)" is no regular expression: ")" at character 2 ends no group: remove it, or write "\\)"',
+            ),
             (
                 f"{AT}.steps[0].matches[2].queryParams[0].value",
-                '"[a" is no regular expression: unterminated character set',
+                '"[a" is no regular expression: the set that "[" begins at character 1 does not end: add "]", or write'
+                ' "\\["',
             ),
         ],
     ),

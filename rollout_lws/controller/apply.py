@@ -17,9 +17,10 @@ import msgspec
 
 from rollout_lws.controller.logs import fields
 from rollout_lws.errors import ApiError, RolloutLwsError, Unreachable
+from rollout_lws.kube.client import understood
 from rollout_lws.objects.permissions import allow, is_denied, named
 from rollout_lws.objects.resources import Resource
-from rollout_lws.objects.writes import Confirm, Create, Delete, Patch, Replace, Write
+from rollout_lws.objects.writes import Confirm, Create, Delete, Live, Patch, Replace, Write
 from rollout_lws.rollout.decision import Decision, Notice
 from rollout_lws.rollout.observation import RefusedWrite
 
@@ -35,6 +36,8 @@ MESSAGE_LIMIT = 600
 Absorb = Callable[[Resource, bytes], None]
 #: Told of each write that was carried out.
 Written = Callable[[Write], None]
+
+_live = msgspec.json.Decoder(Live)
 
 
 class Sender(Protocol):
@@ -156,7 +159,7 @@ async def _recorded(write: Write, sender: Sender) -> bytes:
                 raise
             # A patch of nothing writes nothing, is answered with the object as it stands, and takes no further right.
             nothing = replace(write, body={}, resource_version=None, over=None)
-            renewed = write.renewed(msgspec.json.decode(await sender.send(nothing)))
+            renewed = write.renewed(understood(_live.decode, await sender.send(nothing), nothing))
             if renewed is None:
                 raise
             write = renewed

@@ -24,6 +24,8 @@ _NOTHING = msgspec.Raw(b"")
 _OWN_LABELS = frozenset({LWS_NAME, LWS_REVISION})
 #: How the annotation ends that says what we have borrowed, in any API group.
 _MARK = "/original"
+#: Members of a rolling update that are asked about, as managedFields name them.
+_ROLLING_UPDATE = frozenset({".", "f:partition", "f:maxSurge", "f:maxUnavailable"})
 #: Conditions of a pod that say nothing while they are True.
 _USUAL = frozenset({"PodScheduled", "PodReadyToStartContainers", "Initialized", "ContainersReady"})
 
@@ -92,15 +94,8 @@ class _Owned(Struct, frozen=True):
     """A member that a manager owns, whatever is in it."""
 
 
-class _OwnedRollingUpdate(Struct, frozen=True):
-    itself: _Owned | None = msgspec.field(name=".", default=None)
-    partition: _Owned | None = msgspec.field(name="f:partition", default=None)
-    max_surge: _Owned | None = msgspec.field(name="f:maxSurge", default=None)
-    max_unavailable: _Owned | None = msgspec.field(name="f:maxUnavailable", default=None)
-
-
 class _OwnedStrategy(Struct, frozen=True):
-    rolling_update: _OwnedRollingUpdate | None = msgspec.field(name="f:rollingUpdateConfiguration", default=None)
+    rolling_update: dict[str, _Owned] | None = msgspec.field(name="f:rollingUpdateConfiguration", default=None)
 
 
 class _OwnedSpec(Struct, frozen=True):
@@ -123,15 +118,22 @@ _owned = msgspec.json.Decoder(_OwnedFields)
 def _trimmed_field(field: ManagedField) -> ManagedField:
     owned = _owned.decode(field.fields)
     marks = {key: _Owned() for key in (owned.metadata.annotations if owned.metadata else ()) if key.endswith(_MARK)}
-    strategy = owned.spec.strategy if owned.spec else None
-    # What is empty is owned as a whole; nothing is to become so by being trimmed.
-    strategy = strategy if strategy and strategy.rolling_update else None
+    strategy = _trimmed_strategy(owned.spec.strategy) if owned.spec and owned.spec.strategy else None
     spec = _OwnedSpec(template=owned.spec.template, strategy=strategy) if owned.spec else None
     owned = _OwnedFields(
         metadata=_OwnedMeta(annotations=marks) if marks else None,
         spec=spec if spec and (spec.template or spec.strategy) else None,
     )
     return replace(field, manager=word(field.manager), fields=_raw(msgspec.json.encode(owned)))
+
+
+def _trimmed_strategy(strategy: _OwnedStrategy) -> _OwnedStrategy | None:
+    """What is empty is owned as a whole; nothing is to become so by being trimmed."""
+    owned = strategy.rolling_update
+    if not owned:
+        return None if owned is None else strategy
+    kept = {member: mark for member, mark in owned.items() if member in _ROLLING_UPDATE}
+    return _OwnedStrategy(rolling_update=kept) if kept else None
 
 
 @lru_cache(maxsize=16)

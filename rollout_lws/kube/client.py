@@ -56,6 +56,12 @@ _confirmed = msgspec.json.Decoder(_Object)
 _whole = msgspec.json.Decoder(dict[str, Any])
 
 
+def _object(answer: bytes) -> dict[str, Any]:
+    """An object as a plain value; msgspec.DecodeError for any other JSON."""
+    _confirmed.decode(answer)
+    return _whole.decode(answer)
+
+
 class Client:
     """One API server. ``timeout`` is seconds a request; ``observe`` is told of each, ``denials`` of what may not be
     done. Writes pass only the ``fence``.
@@ -133,7 +139,7 @@ class Client:
             if error.code != 422 or not isinstance(write, Patch) or write.generation is None:
                 raise
             # A test that fails is answered like an object that is invalid, and is a conflict.
-            live = understood(_whole.decode, await self._live(write), write)
+            live = understood(_object, await self._live(write), write)
             if is_stale(write, live):
                 raise _changed(write) from error
             raise

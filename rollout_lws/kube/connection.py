@@ -17,10 +17,11 @@ from aiohttp.abc import AbstractStreamWriter
 
 from rollout_lws.errors import Unreachable, UsageError
 from rollout_lws.kube import kubeconfigs
+from rollout_lws.kube.headers import is_value
 from rollout_lws.kube.login import Login
 from rollout_lws.kube.status import refused
 from rollout_lws.kube.transport import Guard
-from rollout_lws.kube.urls import scrubbed
+from rollout_lws.kube.urls import why
 
 #: Longest line of a watch: etcd takes no object above 1.5 MB, and JSON of it is not much more.
 _LINE_LIMIT = 8 * 2**20
@@ -97,7 +98,7 @@ class Connection:
                 self._look_at(response.status)
                 return HttpAnswer(response.status, {k.lower(): v for k, v in response.headers.items()}, content)
         except _NO_ANSWER as error:
-            raise Unreachable(f"{method} {path}: no answer ({_why(error)})") from error
+            raise Unreachable(f"{method} {path}: no answer ({why(error, self._configuration)})") from error
 
     def stream(
         self, path: str, *, params: Mapping[str, str], timeout: float
@@ -120,14 +121,15 @@ class Connection:
                 **self._wire,
             )
         except _NO_ANSWER as error:
-            raise Unreachable(f"watch of {path} did not begin ({_why(error)})") from error
+            raise Unreachable(f"watch of {path} did not begin ({why(error, self._configuration)})") from error
         # Only the wire's own failures are named Unreachable; those of whoever reads the lines stay what they are.
         async with response:
             self._look_at(response.status)
+            lines = _lines(path, response.content, self._configuration)
             if response.status >= 400:
                 told = {key.lower(): value for key, value in response.headers.items()}
-                raise refused(response.status, told, b"".join([each async for each in _lines(path, response.content)]))
-            yield _lines(path, response.content)
+                raise refused(response.status, told, b"".join([each async for each in lines]))
+            yield lines
 
     def _look_at(self, status: int) -> None:
         if status == 401 and self._login is not None:
@@ -140,18 +142,16 @@ class Connection:
         # Its refresh hook may replace an expired token, of a file or of a login program.
         token = await self._configuration.get_api_key_with_prefix("BearerToken")
         if token:
-            headers["authorization"] = token
+            # A block scalar of a kubeconfig, a file and what a program prints end with a newline.
+            headers["authorization"] = token.strip()
+            if not is_value(headers["authorization"]):
+                raise Unreachable("no request is sent: the login's token has characters that no header may have")
         elif self._configuration.username:
             headers["authorization"] = self._configuration.get_basic_auth_token()
         return headers
 
 
-def _why(error: Exception) -> str:
-    """aiohttp names the URL of a proxy with its password, and the server's with its path."""
-    return scrubbed(str(error)) or type(error).__name__
-
-
-async def _lines(path: str, content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
+async def _lines(path: str, content: aiohttp.StreamReader, configuration: Any) -> AsyncIterator[bytes]:
     """Lines of any length up to the limit; aiohttp's own reader stops at its buffer's size."""
     rest = b""
     try:
@@ -162,7 +162,7 @@ async def _lines(path: str, content: aiohttp.StreamReader) -> AsyncIterator[byte
             if len(rest) > _LINE_LIMIT:
                 raise Unreachable(f"watch of {path} sent a line without end")
     except _NO_ANSWER as error:
-        raise Unreachable(f"watch of {path} was cut ({_why(error)})") from error
+        raise Unreachable(f"watch of {path} was cut ({why(error, configuration)})") from error
     if rest:
         yield rest
 
@@ -189,9 +189,9 @@ async def connect(kubeconfig: str | None = None, context: str | None = None) -> 
         where = kubeconfig or config.KUBE_CONFIG_DEFAULT_LOCATION
         mark = error.problem_mark if isinstance(error, yaml.MarkedYAMLError) else None
         # The library's reader would show the line, which may be that of a token.
-        why = f"line {mark.line + 1} is no YAML" if mark else _why(error)
+        reason = f"line {mark.line + 1} is no YAML" if mark else why(error, configuration)
         raise UsageError(
-            f"no access to a cluster by {where}{f' and its context {context}' if context else ''}: {why};"
+            f"no access to a cluster by {where}{f' and its context {context}' if context else ''}: {reason};"
             " give another --kubeconfig or --context"
         ) from error
     login = Login(loader)

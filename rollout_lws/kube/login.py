@@ -11,7 +11,7 @@ import asyncio
 import logging
 from typing import Any
 
-from rollout_lws.kube.urls import scrubbed
+from rollout_lws.kube.urls import why
 
 log = logging.getLogger(__name__)
 
@@ -53,8 +53,7 @@ class Login:
                 async with asyncio.timeout(_PROGRAM_SECONDS):
                     await self._loader.load_and_set(configuration)
             except Exception as error:
-                why = scrubbed(str(error)) or type(error).__name__
-                log.warning("login cannot be renewed", extra={"fields": {"error": why}})
+                log.warning("login cannot be renewed", extra={"fields": {"error": why(error, configuration)}})
 
     def _due(self) -> bool:
         since = asyncio.get_running_loop().time() - self._looked

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container
+from typing import Any
 from urllib.parse import urlsplit
 
-#: To the next blank or closing sign, the URLs of other programs' messages.
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://[^\s'\"<>()\[\],]*(?:\[[0-9A-Fa-f:.]*\][^\s'\"<>()\[\],]*)?")
+#: URLs of other programs' messages, to the next sign that no URL has: what else may end one may be part of a password
+#: or a path as well.
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://[^\s\"<>]*")
+#: At the end of a URL these are the sentence's.
+_CLOSING = ".,:;!?'()[]"
 
 
 def shown(url: str) -> str:
@@ -18,9 +22,24 @@ def shown(url: str) -> str:
     return f"{scheme}{separator}{host}"
 
 
-def scrubbed(text: str) -> str:
-    """``text`` with every URL in it as ``shown`` writes it."""
-    return _URL.sub(lambda found: shown(found[0]), text)
+def scrubbed(text: str, *known: str) -> str:
+    """``text`` with every URL in it as ``shown`` writes it; those that are ``known`` may have any signs in them."""
+    for url in sorted(known, key=len, reverse=True):
+        text = text.replace(url, shown(url))
+    return _URL.sub(_shown_in_text, text)
+
+
+def _shown_in_text(found: re.Match[str]) -> str:
+    url = found[0].rstrip(_CLOSING)
+    return shown(url) + found[0][len(url) :]
+
+
+def why(error: Exception, configuration: Any) -> str:
+    """What ``error`` says of a request by kubernetes-asyncio's ``configuration``: aiohttp names the URL of a proxy
+    with its password, and the server's with its path.
+    """
+    known = [url for url in (configuration.host, configuration.proxy) if url]
+    return scrubbed(str(error), *known) or type(error).__name__
 
 
 def is_address(url: str, schemes: Container[str]) -> bool:

@@ -10,7 +10,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
+from rollout_lws.objects.meta import Struct
 from rollout_lws.objects.resources import Resource
+
+
+class _LiveMeta(Struct, frozen=True):
+    uid: str
+    resource_version: str
+
+
+class Live(Struct, frozen=True):
+    """Of an object as it stands, what decides whether a patch of its status can be renewed."""
+
+    metadata: _LiveMeta
+    status: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,16 +71,16 @@ class Patch:
     if_invalid: tuple[Create | Delete, ...] | None = None
     over: Mapping[str, Any] | None = None
 
-    def renewed(self, live: Mapping[str, Any]) -> Patch | None:
+    def renewed(self, live: Live) -> Patch | None:
         """The same patch of a status for ``live``, the object as somebody else has left it; None where it has to be
         decided anew, because it is another object, or they have changed a member that this patch changes.
         """
-        if self.over is None or live["metadata"]["uid"] != self.over["metadata"]["uid"]:
+        if self.over is None or live.metadata.uid != self.over["metadata"]["uid"]:
             return None
-        seen, status = self.over["status"], live.get("status") or {}
+        seen, status = self.over["status"], live.status or {}
         if any(seen.get(member) != status.get(member) for member in self.body["status"]):
             return None
-        return replace(self, resource_version=live["metadata"]["resourceVersion"])
+        return replace(self, resource_version=live.metadata.resource_version)
 
 
 @dataclass(frozen=True, slots=True)

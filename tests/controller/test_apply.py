@@ -107,6 +107,19 @@ async def test_what_was_done_is_on_record_whoever_touches_the_object_meanwhile(
     assert (failure is None, len(server.told)) == ((True, 1) if len(versions) == 2 else (False, 0))
 
 
+@pytest.mark.parametrize(
+    "answer", [b'{"metadata":{"uid":"u', b'{"kind":"Status"}', b"<html>", b'{"metadata":{}}', b"[]"]
+)
+async def test_an_answer_that_is_no_api_servers_is_none_and_the_decision_is_tried_again(answer: bytes) -> None:
+    class Foreign(Touched):
+        async def send(self, write: Write) -> bytes:
+            return answer if isinstance(write, Patch) and not write.body else await super().send(write)
+
+    failure = await Foreign({}).carry_out(Decision(writes=(PATCH, TOLD)))
+    assert failure is not None
+    assert (type(failure.error), failure.next) == (Unreachable, Next.BACK_OFF)
+
+
 async def test_who_is_cancelled_finishes_the_write_at_hand_and_begins_no_other() -> None:
     answered: list[str] = []
 

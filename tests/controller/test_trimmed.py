@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import pytest
 
 from rollout_lws.controller.trimmed import (
     trimmed_history,
@@ -13,6 +14,7 @@ from rollout_lws.controller.trimmed import (
     trimmed_set,
     trimmed_workload,
 )
+from rollout_lws.objects.owners import is_claimed
 from rollout_lws.objects.resources import LWS_NAME, LWS_REVISION, LWS_WORKER_INDEX
 from rollout_lws.objects.workloads import ControllerRevision, LeaderWorkerSet, Pod, StatefulSet
 from rollout_lws.workload.groups import SIZE_ANNOTATION
@@ -102,6 +104,27 @@ def test_a_workload_keeps_its_version_its_marks_and_who_wrote_what_of_it() -> No
         False,
         False,
     ]
+
+
+@pytest.mark.parametrize(
+    ("rolling", "claimed"),
+    [
+        ({"f:partition": {}}, True),
+        ({}, True),
+        ({"f:maxSurge": {}, "f:laterField": {}}, False),
+        ({"f:laterField": {}}, False),
+        ({".": {}, "f:laterField": {}}, False),
+    ],
+)
+def test_what_a_manager_owns_of_a_rolling_update_is_no_more_than_before(rolling: dict[str, Any], claimed: bool) -> None:
+    entry = managed(
+        "argocd", "2026-01-01T00:00:00Z", **{"f:rolloutStrategy": {"f:rollingUpdateConfiguration": rolling}}
+    )
+    body = encoded({"managedFields": [entry]}, spec={"replicas": 4, "leaderWorkerTemplate": TEMPLATE})
+    path = ("spec", "rolloutStrategy", "rollingUpdateConfiguration", "partition")
+    (kept,) = trimmed_workload(body).metadata.managed_fields
+    assert is_claimed([(kept.manager, msgspec.json.decode(kept.fields))], path, "example.org/original") is claimed
+    assert is_claimed([("argocd", entry["fieldsV1"])], path, "example.org/original") is claimed
 
 
 def test_a_workload_lets_go_of_its_json() -> None:

@@ -56,6 +56,9 @@ async def test_a_patch_of_a_generation_tests_it_and_fails_like_a_conflict_when_t
         with pytest.raises(ApiError) as caught:
             await client.send(patch)
         assert caught.value.code == code
+    for foreign in ({"kind": "Status"}, {"metadata": None}, ["a"]):
+        with pytest.raises(Unreachable, match="not an API server's"):
+            await Client(FakeTransport(invalid, ok(foreign))).send(patch)
 
 
 async def test_a_patch_without_a_version_is_unconditional_and_may_go_to_a_subresource() -> None:

@@ -121,6 +121,19 @@ async def test_a_request_arrives_as_it_was_meant_and_header_names_of_the_answer_
     assert seen["headers"]["user-agent"] == "rollout-lws"
 
 
+async def test_a_token_is_sent_without_its_line_end_and_one_that_no_header_may_have_is_not_quoted(
+    tmp_path: Path,
+) -> None:
+    async with connected(tmp_path, echo, {"token": "secret\n"}) as connection:
+        seen = json.loads((await ask(connection)).body)
+    assert seen["headers"]["authorization"] == "Bearer secret"
+    async with connected(tmp_path, echo, {"token": "secret\nsecret"}) as connection:
+        for asked in (ask(connection), read(connection)):
+            with pytest.raises(Unreachable, match="token has characters that no header may have") as told:
+                await asked
+            assert "secret" not in str(told.value)
+
+
 async def test_a_user_with_a_password_is_authenticated(tmp_path: Path) -> None:
     async with connected(tmp_path, echo, {"username": "me", "password": "word"}) as connection:
         seen = json.loads((await ask(connection)).body)

@@ -34,7 +34,7 @@ class Loader:
 
 @pytest.fixture
 def configuration() -> Any:
-    return SimpleNamespace(token="first")
+    return SimpleNamespace(token="first", host="https://api.invalid/SECRET", proxy=None)
 
 
 async def test_a_login_is_looked_at_once_a_minute_however_many_requests_there_are(configuration: Any) -> None:

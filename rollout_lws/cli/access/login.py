@@ -97,7 +97,8 @@ class Login:
 
     def _authentication(self) -> Headers:
         user = {**self._context.user, **self._told()}
-        token = _of_file(user.get("tokenFile"), user.get("token")) or user.get("token")
+        # A block scalar of a kubeconfig, a file and what a program prints end with a newline.
+        token = str(_of_file(user.get("tokenFile"), user.get("token")) or user.get("token") or "").strip()
         if token:
             return [("Authorization", f"Bearer {token}")]
         if user.get("username"):
@@ -130,7 +131,7 @@ def _of_file(path: str | None, instead: str | None) -> str | None:
     if not path:
         return None
     try:
-        return Path(path).read_text().strip()
+        return Path(path).read_text()
     except (OSError, UnicodeDecodeError):
         if instead:
             return None

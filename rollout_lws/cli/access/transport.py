@@ -22,6 +22,7 @@ from rollout_lws.cli.access.refusals import refusal, too_busy
 from rollout_lws.cli.options import Target
 from rollout_lws.errors import Unreachable, UsageError
 from rollout_lws.kube import nesting
+from rollout_lws.kube.headers import is_value
 from rollout_lws.kube.urls import shown
 
 Object = dict[str, Any]
@@ -230,6 +231,9 @@ class Transport:
         except OSError as error:
             raise _unreadable(self._context, error) from error
         for name, value in (*headers, ("Accept", _JSON), ("User-Agent", "rollout-lws")):
+            # http.client would quote it, and it may be a secret.
+            if not is_value(value):
+                raise _no_header(self._context, name)
             connection.putheader(name, value)
         if body is not None:
             connection.putheader("Content-Type", content_type)
@@ -324,6 +328,14 @@ class Connection(http.client.HTTPConnection):
 def _unreadable(context: Context, error: Exception) -> UsageError:
     return UsageError(
         f"the certificates or the token of context {context.name!r} cannot be read: {error}; correct the kubeconfig"
+    )
+
+
+def _no_header(context: Context, name: str) -> UsageError:
+    what = "token" if name == "Authorization" else f"value of the header {name}"
+    return UsageError(
+        f"the {what} for context {context.name!r} has characters that no header may have; correct the kubeconfig, or"
+        " what its login program gives"
     )
 
 

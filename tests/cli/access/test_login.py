@@ -40,6 +40,8 @@ def program(directory: Path, body: str, **more: Any) -> dict[str, Any]:
     [
         ({}, []),
         ({"token": "t"}, [("Authorization", "Bearer t")]),
+        ({"token": "t\n"}, [("Authorization", "Bearer t")]),
+        ({"token": 7}, [("Authorization", "Bearer 7")]),
         ({"username": "me", "password": "word"}, [("Authorization", "Basic bWU6d29yZA==")]),
         ({"username": "me"}, [("Authorization", "Basic bWU6")]),
         (

@@ -66,6 +66,20 @@ def test_every_header_arrives_also_those_of_one_name() -> None:
     assert (told["Impersonate-User"], told["Impersonate-Group"]) == (["jane"], ["dev", "ops"])
 
 
+@pytest.mark.parametrize(
+    ("user", "told"),
+    [
+        ({"token": "SECRET\nSECRET"}, "the token for context 'main' has characters that no header may have"),
+        ({"token": "SECRET€"}, "the token for context 'main' has characters"),
+        ({"token": "t", "as": "SECRET\r\nx: y"}, "the value of the header Impersonate-User for context 'main' has"),
+    ],
+)
+def test_what_no_header_may_have_is_not_quoted(user: dict[str, Any], told: str) -> None:
+    with api_server(Asked()) as port, pytest.raises(UsageError, match=told) as refused:
+        ask(f"http://127.0.0.1:{port}", user)
+    assert "SECRET" not in str(refused.value)
+
+
 def test_an_answer_that_is_nested_too_deep_is_read_without_its_depths() -> None:
     deep = b'{"a":' * 9_999 + b"1" + b"}" * 9_999
     with api_server(Asked(answer=b'{"items":[{"data":' + deep + b'},{"revision":2}]}')) as port:

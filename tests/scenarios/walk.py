@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from rollout_lws.errors import ApiError
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, NODES
 from rollout_lws.sandbox.behaviours import nodes
+from rollout_lws.rollout.contest import PEACE_SECONDS
 from rollout_lws.sandbox.store import Event
 from tests.scenarios.judge import HOLD
 from tests.scenarios.walk_others import Others
@@ -81,6 +82,8 @@ class Walk(Others):
         # What a slow watch still brings is waited for.
         await self.world.rest(quiet=60, seconds=7200)
         self.assert_clean(version)
+        # That the hold was reset again and again is told until it has stood for ten minutes.
+        await self.world.sleep(PEACE_SECONDS)
         await self._silent()
         if self.plan.ending == "leave":
             await self._left(version)

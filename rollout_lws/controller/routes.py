@@ -101,7 +101,8 @@ def routing(
 def _names(rollout: Rollout, keys: Keys, services: Iterable[Object]) -> Names | None:
     style = rollout.spec.strategy.style
     asked = named(style.traffic_routings[0] if style and style.traffic_routings else None)
-    noted = [found for live in services if (found := noted_names(live, rollout.metadata.uid, keys)) is not None]
+    uid = rollout.metadata.uid
+    noted = [found for live in services if (found := noted_names(live, uid, keys, asked)) is not None]
     if asked is not None:
         # Somebody may have copied a Service with its note.
         noted.sort(key=lambda each: each.service != asked.service)

@@ -55,6 +55,23 @@ def watched(d: Draft) -> tuple[tuple[str, ...], tuple[Resource, ...]]:
     return (*facts.endpoints,), (*looked_at_kinds(facts.names), *noting)
 
 
+def shares_noted(d: Draft) -> Routed:
+    """Take away every share by the notes on the very routes, where nothing names these any more; done when no route
+    carries one.
+    """
+    noted, before = d.o.marked, d.o.rollout.status or RolloutStatus()
+    workload = d.o.stable.lws.metadata.uid if d.o.stable is not None else None
+    wanted, known = (looked_for(d.o.rollout, each, workload, routes=noted.any_own) for each in (d.status, before))
+    if noted.waits or (wanted and not known):
+        return Routed(False, noted.waits or "routes that carry notes of this release are being looked for")
+    writes = [*noted.take_shares_back("no request to the new version")]
+    d.write(writes)
+    if not writes:
+        return DONE
+    what = ", ".join(f"{each.resource.kind} {each.name}" for each in writes)
+    return Routed(False, f"{what}: the new version's share is taken back")
+
+
 def prepare(d: Draft) -> Routed:
     """Pin what selects groups and make the canary's Service, before any pod exists that the first would select."""
     facts = d.o.routing

@@ -63,7 +63,9 @@ def barred(d: Draft, each: Selector | Router, *splits: Split) -> str:
             return ""
         if facts.waits or d.o.stable is None:
             return facts.waits or f"LeaderWorkerSet {d.o.rollout.spec.workload_ref.name} does not exist: create it"
-        refusal = next(obstacles(d), None)
+        # What is wrong with the plan, or with other objects, stops steps: a version that runs stays kept apart.
+        about = _service(d, facts) if each.resource == SERVICES else _pool(d, facts, each.name)
+        refusal = next(about, None)
         return refusal.message if refusal else ""
     return facts.waits or each.problem(splits, begun=True)
 
@@ -99,7 +101,8 @@ def obstacles(d: Draft) -> Iterator[Refusal]:
     """Everything in the way of the next release, most basic first; () when nobody asks for requests to be shared."""
     asked, facts = settings(d), d.o.routing
     if asked is not None and facts is not None:
-        for check in (_service, _pools, _canary_service, _routers, _full, _overloaded, _unlisted):
+        yield from _service(d, facts)
+        for check in (_pools, _canary_service, _routers, _full, _overloaded, _unlisted):
             yield from check(d, asked, facts)
 
 
@@ -140,7 +143,7 @@ def _at(d: Draft, path: str) -> Place:
     return Place(f"spec.strategy.{style}.{path}")
 
 
-def _service(d: Draft, _: TrafficRouting, facts: RoutingFacts) -> Iterator[Refusal]:
+def _service(d: Draft, facts: RoutingFacts) -> Iterator[Refusal]:
     lws, name = d.stable.lws.metadata, facts.names.service
     if facts.service is None:
         yield Refusal(
@@ -182,7 +185,6 @@ def _pools(d: Draft, _: TrafficRouting, facts: RoutingFacts) -> Iterator[Refusal
     stable, new = facts.names.stable_pool, facts.names.canary_pool
     if not stable or not new or not facts.synced:
         return
-    workload, canary = d.stable.lws.metadata.name, canary_name(d.stable.lws)
     named_by = "trafficRoutings[0].gateway.inferencePool"
     if INFERENCE_POOLS in facts.absent:
         yield Refusal(
@@ -200,22 +202,27 @@ def _pools(d: Draft, _: TrafficRouting, facts: RoutingFacts) -> Iterator[Refusal
         )
         return
     for name in (stable, new):
-        pool = facts.find(INFERENCE_POOLS, name)
-        if pool is None:
-            yield Refusal(
-                Reason.POOL_PROBLEM,
-                f"InferencePool {name} does not exist in namespace {facts.namespace}: create it, or name another one in"
-                " trafficRoutings",
-                Place("", INFERENCE_POOLS.kind, name),
-            )
-            continue
-        # Whether the new version's pool selects anything shows only in the release.
-        leaders = _leaders(d, facts) if name == stable else {**facts.other_leaders}
-        problem = pools.pool_problem(pool, d.uid, d.keys, workload=workload, canary=canary, leaders=leaders)
-        if name == new:
-            problem = problem or _selects_nothing_new(d, pools.SELECTING, pool)
-        if problem:
-            yield Refusal(Reason.POOL_PROBLEM, problem, Place("spec.selector", INFERENCE_POOLS.kind, name))
+        yield from _pool(d, facts, name)
+
+
+def _pool(d: Draft, facts: RoutingFacts, name: str) -> Iterator[Refusal]:
+    pool = facts.find(INFERENCE_POOLS, name)
+    if pool is None:
+        yield Refusal(
+            Reason.POOL_PROBLEM,
+            f"InferencePool {name} does not exist in namespace {facts.namespace}: create it, or name another one in"
+            " trafficRoutings",
+            Place("", INFERENCE_POOLS.kind, name),
+        )
+        return
+    workload, canary = d.stable.lws.metadata.name, canary_name(d.stable.lws)
+    # Whether the new version's pool selects anything shows only in the release.
+    leaders = _leaders(d, facts) if name == facts.names.stable_pool else {**facts.other_leaders}
+    problem = pools.pool_problem(pool, d.uid, d.keys, workload=workload, canary=canary, leaders=leaders)
+    if name == facts.names.canary_pool:
+        problem = problem or _selects_nothing_new(d, pools.SELECTING, pool)
+    if problem:
+        yield Refusal(Reason.POOL_PROBLEM, problem, Place("spec.selector", INFERENCE_POOLS.kind, name))
 
 
 def _canary_service(_: Draft, __: TrafficRouting, facts: RoutingFacts) -> Iterator[Refusal]:

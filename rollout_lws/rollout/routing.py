@@ -12,7 +12,7 @@ from typing import Any
 
 from rollout_lws.api import TrafficRecord
 from rollout_lws.rollout import actions, quarrel
-from rollout_lws.rollout.borrowing import answer
+from rollout_lws.rollout.borrowing import answer, shares_noted
 from rollout_lws.rollout.brevity import written_lately
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import Ending, Task
@@ -189,8 +189,8 @@ def withdraw(d: Draft) -> Routed:
     forced it goes after grace and drain, whatever routers say.
     """
     record, facts = d.status.traffic, d.o.routing
-    if facts is None:
-        return DONE
+    if facts is None or not facts.names.any_router:
+        return _withdrawn_by_notes(d)
     if record is None or record.step is None:
         if not any(each.reaches_new for each in routers(facts)):
             return DONE
@@ -216,6 +216,24 @@ def withdraw(d: Draft) -> Routed:
     if given_at is None or not d.new_ready:
         return DONE
     return drained(d, given_at, "the new version")
+
+
+def _withdrawn_by_notes(d: Draft) -> Routed:
+    """The same where nothing names the routes any more, be it that the Service with the note was made anew, and
+    trafficRoutings was removed: what they carry themselves tells of them.
+    """
+    forced = actions.forced_since(d)
+    if forced is not None and drained(d, forced, "the new version").done:
+        return DONE
+    if d.o.routing is not None:
+        _answered(d, d.o.routing)
+    taken = shares_noted(d)
+    if not taken.done:
+        if d.writes:
+            note(d, since=d.now, applied=None, desired=told(ALL_STABLE))
+        return taken
+    given_at = d.status.traffic.since if d.status.traffic else None
+    return drained(d, given_at, "the new version") if given_at is not None and d.new_ready else DONE
 
 
 def _went_over(d: Draft) -> bool:

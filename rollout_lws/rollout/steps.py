@@ -66,6 +66,7 @@ def run(d: Draft) -> bool:
         return finalising.run(d)
     refusal = cannot_release(d)
     if refusal:
+        borrowing.keep_pinned(d)
         routing.keep(d)
         close_window(d)
         return d.stalled(refusal.reason, refusal.message)

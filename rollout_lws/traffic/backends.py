@@ -80,7 +80,8 @@ class Selector:
         if self.selecting.resource == INFERENCE_POOLS:
             after = pools.pin(live, by, keys, changes)
         else:
-            after = services.pin(live, by, keys, changes, names=self.facts.names)
+            names = self.facts.names if self.facts.names.any_router else None
+            after = services.pin(live, by, keys, changes, names=names)
         return patched(self.selecting.resource, live, after, f"only groups of {whose} behind {self.what}")
 
 

@@ -67,12 +67,13 @@ class Marked:
 
     def give_back(self, reason: str) -> Iterator[Write]:
         """What gives everything back that this Rollout has changed, and removes what it has made."""
-        for resource, own in _OWN.items():
-            for live in self.objects.get(resource, ()):
-                if self._made(resource, live, self.by):
-                    yield from deleted(resource, live, reason)
-                else:
-                    yield from patched(resource, live, own(live, self.by, self.keys), reason)
+        for resource in _OWN:
+            yield from self._give_back(resource, reason)
+
+    def take_shares_back(self, reason: str) -> Iterator[Write]:
+        """What makes routes the user's own again and removes the routes it has made: no share is left in them."""
+        for resource in (HTTP_ROUTES, INGRESSES):
+            yield from self._give_back(resource, reason)
 
     def take_back(self, ghost: str, reason: str) -> Iterator[Write]:
         """What gives back all that the Rollout with UID ``ghost`` has changed; the garbage collector takes the rest."""
@@ -80,6 +81,13 @@ class Marked:
             for live in self.objects.get(resource, ()):
                 if not self._made(resource, live, self.by) and not self._made(resource, live, ghost):
                     yield from patched(resource, live, own(live, ghost, self.keys), reason)
+
+    def _give_back(self, resource: Resource, reason: str) -> Iterator[Write]:
+        for live in self.objects.get(resource, ()):
+            if self._made(resource, live, self.by):
+                yield from deleted(resource, live, reason)
+            else:
+                yield from patched(resource, live, _OWN[resource](live, self.by, self.keys), reason)
 
     def _is_own(self, resource: Resource, live: Object) -> bool:
         return self._made(resource, live, self.by) or marks.read(live, self.by, self.keys) is not None
@@ -103,10 +111,13 @@ class Marked:
 UNMARKED = Marked()
 
 
-def noted_names(live: Object, by: str, keys: Keys) -> Names | None:
-    """What a release that has pinned this Service shares requests by; None where it has not."""
+def noted_names(live: Object, by: str, keys: Keys, asked: Names | None) -> Names | None:
+    """What a release that has pinned this Service shares requests by; None where it has not. ``asked`` is what the spec
+    names: it is taken for a note without names, if it is about this Service.
+    """
     mark = marks.read_as(Pin, live, by, keys)
     if mark is None:
         return None
     # An earlier version noted none.
-    return mark.names or Names(service=str(live["metadata"]["name"]))
+    name = str(live["metadata"]["name"])
+    return mark.names or (asked if asked is not None and asked.service == name else Names(service=name))

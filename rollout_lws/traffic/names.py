@@ -17,6 +17,11 @@ class Names(Struct, frozen=True):
     stable_pool: str | None = None
     canary_pool: str | None = None
 
+    @property
+    def any_router(self) -> bool:
+        """Whether anything is named in which shares can be written: where names are not all known, nothing is."""
+        return bool(self.http_route or self.ingress)
+
 
 def named(asked: TrafficRouting | None) -> Names | None:
     """What a Rollout's own words name; None when they leave traffic alone."""

@@ -88,8 +88,8 @@ class Selecting:
         names: Names | None = None,
     ) -> Object:
         """The object with these changes to the user's own selector (None: the key is removed), which is remembered
-        under our mark. Repeated, also with other changes, it forgets none of the user's values; ``parents`` and
-        ``names`` are kept from the first time.
+        under our mark. Repeated, also with other changes, it forgets none of the user's values; ``parents`` are
+        kept from the first time, ``names`` from the first time that they were told.
         """
         mark = marks.read_as(Pin, live, by, keys)
         own = self.unpinned(live, by, keys)
@@ -98,7 +98,7 @@ class Selecting:
             original={key: users.get(key) for key in changes},
             written=dict(changes),
             parents=mark.parents if mark else parents,
-            names=mark.names if mark else names,
+            names=(mark.names if mark else None) or names,
         )
         return marks.put(_changed(own, self.path, changes), by, keys, new)
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 from rollout_lws.errors import ApiError
-from rollout_lws.objects.resources import INFERENCE_POOLS, LWS_NAME, SERVICES, Resource
+from rollout_lws.objects.resources import INFERENCE_POOLS, LEADER_WORKER_SETS, LWS_NAME, SERVICES, Resource
 from rollout_lws.objects.writes import Confirm, Write
 from rollout_lws.rollout.reasons import EventReason, Reason
 from tests.scenarios.metered import metered
@@ -20,9 +21,10 @@ from tests.scenarios.routed import (
     Provider,
     assert_given_back,
     routed_at_rest,
+    share,
 )
 from tests.scenarios.stories import CANARY, waiting_for_approval
-from tests.scenarios.world import NAME, World
+from tests.scenarios.world import KEYS, NAME, World
 
 pytestmark = pytest.mark.looptime
 
@@ -129,4 +131,97 @@ async def test_what_was_never_pinned_may_be_named_otherwise(world: World) -> Non
     world.approve()
     await world.until_state("Healthy")
     await world.rest()
+    assert_given_back(world, before)
+
+
+def replace(world: World) -> None:
+    """A tool writes the Service as it has it, without the note and the pin of the release."""
+    words = {"metadata": {"annotations": {KEYS.original: None}}, "spec": {"selector": {LWS_NAME: None}}}
+    world.patch(SERVICES, SERVICE, words)
+
+
+def notes(world: World) -> dict[str, Any]:
+    """What the release has noted on the Service."""
+    found = world.get(SERVICES, SERVICE)
+    assert found is not None
+    read: dict[str, Any] = json.loads(found["metadata"]["annotations"][KEYS.original])
+    return next(iter(read.values()))
+
+
+def note_no_names(world: World) -> None:
+    """The note as an earlier version of the controller wrote it."""
+    found = world.get(SERVICES, SERVICE)
+    assert found is not None
+    read = json.loads(found["metadata"]["annotations"][KEYS.original])
+    for each in read.values():
+        del each["names"]
+    world.patch(SERVICES, SERVICE, {"metadata": {"annotations": {KEYS.original: json.dumps(read)}}})
+
+
+@pytest.mark.parametrize("loading", [False, True])
+async def test_a_later_step_that_cannot_be_carried_any_more_leaves_no_version_unpinned(
+    world: World, loading: bool
+) -> None:
+    steps = {"replicas": 1, "traffic": "5%", "pause": {}}, {"replicas": 4, "traffic": "100%", "pause": {}}
+    await routed_at_rest(world, *steps, replicas=4)
+    world.checks.clear()
+    if loading:
+        world.set_image("v2")
+        await world.until(lambda: world.groups(CANARY), "a group of the new version")
+    else:
+        await waiting_for_approval(world)
+    world.patch_lws({"replicas": 6})
+    await world.sleep(1)
+    replace(world)
+    await world.until(lambda: pin(world, SERVICES, SERVICE) == NAME, "pinned again", 60)
+    await world.until_state("AwaitingApproval")
+    assert share(world) == 0.05
+    assert not {pod for pod in world.view.endpoints(SERVICE) if pod.startswith(CANARY)}
+
+
+HALF = ({"replicas": 2, "traffic": "50%", "pause": {}}, {"replicas": "100%", "pause": {}})
+
+
+def leave_alone(world: World) -> None:
+    steps = [{"replicas": 2, "pause": {}}, {"replicas": "100%"}]
+    world.patch_rollout({"strategy": {"canary": {"trafficRoutings": None, "steps": steps}}})
+
+
+async def assert_withdrawn_before_the_canary_goes(world: World) -> None:
+    world.request("Abort")
+    await world.until(lambda: share(world) == 0, "no share")
+    await world.sleep(30)
+    canary = world.get(LEADER_WORKER_SETS, CANARY)
+    assert canary is not None, "what runs has its time to end"
+    assert (canary["spec"]["replicas"], share(world)) == (2, 0)
+    await world.until_state("Aborted")
+    await world.rest()
+
+
+async def test_a_pin_that_an_earlier_version_noted_without_names_has_those_of_the_spec(world: World) -> None:
+    before = await routed_at_rest(world, *HALF, replicas=4)
+    await waiting_for_approval(world)
+    names = notes(world)["names"]
+    note_no_names(world)
+    await world.until(lambda: notes(world).get("names") == names, "names")
+    await world.rest()
+    assert (share(world), world.state) == (0.5, "AwaitingApproval")
+    await assert_withdrawn_before_the_canary_goes(world)
+    assert_given_back(world, before)
+
+
+@pytest.mark.parametrize("lose", [replace, note_no_names])
+async def test_a_share_that_nothing_names_any_more_is_withdrawn_by_what_the_route_notes(
+    world: World, lose: Any
+) -> None:
+    before = await routed_at_rest(world, *HALF, replicas=4)
+    await waiting_for_approval(world)
+    world.checks.clear()
+    world.stop_controller()
+    leave_alone(world)
+    lose(world)
+    world.start_controller()
+    await world.rest()
+    assert share(world) == 0.5
+    await assert_withdrawn_before_the_canary_goes(world)
     assert_given_back(world, before)

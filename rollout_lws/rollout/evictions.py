@@ -2,43 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from rollout_lws.api import EvictionRecord
-from rollout_lws.objects.kueue import PODS_READY_TIMEOUT
+from rollout_lws.api.structural import ITEMS_LIMIT
+from rollout_lws.objects.kueue import PODS_READY_TIMEOUT, Workload
 from rollout_lws.rollout.draft import Draft
-from rollout_lws.workload.facts import Facts
-from rollout_lws.workload.groups import Group, groups
+from rollout_lws.workload.facts import Facts, Listing
+from rollout_lws.workload.groups import groups
 from rollout_lws.workload.queueing import GIVEN_UP, workload_of
 from rollout_lws.workload.trouble import troubles
 
 
 def evicted_before(d: Draft) -> dict[str, int]:
     """How often Kueue had given a group up before this release renewed it, by the UID of its Workload."""
-    return {each.workload: each.count for each in d.status.evictions}
+    known = {each.workload: each.count for each in d.status.evictions}
+    if len(known) < ITEMS_LIMIT:
+        return known
+    # Records of further groups had no room, and what is not on record must not be taken for the new version's failure.
+    others = (each for each in _queued(d) if each.metadata.uid not in known)
+    return {each.metadata.uid: each.evictions(PODS_READY_TIMEOUT) for each in others} | known
 
 
 def note_renewed(d: Draft, ordinals: Iterable[int]) -> None:
     """File how often Kueue has given up those groups of the stable LWS that are renewed now."""
     renewed = set(ordinals)
-    _note(d, d.stable, (group for group in groups(d.stable) if group.ordinal in renewed))
+    _note(d, (workload_of(d.stable, group) for group in groups(d.stable) if group.ordinal in renewed))
 
 
 def forgive(d: Draft) -> None:
     """Have what Kueue has given up until now count no more."""
-    for facts in (d.o.stable, d.o.canary):
-        if facts is not None:
-            _note(d, facts, groups(facts))
+    _note(d, (workload_of(facts, group) for facts in _sides(d) for group in groups(facts)))
 
 
-def _note(d: Draft, facts: Facts, members: Iterable[Group]) -> None:
-    known = {each.workload: each for each in d.status.evictions}
-    for workload in (workload_of(facts, each) for each in members):
-        count = workload.evictions(PODS_READY_TIMEOUT) if workload is not None else 0
-        if workload is not None and count:
-            known[workload.metadata.uid] = EvictionRecord(workload=workload.metadata.uid, count=count)
-    if tuple(known.values()) != d.status.evictions:
-        d.set(evictions=tuple(known.values()))
+def _note(d: Draft, workloads: Iterable[Workload | None]) -> None:
+    """File these, newest last, in place of records of groups that are gone: status has room for so many only."""
+    standing = {each.metadata.uid for each in _queued(d)}
+    listed = all(facts.listing is Listing.DONE for facts in _sides(d))
+    known = {uid: count for uid, count in evicted_before(d).items() if uid in standing or not listed}
+    for workload in workloads:
+        if workload is not None:
+            known.pop(workload.metadata.uid, None)
+            known[workload.metadata.uid] = workload.evictions(PODS_READY_TIMEOUT)
+    found = (EvictionRecord(workload=uid, count=count) for uid, count in known.items() if count)
+    records = tuple(found)[-ITEMS_LIMIT:]
+    if records != d.status.evictions:
+        d.set(evictions=records)
+
+
+def _sides(d: Draft) -> tuple[Facts, ...]:
+    return tuple(facts for facts in (d.o.stable, d.o.canary) if facts is not None)
+
+
+def _queued(d: Draft) -> Iterator[Workload]:
+    return (each for facts in _sides(d) for each in facts.queued)
 
 
 def given_up(d: Draft, facts: Facts | None, revision: str) -> dict[str, str]:

@@ -15,8 +15,8 @@ from weakref import WeakKeyDictionary
 
 import yaml
 
-from rollout_lws.cli.lint.paths import Path
 from rollout_lws.cli.nesting import check_nesting
+from rollout_lws.cli.paths import Path
 
 _TAG = "tag:yaml.org,2002:"
 _MERGE, _NULL, _BOOL, _INT, _FLOAT = (f"{_TAG}{name}" for name in ("merge", "null", "bool", "int", "float"))

@@ -9,9 +9,9 @@ from rollout_lws.cli.lint import complaints
 from rollout_lws.cli.lint.findings import Finding
 from rollout_lws.cli.lint.manifests import Manifest
 from rollout_lws.cli.lint.mending import mended
-from rollout_lws.cli.lint.paths import Path, located, value_at
 from rollout_lws.cli.lint.rules import broken_rules
 from rollout_lws.cli.lint.schemas import METADATA, spec_schema
+from rollout_lws.cli.paths import Path, located, value_at
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.sandbox import defaults
 from rollout_lws.sandbox.behaviours.lws_admission import defaulted, validate

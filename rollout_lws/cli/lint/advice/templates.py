@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from rollout_lws.cli.lint.findings import Finding
-from rollout_lws.cli.lint.paths import Path
 from rollout_lws.cli.lint.world import FileWorld, Shaped
+from rollout_lws.cli.paths import Path
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
 
 _PARTITION: Path = ("spec", "rolloutStrategy", "rollingUpdateConfiguration", "partition")

@@ -1,20 +1,22 @@
 """Connections that a server of this process accepts: how many, for how long, and which of them gives way to a new one.
 
 Whoever reaches a port can hold connections open, and over TLS each one costs some 300 KiB. So their number is bounded,
-and at the bound no newcomer is refused, or a stranger who holds all of them would lock the API server out: the
-connection that has waited longest for a request is dropped, of the address that has most of them. An API server needs
-some milliseconds to ask.
+and at the bound no newcomer is refused, or a stranger who holds all of them would lock the API server out: a connection
+is dropped of the address that has most of them, whatever they are at. That is the one that has waited longest for a
+request; where each has sent its own, the one that has waited longest for its turn. Only the one whose request is being
+judged stays. An API server needs some milliseconds to ask.
 """
 
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import socket
 import ssl
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -24,7 +26,7 @@ from rollout_lws.settings import Address
 
 log = logging.getLogger(__name__)
 
-#: Connections at a time, of each server.
+#: Connections at a time, of each server; more than one.
 MOST = 64
 #: From the beginning of a connection until its handshake is done and the headers of its first request are there, and
 #: from the first byte of a later request until its headers are.
@@ -41,6 +43,8 @@ _TOLD_SECONDS = 60.0
 _AGAIN_SECONDS = 1.0
 #: Connections that the system keeps until they are accepted. One that finds no room there tries again after a second.
 _BACKLOG = 1024
+#: What creating a socket says where the system has no addresses of its family.
+_NO_FAMILY = (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL)
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -80,15 +84,15 @@ async def served(
 
 @dataclass(eq=False, slots=True)
 class _Visit(asyncio.Protocol):
-    """One connection, on its way to ``inner``, which serves it. ``since`` is when it began to wait for a request, or
-    for the rest of one; a ``busy`` one waits for our answer.
+    """One connection, on its way to ``inner``, which serves it. ``since`` is when it began to wait for a request, for
+    the rest of one or, once ``leave`` is set, for our answer; ``leave`` is called if the connection ends before that.
     """
 
     room: Room
     inner: asyncio.Protocol
     address: str
     since: float
-    busy: bool = False
+    leave: Callable[[], None] | None = None
     transport: asyncio.Transport | None = None
     greeting: asyncio.Task[None] | None = None
     _idle: bool = False
@@ -104,7 +108,7 @@ class _Visit(asyncio.Protocol):
             self._timer.cancel()
 
     def answered(self) -> None:
-        self.busy, self._idle = False, True
+        self.leave, self._idle = None, True
         self.since = asyncio.get_running_loop().time()
         self.wait(IDLE_SECONDS)
 
@@ -118,6 +122,9 @@ class _Visit(asyncio.Protocol):
     def left(self) -> None:
         self.stay()
         self.room.visits.pop(self.inner, None)
+        if self.leave is not None:
+            self.leave()
+            self.leave = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         if not isinstance(transport, asyncio.Transport):
@@ -152,6 +159,7 @@ class Room:
 
     port: int = 0
     visits: dict[asyncio.Protocol, _Visit] = field(default_factory=dict)
+    _judged: _Visit | None = None
     _dropped: int = 0
     _told: float = float("-inf")
 
@@ -160,11 +168,22 @@ class Room:
         """How many connections there are from each address."""
         return Counter(each.address for each in self.visits.values())
 
-    def complete(self, request: web.Request) -> None:
-        """All of ``request`` is here: its connection gives way to no other before it has its answer."""
+    def complete(self, request: web.Request, leave: Callable[[], None]) -> None:
+        """All of ``request`` is here. ``leave`` is called when its connection ends, or has ended, before its answer."""
         visit = self._visit(request)
-        if visit is not None:
-            visit.busy = True
+        if visit is None:
+            leave()
+        else:
+            visit.leave, visit.since = leave, asyncio.get_running_loop().time()
+
+    @contextmanager
+    def judging(self, request: web.Request) -> Iterator[None]:
+        """The connection of ``request``, of one at a time, gives way to no other until the block ends."""
+        self._judged = self._visit(request)
+        try:
+            yield
+        finally:
+            self._judged = None
 
     @web.middleware
     async def middleware(self, request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -179,18 +198,15 @@ class Room:
             if request.protocol in self.visits:
                 visit.answered()
 
-    def make(self) -> bool:
-        """Whether there is room for one more, one that waits being dropped for it where all is taken."""
+    def make(self) -> None:
+        """Room for one more: where all is taken, one that waits is dropped for it."""
         if len(self.visits) < MOST:
-            return True
+            return
         counts = self.addresses
-        waiting = [each for each in self.visits.values() if not each.busy]
-        if not waiting:
-            return False
-        given = max(waiting, key=lambda each: (counts[each.address], -each.since))
+        waiting = [each for each in self.visits.values() if each is not self._judged]
+        given = max(waiting, key=lambda each: (counts[each.address], each.leave is None, -each.since))
         given.drop()
         self._tell(given.address)
-        return True
 
     def _visit(self, request: web.Request) -> _Visit | None:
         return self.visits.get(request.protocol)
@@ -209,15 +225,20 @@ async def _listeners(address: Address) -> list[socket.socket]:
         address.host or None, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     )
     found: list[socket.socket] = []
-    refused: OSError | None = None
+    absent: OSError | None = None
     for family, _, _, _, where in infos:
         try:
-            # Every interface is two addresses, and a system may have one of them only.
             found.append(socket.create_server(where, family=family, backlog=_BACKLOG))
         except OSError as error:
-            refused = refused or error
-    if refused is not None and not found:
-        raise refused
+            # Every interface is two addresses, and a system may have one of them only. One that is taken by another
+            # process is no such thing: that would be asked in our place.
+            if error.errno not in _NO_FAMILY:
+                for each in found:
+                    each.close()
+                raise
+            absent = error
+    if absent is not None and not found:
+        raise absent
     for each in found:
         each.setblocking(False)
     return found
@@ -234,14 +255,12 @@ async def _accept(listener: socket.socket, room: Room, serve: web.Server, shown:
             log.warning("no connection can be accepted", extra={"fields": {"error": error.strerror}})
             await asyncio.sleep(_AGAIN_SECONDS)
             continue
-        if room.make():
-            visit = _Visit(room, serve(), peer[0], loop.time())
-            room.visits[visit.inner] = visit
-            visit.wait(ARRIVAL_SECONDS)
-            visit.greeting = loop.create_task(_greet(visit, connection, shown))
-            visit.greeting.add_done_callback(partial(_greeted, visit, connection))
-        else:
-            connection.close()
+        room.make()
+        visit = _Visit(room, serve(), peer[0], loop.time())
+        room.visits[visit.inner] = visit
+        visit.wait(ARRIVAL_SECONDS)
+        visit.greeting = loop.create_task(_greet(visit, connection, shown))
+        visit.greeting.add_done_callback(partial(_greeted, visit, connection))
         # A queue of connections that is never empty must not keep the loop from all the rest.
         await asyncio.sleep(0)
 

@@ -80,13 +80,14 @@ class Desk:
         paper.size += len(chunk)
         while sum(each.size for each in self._papers) > MOST_BYTES:
             largest = max((each for each in self._papers if not each.has_turn), key=lambda each: each.size)
-            self._papers.discard(largest)
-            largest.gives_way = True
-            largest.chunks.clear()
+            self._give_way(largest)
             if largest is paper:
                 raise NoRoom
-            if not largest.until.expired():
-                largest.until.reschedule(asyncio.get_running_loop().time())
+
+    def leave(self, paper: Paper) -> None:
+        """``paper`` is asked about no more, so it gives way, unless it is being judged, or has been."""
+        if paper in self._papers and not paper.has_turn:
+            self._give_way(paper)
 
     @asynccontextmanager
     async def turn(self, paper: Paper) -> AsyncIterator[None]:
@@ -108,6 +109,13 @@ class Desk:
     async def aside(self, work: Callable[[], _T]) -> _T:
         """What ``work`` returns, done in the thread."""
         return await asyncio.get_running_loop().run_in_executor(self._judges, work)
+
+    def _give_way(self, paper: Paper) -> None:
+        self._papers.discard(paper)
+        paper.gives_way = True
+        paper.chunks.clear()
+        if not paper.until.expired():
+            paper.until.reschedule(asyncio.get_running_loop().time())
 
     async def _my_turn(self, paper: Paper) -> None:
         if not self._taken:

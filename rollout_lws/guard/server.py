@@ -117,9 +117,10 @@ class _Guard:
                     self.desk.add(paper, chunk)
                     if paper.size > most:
                         return _too_large(most)
-                self.room.complete(request)
+                self.room.complete(request, partial(self.desk.leave, paper))
                 async with self.desk.turn(paper):
-                    answer = await self._judged(rule, paper)
+                    with self.room.judging(request):
+                        answer = await self._judged(rule, paper)
         except (ConnectionError, web.RequestPayloadError):
             # Who went away in the middle of it hears of this no more.
             return _closing(web.Response(status=400))

@@ -6,6 +6,7 @@ import asyncio
 import io
 import json
 import re
+import socket
 import ssl
 import threading
 from collections.abc import AsyncIterator
@@ -38,12 +39,17 @@ class Served:
     verdict: Verdict | Exception = ALLOWED
     judged: list[tuple[Rule, Request]] = field(default_factory=list)
     told: list[tuple[Rule, Outcome]] = field(default_factory=list)
+    may_decide: threading.Event = field(default_factory=threading.Event)
+
+    def __post_init__(self) -> None:
+        self.may_decide.set()
 
     def judge(self, rule: Rule, asked: Request) -> server.Look:
         self.judged.append((rule, asked))
         return lambda: self.decide
 
     def decide(self) -> Verdict:
+        self.may_decide.wait(5)
         if isinstance(self.verdict, Exception):
             raise self.verdict
         return self.verdict
@@ -213,6 +219,39 @@ async def test_strangers_that_hold_all_connections_give_way(monkeypatch: pytest.
             await each.ended()
 
 
+async def test_strangers_whose_reviews_wait_for_their_turn_give_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inbound, "MOST", 4)
+    complete, there = inbound.Room.complete, asyncio.Queue[None]()
+
+    def heard(*given: Any) -> None:
+        complete(*given)
+        there.put_nowait(None)
+
+    monkeypatch.setattr(inbound.Room, "complete", heard)
+    mine, body = made(), asked_of()
+    whole = b"POST /hold HTTP/1.1\r\nHost: guard\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+    async with served(mine) as it, AsyncExitStack() as stack:
+        keeps = await stack.enter_async_context(connected(it.port, mine, local="127.0.0.2"))
+        assert await keeps.ask()
+        await there.get()
+        it.may_decide.clear()
+        strangers = []
+        for _ in range(5):
+            strangers.append(await slow(stack, it, mine, whole))
+            await there.get()
+        # Another API server gets in while the first of these is judged, and the one that was there stays.
+        comes = await stack.enter_async_context(connected(it.port, mine, local="127.0.0.3"))
+        for each in strangers[1:4]:
+            await each.ended()
+        it.may_decide.set()
+        assert await keeps.ask()
+        assert await comes.ask()
+        assert await strangers[0].status() == 200
+        assert await strangers[4].status() == 200
+    # Nothing is judged for those that are gone.
+    assert len(it.judged) == 5
+
+
 async def test_a_connection_that_says_nothing_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inbound, "ARRIVAL_SECONDS", 0.3)
     mine = made()
@@ -288,6 +327,15 @@ async def test_a_certificate_is_replaced_while_others_are_being_served() -> None
                 raise AssertionError
         # What was connected before goes on.
         assert await stays.ask()
+
+
+async def test_a_port_that_is_taken_at_one_of_two_addresses_is_told() -> None:
+    it = Served("", 0, server.context())
+    with socket.create_server(("0.0.0.0", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(UsageError, match=f":{port} cannot be listened on: Address already in use"):
+            async with server.served(Address("", port), it.context, it.judge, lambda *_: None):
+                raise AssertionError
 
 
 async def test_an_address_that_is_taken_is_told_with_the_flag() -> None:

@@ -14,6 +14,7 @@ from rollout_lws.objects.workloads import Pod
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import Ending
 from rollout_lws.rollout.routed import DONE, Routed
+from rollout_lws.rollout.sides import new_stays
 from rollout_lws.traffic import backends
 from rollout_lws.traffic.backends import Selector
 from rollout_lws.traffic.facts import RoutingFacts
@@ -24,10 +25,12 @@ OVERDUE_SECONDS = 60
 
 
 def watched(d: Draft) -> tuple[str, ...]:
-    """LWSs of which all pods are wanted while requests are shared: the one that has the version that leaves."""
-    if d.status.traffic is None or d.o.stable is None:
-        return ()
-    return (_home(d),)
+    """LWSs of which all pods are wanted while requests are shared, or something is pinned, whatever the status says of
+    it: the one that has the version that leaves.
+    """
+    facts = d.o.routing
+    shares = d.status.traffic is not None or (facts is not None and bool(_pinned(facts)))
+    return (_home(d),) if shares and d.o.stable is not None else ()
 
 
 def reached(d: Draft, facts: RoutingFacts) -> Routed:
@@ -35,26 +38,36 @@ def reached(d: Draft, facts: RoutingFacts) -> Routed:
 
     ``needs_person`` when that waits for a pod that does not end by itself.
     """
-    if d.o.stable is None:
+    pinned = _pinned(facts)
+    # Where nothing is pinned no pod is waited for, and nothing else may want the pods of a canary that is gone.
+    if d.o.stable is None or not pinned or not leaves(d):
         return DONE
     unknown = d.o.unknown_pods.get(_home(d))
     if unknown is not None:
         return Routed(False, unknown or f"pods of {_home(d)} are being listed")
     pods = _leaving(d)
-    for each in (*backends.of_stable(facts), *backends.of_new(facts)):
-        found = [pod for pod in pods if _gets_requests(pod, each)] if each.given else []
+    for each in pinned:
+        found = [pod for pod in pods if _gets_requests(pod, each)]
         if found:
             return _waits(d, each, found, pods)
     return DONE
 
 
 def leaves(d: Draft) -> bool:
-    """Whether a version leaves at all: where one LWS holds both, the groups of one that is promoted stay."""
+    """Whether a version leaves at all: where one LWS holds both, the groups of one that is promoted stay, and so do
+    those that are left as they are.
+    """
     if not d.one_workload:
         return True
+    if new_stays(d):
+        return False
     ending, stable = d.status.finalising, d.status.stable
     stays = ending is None or ending.reason in (Ending.SUCCESS.value, Ending.ROLLED_NATIVELY.value)
     return not stays and stable is not None and stable.revision != d.sub.new_revision
+
+
+def _pinned(facts: RoutingFacts) -> tuple[Selector, ...]:
+    return tuple(each for each in (*backends.of_stable(facts), *backends.of_new(facts)) if each.given)
 
 
 def _home(d: Draft) -> str:
@@ -68,8 +81,6 @@ def _leaving(d: Draft) -> tuple[Pod, ...]:
         # An LWS of that name is somebody else's by now, and so are its pods.
         taken = any(each.kind == LEADER_WORKER_SETS.kind for each in d.o.remains)
         return () if taken else d.o.pods_left
-    if not leaves(d):
-        return ()
     known = {pod.metadata.uid: pod for pod in (*d.stable.leaders, *d.stable.pods)}
     return tuple(pod for pod in known.values() if pod.revision == d.sub.new_revision)
 

@@ -17,6 +17,7 @@ from rollout_lws.rollout.reasons import Task
 from rollout_lws.workload.canary import canary_name
 from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.groups import Group, groups
+from rollout_lws.workload.hold import standing_surge
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +74,22 @@ def shares_nothing(d: Draft) -> bool:
     return record is None or not record.step
 
 
+def new_stays(d: Draft) -> bool:
+    """Whether groups of the new version stay in the one LWS at the end of a release that did not promote it: a Rollout
+    that leaves could not finish, and from the clean-up on nothing takes them back.
+    """
+    ending = d.status.finalising
+    if not d.one_workload or d.o.stable is None or ending is None or ending.task != Task.CLEAN_UP:
+        return False
+    kept = d.replicas + standing_surge(d.o.stable.lws, d.keys)
+    return any(each.ordinal < kept and not each.terminating for each in d.new_groups)
+
+
 def _is_merged(d: Draft) -> bool:
     """Whether the versions of one LWS get the requests as their groups come and go, behind one Service."""
     ending = d.status.finalising
-    return ending is not None and ending.task in (Task.PROMOTE, Task.GO_BACK) and shares_nothing(d)
+    comes_and_goes = ending is not None and ending.task in (Task.PROMOTE, Task.GO_BACK)
+    return (comes_and_goes or new_stays(d)) and shares_nothing(d)
 
 
 def _by_workload(name: str, facts: Facts | None) -> Side:

@@ -13,6 +13,7 @@ from rollout_lws.rollout.plan import plan_hash
 from rollout_lws.rollout.reasons import EventReason, Reason
 from rollout_lws.rollout.refusal import Refusal
 from rollout_lws.rollout.refusals import cannot_release, invalid_spec, refused_by_spec
+from rollout_lws.rollout.routed import DONE
 from rollout_lws.rollout.silence import waits_for_lws
 from rollout_lws.workload.revisions import is_empty, observed, target_revision
 
@@ -33,9 +34,13 @@ def settle(d: Draft) -> bool:
             Reason.CLEANING_UP, SummaryState.PREPARING, "giving back what a Rollout that is gone had borrowed"
         )
     left = d.o.marked.any_own and d.o.canary is None and d.o.batch_release is None
-    if left and not borrowing.restore(d).done:
-        # The status was forged or lost in a release.
-        return d.reconciling(Reason.CLEANING_UP, SummaryState.PREPARING, "giving back what a release had borrowed")
+    # The status was forged or lost in a release, or somebody has applied again what a release had written.
+    restored = borrowing.restore(d) if left else DONE
+    if restored.needs_person:
+        return d.stalled(Reason.POD_NOT_ENDING, restored.message)
+    if not restored.done:
+        told = f"giving back what a release had borrowed: {restored.message}"
+        return d.reconciling(Reason.CLEANING_UP, SummaryState.PREPARING, told)
     refusal = invalid_spec(d)
     if refusal and not pending(d):
         return d.stalled(refusal.reason, refusal.message)

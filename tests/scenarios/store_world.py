@@ -57,6 +57,7 @@ class StoreWorld:
         self.server = server
         self._decoded: dict[tuple[Resource, str, Decode], tuple[Object, Any]] = {}
         self._wanted: dict[Resource, float] = {}
+        self._followed: frozenset[str] = frozenset()
 
     def want(self, wanted: Iterable[Resource]) -> float | None:
         """What explains is known only while somebody wants it, and some of it only after a while: in so many seconds
@@ -67,6 +68,11 @@ class StoreWorld:
         now = self.server.clock()
         self._wanted = {each: self._wanted.get(each, now + EXPLAINING[each]) for each in asked}
         return min(fresh, default=None)
+
+    def want_pods(self, workloads: Iterable[str]) -> bool:
+        """All pods of these LWSs are known from now on, and of no others; True when some were not before."""
+        before, self._followed = self._followed, frozenset(workloads)
+        return not self._followed <= before
 
     @property
     def watched(self) -> list[Resource]:
@@ -168,4 +174,4 @@ class StoreWorld:
         return None
 
     def unknown_pods(self, workload: str) -> str | None:
-        return None
+        return None if workload in self._followed else ""

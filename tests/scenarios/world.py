@@ -188,6 +188,8 @@ class World(User, Waits):
         if told_after >= len(decision.writes):
             self.notices += decision.notices
         new = None if decision.only_tells else self.view.want(decision.wanted.kinds)
+        if not decision.only_tells and self.view.want_pods(decision.wanted.pods):
+            self._wake()
         if new is not None:
             asyncio.get_running_loop().call_later(new + 1e-6, self._wake)
         if decision.wake_at is not None:

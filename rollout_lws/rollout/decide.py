@@ -26,7 +26,7 @@ from rollout_lws.rollout import (
 )
 from rollout_lws.rollout.decision import Decision
 from rollout_lws.rollout.draft import Draft, Verdict
-from rollout_lws.rollout.going_back import begin_going_back
+from rollout_lws.rollout.going_back import tell_way_back
 from rollout_lws.rollout.observation import Observation
 from rollout_lws.rollout.reasons import Ending, Reason, Task
 from rollout_lws.rollout.refusals import cannot_manage
@@ -147,7 +147,10 @@ def _contested(d: Draft) -> bool:
         return False
     restored = stable is not None and d.version.template_hash == stable.template_hash
     if restored and d.status.phase == Phase.PROGRESSING and natively.follows_template(d):
-        begin_going_back(d, Ending.ROLLBACK, "stable's template was restored")
+        # All groups have come back already: there is nothing to take back, and no window of ours to close.
+        if ending is None or ending.reason != Ending.ROLLBACK.value:
+            tell_way_back(d, Ending.ROLLBACK, "stable's template was restored")
+        d.begin_finalising(Ending.ROLLBACK, Task.CLEAN_UP)
         return finalising.run(d)
     if not restored and natively.rolled_natively(d):
         if d.status.phase == Phase.PROGRESSING:

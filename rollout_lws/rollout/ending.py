@@ -51,8 +51,27 @@ def late(d: Draft, own: Renewal, revision: str, what: str, doing: str) -> bool:
     if lost and passed is None:
         passed = Reason.DEADLINE, next(iter(lost.values()))
     if passed is not None:
-        return d.stalled(passed[0], f"{what}: {passed[1].rstrip('.')}; it goes on by itself: {doing}")
+        without = "" if what == "promotion" else _without_canary(d, own)
+        return d.stalled(passed[0], f"{what}: {passed[1].rstrip('.')}; it goes on by itself: {doing}{without}")
     return capacity is not None and d.reconciling(*capacity[:2], f"{what}: {capacity[2].rstrip('.')}; {doing}")
+
+
+def _without_canary(d: Draft, own: Renewal) -> str:
+    """How a person ends the wait for groups that hardly become ready, where a canary serves meanwhile."""
+    if d.o.canary is None or not own.beside:
+        return ""
+    meta = d.o.canary.lws.metadata
+    return (
+        f". {own.beside} of canary {meta.name} serve meanwhile; to do without them now: kubectl delete leaderworkerset"
+        f" {meta.name} -n {meta.namespace}"
+    )
+
+
+def is_patient(d: Draft, own: Renewal) -> bool:
+    """Whether groups that come back are waited for until they are ready: always where groups of the new version serve
+    beside them, which go when the wait ends; else until they will hardly become ready.
+    """
+    return own.beside > 0 or overdue(d) is None
 
 
 def overdue(d: Draft) -> tuple[Reason, str] | None:

@@ -9,7 +9,7 @@ from rollout_lws.rollout import actions, handover
 from rollout_lws.rollout.capacity import renewal
 from rollout_lws.rollout.churn import remember_leaders
 from rollout_lws.rollout.draft import Draft
-from rollout_lws.rollout.ending import frozen, late, overdue, turned_round
+from rollout_lws.rollout.ending import frozen, is_patient, late, overdue, turned_round
 from rollout_lws.rollout.evictions import forgive
 from rollout_lws.rollout.natively import past_stable
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason, Task
@@ -63,7 +63,7 @@ def take_back(d: Draft, ending: Ending) -> bool:
         return late(d, own, revision, "going back", room.message) or d.reconciling(
             Reason.ROUTING, SummaryState.GOING_BACK, room.message
         )
-    return _went_back(d, ending, own, own.go_back(revision, from_steps=True, patient=_patient(d, own, ending)))
+    return _went_back(d, ending, own, own.go_back(revision, from_steps=True, patient=is_patient(d, own)))
 
 
 def go_back(d: Draft, ending: Ending) -> bool:
@@ -76,16 +76,7 @@ def go_back(d: Draft, ending: Ending) -> bool:
     if frozen(d, own):
         return True
     own = renewal(d, emptied=handover.for_promotion(d).emptied)
-    return _went_back(d, ending, own, own.go_back(revision, patient=_patient(d, own, ending)))
-
-
-def _patient(d: Draft, own: Renewal, ending: Ending) -> bool:
-    """Whether groups that came back are still waited for: for ever where a canary serves in their stead, unless what
-    waits behind them, another version above all, would be held back by a stable version that is broken by itself.
-    """
-    if own.beside and ending in (Ending.ABORTED, Ending.ROLLBACK):
-        return True
-    return overdue(d) is None
+    return _went_back(d, ending, own, own.go_back(revision, patient=is_patient(d, own)))
 
 
 def _way_back(d: Draft, ending: Ending) -> Ending:

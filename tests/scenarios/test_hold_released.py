@@ -133,3 +133,24 @@ async def test_a_partition_of_the_users_own_that_ends_the_roll_early_is_told(wor
     await world.until_state("Healthy")
     await world.rest()
     assert_clean(world, "v2")
+
+
+@pytest.mark.parametrize("capacity", ["InPlace", "Surge"])
+async def test_the_stable_template_restored_under_the_annotation_ends_the_release_once(
+    world: World, capacity: str
+) -> None:
+    steps = ({"replicas": 1, "pause": {}}, {"replicas": 2, "pause": {}})
+    await at_rest(world, *steps, replicas=3, size=1, canary={"capacity": capacity})
+    world.checks.clear()
+    await waiting_for_approval(world)
+    release(world)
+    await world.sleep(2)
+    world.set_image("v1")
+    await world.sleep(2)
+    before = len(world.writes)
+    await world.sleep(30)
+    assert set(world.groups().values()) == {"v1"}
+    assert partition(world) == 0
+    assert [each.name for each in world.writes[before:] if each.resource == LEADER_WORKER_SETS] == []
+    assert [each.reason for each in world.notices].count("GoingBack") == 1
+    assert world.state == "HoldReleased"

@@ -72,8 +72,8 @@ def _waits_in_vain(d: Draft) -> bool:
     """Whether what is left of the release waits for groups that will hardly become ready."""
     record, told = d.status.finalising, d.verdict
     in_vain = told is not None and told.condition == "Stalled" and told.reason in _IN_VAIN
-    if renewal(d).beside:
-        # They serve in the stead of groups that are not ready, and would go.
+    if d.o.canary is not None and renewal(d).beside:
+        # Its groups serve in the stead of those that are not ready, and would go.
         return False
     return in_vain and record is not None and record.task != Task.CLEAN_UP.value
 

@@ -167,7 +167,8 @@ async def test_a_promotion_that_does_not_get_on_is_told_and_goes_on(world: World
 BACK = (
     "going back: no further group became ready within 120 s: LeaderWorkerSet llama: its controller has not acted on the"
     " last change; if that lasts, is it running? kubectl get pods -n lws-system; it goes on by itself: waiting for"
-    f" groups that came back to revision {V1}"
+    f" groups that came back to revision {V1}. 1 of canary llama-canary serve meanwhile; to do without them now:"
+    " kubectl delete leaderworkerset llama-canary -n default"
 )
 
 

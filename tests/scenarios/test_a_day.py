@@ -31,8 +31,8 @@ _OTHERS = ("rollout_lws.sandbox",)
 class Size:
     """What there is of a controller and of what it keeps on a cluster."""
 
-    #: Lines of a scrape.
-    series: int
+    #: Of a scrape: names with their labels.
+    series: frozenset[bytes]
     #: Objects by kind, Events apart: they go by themselves after an hour on a real server.
     objects: dict[str, int]
     #: Annotations and labels of the LWS.
@@ -46,7 +46,7 @@ def size(world: ShellWorld) -> Size:
     modules = (str(type(each).__module__) for each in gc.get_objects())
     meta = world.server.get(LEADER_WORKER_SETS, NAMESPACE, NAME)["metadata"]
     return Size(
-        series=world.metrics.text().count(b"\n"),
+        series=frozenset(line.rpartition(b" ")[0] for line in world.metrics.text().splitlines()),
         objects=_objects(world.server),
         marks={*meta.get("annotations", {}), *meta.get("labels", {})},
         instances=sum(each.startswith("rollout_lws.") and not each.startswith(_OTHERS) for each in modules),
@@ -86,6 +86,8 @@ async def test_a_day_of_releases_leaves_no_more_than_its_first_hours() -> None:
     assert number > 70
     assert after.objects == before.objects
     assert after.marks == before.marks
-    assert after.series == before.series
+    # An answer that is rare (a conflict) may be counted for the first time late in the day, in a series or two of each
+    # metric that counts it; a label that named a release, a revision or a pod would make one for each release.
+    assert len(after.series - before.series) < number // 4, sorted(after.series - before.series)
     # The last 4,096 notes are remembered, to count what is said again.
     assert after.instances - before.instances < 4096

@@ -18,6 +18,7 @@ from rollout_lws.workload.revisions import (
     recorded_version,
     target_revision,
 )
+from rollout_lws.workload.template import Version
 from rollout_lws.workload.trouble import troubles
 
 
@@ -92,6 +93,39 @@ def went_over(d: Draft) -> None:
     d.set_task(Task.CLEAN_UP, Ending.ROLLED_NATIVELY)
 
 
+def follow_revision(d: Draft) -> None:
+    """Call the stable version by the revision that every group restarts with, where that is the same version.
+
+    An LWS that was upgraded calls it by another one. Groups keep the one before for as long as the LWS is held, and so
+    does the record; but they get the other one as soon as they roll by themselves. Seen against the one before, such a
+    roll would never end, and no group could go back.
+    """
+    stable, (runs, version) = d.status.stable, _what_runs(d)
+    if stable is None or version is None or version.template_hash != stable.template_hash:
+        return
+    d.confirm_leader_set("the revision that stable is said to have now")
+    d.set(stable=stable.model_copy(update={"revision": runs}))
+    d.set_sub(stable_revision=runs)
+    d.notice(
+        EventReason.REVISION_RENAMED,
+        f"revision {runs} is stable instead of {stable.revision}: LeaderWorkerSet {d.stable.lws.metadata.name} calls"
+        " the unchanged version so, and all its groups were made anew with it",
+    )
+
+
+def _what_runs(d: Draft) -> tuple[str, Version | None]:
+    """The revision that every group restarts with, and its version; ("", None) where it is the stable one, or is not
+    known.
+    """
+    stable = d.status.stable
+    if d.o.stable is None or stable is None or stable.workload_uid != d.stable.lws.metadata.uid or d.replicas == 0:
+        return "", None
+    runs = current_revision(d.stable)
+    record = lws_revision(d.stable, runs) if runs not in ("", stable.revision) else None
+    version = recorded_version(record) if record is not None else None
+    return (runs, version) if version is not None else ("", None)
+
+
 def record_what_runs(d: Draft, *, released: bool = False) -> None:
     """Record as stable the version that every group restarts with, where that is neither the stable one, nor the one
     in the template, nor, unless ``released``, the one that is being released.
@@ -99,13 +133,11 @@ def record_what_runs(d: Draft, *, released: bool = False) -> None:
     The StatefulSet came to it when all groups carried it and were ready: a template was applied in an open window while
     nobody could close that. Groups cannot go back to the version before, so whatever goes back goes there.
     """
-    stable, runs = d.status.stable, current_revision(d.stable)
-    if stable is None or stable.workload_uid != d.stable.lws.metadata.uid or d.replicas == 0:
+    stable, (runs, version) = d.status.stable, _what_runs(d)
+    if stable is None or version is None:
         return
     others = () if released else (target_revision(d.stable), d.sub.new_revision if d.on_record else "")
-    record = lws_revision(d.stable, runs)
-    version = recorded_version(record) if record is not None else None
-    if runs in ("", stable.revision, *others) or version is None or not _is_closed(d):
+    if runs in others or not _is_closed(d):
         return
     d.confirm_leader_set("the revision that is recorded as stable")
     d.set(stable=stable.model_copy(update={"template_hash": version.template_hash, "revision": runs}))

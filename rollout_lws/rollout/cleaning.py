@@ -113,7 +113,7 @@ def _end(d: Draft, ending: Ending) -> bool:
         d.set(aborted=None)
         d.notice(EventReason.COMPLETED, f"release {release} is complete: revision {revision}")
         _mark_aborted(d, None)
-        return d.ready(Reason.HEALTHY, SummaryState.HEALTHY)
+        return start.rests(d)
     note_left(d, ending)
     if ending is Ending.ABORTED:
         d.set(phase=Phase.ABORTED)
@@ -122,7 +122,7 @@ def _end(d: Draft, ending: Ending) -> bool:
         return start.stays_aborted(d)
     if ending is Ending.ROLLBACK:
         d.notice(EventReason.ROLLED_BACK, f"release {release} was taken back; revision {revision} serves")
-        return d.ready(Reason.HEALTHY, SummaryState.HEALTHY)
+        return start.rests(d)
     return d.reconciling(Reason.CLEANING_UP, SummaryState.GOING_BACK, "the release has ended")
 
 

@@ -135,7 +135,16 @@ def _nothing_pending(d: Draft, stable: StableRecord) -> bool:
     d.set(phase=Phase.HEALTHY)
     d.set_sub(stable_revision=stable.revision, new_revision=stable.revision)
     drop_surplus(d)
-    return d.ready(Reason.HEALTHY, SummaryState.HEALTHY)
+    return rests(d)
+
+
+def rests(d: Draft) -> bool:
+    """The last word on an LWS that runs the version that it asks for. An obstacle that would refuse the next version is
+    told as soon as it is known, though it holds nothing up yet: with 0 groups a change is not released in steps.
+    """
+    refusal = cannot_release(d) if d.replicas else None
+    told = f"the next version would wait: {refusal.message}" if refusal else ""
+    return d.ready(Reason.HEALTHY, SummaryState.HEALTHY, told)
 
 
 def _at_zero(d: Draft, stable: StableRecord) -> bool:

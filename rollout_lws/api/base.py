@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from functools import cache
 from typing import Annotated, Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, PlainSerializer
+from pydantic import BaseModel, ConfigDict, PlainSerializer, ValidatorFunctionWrapHandler, WrapValidator
 from pydantic.alias_generators import to_camel
 
 
@@ -66,10 +66,23 @@ def _microseconds(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
+def _in_utc(value: Any, read: ValidatorFunctionWrapHandler) -> datetime:
+    moment: datetime
+    try:
+        moment = read(value)
+        return moment.astimezone(UTC) if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    except (OverflowError, ValueError):
+        if not isinstance(value, str):
+            raise
+        return _UNREADABLE
+
+
+#: Stands for a moment that cannot be read: the API server takes years and offsets that a datetime does not have.
+_UNREADABLE = datetime.max.replace(tzinfo=UTC)
 #: metav1.Time: RFC 3339 in whole seconds.
-Time = Annotated[datetime, PlainSerializer(_whole_seconds, when_used="json")]
+Time = Annotated[datetime, WrapValidator(_in_utc), PlainSerializer(_whole_seconds, when_used="json")]
 #: metav1.MicroTime: RFC 3339 in microseconds; pauses are kept to the millisecond.
-MicroTime = Annotated[datetime, PlainSerializer(_microseconds, when_used="json")]
+MicroTime = Annotated[datetime, WrapValidator(_in_utc), PlainSerializer(_microseconds, when_used="json")]
 
 
 class OwnerReference(Model):

@@ -40,7 +40,7 @@ def can_wait(d: Draft) -> bool:
     is. What was decided for good in this pass is told at once.
     """
     before = d.o.rollout.status
-    if not d.is_brief or before is None or before.requested_action is not None or d.notices:
+    if not d.is_brief or before is None or before.requested_action is not None or d.notices or d.was_ahead:
         # What is told by an event is told once because the status says so from then on.
         return False
     decided = any(getattr(before, each) != getattr(d.status, each) for each in _DECIDED)

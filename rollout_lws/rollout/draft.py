@@ -29,6 +29,7 @@ from rollout_lws.objects.writes import Confirm, Write
 from rollout_lws.release.batches import Batch
 from rollout_lws.release.turn import Turn
 from rollout_lws.rollout.decision import Notice
+from rollout_lws.rollout.limits import not_ahead
 from rollout_lws.rollout.observation import Observation
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason, Task
 from rollout_lws.workload.facts import Facts
@@ -55,7 +56,10 @@ class Draft:
         self.o = observation
         self.now: datetime = observation.now
         self.keys: Keys = observation.keys
-        self.status: RolloutStatus = observation.rollout.status or RolloutStatus()
+        known = observation.rollout.status or RolloutStatus()
+        self.status: RolloutStatus = not_ahead(known, observation.now)
+        #: Whether the status as stored has a moment that is still to come, so that it has to be written anew.
+        self.was_ahead = self.status is not known
         self.verdict: Verdict | None = None
         self.confirms: list[Write] = []
         self.writes: list[Write] = []

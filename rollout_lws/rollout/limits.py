@@ -1,9 +1,13 @@
-"""A status that the API server takes, whatever others have put into it: routers, webhooks and containers say as much as
-they like, and a status that is refused for its length would stop the release that it tells of.
+"""A status within bounds, whoever has written into it.
+
+Routers, webhooks and containers say as much as they like, and a status that is refused for its length would stop the
+release that it tells of. A moment ahead of the clock would have a release wait for it, be that for decades.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from datetime import datetime
 from typing import Any, TypeVar
 
 from rollout_lws.api.base import Model
@@ -15,19 +19,36 @@ _M = TypeVar("_M", bound=Model)
 
 def within_limits(model: _M) -> _M:
     """The model with texts and lists as long as the CRD lets them be; itself where nothing is longer."""
-    changes = {name: kept for name, value in vars(model).items() if (kept := _within(value)) is not value}
+    return _with_each(model, _short_enough)
+
+
+def not_ahead(model: _M, now: datetime) -> _M:
+    """The model with every moment after ``now`` put to ``now``; itself where there is none.
+
+    Each is the time of something that has happened: one ahead comes from a clock that was ahead, or is forged.
+    """
+    return _with_each(model, lambda value: now if isinstance(value, datetime) and value > now else value)
+
+
+def _short_enough(value: Any) -> Any:
+    if isinstance(value, str):
+        return value if len(value) <= TEXT_LIMIT else shortened(value, TEXT_LIMIT)
+    return value[:ITEMS_LIMIT] if isinstance(value, tuple) else value
+
+
+def _with_each(model: _M, bounded: Callable[[Any], Any]) -> _M:
+    """The model with ``bounded`` values at every depth; itself where that changes nothing."""
+    changes = {name: kept for name, value in vars(model).items() if (kept := _bounded(value, bounded)) is not value}
     return model.model_copy(update=changes) if changes else model
 
 
-def _within(value: Any) -> Any:
+def _bounded(value: Any, bounded: Callable[[Any], Any]) -> Any:
     if not value:
         return value
-    if isinstance(value, str):
-        return value if len(value) <= TEXT_LIMIT else shortened(value, TEXT_LIMIT)
     if isinstance(value, Model):
-        return within_limits(value)
-    if isinstance(value, tuple):
-        kept = [_within(each) for each in value[:ITEMS_LIMIT]]
-        changed = len(kept) < len(value) or any(new is not old for new, old in zip(kept, value, strict=False))
-        return tuple(kept) if changed else value
-    return value
+        return _with_each(value, bounded)
+    kept = bounded(value)
+    if isinstance(kept, tuple):
+        items = tuple(_bounded(each, bounded) for each in kept)
+        return items if any(new is not old for new, old in zip(items, kept, strict=True)) else kept
+    return kept

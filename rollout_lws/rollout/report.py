@@ -117,7 +117,8 @@ def _status_write(d: Draft) -> Iterable[Write]:
     after = within_limits(d.status.model_copy(update={"observed_generation": d.o.rollout.metadata.generation}))
     if before == after:
         return ()
-    if significance.of_rollout(before) == significance.of_rollout(after) and not brevity.outdated(d, before, after):
+    same = significance.of_rollout(before) == significance.of_rollout(after)
+    if same and not d.was_ahead and not brevity.outdated(d, before, after):
         return ()
     seen = before.to_json_dict()
     changes = merge_patch(seen, after.to_json_dict())

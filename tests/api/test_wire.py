@@ -212,6 +212,22 @@ def test_times_are_written_in_utc_seconds_or_microseconds() -> None:
     assert read.paused_at == moment
 
 
+@pytest.mark.parametrize(
+    "moment",
+    [
+        *("9999-12-31T23:59:59-12:00", "0001-01-01T00:00:00+12:00"),
+        *("0000-01-01T00:00:00Z", "2026-01-01T00:00:00+99:99", "2026-01-01T00:00:00.12345678901234567890Z"),
+    ],
+)
+def test_a_moment_that_no_clock_shows_makes_no_status_unreadable(moment: str) -> None:
+    """The API server takes all of these, whoever writes a status."""
+    read = RolloutStatus.model_validate(
+        {"holdReleasedAt": moment, "conditions": [{"type": "Ready", "status": "True", "lastUpdateTime": moment}]}
+    )
+    assert read.hold_released_at is not None
+    assert RolloutStatus.model_validate(read.to_json_dict()).to_json_dict() == read.to_json_dict()
+
+
 def test_words_are_written_as_plain_texts() -> None:
     status = RolloutStatus(phase=Phase.ABORTED, current_step_state=StepState.STEP_PAUSED)
     written = status.to_json_dict()

@@ -1,7 +1,8 @@
-"""What others say at length does not make a status that the API server refuses."""
+"""What others say at length does not make a status that the API server refuses, nor do moments that they make up."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +14,7 @@ from rollout_lws.api import Capacity, Condition, Rollout, RolloutStatus, Traffic
 from rollout_lws.api.structural import ITEMS_LIMIT, TEXT_LIMIT, structural
 from rollout_lws.objects.writes import Patch
 from rollout_lws.rollout.decide import decide
-from rollout_lws.rollout.limits import within_limits
+from rollout_lws.rollout.limits import not_ahead, within_limits
 from rollout_lws.rollout.observation import Observation, RefusedWrite
 from rollout_lws.workload.facts import Facts
 from tests.rollout.build import STEPS, at_rest, canary, held, in_step, rollout
@@ -41,6 +42,32 @@ def test_texts_and_lists_are_cut_to_what_the_definition_takes() -> None:
 def test_what_fits_is_left_as_it_is() -> None:
     status = RolloutStatus(message="short", conditions=(Condition(type="Ready", status="True"),))
     assert within_limits(status) is status
+
+
+NEVER = "9999-12-31T23:59:59Z"
+
+
+def filled(schema: Mapping[str, Any]) -> Any:
+    """A value with every member that the definition knows, each moment of it at the end of time."""
+    kind = schema.get("type")
+    if kind == "object" and "properties" in schema:
+        return {name: filled(each) for name, each in schema["properties"].items()}
+    if kind == "object":
+        return {"0": filled(schema["additionalProperties"])}
+    if kind == "array":
+        return [filled(schema["items"])]
+    if kind in ("boolean", "integer"):
+        return {"boolean": True, "integer": 1}[kind]
+    return NEVER if schema.get("format") == "date-time" else schema.get("enum", ["x"])[0]
+
+
+def test_no_moment_of_a_status_stays_ahead_of_the_clock() -> None:
+    forged = RolloutStatus.model_validate(filled(SCHEMA))
+    assert forged.model_dump_json(by_alias=True).count(NEVER[:10]) >= 25
+    mended = not_ahead(forged, NOW)
+    assert NEVER[:10] not in mended.model_dump_json(by_alias=True)
+    assert (mended.traffic and mended.traffic.gone, mended.current_step_state) == (NOW, "x")
+    assert not_ahead(mended, NOW) is mended
 
 
 def test_a_webhook_that_refuses_in_ten_thousand_characters_is_told() -> None:

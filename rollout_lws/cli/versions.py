@@ -37,7 +37,9 @@ class Stored:
 
 
 def stored(records: Iterable[Object], group: str) -> list[Stored]:
-    """The history out of its ControllerRevisions, the newest release first."""
+    """The history out of its ControllerRevisions, the newest release first; of two records of one version, which are
+    there while one is stored anew, the later one.
+    """
     found = [
         Stored(
             int(each.get("revision") or 0),
@@ -49,7 +51,12 @@ def stored(records: Iterable[Object], group: str) -> list[Stored]:
         )
         for each in records
     ]
-    return sorted(found, key=lambda each: -each.number)
+    found.sort(key=lambda each: (each.number, each.created), reverse=True)
+    known = [each.template_hash for each in found]
+    # Somebody may have taken the annotation away: then each counts.
+    return [
+        each for number, each in enumerate(found) if not each.template_hash or each.template_hash not in known[:number]
+    ]
 
 
 def _annotations(obj: Object) -> Mapping[str, Any]:

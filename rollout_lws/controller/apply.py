@@ -120,7 +120,7 @@ async def _carry_out(
     return None
 
 
-def in_its_stead(failure: Failure) -> Iterable[Write] | None:
+def in_its_stead(failure: Failure) -> Create | None:
     """What is tried instead of a note that the API server finds invalid; None for a failure that ends its decision."""
     write, error = failure.write, failure.error
     is_invalid = isinstance(error, ApiError) and error.code == 422 and failure.next is Next.REFUSED
@@ -128,7 +128,7 @@ def in_its_stead(failure: Failure) -> Iterable[Write] | None:
 
 
 async def _note_otherwise(
-    failure: Failure, instead: Iterable[Write], sender: Sender, absorb: Absorb, written: Written
+    failure: Failure, instead: Create, sender: Sender, absorb: Absorb, written: Written
 ) -> Failure | None:
     """The failure of a server that is busy or away, which is tried again; without any other note the decision goes
     on.
@@ -137,15 +137,11 @@ async def _note_otherwise(
         "a note is invalid, writing it otherwise",
         extra=fields(object=target(failure.write), reason=failure.write.reason, error=brief(str(failure.error))),
     )
-    for write in instead:
-        other = await _carry_out(write, sender, absorb, written)
-        if other is None:
-            continue
-        if other.next is Next.BACK_OFF:
-            return other
-        told = fields(object=target(write), reason=write.reason, error=brief(str(other.error)))
-        log.warning("a note is not written, going on without it", extra=told)
-        break
+    other = await _carry_out(instead, sender, absorb, written)
+    if other is None or other.next is Next.BACK_OFF:
+        return other
+    told = fields(object=target(instead), reason=instead.reason, error=brief(str(other.error)))
+    log.warning("a note is not written, going on without it", extra=told)
     return None
 
 

@@ -53,8 +53,8 @@ class Patch:
     is removed too.
 
     ``if_invalid`` is for notes, which are not worth a stop: where the API server finds what the object would be invalid
-    (422), these writes are tried in its stead, up to the first that it does not take, and the decision goes on in any
-    case. None ends the decision there, as any other refusal does.
+    (422), this is created in its stead, and the decision goes on whether it can be or not. None ends the decision
+    there, as any other refusal does.
 
     ``over`` is the object (metadata.uid and status) from which a patch of a status was made: see ``renewed``.
     """
@@ -68,7 +68,7 @@ class Patch:
     subresource: str = ""
     uid: str | None = None
     generation: int | None = None
-    if_invalid: tuple[Create | Delete, ...] | None = None
+    if_invalid: Create | None = None
     over: Mapping[str, Any] | None = None
 
     def renewed(self, live: Live) -> Patch | None:

@@ -64,6 +64,7 @@ def _rules(d: Draft) -> bool:
     d.set(phase=d.status.phase or Phase.INITIAL)
     # Who leaves finishes what is on, and has to know it.
     history.follow_hashes(d)
+    history.drop_doubles(d)
     natively.follow_revision(d)
     if leaving.deleting(d):
         return leaving.leave(d, Ending.DELETED)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
+from datetime import UTC, datetime
 from typing import Any
 
 from rollout_lws.api import rollouts
@@ -15,6 +16,7 @@ from rollout_lws.rollout.reasons import Ending
 from rollout_lws.workload.revisions import (
     history_again,
     history_body,
+    history_name,
     lws_revision,
     needless_records,
     recorded_version,
@@ -59,12 +61,48 @@ def stable_version(d: Draft) -> Version | None:
 def drop_surplus(d: Draft) -> None:
     """Forget what was released longest ago; never the stable version."""
     kept = _stored(d, d.status.stable.template_hash) if d.status.stable else None
+    doubles = _doubles(d)
     d.write(
         Delete(
             CONTROLLER_REVISIONS, old.metadata.namespace, old.metadata.name, old.metadata.uid, "more than ten versions"
         )
-        for old in surplus_history(d.o.history, kept)
+        for old in surplus_history(tuple(each for each in d.o.history if each not in doubles), kept)
     )
+
+
+def drop_doubles(d: Draft) -> None:
+    """Delete what has been stored anew under another name since, as soon as that is seen. Where that is refused, by a
+    policy for instance, both stay, and the later one counts.
+    """
+    d.chores += [
+        Delete(
+            CONTROLLER_REVISIONS, each.metadata.namespace, each.metadata.name, each.metadata.uid, "it is stored anew"
+        )
+        for each in _doubles(d)
+    ]
+
+
+def _doubles(d: Draft) -> list[ControllerRevision]:
+    """Of two records of one version the former one, unless its annotation is all that tells what the status means."""
+    known = _known(d)
+    return [
+        each
+        for each in d.o.history
+        if any(_age(other) > _age(each) and _is_again(d, each, other, known) for other in d.o.history)
+    ]
+
+
+def _is_again(d: Draft, stored: ControllerRevision, other: ControllerRevision, known: Set[str]) -> bool:
+    before, after = _annotated(d, stored), _annotated(d, other)
+    # A version that gets another hash keeps its number. What both are is read last: that takes time.
+    alike = before == after or (stored.revision == other.revision and before not in known)
+    return alike and hash_of(stored) == hash_of(other) != ""
+
+
+def _age(stored: ControllerRevision) -> tuple[int, datetime, str]:
+    """By which the later of two records of one version is known."""
+    meta = stored.metadata
+    return stored.revision, meta.creation_timestamp or datetime.min.replace(tzinfo=UTC), meta.name
 
 
 def drop_needless(d: Draft) -> None:
@@ -104,8 +142,7 @@ def follow_hashes(d: Draft) -> None:
     status = d.status
     if d.o.stable is None or status.stable is None or status.stable.workload_uid != d.stable.lws.metadata.uid:
         return
-    known = {each.template_hash for each in (status.stable, status.aborted) if each}
-    known |= {status.observed_template_hash} if status.observed_template_hash else set()
+    known = _known(d)
     told = {_annotated(d, each) for each in d.o.history}
     if d.version.template_hash not in known:
         today = {_annotated(d, each): hash_of(each) for each in d.o.history if _annotated(d, each) in known}
@@ -116,6 +153,12 @@ def follow_hashes(d: Draft) -> None:
         for each in d.o.history:
             if hash_of(each) in known - told:
                 _note(d, each, "the version has another hash today", {d.keys.template_hash: hash_of(each)})
+
+
+def _known(d: Draft) -> Set[str]:
+    """The hashes that the status knows versions by."""
+    known = {each.template_hash for each in (d.status.stable, d.status.aborted) if each}
+    return known | ({d.status.observed_template_hash} if d.status.observed_template_hash else set())
 
 
 def _rename(d: Draft, today: Mapping[str, str]) -> None:
@@ -143,9 +186,8 @@ def _annotated(d: Draft, stored: ControllerRevision) -> str:
 
 
 def _stored(d: Draft, template_hash: str) -> ControllerRevision | None:
-    told = (each for each in d.o.history if _annotated(d, each) == template_hash)
-    meant = (each for each in d.o.history if hash_of(each) == template_hash)
-    return next(told, None) or next(meant, None)
+    told = [each for each in d.o.history if _annotated(d, each) == template_hash]
+    return max(told or [each for each in d.o.history if hash_of(each) == template_hash], key=_age, default=None)
 
 
 def _note(
@@ -153,7 +195,8 @@ def _note(
 ) -> None:
     """Change annotations (None removes one) and, if given, the number of a stored version.
 
-    Kubernetes refuses every patch of one whose data was stored in another spelling than Go's: that is made anew.
+    Kubernetes refuses every patch of one whose data was stored in another spelling than Go's: that is stored anew,
+    beside it, for a version must never be stored nowhere.
     """
     meta = stored.metadata
     body: dict[str, Any] = {"metadata": {"annotations": dict(annotations)}} if annotations else {}
@@ -162,15 +205,18 @@ def _note(
     kept = {**meta.annotations, **annotations}
     again = history_again(
         stored,
+        name=_another_name(d, stored, str(kept.get(d.keys.template_hash) or "")),
         owner=_owner(d),
         annotations={key: value for key, value in kept.items() if value is not None},
         number=stored.revision if number is None else number,
     )
-    anew = (
-        Delete(CONTROLLER_REVISIONS, meta.namespace, meta.name, meta.uid, reason),
-        Create(CONTROLLER_REVISIONS, again, reason),
-    )
+    anew = Create(CONTROLLER_REVISIONS, again, reason)
     d.write((Patch(CONTROLLER_REVISIONS, meta.namespace, meta.name, body, reason, if_invalid=anew),))
+
+
+def _another_name(d: Draft, stored: ControllerRevision, template_hash: str) -> str:
+    name = history_name(d.o.rollout.metadata.name, template_hash)
+    return name if name != stored.metadata.name else f"{name}-2"
 
 
 def _owner(d: Draft) -> dict[str, Any]:

@@ -162,11 +162,11 @@ def history_body(
 
 
 def history_again(
-    stored: ControllerRevision, *, owner: Mapping[str, Any], annotations: Mapping[str, str], number: int
+    stored: ControllerRevision, *, name: str, owner: Mapping[str, Any], annotations: Mapping[str, str], number: int
 ) -> dict[str, Any]:
-    """A remembered version as it is created once more, with these annotations and this ``number``."""
+    """A remembered version as it is created once more under ``name``, with these annotations and this ``number``."""
     return _history(
-        stored.metadata.name,
+        name,
         stored.metadata.namespace,
         labels=stored.metadata.labels,
         annotations=annotations,

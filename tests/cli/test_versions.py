@@ -33,6 +33,23 @@ def test_which_version_undo_means(live: str, stable: str, number: int | None, fo
     assert versions.to_undo(HISTORY, live, stable, number).number == found
 
 
+def test_of_two_records_of_one_version_the_later_one_counts() -> None:
+    """A controller stores one anew before it deletes the former one."""
+
+    def record(number: int, template_hash: str, created: str, **marks: str) -> dict[str, Any]:
+        annotations = {f"g/{name}": value for name, value in (marks | {"template-hash": template_hash}).items()}
+        meta = {"annotations": annotations, "creationTimestamp": f"2026-01-01T00:00:0{created}Z"}
+        return {"revision": number, "metadata": meta}
+
+    records = [record(2, "b", "1"), record(1, "a", "0"), record(2, "b", "2", **{"went-back": "Aborted"})]
+    for given in (records, records[::-1]):
+        found = versions.stored(given, "g")
+        assert [(each.number, each.template_hash, each.went_back) for each in found] == [
+            (2, "b", "Aborted"),
+            (1, "a", ""),
+        ]
+
+
 def test_a_version_whose_release_went_back_is_meant_by_its_number_only() -> None:
     history = [HISTORY[0], replace(HISTORY[1], went_back="Aborted"), HISTORY[2]]
     assert versions.to_undo(history, "c", "c", None).number == 1

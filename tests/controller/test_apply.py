@@ -173,14 +173,14 @@ async def test_labels_are_left_when_the_server_is_away() -> None:
     assert server.sent == ["pods/prod/llama-0"]
 
 
-NOTED = replace(PATCH, if_invalid=(DELETE, CREATE))
+NOTED = replace(PATCH, if_invalid=CREATE)
 INVALID = ApiError(422, "Invalid", "data: field is immutable")
 
 
 async def test_a_note_that_is_invalid_is_written_otherwise_and_the_decision_goes_on() -> None:
     server = Server(NOTED, INVALID)
     assert await server.carry_out(Decision(writes=(NOTED, STATUS))) is None
-    assert server.written == [target(DELETE), target(CREATE), target(STATUS)]
+    assert server.written == [target(CREATE), target(STATUS)]
     assert [answer.decode() for _, answer in server.absorbed] == server.written
 
 
@@ -211,17 +211,16 @@ class Invalid(Server):
 
 
 @pytest.mark.parametrize("error", [ApiError(403, "Forbidden", ""), ApiError(409, "AlreadyExists", "")])
-@pytest.mark.parametrize("failing", [DELETE, CREATE], ids=["delete", "create"])
-async def test_without_any_note_the_decision_goes_on(error: ApiError, failing: Write) -> None:
-    server = Invalid(failing, error)
+async def test_without_any_note_the_decision_goes_on(error: ApiError) -> None:
+    server = Invalid(CREATE, error)
     assert await server.carry_out(Decision(writes=(NOTED, STATUS))) is None
-    assert server.written == ([] if failing is DELETE else [target(DELETE)]) + [target(STATUS)]
+    assert server.written == [target(STATUS)]
 
 
 async def test_a_note_is_tried_again_where_the_server_is_busy() -> None:
     busy = ApiError(429, "TooManyRequests", "", 1.0)
-    failure = await Invalid(DELETE, busy).carry_out(Decision(writes=(NOTED, STATUS)))
-    assert failure == Failure(DELETE, busy, Next.BACK_OFF, 1.0)
+    failure = await Invalid(CREATE, busy).carry_out(Decision(writes=(NOTED, STATUS)))
+    assert failure == Failure(CREATE, busy, Next.BACK_OFF, 1.0)
 
 
 def test_a_message_that_quotes_a_whole_template_is_told_without_it() -> None:

@@ -13,11 +13,11 @@ from rollout_lws.objects.resources import CONTROLLER_REVISIONS
 from rollout_lws.objects.writes import Create, Delete, Write
 from rollout_lws.sandbox import verbatim
 from tests.scenarios.again import every_way
+from tests.scenarios.crashes import PARTS, kill_after_every_write
 from tests.scenarios.matrix import Moment, Release, release
+from tests.scenarios.stories import at_rest, waiting_for_approval
 from tests.scenarios.styles import CANARY_STYLE, STYLES, SURGE, Style
 from tests.scenarios.world import KEYS, NAME, NAMESPACE, World
-
-pytestmark = pytest.mark.looptime
 
 
 def history(world: World) -> list[dict[str, Any]]:
@@ -27,6 +27,10 @@ def history(world: World) -> list[dict[str, Any]]:
 def marks(world: World) -> dict[int, str]:
     """Number of the stored versions and why their last release did not end with them."""
     return {each.number: each.went_back for each in stored(history(world), KEYS.group)}
+
+
+def version(record: dict[str, Any]) -> str:
+    return str(record["metadata"]["annotations"][KEYS.template_hash])
 
 
 def misspell(world: World) -> None:
@@ -46,6 +50,7 @@ def misspell(world: World) -> None:
 TOLD = (CANARY_STYLE, SURGE)
 
 
+@pytest.mark.looptime
 @pytest.mark.parametrize(
     "style", [pytest.param(each, marks=() if each in TOLD else pytest.mark.long, id=str(each)) for each in STYLES]
 )
@@ -63,24 +68,70 @@ async def aborted(it: Release) -> None:
     await it.ends_at("v1", "Aborted", approve=False)
 
 
+@pytest.mark.looptime
 async def test_a_version_that_was_stored_in_another_spelling_is_stored_anew_to_be_marked(world: World) -> None:
     it = release(world, CANARY_STYLE, "none", 1)
     await it.begin()
     await it.come_to(Moment.FIRST)
     it.do(lambda: misspell(world))
-    before = {each["metadata"]["name"]: each for each in history(world)}
+    before = {version(each): each for each in history(world)}
     await aborted(it)
     assert marks(world) == {2: "Aborted", 1: ""}
     for each in history(world):
-        known = before[each["metadata"]["name"]]
+        known = before.pop(version(each))
         assert dict(each["data"]) == dict(known["data"])
         assert each["metadata"]["ownerReferences"] == known["metadata"]["ownerReferences"]
         assert each["metadata"]["labels"] == known["metadata"]["labels"]
+    assert not before
     it.do(lambda: it.ask("Retry"))
     await it.until(lambda: it.waits_in(1), "the same version waits again")
     assert marks(world) == {2: "", 1: ""}
 
 
+async def misspelt(world: World) -> None:
+    """A release waits, and both versions are stored in another spelling; from now on neither is ever lost."""
+    await at_rest(world, {"replicas": 1, "pause": {}}, {"replicas": "100%", "pause": {}}, replicas=1, size=1)
+    await waiting_for_approval(world)
+    misspell(world)
+    versions = {version(each) for each in history(world)}
+    assert len(versions) == 2
+
+    def check(seen: World) -> None:
+        assert {version(each) for each in history(seen)} == versions
+
+    world.checks.append(check)
+
+
+async def marked_and_released_again(world: World, _: None) -> None:
+    world.request("Abort")
+    await world.until_state("Aborted")
+    await world.rest()
+    assert marks(world) == {2: "Aborted", 1: ""}
+    assert len(history(world)) == 2
+    world.request("Retry")
+    await world.until_state("AwaitingApproval")
+    await world.rest()
+    assert marks(world) == {2: "", 1: ""}
+    world.set_image("v1")
+    await world.until_state("Healthy")
+    await world.rest()
+    assert marks(world) == {2: "Rollback", 1: ""}
+    assert len(history(world)) == 2
+
+
+@pytest.mark.looptime
+async def test_a_version_that_is_stored_anew_is_stored_at_every_moment(world: World) -> None:
+    await misspelt(world)
+    await marked_and_released_again(world, None)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("part", range(PARTS))
+def test_a_controller_killed_while_it_stores_a_version_anew_comes_to_the_same_end(part: int) -> None:
+    kill_after_every_write(misspelt, marked_and_released_again, part)
+
+
+@pytest.mark.looptime
 @pytest.mark.parametrize("kind", [Delete, Create])
 async def test_a_note_that_cannot_be_written_at_all_stops_nothing(world: World, kind: type[Write]) -> None:
     it = release(world, CANARY_STYLE, "none", 1)
@@ -97,8 +148,7 @@ async def test_a_note_that_cannot_be_written_at_all_stops_nothing(world: World, 
     world.refuse = refuse
     await aborted(it)
     it.do(lambda: it.ask("Retry"))
-    if kind is Delete:
-        await it.ends_at("v2")
-        assert marks(world) == {2: "", 1: ""}
+    await it.ends_at("v2")
+    assert marks(world) == {2: "", 1: ""}
     it.do(lambda: it.delete_rollout("Background"))
     await it.until(lambda: world.get(world.ROLLOUT, NAME) is None, "gone")

@@ -237,8 +237,7 @@ class World(User, Waits):
             if not self.misspelt:
                 self.errors.append(error)
             try:
-                for other in instead:
-                    self._send(other)
+                self._send(instead)
             except ApiError as other_error:
                 if other_error is not self._asked_for:
                     self.errors.append(other_error)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -48,6 +49,8 @@ class Denials:
     def __init__(self) -> None:
         self._known: dict[Permission, _Denied] = {}
         self._away: float | None = None
+        #: When the server has allowed anything last.
+        self._allowed = -math.inf
 
     @property
     def current(self) -> Sequence[tuple[Permission, str]]:
@@ -58,11 +61,13 @@ class Denials:
         return [(permission, denied.message) for permission, denied in self._known.items() if denied.told]
 
     def away(self) -> None:
-        """The API server did not answer, or what stands before it said so: what it denied just before may be no more
-        than how it comes up.
+        """The API server did not answer, or what stands before it said so, or a watch was cut: what it denied just
+        before may be no more than how it comes up. Not so where it has allowed something since: then it was up, and
+        connections that a proxy drops now and then say nothing of what is denied.
         """
         self._away = asyncio.get_running_loop().time()
-        self._known = {permission: denied for permission, denied in self._known.items() if denied.told}
+        kept = {permission: each for permission, each in self._known.items() if each.told or each.since < self._allowed}
+        self._known = kept
 
     def answered(self, permission: Permission, error: ApiError | None) -> None:
         """The API server has answered a request that takes this permission, with this error if it has failed. A denial
@@ -70,6 +75,8 @@ class Denials:
         """
         if error is not None and error.code in _AWAY:
             self.away()
+        if error is None:
+            self._allowed = asyncio.get_running_loop().time()
         if error is not None and is_denied(error, permission.verb):
             now = asyncio.get_running_loop().time()
             before = self._known.get(permission)

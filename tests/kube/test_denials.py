@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 import msgspec
@@ -51,6 +51,22 @@ def denied(verb: str) -> Effect:
     return Effect(refusal=ApiError(403, "Forbidden", said))
 
 
+class Wire(DirectTransport):
+    """One whose watches break where they end: connections that are dropped, not answers that are complete."""
+
+    @asynccontextmanager
+    async def stream(
+        self, path: str, *, params: Mapping[str, str], timeout: float
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
+        async def broken(lines: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+            async for line in lines:
+                yield line
+            raise Unreachable(f"watch of {path} was cut")
+
+        async with super().stream(path, params=params, timeout=timeout) as lines:
+            yield broken(lines)
+
+
 class Server:
     """An API server that can go away, and deny everything for a while when it is back."""
 
@@ -58,7 +74,7 @@ class Server:
         self.server = ApiServer(lambda: asyncio.get_running_loop().time() + 1e9, seed=1)
         self.server.create(PODS, pod(), namespace="default")
         self.faults = Faults()
-        self.client = Client(DirectTransport(self.server, self.faults))
+        self.client = Client(Wire(self.server, self.faults))
 
     def away(self) -> None:
         self.faults.restore()
@@ -149,3 +165,48 @@ async def test_what_a_server_denies_that_was_never_away_is_told_at_once(
     caplog.set_level(logging.INFO)
     assert await server.patch() is None
     assert "permission is there again" in caplog.text
+
+
+def bad_gateway() -> Effect:
+    return Effect(refusal=ApiError(502, "", "bad gateway"))
+
+
+@pytest.mark.looptime
+@pytest.mark.parametrize("trouble", ["watches are cut", "a proxy drops requests"])
+async def test_what_is_denied_behind_a_proxy_that_drops_connections_often_is_told(
+    server: Server, caplog: pytest.LogCaptureFixture, trouble: str
+) -> None:
+    """What else is asked for is allowed meanwhile, so the server is not one that comes up."""
+    server.faults.add(denied("patch"), "patch", count=None)
+    with following(server) as informer:
+        await informer.synced()
+        for _ in range(15):
+            await server.client.get(PODS, "default", "web")
+            if trouble == "watches are cut":
+                server.faults.cut_watches()
+            else:
+                server.faults.add(bad_gateway(), "list")
+                await server.client.list(PODS)
+            await asyncio.sleep(0.5)
+            await server.patch()
+            await asyncio.sleep(1)
+        error = await server.patch()
+    assert isinstance(error, ApiError) and not error.is_early
+    assert advised(caplog) == ["permission missing"]
+
+
+@pytest.mark.looptime
+async def test_nobody_is_advised_while_a_server_comes_up_again_and_again(
+    server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    with following(server) as informer:
+        await informer.synced()
+        for _ in range(5):
+            server.away()
+            assert isinstance(await server.patch(), Unreachable)
+            await asyncio.sleep(3)
+            server.deny()
+            await server.patch()
+            await asyncio.sleep(2)
+            await server.patch()
+    assert advised(caplog) == []

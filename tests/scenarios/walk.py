@@ -22,8 +22,8 @@ from tests.scenarios.world import KEYS, NAME, ROLLOUTS
 #: The errors a person shrugs off: what was to be deleted is gone, what was to be made is there, or LWS's own webhook
 #: has something against it.
 SHRUGGED = (404, 409, 422, 403)
-#: Ten times what a walk takes that comes to its end: one that goes on longer fails there and then, with its story, and
-#: not by the patience of whoever waits for it.
+#: Ten times what it takes to come to the end once all faults are off: a walk that goes on longer fails there and then,
+#: with its story, and not by the patience of whoever waits for it.
 MOST_DECISIONS = 7000
 
 
@@ -73,6 +73,8 @@ class Walk(Others):
 
     async def settle(self) -> None:
         """All faults off, everybody gone but one person who ends what is left: approves it all, or aborts."""
+        # Pods that crash all the while, each time a reason to look again, may have come before.
+        self.world.decisions = 0
         await self._calm()
         if self.plan.ending == "abort" and await self._aborted():
             version = self.running_version()

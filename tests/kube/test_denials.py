@@ -56,7 +56,11 @@ class Wire(DirectTransport):
 
     @asynccontextmanager
     async def stream(
-        self, path: str, *, params: Mapping[str, str], timeout: float
+        self,
+        path: str,
+        *,
+        params: Mapping[str, str],
+        timeout: float,  # noqa: ASYNC109 - as of every transport
     ) -> AsyncIterator[AsyncIterator[bytes]]:
         async def broken(lines: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
             async for line in lines:

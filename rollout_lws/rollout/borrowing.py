@@ -157,16 +157,29 @@ def restore(d: Draft) -> Routed:
     noted = d.o.marked
     if noted.waits:
         return Routed(False, noted.waits)
-    unreached = is_unreached(d) if noted.any_own or d.status.traffic is not None else DONE
-    if not unreached.done:
-        return unreached
+    waits = await_unreached(d) if noted.any_own or d.status.traffic is not None else DONE
+    if not waits.done:
+        return waits
     writes = [*noted.give_back("the release is over")]
     d.write(writes)
     return Routed(False, "giving Services and routes back") if writes else DONE
 
 
-def is_unreached(d: Draft) -> Routed:
-    """Whether no request could reach a version that leaves if everything were given back now."""
+def await_unreached(d: Draft) -> Routed:
+    """The answer of ``unreached``, waited for: since when the last pod is gone is put on record, and the draft wakes
+    when time alone may change the answer.
+    """
+    answer, record = unreached(d), d.status.traffic
+    if answer.timed and record is not None and record.gone is None:
+        d.set(traffic=record.model_copy(update={"gone": d.now}))
+    d.wake(answer.until)
+    return answer
+
+
+def unreached(d: Draft) -> Routed:
+    """Whether no request could reach a version that leaves if everything were given back now; ``timed`` while endpoint
+    pickers are the last to hear of it.
+    """
     facts = d.o.routing
     if facts is None:
         return DONE
@@ -181,14 +194,12 @@ def _pickers_know(d: Draft, facts: RoutingFacts) -> Routed:
     record = d.status.traffic
     if record is None or not facts.names.stable_pool or not lingering.leaves(d):
         return DONE
-    if record.gone is None:
-        record = record.model_copy(update={"gone": d.now})
-        d.set(traffic=record)
     asked, gone = settings(d), record.gone or d.now
     until = gone + timedelta(seconds=asked.grace_period_seconds if asked else DEFAULT_GRACE_SECONDS)
-    if d.wake_in(until, 0):
+    if until <= d.now:
         return DONE
-    return Routed(False, f"endpoint pickers get until {until:%H:%M:%S} UTC to hear that the last pod is gone")
+    told = f"endpoint pickers get until {until:%H:%M:%S} UTC to hear that the last pod is gone"
+    return Routed(False, told, timed=True, until=until)
 
 
 # Left behind

@@ -77,17 +77,23 @@ def _without_forgotten(d: Draft, records: list[RestartRecord], alive: set[str]) 
 def churning(d: Draft) -> dict[str, str]:
     """Groups of the file that keep being rebuilt, by index, each with a sentence; the most often rebuilt first."""
     found = {group: rebuilt for group, rebuilt in _rebuilt(d).items() if len(rebuilt) >= CHURN_LIMIT}
-    for rebuilt in found.values():
-        # From that moment on there are fewer within the window.
-        d.wake(_moment(d, rebuilt[-CHURN_LIMIT]))
     often = sorted(found, key=lambda group: -len(found[group]))
     return {group: _sentence(d, group, len(found[group])) for group in often}
 
 
+def await_quiet(d: Draft) -> None:
+    """Wake when the first of the groups that keep being rebuilt counts as whole again."""
+    d.wake(min(_quiet_moments(d), default=None))
+
+
 def quiet_at(d: Draft) -> datetime:
-    """When a group that keeps being rebuilt counts as whole again, provided that none is rebuilt until then."""
-    moments = [_moment(d, each[-CHURN_LIMIT]) for each in _rebuilt(d).values() if len(each) >= CHURN_LIMIT]
-    return max(moments, default=d.now)
+    """When the last group that keeps being rebuilt counts as whole again, provided that none is rebuilt until then."""
+    return max(_quiet_moments(d), default=d.now)
+
+
+def _quiet_moments(d: Draft) -> list[datetime]:
+    """For each group that keeps being rebuilt, from when on there are fewer rebuilds within the window."""
+    return [_moment(d, each[-CHURN_LIMIT]) for each in _rebuilt(d).values() if len(each) >= CHURN_LIMIT]
 
 
 def _rebuilt(d: Draft) -> dict[str, list[RestartRecord]]:

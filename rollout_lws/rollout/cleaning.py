@@ -10,7 +10,7 @@ from rollout_lws.release.record import dismiss
 from rollout_lws.rollout import borrowing, claims, routing, start
 from rollout_lws.rollout.brevity import scaled_lately
 from rollout_lws.rollout.draft import Draft
-from rollout_lws.rollout.health import deadline_passed
+from rollout_lws.rollout.health import deadline_passed, keep_clock
 from rollout_lws.rollout.history import note_left
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason
 from rollout_lws.rollout.routed import Routed
@@ -24,6 +24,7 @@ def clean_up(d: Draft, ending: Ending) -> bool:
     waiting = keeps_canary(d)
     if waiting:
         routing.keep(d)
+        keep_clock(d, None)
         late = deadline_passed(d, None)
         if late is not None:
             return d.stalled(late[0], f"clean-up: {late[1].rstrip('.')}; {waiting}")
@@ -33,6 +34,7 @@ def clean_up(d: Draft, ending: Ending) -> bool:
         d.set_sub(finalising_step=FinalisingStep.ROUTE_TRAFFIC_TO_STABLE)
         if emptied.timed:
             return d.reconciling(Reason.DRAINING, state, emptied.message)
+        keep_clock(d, None)
         late = deadline_passed(d, None)
         if late is not None:
             told = f"clean-up: traffic was not routed in time: {emptied.message.rstrip('.')}"
@@ -41,7 +43,7 @@ def clean_up(d: Draft, ending: Ending) -> bool:
     claims.told_of_canary(d)
     turn = d.take(remove(d.o.canary, d.keys))
     record = d.o.batch_release
-    unreached = borrowing.is_unreached(d) if turn.done else Routed(False, turn.message)
+    unreached = borrowing.await_unreached(d) if turn.done else Routed(False, turn.message)
     if turn.done and not unreached.done:
         routing.stay_pinned(d)
     restored = unreached.done and borrowing.restore(d).done

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from rollout_lws.release.renewal import Renewal
 from rollout_lws.rollout import actions, handover
-from rollout_lws.rollout.churn import churning
+from rollout_lws.rollout.churn import await_quiet, churning
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.evictions import given_up
-from rollout_lws.rollout.health import deadline_passed, waits_for_capacity
+from rollout_lws.rollout.health import await_capacity, deadline_passed, keep_clock, waits_for_capacity
 from rollout_lws.rollout.reasons import Ending, Reason
 from rollout_lws.rollout.refusals import unsafe_pending
 
@@ -45,6 +45,7 @@ def late(d: Draft, own: Renewal, revision: str, what: str, doing: str) -> bool:
     count = ready + (1_000_000 if what == "promotion" else 2_000_000)
     if ready and count > ((d.status.step.best_ready if d.status.step else 0) or 0):
         d.set_step(best_ready=count, best_ready_at=d.now)
+    keep_time(d)
     capacity = waits_for_capacity(d)
     passed = overdue(d)
     lost = given_up(d, d.o.stable, revision)
@@ -65,6 +66,13 @@ def _without_canary(d: Draft, own: Renewal) -> str:
         f". {own.beside} of canary {meta.name} serve meanwhile; to do without them now: kubectl delete leaderworkerset"
         f" {meta.name} -n {meta.namespace}"
     )
+
+
+def keep_time(d: Draft) -> None:
+    """Run the clocks by which ``overdue`` judges, and wake when it may have another answer."""
+    await_quiet(d)
+    await_capacity(d)
+    keep_clock(d, waits_for_capacity(d))
 
 
 def is_patient(d: Draft, own: Renewal) -> bool:

@@ -9,7 +9,7 @@ from rollout_lws.rollout import actions, handover
 from rollout_lws.rollout.capacity import renewal
 from rollout_lws.rollout.churn import remember_leaders
 from rollout_lws.rollout.draft import Draft
-from rollout_lws.rollout.ending import frozen, is_patient, late, overdue, turned_round
+from rollout_lws.rollout.ending import frozen, is_patient, keep_time, late, overdue, turned_round
 from rollout_lws.rollout.evictions import forgive
 from rollout_lws.rollout.natively import past_stable
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason, Task
@@ -91,6 +91,7 @@ def _way_back(d: Draft, ending: Ending) -> Ending:
 
 def _went_back(d: Draft, ending: Ending, own: Renewal, turn: Turn) -> bool:
     """Act on a turn of the way back; False when another task goes on in this pass."""
+    keep_time(d)
     stable, passed = d.status.stable, overdue(d)
     if turn.done:
         if passed is not None and stable is not None and not own.all_are(stable.revision):

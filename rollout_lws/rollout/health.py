@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import TypeAlias
 
-from rollout_lws.api import ConditionType, NotReadyGroup, SummaryState
+from rollout_lws.api import ConditionType, NotReadyGroup, StepRecord, SummaryState
 from rollout_lws.rollout.churn import words_of
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.evictions import evicted_before
@@ -34,6 +35,8 @@ COUNTED = frozenset(
 _WAITS = frozenset({Reason.WAITING_FOR_ACCELERATORS, Reason.WAITING_FOR_QUOTA, Reason.CAPACITY_DEADLINE})
 #: A wait for room or quota that is over sooner has not stopped the clock: a group that is made again has such moments.
 SHORTEST_WAIT = timedelta(seconds=5)
+#: A wait for room or quota, as a verdict of Reconciling tells it.
+CapacityWait: TypeAlias = tuple[Reason, SummaryState, str]
 #: Groups named in status, worst first.
 NAMED_GROUPS = 10
 
@@ -66,11 +69,8 @@ def _after_failure(d: Draft, trouble: Trouble) -> Trouble:
     return replace(trouble, message=shortened(told))
 
 
-def waits_for_capacity(d: Draft) -> tuple[Reason, SummaryState, str] | None:
+def waits_for_capacity(d: Draft) -> CapacityWait | None:
     """Whether all that is missing is room or quota; such waiting is shown as waiting, not as failure."""
-    # A StatefulSet that may not make its pods has not acted on its last change either.
-    for facts in (d.o.stable, d.o.canary):
-        d.wake(judged_at(facts, d.now) if facts is not None else None)
     found = [trouble for trouble in _worst(d) if trouble.severity > 0 and trouble.reason != "NotObserved"]
     if found and all(trouble.reason in QUOTA_REASONS for trouble in found):
         return Reason.WAITING_FOR_QUOTA, SummaryState.WAITING_FOR_QUOTA, f"waiting for quota: {found[0].message}"
@@ -81,43 +81,77 @@ def waits_for_capacity(d: Draft) -> tuple[Reason, SummaryState, str] | None:
     return None
 
 
+def await_capacity(d: Draft) -> None:
+    """Wake when ``waits_for_capacity`` may have another answer though nothing but time has passed: a StatefulSet that
+    may not make its pods has not acted on its last change either.
+    """
+    for facts in (d.o.stable, d.o.canary):
+        d.wake(judged_at(facts, d.now) if facts is not None else None)
+
+
 def loading_words(d: Draft) -> str:
     """The worst trouble of a group that waiting alone will hardly mend, as it follows on how many are ready."""
     return next((f": {trouble.message}" for trouble in _worst(d) if trouble.severity > 2), "")
 
 
-def deadline_passed(d: Draft, capacity: tuple[Reason, SummaryState, str] | None) -> tuple[Reason, str] | None:
-    """Whether the time of the step, or of the task that ends the release, is up.
-
-    The clock starts anew when more groups are ready than ever before in it, and after a pause, or a wait for room or
-    quota that has lasted.
+def keep_clock(d: Draft, capacity: CapacityWait | None) -> None:
+    """Bring the clock of the step, or of the task that ends the release, up to this moment, and wake when its time is
+    up.
     """
-    step, strategy = d.status.step, d.o.rollout.spec.strategy
+    step = d.status.step
+    if step is None or step.started_at is None:
+        return
+    kept = _kept(d, step, capacity)
+    if kept != step:
+        d.set(step=kept)
+    ends = _ends(d, kept, capacity)
+    d.wake(ends if ends is not None and ends > d.now else None)
+
+
+def deadline_passed(d: Draft, capacity: CapacityWait | None) -> tuple[Reason, str] | None:
+    """Whether the time of the step, or of the task that ends the release, is up."""
+    step = d.status.step
     if step is None or step.started_at is None:
         return None
+    ends = _ends(d, _kept(d, step, capacity), capacity)
+    if ends is None or ends > d.now:
+        return None
+    strategy = d.o.rollout.spec.strategy
+    if capacity is not None:
+        limit = strategy.capacity_deadline_seconds
+        return Reason.CAPACITY_DEADLINE, f"{capacity[2].rstrip('.')}, for more than {limit} s"
+    why = next((trouble.message for trouble in _worst(d) if trouble.message), "")
+    message = f"no further group became ready within {_seconds(d):g} s"
+    return Reason.DEADLINE, f"{message}: {why}" if why else message
+
+
+def _kept(d: Draft, step: StepRecord, capacity: CapacityWait | None) -> StepRecord:
+    """The record with its clock at this moment: it starts anew when more groups are ready than ever before in it, and
+    after a pause, or a wait for room or quota that has lasted.
+    """
     counted = _counted(d)
     waiting = step.waiting_since if counted else None
     if capacity is not None:
-        since = waiting or d.now
-        if since != step.waiting_since:
-            d.set_step(waiting_since=since)
-        limit = strategy.capacity_deadline_seconds
-        if limit is not None and d.wake_in(since, limit):
-            return Reason.CAPACITY_DEADLINE, f"{capacity[2].rstrip('.')}, for more than {limit} s"
-        return None
-    if step.waiting_since is not None:
-        d.set_step(waiting_since=None)
+        return step.model_copy(update={"waiting_since": waiting or d.now})
+    restarts = _begun(d, step) < d.now and (not counted or _waited(d, waiting))
+    return step.model_copy(update={"waiting_since": None, "best_ready_at": d.now if restarts else step.best_ready_at})
+
+
+def _ends(d: Draft, kept: StepRecord, capacity: CapacityWait | None) -> datetime | None:
+    """When the time is up by a record whose clock is kept; None where no deadline runs."""
+    if capacity is None:
+        return _begun(d, kept) + timedelta(seconds=_seconds(d))
+    limit = d.o.rollout.spec.strategy.capacity_deadline_seconds
+    return (kept.waiting_since or d.now) + timedelta(seconds=limit) if limit is not None else None
+
+
+def _begun(d: Draft, step: StepRecord) -> datetime:
     begun = d.status.finalising.since if d.status.finalising else None
-    since = max(moment for moment in (step.started_at, step.best_ready_at, begun) if moment is not None)
-    if since < d.now and (not counted or _waited(d, waiting)):
-        d.set_step(best_ready_at=d.now)
-        since = d.now
-    seconds = strategy.progress_deadline_seconds or d.version.progress_deadline_seconds
-    if not d.wake_in(since, seconds):
-        return None
-    why = next((trouble.message for trouble in _worst(d) if trouble.message), "")
-    message = f"no further group became ready within {seconds:g} s"
-    return Reason.DEADLINE, f"{message}: {why}" if why else message
+    return max(moment for moment in (step.started_at, step.best_ready_at, begun) if moment is not None)
+
+
+def _seconds(d: Draft) -> float:
+    return d.o.rollout.spec.strategy.progress_deadline_seconds or d.version.progress_deadline_seconds
 
 
 def _waited(d: Draft, since: datetime | None) -> bool:

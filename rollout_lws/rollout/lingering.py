@@ -8,6 +8,7 @@ terminates; an endpoint picker may send requests to any pod that is ready.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import timedelta
 
 from rollout_lws.objects.resources import INFERENCE_POOLS, LEADER_WORKER_SETS
 from rollout_lws.objects.workloads import Pod
@@ -96,15 +97,14 @@ def _gets_requests(pod: Pod, by: Selector) -> bool:
 def _waits(d: Draft, by: Selector, found: list[Pod], pods: Iterable[Pod]) -> Routed:
     names = ", ".join(pod.metadata.name for pod in found[:3]) + (", ..." if len(found) > 3 else "")
     message = f"{by.what} stays pinned until pod {names} of the version that leaves is gone"
-    for pod in pods:
-        ends = pod.metadata.deletion_timestamp
-        if ends is None or not d.wake_in(ends, OVERDUE_SECONDS):
-            continue
-        meta = pod.metadata
-        return Routed(
-            False,
-            f"{message}; pod {meta.name} should have ended at {ends:%H:%M:%S} UTC: if its node is lost, kubectl delete"
-            f" pod {meta.name} -n {meta.namespace} --force --grace-period=0",
-            needs_person=True,
-        )
-    return Routed(False, message)
+    ending = [(pod.metadata, ends) for pod in pods if (ends := pod.metadata.deletion_timestamp) is not None]
+    patience = timedelta(seconds=OVERDUE_SECONDS)
+    for meta, ends in ending:
+        if ends + patience <= d.now:
+            return Routed(
+                False,
+                f"{message}; pod {meta.name} should have ended at {ends:%H:%M:%S} UTC: if its node is lost, kubectl"
+                f" delete pod {meta.name} -n {meta.namespace} --force --grace-period=0",
+                needs_person=True,
+            )
+    return Routed(False, message, until=min((ends + patience for _, ends in ending), default=None))

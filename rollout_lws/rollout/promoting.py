@@ -13,7 +13,7 @@ from rollout_lws.rollout import actions, handover, routing
 from rollout_lws.rollout.capacity import note_opened, renewal, scale_new, worn_out
 from rollout_lws.rollout.churn import remember_leaders
 from rollout_lws.rollout.draft import Draft
-from rollout_lws.rollout.ending import frozen, is_patient, late, turned_round
+from rollout_lws.rollout.ending import frozen, is_patient, keep_time, late, turned_round
 from rollout_lws.rollout.going_back import tell_way_back
 from rollout_lws.rollout.natively import all_went_over, at_zero, went_over
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason, Task
@@ -93,6 +93,7 @@ def _overtaken(d: Draft, own: Renewal) -> Turn:
     back = own.go_back(d.status.stable.revision if d.status.stable else "")
     if back.stuck != POINT_OF_NO_RETURN:
         return back
+    keep_time(d)
     return own.go_back(current_revision(d.stable), patient=is_patient(d, own))
 
 

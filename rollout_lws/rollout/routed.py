@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,9 @@ class Routed:
     """It does not go on by itself; the message says what a person does."""
     emptied: bool = False
     """No request reaches groups of the stable version any more."""
+
+    until: datetime | None = None
+    """When the answer may be another one though nothing but time has passed; None when it never will by that alone."""
 
     @property
     def is_all_there_is(self) -> bool:

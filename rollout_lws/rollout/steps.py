@@ -15,11 +15,18 @@ from rollout_lws.release.record import dismiss
 from rollout_lws.release.turn import Turn
 from rollout_lws.rollout import actions, borrowing, finalising, handover, routing
 from rollout_lws.rollout.capacity import close_window, leaving, note_opened, scale_new, worn_out
-from rollout_lws.rollout.churn import churning, quiet_at, remember_leaders
+from rollout_lws.rollout.churn import await_quiet, churning, quiet_at, remember_leaders
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.evictions import given_up
 from rollout_lws.rollout.going_back import begin_going_back
-from rollout_lws.rollout.health import deadline_passed, loading_words, waits_for_capacity
+from rollout_lws.rollout.health import (
+    CapacityWait,
+    await_capacity,
+    deadline_passed,
+    keep_clock,
+    loading_words,
+    waits_for_capacity,
+)
 from rollout_lws.rollout.natively import all_went_over, at_zero
 from rollout_lws.rollout.plan import next_index, plan_hash, resumed_index
 from rollout_lws.rollout.reach import no_requests
@@ -187,6 +194,7 @@ def _advance(d: Draft) -> bool:
         remember_leaders(d, d.stable, d.sub.new_revision, d.replicas + wanted)
     else:
         remember_leaders(d, d.o.canary, target_revision(d.o.canary) if d.o.canary else "", wanted)
+    await_quiet(d)
     pinned = borrowing.prepare(d)
     d.prepared = True
     tell_unlisted(d)
@@ -244,6 +252,7 @@ def _routing(d: Draft, routed: Routed) -> bool:
         return d.stalled(Reason.ROUTE_CONTESTED, routed.message)
     if routed.timed:
         return d.reconciling(Reason.DRAINING, SummaryState.ROUTING, routed.message)
+    keep_clock(d, None)
     late = deadline_passed(d, None)
     if late is not None:
         return failed(d, late[0], f"traffic was not routed in time: {routed.message}", "it goes on when it is")
@@ -302,7 +311,12 @@ def _loading(d: Draft, judged: Batch, turn: Turn, shared: Routed | None) -> bool
     """The last word while groups are made, or taken back; ``shared``: what routers say where that was asked before."""
     if d.sub.current_step_state != StepState.STEP_READY or d.status.step is None or d.status.step.paused_at is None:
         d.set_sub(current_step_state=StepState.STEP_UPGRADE)
+    await_capacity(d)
     capacity = waits_for_capacity(d)
+    goes = bool(turn.message) and not d.one_workload
+    if not goes:
+        # What is on its way out takes the time it takes.
+        keep_clock(d, capacity)
     trouble = _trouble(d, judged, turn, capacity)
     if trouble is None or not _aborts(d):
         # A release that goes back begins nothing any more.
@@ -312,8 +326,7 @@ def _loading(d: Draft, judged: Batch, turn: Turn, shared: Routed | None) -> bool
             routing.keep(d)
     if trouble is not None:
         return failed(d, *trouble)
-    if turn.message and not d.one_workload:
-        # What is on its way out takes the time it takes.
+    if goes:
         return d.reconciling(Reason.PREPARING, SummaryState.LOADING, turn.message)
     if capacity is not None:
         return d.reconciling(*capacity)
@@ -321,9 +334,7 @@ def _loading(d: Draft, judged: Batch, turn: Turn, shared: Routed | None) -> bool
     return d.reconciling(Reason.LOADING, SummaryState.LOADING, told + loading_words(d))
 
 
-def _trouble(
-    d: Draft, judged: Batch, turn: Turn, capacity: tuple[Reason, SummaryState, str] | None
-) -> tuple[Reason, str, str] | None:
+def _trouble(d: Draft, judged: Batch, turn: Turn, capacity: CapacityWait | None) -> tuple[Reason, str, str] | None:
     """Why the step does not get on, with how it goes on nevertheless."""
     worn = churning(d)
     if len(worn) > judged.tolerated:

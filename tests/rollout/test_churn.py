@@ -14,6 +14,7 @@ from rollout_lws.rollout.churn import (
     CHURN_WINDOW_SECONDS,
     MOST_LEADERS,
     WORDS_LIMIT,
+    await_quiet,
     churning,
     quiet_at,
     remember_leaders,
@@ -80,6 +81,7 @@ def test_a_group_counts_as_whole_again_when_one_of_the_three_rebuilds_is_old_eno
     d = told(restarts(400, 300, 200, 100))
     moment = NOW + timedelta(seconds=CHURN_WINDOW_SECONDS - 300)
     assert churning(d)
+    await_quiet(d)
     assert (quiet_at(d), d.wake_at) == (moment, moment)
 
 

@@ -10,7 +10,7 @@ import pytest
 from rollout_lws.api import Condition as RolloutCondition
 from rollout_lws.api import FinalisingRecord, StepRecord, SummaryState
 from rollout_lws.objects.meta import Condition
-from rollout_lws.rollout.health import deadline_passed, waits_for_capacity
+from rollout_lws.rollout.health import deadline_passed, keep_clock, waits_for_capacity
 from rollout_lws.rollout.reasons import Reason
 from tests.rollout.build import canary, draft, in_step, rollout
 from tests.workload.build import NEW, NOW, pod
@@ -45,6 +45,7 @@ def late(status: dict[str, Any], **strategy: Any) -> Any:
     d = draft(
         rollout(status=status, **strategy), canary=canary(pod(0, revision=NEW, since=None, workload="llama-canary"))
     )
+    keep_clock(d, None)
     return deadline_passed(d, None), d.wake_at
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from datetime import datetime
 
 from rollout_lws.api import ActionType, LastAction, Phase, RequestedAction, StepState
+from rollout_lws.rollout.diagnosis import needs_workloads, workloads_pending
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.evictions import forgive
 from rollout_lws.rollout.plan import next_index
@@ -177,6 +178,9 @@ def _abort(d: Draft, request: RequestedAction) -> str:
 def _retry(d: Draft, request: RequestedAction) -> str:
     aborted = d.status.aborted
     if _in_steps(d):
+        if needs_workloads(d) and workloads_pending(d):
+            # What Kueue has given up could not be forgiven yet.
+            return _LATER
         d.set_step(best_ready_at=d.now, reopened=None)
         d.set(restarts=())
         forgive(d)

@@ -12,6 +12,7 @@ from rollout_lws.release.turn import Turn
 from rollout_lws.rollout.churn import words_of
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.evictions import note_renewed
+from rollout_lws.rollout.multikueue import waits_for_workloads
 from rollout_lws.workload.groups import Group, groups
 
 #: Windows a group may get in one step or promotion: the first, and three more when it came back old.
@@ -54,6 +55,8 @@ def scale_new(d: Draft, wanted: int, *, emptied: bool = False, waits: str = "") 
 
 
 def _windowed(d: Draft, wanted: int, *, emptied: bool, waits: str) -> Turn:
+    # Until it is known how often Kueue had given a group up before, that would count as the new version's failure.
+    waits = waits_for_workloads(d) or waits
     own, may_open = renewal(d, emptied=emptied), not (worn(d) or waits)
     if own.is_open:
         return own.in_window(d.sub.new_revision)
@@ -65,9 +68,10 @@ def _windowed(d: Draft, wanted: int, *, emptied: bool, waits: str) -> Turn:
             return turn
     if d.capacity is Capacity.SURGE:
         # Surge groups that became regular ones by scaling are there already.
-        return own.extend(d.sub.new_revision, max(0, wanted - len(regular)), may_open=may_open)
-    turn = own.renew(d.sub.new_revision, wanted, may_open=may_open)
-    return turn if turn.done or may_open or not waits else replace(turn, message=waits)
+        turn = own.extend(d.sub.new_revision, max(0, wanted - len(regular)), may_open=may_open)
+    else:
+        turn = own.renew(d.sub.new_revision, wanted, may_open=may_open)
+    return turn if turn.done or turn.writes or may_open or not waits else replace(turn, message=waits)
 
 
 def leaving(d: Draft, wanted: int) -> tuple[Group, ...]:

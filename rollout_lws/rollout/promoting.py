@@ -15,6 +15,7 @@ from rollout_lws.rollout.churn import remember_leaders
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.ending import frozen, is_patient, keep_time, late, turned_round
 from rollout_lws.rollout.going_back import tell_way_back
+from rollout_lws.rollout.multikueue import waits_for_workloads
 from rollout_lws.rollout.natively import all_went_over, at_zero, went_over
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason, Task
 from rollout_lws.rollout.shares import green_grows
@@ -57,7 +58,8 @@ def promote(d: Draft) -> bool:
     if overtaken and all_went_over(d):
         return False
     # No window may be opened to a version that is not released: what went over to it comes back.
-    may_open = not d.paused and not worn_out(d) and routed.done
+    unlisted = waits_for_workloads(d)
+    may_open = not d.paused and not worn_out(d) and routed.done and not unlisted
     turn = _overtaken(d, own) if overtaken else own.promote(revision, may_open=may_open)
     if overtaken and turn.done:
         if current_revision(d.stable) == revision:
@@ -80,7 +82,8 @@ def promote(d: Draft) -> bool:
         return d.reconciling(Reason.WAITING_FOR_STABLE, SummaryState.PROMOTING, turn.message)
     if turn.stuck:
         return d.stalled(Reason.REVISION_MISSING, _no_way_out(d))
-    doing = turn.message if routed.done or turn.writes else routed.message
+    waits = unlisted if routed.done else routed.message
+    doing = turn.message if turn.writes or not waits else waits
     if late(d, own, revision, "promotion", doing):
         return True
     return d.reconciling(Reason.PROMOTING, SummaryState.PROMOTING, doing)

@@ -158,8 +158,17 @@ class Pod(Struct, frozen=True):
         """Whether what it asks for is taken from a node: no gate holds it, the scheduler has not said that it fits on
         none, and it has not ended.
         """
-        unplaced = any(each.type == "PodScheduled" and each.status == "False" for each in self.status.conditions)
-        return not (self.spec.scheduling_gates or unplaced or self.has_ended)
+        return not (self.spec.scheduling_gates or self.unschedulable is not None or self.has_ended)
+
+    @property
+    def unschedulable(self) -> Condition | None:
+        """What the scheduler says of a pod that fits on no node; None when it has not said so.
+
+        SchedulingGated is not its word: the API server writes that when it takes a pod with gates, and it stands from
+        when the last gate is removed until the pod has a node or the scheduler has found none.
+        """
+        said = (each for each in self.status.conditions if each.type == "PodScheduled" and each.status == "False")
+        return next((each for each in said if each.reason != "SchedulingGated"), None)
 
     @property
     def is_ready(self) -> bool:

@@ -64,10 +64,12 @@ def _file(d: Draft, outside: tuple[Group, ...]) -> None:
 
 def left_out_words(lws: str, outside: tuple[Group, ...]) -> str:
     """What becomes of groups that Kueue has left out, and when that ends."""
+    one = len(outside) == 1
     return (
-        f"group {named(outside)} of {lws} runs outside Kueue's quota and will be evicted by it though it is ready"
-        " (PodsReady timeout): Kueue lets leaders of the old version go while a version waits. It ends when the group"
-        " is next made anew after the release"
+        f"group{'' if one else 's'} {named(outside)} of {lws} run{'s' if one else ''} outside Kueue's quota, and Kueue"
+        f" evicts {'it' if one else 'them'} after its own timeout (waitForPodsReady), ready or not: it lets leaders of"
+        f" the old version go while a version waits. That ends when {'the group is' if one else 'they are'} next made"
+        " anew after the release"
     )
 
 

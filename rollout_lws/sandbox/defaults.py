@@ -14,6 +14,14 @@ from rollout_lws.sandbox import catalogue
 
 Object = dict[str, Any]
 
+#: What the API server says of a pod that has gates when it is made; it does not take that back when these go.
+_GATED: Object = {
+    "type": "PodScheduled",
+    "status": "False",
+    "reason": "SchedulingGated",
+    "message": "Scheduling is blocked due to non-empty scheduling gates",
+}
+
 
 def _container(container: Object) -> Object:
     image = str(container.get("image", ""))
@@ -57,7 +65,10 @@ def _pod(pod: Object) -> Object:
     spec.setdefault("enableServiceLinks", True)
     spec.setdefault("serviceAccountName", "default")
     spec.setdefault("serviceAccount", spec["serviceAccountName"])
-    return {**pod, "spec": spec, "status": {"phase": "Pending", **(pod.get("status") or {})}}
+    status: Object = {"phase": "Pending", **(pod.get("status") or {})}
+    if spec.get("schedulingGates") and not status.get("conditions"):
+        status["conditions"] = [dict(_GATED)]
+    return {**pod, "spec": spec, "status": status}
 
 
 def _service(service: Object) -> Object:

@@ -33,9 +33,9 @@ def pod_trouble(pod: Pod) -> tuple[int, str, str]:
     if gates:
         named = f"scheduling gate{'s' if len(gates) > 1 else ''} {', '.join(gates)}"
         return 2, "SchedulingGated", f"{called} is held by {named}"
-    for condition in pod.status.conditions:
-        if condition.type == "PodScheduled" and condition.status == "False":
-            return 2, condition.reason, f"{called} is not scheduled: {condition.message or condition.reason}"
+    refused = pod.unschedulable
+    if refused is not None:
+        return 2, refused.reason, f"{called} is not scheduled: {refused.message or refused.reason}"
     if pod.status.phase == "Failed":
         why = pod.status.message or pod.status.reason
         return 4, pod.status.reason or "Failed", f"{called} failed" + (f": {why}" if why else "")

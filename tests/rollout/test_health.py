@@ -6,10 +6,12 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from rollout_lws.api import Condition as RolloutCondition
 from rollout_lws.api import FinalisingRecord, StepRecord, SummaryState
 from rollout_lws.objects.meta import Condition
+from rollout_lws.objects.workloads import PodSpec, SchedulingGate
 from rollout_lws.rollout.health import deadline_passed, keep_clock, waits_for_capacity
 from rollout_lws.rollout.reasons import Reason
 from tests.rollout.build import canary, draft, in_step, rollout
@@ -29,7 +31,11 @@ def test_a_pod_that_fits_nowhere_waits_for_accelerators() -> None:
 
 
 def test_a_gated_pod_waits_for_quota_only_while_nothing_else_is_wrong() -> None:
-    gated, loading = unscheduled("SchedulingGated"), pod(1, revision=NEW, since=None, workload="llama-canary")
+    gates = PodSpec(scheduling_gates=(SchedulingGate("example.com/budget"),))
+    gated, loading = (
+        replace(unscheduled("SchedulingGated"), spec=gates),
+        pod(1, revision=NEW, since=None, workload="llama-canary"),
+    )
     alone = waits_for_capacity(draft(rollout(status=in_step()), canary=canary(gated)))
     assert alone is not None
     assert alone[0] is Reason.WAITING_FOR_QUOTA

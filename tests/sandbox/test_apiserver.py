@@ -172,6 +172,16 @@ def test_a_pod_keeps_its_spec_but_may_be_bound_once(server: ApiServer) -> None:
     assert made["spec"]["containers"][0]["image"] == "model:2"
 
 
+def test_a_pod_goes_on_saying_that_it_is_gated_when_its_gates_are_gone(server: ApiServer) -> None:
+    gated = pod()
+    gated["spec"]["schedulingGates"] = [{"name": "example.com/budget"}]
+    server.create(PODS, gated)
+    let_go = server.patch(PODS, "default", "web-0", {"spec": {"schedulingGates": None}})
+    assert "schedulingGates" not in let_go["spec"]
+    (said,) = let_go["status"]["conditions"]
+    assert (said["type"], said["status"], said["reason"]) == ("PodScheduled", "False", "SchedulingGated")
+
+
 def test_a_controller_revision_never_changes(server: ApiServer) -> None:
     body = {"metadata": {"name": "r1", "namespace": "default"}, "data": {"a": 1}, "revision": 1}
     server.create(CONTROLLER_REVISIONS, body)

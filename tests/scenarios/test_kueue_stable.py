@@ -18,9 +18,9 @@ pytestmark = pytest.mark.looptime
 
 ADMITTED = [condition("QuotaReserved", "True", "QuotaReserved"), condition("Admitted", "True", "Admitted")]
 OUTSIDE = (
-    "group 1 of llama runs outside Kueue's quota and will be evicted by it though it is ready (PodsReady timeout):"
-    " Kueue lets leaders of the old version go while a version waits. It ends when the group is next made anew after"
-    " the release"
+    "group 1 of llama runs outside Kueue's quota, and Kueue evicts it after its own timeout (waitForPodsReady), ready"
+    " or not: it lets leaders of the old version go while a version waits. That ends when the group is next made anew"
+    " after the release"
 )
 
 

@@ -15,9 +15,13 @@ from rollout_lws.objects.workloads import (
     ContainerStateWaiting,
     ContainerStatus,
     Pod,
+    PodSpec,
+    SchedulingGate,
 )
 from rollout_lws.workload.trouble import TEXT_LIMIT, Trouble, troubles
 from tests.workload.build import NEW, NOW, OLD, facts, leader_set, lws, pod, worker_set
+
+GATED = PodSpec(scheduling_gates=(SchedulingGate("example.com/budget"),))
 
 
 def waiting(reason: str, message: str = "", *, ended: str = "", code: int = 1, name: str = "server") -> ContainerStatus:
@@ -120,8 +124,12 @@ _CASES: dict[str, tuple[Pod, tuple[int, str, str]]] = {
         (1, "NotReady", "pod llama-0 (leader) is not ready"),
     ),
     "a gate": (
+        replace(pod(0, since=None, conditions=(unscheduled("SchedulingGated"),)), spec=GATED),
+        (2, "SchedulingGated", "pod llama-0 (leader) is held by scheduling gate example.com/budget"),
+    ),
+    "a gate that is gone, before the scheduler has looked at the pod": (
         pod(0, since=None, conditions=(unscheduled("SchedulingGated"),)),
-        (2, "SchedulingGated", "pod llama-0 (leader) is not scheduled: SchedulingGated"),
+        (1, "NotReady", "pod llama-0 (leader) is not ready"),
     ),
     "an eviction": (
         pod(0, since=None, phase="Failed", reason="Evicted", message="The node was low on resource: memory."),

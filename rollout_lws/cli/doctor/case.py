@@ -82,10 +82,13 @@ QUEUES = (KUEUE_WORKLOADS, KUEUE_WORKLOADS_BEFORE)
 
 @dataclass(frozen=True)
 class Complaint:
-    """Why a person has to look, in the controller's own words, and where."""
+    """Why a person has to look, in the controller's own words, and where. ``of_strategy``: what is refused is what the
+    Rollout's strategy asks for.
+    """
 
     place: Name
     message: str
+    of_strategy: bool = False
 
 
 class Case:
@@ -147,7 +150,10 @@ class Case:
         found = cannot_manage(d)
         if found is None:
             found = invalid_spec(d) if d.o.stable is None else cannot_release(d)
-        return None if found is None else Complaint(PLACE[found.reason], found.message)
+        if found is None:
+            return None
+        of_strategy = not found.place.kind and found.place.path.startswith("spec.strategy")
+        return Complaint(PLACE[found.reason], found.message, of_strategy)
 
     @cached_property
     def owed(self) -> frozenset[Owed]:

@@ -136,6 +136,15 @@ def release(case: Case) -> Link:
             f"no user: {case.standing}",
             "it goes on by itself",
         )
+    if status.stable is not None and status.observed_template_hash not in (None, status.stable.template_hash):
+        return Link(
+            Name.RELEASE,
+            State.WAITING,
+            about,
+            "none is on: the version that the LeaderWorkerSet asks for waits, and what is in its way is told above",
+            f"no user: {case.standing}; {case.requests}",
+            "it is released as soon as that is mended",
+        )
     return ok(Name.RELEASE, about, "none is on; the version that the LeaderWorkerSet asks for is stable")
 
 

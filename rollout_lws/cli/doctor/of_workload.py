@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rollout_lws.api.resources import rollouts
 from rollout_lws.cli.doctor import of_multikueue
 from rollout_lws.cli.doctor.case import Case
 from rollout_lws.cli.doctor.links import Link, Name, State, ok
@@ -23,7 +24,10 @@ def workload(case: Case) -> Link:
     about = f"LeaderWorkerSet/{case.workload_name}"
     describe = case.kubectl(f"describe {LEADER_WORKER_SETS} {case.workload_name}")
     unread = case.unread(Name.WORKLOAD, about, LEADER_WORKER_SETS)
-    found = unread or case.complained(Name.WORKLOAD, about, (describe, _LWS_CONTROLLER))
+    steps: tuple[str, ...] = describe, _LWS_CONTROLLER
+    if case.complaint is not None and case.complaint.of_strategy:
+        steps = (case.kubectl(f"edit {rollouts(case.d.keys.group)} {case.name}"),)
+    found = unread or case.complained(Name.WORKLOAD, about, steps)
     stable = case.facts.observation.stable
     if found is not None:
         elsewhere = case.dispatched(stable) if stable is not None else None

@@ -13,7 +13,9 @@ from tests.cli.doctor.looking import assert_whole, broken, links, told
 from tests.cli.doctor.test_doctor_pods import assert_names
 from tests.scenarios.failures import apply
 from tests.scenarios.insisting import Insisting
+from tests.scenarios.one_workload import PLAIN, SURGE
 from tests.scenarios.stories import CANARY, STEPS, at_rest, waiting_for_approval
+from tests.scenarios.test_kueue_surge import queued
 from tests.scenarios.test_refusals import OWNED, SECOND, WRONG_KIND, managed, own, without_rules
 from tests.scenarios.world import KEYS, NAME, NAMESPACE, World
 
@@ -188,6 +190,20 @@ _CASES: tuple[tuple[Callable[[World], Awaitable[None]], Name, str, str], ...] = 
     (aborted, Name.RELEASE, f"Rollout/{NAME}", "was aborted"),
     (not_approved, Name.RELEASE, f"Rollout/{NAME}", "step 1 was not approved within 60 s"),
 )
+
+
+async def test_a_capacity_that_is_refused_is_mended_in_the_rollout(world: World) -> None:
+    await at_rest(world, *PLAIN, canary=dict(SURGE.words))
+    queued(world)
+    world.set_image("v2")
+    await world.rest()
+    found = await links(world)
+    refused, last = first(found, State.BROKEN), found[-1]
+    assert refused is not None, told(found)
+    assert_names(refused, Name.WORKLOAD, f"LeaderWorkerSet/{NAME}", "use capacity InPlace or ExtraWorkload")
+    assert refused.next == (f"kubectl edit rollouts.rollouts.kruise.io {NAME}",)
+    assert (last.name, last.state) == (Name.RELEASE, State.WAITING), told(found)
+    assert last.found.startswith("none is on: the version that the LeaderWorkerSet asks for waits"), told(found)
 
 
 @pytest.mark.parametrize(("happens", "name", "about", "words"), _CASES, ids=lambda each: getattr(each, "__name__", ""))

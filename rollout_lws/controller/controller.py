@@ -63,7 +63,8 @@ class Controller:
             for namespace in settings.namespaces or ("",)
         }
         self._tasks = asyncio.TaskGroup()
-        self._pods = Watches("pods", self._pod_informer, self._start, self._wake)
+        # Pods decide for Rollouts of other LWSs, too, where one that is gone has left something pinned.
+        self._pods = Watches("pods", self._pod_informer, self._start, self._wake, each_change=True)
         self._slices = Watches("endpoints", self._slice_informer, self._start, self._wake)
         self._kinds = {
             resource: Watches(resource.plural, partial(self._kind_informer, resource), self._start, self._wake)

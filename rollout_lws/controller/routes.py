@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Protocol
 
 import msgspec
@@ -20,12 +21,15 @@ from rollout_lws.traffic.names import Names, named
 from rollout_lws.traffic.second_pool import picker_service
 from rollout_lws.traffic.services import canary_service_name
 from rollout_lws.traffic.split import Object
+from rollout_lws.workload.canary import name_of_canary
 
 _BEING_LISTED = "routes and pools are being listed"
 
 
 class World(Protocol):
     def every_leader(self) -> Iterable[Pod]: ...
+    def leaders(self, workload: str) -> Iterable[Pod]: ...
+    def pods(self, workload: str) -> Iterable[Pod]: ...
     def every_service(self) -> Iterable[StoredObject]: ...
     def noted_services(self, uid: str) -> Iterable[StoredObject]: ...
     def endpoints(self, service: str) -> frozenset[str]: ...
@@ -34,6 +38,7 @@ class World(Protocol):
     def unserved(self, resource: Resource) -> bool: ...
     def unknown(self, resource: Resource) -> str | None: ...
     def unknown_endpoints(self, service: str) -> str | None: ...
+    def unknown_pods(self, workload: str) -> str | None: ...
 
 
 def marked(world: World, keys: Keys, rollout: Rollout, stable: LeaderWorkerSet | None) -> Marked:
@@ -42,7 +47,7 @@ def marked(world: World, keys: Keys, rollout: Rollout, stable: LeaderWorkerSet |
     services = _noted(world.noted_services(uid), uid, keys)
     names = _names(rollout, keys, services)
     living = frozenset(each.metadata.uid for each in world.every_rollout()) if services else frozenset[str]()
-    routes = (near := Marked(uid, keys, {SERVICES: services}, living, names=names)).any_own or near.ghost is not None
+    routes = (near := Marked(uid, keys, {SERVICES: services}, living, names=names)).any_own or bool(near.ghosts)
     searched = looked_for(rollout, status, stable.metadata.uid if stable is not None else None, routes=routes)
     kinds = ON_DEMAND if searched else needed_kinds(names) if names else ()
     objects = {resource: _noted(world.every(resource), uid, keys) for resource in kinds} | {SERVICES: services}
@@ -55,7 +60,29 @@ def marked(world: World, keys: Keys, rollout: Rollout, stable: LeaderWorkerSet |
         waits = next(iter(sorted(troubles)), "")
     if any(objects.values()):
         living = frozenset(each.metadata.uid for each in world.every_rollout())
-    return Marked(uid, keys, objects, living, waits, names)
+    return _with_pods(world, Marked(uid, keys, objects, living, waits, names))
+
+
+def _with_pods(world: World, found: Marked) -> Marked:
+    """With the pods that tell whether what Rollouts that are gone have pinned may be given back."""
+    pinned = found.pinned_workloads
+    if not pinned:
+        return found
+    standing = {leader.workload for leader in world.every_leader()}
+    stable = (name for name in standing if name_of_canary(name) in pinned)
+    workloads = tuple(sorted({*pinned, *map(name_of_canary, pinned), *stable}))
+    pods = {
+        pod.metadata.uid: pod
+        for source in (world.leaders, world.pods)
+        for workload in workloads
+        for pod in source(workload)
+    }
+    unknown = {name: why for name in workloads if (why := world.unknown_pods(name)) is not None}
+    return replace(found, workloads=workloads, pods=tuple(sorted(pods.values(), key=_pod_name)), unknown_pods=unknown)
+
+
+def _pod_name(pod: Pod) -> str:
+    return pod.metadata.name
 
 
 def routing(

@@ -89,6 +89,8 @@ def adopt(d: Draft) -> bool:
         return False
     if _replaced(d):
         return True
+    # It need not be adopted for that: groups that go over by themselves have to be reached as well.
+    borrowing.take_back(d)
     lws, name = d.stable.lws, d.stable.lws.metadata.name
     if not observed(d.stable):
         return waits_for_lws(d, SummaryState.ADOPTING)

@@ -7,10 +7,10 @@ terminates; an endpoint picker may send requests to any pod that is ready.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 
-from rollout_lws.objects.resources import INFERENCE_POOLS, LEADER_WORKER_SETS
+from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.objects.workloads import Pod
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import Ending
@@ -27,11 +27,12 @@ OVERDUE_SECONDS = 60
 
 def watched(d: Draft) -> tuple[str, ...]:
     """LWSs of which all pods are wanted while requests are shared, or something is pinned, whatever the status says of
-    it: the one that has the version that leaves.
+    it: the one that has the version that leaves. Besides those of which a Rollout that is gone has left some pinned.
     """
     facts = d.o.routing
     shares = d.status.traffic is not None or (facts is not None and bool(_pinned(facts)))
-    return (_home(d),) if shares and d.o.stable is not None else ()
+    own = (_home(d),) if shares and d.o.stable is not None else ()
+    return (*own, *d.o.marked.workloads)
 
 
 def reached(d: Draft, facts: RoutingFacts) -> Routed:
@@ -48,10 +49,31 @@ def reached(d: Draft, facts: RoutingFacts) -> Routed:
         return Routed(False, unknown or f"pods of {_home(d)} are being listed")
     pods = _leaving(d)
     for each in pinned:
-        found = [pod for pod in pods if _gets_requests(pod, each)]
+        found = [pod for pod in pods if each.sends_to_unpinned(pod)]
         if found:
-            return _waits(d, each, found, pods)
+            message = f"{each.what} stays pinned until pod {named(found)} of the version that leaves is gone"
+            return waits_for(d, message, pods)
     return DONE
+
+
+def named(pods: Sequence[Pod]) -> str:
+    """The first few by name."""
+    return ", ".join(pod.metadata.name for pod in pods[:3]) + (", ..." if len(pods) > 3 else "")
+
+
+def waits_for(d: Draft, message: str, pods: Iterable[Pod]) -> Routed:
+    """That ``message`` says what is waited for, with the first of the ``pods`` that does not end by itself."""
+    ending = [(pod.metadata, ends) for pod in pods if (ends := pod.metadata.deletion_timestamp) is not None]
+    patience = timedelta(seconds=OVERDUE_SECONDS)
+    for meta, ends in ending:
+        if ends + patience <= d.now:
+            return Routed(
+                False,
+                f"{message}; pod {meta.name} should have ended at {ends:%H:%M:%S} UTC: if its node is lost, kubectl"
+                f" delete pod {meta.name} -n {meta.namespace} --force --grace-period=0",
+                needs_person=True,
+            )
+    return Routed(False, message, until=min((ends + patience for _, ends in ending), default=None))
 
 
 def leaves(d: Draft) -> bool:
@@ -84,27 +106,3 @@ def _leaving(d: Draft) -> tuple[Pod, ...]:
         return () if taken else d.o.pods_left
     known = {pod.metadata.uid: pod for pod in (*d.stable.leaders, *d.stable.pods)}
     return tuple(pod for pod in known.values() if pod.revision == d.sub.new_revision)
-
-
-def _gets_requests(pod: Pod, by: Selector) -> bool:
-    """Whether ``by`` would send requests to this pod if it had no pins."""
-    going = pod.metadata.terminating or pod.has_ended
-    if going and not (by.selecting.resource == INFERENCE_POOLS and pod.is_ready):
-        return False
-    return by.matches_unpinned(pod.metadata.labels)
-
-
-def _waits(d: Draft, by: Selector, found: list[Pod], pods: Iterable[Pod]) -> Routed:
-    names = ", ".join(pod.metadata.name for pod in found[:3]) + (", ..." if len(found) > 3 else "")
-    message = f"{by.what} stays pinned until pod {names} of the version that leaves is gone"
-    ending = [(pod.metadata, ends) for pod in pods if (ends := pod.metadata.deletion_timestamp) is not None]
-    patience = timedelta(seconds=OVERDUE_SECONDS)
-    for meta, ends in ending:
-        if ends + patience <= d.now:
-            return Routed(
-                False,
-                f"{message}; pod {meta.name} should have ended at {ends:%H:%M:%S} UTC: if its node is lost, kubectl"
-                f" delete pod {meta.name} -n {meta.namespace} --force --grace-period=0",
-                needs_person=True,
-            )
-    return Routed(False, message, until=min((ends + patience for _, ends in ending), default=None))

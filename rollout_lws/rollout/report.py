@@ -68,14 +68,19 @@ def finish(d: Draft) -> Decision:
 
 
 def _with_leftovers(d: Draft, verdict: Verdict) -> Verdict:
-    """The verdict of a release that is over, with what still ends of its canary: that may hold accelerators."""
+    """The verdict of a release that is over, with what still ends of its canary: that may hold accelerators. At rest
+    also what Rollouts that are gone have left pinned.
+    """
+    told = [verdict.message] if verdict.message else []
     left = _still_ending(d, verdict)
-    if not left:
-        return verdict
-    taken = _held_to_the_end(d, verdict)
-    ends = f"group {', '.join(left[:10])} of {canary_name(d.stable.lws)} still ends"
-    ends += f" and holds accelerators: {taken}" if taken else ""
-    return replace(verdict, message=f"{verdict.message}; {ends}" if verdict.message else ends)
+    if left:
+        taken = _held_to_the_end(d, verdict)
+        ends = f"group {', '.join(left[:10])} of {canary_name(d.stable.lws)} still ends"
+        told.append(ends + (f" and holds accelerators: {taken}" if taken else ""))
+    pinned = borrowing.others_left_pinned(d) if d.settled else ""
+    if pinned:
+        told.append(pinned)
+    return replace(verdict, message="; ".join(told))
 
 
 def _still_ending(d: Draft, verdict: Verdict) -> tuple[str, ...]:

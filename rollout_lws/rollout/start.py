@@ -33,6 +33,13 @@ def settle(d: Draft) -> bool:
         return d.reconciling(
             Reason.CLEANING_UP, SummaryState.PREPARING, "giving back what a Rollout that is gone had borrowed"
         )
+    pinned = borrowing.left_pinned(d)
+    d.wake(pinned.until)
+    if pinned.needs_person:
+        return d.stalled(Reason.POD_NOT_ENDING, pinned.message)
+    if not pinned.done:
+        told = f"giving back what a Rollout that is gone had borrowed: {pinned.message}"
+        return d.reconciling(Reason.CLEANING_UP, SummaryState.PREPARING, told)
     left = d.o.marked.any_own and d.o.canary is None and d.o.batch_release is None
     # The status was forged or lost in a release, or somebody has applied again what a release had written.
     restored = borrowing.restore(d) if left else DONE

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from rollout_lws.objects.resources import INFERENCE_POOLS, Resource
+from rollout_lws.objects.workloads import Pod
 from rollout_lws.objects.writes import Write
 from rollout_lws.traffic import marks, pools, services
 from rollout_lws.traffic.facts import RoutingFacts
@@ -60,13 +61,12 @@ class Selector:
             return ""
         return pools.unaccepted(live, pools.parents(live, self.facts.by, self.facts.keys))
 
-    def matches_unpinned(self, labels: Mapping[str, str]) -> bool:
-        """Whether the user's own selector, without what a release has written, selects a pod with these labels."""
+    def sends_to_unpinned(self, pod: Pod) -> bool:
+        """Whether it would send requests to this pod if a release had not pinned it."""
         live = self.live
         if live is None:
             return False
-        own = self.selecting.unpinned(live, self.facts.by, self.facts.keys)
-        return self.selecting.selects(own, labels)
+        return self.selecting.sends_to(self.selecting.unpinned(live, self.facts.by, self.facts.keys), pod)
 
     def pin(self, labels: Mapping[str, str], whose: str, target: str, *, checked: bool) -> tuple[Write, ...]:
         """What makes it select pods with ``labels`` only, those of groups of ``whose``; ``target`` says which pods of a

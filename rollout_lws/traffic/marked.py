@@ -10,13 +10,23 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from rollout_lws.api.resources import Keys
-from rollout_lws.objects.resources import HTTP_ROUTES, INFERENCE_POOLS, INGRESSES, SERVICES, Resource
+from rollout_lws.objects.resources import (
+    HTTP_ROUTES,
+    INFERENCE_POOLS,
+    INGRESSES,
+    LWS_NAME,
+    LWS_REVISION,
+    SERVICES,
+    Resource,
+)
+from rollout_lws.objects.workloads import Pod
 from rollout_lws.objects.writes import Write
 from rollout_lws.traffic import http_route, ingress, marks, pools, services
 from rollout_lws.traffic.names import Names
 from rollout_lws.traffic.router import deleted, patched
-from rollout_lws.traffic.selectors import Pin
+from rollout_lws.traffic.selectors import Changes, Pin, Selecting
 from rollout_lws.traffic.split import Object
+from rollout_lws.workload.canary import name_of_canary
 
 #: Kinds besides Services of which a release changes objects, or makes some; they are watched on demand.
 ON_DEMAND = (HTTP_ROUTES, INGRESSES, INFERENCE_POOLS)
@@ -37,12 +47,40 @@ _MADE: Mapping[Resource, Callable[[Names], str | None]] = {
 }
 
 
+#: Kinds that a release pins to the groups of one version.
+_SELECTING: Mapping[Resource, Selecting] = {INFERENCE_POOLS: pools.SELECTING, SERVICES: services.SELECTING}
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What stays pinned to groups of LWS ``workload``, as ``written``: else it would lead to ``pods`` as well."""
+
+    selecting: Selecting
+    name: str
+    workload: str
+    written: Changes
+    pods: tuple[Pod, ...]
+
+    @property
+    def what(self) -> str:
+        """Kind and name, as people say them."""
+        return f"{self.selecting.resource.kind} {self.name}"
+
+
+def _beside(workload: str, other: str) -> bool:
+    """Whether these are one LWS, or one is the other's canary."""
+    return workload == other or name_of_canary(workload) == other or name_of_canary(other) == workload
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Marked:
     """Objects of one namespace that carry notes of any Rollout, or that the one with UID ``by`` has made, by kind.
 
     ``living`` are the UIDs of all Rollouts of the namespace, ``names`` what this one shares requests by, None when
     nothing names anything. ``waits`` says what has to be listed before all of them are known, "" when nothing has.
+    ``workloads`` are the LWSs whose groups Rollouts that are gone have told apart by their pins, ``pods`` those of all
+    these; ``unknown_pods`` has an entry for each LWS of which not all are known: why they cannot be listed, "" while
+    the first list is on its way.
     """
 
     by: str = ""
@@ -51,6 +89,9 @@ class Marked:
     living: frozenset[str] = frozenset()
     waits: str = ""
     names: Names | None = None
+    workloads: tuple[str, ...] = ()
+    pods: tuple[Pod, ...] = ()
+    unknown_pods: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def any_own(self) -> bool:
@@ -58,12 +99,24 @@ class Marked:
         return any(self._is_own(resource, live) for resource, lives in self.objects.items() for live in lives)
 
     @property
-    def ghost(self) -> str | None:
-        """UID of a Rollout that is gone and has left notes, None without one."""
+    def ghosts(self) -> tuple[str, ...]:
+        """UIDs of Rollouts that are gone and have left notes."""
         found = (
             uid for resource, lives in self.objects.items() for live in lives for uid in self._others(resource, live)
         )
-        return next((uid for uid in found if uid not in self.living), None)
+        return tuple(dict.fromkeys(uid for uid in found if uid not in self.living))
+
+    @property
+    def pinned_workloads(self) -> tuple[str, ...]:
+        """LWSs whose groups Rollouts that are gone have pinned something to."""
+        ghosts = self.ghosts
+        named = (
+            selecting.written(live, uid, self.keys).get(LWS_NAME)
+            for resource, selecting in _SELECTING.items()
+            for live in self.objects.get(resource, ())
+            for uid in ghosts
+        )
+        return tuple(dict.fromkeys(name for name in named if name))
 
     def give_back(self, reason: str) -> Iterator[Write]:
         """What gives everything back that this Rollout has changed, and removes what it has made."""
@@ -75,12 +128,40 @@ class Marked:
         for resource in (HTTP_ROUTES, INGRESSES):
             yield from self._give_back(resource, reason)
 
-    def take_back(self, ghost: str, reason: str) -> Iterator[Write]:
-        """What gives back all that the Rollout with UID ``ghost`` has changed; the garbage collector takes the rest."""
+    def take_back(self, ghost: str, workload: str, reason: str) -> Iterator[Write]:
+        """What gives back all that the Rollout with UID ``ghost`` has changed, and pins what is ``kept``. What it has
+        made the garbage collector takes.
+        """
+        kept = {(each.selecting.resource, each.name): each for each in self.kept(ghost, workload)}
         for resource, own in _OWN.items():
             for live in self.objects.get(resource, ()):
-                if not self._made(resource, live, self.by) and not self._made(resource, live, ghost):
+                if self._made(resource, live, self.by) or self._made(resource, live, ghost):
+                    continue
+                stays = kept.get((resource, live["metadata"]["name"]))
+                if stays is None:
                     yield from patched(resource, live, own(live, ghost, self.keys), reason)
+                elif stays.written != stays.selecting.written(live, ghost, self.keys):
+                    after = stays.selecting.pin(live, ghost, self.keys, stays.written)
+                    yield from patched(resource, live, after, f"only groups of {stays.workload}")
+
+    def kept(self, ghost: str, workload: str) -> Iterator[Kept]:
+        """What the Rollout with UID ``ghost`` has pinned, and what would lead to more than one version without that.
+        What leads to the canary of LWS ``workload`` is to lead to that LWS itself: its canary goes.
+        """
+        for resource, selecting in _SELECTING.items():
+            for live in self.objects.get(resource, ()):
+                written = {**selecting.written(live, ghost, self.keys)}
+                if not written.get(LWS_NAME) or self._made(resource, live, ghost):
+                    continue
+                if written[LWS_NAME] == name_of_canary(workload):
+                    written[LWS_NAME] = workload
+                home = str(written[LWS_NAME])
+                apart = {key: written[key] for key in (LWS_NAME, LWS_REVISION) if written.get(key)}
+                own = selecting.unpinned(live, ghost, self.keys)
+                near = [pod for pod in self.pods if _beside(home, pod.workload) and selecting.sends_to(own, pod)]
+                if len({tuple(map(pod.metadata.labels.get, apart)) for pod in near}) > 1 or self.unknown_pods:
+                    others = (pod for pod in near if not apart.items() <= pod.metadata.labels.items())
+                    yield Kept(selecting, live["metadata"]["name"], home, written, tuple(others))
 
     def _give_back(self, resource: Resource, reason: str) -> Iterator[Write]:
         for live in self.objects.get(resource, ()):

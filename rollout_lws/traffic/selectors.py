@@ -13,7 +13,8 @@ from typing import Any, TypeAlias
 from rollout_lws.api.resources import Keys
 from rollout_lws.objects import owners
 from rollout_lws.objects.meta import Struct
-from rollout_lws.objects.resources import LWS_NAME, LWS_WORKER_INDEX, Resource
+from rollout_lws.objects.resources import INFERENCE_POOLS, LWS_NAME, LWS_WORKER_INDEX, Resource
+from rollout_lws.objects.workloads import Pod
 from rollout_lws.traffic import marks
 from rollout_lws.traffic.acceptance import Parent
 from rollout_lws.traffic.names import Names
@@ -78,6 +79,15 @@ class Selecting:
         """Whether it selects a pod with these labels."""
         return matched(self.selector(live), labels)
 
+    def sends_to(self, live: Object, pod: Pod) -> bool:
+        """Whether a pod that it selects can get requests by it: of a Service until it terminates, of a pool while it is
+        ready.
+        """
+        going = pod.metadata.terminating or pod.has_ended
+        if going and not (self.resource == INFERENCE_POOLS and pod.is_ready):
+            return False
+        return self.selects(live, pod.metadata.labels)
+
     def pin(
         self,
         live: Object,
@@ -118,6 +128,11 @@ class Selecting:
             and (written is None or not owners.is_claimed(records, (*self.path, key), keys.original))
         }
         return marks.without(_changed(live, self.path, back), by, keys)
+
+    def written(self, live: Object, by: str, keys: Keys) -> Changes:
+        """What this Rollout has pinned it by; {} without its mark."""
+        mark = marks.read_as(Pin, live, by, keys)
+        return mark.written if mark else {}
 
     def drifted(self, live: Object, by: str, keys: Keys) -> tuple[str, ...]:
         """Keys that somebody changed after this Rollout had written them, sorted."""

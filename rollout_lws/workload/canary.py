@@ -18,7 +18,12 @@ NAME_BUDGET = 48
 
 def canary_name(stable: LeaderWorkerSet) -> str:
     """``<stable>-canary``, shortened with a hash where that is too long."""
-    return copy_name(stable.metadata.name, NAME_BUDGET)
+    return name_of_canary(stable.metadata.name)
+
+
+def name_of_canary(workload: str) -> str:
+    """The same by the stable one's name."""
+    return copy_name(workload, NAME_BUDGET)
 
 
 def canary_body(

@@ -132,6 +132,27 @@ def pinned_while_reachable(world: World) -> None:
             assert not reached, f"{resource.kind} {meta['name']} leads to {reached}, which are leaving"
 
 
+def one_version_selected(world: World) -> None:
+    """No Service or pool leads to groups of both LWSs, whatever became of the Rollout that had pinned it."""
+    names = [NAME, f"{NAME}-canary"]
+    pods = [list(world.server.store.labelled(PODS, NAMESPACE, LWS_NAME, name)) for name in names]
+    for resource, path in ((SERVICES, ("selector",)), (INFERENCE_POOLS, ("selector", "matchLabels"))):
+        for each in world.server.list(resource, NAMESPACE) if all(pods) else ():
+            selected = each["spec"]
+            for member in path:
+                selected = (selected or {}).get(member)
+            reached = [
+                name
+                for name, members in zip(names, pods, strict=True)
+                if selected
+                and any(
+                    selected.items() <= pod["metadata"]["labels"].items() and _reachable(pod, resource)
+                    for pod in members
+                )
+            ]
+            assert len(reached) < 2, f"{resource.kind} {each['metadata']['name']} leads to both versions"
+
+
 def _leaving(world: World) -> list[dict[str, Any]]:
     """Pods of a canary that is being removed, or has been, and of an aborted version beside the stable one, where
     requests are shared at all.

@@ -19,7 +19,7 @@ from rollout_lws.objects.resources import (
 )
 from rollout_lws.rollout.reasons import EventReason, Reason
 from rollout_lws.sandbox.meter import Client, TrafficMeter
-from tests.scenarios.invariants import at_most_down, pinned_while_reachable
+from tests.scenarios.invariants import at_most_down, never_two_canaries, one_version_selected
 from tests.scenarios.metered import ACCEPTED, LAG, metered
 from tests.scenarios.routed import (
     BY_INGRESS,
@@ -145,9 +145,7 @@ async def test_what_others_have_a_rollout_own_is_theirs_at_rest_and_when_a_relea
 def vanish(world: World) -> None:
     """Delete the Rollout while no controller runs, its finalizer taken off by hand; the garbage collector follows."""
     world.stop_controller()
-    # Whoever comes next gives back what stands of it at once, its canary beside it or not.
-    if pinned_while_reachable in world.checks:
-        world.checks.remove(pinned_while_reachable)
+    world.checks.append(one_version_selected)
     world.patch(ROLLOUTS, NAME, {"metadata": {"finalizers": None}})
     world.delete(ROLLOUTS, NAME)
 
@@ -175,13 +173,60 @@ async def test_what_a_rollout_that_is_gone_had_borrowed_is_given_back_before_its
         assert {each.start < begun and each.end <= begun + LAG + ACCEPTED for each in m.meter.failures} <= {True}
         assert m.cuts == []
         failed = len(m.meter.failures)
-        [note] = [each.note for each in world.notices if each.reason == EventReason.GIVEN_BACK]
-        assert note.endswith(LEFT.format(uid=uid))
-        assert f"HTTPRoute {ROUTE}" in note
+        first, last = [each.note for each in world.notices if each.reason == EventReason.GIVEN_BACK]
+        stays = (
+            f"{f'Service {SERVICE}' if by is BY_ROUTE else f'InferencePool {POOL}'}, which it had pinned, stays pinned"
+        )
+        stays += f" to groups of LeaderWorkerSet {NAME} until pod {CANARY}-0, {CANARY}-1 of LeaderWorkerSet {CANARY} is"
+        assert first == f"HTTPRoute {ROUTE} {LEFT.format(uid=uid)}; {stays} gone"
+        assert last.startswith(f"Service {SERVICE} {LEFT.format(uid=uid)}")
         # The new Rollout finds the version that the old one had begun, and releases it from the start.
         await m.step(1)
         await m.finish()
         assert (len(m.meter.failures), m.cuts) == (failed, [])
+
+
+async def test_groups_that_roll_natively_are_reached_where_a_rollout_that_is_gone_had_pinned_the_old_ones() -> None:
+    async with metered({"replicas": 1, "pause": {}}, replicas=4, words={"capacity": "InPlace"}) as m:
+        world = m.world
+        await m.release()
+        vanish(world)
+        again(world, {"replicas": 1, "pause": {}})
+        await world.until_state("Stalled")
+        assert world.condition("Stalled")["reason"] == Reason.PARTITION_IN_USE
+        await world.rest()
+        before = len(m.meter.failures)
+        world.patch_lws({"rolloutStrategy": {"rollingUpdateConfiguration": {"partition": 0}}})
+        await world.until_state("Healthy")
+        await world.rest()
+        assert (m.meter.failures[before:], world.groups(), borrowed(world)) == (
+            [],
+            dict.fromkeys(range(4), "v2"),
+            m.before,
+        )
+
+
+async def test_a_rollout_of_another_lws_leaves_pinned_what_leads_to_two_versions_and_is_not_held_up(
+    world: World,
+) -> None:
+    before = await routed_at_rest(world)
+    await waiting_for_approval(world)
+    vanish(world)
+    world.checks.remove(never_two_canaries)
+    world.create_workload(replicas=1, size=1, name="other")
+    world.create_rollout({"replicas": 1, "pause": {}}, name="other", workload="other")
+    world.name = "other"
+    world.start_controller()
+    await world.until(lambda: world.status_of("other").get("phase") == "Healthy")
+    await world.rest()
+    left = (
+        f"of a Rollout that is gone: Service {SERVICE}, which it had pinned, stays pinned to groups of LeaderWorkerSet"
+    )
+    left += f" {NAME} until pod {CANARY}-0 of LeaderWorkerSet {CANARY} is gone; a Rollout for that LeaderWorkerSet ends"
+    assert world.status_of("other")["message"] == f"{left} what it had begun"
+    world.patch(LEADER_WORKER_SETS, CANARY, {"metadata": {"finalizers": None}})
+    world.delete(LEADER_WORKER_SETS, CANARY)
+    await world.until(lambda: borrowed(world) == before, "given back")
 
 
 @tells(

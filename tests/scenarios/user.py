@@ -34,7 +34,7 @@ class User:
         }
         self.server.create(LEADER_WORKER_SETS, body)
 
-    def create_rollout(self, *steps: dict[str, Any], name: str = NAME, **strategy: Any) -> None:
+    def create_rollout(self, *steps: dict[str, Any], name: str = NAME, workload: str = NAME, **strategy: Any) -> None:
         style = "blueGreen" if "blueGreen" in strategy else "canary"
         plan = {"steps": list(steps), **strategy.pop(style, {})}
         body = {
@@ -45,7 +45,7 @@ class User:
                 "workloadRef": {
                     "apiVersion": LEADER_WORKER_SETS.api_version,
                     "kind": LEADER_WORKER_SETS.kind,
-                    "name": NAME,
+                    "name": workload,
                 },
                 "strategy": {style: plan, **strategy},
             },

@@ -1,4 +1,4 @@
-"""What a release has made, and so deletes again, told from what others have a Rollout own."""
+"""What a release has made, and so deletes again, told from what others have a Rollout own; and what one has left."""
 
 from __future__ import annotations
 
@@ -6,9 +6,19 @@ from typing import Any
 
 import pytest
 
-from rollout_lws.objects.resources import HTTP_ROUTES, INFERENCE_POOLS, INGRESSES, LWS_NAME, SERVICES, Resource
-from rollout_lws.objects.writes import Delete, Write
-from rollout_lws.traffic import marks
+from rollout_lws.objects.resources import (
+    HTTP_ROUTES,
+    INFERENCE_POOLS,
+    INGRESSES,
+    LWS_NAME,
+    LWS_REVISION,
+    LWS_WORKER_INDEX,
+    SERVICES,
+    Resource,
+)
+from rollout_lws.objects.workloads import Pod
+from rollout_lws.objects.writes import Delete, Patch, Write
+from rollout_lws.traffic import marks, pools, services
 from rollout_lws.traffic.ingress import noted
 from rollout_lws.traffic.marked import Marked
 from rollout_lws.traffic.names import Names
@@ -16,6 +26,7 @@ from rollout_lws.traffic.services import canary_service
 from rollout_lws.traffic.split import Split
 from tests.traffic import test_ingress
 from tests.traffic.build import KEYS, OWNER, A, B, service
+from tests.workload.build import NEW, OLD, pod
 
 CONTROLLER = OWNER | {"controller": True, "blockOwnerDeletion": False}
 NAMES = Names(service="llama-api", ingress="llama")
@@ -93,4 +104,76 @@ def test_what_a_rollout_owns_otherwise_is_never_deleted(resource: Resource, live
 
 def test_what_a_rollout_that_is_gone_had_made_is_left_to_the_garbage_collector() -> None:
     left = Marked(B, KEYS, {SERVICES: (copied(),), INGRESSES: (second(),)}, frozenset({B}))
-    assert (left.ghost, [*left.take_back(A, "gone")]) == (None, [])
+    assert (left.ghosts, [*left.take_back(A, "llama", "gone")]) == ((), [])
+
+
+# What a Rollout that is gone has pinned
+
+BY_LWS, TO_CANARY = {LWS_NAME: "llama"}, {LWS_NAME: "llama-canary"}
+BY_REVISION = {LWS_NAME: "llama", LWS_REVISION: OLD}
+
+
+def behind(workload: str = "llama", **more: Any) -> Pod:
+    return pod(0, workload=workload, labels={"app": "llama"}, **more)
+
+
+OLD_ONE, NEW_ONE, CANARY, GOING = behind(), behind(revision=NEW), behind("llama-canary"), behind(terminating=True)
+CANARY_GOING, FOREIGN = behind("llama-canary", terminating=True), behind("mistral")
+
+
+def left(resource: Resource, written: dict[str, Any], *pods: Pod, unknown: bool = False) -> Marked:
+    """What Rollout A, which is gone, has pinned, as B sees it."""
+    if resource == SERVICES:
+        live = services.pin(service(), A, KEYS, written)
+    else:
+        pool = {
+            "metadata": {"name": "llama-api", "namespace": "prod"},
+            "spec": {"selector": {"matchLabels": {"app": "llama"}}},
+        }
+        live = pools.pin(pool, A, KEYS, written)
+    missing = {"llama-canary": ""} if unknown else {}
+    return Marked(B, KEYS, {resource: (stored(live),)}, frozenset({B}), pods=pods, unknown_pods=missing)
+
+
+@pytest.mark.parametrize(
+    ("resource", "written", "pods", "kept"),
+    [
+        (SERVICES, BY_LWS, (OLD_ONE, CANARY), ("llama", (CANARY,))),
+        (SERVICES, BY_LWS, (OLD_ONE, NEW_ONE), None),
+        (SERVICES, BY_LWS, (CANARY,), None),
+        (SERVICES, BY_LWS, (OLD_ONE, FOREIGN), None),
+        (SERVICES, BY_LWS, (OLD_ONE, CANARY_GOING), None),
+        (INFERENCE_POOLS, BY_LWS, (OLD_ONE, CANARY_GOING), ("llama", (CANARY_GOING,))),
+        (SERVICES, TO_CANARY, (OLD_ONE, CANARY), ("llama", (CANARY,))),
+        (SERVICES, TO_CANARY, (GOING, CANARY), None),
+        (SERVICES, BY_REVISION, (OLD_ONE, NEW_ONE), ("llama", (NEW_ONE,))),
+        (SERVICES, BY_REVISION, (NEW_ONE,), None),
+        (SERVICES, {LWS_WORKER_INDEX: "0"}, (OLD_ONE, CANARY), None),
+    ],
+)
+def test_what_would_lead_to_two_versions_stays_pinned(
+    resource: Resource, written: dict[str, Any], pods: tuple[Pod, ...], kept: Any
+) -> None:
+    seen = left(resource, written, *pods)
+    assert [(each.workload, each.pods) for each in seen.kept(A, "llama")] == ([] if kept is None else [kept])
+    writes = [*seen.take_back(A, "llama", "gone")]
+    assert any(isinstance(each, Patch) and _bare(each) for each in writes) is (kept is None)
+
+
+def _bare(write: Patch) -> bool:
+    """Whether it takes our note away."""
+    annotations: dict[str, Any] | None = write.body["metadata"]["annotations"]
+    return annotations is None or annotations[KEYS.original] is None
+
+
+def test_what_led_to_a_canary_that_goes_leads_to_its_lws() -> None:
+    [write] = left(SERVICES, TO_CANARY, OLD_ONE, CANARY).take_back(A, "llama", "gone")
+    assert isinstance(write, Patch) and write.body["spec"] == {"selector": {LWS_NAME: "llama"}}
+    # Of another LWS nobody knows what is to become of it.
+    assert [*left(SERVICES, TO_CANARY, OLD_ONE, CANARY).take_back(A, "mistral", "gone")] == []
+
+
+def test_nothing_is_unpinned_before_all_pods_are_known() -> None:
+    seen = left(SERVICES, BY_LWS, OLD_ONE, unknown=True)
+    assert [each.pods for each in seen.kept(A, "llama")] == [()]
+    assert [*seen.take_back(A, "llama", "gone")] == []

@@ -155,9 +155,11 @@ def _replaced(d: Draft) -> bool:
         return d.reconciling(Reason.ADOPTING, SummaryState.ADOPTING, message)
     if d.o.routing is not None and d.o.routing.waits:
         return d.reconciling(Reason.ADOPTING, SummaryState.ADOPTING, d.o.routing.waits)
-    if borrowing.take_back(d):
+    giving = borrowing.take_back(d)
+    if giving or (d.status.traffic is None and not borrowing.left_pinned(d).done):
         # Its canary has had a share until now, so requests run there.
         d.set(traffic=TrafficRecord(step=0, applied=told(ALL_STABLE), since=d.now))
+    if giving:
         waits = "giving back what a Rollout that is gone had borrowed"
         return d.reconciling(Reason.CLEANING_UP, SummaryState.ADOPTING, waits)
     emptied = routing.withdraw(d)

@@ -96,13 +96,19 @@ def replaces_prefix(rule: Object) -> bool:
     return any((change.get("path") or {}).get("type") == "ReplacePrefixMatch" for change in changes)
 
 
-def _full(match: Object) -> Object:
-    full = {member: value for member, value in match.items() if member not in ("headers", "queryParams")}
-    full["path"] = {"type": "PathPrefix", "value": "/"} | (match.get("path") or {})
+def _full(match: Object | None) -> Object:
+    stated = _stated(match)
+    full = {member: value for member, value in stated.items() if member not in ("headers", "queryParams")}
+    full["path"] = {"type": "PathPrefix", "value": "/"} | _stated(stated.get("path"))
     for member in ("headers", "queryParams"):
-        if match.get(member):
-            full[member] = [{"type": "Exact"} | item for item in match[member]]
+        if stated.get(member):
+            full[member] = [{"type": "Exact"} | _stated(item) for item in stated[member]]
     return full
+
+
+def _stated(value: Object | None) -> dict[str, Any]:
+    """What is left of it where the API server fills in defaults: it takes null for absent."""
+    return {member: each for member, each in (value or {}).items() if each is not None}
 
 
 def _condition(ours: HeaderMatch) -> dict[str, str]:

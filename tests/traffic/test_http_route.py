@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import copy
+import json
 from typing import Any
 
 import pytest
 
 from rollout_lws.api.rollout_spec import HeaderMatch, HeaderValue, HttpMatch, PathMatch, RequestHeaderModifier
-from rollout_lws.traffic.http_route import own, routed
+from rollout_lws.objects.resources import HTTP_ROUTES
+from rollout_lws.sandbox.apiserver import ApiServer
+from rollout_lws.traffic.http_route import drifted, own, routed, split_problem
 from rollout_lws.traffic.split import ALL_STABLE, Backend, Backends, Split
 from tests.traffic.build import KEYS, A, defaulted, http_route, rule, stable_ref
 
@@ -28,6 +31,61 @@ def written(route: Any, split: Split, backends: Backends = BACKENDS) -> list[Any
 
 def weights(written_rule: Any) -> dict[str, int | None]:
     return {ref["name"]: ref.get("weight") for ref in written_rule["backendRefs"]}
+
+
+ANY: tuple[dict[str, Any], ...] = (
+    {},
+    {"matches": None},
+    {"matches": []},
+    {"matches": [{}]},
+    {"matches": [{"path": None}]},
+    {"matches": [{"path": {}}]},
+    {"matches": [{"path": {"type": "PathPrefix"}}]},
+    {"matches": [{"path": {"value": "/"}}]},
+    {"matches": [{"path": {"type": None, "value": None}}]},
+    {"matches": [{"path": ROOT, "headers": [], "queryParams": None, "method": None}]},
+)
+
+
+class TestAnyPath:
+    """A rule that leaves out what the API server adds by default, as in a file, matches all the same."""
+
+    @pytest.mark.parametrize("stated", ANY, ids=json.dumps)
+    def test_a_match_of_ours_goes_into_it_at_the_root(self, stated: Any) -> None:
+        route = http_route({**stated, "backendRefs": [stable_ref()]})
+        split = Split(20, matches=(TESTER,))
+        assert split_problem(route, BACKENDS, split) == ""
+        share, added = written(route, split)
+        assert added["matches"] == [{"path": ROOT, "headers": [ALWAYS]}]
+        assert {member: value for member, value in share.items() if member != "backendRefs"} == stated
+
+    @pytest.mark.parametrize("stated", ANY, ids=json.dumps)
+    def test_it_is_found_again_when_the_defaults_are_there(self, stated: Any) -> None:
+        route = http_route({**stated, "backendRefs": [stable_ref()]}, rule(stable_ref("other"), path="/x"))
+        live = copy.deepcopy(routed(route, A, KEYS, BACKENDS, Split(20, matches=(TESTER,))))
+        live["spec"]["rules"][0]["matches"] = [{"path": ROOT}]
+        assert drifted(live, A, KEYS) == ()
+        (first, second) = own(live, A, KEYS)["spec"]["rules"]
+        assert first == {"matches": [{"path": ROOT}], "backendRefs": [stable_ref()]}
+        assert second == rule(stable_ref("other"), path="/x")
+
+    def test_a_path_of_another_type_begins_at_the_root_as_well(self) -> None:
+        (made, added) = written(
+            http_route({"matches": [{"path": {"type": "Exact"}}], "backendRefs": [stable_ref()]}),
+            Split(20, matches=(TESTER,)),
+        )
+        assert added["matches"][0]["path"] == {"type": "Exact", "value": "/"}
+        assert made["matches"] == [{"path": {"type": "Exact"}}]
+
+    @pytest.mark.parametrize("stated", [each for each in ANY if each.get("matches") != []], ids=json.dumps)
+    def test_the_sandbox_adds_them(self, stated: Any) -> None:
+        server = ApiServer(clock=lambda: 0.0)
+        body = {
+            "metadata": {"namespace": "default", "name": "llama"},
+            "spec": {"rules": [{**stated, "backendRefs": []}]},
+        }
+        (made,) = server.create(HTTP_ROUTES, body)["spec"]["rules"]
+        assert [match["path"] for match in made["matches"]] == [ROOT]
 
 
 class TestWeights:

@@ -86,8 +86,8 @@ def _client_of_route(route: Object, kind: str, name: str) -> Client | None:
             _CLIENT,
             route=name_of(route),
             namespace=route["metadata"]["namespace"],
-            path=path.get("value", "/"),
-            method=match.get("method", "POST"),
+            path=path.get("value") or "/",
+            method=match.get("method") or "POST",
             headers={each["name"]: each["value"] for each in headers},
             query={each["name"]: each["value"] for each in query},
         )

@@ -13,8 +13,8 @@ from rollout_lws.rollout.reasons import EventReason
 from rollout_lws.workload.claims import kept
 from rollout_lws.workload.template import version_of
 
-#: Claims that an Event names.
-_NAMED = 6
+#: Claims that an Event names at most; of more than that, how many it names: their command needs its room.
+_NAMED, _FIRST = 6, 3
 
 
 def told_of_canary(d: Draft) -> None:
@@ -34,13 +34,17 @@ def told_of_surge(d: Draft) -> None:
         return
     meta, steps = d.stable.lws.metadata, len(d.strategy.steps)
     made = wanted_groups(d.strategy, max(1, min(d.sub.current_step_index, steps)), d.replicas)
-    stay = kept(d.version, by_scaling=True)
-    names = [*islice(stay.of(meta.name, range(d.replicas, d.replicas + made)), _NAMED)]
-    _tell(d, names, stay.count(made), " ".join(names))
+    stay, groups = kept(d.version, by_scaling=True), range(d.replicas, d.replicas + made)
+    count = stay.count(made)
+    names = [*islice(stay.of(meta.name, groups), _NAMED if count <= _NAMED else _FIRST)]
+    if count == len(names):
+        _tell(d, names, count, " ".join(names))
+    else:
+        _tell(d, names, count, " ".join(stay.patterns(meta.name, groups)), how=", in bash or zsh")
 
 
-def _tell(d: Draft, names: Sequence[str], count: int, which: str) -> None:
-    """``names`` are the first of so many, ``which`` is how kubectl finds them."""
+def _tell(d: Draft, names: Sequence[str], count: int, which: str, how: str = "") -> None:
+    """``names`` are the first of so many, ``which`` is how kubectl finds all of them."""
     if not names:
         return
     more = f" and {count - len(names)} more" if count > len(names) else ""
@@ -48,6 +52,6 @@ def _tell(d: Draft, names: Sequence[str], count: int, which: str) -> None:
         EventReason.VOLUME_CLAIMS_KEPT,
         f"{count} PersistentVolumeClaim{'s' if count > 1 else ''} of the release's groups stay by their"
         f" retention policy, and groups of a later version would get what is in them: {', '.join(names)}"
-        f"{more}. To remove them: kubectl delete pvc -n {d.stable.lws.metadata.namespace} {which}",
+        f"{more}. To remove them{how}: kubectl delete pvc -n {d.stable.lws.metadata.namespace} {which}",
         warning=True,
     )

@@ -36,6 +36,17 @@ class Kept:
             if self.workers:
                 yield from (f"{name}-{pod}-{index}" for index in range(1, self.size) for name in self.names)
 
+    def patterns(self, workload: str, groups: range) -> list[str]:
+        """What a shell with brace expansion (bash, zsh) makes the same names of, however many they are. Leaders' claims
+        have no label that tells their group.
+        """
+        if not self or not groups:
+            return []
+        names = self.names[0] if len(self.names) == 1 else f"{{{','.join(self.names)}}}"
+        leaders = f"{names}-{workload}-{_from_to(groups[0], groups[-1])}"
+        workers = [f"{leaders}-{_from_to(1, self.size - 1)}"] if self.workers and self.size > 1 else []
+        return [leaders, *workers] if self.leaders else workers
+
     def count(self, groups: int) -> int:
         """How many stay of so many groups."""
         return groups * len(self.names) * (self.leaders + (self.size - 1) * self.workers)
@@ -55,6 +66,10 @@ def kept(version: Version, *, by_scaling: bool) -> Kept:
         leaders=not (scaled or (deleted and not by_scaling)),
         workers=not deleted,
     )
+
+
+def _from_to(first: int, last: int) -> str:
+    return str(first) if first == last else f"{{{first}..{last}}}"
 
 
 def _name(claim: Mapping[str, Any]) -> str:

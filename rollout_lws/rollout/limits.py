@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any, TypeVar
+from functools import cache
+from typing import Any, TypeVar, get_args, get_origin
 
 from rollout_lws.api.base import Model
 from rollout_lws.api.structural import ITEMS_LIMIT, TEXT_LIMIT
@@ -19,7 +20,7 @@ _M = TypeVar("_M", bound=Model)
 
 def within_limits(model: _M) -> _M:
     """The model with texts and lists as long as the CRD lets them be; itself where nothing is longer."""
-    return _with_each(model, _short_enough)
+    return _with_each(model, _short_enough, (str, tuple))
 
 
 def not_ahead(model: _M, now: datetime) -> _M:
@@ -27,7 +28,7 @@ def not_ahead(model: _M, now: datetime) -> _M:
 
     Each is the time of something that has happened: one ahead comes from a clock that was ahead, or is forged.
     """
-    return _with_each(model, lambda value: now if isinstance(value, datetime) and value > now else value)
+    return _with_each(model, lambda value: now if isinstance(value, datetime) and value > now else value, (datetime,))
 
 
 def _short_enough(value: Any) -> Any:
@@ -36,19 +37,38 @@ def _short_enough(value: Any) -> Any:
     return value[:ITEMS_LIMIT] if isinstance(value, tuple) else value
 
 
-def _with_each(model: _M, bounded: Callable[[Any], Any]) -> _M:
-    """The model with ``bounded`` values at every depth; itself where that changes nothing."""
-    changes = {name: kept for name, value in vars(model).items() if (kept := _bounded(value, bounded)) is not value}
+def _with_each(model: _M, bounded: Callable[[Any], Any], kinds: tuple[type, ...]) -> _M:
+    """The model with ``bounded`` values of these ``kinds`` at every depth; itself where that changes nothing."""
+    values, changes = vars(model), {}
+    for name in _fields(type(model), kinds):
+        value = values[name]
+        kept = _bounded(value, bounded, kinds) if value else value
+        if kept is not value:
+            changes[name] = kept
     return model.model_copy(update=changes) if changes else model
 
 
-def _bounded(value: Any, bounded: Callable[[Any], Any]) -> Any:
-    if not value:
-        return value
+def _bounded(value: Any, bounded: Callable[[Any], Any], kinds: tuple[type, ...]) -> Any:
     if isinstance(value, Model):
-        return _with_each(value, bounded)
+        return _with_each(value, bounded, kinds)
     kept = bounded(value)
     if isinstance(kept, tuple):
-        items = tuple(_bounded(each, bounded) for each in kept)
+        items = tuple(_bounded(each, bounded, kinds) for each in kept)
         return items if any(new is not old for new, old in zip(items, kept, strict=True)) else kept
     return kept
+
+
+# A status is looked through in every pass, and most of its fields can hold nothing of the kind.
+@cache
+def _fields(model: type[Model], kinds: tuple[type, ...]) -> tuple[str, ...]:
+    """Names of the fields that may hold a value of these kinds, at any depth."""
+    return tuple(name for name, field in model.model_fields.items() if _may_hold(field.annotation, kinds))
+
+
+def _may_hold(annotation: Any, kinds: tuple[type, ...]) -> bool:
+    origin = get_origin(annotation)
+    if origin is not None:
+        return origin in kinds or any(_may_hold(each, kinds) for each in get_args(annotation))
+    if isinstance(annotation, type) and issubclass(annotation, Model):
+        return bool(_fields(annotation, kinds))
+    return isinstance(annotation, type) and issubclass(annotation, kinds)

@@ -119,7 +119,9 @@ def tell_refusal(d: Draft) -> Decision | None:
 
 def _status_write(d: Draft) -> Iterable[Write]:
     before = d.o.rollout.status or RolloutStatus()
-    after = within_limits(d.status.model_copy(update={"observed_generation": d.o.rollout.metadata.generation}))
+    decided = d.status.model_copy(update={"observed_generation": d.o.rollout.metadata.generation})
+    # Mostly nothing has changed, and what was read is within limits.
+    after = decided if decided == before else within_limits(decided)
     if before == after:
         return ()
     same = significance.of_rollout(before) == significance.of_rollout(after)

@@ -24,7 +24,7 @@ from rollout_lws.objects.resources import LEADER_WORKER_SETS, LWS_NAME, LWS_WORK
 from rollout_lws.objects.workloads import ControllerRevision, LeaderWorkerSet, Pod, StatefulSet
 from rollout_lws.rollout.observation import Capabilities
 from rollout_lws.sandbox.apiserver import ApiServer
-from rollout_lws.sandbox.store import Object
+from rollout_lws.sandbox.store import Event, Object
 from tests.scenarios.names import KEYS, NAMESPACE, ROLLOUTS
 
 Decode: TypeAlias = Callable[[bytes], Any]
@@ -56,8 +56,18 @@ class StoreWorld:
     def __init__(self, server: ApiServer) -> None:
         self.server = server
         self._decoded: dict[tuple[Resource, str, Decode], tuple[Object, Any]] = {}
+        #: Answers of lists by the resource that they are stored as, until one of its objects changes.
+        self._listed: dict[Resource, dict[Any, tuple[Any, ...]]] = {}
+        self._heard_of = server.store.version
+        server.store.subscribe(self._take)
         self._wanted: dict[Resource, float] = {}
         self._followed: frozenset[str] = frozenset()
+
+    def _take(self, event: Event) -> None:
+        self._heard_of = event.version
+        if event.resource == kinds.CUSTOM_RESOURCE_DEFINITIONS:
+            self._listed.clear()
+        self._listed.pop(event.resource, None)
 
     def want(self, wanted: Iterable[Resource]) -> float | None:
         """What explains is known only while somebody wants it, and some of it only after a while: in so many seconds
@@ -97,9 +107,17 @@ class StoreWorld:
         except ApiError:
             return None
 
-    def _list(self, resource: Resource, selector: str = "", decode: Decode | None = None) -> list[Any]:
-        found = self.server.list(resource, NAMESPACE, label_selector=selector)
-        return [self._decode(resource, obj, decode) for obj in found]
+    def _list(
+        self, resource: Resource, selector: str = "", decode: Decode | None = None, fields: str = ""
+    ) -> tuple[Any, ...]:
+        asked = resource, selector, decode, fields
+        answers = self._listed.setdefault(self.server.lookup(resource).storage, {})
+        if asked in answers and self._heard_of == self.server.store.version:
+            return answers[asked]
+        namespace = NAMESPACE if resource.namespaced else ""
+        found = self.server.list(resource, namespace, label_selector=selector, field_selector=fields)
+        answers[asked] = tuple(self._decode(resource, obj, decode) for obj in found)
+        return answers[asked]
 
     def rollout(self, name: str) -> StoredRollout | None:
         return self._get(ROLLOUTS, name)
@@ -150,15 +168,13 @@ class StoreWorld:
     def every(self, resource: Resource) -> Iterable[StoredObject]:
         if self.unserved(resource) or not self._is_watched(resource):
             return []
-        namespace = NAMESPACE if resource.namespaced else ""
-        found = self.server.list(resource, namespace, field_selector=FIELDS.get(resource, ""))
-        return [self._decode(resource, obj) for obj in found]
+        return self._list(resource, fields=FIELDS.get(resource, ""))
 
     def unserved(self, resource: Resource) -> bool:
         if not self._is_watched(resource):
             return False
         try:
-            self.server.list(resource, NAMESPACE if resource.namespaced else "")
+            self.server.lookup(resource)
         except ApiError as error:
             return error.code == 404
         return False

@@ -32,7 +32,7 @@ def note_renewed(d: Draft, ordinals: Iterable[int]) -> None:
 
 def forgive(d: Draft) -> None:
     """Have what Kueue has given up until now count no more."""
-    _note(d, (workload_of(facts, group) for facts in _sides(d) for group in groups(facts)))
+    _note(d, _queued(d))
 
 
 def _note(d: Draft, workloads: Iterable[Workload | None]) -> None:

@@ -124,7 +124,7 @@ def queueing(facts: Facts, group: Group, now: datetime, before: Mapping[str, int
     workload, gated = workload_of(facts, group), any(is_gated(pod) for pod in pods_of(facts, group))
     if workload is not None:
         ended = _ended(workload, called) if gated else None
-        ended = ended or _given_up(workload, called, before)
+        ended = ended or given_up(workload, called, before)
         if ended is not None:
             return ended
     made = group.leader.metadata.creation_timestamp
@@ -153,7 +153,10 @@ def _ended(workload: Workload, called: str) -> Queueing | None:
     return None
 
 
-def _given_up(workload: Workload, called: str, before: Mapping[str, int]) -> Queueing | None:
+def given_up(workload: Workload, called: str, before: Mapping[str, int]) -> Queueing | None:
+    """That Kueue has evicted the group because it was not ready in time, more often than ``before`` by the Workload's
+    UID; None where it has not. ``called``: what the sentence calls the group.
+    """
     count = workload.evictions(PODS_READY_TIMEOUT) - before.get(workload.metadata.uid, 0)
     if count <= 0:
         return None

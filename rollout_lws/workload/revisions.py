@@ -50,6 +50,14 @@ def current_revision(facts: Facts) -> str:
     return _revision_of(facts, facts.leader_set.status.current_revision) if facts.leader_set else ""
 
 
+def comes_back_at(facts: Facts, ordinal: int) -> str:
+    """The revision that a group gets whose leader is made anew now; "" when it cannot be told."""
+    if facts.leader_set is None:
+        return ""
+    held = ordinal < facts.leader_set.spec.update_strategy.rolling_update.partition
+    return current_revision(facts) if held else target_revision(facts)
+
+
 def set_is_settled(facts: Facts) -> bool:
     """Whether the leader StatefulSet holds one version only: what it recreates is what it would update to."""
     status = facts.leader_set.status if facts.leader_set else None

@@ -11,12 +11,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from rollout_lws.objects.kueue import PREFIX
+from rollout_lws.objects.kueue import GROUP_INDEX, PREFIX
 from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.groups import SIZE_ANNOTATION, Group, groups
 from rollout_lws.workload.pod_words import pod_trouble, pods_of
-from rollout_lws.workload.queueing import GIVEN_UP, Kind, queueing
-from rollout_lws.workload.revisions import observed
+from rollout_lws.workload.queueing import GIVEN_UP, Kind, given_up, queueing
+from rollout_lws.workload.revisions import comes_back_at, observed
 
 #: Reasons that mean "no room" or "no quota", not "bad version".
 CAPACITY_REASONS = frozenset({"Unschedulable"})
@@ -58,7 +58,7 @@ def troubles(
         for group in groups(facts)
         if group.revision == revision and not group.ready(now, minimum)
     ]
-    found += _missing(facts)
+    found += _missing(facts, revision, evicted)
     name = facts.lws.metadata.name
     if not observed(facts):
         message = (
@@ -132,15 +132,24 @@ def _others_gate(facts: Facts, group: Group) -> bool:
     return any(not each.startswith(PREFIX) for each in gates)
 
 
-def _missing(facts: Facts) -> Iterator[Trouble]:
-    """Groups without a leader pod: what the API server said to who wanted to make it."""
+def _missing(facts: Facts, revision: str, evicted: Mapping[str, int]) -> Iterator[Trouble]:
+    """Groups without a leader pod: that Kueue has put them out because they were not ready in time, where they come
+    back at ``revision``; else what the API server said to who wanted to make it.
+    """
     if facts.leader_set is None:
         return
-    name, standing = facts.lws.metadata.name, {leader.metadata.name for leader in facts.leaders}
-    for pod, said in _refused(facts, facts.leader_set.metadata.uid).items():
-        index = pod.rpartition("-")[2]
-        if pod not in standing and index.isdigit() and int(index) < facts.lws.spec.replicas:
-            severity, reason, message = _refusal(index, facts, said)
+    name, standing = facts.lws.metadata.name, {group.index for group in groups(facts)}
+    gone = {str(index) for index in range(facts.lws.spec.replicas)} - standing
+    put_out = {each.metadata.annotations.get(GROUP_INDEX, ""): each for each in facts.queued} if gone else {}
+    said = {pod.rpartition("-")[2]: each for pod, each in _refused(facts, facts.leader_set.metadata.uid).items()}
+    for index in sorted(gone & {*put_out, *said}, key=int):
+        told = None
+        if index in put_out and revision and comes_back_at(facts, int(index)) == revision:
+            told = given_up(put_out[index], f"group {index} of {name}", evicted)
+        if told is not None:
+            yield Trouble(name, index, told.reason, told.message, _SEVERITY[told.kind])
+        elif index in said:
+            severity, reason, message = _refusal(index, facts, said[index])
             yield Trouble(name, index, reason, shortened(message), severity)
 
 

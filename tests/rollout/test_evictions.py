@@ -20,7 +20,7 @@ from rollout_lws.rollout.evictions import forgive, given_up, note_renewed
 from rollout_lws.rollout.limits import within_limits
 from rollout_lws.workload.facts import Listing
 from tests.rollout.build import draft, in_step, rollout
-from tests.workload.build import NEW, facts, lws, pod
+from tests.workload.build import NEW, OLD, facts, leader_set, lws, pod
 
 MANY = ITEMS_LIMIT + 6
 
@@ -59,6 +59,27 @@ def test_no_eviction_from_before_is_blamed_where_kueue_had_given_up_more_groups_
         assert blamed(once, filed(d)) == set()
         # The latest are on record, and are blamed for what comes after.
         assert blamed({**once, 0: 2, MANY - 1: 2}, filed(d)) == {str(MANY - 1)}
+
+
+def test_a_group_that_is_given_up_and_has_no_leader_has_failed_where_it_comes_back_at_that_revision() -> None:
+    def gone(partition: int, records: tuple[EvictionRecord, ...] = ()) -> Draft:
+        stable = facts(
+            lws(2),
+            pod(0, revision=OLD),
+            leader_set=leader_set(NEW, partition=partition, update="set-new"),
+            queued=(queued(0, 0), queued(1, 1)),
+            listing=Listing.DONE,
+        )
+        return draft(rollout(status=in_step(evictions=records)), stable=stable)
+
+    for partition, revision in ((0, NEW), (1, NEW), (2, OLD)):
+        d = gone(partition)
+        blames = {each: set(given_up(d, d.stable, each)) for each in (OLD, NEW, "")}
+        assert blames == {OLD: set(), NEW: set(), "": set(), revision: {"1"}}
+        # That a person forgives it holds for groups without a leader, too.
+        forgive(d)
+        again = gone(partition, filed(d))
+        assert given_up(again, again.stable, revision) == {}
 
 
 def test_room_that_scaled_down_groups_leave_is_taken_by_groups_that_had_none() -> None:

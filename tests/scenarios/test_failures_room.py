@@ -10,7 +10,7 @@ import pytest
 
 from rollout_lws.objects.resources import KUEUE_WORKLOADS, KUEUE_WORKLOADS_BEFORE, NODES
 from rollout_lws.rollout.reasons import EventReason, Reason
-from tests.scenarios.failures import V1, WHEN_READY, apply, cordon, pods
+from tests.scenarios.failures import V1, WHEN_READY, apply, cordon, kill, pods
 from tests.scenarios.kueue import GATE, GATED, admit, condition, install, queue
 from tests.scenarios.shell import ShellWorld
 from tests.scenarios.stories import CANARY, STEPS, at_rest, mid_promotion
@@ -279,6 +279,12 @@ async def test_a_group_that_kueue_gives_up_fails_the_step_before_its_deadline(wo
     assert_stalled(world, Reason.DEADLINE, f"{GIVEN_UP}. {WHEN_READY}", phase="Progressing")
     (told,) = world.status["notReadyGroups"]
     assert told["reason"] == "GivenUpByKueue"
+    # Kueue deletes its pods: the group has failed also while it has no leader.
+    states: set[str] = set()
+    world.checks.append(lambda seen: states.add(seen.state))
+    await kill(world, f"{CANARY}-0")
+    assert states == {"Stalled"}
+    world.checks.clear()
     # Admitted again it has failed all the same, until a person has it tried anew.
     admitted = [condition("QuotaReserved", "True", "QuotaReserved"), condition("Admitted", "True", "Admitted")]
     world.patch(KUEUE_WORKLOADS, f"leaderworkerset-{CANARY}-0", {"status": {"conditions": admitted}}, "status")

@@ -33,6 +33,8 @@ TEXT_LIMIT = 1024
 _SEVERITY = {Kind.LOADS: 1, Kind.WAITS: 2, Kind.FAILED: 4}
 _NONE: Mapping[str, int] = {}
 
+#: Index of a group, as anybody may have written it on a Workload or into an Event.
+_ORDINAL = re.compile(r"[0-9]{1,10}")
 _REFUSED_POD = re.compile(r"^create Pod (?P<pod>\S+) in StatefulSet ")
 
 
@@ -139,10 +141,11 @@ def _missing(facts: Facts, revision: str, evicted: Mapping[str, int]) -> Iterato
     if facts.leader_set is None:
         return
     name, standing = facts.lws.metadata.name, {group.index for group in groups(facts)}
-    gone = {str(index) for index in range(facts.lws.spec.replicas)} - standing
-    put_out = {each.metadata.annotations.get(GROUP_INDEX, ""): each for each in facts.queued} if gone else {}
+    put_out = {each.metadata.annotations.get(GROUP_INDEX, ""): each for each in facts.queued}
     said = {pod.rpartition("-")[2]: each for pod, each in _refused(facts, facts.leader_set.metadata.uid).items()}
-    for index in sorted(gone & {*put_out, *said}, key=int):
+    known = (each for each in {*put_out, *said} - standing if _ORDINAL.fullmatch(each))
+    gone = (each for each in known if int(each) < facts.lws.spec.replicas)
+    for index in sorted(gone, key=int):
         told = None
         if index in put_out and revision and comes_back_at(facts, int(index)) == revision:
             told = given_up(put_out[index], f"group {index} of {name}", evicted)

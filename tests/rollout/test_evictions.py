@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import pytest
+
 from rollout_lws.api import EvictionRecord
 from rollout_lws.api.structural import ITEMS_LIMIT
 from rollout_lws.objects.kueue import (
@@ -80,6 +82,14 @@ def test_a_group_that_is_given_up_and_has_no_leader_has_failed_where_it_comes_ba
         forgive(d)
         again = gone(partition, filed(d))
         assert given_up(again, again.stable, revision) == {}
+
+
+@pytest.mark.parametrize("index", ["", "\u00b2", "9" * 5000, "-1", "2", "None"])
+def test_an_index_that_no_group_has_is_no_group(index: str) -> None:
+    strange = queued(1, 1)
+    strange.metadata.annotations[GROUP_INDEX] = index
+    stable = facts(lws(2), pod(0), queued=(strange,), listing=Listing.DONE)
+    assert given_up(draft(rollout(status=in_step()), stable=stable), stable, OLD) == {}
 
 
 def test_room_that_scaled_down_groups_leave_is_taken_by_groups_that_had_none() -> None:

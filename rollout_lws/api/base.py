@@ -10,8 +10,26 @@ from datetime import UTC, datetime
 from functools import cache
 from typing import Annotated, Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, PlainSerializer, ValidatorFunctionWrapHandler, WrapValidator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    GetCoreSchemaHandler,
+    PlainSerializer,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+)
 from pydantic.alias_generators import to_camel
+from pydantic_core import CoreSchema
+
+
+def _end_at_first(schema: Any) -> None:
+    """Have each list and each map of a schema end at the first item that is wrong."""
+    if isinstance(schema, dict):
+        if schema.get("type") in ("tuple", "list", "dict"):
+            schema["fail_fast"] = True
+        schema = list(schema.values())
+    for each in schema if isinstance(schema, (list, tuple)) else ():
+        _end_at_first(each)
 
 
 class Model(BaseModel):
@@ -20,6 +38,13 @@ class Model(BaseModel):
     model_config = ConfigDict(
         frozen=True, alias_generator=to_camel, populate_by_name=True, extra="ignore", use_attribute_docstrings=True
     )
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Whoever posts thousands of items that are wrong must not have a record made of each."""
+        schema = handler(source)
+        _end_at_first(schema)
+        return schema
 
     #: Fields (wire names) that are written even when they are empty, because Kruise's types always serialise them.
     always: ClassVar[frozenset[str]] = frozenset()

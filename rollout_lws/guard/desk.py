@@ -40,9 +40,11 @@ class Paper:
     has_turn: bool = False
     gives_way: bool = False
 
-    @property
-    def body(self) -> bytes:
-        return b"".join(self.chunks)
+    def taken(self) -> bytes:
+        """All of it, which is kept no longer here."""
+        body = b"".join(self.chunks)
+        self.chunks.clear()
+        return body
 
 
 class Desk:

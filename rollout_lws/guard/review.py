@@ -11,10 +11,10 @@ from rollout_lws.guard.verdict import Outcome, Rule, Verdict
 from rollout_lws.objects.meta import Struct
 
 API_VERSION, KIND = "admission.k8s.io/v1", "AdmissionReview"
-#: Bytes of a review. etcd keeps 1.5 MiB of an object, and a review has two, with some words around them; a Rollout with
-#: all that its definition allows of steps has some 10 KiB.
-_WORKLOADS = 3 * 2**20 + 2**18
-LARGEST = {Rule.HOLD: _WORKLOADS, Rule.PENDING: _WORKLOADS, Rule.PLAN: 2**18}
+#: Bytes of a review: two custom resources, which are stored as the JSON that they are sent in, with some words around
+#: them. etcd takes 1.5 MiB in one request (its --max-request-bytes), so nothing larger is stored anyway; and no schema
+#: keeps an object below that: a Rollout's allows more, and nothing bounds managedFields.
+LARGEST = 3 * 2**20 + 2**18
 #: Values of JSON in a review, which cost more than their bytes: a definition bounds what is stored, but anybody may
 #: post what has never met one.
 MOST_VALUES = {Rule.HOLD: 50_000, Rule.PENDING: 50_000, Rule.PLAN: 10_000}

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import islice
 
 from rollout_lws.api import Phase
-from rollout_lws.api.validation import problems
+from rollout_lws.api.validation import each_problem
 from rollout_lws.guard.verdict import Verdict, denied, warned
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.observation import Observation
@@ -46,7 +47,7 @@ def plan(o: Observation, before: Observation | None) -> Verdict:
 
 
 def _wrong(o: Observation) -> list[str]:
-    return [f"{each.path}: {each.message}" for each in problems(o.rollout.spec)[:_TOLD]]
+    return [f"{each.path}: {each.message}" for each in islice(each_problem(o.rollout.spec), _TOLD)]
 
 
 def _waits(o: Observation) -> Iterator[str]:

@@ -108,15 +108,14 @@ class _Guard:
     room: inbound.Room = field(default_factory=inbound.Room)
 
     async def answer(self, rule: Rule, request: web.Request) -> web.Response:
-        most = review.LARGEST[rule]
-        if (request.content_length or 0) > most:
-            return _too_large(most)
+        if (request.content_length or 0) > review.LARGEST:
+            return _too_large()
         try:
             async with self.desk.paper() as paper:
                 while chunk := await request.content.readany():
                     self.desk.add(paper, chunk)
-                    if paper.size > most:
-                        return _too_large(most)
+                    if paper.size > review.LARGEST:
+                        return _too_large()
                 self.room.complete(request, partial(self.desk.leave, paper))
                 async with self.desk.turn(paper):
                     with self.room.judging(request):
@@ -158,12 +157,12 @@ class _Guard:
 
 def _read(rule: Rule, paper: Paper) -> tuple[Request, bool]:
     """The request, and whether it has more than is judged."""
-    body = paper.body
+    body = paper.taken()
     return review.read(body), review.crowded(rule, body)
 
 
-def _too_large(most: int) -> web.Response:
-    return _closing(web.Response(status=413, text=f"a review of at most {most} bytes is read\n"))
+def _too_large() -> web.Response:
+    return _closing(web.Response(status=413, text=f"a review of at most {review.LARGEST} bytes is read\n"))
 
 
 def _closing(answer: web.Response) -> web.Response:

@@ -40,6 +40,10 @@ def routed(**members: Any) -> RolloutSpec:
     return canary(trafficRoutings=[{"service": "api", "gateway": {"httpRouteName": "api"}}], **members)
 
 
+def matched(value: str) -> dict[str, Any]:
+    return {"headers": [{"name": "x", "type": "RegularExpression", "value": value}]}
+
+
 def unchecked(*replicas: Any, **members: Any) -> RolloutSpec:
     """A spec past the limits of its models, as a caller may build one."""
     made = tuple(Step.model_construct(replicas=each) for each in replicas)
@@ -146,6 +150,22 @@ _CASES: dict[str, tuple[RolloutSpec, list[tuple[str, str]]]] = {
                 '"[a" is no regular expression: the set that "[" begins at character 1 does not end: add "]", or write'
                 ' "\\["',
             ),
+        ],
+    ),
+    "more expressions than are read": (
+        routed(
+            steps=[
+                *({"replicas": 1, "matches": [matched("()" * 500)] * 16},) * 2,
+                {"replicas": 1, "matches": [matched("(" * 769)]},
+                {"replicas": 1, "matches": [matched("(")]},
+            ]
+        ),
+        [
+            (
+                f"{AT}.steps[2].matches[0].headers[0].value",
+                f'"{"(" * 769}" is no regular expression: the group that "(" begins at character 769 does not end: add'
+                ' ")", or write "\\("',
+            )
         ],
     ),
     "matches": (steps(1, matches=[{"path": {}}]), [(f"{AT}.steps[0].matches", NO_ROUTING)]),

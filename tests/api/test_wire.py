@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
 import yaml
+from pydantic import ValidationError
 
 from rollout_lws.api import (
     BatchRelease,
@@ -279,3 +281,23 @@ def test_metadata_is_read_with_what_a_decision_needs() -> None:
     assert meta.creation_timestamp == datetime(2026, 3, 1, 11, tzinfo=UTC)
     assert meta.deletion_timestamp == datetime(2026, 3, 1, 12, tzinfo=UTC)
     assert (meta.finalizers, meta.owner_references[0].controller) == (("a/b",), True)
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"spec": {"strategy": {"canary": {"steps": [{}] * 3000}}}},
+        {"spec": {"strategy": {"canary": {"steps": [{"replicas": 1, "matches": [{"headers": [{}] * 3000}]}]}}}},
+        {"metadata": {"labels": {str(number): number for number in range(3000)}}},
+        {"status": {"restarts": [1] * 3000}},
+    ],
+    ids=["steps", "headers", "labels", "restarts"],
+)
+def test_thousands_of_wrong_items_are_not_told_one_by_one(members: dict[str, Any]) -> None:
+    """A record of each takes a hundred times the room of the item."""
+    ref = {"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", "name": "m"}
+    spec = {"workloadRef": ref, "strategy": {"canary": {"steps": [{"replicas": 1}]}}} | members.get("spec", {})
+    document = {"metadata": {"name": "m"}} | members | {"spec": spec}
+    with pytest.raises(ValidationError) as raised:
+        Rollout.model_validate_json(json.dumps(document))
+    assert raised.value.error_count() <= 3

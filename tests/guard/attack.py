@@ -36,6 +36,29 @@ def rollout(steps: list[Any], namespace: str = "prod") -> dict[str, Any]:
     return {"metadata": {"name": "m", "namespace": namespace}, "spec": spec}
 
 
+def expressions(steps: int) -> dict[str, Any]:
+    """A Rollout with 256 expressions in each step, all of them different, that take long to be read."""
+    made = rollout([])
+    style = made["spec"]["strategy"]["canary"]
+    style["trafficRoutings"] = [{"service": "m", "gateway": {"httpRouteName": "m"}}]
+    style["steps"] = [
+        {
+            "replicas": 1,
+            "matches": [
+                {
+                    "headers": [
+                        {"type": "RegularExpression", "name": "x", "value": f"{'()' * 500}{step}.{match}.{header}"}
+                        for header in range(16)
+                    ]
+                }
+                for match in range(16)
+            ],
+        }
+        for step in range(steps)
+    ]
+    return made
+
+
 def lws(variables: int) -> dict[str, Any]:
     variable = {"name": "a", "value": "1"}
     template = {"workerTemplate": {"spec": {"containers": [{"name": "a", "env": [variable] * variables}]}}}
@@ -48,6 +71,8 @@ def reviews() -> list[tuple[str, bytes]]:
         ("plan", review(object=rollout([{"a": 1}] * 500_000))),
         ("hold", review(object={"x": "y" * 5_000_000})),
         # Of what is read.
+        ("plan", review(operation="UPDATE", object=expressions(4), oldObject=expressions(3))),
+        ("plan", review(object=rollout([{"a": "x" * 900}] * 3_300))),
         ("plan", review(object=rollout([{"a": 1}] * 3_300))),
         ("plan", review(object=rollout([{"a": 1}] * 20_000))),
         ("hold", review(object=lws(5_000), oldObject=lws(5_000))),

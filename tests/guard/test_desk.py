@@ -32,7 +32,7 @@ class Author:
                 self.desk.add(paper, b"x" * self.size)
                 self.there.set()
                 async with self.desk.turn(paper):
-                    self.order.append(await self.desk.aside(lambda: len(paper.body)))
+                    self.order.append(await self.desk.aside(lambda: len(paper.taken())))
                     await self.may_end.wait()
         except NoRoom:
             return "no room"

@@ -131,13 +131,24 @@ async def test_a_bug_of_ours_stands_in_nobodys_way(caplog: pytest.LogCaptureFixt
     assert "a bug" in caplog.text
 
 
+async def test_whatever_an_api_server_can_store_is_judged() -> None:
+    """Of a custom resource 1.5 MiB, which a review has twice; whoever writes less must not be stopped by its size."""
+    mine = made()
+    noted = {"metadata": {"name": "m", "managedFields": [{"manager": "x" * (3 * 2**19 - 100)}]}}
+    async with served(mine) as it, client(mine) as session:
+        for rule in Rule:
+            status, said = await post(session, f"{it.url}/{rule}", asked_of(object=noted, oldObject=noted))
+            assert (status, said["response"]["allowed"]) == (200, True)
+        assert [rule for rule, _ in it.judged] == [*Rule]
+
+
 async def test_what_is_no_question_is_told_in_a_line_and_judged_by_nobody() -> None:
     mine = made()
     async with served(mine) as it, client(mine) as session:
         for body, wanted, told in (
             (b"{", 400, "no AdmissionReview: "),
             (asked_of(apiVersion="admission.k8s.io/v1beta1"), 400, "AdmissionReview of admission.k8s.io/v1beta1: send"),
-            (b" " * (review.LARGEST[Rule.HOLD] + 1), 413, "a review of at most 3407872 bytes is read"),
+            (b" " * (review.LARGEST + 1), 413, "a review of at most 3407872 bytes is read"),
         ):
             status, said = await post(session, f"{it.url}/hold", body)
             assert status == wanted

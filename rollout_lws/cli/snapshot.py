@@ -111,6 +111,9 @@ class Snapshot:
     def endpoints(self, service: str) -> frozenset[str]:  # noqa: ARG002 - who reaches whom now decides nothing here
         return frozenset()
 
+    def has_endpoint(self, service: str) -> bool:  # noqa: ARG002 - see endpoints
+        return False
+
     def unserved(self, resource: Resource) -> bool:
         return resource in self.absent
 

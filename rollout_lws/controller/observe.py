@@ -54,6 +54,10 @@ class World(Protocol):
         """Names of the pods that a Service's EndpointSlices list as ready."""
         ...
 
+    def has_endpoint(self, service: str) -> bool:
+        """Whether they list any endpoint as ready, be it no pod."""
+        ...
+
     def every(self, resource: Resource) -> Iterable[StoredObject]:
         """All objects of a kind that is watched on demand."""
         ...

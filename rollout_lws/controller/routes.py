@@ -18,7 +18,7 @@ from rollout_lws.rollout.borrowing import looked_for
 from rollout_lws.traffic.facts import RoutingFacts, looked_at_kinds, needed_kinds
 from rollout_lws.traffic.marked import ON_DEMAND, Marked, noted_names
 from rollout_lws.traffic.names import Names, named
-from rollout_lws.traffic.second_pool import picker_service
+from rollout_lws.traffic.pickers import picker_service
 from rollout_lws.traffic.services import canary_service_name
 from rollout_lws.traffic.split import Object
 from rollout_lws.workload.canary import name_of_canary
@@ -33,6 +33,7 @@ class World(Protocol):
     def every_service(self) -> Iterable[StoredObject]: ...
     def noted_services(self, uid: str) -> Iterable[StoredObject]: ...
     def endpoints(self, service: str) -> frozenset[str]: ...
+    def has_endpoint(self, service: str) -> bool: ...
     def every(self, resource: Resource) -> Iterable[StoredObject]: ...
     def every_rollout(self) -> Iterable[StoredRollout]: ...
     def unserved(self, resource: Resource) -> bool: ...
@@ -101,8 +102,9 @@ def routing(
     asked = style.traffic_routings[0] if style and style.traffic_routings else None
     kinds, needed = looked_at_kinds(names), needed_kinds(names)
     objects = {resource: plain_all(world.every(resource)) for resource in kinds}
-    picker = picker_service(objects[INFERENCE_POOLS].get(names.canary_pool or ""))
-    reached = (names.service, canary_service_name(names.service), *((picker,) if picker else ()))
+    found = (objects[INFERENCE_POOLS].get(each or "") for each in (names.stable_pool, names.canary_pool))
+    pickers = tuple(filter(None, map(picker_service, found)))
+    reached = tuple(dict.fromkeys((names.service, canary_service_name(names.service), *pickers)))
     unknowns = [world.unknown_endpoints(each) for each in reached]
     for resource in kinds:
         unknown = world.unknown(resource)
@@ -118,6 +120,7 @@ def routing(
         owner=owner_reference(rollout, own.kind, own.api_version),
         objects={SERVICES: plain_all(world.every_service()), **objects},
         endpoints={each: world.endpoints(each) for each in reached},
+        answering=frozenset(filter(world.has_endpoint, pickers)),
         other_leaders=_other_leaders(world, stable, canary),
         absent=frozenset(resource for resource in kinds if world.unserved(resource)),
         synced=waits is None,

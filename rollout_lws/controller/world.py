@@ -79,6 +79,9 @@ class CachedWorld:
         slices = self.watched_slices.known(self.namespace, service)
         return frozenset().union(*(each.ready_pods for each in slices))
 
+    def has_endpoint(self, service: str) -> bool:
+        return any(each.any_ready for each in self.watched_slices.known(self.namespace, service))
+
     def unserved(self, resource: Resource) -> bool:
         return self.watched_kinds[resource].unserved(self.namespace, "")
 

@@ -30,6 +30,11 @@ class EndpointSlice(Struct, frozen=True):
     endpoints: tuple[Endpoint, ...] | None = None
 
     @property
+    def any_ready(self) -> bool:
+        """Whether it lists an endpoint as ready, be that a pod or an address that somebody else has entered."""
+        return any(each.conditions.ready is not False for each in self.endpoints or ())
+
+    @property
     def ready_pods(self) -> frozenset[str]:
         """Names of the pods that it lists as ready."""
         return frozenset(

@@ -20,6 +20,7 @@ from rollout_lws.rollout.shares import behind_stable, does_without, takes_over, 
 from rollout_lws.rollout.sides import both_sides, new_side, stable_side
 from rollout_lws.rollout.unlisted import unlisted
 from rollout_lws.traffic import backends
+from rollout_lws.traffic.pickers import unanswered
 
 
 def protect(d: Draft) -> None:
@@ -90,9 +91,8 @@ def merge(d: Draft) -> Routed:
         # Groups that are gone, be it by scaling down, have nothing that would have to reach them first.
         if any(group.ready(d.now) for group in new.groups) and not behind_stable(d, facts, new):
             keep(d)
-            return Routed(
-                False, f"waiting until Service {facts.names.service} sends requests to groups of both versions"
-            )
+            waits = f"waiting until Service {facts.names.service} sends requests to groups of both versions"
+            return Routed(False, unanswered(facts, facts.names.stable_pool) or waits)
         note(d, step=0)
     routed = keep(d)
     return grace_over(d) if routed.done else routed

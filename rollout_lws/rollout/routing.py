@@ -32,6 +32,7 @@ from rollout_lws.rollout.shares import (
 from rollout_lws.rollout.sides import new_side, stable_side
 from rollout_lws.traffic import second_pool
 from rollout_lws.traffic.facts import RoutingFacts
+from rollout_lws.traffic.pickers import unanswered
 from rollout_lws.traffic.router import Router
 from rollout_lws.traffic.routers import routers
 from rollout_lws.traffic.split import ALL_STABLE, Split
@@ -250,7 +251,8 @@ def _returned(d: Draft, facts: RoutingFacts) -> Routed:
     if not pinned.is_all_there_is:
         return pinned
     if not stable_serves(d, facts):
-        return Routed(False, f"waiting until Service {facts.names.service} sends requests to groups of the new version")
+        waits = f"waiting until Service {facts.names.service} sends requests to groups of the new version"
+        return Routed(False, unanswered(facts, facts.names.stable_pool) or waits)
     routed = _apply(d, facts, ALL_STABLE)
     return grace_over(d) if routed.done else routed
 

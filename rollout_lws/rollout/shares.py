@@ -18,8 +18,9 @@ from rollout_lws.rollout.capacity import leaving, renewal
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import Task
 from rollout_lws.rollout.sides import Side, new_side, stable_side
-from rollout_lws.traffic import pools, second_pool, services
+from rollout_lws.traffic import pools, services
 from rollout_lws.traffic.facts import RoutingFacts
+from rollout_lws.traffic.pickers import unanswered
 from rollout_lws.traffic.routers import routers
 from rollout_lws.traffic.split import ALL_STABLE, Split
 from rollout_lws.workload.groups import groups
@@ -132,13 +133,14 @@ def stable_serves(d: Draft, facts: RoutingFacts) -> bool:
 
 def behind_stable(d: Draft, facts: RoutingFacts, side: Side) -> bool:
     """Whether a side answers those who are sent to the stable version."""
-    return side.serves(d.now, _reached(side, facts, facts.names.service, facts.names.stable_pool))
+    pool = facts.names.stable_pool
+    return side.serves(d.now, _reached(side, facts, facts.names.service, pool)) and not unanswered(facts, pool)
 
 
 def new_serves(d: Draft, facts: RoutingFacts) -> bool:
     side = new_side(d)
-    reached = _reached(side, facts, facts.canary_service_name, facts.names.canary_pool)
-    return side.serves(d.now, reached) and not second_pool.without_picker(facts)
+    pool = facts.names.canary_pool
+    return side.serves(d.now, _reached(side, facts, facts.canary_service_name, pool)) and not unanswered(facts, pool)
 
 
 def _reached(side: Side, facts: RoutingFacts, service: str, pool: str | None) -> frozenset[str]:
@@ -235,16 +237,17 @@ def safe(d: Draft, facts: RoutingFacts, split: Split) -> tuple[Split, str]:
     if split.reaches_new and not new:
         if not stable:
             return _standing(split, record), "neither version has a ready endpoint: shares stay as they are"
-        unanswered = second_pool.without_picker(facts)
-        return ALL_STABLE, unanswered or f"{_new_side(facts)} has no ready endpoint: its share waits"
+        refuses = unanswered(facts, facts.names.canary_pool)
+        return ALL_STABLE, refuses or f"{_new_side(facts)} has no ready endpoint: its share waits"
     if split.reaches_new and stable and not any(each.reaches_new for each in routers(facts)):
         waits = _not_yet(d)
         if waits:
             return ALL_STABLE, waits
     if split.weight < 100 and new and not stable and d.o.stable is not None and record.since is not None:
+        refuses = unanswered(facts, facts.names.stable_pool)
         why = (
-            f"{_stable_side(facts)} has no ready endpoint: all requests go to the new version"
-            if record.emptied is None
+            f"{refuses or f'{_stable_side(facts)} has no ready endpoint'}: all requests go to the new version"
+            if record.emptied is None or refuses
             else f"all requests stay at the canary until {_stable_side(facts)} leads to renewed groups"
         )
         return replace(split, weight=100), why

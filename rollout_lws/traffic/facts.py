@@ -30,7 +30,8 @@ class RoutingFacts:
     this is, ``owner`` the owner reference to it that its own objects carry. ``objects`` are by kind and name: all
     Services, InferencePools, Ingresses and PodDisruptionBudgets of the namespace as far as they are known, and the
     HTTPRoute that is named. ``endpoints`` are the names of the pods that the EndpointSlices of a Service list as
-    ready, by Service: those of both versions, and that of an endpoint picker without which requests fail.
+    ready, by Service: those of both versions, and those of endpoint pickers without which requests fail; of these,
+    ``answering`` have any endpoint that is ready, be it no pod.
     ``other_leaders`` are the labels of the leaders of all other LWSs, by LWS. ``absent`` are kinds that the cluster
     does not serve. ``synced`` is False while not all that is needed is known yet; ``trouble`` then says what stops it
     from being listed, "" when nothing does.
@@ -44,6 +45,7 @@ class RoutingFacts:
     owner: Mapping[str, Any] = field(default_factory=dict)
     objects: Mapping[Resource, Mapping[str, Object]] = field(default_factory=dict)
     endpoints: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    answering: frozenset[str] = frozenset()
     other_leaders: Mapping[str, tuple[Mapping[str, str], ...]] = field(default_factory=dict)
     absent: frozenset[Resource] = frozenset()
     synced: bool = True

@@ -183,6 +183,9 @@ class StoreWorld:
         found = self._list(kinds.ENDPOINT_SLICES, f"{SERVICE_NAME}={service}")
         return frozenset().union(*(each.ready_pods for each in found))
 
+    def has_endpoint(self, service: str) -> bool:
+        return any(each.any_ready for each in self._list(kinds.ENDPOINT_SLICES, f"{SERVICE_NAME}={service}"))
+
     def unknown(self, resource: Resource) -> str | None:
         return None if self._is_watched(resource) else ""
 

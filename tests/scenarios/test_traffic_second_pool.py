@@ -1,4 +1,4 @@
-"""The new version's pool gets no share, and no step goes on, while its gateway or its endpoint picker cannot use it."""
+"""No pool gets a share, and no step goes on, while its gateway or its endpoint picker cannot use it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
-from rollout_lws.objects.resources import INFERENCE_POOLS, PODS, SERVICES
-from tests.scenarios.routed import BY_POOLS, CANARY_POOL, make, routed_at_rest, routes_of
+from rollout_lws.objects.endpoints import SERVICE_NAME
+from rollout_lws.objects.resources import ENDPOINT_SLICES, INFERENCE_POOLS, PODS, SERVICES
+from tests.scenarios.routed import BY_POOLS, CANARY_POOL, POOL, make, routed_at_rest, routes_of
+from tests.scenarios.stories import CANARY
 from tests.scenarios.world import NAMESPACE, World
 
 pytestmark = pytest.mark.looptime
@@ -27,10 +29,10 @@ NOT_FOUND = (
 )
 
 
-def start_picker(world: World) -> None:
-    """The pod of the second pool's endpoint picker."""
-    head = {"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": NAMESPACE, "name": PICKER}}
-    head["metadata"] |= {"labels": {"app": PICKER}}  # type: ignore[operator]
+def start_picker(world: World, name: str = PICKER) -> None:
+    """The pod of an endpoint picker, by default the second pool's."""
+    head = {"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": NAMESPACE, "name": name}}
+    head["metadata"] |= {"labels": {"app": name}}  # type: ignore[operator]
     world.server.create(PODS, {**head, "spec": {"containers": [{"name": "epp", "image": "epp:1"}]}})
 
 
@@ -62,6 +64,43 @@ async def test_without_its_picker_a_pool_that_fails_closed_gets_no_request(world
     world.patch_rollout({"strategy": {"paused": True}})
     world.server.delete(PODS, NAMESPACE, PICKER, grace_seconds=0)
     await world.until(lambda: share_of_new(world) == 0)
+
+
+async def test_a_picker_that_runs_outside_of_the_cluster_answers(world: World) -> None:
+    await routed_at_rest(world, *TIMED, replicas=2, by=BY_POOLS)
+    world.patch(INFERENCE_POOLS, CANARY_POOL, {"spec": {"endpointPickerRef": {"failureMode": "FailClose"}}})
+    world.patch(SERVICES, PICKER, {"spec": {"selector": None}})
+    world.set_image("v2")
+    await world.until(lambda: world.status.get("message") == f"{FAILS} has no ready endpoint; start the picker")
+    head = {"namespace": NAMESPACE, "name": PICKER, "labels": {SERVICE_NAME: PICKER}}
+    endpoints = [{"addresses": ["192.0.2.7"], "conditions": {"ready": True}}]
+    outside = {"metadata": head, "addressType": "IPv4", "endpoints": endpoints, "ports": [{"port": 9002}]}
+    world.server.create(ENDPOINT_SLICES, outside)
+    await world.until(lambda: share_of_new(world) > 0)
+
+
+async def test_no_request_goes_to_the_first_pool_while_its_picker_is_gone(world: World) -> None:
+    await routed_at_rest(world, {"replicas": 1, "traffic": "10%", "pause": {}}, replicas=2, by=BY_POOLS)
+    picker = f"{POOL}-epp"
+    world.patch(INFERENCE_POOLS, POOL, {"spec": {"endpointPickerRef": {"failureMode": "FailClose"}}})
+    start_picker(world, picker)
+    world.set_image("v2")
+    await world.until(lambda: share_of_new(world) > 0)
+    world.server.delete(PODS, NAMESPACE, picker, grace_seconds=0)
+    await world.until(lambda: routes_of(world)[0][POOL] == 0)
+    fails = (
+        f"InferencePool {POOL} fails all requests (failureMode FailClose): the Service {picker} of its endpoint picker"
+        " has no ready endpoint; start the picker: all requests go to the new version"
+    )
+    await world.until(lambda: world.status["traffic"].get("message") == fails)
+    # Not at the end of the release either.
+    world.request("Abort")
+    await world.sleep(300)
+    assert routes_of(world)[0][POOL] == 0
+    assert world.groups(CANARY) == {0: "v2"}
+    start_picker(world, picker)
+    await world.until_state("Aborted")
+    assert share_of_new(world) == 0
 
 
 async def test_no_step_goes_on_while_its_gateway_says_that_it_cannot_use_the_second_pool(world: World) -> None:

@@ -128,6 +128,9 @@ class Cluster:
         found = self._list(kinds.ENDPOINT_SLICES, f"{SERVICE_NAME}={service}")
         return frozenset().union(*(each.ready_pods for each in found))
 
+    def has_endpoint(self, service: str) -> bool:
+        return any(each.any_ready for each in self._list(kinds.ENDPOINT_SLICES, f"{SERVICE_NAME}={service}"))
+
     def unserved(self, resource: Resource) -> bool:
         self.every(resource)
         return resource in self._absent

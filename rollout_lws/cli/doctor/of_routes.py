@@ -14,6 +14,7 @@ from rollout_lws.rollout.quarrel import PEACE_SECONDS
 from rollout_lws.rollout.shares import safe, settings, told, wanted_share
 from rollout_lws.traffic import acceptance, http_route, second_pool
 from rollout_lws.traffic.facts import RoutingFacts
+from rollout_lws.traffic.pickers import unanswered
 from rollout_lws.traffic.router import Router
 from rollout_lws.traffic.routers import routers
 from rollout_lws.traffic.split import ALL_STABLE, Object
@@ -90,8 +91,11 @@ def _broken(case: Case, facts: RoutingFacts, router: Router) -> str:
         said = _gateways_say(facts)
         return router.nobody_accepts + (f" ({said})" if said else "")
     if case.is_on and wanted_share(case.d).reaches_new:
-        return second_pool.without_picker(facts) or second_pool.denied(facts)
-    return ""
+        problem = unanswered(facts, facts.names.canary_pool) or second_pool.denied(facts)
+        if problem:
+            return problem
+    # Of endpoints that may not be read nothing is said.
+    return unanswered(facts, facts.names.stable_pool) if facts.synced else ""
 
 
 def _late(case: Case, router: Router) -> str:

@@ -142,6 +142,9 @@ class FileWorld:
     def endpoints(self, service: str) -> frozenset[str]:
         return frozenset()
 
+    def has_endpoint(self, service: str) -> bool:
+        return False
+
     def unserved(self, resource: Resource) -> bool:
         return False
 

@@ -43,6 +43,8 @@ def chain(facts: Facts) -> tuple[Link, ...]:
     for side in facts.sides:
         found += [of_workload.leader_set(case, side), *_of_groups(case, side)]
     found += [*of_services.links(case), *of_routes.links(case), of_routes.autoscaler(case), of_rollout.release(case)]
+    # Last, so that it hides nothing that is waited for now.
+    found.append(of_workload.own_surge(case))
     there = [_held(case, each) for each in found if each is not None]
     return tuple(sorted(there, key=lambda each: _ORDER[each.name]))
 

@@ -12,7 +12,8 @@ from rollout_lws.rollout.guard import has_windows, released_by_hand
 from rollout_lws.rollout.history import hash_of
 from rollout_lws.rollout.silence import SILENCE_SECONDS
 from rollout_lws.workload.facts import Facts as Workload
-from rollout_lws.workload.hold import is_held, standing_surge, writer_of_strategy
+from rollout_lws.workload.hold import borrowed, is_held, standing_surge, users_strategy, writer_of_strategy
+from rollout_lws.workload.queueing import queue_of
 from rollout_lws.workload.revisions import observed
 
 #: Where LeaderWorkerSet's own controller runs, as its manifests and its chart install it.
@@ -81,6 +82,28 @@ def hold(case: Case) -> Link | None:
         if adopted
         else "it is closed when the LeaderWorkerSet is adopted",
         (case.kubectl(f"get {LEADER_WORKER_SETS} {case.workload_name} -o jsonpath='{{.spec.rolloutStrategy}}'"),),
+    )
+
+
+def own_surge(case: Case) -> Link | None:
+    """A caution: what the LWS would do by itself, with the user's own strategy, Kueue never lets it finish."""
+    stable, keys = case.facts.observation.stable, case.d.keys
+    queue = queue_of(stable.lws) if stable is not None else ""
+    surge = users_strategy(stable.lws, keys).max_surge if stable is not None else 0
+    if stable is None or not queue or surge in (0, "0%"):
+        return None
+    name = stable.lws.metadata.name
+    held = "comes back when the Rollout leaves" if borrowed(stable.lws, keys) else "counts while it is not held"
+    manifest = "# its manifest, with maxSurge: 0"
+    return Link(
+        Name.RELEASE,
+        State.WAITING,
+        f"LeaderWorkerSet/{name}",
+        f"its own maxSurge of {surge} {held}, and under Kueue ({queue}) a rolling update with a surge never ends: Kueue"
+        " ends surge groups, and LeaderWorkerSet makes them again",
+        "no user now: releases have no surge; users of its groups, once it rolls by itself",
+        "nothing: set maxSurge to 0 in its manifest",
+        (case.kubectl(f"apply --server-side -f {name}.yaml") + f"   {manifest}",),
     )
 
 

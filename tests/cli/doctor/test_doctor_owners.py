@@ -9,6 +9,7 @@ import pytest
 from rollout_lws.cli.doctor.links import Name, State, first
 from rollout_lws.objects.resources import CONTROLLER_REVISIONS, LEADER_WORKER_SETS, STATEFUL_SETS
 from rollout_lws.rollout.reasons import Reason
+from rollout_lws.sandbox.patches import APPLY_PATCH
 from tests.cli.doctor.looking import assert_whole, broken, links, told
 from tests.cli.doctor.test_doctor_pods import assert_names
 from tests.scenarios.failures import apply
@@ -204,6 +205,26 @@ async def test_a_capacity_that_is_refused_is_mended_in_the_rollout(world: World)
     assert refused.next == (f"kubectl edit rollouts.rollouts.kruise.io {NAME}",)
     assert (last.name, last.state) == (Name.RELEASE, State.WAITING), told(found)
     assert last.found.startswith("none is on: the version that the LeaderWorkerSet asks for waits"), told(found)
+
+
+async def test_a_surge_of_its_own_is_cautioned_about_where_kueue_queues_the_lws(world: World) -> None:
+    world.create_workload(rolloutStrategy={"rollingUpdateConfiguration": {"maxSurge": 1}})
+    world.create_rollout(*PLAIN)
+    world.start_controller()
+    await world.until_state("Healthy")
+    assert [each.state for each in await links(world) if each.state is not State.OK] == []
+    queued(world)
+    found = first(await links(world), State.WAITING)
+    assert found is not None
+    assert_names(
+        found, Name.RELEASE, f"LeaderWorkerSet/{NAME}", "its own maxSurge of 1 comes back when the Rollout leaves"
+    )
+    assert found.next == (f"kubectl apply --server-side -f {NAME}.yaml   # its manifest, with maxSurge: 0",)
+    head = {"apiVersion": LEADER_WORKER_SETS.api_version, "kind": LEADER_WORKER_SETS.kind, "metadata": {"name": NAME}}
+    manifest = {**head, "spec": {"rolloutStrategy": {"rollingUpdateConfiguration": {"maxSurge": 0}}}}
+    world.server.patch(LEADER_WORKER_SETS, NAMESPACE, NAME, manifest, APPLY_PATCH, field_manager="kubectl")
+    await world.rest()
+    assert first(await links(world), State.WAITING) is None
 
 
 @pytest.mark.parametrize(("happens", "name", "about", "words"), _CASES, ids=lambda each: getattr(each, "__name__", ""))

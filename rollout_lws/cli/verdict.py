@@ -166,7 +166,7 @@ def _ended(name: str, rollout: Object, goal: Goal) -> Verdict | None:
         return Verdict(3, "healthy", f"rollout/{name} is healthy with this version, so it will not be {goal.word}")
     if phase == "Aborted":
         code = 0 if goal.word == "aborted" else 3
-        text = f"rollout/{name} was aborted: apply another version, or request Retry to start this one again"
+        text = f"rollout/{name} was aborted: apply another version, or start this one again: `rollout-lws retry {name}`"
         return Verdict(code, "aborted", text)
     return None
 

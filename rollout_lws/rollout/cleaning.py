@@ -27,7 +27,7 @@ def clean_up(d: Draft, ending: Ending) -> bool:
         keep_clock(d, None)
         late = deadline_passed(d, None)
         if late is not None:
-            return d.stalled(late[0], f"clean-up: {late[1].rstrip('.')}; {waiting}")
+            return d.stalled(late[0], f"clean-up: {late[1].rstrip('.')}; {waiting}", goes_on=True)
         return d.reconciling(Reason.WAITING_FOR_STABLE, state, waiting)
     emptied = routing.withdraw(d)
     if not emptied.done:
@@ -38,7 +38,7 @@ def clean_up(d: Draft, ending: Ending) -> bool:
         late = deadline_passed(d, None)
         if late is not None:
             told = f"clean-up: traffic was not routed in time: {emptied.message.rstrip('.')}"
-            return d.stalled(late[0], f"{told}; it goes on by itself when it is")
+            return d.stalled(late[0], f"{told}; it goes on by itself when it is", goes_on=True)
         return d.reconciling(Reason.ROUTING, state, emptied.message)
     claims.told_of_canary(d)
     turn = d.take(remove(d.o.canary, d.keys))

@@ -25,7 +25,7 @@ from rollout_lws.rollout import (
     steps,
 )
 from rollout_lws.rollout.decision import Decision
-from rollout_lws.rollout.draft import Draft, Verdict
+from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.going_back import tell_way_back
 from rollout_lws.rollout.observation import Observation
 from rollout_lws.rollout.reasons import Ending, Reason, Task
@@ -39,13 +39,6 @@ def decide(observation: Observation) -> Decision:
     if told is not None:
         return told
     return report.finish(_decided(observation))
-
-
-def verdict(observation: Observation) -> Verdict | None:
-    """The last word of that decision, for who wants to know what is the matter and writes nothing; None when there is
-    nothing to say.
-    """
-    return _decided(observation).verdict
 
 
 def _decided(observation: Observation) -> Draft:

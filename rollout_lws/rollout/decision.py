@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from rollout_lws.api import SummaryState
 from rollout_lws.objects.resources import Resource
 from rollout_lws.objects.writes import Write
+from rollout_lws.rollout.reasons import FOR_A_PERSON, Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,28 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
+class Verdict:
+    """The last word of a decision: which of Ready, Reconciling and Stalled is true, why, and the summary's state."""
+
+    condition: str
+    reason: Reason
+    state: SummaryState
+    message: str = ""
+    goes_on: bool = False
+    """Though it is worth a person's eye, the controller goes on by itself."""
+
+    @property
+    def needs_person(self) -> bool:
+        """Whether it lasts until a person acts."""
+        return self.reason in FOR_A_PERSON and not self.goes_on
+
+    @property
+    def verbs(self) -> tuple[str, ...]:
+        """Verbs of the command line by which a person ends it, or ends what it waits for; the usual one first."""
+        return FOR_A_PERSON.get(self.reason, ())
+
+
+@dataclass(frozen=True, slots=True)
 class Decision:
     """Writes in the order in which they must be carried out; the first that fails ends the reconcile, which is tried
     again.
@@ -42,7 +66,8 @@ class Decision:
     first ``told_after`` writes were carried out (None: all of them), the status among them: once it is written, no
     later decision has anything new to tell. ``wake_at`` is the moment to look again if nothing changes before; None:
     only a change matters. ``wanted`` says what is to be watched besides what always is. ``only_tells`` marks a decision
-    that does no more than put a refused write into the status: the write itself is still to be tried.
+    that does no more than put a refused write into the status: the write itself is still to be tried. ``verdict`` is
+    the last word, None when there is nothing to say.
     """
 
     writes: tuple[Write, ...] = ()
@@ -52,3 +77,4 @@ class Decision:
     wake_at: datetime | None = None
     wanted: Wanted = Wanted()
     only_tells: bool = False
+    verdict: Verdict | None = None

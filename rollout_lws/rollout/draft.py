@@ -6,7 +6,6 @@ Rules read the observation and add to the draft; nothing outside of one call of 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any
@@ -28,7 +27,7 @@ from rollout_lws.objects.resources import STATEFUL_SETS
 from rollout_lws.objects.writes import Confirm, Write
 from rollout_lws.release.batches import Batch
 from rollout_lws.release.turn import Turn
-from rollout_lws.rollout.decision import Notice
+from rollout_lws.rollout.decision import Notice, Verdict
 from rollout_lws.rollout.limits import not_ahead
 from rollout_lws.rollout.observation import Observation
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason, Task
@@ -37,16 +36,6 @@ from rollout_lws.workload.groups import Group, groups
 from rollout_lws.workload.queueing import queue_of
 from rollout_lws.workload.revisions import target_revision
 from rollout_lws.workload.template import Version, version_of
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """The last word of a decision: which of Ready, Reconciling and Stalled is true, why, and the summary's state."""
-
-    condition: str
-    reason: Reason
-    state: SummaryState
-    message: str = ""
 
 
 class Draft:
@@ -281,12 +270,15 @@ class Draft:
     def reconciling(self, reason: Reason, state: SummaryState, message: str = "") -> bool:
         return self.conclude("Reconciling", reason, state, message)
 
-    def stalled(self, reason: Reason, message: str, state: SummaryState = SummaryState.STALLED) -> bool:
-        """Something needs a person; an Event tells it the first time."""
+    def stalled(self, reason: Reason, message: str, *, goes_on: bool = False) -> bool:
+        """Something needs a person, or at least a person's eye where it ``goes_on`` by itself; an Event tells it the
+        first time.
+        """
         told = next((each for each in self.status.conditions if each.type == "Stalled" and each.status == "True"), None)
         if told is None or told.reason != reason.value:
             self.notice(EventReason.STALLED, message, warning=True)
-        return self.conclude("Stalled", reason, state, message)
+        self.verdict = Verdict("Stalled", reason, SummaryState.STALLED, message, goes_on)
+        return True
 
     def begin_finalising(self, ending: Ending, task: Task) -> None:
         """Enter a task.

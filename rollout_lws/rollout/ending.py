@@ -53,7 +53,9 @@ def late(d: Draft, own: Renewal, revision: str, what: str, doing: str) -> bool:
         passed = Reason.DEADLINE, next(iter(lost.values()))
     if passed is not None:
         without = "" if what == "promotion" else _without_canary(d, own)
-        return d.stalled(passed[0], f"{what}: {passed[1].rstrip('.')}; it goes on by itself: {doing}{without}")
+        return d.stalled(
+            passed[0], f"{what}: {passed[1].rstrip('.')}; it goes on by itself: {doing}{without}", goes_on=True
+        )
     return capacity is not None and d.reconciling(*capacity[:2], f"{what}: {capacity[2].rstrip('.')}; {doing}")
 
 

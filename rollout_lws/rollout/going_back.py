@@ -108,7 +108,7 @@ def _went_back(d: Draft, ending: Ending, own: Renewal, turn: Turn) -> bool:
     if turn.stuck == LAST_SERVING and d.status.finalising and d.status.finalising.task == Task.TAKE_BACK:
         # Nobody has asked for its version: it is kept for as long as it is the only one that serves.
         if passed is not None and ending in (Ending.DELETED, Ending.DISABLED):
-            return d.stalled(passed[0], turn.message)
+            return d.stalled(passed[0], turn.message, goes_on=True)
         return d.reconciling(Reason.WAITING_FOR_STABLE, SummaryState.GOING_BACK, turn.message)
     if turn.stuck:
         d.set_task(Task.PROMOTE, Ending.SUCCESS)

@@ -7,6 +7,8 @@ says how to open it.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from rollout_lws.api import Phase, SummaryState, rollouts
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.objects.writes import Patch
@@ -100,7 +102,8 @@ def _leaving(d: Draft, ending: Ending, message: str) -> bool:
         d.set(phase=phase)
     told = f"leaving the LeaderWorkerSet: {message}"
     if d.verdict is not None and d.verdict.condition == "Stalled":
-        return d.conclude("Stalled", d.verdict.reason, d.verdict.state, told)
+        d.verdict = replace(d.verdict, message=told)
+        return True
     return d.reconciling(reason, SummaryState.TERMINATING, told)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 
 
@@ -60,6 +61,45 @@ class Reason(StrEnum):
     MULTIKUEUE = "ManagedByMultiKueue"
     SCALED_TO_ZERO = "ScaledToZero"
     WRITE_REFUSED = "WriteRefused"
+
+
+#: What lasts until a person acts, with the verbs of the command line that end it, the usual one first; () where another
+#: object or the spec has to be changed, which the message names. Whatever is not here goes on by itself.
+FOR_A_PERSON: Mapping[Reason, tuple[str, ...]] = {
+    Reason.AWAITING_APPROVAL: ("promote", "abort"),
+    Reason.APPROVAL_TIMEOUT: ("promote", "abort"),
+    Reason.ABORTED: ("retry", "undo"),
+    Reason.DEADLINE: ("abort", "retry"),
+    Reason.CAPACITY_DEADLINE: ("abort", "retry"),
+    Reason.CHURN: ("abort", "retry"),
+    Reason.PAUSED: (),
+    Reason.HOLD_RELEASED: (),
+    Reason.WORKLOAD_NOT_FOUND: (),
+    Reason.WRONG_WORKLOAD_KIND: (),
+    Reason.WORKLOAD_OWNED: (),
+    Reason.SECOND_ROLLOUT: (),
+    Reason.HASH_IDENTITY: (),
+    Reason.LWS_TOO_OLD: (),
+    Reason.NAME_TOO_LONG: (),
+    Reason.INVALID_SPEC: (),
+    Reason.CLAIMS_CHANGED: (),
+    Reason.UNSAFE_PENDING: (),
+    Reason.TOO_FEW_GROUPS: (),
+    Reason.SURGE_UNDER_KUEUE: (),
+    Reason.NAME_TAKEN: (),
+    Reason.SERVICE_PROBLEM: (),
+    Reason.POOL_PROBLEM: (),
+    Reason.ROUTE_PROBLEM: (),
+    Reason.ROUTE_CONTESTED: (),
+    Reason.AUTOSCALER_PROBLEM: (),
+    Reason.PARTITION_IN_USE: (),
+    Reason.REVISION_MISSING: (),
+    Reason.HOLD_CONTESTED: (),
+    Reason.LWS_SILENT: (),
+    Reason.POD_NOT_ENDING: (),
+    Reason.MULTIKUEUE: (),
+    Reason.SCALED_TO_ZERO: (),
+}
 
 
 class EventReason(StrEnum):

@@ -25,9 +25,9 @@ from rollout_lws.release import record as batch_release
 from rollout_lws.release.batches import wanted_groups
 from rollout_lws.release.canary import still_ending
 from rollout_lws.rollout import autoscalers, borrowing, brevity, history, lingering, queued, significance
-from rollout_lws.rollout.decision import Decision, Wanted
+from rollout_lws.rollout.decision import Decision, Verdict, Wanted
 from rollout_lws.rollout.diagnosis import explaining_kinds
-from rollout_lws.rollout.draft import Draft, Verdict
+from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.health import name_troubles
 from rollout_lws.rollout.limits import within_limits
 from rollout_lws.rollout.reasons import Ending, Reason, Task
@@ -64,6 +64,7 @@ def finish(d: Draft) -> Decision:
         told_after=len((*d.confirms, *status)) if d.status_first and status else None,
         wake_at=d.wake_at,
         wanted=_wanted(d),
+        verdict=d.verdict,
     )
 
 
@@ -110,11 +111,11 @@ def tell_refusal(d: Draft) -> Decision | None:
     if any(each.reason == Reason.WRITE_REFUSED and each.message == message for each in d.status.conditions):
         return None
     d.set(phase=d.status.phase or Phase.INITIAL)
-    d.stalled(Reason.WRITE_REFUSED, message)
+    d.stalled(Reason.WRITE_REFUSED, message, goes_on=True)
     if d.verdict is not None:
         _conditions(d, d.verdict)
         _summary(d, d.verdict)
-    return Decision(writes=tuple(_status_write(d)), notices=tuple(d.notices), only_tells=True)
+    return Decision(writes=tuple(_status_write(d)), notices=tuple(d.notices), only_tells=True, verdict=d.verdict)
 
 
 def _status_write(d: Draft) -> Iterable[Write]:

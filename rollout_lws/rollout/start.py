@@ -113,7 +113,8 @@ def stays_aborted(d: Draft) -> bool:
         Reason.ABORTED,
         SummaryState.ABORTED,
         f"release {aborted.release_id or aborted.revision} was aborted ({aborted.message or aborted.reason}); revision"
-        f" {stable.revision if stable else ''} serves. Apply another version, or request Retry to start this one again",
+        f" {stable.revision if stable else ''} serves. Apply another version, or start this one again:"
+        f" {d.command('retry')}",
     )
 
 

@@ -97,7 +97,7 @@ def _why_paused(d: Draft) -> str:
         return "paused: nothing goes forward until spec.strategy.paused is removed or set to false"
     last = d.status.last_action
     by = f" by {last.by}" if last is not None and last.type is ActionType.PAUSE and last.by else ""
-    return f"paused on request{by}: nothing goes forward until Resume is requested"
+    return f"paused on request{by}: nothing goes forward until it is resumed: {d.command('resume')}"
 
 
 def _follow_release(d: Draft) -> None:

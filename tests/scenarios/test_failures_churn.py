@@ -66,7 +66,7 @@ BROKEN = (
 @tells(
     {
         Reason.ABORTED: f"release dlfhbbjkk was aborted ({BROKEN}); revision {V1} serves. Apply another version, or"
-        " request Retry to start this one again"
+        " start this one again: kubectl rollout-lws retry llama"
     },
     {
         EventReason.GOING_BACK: f"back to the stable version: {BROKEN}",
@@ -112,7 +112,7 @@ async def test_a_group_that_crashes_while_an_approval_is_awaited_is_no_batch_to_
 @tells(
     {
         Reason.ABORTED: f"release cjccjjcdhl was aborted ({BROKEN}); revision {V1} serves. Apply another version, or"
-        " request Retry to start this one again"
+        " start this one again: kubectl rollout-lws retry llama"
     }
 )
 async def test_a_crash_loop_ends_a_release_that_waits_for_approval_where_failures_abort(world: World) -> None:

@@ -27,8 +27,8 @@ ONE = ({"replicas": 1, "pause": {}}, {"replicas": "100%"})
 
 def aborted(why: str, release: str = V2) -> str:
     return (
-        f"release {release} was aborted ({why}); revision {V1} serves. Apply another version, or request Retry to start"
-        " this one again"
+        f"release {release} was aborted ({why}); revision {V1} serves. Apply another version, or start this one again:"
+        " kubectl rollout-lws retry llama"
     )
 
 

@@ -46,7 +46,7 @@ async def test_missing_accelerators_are_waited_for_as_long_as_the_capacity_deadl
 @tells(
     {
         Reason.ABORTED: f"release cdgfdjgldd was aborted ({FULL}, for more than 300 s); revision {V1} serves. Apply"
-        " another version, or request Retry to start this one again"
+        " another version, or start this one again: kubectl rollout-lws retry llama"
     },
     {EventReason.GOING_BACK: f"back to the stable version: {FULL}, for more than 300 s"},
 )

@@ -89,7 +89,10 @@ async def test_a_native_roll_is_waited_for(world: World) -> None:
 
 
 @tells(
-    {Reason.PAUSED: "paused on request by ann: nothing goes forward until Resume is requested"},
+    {
+        Reason.PAUSED: "paused on request by ann: nothing goes forward until it is resumed: kubectl rollout-lws"
+        " resume llama"
+    },
     {EventReason.ACTION: "Pause by ann"},
     (ProgressingReason.PAUSED,),
 )

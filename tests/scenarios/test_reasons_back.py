@@ -26,8 +26,8 @@ V1, V2 = "fcbccmmmkf", "jjghfhdkb"
 
 
 ABORTED = (
-    f"release {V2} was aborted (wrong prompts); revision {V1} serves. Apply another version, or request Retry to"
-    " start this one again"
+    f"release {V2} was aborted (wrong prompts); revision {V1} serves. Apply another version, or start this one"
+    " again: kubectl rollout-lws retry llama"
 )
 ZERO = (
     "LeaderWorkerSet llama has 0 groups and holds the aborted version: the next scale-up would start it; apply another"

@@ -17,7 +17,7 @@ from tests.scenarios.metered import metered
 from tests.scenarios.routed import BY_POOLS, BY_ROUTE, Provider, assert_given_back, borrowed, routed_at_rest
 from tests.scenarios.shell import ShellWorld
 from tests.scenarios.stories import CANARY, waiting_for_approval
-from tests.scenarios.told import tells
+from tests.scenarios.told import assert_stalled, tells
 from tests.scenarios.world import NAME, NAMESPACE, ROLLOUTS, World
 
 pytestmark = pytest.mark.looptime
@@ -96,6 +96,24 @@ async def test_a_leader_that_never_ends_is_named_with_what_to_do_and_nothing_is_
     world.server.delete(PODS, NAMESPACE, LEADER, grace_seconds=0)
     await world.until(lambda: world.get(ROLLOUTS, NAME) is None, "gone", 100_100)
     assert borrowed(world) == before
+
+
+async def test_a_status_that_forgets_the_release_names_a_leader_that_never_ends_all_the_same(world: World) -> None:
+    before, known = await routed_at_rest(world, STEP, replicas=2, all_pods=True), world.status
+    ends_late(world, seconds=100_000)
+    await waiting_for_approval(world)
+    world.request("Abort")
+    await world.until_state("Stalled")
+    world.stop_controller()
+    world.patch(ROLLOUTS, NAME, {"status": {**dict.fromkeys(world.status), **known}}, "status")
+    world.patch(world.RECORD, NAME, {"metadata": {"finalizers": None}})
+    world.delete(world.RECORD, NAME)
+    world.start_controller()
+    await world.rest()
+    assert_stalled(world, Reason.POD_NOT_ENDING, STUCK, phase="Healthy")
+    assert borrowed(world) != before
+    world.server.delete(PODS, NAMESPACE, LEADER, grace_seconds=0)
+    await world.until(lambda: borrowed(world) == before, "everything is given back")
 
 
 async def test_pools_are_given_back_one_grace_period_after_the_last_pod_that_a_picker_may_choose(world: World) -> None:

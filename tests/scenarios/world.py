@@ -44,7 +44,7 @@ from tests.scenarios.names import KEYS, NAME, NAMESPACE, ORIGIN, ROLLOUTS
 from tests.scenarios.store_world import StoreWorld
 from tests.scenarios.user import User
 from tests.scenarios.waits import Waits
-from tests.scenarios.words import says_why
+from tests.scenarios.words import says_what_ends_it, says_why
 
 #: Stories take their world and its names from here.
 __all__ = ["KEYS", "NAME", "NAMESPACE", "ORIGIN", "ROLLOUTS", "World"]
@@ -162,6 +162,8 @@ class World(User, Waits):
             self._second = int(self.server.clock())
             assert self._spins < MOST_DECISIONS_A_SECOND, f"decides on and on: {self.last}"
             self.last = decision = decide(seen)
+            if decision.verdict is not None:
+                says_what_ends_it(decision.verdict, lambda verb: f"kubectl rollout-lws {verb} {self.name}")
             # One that does nothing is made over and over anyway; of the others some have to do, for time's sake.
             if (decision.writes or decision.notices) and self.decisions % 4 == 0:
                 assert decide(seen) == decision, "a decision is a function of its observation"

@@ -25,10 +25,11 @@ from rollout_lws.objects.resources import (
     Resource,
 )
 from rollout_lws.objects.writes import Confirm, Patch, Write
-from rollout_lws.rollout.decide import decide, verdict
+from rollout_lws.rollout.decide import decide
+from rollout_lws.rollout.decision import Decision
 from rollout_lws.rollout.diagnosis import names_checks, needs_workloads, was_dispatched
 from rollout_lws.rollout.draft import Draft
-from rollout_lws.rollout.reasons import Reason
+from rollout_lws.rollout.reasons import FOR_A_PERSON, Reason
 from rollout_lws.rollout.refusals import cannot_manage, cannot_release, invalid_spec
 from rollout_lws.rollout.shares import settings, told
 from rollout_lws.traffic.split import ALL_STABLE
@@ -83,12 +84,14 @@ QUEUES = (KUEUE_WORKLOADS, KUEUE_WORKLOADS_BEFORE)
 @dataclass(frozen=True)
 class Complaint:
     """Why a person has to look, in the controller's own words, and where. ``of_strategy``: what is refused is what the
-    Rollout's strategy asks for.
+    Rollout's strategy asks for. ``goes_on``: the controller goes on by itself. ``verbs`` of the command line end it.
     """
 
     place: Name
     message: str
     of_strategy: bool = False
+    goes_on: bool = False
+    verbs: tuple[str, ...] = ()
 
 
 class Case:
@@ -133,14 +136,19 @@ class Case:
             return found
         conditions = self.d.status.conditions
         said = [each for each in conditions if each.type == ConditionType.STALLED and each.status == "True"]
-        known = [(each.reason, each.message) for each in said if each.reason in PLACE]
+        known = [(Reason(each.reason), each.message) for each in said if each.reason in PLACE]
         if self.is_whole:
             # What the API server refused to write is known to who wanted to write it only.
-            known = [each for each in known if each[0] == Reason.WRITE_REFUSED]
-            last = verdict(self.facts.observation)
+            known = [each for each in known if each[0] is Reason.WRITE_REFUSED]
+            last = self._decision.verdict
             if not known and last is not None and last.condition == "Stalled":
-                known = [(last.reason, last.message)]
-        return next((Complaint(PLACE[Reason(reason)], message) for reason, message in known), None)
+                return Complaint(PLACE[last.reason], last.message, goes_on=last.goes_on, verbs=last.verbs)
+        return next((Complaint(PLACE[why], told, verbs=FOR_A_PERSON.get(why, ())) for why, told in known), None)
+
+    @cached_property
+    def _decision(self) -> Decision:
+        """What a controller would decide now."""
+        return decide(self.facts.observation)
 
     def _refused(self) -> Complaint | None:
         """Also what would keep a version waiting that nobody has applied yet."""
@@ -162,9 +170,10 @@ class Case:
             return frozenset()
         # Whoever carries out a Rollout writes its status; other objects are written by others as well.
         version = self.facts.observation.rollout.metadata.resource_version
-        writes = decide(self.facts.observation).writes
         return frozenset(
-            Owed(_words(each), version, f"{each.resource.kind}/{each.name}") for each in writes if self._is_proof(each)
+            Owed(_words(each), version, f"{each.resource.kind}/{each.name}")
+            for each in self._decision.writes
+            if self._is_proof(each)
         )
 
     def _is_proof(self, write: Write) -> bool:

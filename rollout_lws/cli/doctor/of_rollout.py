@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from rollout_lws.api import ActionType, Phase, SummaryState
 from rollout_lws.api.resources import rollouts
-from rollout_lws.cli.doctor.case import Case
+from rollout_lws.cli.doctor.case import Case, Complaint
 from rollout_lws.cli.doctor.links import Link, Name, State, ok
-from rollout_lws.objects.resources import LEADER_WORKER_SETS
+from rollout_lws.rollout.reasons import FOR_A_PERSON, Reason
 
 #: Seconds in which a controller that runs has acted on a change.
 PATIENCE = 10.0
@@ -99,8 +99,8 @@ def release(case: Case) -> Link:
     """Whether the release as a whole gets on: what no single object explains."""
     about, status = f"Rollout/{case.name}", case.d.status
     summary = status.summary
-    found = case.complained(Name.RELEASE, about)
-    if found is not None:
+    found, complaint = case.complained(Name.RELEASE, about), case.complaint
+    if found is not None and complaint is not None:
         gone = status.phase == Phase.ABORTED
         # In a release the new version may have requests, however many groups of the stable one are ready.
         whole = gone and case.ready == case.asked
@@ -111,8 +111,8 @@ def release(case: Case) -> Link:
             about,
             found.found,
             f"{users}: {case.standing}; {case.requests}",
-            "nothing: the stable version serves on" if gone else "nothing but what the cause says",
-            _ways_on(case),
+            _by_itself(complaint, gone=gone),
+            tuple(case.itself(verb) for verb in complaint.verbs),
         )
     if summary is not None and summary.state == SummaryState.AWAITING_APPROVAL:
         return Link(
@@ -122,7 +122,7 @@ def release(case: Case) -> Link:
             f"step {summary.step or '?'} waits for approval",
             f"no user: {case.standing}; {case.requests}",
             "nothing, until somebody approves",
-            (case.itself("promote"), case.itself("abort")),
+            tuple(case.itself(verb) for verb in FOR_A_PERSON[Reason.AWAITING_APPROVAL]),
         )
     if case.is_on:
         said = status.message or (summary.state if summary else "") or "under way"
@@ -148,10 +148,7 @@ def release(case: Case) -> Link:
     return ok(Name.RELEASE, about, "none is on; the version that the LeaderWorkerSet asks for is stable")
 
 
-def _ways_on(case: Case) -> tuple[str, ...]:
-    phase = case.d.status.phase
-    if phase == Phase.ABORTED:
-        return (case.itself("retry"), case.itself("undo"))
-    if not case.is_on:
-        return (case.kubectl(f"describe {LEADER_WORKER_SETS} {case.workload_name}"),)
-    return (case.itself("abort"), case.itself("retry"))
+def _by_itself(complaint: Complaint, *, gone: bool) -> str:
+    if gone:
+        return "nothing: the stable version serves on"
+    return "it goes on, as the cause says" if complaint.goes_on else "nothing but what the cause says"

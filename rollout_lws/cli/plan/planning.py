@@ -19,7 +19,8 @@ from rollout_lws.release.phases import Given, Preview
 from rollout_lws.release.preview import preview
 from rollout_lws.release.styles import Style, style_of
 from rollout_lws.rollout import adoption
-from rollout_lws.rollout.draft import Draft, Verdict
+from rollout_lws.rollout.decision import Verdict
+from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.handover import reached_by_others
 from rollout_lws.rollout.history import stable_version
 from rollout_lws.rollout.observation import Observation

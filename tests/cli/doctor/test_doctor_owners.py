@@ -247,6 +247,7 @@ async def test_while_a_release_is_on_users_may_be_affected_though_stable_groups_
     found = await broken(world)
     assert found.affected.startswith("users, if these groups cannot carry the load: 4 of 4 groups")
     assert found.by_itself == "nothing but what the cause says"
+    assert found.next == (f"kubectl rollout-lws promote {NAME}", f"kubectl rollout-lws abort {NAME}")
 
 
 async def test_a_hold_that_is_not_closed_is_named_after_who_does_not_close_it(world: World) -> None:

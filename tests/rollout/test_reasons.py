@@ -1,0 +1,29 @@
+"""Which reasons need a person, and by which commands that ends."""
+
+from __future__ import annotations
+
+import pytest
+
+from rollout_lws.api import SummaryState
+from rollout_lws.cli.doctor.case import PLACE
+from rollout_lws.cli.main import COMMANDS
+from rollout_lws.rollout.decision import Verdict
+from rollout_lws.rollout.reasons import FOR_A_PERSON, Reason
+
+
+def test_every_verb_is_a_command() -> None:
+    assert {verb for verbs in FOR_A_PERSON.values() for verb in verbs} <= set(COMMANDS)
+
+
+def test_whatever_is_stalled_needs_a_person_but_what_is_tried_again() -> None:
+    assert set(PLACE) - set(FOR_A_PERSON) == {Reason.WRITE_REFUSED}
+
+
+@pytest.mark.parametrize(
+    ("reason", "goes_on", "needed"),
+    [(Reason.CHURN, False, True), (Reason.CHURN, True, False), (Reason.LOADING, False, False)],
+)
+def test_a_person_is_needed_where_the_reason_says_so_and_nothing_goes_on(
+    reason: Reason, goes_on: bool, needed: bool
+) -> None:
+    assert Verdict("Stalled", reason, SummaryState.STALLED, "", goes_on).needs_person is needed

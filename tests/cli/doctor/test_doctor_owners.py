@@ -216,9 +216,10 @@ async def test_a_surge_of_its_own_is_cautioned_about_where_kueue_queues_the_lws(
     queued(world)
     found = first(await links(world), State.WAITING)
     assert found is not None
-    assert_names(
-        found, Name.RELEASE, f"LeaderWorkerSet/{NAME}", "its own maxSurge of 1 comes back when the Rollout leaves"
+    words = (
+        "its own maxSurge of 1 comes back when the Rollout leaves, and under Kueue (gpus) a rolling update with a surge"
     )
+    assert_names(found, Name.RELEASE, f"LeaderWorkerSet/{NAME}", words)
     assert found.next == (f"kubectl apply --server-side -f {NAME}.yaml   # its manifest, with maxSurge: 0",)
     head = {"apiVersion": LEADER_WORKER_SETS.api_version, "kind": LEADER_WORKER_SETS.kind, "metadata": {"name": NAME}}
     manifest = {**head, "spec": {"rolloutStrategy": {"rollingUpdateConfiguration": {"maxSurge": 0}}}}

@@ -296,6 +296,27 @@ async def test_what_a_rollout_leaves_that_goes_without_its_finalizer_another_one
         assert routed.borrowed() == before
 
 
+async def test_what_would_lead_to_two_versions_is_given_back_by_another_rollout_when_one_is_gone() -> None:
+    async with at_rest() as routed:
+        routed.server.patch(SERVICES, "default", "api", {"spec": {"selector": {LWS_NAME: None, "app": "llama"}}})
+        other = manifests.workload()
+        other["metadata"]["name"], other["spec"]["replicas"] = "other", 0
+        routed.server.create(LEADER_WORKER_SETS, other)
+        routed.server.create(rollouts(), manifests.rollout(rollouts().api_version, other["metadata"]))
+        await asyncio.sleep(A_WHILE)
+        before = routed.borrowed()
+        await routed.waiting()
+        routed.server.delete(rollouts(), "default", "llama")
+        routed.server.patch(rollouts(), "default", "llama", {"metadata": {"finalizers": None}})
+        await asyncio.sleep(A_WHILE)
+        service, given_back = routed.borrowed()
+        assert (service["spec"]["selector"][LWS_NAME], given_back) == ("llama", before[1])
+        routed.server.patch(LEADER_WORKER_SETS, "default", CANARY, {"metadata": {"finalizers": None}})
+        routed.server.delete(LEADER_WORKER_SETS, "default", CANARY)
+        await asyncio.sleep(A_WHILE)
+        assert routed.borrowed() == before
+
+
 async def test_a_service_that_selects_another_lws_is_no_obstacle_any_more_once_those_groups_are_gone() -> None:
     async with at_rest() as routed:
         other = manifests.workload()

@@ -66,11 +66,16 @@ def left_out_words(lws: str, outside: tuple[Group, ...]) -> str:
     """What becomes of groups that Kueue has left out, and when that ends."""
     one = len(outside) == 1
     return (
-        f"group{'' if one else 's'} {named(outside)} of {lws} run{'s' if one else ''} outside Kueue's quota, and Kueue"
-        f" evicts {'it' if one else 'them'} after its own timeout (waitForPodsReady), ready or not: it lets leaders of"
-        f" the old version go while a version waits. That ends when {'the group is' if one else 'they are'} next made"
-        " anew after the release"
+        f"{outside_quota(lws, outside)}, and Kueue evicts {'it' if one else 'them'} after its own timeout"
+        " (waitForPodsReady), ready or not: it lets leaders of the old version go while a version waits. That ends when"
+        f" {'the group is' if one else 'they are'} next made anew after the release"
     )
+
+
+def outside_quota(lws: str, outside: tuple[Group, ...]) -> str:
+    """Which groups Kueue has left out, as a sentence begins."""
+    one = len(outside) == 1
+    return f"group{'' if one else 's'} {named(outside)} of {lws} run{'s' if one else ''} outside Kueue's quota"
 
 
 def name_stable(d: Draft) -> None:

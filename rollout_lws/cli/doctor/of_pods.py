@@ -8,7 +8,7 @@ from rollout_lws.cli.doctor.case import QUEUES, Case
 from rollout_lws.cli.doctor.group_troubles import QUEUED, Found, more, waits
 from rollout_lws.cli.doctor.links import Link, Name, State, ok
 from rollout_lws.objects.resources import LWS_NAME
-from rollout_lws.release.renewal import named
+from rollout_lws.rollout.queued import outside_quota
 from rollout_lws.workload.facts import Facts as Workload
 from rollout_lws.workload.queueing import left_out
 from rollout_lws.workload.trouble import Trouble
@@ -48,8 +48,8 @@ def _outside_quota(case: Case, side: Workload, about: str) -> Link | None:
         Name.SCHEDULING,
         State.WAITING,
         f"Pod/{pods[0]}" if len(pods) == 1 else about,
-        f"group {named(outside)} of {side.lws.metadata.name} runs outside Kueue's quota: Kueue lets leaders of the old"
-        " version go while another one waits, and evicts them after its own timeout (waitForPodsReady), ready or not",
+        f"{outside_quota(side.lws.metadata.name, outside)}: Kueue lets leaders of the old version go while another one"
+        " waits, and evicts their groups after its own timeout (waitForPodsReady), ready or not",
         case.users(side),
         "it ends when the group is next made anew after the release"
         if waits

@@ -367,6 +367,12 @@ async def test_a_leader_that_kueue_has_left_out_is_named_and_deleted_only_where_
     assert waits is not None
     assert_names(waits, Name.SCHEDULING, f"Pod/{NAME}-1", f"group 1 of {NAME} runs outside Kueue's quota")
     assert waits.next == (f"kubectl delete pod {NAME}-1",)
+    world.patch(PODS, f"{NAME}-3", {"metadata": {"labels": {MANAGED: None}}})
+    both = first(await links(world), State.WAITING)
+    assert both is not None
+    named = f"groups 1, 3 of {NAME} run outside Kueue's quota"
+    assert_names(both, Name.SCHEDULING, f"LeaderWorkerSet/{NAME}", named)
+    assert both.next == (f"kubectl delete pod {NAME}-1", f"kubectl delete pod {NAME}-3")
     world.set_image("v2")
     await world.until_state("AwaitingApproval")
     waits = next(each for each in await links(world) if each.name is Name.SCHEDULING)

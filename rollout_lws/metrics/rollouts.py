@@ -117,7 +117,13 @@ def _approval_timeout(rollout: Glance) -> int | None:
 
 
 def _after(since: datetime | None, seconds: float | None) -> datetime | None:
-    return since + timedelta(seconds=seconds) if since is not None and seconds else None
+    if since is None or not seconds:
+        return None
+    try:
+        return since + timedelta(seconds=seconds)
+    except OverflowError:
+        # A moment that no clock shows: the controller is about to put it right.
+        return None
 
 
 def _ended(status: Status) -> Iterator[Sample]:

@@ -231,6 +231,17 @@ def test_the_deadline_is_the_one_that_runs_now(
     assert deadline(rollout(status, **strategy), LWS) == expected
 
 
+@pytest.mark.parametrize("moment", ["9999-12-31T23:59:59Z", "9999-12-31T23:59:59-12:00", "0001-01-01T00:00:00+12:00"])
+def test_a_moment_that_no_clock_shows_takes_nobody_s_metrics_away(moment: str) -> None:
+    """One status may be anybody's to write, and all of them are told in one answer."""
+    seen = rollout(releasing(step={"startedAt": moment}), progressDeadlineSeconds=3600)
+    assert told(seen, LWS)["state_since_timestamp_seconds"] == SINCE.timestamp()
+    waits = rollout(
+        releasing("WaitingForQuota", "WaitingForQuota", summary={"state": "WaitingForQuota", "since": moment})
+    )
+    assert "info" in told(waits, LWS)
+
+
 def test_no_deadline_by_default_is_known_without_the_lws() -> None:
     assert deadline(rollout(releasing()), None) is None
 

@@ -18,8 +18,8 @@ from typing import TypeVar
 
 _T = TypeVar("_T")
 
-#: Bytes of all reviews that are being read or wait for their turn.
-MOST_BYTES = 12 * 2**20
+#: Bytes of all reviews that are being read or wait for their turn: three of the largest.
+MOST_BYTES = 10 * 2**20
 #: A review may take so long to come and to get its turn: an API server waits no longer.
 SECONDS = 3.0
 #: Longest rest after one review.

@@ -72,7 +72,6 @@ def reviews() -> list[tuple[str, bytes]]:
         ("hold", review(object={"x": "y" * 5_000_000})),
         # Of what is read.
         ("plan", review(operation="UPDATE", object=expressions(4), oldObject=expressions(3))),
-        ("plan", review(object=rollout([{"a": "x" * 900}] * 3_300))),
         ("plan", review(object=rollout([{"a": 1}] * 3_300))),
         ("plan", review(object=rollout([{"a": 1}] * 20_000))),
         ("hold", review(object=lws(5_000), oldObject=lws(5_000))),

@@ -281,34 +281,33 @@ async def test_a_rollout_deleted_at_rest_goes_without_looking_at_routes() -> Non
         assert routed.borrowed() == before
 
 
+async def gone_beside_another(routed: Routed) -> list[Object]:
+    """The Rollout goes in mid-release, its finalizer taken off, beside one of another LWS that is at rest; gives what
+    was there before.
+    """
+    other = manifests.workload()
+    other["metadata"]["name"], other["spec"]["replicas"] = "other", 0
+    routed.server.create(LEADER_WORKER_SETS, other)
+    routed.server.create(rollouts(), manifests.rollout(rollouts().api_version, other["metadata"]))
+    await asyncio.sleep(A_WHILE)
+    before = routed.borrowed()
+    await routed.waiting()
+    routed.server.delete(rollouts(), "default", "llama")
+    routed.server.patch(rollouts(), "default", "llama", {"metadata": {"finalizers": None}})
+    await asyncio.sleep(A_WHILE)
+    return before
+
+
 async def test_what_a_rollout_leaves_that_goes_without_its_finalizer_another_one_gives_back_at_once() -> None:
     async with at_rest() as routed:
-        other = manifests.workload()
-        other["metadata"]["name"], other["spec"]["replicas"] = "other", 0
-        routed.server.create(LEADER_WORKER_SETS, other)
-        routed.server.create(rollouts(), manifests.rollout(rollouts().api_version, other["metadata"]))
-        await asyncio.sleep(A_WHILE)
-        before = routed.borrowed()
-        await routed.waiting()
-        routed.server.delete(rollouts(), "default", "llama")
-        routed.server.patch(rollouts(), "default", "llama", {"metadata": {"finalizers": None}})
-        await asyncio.sleep(A_WHILE)
+        before = await gone_beside_another(routed)
         assert routed.borrowed() == before
 
 
 async def test_what_would_lead_to_two_versions_is_given_back_by_another_rollout_when_one_is_gone() -> None:
     async with at_rest() as routed:
         routed.server.patch(SERVICES, "default", "api", {"spec": {"selector": {LWS_NAME: None, "app": "llama"}}})
-        other = manifests.workload()
-        other["metadata"]["name"], other["spec"]["replicas"] = "other", 0
-        routed.server.create(LEADER_WORKER_SETS, other)
-        routed.server.create(rollouts(), manifests.rollout(rollouts().api_version, other["metadata"]))
-        await asyncio.sleep(A_WHILE)
-        before = routed.borrowed()
-        await routed.waiting()
-        routed.server.delete(rollouts(), "default", "llama")
-        routed.server.patch(rollouts(), "default", "llama", {"metadata": {"finalizers": None}})
-        await asyncio.sleep(A_WHILE)
+        before = await gone_beside_another(routed)
         service, given_back = routed.borrowed()
         assert (service["spec"]["selector"][LWS_NAME], given_back) == ("llama", before[1])
         routed.server.patch(LEADER_WORKER_SETS, "default", CANARY, {"metadata": {"finalizers": None}})

@@ -236,7 +236,7 @@ def safe(d: Draft, facts: RoutingFacts, split: Split) -> tuple[Split, str]:
     new, stable = new_serves(d, facts), stable_serves(d, facts)
     if split.reaches_new and not new:
         if not stable:
-            return _standing(split, record), "neither version has a ready endpoint: shares stay as they are"
+            return _as_written(split, facts), "neither version has a ready endpoint: shares stay as they are"
         refuses = unanswered(facts, facts.names.canary_pool)
         return ALL_STABLE, refuses or f"{_new_side(facts)} has no ready endpoint: its share waits"
     if split.reaches_new and stable and not any(each.reaches_new for each in routers(facts)):
@@ -275,6 +275,14 @@ def _new_side(facts: RoutingFacts) -> str:
 def _standing(split: Split, record: TrafficRecord) -> Split:
     """``split`` with the weight that was accepted last."""
     return replace(split, weight=weight_of(record.applied))
+
+
+def _as_written(split: Split, facts: RoutingFacts) -> Split:
+    """``split`` with the weight that routes have, whether that is accepted yet or not; nothing where none gives the new
+    version a share.
+    """
+    standing = [each.weight for each in routers(facts) if each.reaches_new]
+    return replace(split, weight=min(standing)) if standing else ALL_STABLE
 
 
 def weight_of(told: str | None) -> int:

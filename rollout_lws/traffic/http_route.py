@@ -126,6 +126,12 @@ def reaches_new(live: Object, by: str, keys: Keys) -> bool:
     return mark is not None and bool(mark.weight or mark.added)
 
 
+def weight(live: Object, by: str, keys: Keys) -> int:
+    """Percentage of requests that this Rollout has given the new version, 0 to 100."""
+    mark = _marks(live, keys).get(by)
+    return mark.weight if mark is not None else 0
+
+
 def accepting_parents(live: Object) -> tuple[Parent, ...]:
     """Those of spec.parentRefs that accept the route, or accepted a generation of it that has just been replaced."""
     attached = _attached(live)

@@ -69,6 +69,11 @@ class HttpRouter:
         return live is not None and http_route.reaches_new(live, self.facts.by, self.facts.keys)
 
     @property
+    def weight(self) -> int:
+        live = self.live
+        return http_route.weight(live, self.facts.by, self.facts.keys) if live is not None else 0
+
+    @property
     def written_over(self) -> bool:
         live = self.live
         return live is not None and bool(http_route.drifted(live, self.facts.by, self.facts.keys))

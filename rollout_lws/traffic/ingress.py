@@ -108,10 +108,13 @@ def drifted(live: Object, by: str, keys: Keys) -> bool:
 
 def reaches_new(live: Object) -> bool:
     """Whether the second Ingress takes any request."""
-    said = _annotations(live)
-    return said.get(f"{_CANARY}-weight", "0") != "0" or any(
-        f"{_CANARY}-by-{how}" in said for how in ("header", "cookie")
-    )
+    return weight(live) > 0 or any(f"{_CANARY}-by-{how}" in _annotations(live) for how in ("header", "cookie"))
+
+
+def weight(live: Object) -> int:
+    """Percentage of requests that the second Ingress takes, 0 to 100; 0 where nobody could read what it says."""
+    said = str(_annotations(live).get(f"{_CANARY}-weight", ""))
+    return int(said) if said.isdecimal() else 0
 
 
 def _digest(ingress: Object) -> str:

@@ -74,6 +74,11 @@ class IngressRouter:
         return live is not None and ingress.reaches_new(live)
 
     @property
+    def weight(self) -> int:
+        live = self.live
+        return ingress.weight(live) if live is not None else 0
+
+    @property
     def written_over(self) -> bool:
         live = self.live
         return live is not None and ingress.drifted(live, self.facts.by, self.facts.keys)

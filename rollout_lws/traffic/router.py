@@ -70,6 +70,11 @@ class Router(Protocol):
         ...
 
     @property
+    def weight(self) -> int:
+        """Percentage of requests that the release has it send to the new version, 0 to 100, matches apart."""
+        ...
+
+    @property
     def written_over(self) -> bool:
         """Whether somebody has changed or removed a part of what the release wrote, its note apart."""
         ...

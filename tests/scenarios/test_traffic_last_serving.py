@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rollout_lws.objects.resources import HTTP_ROUTES, LEADER_WORKER_SETS
+from tests.scenarios.invariants import share_only_for_who_serves
 from tests.scenarios.metered import ACCEPTED, LAG, NEW_ONLY, STABLE_ONLY, WHO, Metered, metered
 from tests.scenarios.routed import ROUTE, share
 from tests.scenarios.stories import CANARY
@@ -90,6 +91,21 @@ async def test_stable_lost_while_an_abort_drains_leaves_all_requests_with_the_ca
         await world.until_state("Aborted", 1200)
         await m.settled()
         assert_failed_only_within_the_lag(m, lost)
+
+
+async def test_a_share_taken_from_a_lost_canary_does_not_come_back_when_stable_is_lost_before_routers_know() -> None:
+    async with metered(HALF, replicas=4) as m:
+        world = m.world
+        await m.release()
+        lose(m, CANARY)
+        await world.until(lambda: share(world) == 0, "nothing for the canary", 0.1)
+        assert world.status["traffic"]["applied"] == "50%"
+        lose(m, NAME)
+        world.checks.append(share_only_for_who_serves())
+        await world.sleep(LAG + ACCEPTED)
+        told = "neither version has a ready endpoint: shares stay as they are"
+        assert (share(world), world.status["traffic"].get("message")) == (0, told)
+        world.raise_errors()
 
 
 async def test_an_lws_replaced_in_one_moment_leaves_all_requests_with_the_canary_until_it_is_ready() -> None:

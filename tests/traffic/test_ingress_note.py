@@ -6,7 +6,16 @@ from typing import Any
 
 import pytest
 
-from rollout_lws.traffic.ingress import drifted, ingress_problem, no_path, noted, reaches_new, rival_problem, updated
+from rollout_lws.traffic.ingress import (
+    drifted,
+    ingress_problem,
+    no_path,
+    noted,
+    reaches_new,
+    rival_problem,
+    updated,
+    weight,
+)
 from rollout_lws.traffic.split import Split
 from tests.traffic.build import KEYS, A, B
 from tests.traffic.test_ingress import PREFIX, header, ingress, made, path
@@ -68,13 +77,15 @@ def test_without_a_path_to_the_service_there_is_nothing_to_share() -> None:
 
 
 @pytest.mark.parametrize(
-    ("split", "reaches"), [(Split(1), True), (Split(0, (header("x-canary", "yes"),)), True)], ids=["weight", "header"]
+    "split", [Split(1), Split(40), Split(0, (header("x-canary", "yes"),))], ids=["one percent", "weight", "header"]
 )
-def test_what_takes_requests_is_told_from_what_takes_none(split: Split, reaches: bool) -> None:
-    assert reaches_new(live(split)) is reaches
-    quiet = live(Split(1))
-    quiet["metadata"]["annotations"][f"{PREFIX}canary-weight"] = "0"
-    assert not reaches_new(quiet)
+def test_what_takes_requests_is_told_from_what_takes_none(split: Split) -> None:
+    assert reaches_new(live(split))
+    assert weight(live(split)) == split.weight
+    for said in ("0", "some"):
+        quiet = live(Split(1))
+        quiet["metadata"]["annotations"][f"{PREFIX}canary-weight"] = said
+        assert not reaches_new(quiet)
 
 
 def other(at: str, *, canary: bool = True, host: str = "llama.example.com") -> Any:

@@ -66,7 +66,7 @@ class User:
 
     def approve(self) -> None:
         """As kubectl and Kruise's tools do, in the sub-status that there is."""
-        status = self.server.get(ROLLOUTS, NAMESPACE, NAME)["status"]
+        status = self.server.get(ROLLOUTS, NAMESPACE, NAME).get("status", {})
         sub = "blueGreenStatus" if "blueGreenStatus" in status else "canaryStatus"
         self.patch(ROLLOUTS, NAME, {"status": {sub: {"currentStepState": "StepReady"}}}, "status")
 

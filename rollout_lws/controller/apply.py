@@ -21,7 +21,7 @@ from rollout_lws.kube.client import understood
 from rollout_lws.objects.permissions import allow, is_denied, named
 from rollout_lws.objects.resources import Resource
 from rollout_lws.objects.writes import Confirm, Create, Delete, Live, Patch, Replace, Write
-from rollout_lws.rollout.decision import Decision, Notice
+from rollout_lws.rollout.decision import Chore, Decision, Notice
 from rollout_lws.rollout.observation import RefusedWrite
 
 log = logging.getLogger(__name__)
@@ -102,7 +102,7 @@ async def carry_out(
         if failure is not None:
             return failure
     _tell(notices, tell)
-    await _do_chores(decision.chores, sender, absorb, written)
+    await _do_chores(decision.chores, sender, absorb, written, tell)
     return None
 
 
@@ -168,21 +168,34 @@ def _tell(notices: list[Notice], tell: Callable[[Notice], None]) -> None:
     notices.clear()
 
 
-async def _do_chores(chores: Iterable[Write], sender: Sender, absorb: Absorb, written: Written) -> None:
-    for write in chores:
+async def _do_chores(
+    chores: Iterable[Chore], sender: Sender, absorb: Absorb, written: Written, tell: Callable[[Notice], None]
+) -> None:
+    denied: set[tuple[Resource, str]] = set()
+    for chore in chores:
+        write = chore.write
+        if (write.resource, verb(write)) in denied:
+            continue
         try:
             answer = await _whole(sender.send(write))
         except ApiError as error:
-            log.debug("chore not done", extra=fields(object=target(write), error=error.message))
-            if isinstance(write, Confirm) or is_denied(error, verb(write)):
-                # So are the others.
+            # What is told when it is done is missed when it is not.
+            level = logging.DEBUG if chore.notice is None or error.code in (404, 409) else logging.WARNING
+            log.log(level, "chore not done", extra=fields(object=target(write), error=brief(error.message)))
+            if isinstance(write, Confirm):
                 return
+            if is_denied(error, verb(write)):
+                # So are the others of its kind.
+                denied.add((write.resource, verb(write)))
         except Unreachable as error:
             log.debug("chores not done", extra=fields(object=target(write), error=str(error)))
             return
         else:
-            written(write)
+            if not isinstance(write, Confirm):
+                written(write)
             absorb(write.resource, answer)
+            if chore.notice is not None:
+                tell(chore.notice)
 
 
 async def _whole(sending: Coroutine[Any, Any, bytes]) -> bytes:

@@ -24,7 +24,7 @@ from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.objects.writes import Patch
 from rollout_lws.release.canary import remove
 from rollout_lws.release.record import dismiss
-from rollout_lws.rollout import autoscalers, borrowing, routing
+from rollout_lws.rollout import autoscalers, borrowing, left_behind, routing
 from rollout_lws.rollout.diagnosis import was_dispatched
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.history import store_version
@@ -89,8 +89,9 @@ def adopt(d: Draft) -> bool:
         return False
     if _replaced(d):
         return True
-    # It need not be adopted for that: groups that go over by themselves have to be reached as well.
-    borrowing.take_back(d)
+    # It need not be adopted for that: groups that go over by themselves have to be reached as well. A route of another
+    # LWS that may not be written keeps none from being held.
+    left_behind.take_back_last(d)
     lws, name = d.stable.lws, d.stable.lws.metadata.name
     if not observed(d.stable):
         return waits_for_lws(d, SummaryState.ADOPTING)
@@ -99,7 +100,7 @@ def adopt(d: Draft) -> bool:
             return waits_for_empty(d, SummaryState.ADOPTING)
         return _adopted(d, d.version, target_revision(d.stable))
     current = current_revision(d.stable)
-    mixed = bool(leaders_revisions(d.stable) - {current})
+    mixed = not _has_one_version(d)
     held = (
         lws.spec.rollout_strategy.rolling_update_configuration.partition >= HOLD and borrowed(lws, d.keys) is not None
     )
@@ -130,6 +131,10 @@ def adopt(d: Draft) -> bool:
     )
 
 
+def _has_one_version(d: Draft) -> bool:
+    return not leaders_revisions(d.stable) - {current_revision(d.stable)}
+
+
 def waits_for_empty(d: Draft, state: SummaryState) -> bool:
     """The last word while the groups of an LWS that was scaled to zero are still going."""
     name = d.stable.lws.metadata.name
@@ -153,10 +158,13 @@ def _replaced(d: Draft) -> bool:
         name = d.stable.lws.metadata.name
         message = f"LeaderWorkerSet {name} was made anew; the canary goes as soon as a group of it is ready"
         return d.reconciling(Reason.ADOPTING, SummaryState.ADOPTING, message)
+    if d.replicas and observed(d.stable) and _has_one_version(d) and set_is_settled(d.stable):
+        # What was borrowed for the earlier LWS may be refused for long: it keeps no version from waiting for approval.
+        write_hold(d, "the LeaderWorkerSet is in care before what was borrowed is given back")
     if d.o.routing is not None and d.o.routing.waits:
         return d.reconciling(Reason.ADOPTING, SummaryState.ADOPTING, d.o.routing.waits)
-    giving = borrowing.take_back(d)
-    if giving or (d.status.traffic is None and not borrowing.left_pinned(d).done):
+    giving = left_behind.take_back(d)
+    if giving or (d.status.traffic is None and not left_behind.left_pinned(d).done):
         # Its canary has had a share until now, so requests run there.
         d.set(traffic=TrafficRecord(step=0, applied=told(ALL_STABLE), since=d.now))
     if giving:

@@ -1,11 +1,8 @@
-"""Services, pools and routes of the user's, borrowed for a release: pinned before it, given back after it.
-
-What a Rollout that is gone has left behind is given back as well, by the notes that it left on the very objects.
-"""
+"""Services, pools and routes of the user's, borrowed for a release: pinned before it, given back after it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from datetime import timedelta
 
 from rollout_lws.api import Phase, Rollout, RolloutStatus, TrafficRecord
@@ -13,7 +10,6 @@ from rollout_lws.objects.resources import SERVICES, Resource
 from rollout_lws.objects.writes import Create
 from rollout_lws.rollout import lingering, quarrel
 from rollout_lws.rollout.draft import Draft
-from rollout_lws.rollout.reasons import EventReason
 from rollout_lws.rollout.routable import barred
 from rollout_lws.rollout.routed import DONE, Routed
 from rollout_lws.rollout.shares import DEFAULT_GRACE_SECONDS, answers_for_stable, settings, told
@@ -21,11 +17,9 @@ from rollout_lws.rollout.sides import Side, new_side, stable_side
 from rollout_lws.traffic import backends, services
 from rollout_lws.traffic.backends import Selector
 from rollout_lws.traffic.facts import RoutingFacts, looked_at_kinds
-from rollout_lws.traffic.marked import ON_DEMAND, Kept
-from rollout_lws.traffic.names import Names
+from rollout_lws.traffic.marked import ON_DEMAND
 from rollout_lws.traffic.selectors import selector_changes
 from rollout_lws.traffic.split import ALL_STABLE
-from rollout_lws.workload.canary import canary_name
 
 
 def looked_for(rollout: Rollout, status: RolloutStatus, workload: str | None, *, routes: bool) -> bool:
@@ -202,73 +196,3 @@ def _pickers_know(d: Draft, facts: RoutingFacts) -> Routed:
         return DONE
     told = f"endpoint pickers get until {until:%H:%M:%S} UTC to hear that the last pod is gone"
     return Routed(False, told, timed=True, until=until)
-
-
-# Left behind
-
-
-def take_back(d: Draft) -> bool:
-    """Give back what Rollouts that are gone (deleted while this controller was, or with their finalizer taken off by
-    hand) have borrowed; True while there is something that can be. What would lead to more than one version stays
-    pinned (see ``left_pinned``).
-    """
-    noted, here = d.o.marked, d.o.rollout.spec.workload_ref.name
-    if not noted.ghosts:
-        return False
-    if noted.waits:
-        return True
-    for ghost in noted.ghosts:
-        writes = [*noted.take_back(ghost, here, "the Rollout that wrote it is gone")]
-        if not writes:
-            continue
-        if any((each.resource, each.name) == (one.resource, one.name) for each in d.writes for one in writes):
-            # One rule of this decision has done so already.
-            return True
-        d.write(writes)
-        stays = [*noted.kept(ghost, here)]
-        pinned = {(each.selecting.resource, each.name) for each in stays}
-        given = [f"{each.resource.kind} {each.name}" for each in writes if (each.resource, each.name) not in pinned]
-        if given:
-            told = f"{', '.join(given)} carried what a Rollout that is gone (UID {ghost}) had written; it is given back"
-            d.notice(EventReason.GIVEN_BACK, "; ".join((told, *map(_kept, stays[:1]))), warning=True)
-        return True
-    return False
-
-
-def left_pinned(d: Draft) -> Routed:
-    """Whether nothing by which requests of this Rollout's groups come stays pinned by one that is gone.
-
-    ``needs_person`` when that waits for a pod that does not end by itself.
-    """
-    kept = next((each for each in _all_kept(d) if _shares_by(d, each)), None)
-    if kept is None:
-        return DONE
-    unknown = next((why or f"pods of {name} are being listed" for name, why in d.o.marked.unknown_pods.items()), None)
-    return Routed(False, unknown) if unknown else lingering.waits_for(d, _kept(kept), kept.pods)
-
-
-def others_left_pinned(d: Draft) -> str:
-    """What else stays pinned by a Rollout that is gone, and how that ends; "" for nothing."""
-    kept = next((each for each in _all_kept(d) if each.pods and not _shares_by(d, each)), None)
-    if kept is None:
-        return ""
-    return f"of a Rollout that is gone: {_kept(kept)}; a Rollout for that LeaderWorkerSet ends what it had begun"
-
-
-def _all_kept(d: Draft) -> Iterator[Kept]:
-    for ghost in d.o.marked.ghosts:
-        yield from d.o.marked.kept(ghost, d.o.rollout.spec.workload_ref.name)
-
-
-def _shares_by(d: Draft, kept: Kept) -> bool:
-    names, stable = d.o.marked.names or Names(), d.o.stable
-    if stable is not None and kept.workload in (stable.lws.metadata.name, canary_name(stable.lws)):
-        return True
-    of_kind = (names.service,) if kept.selecting.resource == SERVICES else (names.stable_pool, names.canary_pool)
-    return kept.name in of_kind
-
-
-def _kept(kept: Kept) -> str:
-    pods, workloads = lingering.named(kept.pods), sorted({pod.workload for pod in kept.pods})
-    until = f"pod {pods} of LeaderWorkerSet {', '.join(workloads)} is gone" if pods else "all pods are known"
-    return f"{kept.what}, which it had pinned, stays pinned to groups of LeaderWorkerSet {kept.workload} until {until}"

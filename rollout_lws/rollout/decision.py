@@ -22,6 +22,14 @@ class Notice:
 
 
 @dataclass(frozen=True, slots=True)
+class Chore:
+    """A write whose failure stops nothing; ``notice`` is recorded once it was carried out, None for nothing to tell."""
+
+    write: Write
+    notice: Notice | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Wanted:
     """What the next observation shall know besides: the pods of these LWSs, the endpoints of these Services, and all
     objects of these kinds in the namespace.
@@ -61,8 +69,9 @@ class Decision:
 
     Status writes of Rollout and BatchRelease are among them, at most one an object, each conditional on the
     resourceVersion that was observed. ``chores`` come after all of them and are of no consequence for the release:
-    labels of leader pods, deletions of what LWS need not keep. So a failure of one (the pod is gone) is no failure of
-    the reconcile; after a Confirm that fails the rest is left. ``notices`` are recorded as soon as the
+    labels of leader pods, deletions of what LWS need not keep, what is given back for others. So a failure of one (the
+    pod is gone) is no failure of the reconcile; after a Confirm that fails the rest is left. ``notices`` are recorded
+    as soon as the
     first ``told_after`` writes were carried out (None: all of them), the status among them: once it is written, no
     later decision has anything new to tell. ``wake_at`` is the moment to look again if nothing changes before; None:
     only a change matters. ``wanted`` says what is to be watched besides what always is. ``only_tells`` marks a decision
@@ -71,7 +80,7 @@ class Decision:
     """
 
     writes: tuple[Write, ...] = ()
-    chores: tuple[Write, ...] = ()
+    chores: tuple[Chore, ...] = ()
     notices: tuple[Notice, ...] = ()
     told_after: int | None = None
     wake_at: datetime | None = None

@@ -27,7 +27,7 @@ from rollout_lws.objects.resources import STATEFUL_SETS
 from rollout_lws.objects.writes import Confirm, Write
 from rollout_lws.release.batches import Batch
 from rollout_lws.release.turn import Turn
-from rollout_lws.rollout.decision import Notice, Verdict
+from rollout_lws.rollout.decision import Chore, Notice, Verdict
 from rollout_lws.rollout.limits import not_ahead
 from rollout_lws.rollout.observation import Observation
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason, Task
@@ -52,7 +52,7 @@ class Draft:
         self.verdict: Verdict | None = None
         self.confirms: list[Write] = []
         self.writes: list[Write] = []
-        self.chores: list[Write] = []
+        self.chores: list[Chore] = []
         self.notices: list[Notice] = []
         self.wake_at: datetime | None = None
         self.batch: Batch | None = None

@@ -11,6 +11,7 @@ from rollout_lws.objects.resources import CONTROLLER_REVISIONS
 from rollout_lws.objects.workloads import ControllerRevision
 from rollout_lws.objects.writes import Create, Delete, Patch
 from rollout_lws.release.record import owner_reference
+from rollout_lws.rollout.decision import Chore
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import Ending
 from rollout_lws.workload.revisions import (
@@ -62,24 +63,15 @@ def drop_surplus(d: Draft) -> None:
     """Forget what was released longest ago; never the stable version."""
     kept = _stored(d, d.status.stable.template_hash) if d.status.stable else None
     doubles = _doubles(d)
-    d.write(
-        Delete(
-            CONTROLLER_REVISIONS, old.metadata.namespace, old.metadata.name, old.metadata.uid, "more than ten versions"
-        )
-        for old in surplus_history(tuple(each for each in d.o.history if each not in doubles), kept)
-    )
+    surplus = surplus_history(tuple(each for each in d.o.history if each not in doubles), kept)
+    d.write(_deletion(each, "more than ten versions") for each in surplus)
 
 
 def drop_doubles(d: Draft) -> None:
     """Delete what has been stored anew under another name since, as soon as that is seen. Where that is refused, by a
     policy for instance, both stay, and the later one counts.
     """
-    d.chores += [
-        Delete(
-            CONTROLLER_REVISIONS, each.metadata.namespace, each.metadata.name, each.metadata.uid, "it is stored anew"
-        )
-        for each in _doubles(d)
-    ]
+    d.chores += [Chore(_deletion(each, "it is stored anew")) for each in _doubles(d)]
 
 
 def _doubles(d: Draft) -> list[ControllerRevision]:
@@ -112,17 +104,12 @@ def drop_needless(d: Draft) -> None:
     found = needless_records(d.stable, d.status.stable.revision if d.status.stable else "")
     seen = d.confirmed_leader_set("the revisions that groups may come back with")
     if found and seen is not None:
-        d.chores.append(seen)
-        d.chores += [
-            Delete(
-                CONTROLLER_REVISIONS,
-                each.metadata.namespace,
-                each.metadata.name,
-                each.metadata.uid,
-                "no group needs it",
-            )
-            for each in found
-        ]
+        d.chores += [Chore(seen), *(Chore(_deletion(each, "no group needs it")) for each in found)]
+
+
+def _deletion(record: ControllerRevision, reason: str) -> Delete:
+    meta = record.metadata
+    return Delete(CONTROLLER_REVISIONS, meta.namespace, meta.name, meta.uid, reason)
 
 
 def note_left(d: Draft, ending: Ending) -> None:

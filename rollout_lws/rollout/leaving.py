@@ -22,6 +22,7 @@ from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.going_back import begin_going_back
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason, Task
 from rollout_lws.workload.hold import borrowed, give_back
+from rollout_lws.workload.revisions import current_revision, target_revision
 
 #: Why groups that are waited for will hardly become ready.
 _IN_VAIN = frozenset({Reason.CHURN, Reason.DEADLINE, Reason.CAPACITY_DEADLINE})
@@ -112,7 +113,9 @@ def _give_back(d: Draft) -> None:
     mark = borrowed(lws, d.keys)
     if mark is None or mark.by != d.uid:
         return
-    waits = stable is not None and d.version.template_hash != stable.template_hash
+    waits = current_revision(d.stable) != target_revision(d.stable)
+    if stable is not None and stable.workload_uid == lws.metadata.uid:
+        waits = d.version.template_hash != stable.template_hash
     if not waits:
         # Which version was aborted matters only to whoever releases the LWS, and that is nobody now.
         body = give_back(lws, d.keys, forget=d.keys.aborted)
@@ -134,7 +137,9 @@ def _give_back(d: Draft) -> None:
 
 
 def _where_they_stay(d: Draft) -> str:
-    revision = d.status.stable.revision if d.status.stable else ""
+    stable = d.status.stable
+    is_of_this = stable is not None and stable.workload_uid == d.stable.lws.metadata.uid
+    revision = stable.revision if stable is not None and is_of_this else current_revision(d.stable)
     others = [group for group in renewal(d).regular if group.revision != revision]
     if not others:
         return f"stay at revision {revision}"

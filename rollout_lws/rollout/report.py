@@ -24,8 +24,8 @@ from rollout_lws.objects.writes import Patch, Write
 from rollout_lws.release import record as batch_release
 from rollout_lws.release.batches import wanted_groups
 from rollout_lws.release.canary import still_ending
-from rollout_lws.rollout import autoscalers, borrowing, brevity, history, lingering, queued, significance
-from rollout_lws.rollout.decision import Decision, Verdict, Wanted
+from rollout_lws.rollout import autoscalers, borrowing, brevity, history, left_behind, lingering, queued, significance
+from rollout_lws.rollout.decision import Chore, Decision, Verdict, Wanted
 from rollout_lws.rollout.diagnosis import explaining_kinds
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.health import name_troubles
@@ -78,7 +78,7 @@ def _with_leftovers(d: Draft, verdict: Verdict) -> Verdict:
         taken = _held_to_the_end(d, verdict)
         ends = f"group {', '.join(left[:10])} of {canary_name(d.stable.lws)} still ends"
         told.append(ends + (f" and holds accelerators: {taken}" if taken else ""))
-    pinned = borrowing.others_left_pinned(d) if d.settled else ""
+    pinned = left_behind.others_left(d) if d.settled else ""
     if pinned:
         told.append(pinned)
     return replace(verdict, message="; ".join(told))
@@ -266,9 +266,8 @@ def _label(d: Draft) -> None:
             labels[d.keys.rollout_id] = release
         meta = group.leader.metadata
         if any(meta.labels.get(key) != value for key, value in labels.items()):
-            d.chores.append(
-                Patch(PODS, meta.namespace, meta.name, {"metadata": {"labels": labels}}, "which batch it is of")
-            )
+            body = {"metadata": {"labels": labels}}
+            d.chores.append(Chore(Patch(PODS, meta.namespace, meta.name, body, "which batch it is of")))
 
 
 def _place(d: Draft, group: Group) -> int | None:

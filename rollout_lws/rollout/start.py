@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rollout_lws.api import AbortedRecord, Phase, StableRecord, StepRecord, StepState, SummaryState
-from rollout_lws.rollout import autoscalers, borrowing
+from rollout_lws.rollout import autoscalers, borrowing, left_behind
 from rollout_lws.rollout.adoption import waits_for_empty
 from rollout_lws.rollout.brevity import applied_lately
 from rollout_lws.rollout.draft import Draft
@@ -29,11 +29,11 @@ def settle(d: Draft) -> bool:
     stable = d.status.stable
     if stable is None:
         raise LookupError("an LWS at rest has been adopted")
-    if borrowing.take_back(d):
+    if left_behind.take_back(d):
         return d.reconciling(
             Reason.CLEANING_UP, SummaryState.PREPARING, "giving back what a Rollout that is gone had borrowed"
         )
-    pinned = borrowing.left_pinned(d)
+    pinned = left_behind.left_pinned(d)
     d.wake(pinned.until)
     if pinned.needs_person:
         return d.stalled(Reason.POD_NOT_ENDING, pinned.message)

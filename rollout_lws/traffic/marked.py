@@ -129,17 +129,23 @@ class Marked:
             yield from self._give_back(resource, reason)
 
     def take_back(self, ghost: str, workload: str, reason: str) -> Iterator[Write]:
-        """What gives back all that the Rollout with UID ``ghost`` has changed, and pins what is ``kept``. What it has
-        made the garbage collector takes.
+        """What gives back all that the Rollout with UID ``ghost`` has changed, and pins what is ``kept``: Services only
+        when nothing else is left, as it is by them that the others are looked for. What it has made the garbage
+        collector takes.
         """
         kept = {(each.selecting.resource, each.name): each for each in self.kept(ghost, workload)}
+        others_left = False
         for resource, own in _OWN.items():
+            if resource == SERVICES and others_left:
+                return
             for live in self.objects.get(resource, ()):
                 if self._made(resource, live, self.by) or self._made(resource, live, ghost):
                     continue
                 stays = kept.get((resource, live["metadata"]["name"]))
                 if stays is None:
-                    yield from patched(resource, live, own(live, ghost, self.keys), reason)
+                    writes = patched(resource, live, own(live, ghost, self.keys), reason)
+                    others_left = others_left or bool(writes)
+                    yield from writes
                 elif stays.written != stays.selecting.written(live, ghost, self.keys):
                     after = stays.selecting.pin(live, ghost, self.keys, stays.written)
                     yield from patched(resource, live, after, f"only groups of {stays.workload}")
@@ -162,6 +168,34 @@ class Marked:
                 if len({tuple(map(pod.metadata.labels.get, apart)) for pod in near}) > 1 or self.unknown_pods:
                     others = (pod for pod in near if not apart.items() <= pod.metadata.labels.items())
                     yield Kept(selecting, live["metadata"]["name"], home, written, tuple(others))
+
+    def concerns(self, ghost: str, workload: str) -> bool:
+        """Whether the Rollout with UID ``ghost`` has left anything by which requests of this Rollout's groups may come,
+        those of LWS ``workload`` and of its canary.
+        """
+        ours = self.named
+        for resource, lives in self.objects.items():
+            selecting = _SELECTING.get(resource)
+            for live in lives:
+                if marks.read(live, ghost, self.keys) is None:
+                    continue
+                pinned = selecting.written(live, ghost, self.keys).get(LWS_NAME) if selecting is not None else None
+                if (resource, live["metadata"]["name"]) in ours or pinned in (workload, name_of_canary(workload)):
+                    return True
+        return False
+
+    @property
+    def named(self) -> frozenset[tuple[Resource, str]]:
+        """Kinds and names of the user's objects that this Rollout shares requests by."""
+        names = self.names or Names()
+        every = (
+            (SERVICES, names.service),
+            (HTTP_ROUTES, names.http_route),
+            (INGRESSES, names.ingress),
+            (INFERENCE_POOLS, names.stable_pool),
+            (INFERENCE_POOLS, names.canary_pool),
+        )
+        return frozenset((resource, name) for resource, name in every if name)
 
     def _give_back(self, resource: Resource, reason: str) -> Iterator[Write]:
         for live in self.objects.get(resource, ()):

@@ -13,7 +13,7 @@ from rollout_lws.controller.apply import Failure, Next, advice, carry_out, class
 from rollout_lws.errors import ApiError, Unreachable
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, PODS, Resource
 from rollout_lws.objects.writes import Confirm, Create, Delete, Patch, Write
-from rollout_lws.rollout.decision import Decision, Notice
+from rollout_lws.rollout.decision import Chore, Decision, Notice
 
 CREATE = Create(LEADER_WORKER_SETS, {"metadata": {"name": "llama-canary", "namespace": "prod"}}, "one more group")
 PATCH = Patch(LEADER_WORKER_SETS, "prod", "llama", {"spec": {}}, "hold", resource_version="7")
@@ -52,7 +52,7 @@ class Server:
 
 async def test_writes_are_sent_in_order_and_each_answer_enters_the_cache() -> None:
     server = Server()
-    assert await server.carry_out(Decision(writes=(CREATE, PATCH, DELETE), chores=(LABEL,))) is None
+    assert await server.carry_out(Decision(writes=(CREATE, PATCH, DELETE), chores=(Chore(LABEL),))) is None
     assert server.sent == [
         "leaderworkersets.leaderworkerset.x-k8s.io/prod/llama-canary",
         "leaderworkersets.leaderworkerset.x-k8s.io/prod/llama",
@@ -141,7 +141,7 @@ async def test_who_is_cancelled_finishes_the_write_at_hand_and_begins_no_other()
 
 async def test_nothing_is_sent_after_the_first_write_that_fails() -> None:
     server = Server(PATCH, ApiError(409, "Conflict", "stale"))
-    failure = await server.carry_out(Decision(writes=(CREATE, PATCH, DELETE), chores=(LABEL,)))
+    failure = await server.carry_out(Decision(writes=(CREATE, PATCH, DELETE), chores=(Chore(LABEL),)))
     assert failure is not None
     assert failure.write is PATCH
     assert server.written == ["leaderworkersets.leaderworkerset.x-k8s.io/prod/llama-canary"]
@@ -156,20 +156,33 @@ async def test_deleting_what_is_gone_already_goes_on_with_the_next_write() -> No
 
 async def test_a_label_that_fails_neither_fails_the_decision_nor_keeps_the_others_back() -> None:
     server = Server(LABEL, ApiError(404, "NotFound", "gone"))
-    assert await server.carry_out(Decision(chores=(LABEL, OTHER_LABEL))) is None
+    assert await server.carry_out(Decision(chores=(Chore(LABEL), Chore(OTHER_LABEL)))) is None
     assert server.written == ["pods/prod/llama-1"]
+
+
+async def test_a_chore_is_told_only_when_it_was_carried_out() -> None:
+    chores = (Chore(LABEL, Notice("GivenBack", "a")), Chore(OTHER_LABEL, Notice("GivenBack", "b")))
+    server = Server(LABEL, ApiError(403, "Forbidden", "admission webhook denied the request: frozen"))
+    assert await server.carry_out(Decision(chores=chores)) is None
+    assert (server.written, server.told) == (["pods/prod/llama-1"], [("GivenBack", 1)])
+
+
+async def test_chores_that_no_role_allows_are_not_tried_one_by_one_and_keep_no_others_back() -> None:
+    server = Server(LABEL, ApiError(403, "Forbidden", 'User "x" cannot patch resource "pods" in API group ""'))
+    assert await server.carry_out(Decision(chores=(Chore(LABEL), Chore(OTHER_LABEL), Chore(PATCH)))) is None
+    assert server.sent == ["pods/prod/llama-0", target(PATCH)]
 
 
 async def test_what_a_confirmation_precedes_is_left_when_it_fails() -> None:
     confirm = Confirm(LEADER_WORKER_SETS, "prod", "llama", "uid", 1, "as it was seen")
     server = Server(confirm, ApiError(409, "Conflict", "changed"))
-    assert await server.carry_out(Decision(chores=(confirm, DELETE))) is None
+    assert await server.carry_out(Decision(chores=(Chore(confirm), Chore(DELETE)))) is None
     assert server.written == []
 
 
 async def test_labels_are_left_when_the_server_is_away() -> None:
     server = Server(LABEL, Unreachable("cut"))
-    assert await server.carry_out(Decision(chores=(LABEL, OTHER_LABEL))) is None
+    assert await server.carry_out(Decision(chores=(Chore(LABEL), Chore(OTHER_LABEL)))) is None
     assert server.sent == ["pods/prod/llama-0"]
 
 

@@ -27,11 +27,12 @@ from rollout_lws.objects.resources import (
     INFERENCE_POOLS,
     INGRESSES,
     LEADER_WORKER_SETS,
+    PODS,
     SERVICES,
 )
 from rollout_lws.objects.writes import Confirm, Create, Patch, Write
 from rollout_lws.rollout.decide import decide
-from rollout_lws.rollout.decision import Decision, Notice
+from rollout_lws.rollout.decision import Chore, Decision, Notice
 from rollout_lws.sandbox import verbatim
 from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.behaviours.cluster import Cluster, Options
@@ -198,16 +199,19 @@ class World(User, Waits):
             delay = max(0.0, (decision.wake_at - self.now).total_seconds())
             self._timer = asyncio.get_running_loop().call_later(delay + 1e-6, self._wake)
 
-    def _do_chores(self, chores: Iterable[Write]) -> bool:
+    def _do_chores(self, chores: Iterable[Chore]) -> bool:
         """Whether the controller lives on; one that fails is left, and after a Confirm the rest of them."""
-        for write in chores:
+        for chore in chores:
+            write = chore.write
             try:
-                if isinstance(write, Patch):
+                if isinstance(write, Patch) and write.resource == PODS:
                     # Labels: they are counted apart.
                     carry_out(self.server, write)
                     self.labels.append(write)
                 else:
                     self._send(write)
+                if chore.notice is not None:
+                    self.notices.append(chore.notice)
             except Stopped:
                 self.running = False
                 self._announce()

@@ -11,11 +11,13 @@ from functools import cache
 from typing import Annotated, Any, ClassVar
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     GetCoreSchemaHandler,
     PlainSerializer,
     ValidatorFunctionWrapHandler,
+    WithJsonSchema,
     WrapValidator,
 )
 from pydantic.alias_generators import to_camel
@@ -84,11 +86,16 @@ def _plain(value: Any) -> Any:
 
 
 def _whole_seconds(moment: datetime) -> str:
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return _written(moment, "seconds")
 
 
 def _microseconds(moment: datetime) -> str:
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return _written(moment, "microseconds")
+
+
+def _written(moment: datetime, precision: str) -> str:
+    """RFC 3339, in which a year has four digits; what strftime writes for a year below 1000 has fewer on Linux."""
+    return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec=precision) + "Z"
 
 
 def _in_utc(value: Any, read: ValidatorFunctionWrapHandler) -> datetime:
@@ -108,6 +115,20 @@ _UNREADABLE = datetime.max.replace(tzinfo=UTC)
 Time = Annotated[datetime, WrapValidator(_in_utc), PlainSerializer(_whole_seconds, when_used="json")]
 #: metav1.MicroTime: RFC 3339 in microseconds; pauses are kept to the millisecond.
 MicroTime = Annotated[datetime, WrapValidator(_in_utc), PlainSerializer(_microseconds, when_used="json")]
+
+
+#: Largest number of a status that a controller writes: of seconds it is 68 years.
+MOST_TOLD = 2**31 - 1
+
+
+def tallied(number: int) -> int:
+    """The nearest number that a Tally can have."""
+    return max(0, min(number, MOST_TOLD))
+
+
+#: A count or a length of time that a controller has told. Whoever may write a status may write any other number: it is
+#: read as the nearest that can be meant, for one bad number must not make a Rollout unreadable.
+Tally = Annotated[int, AfterValidator(tallied), WithJsonSchema({"type": "integer", "minimum": 0, "maximum": MOST_TOLD})]
 
 
 class OwnerReference(Model):

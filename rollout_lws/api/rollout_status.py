@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from rollout_lws.api.base import Metadata, MicroTime, Model, Time
+from rollout_lws.api.base import Metadata, MicroTime, Model, Tally, Time
 from rollout_lws.api.rollout_spec import RolloutSpec
 from rollout_lws.api.words import ActionType, Capacity, Phase, StepState
 
@@ -149,13 +149,13 @@ class StepRecord(Model):
     """When its traffic was routed; without routing, when its groups were ready."""
     paused_at: MicroTime | None = None
     """When its pause began."""
-    best_ready: int | None = None
+    best_ready: Tally | None = None
     """Most groups that were ready in it."""
     best_ready_at: MicroTime | None = None
     """When that was reached; the deadline runs from here."""
     waiting_since: MicroTime | None = None
     """Since when it waits for room or quota; a wait of 5 s or longer has the deadline run anew."""
-    reopened: Annotated[dict[str, int], Field(max_length=10_000)] | None = None
+    reopened: Annotated[dict[str, Tally], Field(max_length=10_000)] | None = None
     """Windows opened by ordinal of the group."""
 
 
@@ -190,7 +190,7 @@ class EvictionRecord(Model):
 
     workload: str
     """UID of the group's Workload."""
-    count: int
+    count: Tally
     """Evictions by waitForPodsReady."""
 
 
@@ -236,7 +236,7 @@ class TrafficRecord(Model):
     """Share of the new version that was accepted."""
     message: str | None = None
     """Why they differ."""
-    step: int | None = None
+    step: Tally | None = None
     """Step whose share is desired; absent or 0: everything goes to the stable version."""
     since: MicroTime | None = None
     """When the applied share was accepted, or the first one written; grace and drain run from here."""
@@ -372,17 +372,17 @@ class RolloutStatus(Model):
     """Groups that Kueue had given up before the release renewed them."""
     left_out: tuple[LeftOutRecord, ...] = ()
     """Groups of the LWS that Kueue has let go without admitting them."""
-    pods_here: int | None = None
+    pods_here: Tally | None = None
     """Pods with a node of this cluster, of a LeaderWorkerSet that MultiKueue dispatches to another; absent when there
     are none.
     """
-    longest_load_seconds: int | None = None
+    longest_load_seconds: Tally | None = None
     """Longest time a group took from its creation until it was ready."""
     hold_fights: tuple[HoldFight, ...] = ()
     """Foreign resets of the hold, newest last."""
     hold_released_at: MicroTime | None = None
     """Since when the annotation lets the LeaderWorkerSet roll by itself; absent once it is held again."""
-    flaps: int | None = None
+    flaps: Tally | None = None
     """How often the new side stopped serving while it had weight."""
     traffic: TrafficRecord | None = None
     """Weights asked for and accepted."""

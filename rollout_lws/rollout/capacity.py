@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rollout_lws.api import Capacity, batch_releases
+from rollout_lws.api.base import tallied
 from rollout_lws.release import canary
 from rollout_lws.release.record import owner_reference
 from rollout_lws.release.renewal import Renewal
@@ -105,7 +106,7 @@ def note_opened(d: Draft, turn: Turn) -> None:
         note_renewed(d, turn.opened)
         opened = dict((d.status.step.reopened if d.status.step else None) or {})
         for ordinal in turn.opened:
-            opened[str(ordinal)] = opened.get(str(ordinal), 0) + 1
+            opened[str(ordinal)] = tallied(opened.get(str(ordinal), 0) + 1)
         d.set_step(reopened=opened)
 
 

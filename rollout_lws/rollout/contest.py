@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from rollout_lws.api import HoldFight
+from rollout_lws.rollout.doubling import doubled
 
 #: A reset that comes within so many seconds of our putting the hold back can be an answer to it.
 ANSWER_SECONDS = 10
@@ -61,4 +62,4 @@ def wait_seconds(fights: Sequence[HoldFight]) -> float:
     """For how long the hold is left as it is after the last of ``fights``."""
     last = fights[-1]
     tries = answers(fights[:-1], last.at, last.template_hash) - MOST_ANSWERS if last.at is not None else 0
-    return min(FIRST_WAIT_SECONDS * 2.0 ** max(0, tries), PEACE_SECONDS)
+    return doubled(FIRST_WAIT_SECONDS, tries, PEACE_SECONDS)

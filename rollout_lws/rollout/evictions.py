@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from rollout_lws.api import EvictionRecord
+from rollout_lws.api.base import tallied
 from rollout_lws.api.structural import ITEMS_LIMIT
 from rollout_lws.objects.kueue import PODS_READY_TIMEOUT, Workload
 from rollout_lws.rollout.draft import Draft
@@ -44,7 +45,7 @@ def _note(d: Draft, workloads: Iterable[Workload | None]) -> None:
         if workload is not None:
             known.pop(workload.metadata.uid, None)
             known[workload.metadata.uid] = workload.evictions(PODS_READY_TIMEOUT)
-    found = (EvictionRecord(workload=uid, count=count) for uid, count in known.items() if count)
+    found = (EvictionRecord(workload=uid, count=tallied(count)) for uid, count in known.items() if count)
     records = tuple(found)[-ITEMS_LIMIT:]
     if records != d.status.evictions:
         d.set(evictions=records)

@@ -12,6 +12,7 @@ from typing import Any
 
 from rollout_lws.api import RouteFight, TrafficRecord
 from rollout_lws.objects.owners import OURS
+from rollout_lws.rollout.doubling import doubled
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import EventReason
 from rollout_lws.traffic.split import Object
@@ -49,7 +50,7 @@ def judged(
     manager = _writer(live) if live is not None else "somebody"
     if recent:
         last = max(each.at for each in recent if each.at is not None)
-        wait = min(FIRST_WAIT_SECONDS * 2 ** (len(recent) - 1), PEACE_SECONDS)
+        wait = doubled(FIRST_WAIT_SECONDS, len(recent) - 1, PEACE_SECONDS)
         if not d.wake_in(last, wait):
             until: datetime = last + timedelta(seconds=wait)
             return known, f"{manager} keeps writing over {what}: {advice}; it is put back at {until:%H:%M:%S} UTC"

@@ -18,6 +18,7 @@ from rollout_lws.api import (
     Summary,
     rollouts,
 )
+from rollout_lws.api.base import tallied
 from rollout_lws.objects.merge import merge_patch
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, PODS
 from rollout_lws.objects.writes import Patch, Write
@@ -207,7 +208,7 @@ def _count(d: Draft) -> None:
         for group in new
         if group.ready_since is not None and group.leader.metadata.creation_timestamp is not None
     ]
-    longest = round(max([*loads, d.status.longest_load_seconds or 0]))
+    longest = tallied(round(max([*loads, d.status.longest_load_seconds or 0])))
     if longest:
         d.set(longest_load_seconds=longest)
 

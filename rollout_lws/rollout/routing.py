@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from rollout_lws.api import TrafficRecord
+from rollout_lws.api.base import tallied
 from rollout_lws.rollout import actions, quarrel
 from rollout_lws.rollout.borrowing import answer, shares_noted
 from rollout_lws.rollout.brevity import written_lately
@@ -117,7 +118,7 @@ def _apply(d: Draft, facts: RoutingFacts, wanted: Split) -> Routed:
     if writing:
         withdrawn = wanted.reaches_new and not split.reaches_new and not cut_off
         if withdrawn and record.applied not in (None, told(ALL_STABLE)):
-            d.set(flaps=(d.status.flaps or 0) + 1)
+            d.set(flaps=tallied((d.status.flaps or 0) + 1))
         note(d, desired=told(wanted), message=why or None)
         # Routers may act on it long before they say so; and that nothing is given has to be accepted once more.
         again = reached_new and not split.reaches_new and record.applied == told(split)

@@ -15,6 +15,7 @@ from rollout_lws.objects.resources import INFERENCE_POOLS
 from rollout_lws.release.batches import batch, portion_beside, wanted_groups
 from rollout_lws.release.weights import MOST, sharing_step, weight_in_place, weight_in_promotion, weight_of_step
 from rollout_lws.rollout.capacity import leaving, renewal
+from rollout_lws.rollout.doubling import doubled
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import Task
 from rollout_lws.rollout.sides import Side, new_side, stable_side
@@ -175,8 +176,7 @@ def _not_yet(d: Draft) -> str:
         return f"the new version gets its share when group {', '.join(going)} of {side.name} is gone"
     seconds = float(asked.grace_period_seconds)
     if flaps:
-        ban = min(max(d.minimum, SHORTEST_BAN_SECONDS) * 2 ** (flaps - 1), LONGEST_BAN_SECONDS)
-        seconds = max(seconds, ban)
+        seconds = max(seconds, doubled(max(d.minimum, SHORTEST_BAN_SECONDS), flaps - 1, LONGEST_BAN_SECONDS))
     ready = side.ready_since
     if not ready or d.wake_in(min(ready), seconds):
         return ""

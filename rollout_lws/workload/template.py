@@ -23,6 +23,8 @@ from rollout_lws.objects.workloads import LeaderWorkerSetSpec
 LEAST_PROGRESS_SECONDS = 3600
 #: Seconds added to the longest start that the start-up probes allow.
 START_UP_MARGIN_SECONDS = 900
+#: A probe may state two numbers that make 140 billion years together; no clock gets further than this, 68 years.
+MOST_START_UP_SECONDS = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,9 @@ class Version:
 
     @property
     def start_up_seconds(self) -> float:
-        """The longest start that any container's start-up probe allows, 0 without such probes."""
+        """The longest start that any container's start-up probe allows, 0 without such probes; at most
+        ``MOST_START_UP_SECONDS``.
+        """
         budgets = [0.0]
         for _, template in _templates(self.members):
             for container in template.get("spec", {}).get("containers", ()):
@@ -82,7 +86,7 @@ class Version:
                     budgets.append(
                         float(probe.get("initialDelaySeconds") or 0) + tries * (probe.get("periodSeconds") or 10)
                     )
-        return max(budgets)
+        return min(max(budgets), MOST_START_UP_SECONDS)
 
     @property
     def progress_deadline_seconds(self) -> float:

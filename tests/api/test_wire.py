@@ -267,6 +267,40 @@ def test_a_batch_release_of_openkruise_is_read_and_written_as_it_is() -> None:
     assert record.status.to_json_dict() == status
 
 
+@pytest.mark.parametrize(
+    ("stored", "read"), [(-(2**62), 0), (-1, 0), (0, 0), (7, 7), (2**31, 2**31 - 1), (2**62, 2**31 - 1)]
+)
+def test_a_number_of_a_status_that_no_controller_wrote_is_read_as_the_nearest_that_one_can_write(
+    stored: int, read: int
+) -> None:
+    """A Rollout whose status cannot be read would be carried out by nobody."""
+    document = {
+        "longestLoadSeconds": stored,
+        "flaps": stored,
+        "podsHere": stored,
+        "step": {"bestReady": stored, "reopened": {"0": stored}},
+        "evictions": [{"workload": "a", "count": stored}],
+        "traffic": {"step": stored},
+    }
+    status = RolloutStatus.model_validate_json(json.dumps(document))
+    assert status.step is not None and status.traffic is not None
+    numbers = [
+        *(status.longest_load_seconds, status.flaps, status.pods_here),
+        *(status.step.best_ready, *(status.step.reopened or {}).values()),
+        *(status.evictions[0].count, status.traffic.step),
+    ]
+    assert numbers == [read] * 7
+
+
+@pytest.mark.parametrize("moment", ["0001-01-01T00:00:00Z", "0999-12-31T23:59:59Z", "9999-12-31T23:59:59Z"])
+def test_a_moment_of_any_year_is_written_as_it_was_read(moment: str) -> None:
+    """A time that was never set is year 1 to Go."""
+    condition = {"type": "Ready", "status": "True", "reason": "", "message": "", "lastTransitionTime": moment}
+    assert Condition.model_validate(condition).to_json_dict() == condition
+    record = {"startedAt": f"{moment[:-1]}.250000Z"}
+    assert StepRecord.model_validate(record).to_json_dict() == record
+
+
 def test_metadata_is_read_with_what_a_decision_needs() -> None:
     body = document(CANARY)
     body["metadata"] |= {

@@ -18,7 +18,7 @@ from rollout_lws.rollout.limits import not_ahead, within_limits
 from rollout_lws.rollout.observation import Observation, RefusedWrite
 from rollout_lws.workload.facts import Facts
 from tests.rollout.build import STEPS, at_rest, canary, held, in_step, rollout
-from tests.workload.build import KEYS, NOW
+from tests.workload.build import BEFORE, KEYS, NAME, NEW, NOW, pod
 
 LONG = "x" * 10_000
 SCHEMA = structural(Rollout)["properties"]["status"]
@@ -80,6 +80,21 @@ def test_a_webhook_that_refuses_in_ten_thousand_characters_is_told() -> None:
 
 def _with_replicas(facts: Facts, replicas: int) -> Facts:
     return replace(facts, lws=change(facts.lws, spec=change(facts.lws.spec, replicas=replicas)))
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("number", [-(2**62), 2**36, 2**62])
+def test_a_release_is_decided_whatever_numbers_its_status_has(number: int) -> None:
+    """Whoever may write a status may claim that a group took two thousand years to load."""
+    step = {"startedAt": BEFORE, "bestReady": number, "reopened": {"0": number}}
+    restarts = [{"workload": f"{NAME}-canary", "group": "0", "uid": str(at), "at": BEFORE} for at in range(5)]
+    forged = {"longestLoadSeconds": number, "flaps": number, "podsHere": number, "step": step, "restarts": restarts}
+    loading = pod(0, revision=NEW, since=None, workload=f"{NAME}-canary")
+    seen = Observation(
+        NOW, KEYS, rollout(status=in_step(1, paused=False, **forged)), stable=held(), canary=canary(loading)
+    )
+    decision = decide(seen)
+    assert decision.verdict is not None and decision.verdict.state
 
 
 _ENDING = {"reason": "Success", "task": "Promote", "since": NOW}

@@ -30,6 +30,7 @@ from tests.scenarios.routed import (
     create_gateway,
     make,
     routed_at_rest,
+    share,
 )
 from tests.scenarios.scaled import create_autoscaler
 from tests.scenarios.stories import CANARY, at_rest, waiting_for_approval
@@ -76,6 +77,14 @@ async def test_no_moment_that_is_still_to_come_is_waited_for(world: World) -> No
     assert borrowed(world, BY_POOLS) == before
 
 
+@pytest.mark.looptime
+async def test_a_share_is_given_however_often_it_is_said_to_have_been_lost(world: World) -> None:
+    await routed_at_rest(world, {"replicas": 1, "traffic": "20%", "pause": {}}, replicas=2)
+    world.patch(ROLLOUTS, NAME, {"status": {"flaps": 2**31 - 1}}, "status")
+    await waiting_for_approval(world)
+    assert share(world) == 0.2
+
+
 # Any status at any moment
 
 VICTIM = "victim"
@@ -88,7 +97,7 @@ WORDS = (
 )
 MOMENTS = (
     *("2020-01-01T00:00:00Z", "2026-01-01T00:00:05Z", "2026-01-01T00:01:00.000000Z", "2060-01-01T00:00:00Z"),
-    *(NEVER, "9999-12-31T23:59:59-12:00", "0001-01-01T00:00:00+12:00"),
+    *(NEVER, "9999-12-31T23:59:59-12:00", "0001-01-01T00:00:00Z", "0001-01-01T00:00:00+12:00"),
 )
 
 
@@ -104,7 +113,7 @@ class Live(Enum):
     ROLLOUT = "the UID of the Rollout"
 
 
-NUMBERS = st.sampled_from((-_FAR, -1, 0, 1, 2, 3, 5, 99, 2**31))
+NUMBERS = st.sampled_from((-_FAR, -(2**36), -1, 0, 1, 2, 3, 5, 99, 2**31 - 1, 2**31, 2**36, _FAR))
 
 
 def any_of(schema: Mapping[str, Any]) -> st.SearchStrategy[Any]:

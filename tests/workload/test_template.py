@@ -194,6 +194,7 @@ def test_accelerators_of_a_group_are_the_limits_of_its_pods(template: dict[str, 
         ([{"periodSeconds": 10, "failureThreshold": 271}], 2710, 3610),
         ([{"periodSeconds": 10, "failureThreshold": 360, "initialDelaySeconds": 60}], 3660, 4560),
         ([{"periodSeconds": 10, "failureThreshold": 10}, {"periodSeconds": 20, "failureThreshold": 180}], 3600, 4500),
+        ([{"periodSeconds": 2**31 - 1, "failureThreshold": 2**31 - 1}], 2**31 - 1, 2**31 + 899),
     ],
 )
 def test_the_deadline_gives_the_longest_start_up_probe_its_time(

@@ -1,9 +1,10 @@
-"""Numbers that may be given as a count or as a percentage."""
+"""Numbers that may be given as a count or as a percentage, and numbers in texts that anybody may have written."""
 
 from __future__ import annotations
 
 import re
 
+_WHOLE = re.compile(r"[0-9]{1,9}")
 _PERCENT = re.compile(r"([0-9]{1,3})%")
 
 
@@ -19,3 +20,8 @@ def scaled(value: int | str, total: int, *, up: bool = True) -> int:
         raise ValueError(f"{value!r} is neither a whole number nor a percentage like 25%")
     hundredths = int(match.group(1)) * total
     return -(-hundredths // 100) if up else hundredths // 100
+
+
+def whole_number(text: str) -> int | None:
+    """The number that 1 to 9 digits say; None for any other text, which may be of any length."""
+    return int(text) if _WHOLE.fullmatch(text) else None

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from rollout_lws.api import RestartRecord
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.workload.facts import Facts
-from rollout_lws.workload.groups import SIZE_ANNOTATION, Group, groups
+from rollout_lws.workload.groups import Group, groups
 from rollout_lws.workload.pod_words import last_words, lost_to_its_node, pods_of
 from rollout_lws.workload.trouble import shortened
 
@@ -53,8 +53,7 @@ def remember_leaders(d: Draft, facts: Facts | None, revision: str, wanted: int) 
 
 
 def _lacks_pods(facts: Facts, group: Group) -> bool:
-    size = int(group.leader.metadata.annotations.get(SIZE_ANNOTATION, "1") or "1")
-    return len(pods_of(facts, group)) < size
+    return group.size is None or len(pods_of(facts, group)) < group.size
 
 
 def _is_below(record: RestartRecord, wanted: int) -> bool:

@@ -286,8 +286,8 @@ def _as_written(split: Split, facts: RoutingFacts) -> Split:
 
 
 def weight_of(told: str | None) -> int:
-    text = (told or "0%").partition("%")[0]
-    return int(text) if text.isdigit() else 0
+    """The percentage that ``told`` says, 0 where it says none."""
+    return scaling.whole_number((told or "").partition("%")[0]) or 0
 
 
 def carries(d: Draft) -> bool:

@@ -15,6 +15,7 @@ import msgspec
 
 from rollout_lws.api.resources import Keys
 from rollout_lws.objects.resources import INGRESSES
+from rollout_lws.objects.scaling import whole_number
 from rollout_lws.traffic import marks
 from rollout_lws.traffic.split import Object, Split
 from rollout_lws.workload.copies import copied_marks, copy_name
@@ -113,8 +114,7 @@ def reaches_new(live: Object) -> bool:
 
 def weight(live: Object) -> int:
     """Percentage of requests that the second Ingress takes, 0 to 100; 0 where nobody could read what it says."""
-    said = str(_annotations(live).get(f"{_CANARY}-weight", ""))
-    return int(said) if said.isdecimal() else 0
+    return min(whole_number(str(_annotations(live).get(f"{_CANARY}-weight", ""))) or 0, 100)
 
 
 def _digest(ingress: Object) -> str:

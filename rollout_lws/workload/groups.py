@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 
 from rollout_lws.objects.resources import LWS_PREFIX, LWS_REVISION
+from rollout_lws.objects.scaling import whole_number
 from rollout_lws.objects.workloads import Pod, StatefulSet
 from rollout_lws.workload.facts import Facts
 
@@ -30,6 +31,11 @@ class Group:
     def ordinal(self) -> int:
         """Its place in the leader StatefulSet; -1 for an index that is no number (Hash identity)."""
         return int(self.index) if self.index.isdigit() else -1
+
+    @property
+    def size(self) -> int | None:
+        """Pods of the group, as LWS has written it on the leader; None where somebody has written over that."""
+        return _size(self.leader)
 
     @property
     def revision(self) -> str:
@@ -68,14 +74,20 @@ def group_of(leader: Pod, workers: StatefulSet | None, pods: tuple[Pod, ...] = (
 
 def _ready_since(leader: Pod, workers: StatefulSet | None, index: str, pods: tuple[Pod, ...]) -> datetime | None:
     since = leader.ready_since
-    size = int(leader.metadata.annotations.get(SIZE_ANNOTATION, "1") or "1")
-    if since is None or size <= 1:
+    size = _size(leader)
+    if since is None or size is None:
+        return None
+    if size <= 1:
         return since
     if workers is None or workers.metadata.terminating or not _complete(workers, leader.revision, size - 1):
         return None
     # The StatefulSet does not say since when its pods are ready; the pods do, where they are watched.
     moments = [pod.ready_since for pod in pods if pod.group_index == index and not pod.is_leader]
     return max([since, *(moment for moment in moments if moment is not None)])
+
+
+def _size(leader: Pod) -> int | None:
+    return whole_number(leader.metadata.annotations.get(SIZE_ANNOTATION) or "1")
 
 
 def _complete(workers: StatefulSet, revision: str, count: int) -> bool:

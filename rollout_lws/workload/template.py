@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from rollout_lws.objects.scaling import whole_number
 from rollout_lws.objects.spelling import plain
 from rollout_lws.objects.workloads import LeaderWorkerSetSpec
 
@@ -160,8 +161,9 @@ def _accelerators(template: dict[str, Any]) -> dict[str, int]:
     for container in template.get("spec", {}).get("containers", ()):
         limits = (container.get("resources") or {}).get("limits") or {}
         for resource, amount in limits.items():
-            if "/" in resource and resource.endswith(("gpu", "tpu", "npu")) and str(amount).isdigit():
-                found[resource] = found.get(resource, 0) + int(amount)
+            number = whole_number(str(amount))
+            if "/" in resource and resource.endswith(("gpu", "tpu", "npu")) and number is not None:
+                found[resource] = found.get(resource, 0) + number
     return found
 
 

@@ -94,13 +94,15 @@ def _trouble(facts: Facts, group: Group, now: datetime, minimum: float, evicted:
 
 def _of_workers(facts: Facts, group: Group) -> tuple[int, str, str] | None:
     """What is wrong with the workers as a whole, None when it is not theirs that the group waits."""
-    size = _size(group)
     refused = _refused(facts, group.workers.metadata.uid) if group.workers is not None else {}
     for said in (said for pod, said in refused.items() if not any(each.metadata.name == pod for each in facts.pods)):
         return _refusal(group.index, facts, said)
+    leader, size = group.leader.metadata.name, group.size
+    if size is None:
+        message = f'annotation {SIZE_ANNOTATION} of pod {leader} (leader) says "{_said(group)}", which is no number'
+        return 3, "WrongSize", f"{message}: delete the pod to have group {group.index} made anew"
     if size <= 1 or group.leader.ready_since is None:
         return None
-    leader = group.leader.metadata.name
     if group.workers is None:
         return 3, "NoWorkers", f"pod {leader} (leader) is ready, but its worker StatefulSet does not exist"
     made, asked = group.workers.spec.replicas, size - 1
@@ -112,7 +114,7 @@ def _of_workers(facts: Facts, group: Group) -> tuple[int, str, str] | None:
 
 def _leader_first(facts: Facts, group: Group) -> str:
     """That a leader whose readiness needs its workers, and workers that need its readiness, wait for each other."""
-    asked = _size(group) - 1
+    asked = (group.size or 1) - 1
     if not facts.lws.spec.leaders_first or asked < 1 or group.leader.ready_since is not None:
         return ""
     made = group.workers.status.replicas if group.workers is not None else 0
@@ -124,8 +126,8 @@ def _leader_first(facts: Facts, group: Group) -> str:
     )
 
 
-def _size(group: Group) -> int:
-    return int(group.leader.metadata.annotations.get(SIZE_ANNOTATION, "1") or "1")
+def _said(group: Group) -> str:
+    return shortened(group.leader.metadata.annotations[SIZE_ANNOTATION], 20)
 
 
 def _others_gate(facts: Facts, group: Group) -> bool:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rollout_lws.objects.scaling import scaled
+from rollout_lws.objects.scaling import scaled, whole_number
 
 
 @pytest.mark.parametrize(
@@ -49,3 +49,25 @@ def test_what_is_neither_is_an_error_that_says_so(value: str) -> None:
 def test_a_share_and_its_rest_make_the_whole(percent: int, total: int) -> None:
     assert scaled(f"{percent}%", total) + scaled(f"{100 - percent}%", total, up=False) == total
     assert 0 <= scaled(f"{percent}%", total, up=False) <= scaled(f"{percent}%", total) <= total
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("0", 0),
+        ("007", 7),
+        ("999999999", 999_999_999),
+        ("", None),
+        ("1000000000", None),
+        ("9" * 5000, None),
+        ("-1", None),
+        ("+1", None),
+        (" 1", None),
+        ("1_0", None),
+        ("1.0", None),
+        ("\u00b2", None),
+        ("\u0663", None),
+    ],
+)
+def test_what_anybody_may_have_written_is_a_number_only_in_a_few_plain_digits(text: str, number: int | None) -> None:
+    assert whole_number(text) == number

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rollout_lws.api.rollout_spec import HeaderMatch, HeaderValue, HttpMatch, PathMatch, RequestHeaderModifier
-from rollout_lws.traffic.ingress import canary_ingress, canary_ingress_name, ingress_problem
+from rollout_lws.traffic.ingress import canary_ingress, canary_ingress_name, ingress_problem, reaches_new, weight
 from rollout_lws.traffic.split import ALL_STABLE, Split
 from tests.traffic.build import KEYS, OWNER
 
@@ -192,3 +192,21 @@ def test_a_class_of_another_name_is_taken_on_the_users_word() -> None:
 def test_the_second_ingress_is_called_after_the_first() -> None:
     assert canary_ingress_name("llama") == "llama-canary"
     assert len(canary_ingress_name("x" * 253)) == 253
+
+
+@pytest.mark.parametrize(
+    ("said", "share"),
+    [
+        ("20", 20),
+        ("100", 100),
+        ("250", 100),
+        ("", 0),
+        ("9" * 4301, 0),
+        ("\u00b2", 0),
+        ("-5", 0),
+        ("2.5", 0),
+    ],
+)
+def test_a_weight_that_somebody_wrote_over_is_read_as_far_as_it_is_one(said: str, share: int) -> None:
+    live = {"metadata": {"annotations": {f"{PREFIX}canary-weight": said}}}
+    assert (weight(live), reaches_new(live)) == (share, share > 0)

@@ -108,7 +108,7 @@ def pod(
     *,
     revision: str = OLD,
     since: datetime | None = BEFORE,
-    size: int = 2,
+    size: int | str = 2,
     terminating: bool = False,
     phase: str = "",
     uid: str = "",

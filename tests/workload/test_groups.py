@@ -115,3 +115,10 @@ def test_a_leader_that_lws_has_not_labelled_yet_is_known_by_its_name() -> None:
     bare = msgspec.structs.replace(leader, metadata=msgspec.structs.replace(leader.metadata, labels=labels))
     (group,) = groups(facts(lws(), bare))
     assert (group.index, group.ordinal) == ("12", 12)
+
+
+@pytest.mark.parametrize("size", ["x", "9" * 5000, "\u00b2", "-2", "1.0"])
+def test_a_group_whose_leader_carries_no_size_is_not_ready(size: str) -> None:
+    leader = pod(0, size=size)
+    (group,) = groups(facts(lws(), leader, worker_sets=(worker_set(leader),)))
+    assert (group.size, group.ready(NOW)) == (None, False)

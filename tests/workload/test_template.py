@@ -173,6 +173,7 @@ def gpus(amount: Any, name: str = "nvidia.com/gpu") -> dict[str, Any]:
         ({"size": 1, "leaderTemplate": pods(gpus("8")), "workerTemplate": pods(gpus("4"))}, 8),
         ({"workerTemplate": pods(gpus("4", "google.com/tpu"))}, 4),
         ({"workerTemplate": pods(gpus("2", "amd.com/gpu"), gpus("3", "rebellions.ai/npu"))}, 5),
+        ({"workerTemplate": pods(gpus("9" * 5000), gpus("\u00b2"), gpus("4"))}, 4),
         ({"workerTemplate": pods(gpus("2", "cpu"), gpus("64", "rdma/hca"))}, 0),
         ({"workerTemplate": pods({"name": "server", "resources": None})}, 0),
         ({"workerTemplate": pods({"name": "server", "resources": {"requests": {"nvidia.com/gpu": "8"}}})}, 0),

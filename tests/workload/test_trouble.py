@@ -209,6 +209,16 @@ def test_a_ready_leader_without_a_worker_set_is_told_as_such() -> None:
     assert found.message == "pod llama-0 (leader) is ready, but its worker StatefulSet does not exist"
 
 
+def test_a_leader_that_carries_no_size_is_told_with_what_to_do() -> None:
+    leader = pod(0, size="x")
+    found = told(leader, worker_sets=(worker_set(leader),))
+    assert (found.severity, found.reason) == (3, "WrongSize")
+    assert found.message == (
+        'annotation leaderworkerset.sigs.k8s.io/size of pod llama-0 (leader) says "x", which is no number: delete the'
+        " pod to have group 0 made anew"
+    )
+
+
 def test_workers_on_their_way_are_counted() -> None:
     leader = pod(0, size=4)
     found = told(leader, pod(0, 1, since=None), worker_sets=(worker_set(leader, replicas=3, available=2),))

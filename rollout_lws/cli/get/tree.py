@@ -11,9 +11,10 @@ from rollout_lws.cli.durations import short
 from rollout_lws.cli.releases import Release
 from rollout_lws.cli.rollouts import releasing, summary
 from rollout_lws.cli.view import age
+from rollout_lws.objects.scaling import whole_number
 from rollout_lws.objects.workloads import Pod
 from rollout_lws.workload.facts import Facts
-from rollout_lws.workload.groups import SIZE_ANNOTATION, Group, groups
+from rollout_lws.workload.groups import Group, groups
 from rollout_lws.workload.pod_words import pod_trouble, pods_of
 
 Row = tuple[str, ...]
@@ -103,9 +104,10 @@ def _of_stable(shown: Release, facts: Facts, new_share: str, old_share: str) -> 
 def _shares(shown: Release) -> tuple[str, str]:
     """Of the new and of the stable version, as routers have accepted them; ("", "") where nothing is shared."""
     share = summary(shown.rollout)["traffic"]
-    if not share.endswith("%") or not share[:-1].isdigit() or not releasing(shown.rollout):
+    weight = whole_number(share.removesuffix("%"))
+    if not share.endswith("%") or weight is None or not releasing(shown.rollout):
         return "", ""
-    return share, f"{100 - int(share[:-1])}%"
+    return share, f"{100 - weight}%"
 
 
 def _set_revision(facts: Facts) -> str:
@@ -154,8 +156,7 @@ def _info(run: Run, band: _Band, now: datetime, why: str) -> str:
         since, word = (created, "loading") if band.is_new else (_unready_since(group) or created, "not ready")
         return f"{word} for {short((now - since).total_seconds())}" + (f": {why}" if why else "")
     if not band.is_new:
-        size = _size(group)
-        return f"{size} pod{'s' if size > 1 else ''}" + (" each" if len(run.groups) > 1 else "")
+        return f"{group.size or '?'} pod{'' if group.size == 1 else 's'}" + (" each" if len(run.groups) > 1 else "")
     longest = max(_load(each) for each in run.groups)
     return f"loaded in {short(longest)}" + (" at most" if len(run.groups) > 1 else "")
 
@@ -171,13 +172,9 @@ def _load(group: Group) -> float:
     return (group.ready_since - created).total_seconds() if group.ready_since and created else 0.0
 
 
-def _size(group: Group) -> int:
-    return int(group.leader.metadata.annotations.get(SIZE_ANNOTATION, "1") or "1")
-
-
 def _pods_ready(group: Group) -> str:
     workers = group.workers.status.available_replicas if group.workers is not None else 0
-    return f"{int(group.leader.ready_since is not None) + workers}/{_size(group)}"
+    return f"{int(group.leader.ready_since is not None) + workers}/{group.size or '?'}"
 
 
 def _trouble(pod: Pod) -> str:

@@ -27,6 +27,7 @@ _BEING_LISTED = "routes and pools are being listed"
 
 
 class World(Protocol):
+    def workload(self, name: str) -> LeaderWorkerSet | None: ...
     def every_leader(self) -> Iterable[Pod]: ...
     def leaders(self, workload: str) -> Iterable[Pod]: ...
     def pods(self, workload: str) -> Iterable[Pod]: ...
@@ -70,8 +71,10 @@ def _with_pods(world: World, found: Marked) -> Marked:
     if not pinned:
         return found
     standing = {leader.workload for leader in world.every_leader()}
-    stable = (name for name in standing if name_of_canary(name) in pinned)
-    workloads = tuple(sorted({*pinned, *map(name_of_canary, pinned), *stable}))
+    stable = [name for name in standing if name_of_canary(name) in pinned]
+    near = {name_of_canary(name): name for name in (*stable, *pinned)}
+    foreign = frozenset(name for name, of in near.items() if _is_foreign(world, found.keys, name, of))
+    workloads = tuple(sorted({*pinned, *(near.keys() - foreign), *(near[name] for name in near.keys() - foreign)}))
     pods = {
         pod.metadata.uid: pod
         for source in (world.leaders, world.pods)
@@ -79,7 +82,19 @@ def _with_pods(world: World, found: Marked) -> Marked:
         for pod in source(workload)
     }
     unknown = {name: why for name in workloads if (why := world.unknown_pods(name)) is not None}
-    return replace(found, workloads=workloads, pods=tuple(sorted(pods.values(), key=_pod_name)), unknown_pods=unknown)
+    return replace(
+        found,
+        workloads=workloads,
+        pods=tuple(sorted(pods.values(), key=_pod_name)),
+        unknown_pods=unknown,
+        foreign=foreign,
+    )
+
+
+def _is_foreign(world: World, keys: Keys, name: str, stable: str) -> bool:
+    """Whether the LWS of this name stands and is no canary of LWS ``stable``."""
+    lws = world.workload(name)
+    return lws is not None and lws.metadata.labels.get(keys.canary_leader_worker_set) != stable
 
 
 def _pod_name(pod: Pod) -> str:

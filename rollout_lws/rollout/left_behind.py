@@ -12,7 +12,6 @@ from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import EventReason
 from rollout_lws.rollout.routed import DONE, Routed
 from rollout_lws.traffic.marked import Kept
-from rollout_lws.workload.canary import canary_name
 
 #: What could not be given back after everything else is tried again after so many seconds.
 TRIED_AGAIN_SECONDS = 30
@@ -86,7 +85,10 @@ def left_pinned(d: Draft) -> Routed:
     if kept is None:
         return DONE
     unknown = next((why or f"pods of {name} are being listed" for name, why in d.o.marked.unknown_pods.items()), None)
-    return Routed(False, unknown) if unknown else lingering.waits_for(d, _kept(kept), kept.pods)
+    if unknown:
+        return Routed(False, unknown)
+    message = f"{_kept(kept)}; to end that earlier, correct the selector of {kept.what} and take annotation"
+    return lingering.waits_for(d, f"{message} {d.keys.original} off it", kept.pods)
 
 
 def others_left(d: Draft) -> str:
@@ -117,8 +119,7 @@ def _all_kept(d: Draft) -> Iterator[Kept]:
 
 
 def _shares_by(d: Draft, kept: Kept) -> bool:
-    stable = d.o.stable
-    if stable is not None and kept.workload in (stable.lws.metadata.name, canary_name(stable.lws)):
+    if d.o.marked.is_of(d.o.rollout.spec.workload_ref.name, kept.workload):
         return True
     return (kept.selecting.resource, kept.name) in d.o.marked.named
 

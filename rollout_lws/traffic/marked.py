@@ -67,11 +67,6 @@ class Kept:
         return f"{self.selecting.resource.kind} {self.name}"
 
 
-def _beside(workload: str, other: str) -> bool:
-    """Whether these are one LWS, or one is the other's canary."""
-    return workload == other or name_of_canary(workload) == other or name_of_canary(other) == workload
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Marked:
     """Objects of one namespace that carry notes of any Rollout, or that the one with UID ``by`` has made, by kind.
@@ -80,7 +75,7 @@ class Marked:
     nothing names anything. ``waits`` says what has to be listed before all of them are known, "" when nothing has.
     ``workloads`` are the LWSs whose groups Rollouts that are gone have told apart by their pins, ``pods`` those of all
     these; ``unknown_pods`` has an entry for each LWS of which not all are known: why they cannot be listed, "" while
-    the first list is on its way.
+    the first list is on its way. ``foreign`` are LWSs that are nobody's canary, though they are called like one.
     """
 
     by: str = ""
@@ -92,6 +87,7 @@ class Marked:
     workloads: tuple[str, ...] = ()
     pods: tuple[Pod, ...] = ()
     unknown_pods: Mapping[str, str] = field(default_factory=dict)
+    foreign: frozenset[str] = frozenset()
 
     @property
     def any_own(self) -> bool:
@@ -159,12 +155,12 @@ class Marked:
                 written = {**selecting.written(live, ghost, self.keys)}
                 if not written.get(LWS_NAME) or self._made(resource, live, ghost):
                     continue
-                if written[LWS_NAME] == name_of_canary(workload):
+                if self.is_of(workload, written[LWS_NAME]):
                     written[LWS_NAME] = workload
                 home = str(written[LWS_NAME])
                 apart = {key: written[key] for key in (LWS_NAME, LWS_REVISION) if written.get(key)}
                 own = selecting.unpinned(live, ghost, self.keys)
-                near = [pod for pod in self.pods if _beside(home, pod.workload) and selecting.sends_to(own, pod)]
+                near = [pod for pod in self.pods if self._beside(home, pod.workload) and selecting.sends_to(own, pod)]
                 if len({tuple(map(pod.metadata.labels.get, apart)) for pod in near}) > 1 or self.unknown_pods:
                     others = (pod for pod in near if not apart.items() <= pod.metadata.labels.items())
                     yield Kept(selecting, live["metadata"]["name"], home, written, tuple(others))
@@ -180,9 +176,17 @@ class Marked:
                 if marks.read(live, ghost, self.keys) is None:
                     continue
                 pinned = selecting.written(live, ghost, self.keys).get(LWS_NAME) if selecting is not None else None
-                if (resource, live["metadata"]["name"]) in ours or pinned in (workload, name_of_canary(workload)):
+                if (resource, live["metadata"]["name"]) in ours or self.is_of(workload, pinned):
                     return True
         return False
+
+    def is_of(self, workload: str, other: str | None) -> bool:
+        """Whether LWS ``other`` is ``workload`` or its canary, be that one gone."""
+        return other == workload or (other == name_of_canary(workload) and other not in self.foreign)
+
+    def _beside(self, workload: str, other: str) -> bool:
+        """Whether these are one LWS, or one is the other's canary."""
+        return self.is_of(workload, other) or self.is_of(other, workload)
 
     @property
     def named(self) -> frozenset[tuple[Resource, str]]:

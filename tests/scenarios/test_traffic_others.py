@@ -229,6 +229,25 @@ async def test_a_rollout_of_another_lws_leaves_pinned_what_leads_to_two_versions
     await world.until(lambda: borrowed(world) == before, "given back")
 
 
+async def test_an_lws_that_is_only_called_like_a_canary_holds_up_no_release(world: World) -> None:
+    steps = {"replicas": 1, "traffic": "20%", "pause": {}}
+    before = await routed_at_rest(world, steps, replicas=2, words={"capacity": "InPlace"})
+    # It is the user's own, and behind the same Service.
+    world.create_workload(replicas=1, size=1, name=CANARY)
+    await waiting_for_approval(world)
+    vanish(world)
+    world.checks.clear()
+    world.set_image("v1")
+    world.patch_lws({"rolloutStrategy": {"rollingUpdateConfiguration": {"partition": 0}}})
+    await world.until(lambda: world.groups() == dict.fromkeys(range(2), "v1"), "the LWS rolls by itself")
+    again(world, steps)
+    await world.until(lambda: borrowed(world) == before, "given back")
+    world.patch_rollout({"strategy": {"canary": {"capacity": "InPlace"}}})
+    world.set_image("v3")
+    await world.until_state("AwaitingApproval")
+    assert world.groups() == {0: "v1", 1: "v3"}
+
+
 @tells(
     events={
         EventReason.GIVEN_BACK: "Service llama-api carried what a Rollout that is gone (UID an-old-one) had written; it"

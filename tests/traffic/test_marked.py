@@ -121,7 +121,7 @@ OLD_ONE, NEW_ONE, CANARY, GOING = behind(), behind(revision=NEW), behind("llama-
 CANARY_GOING, FOREIGN = behind("llama-canary", terminating=True), behind("mistral")
 
 
-def left(resource: Resource, written: dict[str, Any], *pods: Pod, unknown: bool = False) -> Marked:
+def left(resource: Resource, written: dict[str, Any], *pods: Pod, unknown: bool = False, foreign: str = "") -> Marked:
     """What Rollout A, which is gone, has pinned, as B sees it."""
     if resource == SERVICES:
         live = services.pin(service(), A, KEYS, written)
@@ -132,7 +132,10 @@ def left(resource: Resource, written: dict[str, Any], *pods: Pod, unknown: bool 
         }
         live = pools.pin(pool, A, KEYS, written)
     missing = {"llama-canary": ""} if unknown else {}
-    return Marked(B, KEYS, {resource: (stored(live),)}, frozenset({B}), pods=pods, unknown_pods=missing)
+    foreigners = frozenset({foreign} - {""})
+    return Marked(
+        B, KEYS, {resource: (stored(live),)}, frozenset({B}), pods=pods, unknown_pods=missing, foreign=foreigners
+    )
 
 
 @pytest.mark.parametrize(
@@ -171,6 +174,18 @@ def test_what_led_to_a_canary_that_goes_leads_to_its_lws() -> None:
     assert isinstance(write, Patch) and write.body["spec"] == {"selector": {LWS_NAME: "llama"}}
     # Of another LWS nobody knows what is to become of it.
     assert [*left(SERVICES, TO_CANARY, OLD_ONE, CANARY).take_back(A, "mistral", "gone")] == []
+
+
+def test_an_lws_that_is_only_called_like_a_canary_is_none() -> None:
+    seen = left(SERVICES, BY_LWS, OLD_ONE, CANARY, foreign="llama-canary")
+    assert [*seen.kept(A, "llama")] == []
+    assert [_bare(each) for each in seen.take_back(A, "llama", "gone") if isinstance(each, Patch)] == [True]
+    # What a release of that LWS has pinned to it does not wait for the other one, is never pinned to that, and is none
+    # of its releases' business.
+    seen = left(SERVICES, TO_CANARY, OLD_ONE, CANARY, foreign="llama-canary")
+    assert [*seen.kept(A, "llama")] == []
+    assert not seen.concerns(A, "llama")
+    assert seen.concerns(A, "llama-canary")
 
 
 def test_nothing_is_unpinned_before_all_pods_are_known() -> None:

@@ -52,11 +52,11 @@ def stored(records: Iterable[Object], group: str) -> list[Stored]:
         for each in records
     ]
     found.sort(key=lambda each: (each.number, each.created), reverse=True)
-    known = [each.template_hash for each in found]
+    latest: dict[str, Stored] = {}
+    for each in found:
+        latest.setdefault(each.template_hash, each)
     # Somebody may have taken the annotation away: then each counts.
-    return [
-        each for number, each in enumerate(found) if not each.template_hash or each.template_hash not in known[:number]
-    ]
+    return [each for each in found if not each.template_hash or each is latest[each.template_hash]]
 
 
 def _annotations(obj: Object) -> Mapping[str, Any]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Iterator, Mapping, Set
 from datetime import UTC, datetime
+from heapq import nlargest
+from itertools import chain, combinations, count
 from typing import Any
 
 from rollout_lws.api import rollouts
@@ -15,6 +17,7 @@ from rollout_lws.rollout.decision import Chore
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import Ending
 from rollout_lws.workload.revisions import (
+    HISTORY_LIMIT,
     history_again,
     history_body,
     history_name,
@@ -25,15 +28,19 @@ from rollout_lws.workload.revisions import (
 )
 from rollout_lws.workload.template import Version
 
+#: Largest number that a ControllerRevision can have.
+LAST_NUMBER = 2**63 - 1
+
 
 def store_version(d: Draft, version: Version, revision: str) -> None:
     """Keep the version in the Rollout's own history, as the newest release of it."""
     meta = d.o.rollout.metadata
     newest = max((each.revision for each in d.o.history), default=0)
-    stored = _stored(d, version.template_hash)
+    following = min(newest + 1, LAST_NUMBER)
+    stored = stored_as(d, version.template_hash)
     if stored is not None:
         # The limit drops what was released longest ago, not what was first released longest ago.
-        number = newest + 1 if stored.revision < newest else None
+        number = following if stored.revision < newest else None
         marks = {d.keys.went_back: None} if d.keys.went_back in stored.metadata.annotations else {}
         if number is not None or marks:
             _note(d, stored, "the version is released again", marks, number)
@@ -41,10 +48,11 @@ def store_version(d: Draft, version: Version, revision: str) -> None:
     body = history_body(
         version,
         d.keys,
+        name=_free_name(d, version.template_hash),
         rollout=meta.name,
         namespace=meta.namespace,
         owner=_owner(d),
-        number=newest + 1,
+        number=following,
         revision=revision,
     )
     d.write((Create(CONTROLLER_REVISIONS, body, "to be able to go back to it"),))
@@ -55,15 +63,21 @@ def stable_version(d: Draft) -> Version | None:
     record = d.status.stable
     if record is None:
         return None
-    known = _stored(d, record.template_hash) or lws_revision(d.stable, record.revision)
+    # One that is on its way out tells what the version is for as long as it is there.
+    going = (each for each in d.o.history if each.metadata.terminating and _annotated(d, each) == record.template_hash)
+    known = (
+        stored_as(d, record.template_hash)
+        or lws_revision(d.stable, record.revision)
+        or max(going, key=_age, default=None)
+    )
     return recorded_version(known) if known else None
 
 
 def drop_surplus(d: Draft) -> None:
     """Forget what was released longest ago; never the stable version."""
-    kept = _stored(d, d.status.stable.template_hash) if d.status.stable else None
-    doubles = _doubles(d)
-    surplus = surplus_history(tuple(each for each in d.o.history if each not in doubles), kept)
+    kept = stored_as(d, d.status.stable.template_hash) if d.status.stable else None
+    doubles = {each.metadata.name for each in _doubles(d)}
+    surplus = surplus_history(tuple(each for each in _standing(d) if each.metadata.name not in doubles), kept)
     d.write(_deletion(each, "more than ten versions") for each in surplus)
 
 
@@ -77,18 +91,34 @@ def drop_doubles(d: Draft) -> None:
 def _doubles(d: Draft) -> list[ControllerRevision]:
     """Of two records of one version the former one, unless its annotation is all that tells what the status means."""
     known = _known(d)
-    return [
-        each
-        for each in d.o.history
-        if any(_age(other) > _age(each) and _is_again(d, each, other, known) for other in d.o.history)
-    ]
+    pairs = [pair for pair in combinations(_latest(d), 2) if _may_be_one(d, *pair, known)]
+    # What they are is read last, and of each once: that takes time.
+    candidates = {each.metadata.name: each for pair in pairs for each in pair}
+    hashes = {name: hash_of(each) for name, each in candidates.items()}
+    found = {
+        former.metadata.name: former
+        for latter, former in pairs
+        if hashes[former.metadata.name] == hashes[latter.metadata.name] != ""
+    }
+    return list(found.values())
 
 
-def _is_again(d: Draft, stored: ControllerRevision, other: ControllerRevision, known: Set[str]) -> bool:
-    before, after = _annotated(d, stored), _annotated(d, other)
-    # A version that gets another hash keeps its number. What both are is read last: that takes time.
-    alike = before == after or (stored.revision == other.revision and before not in known)
-    return alike and hash_of(stored) == hash_of(other) != ""
+def _may_be_one(d: Draft, latter: ControllerRevision, former: ControllerRevision, known: Set[str]) -> bool:
+    before, after = _annotated(d, former), _annotated(d, latter)
+    # A version that gets another hash keeps its number.
+    return before == after or (former.revision == latter.revision and before not in known)
+
+
+def _standing(d: Draft) -> Iterator[ControllerRevision]:
+    """The records that stay: one that somebody has deleted is kept by its finalizers only."""
+    return (each for each in d.o.history if not each.metadata.terminating)
+
+
+def _latest(d: Draft) -> list[ControllerRevision]:
+    """The records of the latest releases, the latest one first: more than are kept of a Rollout, but no more to read
+    than that, for anybody who may create such records can name the Rollout as their owner.
+    """
+    return nlargest(2 * HISTORY_LIMIT, _standing(d), key=_age)
 
 
 def _age(stored: ControllerRevision) -> tuple[int, datetime, str]:
@@ -114,7 +144,7 @@ def _deletion(record: ControllerRevision, reason: str) -> Delete:
 
 def note_left(d: Draft, ending: Ending) -> None:
     """Mark the version whose release did not end with it: whoever wants "the version before" does not mean that one."""
-    stored = _stored(d, d.status.observed_template_hash or "")
+    stored = stored_as(d, d.status.observed_template_hash or "")
     if stored is not None and stored.metadata.annotations.get(d.keys.went_back) != ending.value:
         _note(d, stored, "its release did not end with it", {d.keys.went_back: ending.value})
 
@@ -130,16 +160,17 @@ def follow_hashes(d: Draft) -> None:
     if d.o.stable is None or status.stable is None or status.stable.workload_uid != d.stable.lws.metadata.uid:
         return
     known = _known(d)
-    told = {_annotated(d, each) for each in d.o.history}
+    told = {_annotated(d, each) for each in _standing(d)}
     if d.version.template_hash not in known:
-        today = {_annotated(d, each): hash_of(each) for each in d.o.history if _annotated(d, each) in known}
-        today = {before: after for before, after in today.items() if after}
+        by_age = sorted((each for each in d.o.history if _annotated(d, each) in known), key=_age)
+        named = {_annotated(d, each): each for each in by_age}
+        today = {before: after for before, each in named.items() if (after := hash_of(each))}
         if any(before != after for before, after in today.items()):
             _rename(d, today)
     elif known - told:
-        for each in d.o.history:
-            if hash_of(each) in known - told:
-                _note(d, each, "the version has another hash today", {d.keys.template_hash: hash_of(each)})
+        for each in _latest(d):
+            if (hashed := hash_of(each)) in known - told:
+                _note(d, each, "the version has another hash today", {d.keys.template_hash: hashed})
 
 
 def _known(d: Draft) -> Set[str]:
@@ -172,9 +203,14 @@ def _annotated(d: Draft, stored: ControllerRevision) -> str:
     return stored.metadata.annotations.get(d.keys.template_hash, "")
 
 
-def _stored(d: Draft, template_hash: str) -> ControllerRevision | None:
-    told = [each for each in d.o.history if _annotated(d, each) == template_hash]
-    return max(told or [each for each in d.o.history if hash_of(each) == template_hash], key=_age, default=None)
+def stored_as(d: Draft, template_hash: str) -> ControllerRevision | None:
+    """The record of a version, known by the controller's name of it, or else by what it holds; None when it is not
+    stored, or is about to be gone.
+    """
+    told = [each for each in _standing(d) if _annotated(d, each) == template_hash]
+    if told:
+        return max(told, key=_age)
+    return next((each for each in _latest(d) if hash_of(each) == template_hash), None)
 
 
 def _note(
@@ -192,7 +228,7 @@ def _note(
     kept = {**meta.annotations, **annotations}
     again = history_again(
         stored,
-        name=_another_name(d, stored, str(kept.get(d.keys.template_hash) or "")),
+        name=_free_name(d, str(kept.get(d.keys.template_hash) or "")),
         owner=_owner(d),
         annotations={key: value for key, value in kept.items() if value is not None},
         number=stored.revision if number is None else number,
@@ -201,9 +237,12 @@ def _note(
     d.write((Patch(CONTROLLER_REVISIONS, meta.namespace, meta.name, body, reason, if_invalid=anew),))
 
 
-def _another_name(d: Draft, stored: ControllerRevision, template_hash: str) -> str:
+def _free_name(d: Draft, template_hash: str) -> str:
+    """A name for one more record of a version: one that is on its way out still has the usual one."""
+    taken = {each.metadata.name for each in d.o.history}
     name = history_name(d.o.rollout.metadata.name, template_hash)
-    return name if name != stored.metadata.name else f"{name}-2"
+    numbered = (f"{name}-{number}" for number in count(2))
+    return next(each for each in chain((name,), numbered) if each not in taken)
 
 
 def _owner(d: Draft) -> dict[str, Any]:

@@ -26,7 +26,7 @@ HISTORY_LIMIT = 10
 SPARE_RECORDS = 5
 #: How what zlib has compressed begins, and no JSON does.
 _COMPRESSED = b"x"
-#: Records of LWS that one decision lets go of; the rest of many is for those that follow it.
+#: Records that one decision lets go of; the rest of many is for those that follow it.
 RECORDS_AT_ONCE = 10
 
 
@@ -110,9 +110,12 @@ def needless_records(facts: Facts, stable: str) -> list[ControllerRevision]:
         return []
     worker_sets = (each.metadata.labels.get(LWS_REVISION, "") for each in facts.worker_sets)
     needed = {stable, current, target_revision(facts), *leaders_revisions(facts), *worker_sets}
-    newest = {id(lws_revision(facts, revision)) for revision in needed}
-    others = [each for each in facts.revisions if id(each) not in newest and not each.metadata.terminating]
-    others.sort(key=lambda each: each.revision)
+    by_age = sorted((each for each in facts.revisions if not each.metadata.terminating), key=lambda each: each.revision)
+    latest: dict[str | None, int] = {}
+    for each in reversed(by_age):
+        latest.setdefault(each.metadata.labels.get(LWS_REVISION), id(each))
+    newest = {latest.get(revision) for revision in needed}
+    others = [each for each in by_age if id(each) not in newest]
     again = [each for each in others if each.metadata.labels.get(LWS_REVISION) in needed]
     past = [each for each in others if each.metadata.labels.get(LWS_REVISION) not in needed]
     return [*again, *past[: max(0, len(past) - SPARE_RECORDS)]][:RECORDS_AT_ONCE]
@@ -156,10 +159,13 @@ def history_body(
     owner: Mapping[str, Any],
     number: int,
     revision: str,
+    name: str = "",
 ) -> dict[str, Any]:
-    """A version to remember, as an apps/v1 ControllerRevision; ``number`` grows with each release."""
+    """A version to remember, as an apps/v1 ControllerRevision; ``number`` grows with each release. ``name`` is given
+    where the usual one is taken.
+    """
     return _history(
-        history_name(rollout, version.template_hash),
+        name or history_name(rollout, version.template_hash),
         namespace,
         labels={keys.history: rollout},
         annotations={keys.template_hash: version.template_hash, keys.revision: revision},
@@ -212,6 +218,8 @@ def _history(
 def surplus_history(
     history: tuple[ControllerRevision, ...], kept: ControllerRevision | None
 ) -> list[ControllerRevision]:
-    """Stored versions beyond the limit, the newest release first; never ``kept``."""
+    """Stored versions beyond the limit, the newest release first; never ``kept``. Of many the oldest that one decision
+    lets go of, ``RECORDS_AT_ONCE``.
+    """
     by_age = sorted(history, key=lambda each: each.revision, reverse=True)
-    return [each for each in by_age[HISTORY_LIMIT:] if each is not kept]
+    return [each for each in by_age[HISTORY_LIMIT:] if each is not kept][-RECORDS_AT_ONCE:]

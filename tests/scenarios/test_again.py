@@ -132,6 +132,36 @@ def test_a_controller_killed_while_it_stores_a_version_anew_comes_to_the_same_en
 
 
 @pytest.mark.looptime
+async def test_a_record_that_a_finalizer_keeps_takes_no_other_with_it(world: World) -> None:
+    """Some back up what is deleted; what is on its way out is stored as if it were gone."""
+    await at_rest(world, {"replicas": 1, "pause": {"duration": 0}}, replicas=1, size=1)
+    (known,) = history(world)
+    again = {**known, "metadata": {**known["metadata"], "name": "again", "finalizers": ["example.com/backup"]}}
+    for member in ("uid", "resourceVersion", "creationTimestamp", "managedFields"):
+        again["metadata"].pop(member, None)
+    world.stop_controller()
+    await world.sleep(2)
+    world.server.create(CONTROLLER_REVISIONS, again)
+    world.delete(CONTROLLER_REVISIONS, "again")
+    world.start_controller()
+    await world.rest()
+    world.patch(CONTROLLER_REVISIONS, "again", {"metadata": {"finalizers": None}})
+    await world.rest()
+    assert [each["metadata"]["name"] for each in history(world)] == [known["metadata"]["name"]]
+    # Now it is the only one that goes, and its version is released again.
+    world.patch(CONTROLLER_REVISIONS, known["metadata"]["name"], {"metadata": {"finalizers": ["example.com/backup"]}})
+    world.delete(CONTROLLER_REVISIONS, known["metadata"]["name"])
+    for tag in ("v2", "v1"):
+        world.set_image(tag)
+        await world.until(lambda: set(world.groups().values()) == {tag} and world.state == "Healthy", tag)  # noqa: B023
+        await world.rest()
+    world.patch(CONTROLLER_REVISIONS, known["metadata"]["name"], {"metadata": {"finalizers": None}})
+    await world.rest()
+    assert {version(each) for each in history(world)} >= {version(known)}
+    assert len(history(world)) == 2
+
+
+@pytest.mark.looptime
 @pytest.mark.parametrize("kind", [Delete, Create])
 async def test_a_note_that_cannot_be_written_at_all_stops_nothing(world: World, kind: type[Write]) -> None:
     it = release(world, CANARY_STYLE, "none", 1)

@@ -9,7 +9,7 @@ from rollout_lws.cli.doctor.links import Link, Name, State, ok
 from rollout_lws.objects.resources import CONTROLLER_REVISIONS, CORE_EVENTS, LEADER_WORKER_SETS, STATEFUL_SETS
 from rollout_lws.objects.workloads import StatefulSet
 from rollout_lws.rollout.guard import has_windows, released_by_hand
-from rollout_lws.rollout.history import hash_of
+from rollout_lws.rollout.history import stored_as
 from rollout_lws.rollout.silence import SILENCE_SECONDS
 from rollout_lws.workload.facts import Facts as Workload
 from rollout_lws.workload.hold import borrowed, is_held, standing_surge, users_strategy, writer_of_strategy
@@ -116,10 +116,7 @@ def history(case: Case) -> Link | None:
     unread = case.unread(Name.HISTORY, about, CONTROLLER_REVISIONS)
     if unread is not None:
         return unread
-    # A controller of another release may hash a version differently than we do: it is known by either name.
-    stored = {each.metadata.annotations.get(case.d.keys.template_hash, "") for each in case.d.o.history}
-    stored |= {hash_of(each) for each in case.d.o.history}
-    if record.template_hash in stored:
+    if stored_as(case.d, record.template_hash) is not None:
         return ok(Name.HISTORY, about, f"{len(case.d.o.history)} stored, the stable one among them")
     return Link(
         Name.HISTORY,

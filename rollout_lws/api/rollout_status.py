@@ -246,6 +246,8 @@ class TrafficRecord(Model):
     """Since when all requests go to the canary while stable groups are renewed."""
     gone: MicroTime | None = None
     """Since when no pod of the version that left gets requests; pickers of pools get their grace from here."""
+    unanswered: MicroTime | None = None
+    """When a version lost its requests last because the endpoint picker of its pool did not answer."""
     unlisted: tuple[str, ...] = ()
     """Services, pools, budgets and LeaderWorkerSets besides that requests of the release meet; events told of them."""
 

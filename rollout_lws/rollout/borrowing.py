@@ -12,7 +12,8 @@ from rollout_lws.rollout import lingering, quarrel
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.routable import barred
 from rollout_lws.rollout.routed import DONE, Routed
-from rollout_lws.rollout.shares import DEFAULT_GRACE_SECONDS, answers_for_stable, settings, told
+from rollout_lws.rollout.serving import answers_for_stable
+from rollout_lws.rollout.shares import DEFAULT_GRACE_SECONDS, settings, told
 from rollout_lws.rollout.sides import Side, new_side, stable_side
 from rollout_lws.traffic import backends, services
 from rollout_lws.traffic.backends import Selector

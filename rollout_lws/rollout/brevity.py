@@ -66,7 +66,7 @@ def outdated(d: Draft, before: RolloutStatus, after: RolloutStatus) -> bool:
         return True
     if _loads_for_long(d, before):
         return True
-    if before.message == after.message:
+    if before.message == after.message and _about_traffic(after) in (None, _about_traffic(before)):
         return False
     resting = after.phase in (Phase.HEALTHY, Phase.ABORTED)
     if resting and not d.o.remains and _accelerators(before) != _accelerators(after):
@@ -75,6 +75,10 @@ def outdated(d: Draft, before: RolloutStatus, after: RolloutStatus) -> bool:
     told_at = max((each.last_update_time for each in before.conditions if each.last_update_time), default=d.now)
     ready = max((group.ready_since for _, group in _members(d) if group.ready_since), default=told_at)
     return d.wake_in(told_at, significance.OUTDATED_SECONDS) and d.wake_in(ready, significance.SETTLED_SECONDS)
+
+
+def _about_traffic(status: RolloutStatus) -> str | None:
+    return status.traffic.message if status.traffic else None
 
 
 def _accelerators(status: RolloutStatus) -> str | None:

@@ -16,7 +16,8 @@ from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import Task
 from rollout_lws.rollout.routed import Routed
 from rollout_lws.rollout.routing import drained, grace_over, keep, note, route, withdraw
-from rollout_lws.rollout.shares import behind_stable, does_without, takes_over, weight_of
+from rollout_lws.rollout.serving import behind_stable
+from rollout_lws.rollout.shares import does_without, takes_over, weight_of
 from rollout_lws.rollout.sides import both_sides, new_side, stable_side
 from rollout_lws.rollout.unlisted import unlisted
 from rollout_lws.traffic import backends

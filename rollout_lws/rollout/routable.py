@@ -26,7 +26,8 @@ from rollout_lws.release.overload import overload
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import Reason
 from rollout_lws.rollout.refusal import Place, Refusal
-from rollout_lws.rollout.shares import groups_for_all, settings, share_of_step
+from rollout_lws.rollout.serving import groups_for_all
+from rollout_lws.rollout.shares import settings, share_of_step
 from rollout_lws.rollout.unlisted import labels_of_new, unlisted
 from rollout_lws.traffic import backends, pools, services
 from rollout_lws.traffic.backends import Selector

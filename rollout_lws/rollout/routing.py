@@ -19,13 +19,11 @@ from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import Ending, Task
 from rollout_lws.rollout.routable import barred
 from rollout_lws.rollout.routed import DONE, Routed
+from rollout_lws.rollout.serving import new_serves, safe, stable_serves
 from rollout_lws.rollout.shares import (
     DEFAULT_DRAIN_SECONDS,
     DEFAULT_GRACE_SECONDS,
-    new_serves,
-    safe,
     settings,
-    stable_serves,
     told,
     wanted_share,
     weight_of,
@@ -117,7 +115,11 @@ def _apply(d: Draft, facts: RoutingFacts, wanted: Split) -> Routed:
     writing = _write(d, every, split)
     if writing:
         withdrawn = wanted.reaches_new and not split.reaches_new and not cut_off
-        if withdrawn and record.applied not in (None, told(ALL_STABLE)):
+        lost = facts.names.canary_pool if withdrawn else facts.names.stable_pool
+        silent = bool(unanswered(facts, lost)) and (withdrawn or split.weight == 100 > wanted.weight)
+        if silent:
+            note(d, unanswered=d.now)
+        if (withdrawn and record.applied not in (None, told(ALL_STABLE))) or (silent and not withdrawn):
             d.set(flaps=tallied((d.status.flaps or 0) + 1))
         note(d, desired=told(wanted), message=why or None)
         # Routers may act on it long before they say so; and that nothing is given has to be accepted once more.

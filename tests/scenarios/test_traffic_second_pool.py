@@ -9,7 +9,7 @@ import pytest
 from rollout_lws.objects.endpoints import SERVICE_NAME
 from rollout_lws.objects.resources import ENDPOINT_SLICES, INFERENCE_POOLS, PODS, SERVICES
 from tests.scenarios.routed import BY_POOLS, CANARY_POOL, POOL, make, routed_at_rest, routes_of
-from tests.scenarios.stories import CANARY
+from tests.scenarios.stories import CANARY, waiting_for_approval
 from tests.scenarios.world import NAMESPACE, World
 
 pytestmark = pytest.mark.looptime
@@ -42,6 +42,39 @@ def create_picker(world: World) -> None:
 
 def share_of_new(world: World) -> int:
     return routes_of(world)[0].get(CANARY_POOL, 0)
+
+
+async def shared_with_the_first_picker(world: World, groups: int, of: int) -> str:
+    """A tenth goes to so many groups; no request is answered by the first pool without its picker. Gives its name."""
+    picker = f"{POOL}-epp"
+    await routed_at_rest(world, {"replicas": groups, "traffic": "10%", "pause": {}}, replicas=of, by=BY_POOLS)
+    world.patch(INFERENCE_POOLS, POOL, {"spec": {"endpointPickerRef": {"failureMode": "FailClose"}}})
+    start_picker(world, picker)
+    await waiting_for_approval(world)
+    await world.rest()
+    return picker
+
+
+async def blink(world: World, picker: str, gone: float, there: float) -> None:
+    world.server.delete(PODS, NAMESPACE, picker, grace_seconds=0)
+    await world.sleep(gone)
+    start_picker(world, picker)
+    await world.sleep(there)
+
+
+def watched_weights(world: World) -> list[float]:
+    """When the weights in the route change from now on."""
+    moments: list[float] = []
+    last = routes_of(world)
+
+    def look(seen: World) -> None:
+        nonlocal last
+        if routes_of(seen) != last:
+            last = routes_of(seen)
+            moments.append(seen.server.clock())
+
+    world.checks.append(look)
+    return moments
 
 
 async def test_without_its_picker_a_pool_that_fails_closed_gets_no_request(world: World) -> None:
@@ -80,12 +113,7 @@ async def test_a_picker_that_runs_outside_of_the_cluster_answers(world: World) -
 
 
 async def test_no_request_goes_to_the_first_pool_while_its_picker_is_gone(world: World) -> None:
-    await routed_at_rest(world, {"replicas": 1, "traffic": "10%", "pause": {}}, replicas=2, by=BY_POOLS)
-    picker = f"{POOL}-epp"
-    world.patch(INFERENCE_POOLS, POOL, {"spec": {"endpointPickerRef": {"failureMode": "FailClose"}}})
-    start_picker(world, picker)
-    world.set_image("v2")
-    await world.until(lambda: share_of_new(world) > 0)
+    picker = await shared_with_the_first_picker(world, groups=2, of=2)
     world.server.delete(PODS, NAMESPACE, picker, grace_seconds=0)
     await world.until(lambda: routes_of(world)[0][POOL] == 0)
     fails = (
@@ -97,10 +125,51 @@ async def test_no_request_goes_to_the_first_pool_while_its_picker_is_gone(world:
     world.request("Abort")
     await world.sleep(300)
     assert routes_of(world)[0][POOL] == 0
-    assert world.groups(CANARY) == {0: "v2"}
+    assert world.groups(CANARY) == {0: "v2", 1: "v2"}
     start_picker(world, picker)
     await world.until_state("Aborted")
     assert share_of_new(world) == 0
+
+
+async def test_a_few_groups_never_get_all_requests_because_the_first_picker_is_gone(world: World) -> None:
+    picker = await shared_with_the_first_picker(world, groups=1, of=10)
+    before = routes_of(world)
+    seen = watched_weights(world)
+    for _ in range(3):
+        await blink(world, picker, 1, 5)
+    world.server.delete(PODS, NAMESPACE, picker, grace_seconds=0)
+    fails = (
+        f"InferencePool {POOL} fails all requests (failureMode FailClose): the Service {picker} of its endpoint picker"
+        " has no ready endpoint; start the picker: shares stay as they are, for 100% needs 10 ready groups of the new"
+        " version"
+    )
+    await world.until(lambda: world.status["traffic"].get("message") == fails)
+    # Nor is what serves taken away.
+    world.request("Abort")
+    await world.sleep(300)
+    assert (seen, routes_of(world), world.groups(CANARY)) == ([], before, {0: "v2"})
+    start_picker(world, picker)
+    await world.until_state("Aborted")
+    assert share_of_new(world) == 0
+
+
+@pytest.mark.parametrize("second", [False, True], ids=["the first", "the second"])
+async def test_a_pool_whose_picker_comes_and_goes_gets_its_requests_back_later_each_time(
+    world: World, second: bool
+) -> None:
+    picker = await shared_with_the_first_picker(world, groups=2, of=2)
+    if second:
+        picker = PICKER
+        start_picker(world)
+        await world.rest()
+        world.patch(INFERENCE_POOLS, CANARY_POOL, {"spec": {"endpointPickerRef": {"failureMode": "FailClose"}}})
+        await world.rest()
+    seen = watched_weights(world)
+    for _ in range(12):
+        await blink(world, picker, 1, 5)
+    await world.sleep(120)
+    away = [back - gone for gone, back in zip(seen[::2], seen[1::2], strict=True)]
+    assert ([round(each, -1) for each in away], share_of_new(world)) == ([10, 20, 40], 10)
 
 
 async def test_no_step_goes_on_while_its_gateway_says_that_it_cannot_use_the_second_pool(world: World) -> None:

@@ -11,7 +11,8 @@ from rollout_lws.cli.doctor.links import Link, Name, State, ok
 from rollout_lws.objects.resources import HORIZONTAL_POD_AUTOSCALERS, HTTP_ROUTES, INGRESSES, Resource
 from rollout_lws.rollout import bounds
 from rollout_lws.rollout.quarrel import PEACE_SECONDS
-from rollout_lws.rollout.shares import safe, settings, told, wanted_share
+from rollout_lws.rollout.serving import safe
+from rollout_lws.rollout.shares import settings, told, wanted_share
 from rollout_lws.traffic import acceptance, http_route, second_pool
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.pickers import unanswered

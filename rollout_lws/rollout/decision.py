@@ -50,6 +50,8 @@ class Verdict:
     message: str = ""
     goes_on: bool = False
     """Though it is worth a person's eye, the controller goes on by itself."""
+    by_spec: bool = False
+    """The spec of the Rollout asks for it, which no command of ours edits."""
 
     @property
     def needs_person(self) -> bool:
@@ -58,8 +60,10 @@ class Verdict:
 
     @property
     def verbs(self) -> tuple[str, ...]:
-        """Verbs of the command line by which a person ends it, or ends what it waits for; the usual one first."""
-        return FOR_A_PERSON.get(self.reason, ())
+        """Verbs of the command line by which a person ends it, or ends what it waits for; the usual one first. None of
+        what goes on by itself, or is asked for by the spec.
+        """
+        return () if self.goes_on or self.by_spec else FOR_A_PERSON.get(self.reason, ())
 
 
 @dataclass(frozen=True, slots=True)

@@ -259,9 +259,11 @@ class Draft:
     def notice(self, reason: EventReason, note: str, *, warning: bool = False, about: str = "Rollout") -> None:
         self.notices.append(Notice(reason.value, note, "Warning" if warning else "Normal", about))
 
-    def conclude(self, condition: str, reason: Reason, state: SummaryState, message: str = "") -> bool:
+    def conclude(
+        self, condition: str, reason: Reason, state: SummaryState, message: str = "", *, by_spec: bool = False
+    ) -> bool:
         """Give the last word; returns True so that a rule can end with it."""
-        self.verdict = Verdict(condition, reason, state, message)
+        self.verdict = Verdict(condition, reason, state, message, by_spec=by_spec)
         return True
 
     def ready(self, reason: Reason, state: SummaryState, message: str = "") -> bool:

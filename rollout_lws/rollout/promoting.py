@@ -17,6 +17,7 @@ from rollout_lws.rollout.ending import frozen, is_patient, keep_time, late, turn
 from rollout_lws.rollout.going_back import tell_way_back
 from rollout_lws.rollout.multikueue import waits_for_workloads
 from rollout_lws.rollout.natively import all_went_over, at_zero, went_over
+from rollout_lws.rollout.pausing import stays_paused
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason, Task
 from rollout_lws.rollout.shares import green_grows
 from rollout_lws.rollout.sides import shares_nothing
@@ -73,7 +74,7 @@ def promote(d: Draft) -> bool:
     if used_up and not turn.writes:
         return d.stalled(Reason.CHURN, f"{used_up}. It is not renewed again; to go back: {d.command('abort')}")
     if d.paused:
-        return d.reconciling(Reason.PAUSED, SummaryState.PAUSED, f"paused in mid-promotion: {turn.message}")
+        return stays_paused(d, f"promotion: {turn.message.rstrip('.')}")
     if routed.contested and not turn.writes:
         return d.stalled(Reason.ROUTE_CONTESTED, routed.message)
     if routed.timed and not turn.writes:

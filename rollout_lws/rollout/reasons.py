@@ -72,7 +72,7 @@ FOR_A_PERSON: Mapping[Reason, tuple[str, ...]] = {
     Reason.DEADLINE: ("abort", "retry"),
     Reason.CAPACITY_DEADLINE: ("abort", "retry"),
     Reason.CHURN: ("abort", "retry"),
-    Reason.PAUSED: (),
+    Reason.PAUSED: ("resume",),
     Reason.HOLD_RELEASED: (),
     Reason.WORKLOAD_NOT_FOUND: (),
     Reason.WRONG_WORKLOAD_KIND: (),
@@ -100,6 +100,9 @@ FOR_A_PERSON: Mapping[Reason, tuple[str, ...]] = {
     Reason.MULTIKUEUE: (),
     Reason.SCALED_TO_ZERO: (),
 }
+
+#: Of these, what goes on by itself while a release ends: it is late then, and told, but nothing is given up.
+LATE = frozenset({Reason.DEADLINE, Reason.CAPACITY_DEADLINE})
 
 
 class EventReason(StrEnum):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from rollout_lws.api import ActionType, Capacity, Step, StepRecord, StepState, SummaryState
+from rollout_lws.api import Capacity, Step, StepRecord, StepState, SummaryState
 from rollout_lws.release.batches import Batch, batch, is_last_full, wanted_groups
 from rollout_lws.release.canary import remove
 from rollout_lws.release.record import dismiss
@@ -28,6 +28,7 @@ from rollout_lws.rollout.health import (
     waits_for_capacity,
 )
 from rollout_lws.rollout.natively import all_went_over, at_zero
+from rollout_lws.rollout.pausing import stays_paused
 from rollout_lws.rollout.plan import next_index, plan_hash, resumed_index
 from rollout_lws.rollout.reach import no_requests
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason, Task
@@ -82,7 +83,7 @@ def run(d: Draft) -> bool:
         close_window(d)
         borrowing.keep_pinned(d)
         routing.keep(d)
-        return d.reconciling(Reason.PAUSED, SummaryState.PAUSED, _why_paused(d))
+        return stays_paused(d)
     if _deleted_record(d):
         return d.reconciling(
             Reason.PREPARING, SummaryState.LOADING, "the BatchRelease was deleted by hand and is made again"
@@ -90,14 +91,6 @@ def run(d: Draft) -> bool:
     _edited_plan(d)
     _jump(d)
     return _advance(d)
-
-
-def _why_paused(d: Draft) -> str:
-    if d.o.rollout.spec.strategy.paused:
-        return "paused: nothing goes forward until spec.strategy.paused is removed or set to false"
-    last = d.status.last_action
-    by = f" by {last.by}" if last is not None and last.type is ActionType.PAUSE and last.by else ""
-    return f"paused on request{by}: nothing goes forward until it is resumed: {d.command('resume')}"
 
 
 def _follow_release(d: Draft) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from rollout_lws.api import SummaryState
@@ -17,6 +19,14 @@ def test_every_verb_is_a_command() -> None:
 
 def test_whatever_is_stalled_needs_a_person_but_what_is_tried_again() -> None:
     assert set(PLACE) - set(FOR_A_PERSON) == {Reason.WRITE_REFUSED}
+
+
+def test_no_command_ends_what_goes_on_by_itself_or_is_asked_for_by_the_spec() -> None:
+    late = Verdict("Stalled", Reason.DEADLINE, SummaryState.STALLED, "")
+    paused = Verdict("Reconciling", Reason.PAUSED, SummaryState.PAUSED)
+    assert (late.verbs, paused.verbs) == (("abort", "retry"), ("resume",))
+    assert (replace(late, goes_on=True).verbs, replace(paused, by_spec=True).verbs) == ((), ())
+    assert replace(paused, by_spec=True).needs_person
 
 
 @pytest.mark.parametrize(

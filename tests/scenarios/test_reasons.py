@@ -111,6 +111,20 @@ async def test_a_pause_on_request_names_who_asked_and_ends_on_request(world: Wor
     assert_clean(world, "v2")
 
 
+async def test_a_promotion_that_is_paused_says_what_ends_the_pause(world: World) -> None:
+    await at_rest(world)
+    await waiting_for_approval(world)
+    world.approve()
+    await world.until(lambda: any(told.startswith("v2") for told in world.groups().values()), "a renewed group")
+    world.request("Pause", by="ann")
+    await world.until_state("Paused")
+    message = world.status["message"]
+    assert message.startswith("promotion: ")
+    assert message.endswith(
+        "paused on request by ann: nothing goes forward until it is resumed: kubectl rollout-lws resume llama"
+    )
+
+
 @tells({Reason.PAUSED: "paused: nothing goes forward until spec.strategy.paused is removed or set to false"})
 async def test_everything_at_once_requested_while_paused_waits_for_the_end_of_the_pause(world: World) -> None:
     await at_rest(world, {"replicas": 1, "pause": {}}, {"replicas": 2, "pause": {}})

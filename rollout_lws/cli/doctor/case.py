@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
-from rollout_lws.api import ConditionType, Phase
+from rollout_lws.api import ConditionType, Phase, SummaryState
 from rollout_lws.api.resources import batch_releases, rollouts
 from rollout_lws.cli.doctor.facts import Facts, Owed
 from rollout_lws.cli.doctor.links import Link, Name, State
@@ -26,10 +26,10 @@ from rollout_lws.objects.resources import (
 )
 from rollout_lws.objects.writes import Confirm, Patch, Write
 from rollout_lws.rollout.decide import decide
-from rollout_lws.rollout.decision import Decision
+from rollout_lws.rollout.decision import Decision, Verdict
 from rollout_lws.rollout.diagnosis import names_checks, needs_workloads, was_dispatched
 from rollout_lws.rollout.draft import Draft
-from rollout_lws.rollout.reasons import FOR_A_PERSON, Reason
+from rollout_lws.rollout.reasons import LATE, Reason
 from rollout_lws.rollout.refusals import cannot_manage, cannot_release, invalid_spec
 from rollout_lws.rollout.shares import settings, told
 from rollout_lws.traffic.split import ALL_STABLE
@@ -143,7 +143,11 @@ class Case:
             last = self._decision.verdict
             if not known and last is not None and last.condition == "Stalled":
                 return Complaint(PLACE[last.reason], last.message, goes_on=last.goes_on, verbs=last.verbs)
-        return next((Complaint(PLACE[why], told, verbs=FOR_A_PERSON.get(why, ())) for why, told in known), None)
+        ends = self.d.status.finalising is not None
+        for why, message in known:
+            verdict = Verdict("Stalled", why, SummaryState.STALLED, message, goes_on=ends and why in LATE)
+            return Complaint(PLACE[why], message, goes_on=verdict.goes_on, verbs=verdict.verbs)
+        return None
 
     @cached_property
     def _decision(self) -> Decision:

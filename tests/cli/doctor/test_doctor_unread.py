@@ -93,6 +93,18 @@ async def test_a_kind_that_may_not_be_read_leaves_its_links_open_and_breaks_none
         assert each.next == (f"kubectl auth can-i list {kind}",)
 
 
+async def test_no_command_is_told_for_a_promotion_that_is_late_but_goes_on(world: World) -> None:
+    await at_rest(world, {"replicas": 1, "pause": {}}, replicas=2, size=1, progressDeadlineSeconds=120)
+    apply(world, faults={"fail": "NeverReady", "fail-on": f"{NAME}-0*"})
+    await world.until_state("AwaitingApproval")
+    world.approve()
+    await world.until_state("Stalled")
+    for refused in ((), (HORIZONTAL_POD_AUTOSCALERS,)):
+        release = next(each for each in await links(world, refused.__contains__) if each.name is Name.RELEASE)
+        assert (release.state, release.next) == (State.BROKEN, ()), release
+        assert release.by_itself == "it goes on, as the cause says"
+
+
 async def test_what_a_queue_says_that_may_not_be_read_is_left_open(world: World) -> None:
     install(world)
     await at_rest(world)

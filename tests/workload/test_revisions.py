@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace as change
 
 from rollout_lws.workload.revisions import (
     HISTORY_LIMIT,
@@ -230,6 +231,30 @@ def test_records_that_no_group_can_need_are_needless_beyond_a_few(
 ) -> None:
     found = needless_records(facts(lws(), *leaders, revisions=records(*stored), **parts), OLD)
     assert [each.metadata.name for each in found] == gone
+
+
+class Counting(dict[str, str]):
+    """Labels that count how often they are asked."""
+
+    asked = 0
+
+    def get(self, key: str, default: Any = None) -> Any:
+        Counting.asked += 1
+        return super().get(key, default)
+
+
+def test_as_many_groups_as_records_are_no_work_to_look_through() -> None:
+    """Whoever may create ControllerRevisions and pods may give each a revision of its own."""
+    names = [f"r{number}" for number in range(500)]
+    leaders = (pod(index, revision=name) for index, name in enumerate(names))
+    stored = [
+        change(each, metadata=change(each.metadata, labels=Counting(each.metadata.labels)))
+        for each in records(*names, OLD, *spare())
+    ]
+    seen = facts(lws(500), *leaders, revisions=tuple(stored))
+    Counting.asked = 0
+    assert needless_records(seen, OLD) == []
+    assert 0 < Counting.asked <= 10 * len(stored)
 
 
 def test_no_record_is_needless_before_lws_has_acted_on_its_spec() -> None:

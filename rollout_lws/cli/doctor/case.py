@@ -194,7 +194,7 @@ class Case:
             return not self.is_on and "observedWorkloadGeneration" in (write.body.get("status") or {})
         meta = write.body.get("metadata") or {}
         only_marks = set(write.body) == {"metadata"} and set(meta) == {"annotations"}
-        return not (only_marks and set(meta["annotations"]) == {self.d.keys.template_hash})
+        return not (only_marks and set(meta["annotations"] or ()) == {self.d.keys.template_hash})
 
     @property
     def is_leaving(self) -> bool:

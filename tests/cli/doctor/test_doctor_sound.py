@@ -5,12 +5,15 @@ from __future__ import annotations
 import pytest
 
 from rollout_lws.cli.doctor.chain import chain
-from rollout_lws.cli.doctor.links import State, first
-from tests.cli.doctor.looking import assert_whole, links, look, told
+from rollout_lws.cli.doctor.links import Name, State, first
+from rollout_lws.objects.resources import HTTP_ROUTES
+from rollout_lws.objects.writes import Patch
+from rollout_lws.rollout.decide import decide
+from tests.cli.doctor.looking import assert_whole, broken, links, look, told
 from tests.cli.doctor.styles import EVERY_STYLE, STYLES
 from tests.scenarios.matrix import Moment
 from tests.scenarios.matrix_acts import Act
-from tests.scenarios.routed import BY_INGRESS, BY_POOLS, BY_ROUTE, PROVIDERS, Provider, routed_at_rest
+from tests.scenarios.routed import BY_INGRESS, BY_POOLS, BY_ROUTE, PROVIDERS, ROUTE, Provider, routed_at_rest
 from tests.scenarios.stories import PROMOTED_STEPS, at_rest, waiting_for_approval
 from tests.scenarios.styles import Style
 from tests.scenarios.test_matrix import sample, tell
@@ -38,6 +41,22 @@ async def test_at_no_moment_of_a_release_that_goes_well_is_anything_broken(world
 async def test_nor_of_one_that_shares_requests(world: World, by: Provider) -> None:
     await routed_at_rest(world, {"replicas": 1, "traffic": "20%", "pause": {}}, by=by)
     await _goes_well(world)
+
+
+async def test_a_route_that_is_to_lose_its_only_annotation_is_looked_at_like_any_other(world: World) -> None:
+    await routed_at_rest(world, {"replicas": 1, "traffic": "20%", "pause": {}})
+    await waiting_for_approval(world)
+    written = world.get(HTTP_ROUTES, ROUTE)
+    assert written is not None
+    world.request("Abort")
+    await world.until_state("Aborted")
+    await world.rest()
+    world.stop_controller()
+    world.patch(HTTP_ROUTES, ROUTE, {"metadata": {"annotations": written["metadata"]["annotations"]}})
+    (back,) = (each for each in decide(look(world).observation).writes if each.resource == HTTP_ROUTES)
+    assert isinstance(back, Patch)
+    assert back.body == {"metadata": {"annotations": None}}
+    assert (await broken(world)).name in (Name.CONTROLLER, Name.ROUTE)
 
 
 async def _goes_well(world: World) -> None:

@@ -82,9 +82,9 @@ class Keys:
         return f"{self.group}/revision"
 
     @property
-    def went_back(self) -> str:
+    def rollback_reason(self) -> str:
         """Annotation on those ControllerRevisions: why the last release of the version did not end with it."""
-        return f"{self.group}/went-back"
+        return f"{self.group}/rollback-reason"
 
     @property
     def rollout_finalizer(self) -> str:

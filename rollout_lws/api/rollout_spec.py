@@ -164,7 +164,7 @@ class TrafficRouting(Model):
     """Routing objects of other kinds, which is not built yet: refused."""
     target: Literal["AsSelected", "Leaders", "AllPods"] = "AsSelected"
     """Which pods of a group receive requests; AsSelected keeps what the Service selects."""
-    allow_unlisted_services: bool | None = None
+    allow_unmanaged_backends: bool | None = None
     """Accept other Services that select the new version's leaders; false by default."""
 
 

@@ -155,7 +155,7 @@ class StepRecord(Model):
     """When that was reached; the deadline runs from here."""
     waiting_since: MicroTime | None = None
     """Since when it waits for room or quota; a wait of 5 s or longer has the deadline run anew."""
-    reopened: Annotated[dict[str, Tally], Field(max_length=10_000)] | None = None
+    partition_attempts: Annotated[dict[str, Tally], Field(max_length=10_000)] | None = None
     """Windows opened by ordinal of the group."""
 
 
@@ -194,7 +194,7 @@ class EvictionRecord(Model):
     """Evictions by waitForPodsReady."""
 
 
-class LeftOutRecord(Model):
+class UnadmittedGroup(Model):
     """A group that runs outside of Kueue's quota; it was told of in an event."""
 
     group: str
@@ -203,7 +203,7 @@ class LeftOutRecord(Model):
     """UID of its leader pod."""
 
 
-class HoldFight(Model):
+class HoldConflict(Model):
     """Somebody reset the hold."""
 
     at: MicroTime | None = None
@@ -216,7 +216,7 @@ class HoldFight(Model):
     """Version that the LeaderWorkerSet asked for then."""
 
 
-class RouteFight(Model):
+class WriteConflict(Model):
     """Somebody wrote over what a release had written in a Service, pool, route or autoscaler."""
 
     at: MicroTime | None = None
@@ -240,15 +240,15 @@ class TrafficRecord(Model):
     """Step whose share is desired; absent or 0: everything goes to the stable version."""
     since: MicroTime | None = None
     """When the applied share was accepted, or the first one written; grace and drain run from here."""
-    fights: tuple[RouteFight, ...] = ()
+    conflicts: tuple[WriteConflict, ...] = ()
     """Foreign writes over ours, newest last."""
-    emptied: MicroTime | None = None
+    stable_drained_at: MicroTime | None = None
     """Since when all requests go to the canary while stable groups are renewed."""
-    gone: MicroTime | None = None
+    last_pod_gone_at: MicroTime | None = None
     """Since when no pod of the version that left gets requests; pickers of pools get their grace from here."""
     unanswered: MicroTime | None = None
     """When a version lost its requests last because the endpoint picker of its pool did not answer."""
-    unlisted: tuple[str, ...] = ()
+    unmanaged_backends: tuple[str, ...] = ()
     """Services, pools, budgets and LeaderWorkerSets besides that requests of the release meet; events told of them."""
 
 
@@ -259,7 +259,7 @@ class AutoscalersRecord(Model):
     """When this was put on record."""
     held: tuple[str, ...] = ()
     """Names of those whose bounds were written."""
-    fights: tuple[RouteFight, ...] = ()
+    conflicts: tuple[WriteConflict, ...] = ()
     """Foreign writes over ours, newest last."""
 
 
@@ -372,15 +372,15 @@ class RolloutStatus(Model):
     """Leaders seen, newest last."""
     evictions: tuple[EvictionRecord, ...] = ()
     """Groups that Kueue had given up before the release renewed them."""
-    left_out: tuple[LeftOutRecord, ...] = ()
+    unadmitted_groups: tuple[UnadmittedGroup, ...] = ()
     """Groups of the LWS that Kueue has let go without admitting them."""
-    pods_here: Tally | None = None
+    local_pods: Tally | None = None
     """Pods with a node of this cluster, of a LeaderWorkerSet that MultiKueue dispatches to another; absent when there
     are none.
     """
-    longest_load_seconds: Tally | None = None
+    longest_startup_seconds: Tally | None = None
     """Longest time a group took from its creation until it was ready."""
-    hold_fights: tuple[HoldFight, ...] = ()
+    hold_conflicts: tuple[HoldConflict, ...] = ()
     """Foreign resets of the hold, newest last."""
     hold_released_at: MicroTime | None = None
     """Since when the annotation lets the LeaderWorkerSet roll by itself; absent once it is held again."""

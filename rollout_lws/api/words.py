@@ -98,7 +98,7 @@ class SummaryState(StrEnum):
     WAITING_FOR_QUOTA = "WaitingForQuota"
     WAITING_FOR_ACCELERATORS = "WaitingForAccelerators"
     PROMOTING = "Promoting"
-    GOING_BACK = "GoingBack"
+    ROLLING_BACK = "RollingBack"
     ABORTED = "Aborted"
     STALLED = "Stalled"
     PAUSED = "Paused"

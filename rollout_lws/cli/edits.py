@@ -268,7 +268,7 @@ def _role(each: versions.Stored, rollout: Object) -> str:
         return "aborted"
     if status.get("phase") == "Progressing" and each.template_hash == status.get("observedTemplateHash"):
         return "new"
-    return _LEFT.get(each.went_back, "")
+    return _LEFT.get(each.rollback_reason, "")
 
 
 def _as_json(each: versions.Stored, rollout: Object) -> Object:

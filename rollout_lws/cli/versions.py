@@ -19,7 +19,7 @@ ROLES = ("leader", "worker")
 @dataclass(frozen=True, slots=True)
 class Stored:
     """One version of a Rollout's history. ``number`` grows with each release; ``revision`` is LWS's name of it;
-    ``went_back`` is why its last release did not end with it, "" when it did, or is on.
+    ``rollback_reason`` is why its last release did not end with it, "" when it did, or is on.
     """
 
     number: int
@@ -27,7 +27,7 @@ class Stored:
     revision: str
     created: str
     members: Object
-    went_back: str = ""
+    rollback_reason: str = ""
 
     @property
     def images(self) -> list[str]:
@@ -47,7 +47,7 @@ def stored(records: Iterable[Object], group: str) -> list[Stored]:
             str(_annotations(each).get(f"{group}/revision") or ""),
             str(each["metadata"].get("creationTimestamp") or ""),
             (each.get("data") or {}).get("spec") or {},
-            str(_annotations(each).get(f"{group}/went-back") or ""),
+            str(_annotations(each).get(f"{group}/rollback-reason") or ""),
         )
         for each in records
     ]
@@ -80,7 +80,7 @@ def to_undo(history: Sequence[Stored], live: str, stable: str, number: int | Non
         if not found:
             raise UsageError("the stable version is not in the history: apply its template")
     else:
-        found = [each for each in history if each.template_hash != stable and not each.went_back]
+        found = [each for each in history if each.template_hash != stable and not each.rollback_reason]
         if not found:
             raise UsageError("no other version of the history was ever stable: name one with --to-revision")
     if found[0].template_hash == live:

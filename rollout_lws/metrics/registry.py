@@ -55,10 +55,10 @@ class Metrics:
         )
         self.step = self._histogram("rollout_lws_step_seconds", "From a step's begin to its end.", _LONG)
         self.person = self._histogram(
-            "rollout_lws_person_wait_seconds", "How long a release waited for a person, by state.", _PATIENT, "state"
+            "rollout_lws_manual_wait_seconds", "How long a release waited for a person, by state.", _PATIENT, "state"
         )
         self.load = self._histogram(
-            "rollout_lws_group_load_seconds", "From a leader pod's creation until its group was ready.", _LONG
+            "rollout_lws_group_startup_seconds", "From a leader pod's creation until its group was ready.", _LONG
         )
         self.transitions = self._counter(
             "rollout_lws_transitions", "Times that a Rollout came into a state for a reason.", "state", "reason"

@@ -27,11 +27,11 @@ HELP = {
     "rollout_lws_groups": "Groups of a version that are there or being made.",
     "rollout_lws_groups_ready": "Groups of a version that are ready.",
     "rollout_lws_groups_not_ready": "Groups that the status names as not ready, at most 10, by reason.",
-    "rollout_lws_longest_load_seconds": "Longest time a group has taken from its creation until it was ready.",
+    "rollout_lws_longest_startup_seconds": "Longest time a group has taken from its creation until it was ready.",
     "rollout_lws_accelerators": "Accelerators that the groups of a version hold; pods without a node hold none.",
-    "rollout_lws_accelerators_parked": "Accelerators of the new version while its release waits for a person.",
-    "rollout_lws_weight_wanted_ratio": "Share of requests that the new version is to have, 0 to 1.",
-    "rollout_lws_weight_accepted_ratio": "Share of requests of the new version that routers accepted last, 0 to 1.",
+    "rollout_lws_accelerators_waiting": "Accelerators of the new version while its release waits for a person.",
+    "rollout_lws_weight_desired_ratio": "Share of requests that the new version is to have, 0 to 1.",
+    "rollout_lws_weight_applied_ratio": "Share of requests of the new version that routers accepted last, 0 to 1.",
     "rollout_lws_paused_since_timestamp_seconds": "Since when it is paused by somebody; absent while it is not.",
     "rollout_lws_pending_since_timestamp_seconds": "Since when a version waits under the hold and is not released.",
     "rollout_lws_deadline_timestamp_seconds": "When what is waited for now is late; absent while no deadline runs.",
@@ -69,8 +69,8 @@ def samples(rollout: Glance, lws: LeaderWorkerSet | None) -> Iterator[Sample]:
     yield from _counts(status)
     yield from _moment("rollout_lws_paused_since_timestamp_seconds", status.since(ConditionType.PAUSED))
     yield from _moment("rollout_lws_pending_since_timestamp_seconds", pending_since(status))
-    if status.longest_load_seconds:
-        yield Sample("rollout_lws_longest_load_seconds", status.longest_load_seconds)
+    if status.longest_startup_seconds:
+        yield Sample("rollout_lws_longest_startup_seconds", status.longest_startup_seconds)
     if not status.releasing:
         return
     yield from _moment("rollout_lws_release_since_timestamp_seconds", status.since(ConditionType.PROGRESSING))
@@ -79,9 +79,9 @@ def samples(rollout: Glance, lws: LeaderWorkerSet | None) -> Iterator[Sample]:
         yield Sample("rollout_lws_steps", len(style.steps))
     if status.traffic is not None:
         if status.traffic.desired is not None:
-            yield Sample("rollout_lws_weight_wanted_ratio", weight_of(status.traffic.desired) / 100)
+            yield Sample("rollout_lws_weight_desired_ratio", weight_of(status.traffic.desired) / 100)
         if status.traffic.applied is not None:
-            yield Sample("rollout_lws_weight_accepted_ratio", weight_of(status.traffic.applied) / 100)
+            yield Sample("rollout_lws_weight_applied_ratio", weight_of(status.traffic.applied) / 100)
     yield from _moment("rollout_lws_deadline_timestamp_seconds", deadline(rollout, lws))
 
 
@@ -147,7 +147,7 @@ def _counts(status: Status) -> Iterator[Sample]:
         if held is not None:
             yield Sample("rollout_lws_accelerators", of_new if role == "new" else held - of_new, labels)
         if role == "new" and of_new and status.waits_for_a_person:
-            yield Sample("rollout_lws_accelerators_parked", of_new)
+            yield Sample("rollout_lws_accelerators_waiting", of_new)
     reasons = [group.reason for group in status.not_ready_groups]
     for reason in sorted({*reasons}):
         yield Sample("rollout_lws_groups_not_ready", reasons.count(reason), (("reason", reason),))

@@ -30,7 +30,7 @@ class Ended:
 
 
 @dataclass(frozen=True, slots=True)
-class StepLeft:
+class StepChanged:
     """A step took ``seconds``; one that was left in the pass that entered it is not told of."""
 
     seconds: float
@@ -52,7 +52,7 @@ class Became:
     reason: str
 
 
-Told = Started | Ended | StepLeft | PersonActed | Became
+Told = Started | Ended | StepChanged | PersonActed | Became
 
 
 def transitions(before: Status, after: Status, now: datetime) -> Iterator[Told]:
@@ -67,7 +67,7 @@ def transitions(before: Status, after: Status, now: datetime) -> Iterator[Told]:
     if before.releasing and before.step is not None and _in_steps(before) and not _same_step(before, after):
         seconds = _seconds(before.step.started_at, now)
         if seconds is not None:
-            yield StepLeft(seconds)
+            yield StepChanged(seconds)
     if (before.state, before.reason) != (after.state, after.reason):
         if before.waits_for_a_person and before.state != after.state and before.summary is not None:
             seconds = _seconds(before.summary.since, now)
@@ -91,7 +91,7 @@ def _count(metrics: Metrics, told: Told) -> None:
         metrics.ended.labels(told.outcome).inc()
         if told.seconds is not None:
             metrics.release.labels(told.outcome).observe(told.seconds)
-    elif isinstance(told, StepLeft):
+    elif isinstance(told, StepChanged):
         metrics.step.observe(told.seconds)
     elif isinstance(told, PersonActed):
         metrics.person.labels(told.state).observe(told.seconds)

@@ -181,7 +181,7 @@ def _retry(d: Draft, request: RequestedAction) -> str:
         if needs_workloads(d) and workloads_pending(d):
             # What Kueue has given up could not be forgiven yet.
             return _LATER
-        d.set_step(best_ready_at=d.now, reopened=None)
+        d.set_step(best_ready_at=d.now, partition_attempts=None)
         d.set(restarts=())
         forgive(d)
         return ""

@@ -125,7 +125,7 @@ def adopt(d: Draft) -> bool:
             " roll, or restore the old template; the LeaderWorkerSet is adopted once it has one version",
         )
     return d.reconciling(
-        Reason.NATIVE_ROLL,
+        Reason.NATIVE_ROLLOUT,
         SummaryState.ADOPTING,
         f"waiting until LeaderWorkerSet {name} has finished its own rolling update",
     )
@@ -181,7 +181,7 @@ def _replaced(d: Draft) -> bool:
         d.set(traffic=None, flaps=None)
         return False
     if restored.needs_person:
-        return d.stalled(Reason.POD_NOT_ENDING, restored.message)
+        return d.stalled(Reason.POD_STUCK_TERMINATING, restored.message)
     waits = restored.message or "removing the canary of an earlier LeaderWorkerSet"
     return d.reconciling(Reason.CLEANING_UP, SummaryState.ADOPTING, waits)
 
@@ -222,8 +222,8 @@ _AT_REST: dict[str, Any] = {
         "finalising",
         "restarts",
         "evictions",
-        "left_out",
-        "hold_fights",
+        "unadmitted_groups",
+        "hold_conflicts",
         "hold_released_at",
         "flaps",
         "not_ready_groups",

@@ -2,7 +2,7 @@
 
 Level-triggered: after every other rule, whichever of them had the last word, it is looked whether a release is on. That
 something may be held is on record before the first write, so that whoever is started after a crash gives it back. A
-held autoscaler protects the groups that serve; somebody who fights the hold is named, but the release goes on.
+held autoscaler protects the groups that serve; somebody who resets the hold is named, but the release goes on.
 """
 
 from __future__ import annotations
@@ -148,8 +148,8 @@ def _fought(d: Draft, before: AutoscalersRecord, live: Object, after: Object) ->
     record = d.status.autoscalers
     if record is None or not foreign or bounds.bounds(after) == bounds.bounds(live):
         return ""
-    fights, waits = quarrel.judged(d, record.fights, live, _what(live), _ADVICE, EventReason.AUTOSCALER_RESET)
-    d.set(autoscalers=record.model_copy(update={"fights": fights}))
+    conflicts, waits = quarrel.judged(d, record.conflicts, live, _what(live), _ADVICE, EventReason.AUTOSCALER_RESET)
+    d.set(autoscalers=record.model_copy(update={"conflicts": conflicts}))
     return waits
 
 
@@ -175,7 +175,7 @@ def _patch(d: Draft, live: Object, after: Object, reason: str) -> tuple[Write, .
     left = _gone(d, live)
     if writes and left:
         d.notice(
-            EventReason.GIVEN_BACK,
+            EventReason.RESTORED,
             f"{_what(live)} carried what a Rollout that is gone (UID {', '.join(left)}) had written; it is given back",
             warning=True,
         )

@@ -167,8 +167,8 @@ def await_unreached(d: Draft) -> Routed:
     when time alone may change the answer.
     """
     answer, record = unreached(d), d.status.traffic
-    if answer.timed and record is not None and record.gone is None:
-        d.set(traffic=record.model_copy(update={"gone": d.now}))
+    if answer.timed and record is not None and record.last_pod_gone_at is None:
+        d.set(traffic=record.model_copy(update={"last_pod_gone_at": d.now}))
     d.wake(answer.until)
     return answer
 
@@ -191,7 +191,7 @@ def _pickers_know(d: Draft, facts: RoutingFacts) -> Routed:
     record = d.status.traffic
     if record is None or not facts.names.stable_pool or not lingering.leaves(d):
         return DONE
-    asked, gone = settings(d), record.gone or d.now
+    asked, gone = settings(d), record.last_pod_gone_at or d.now
     until = gone + timedelta(seconds=asked.grace_period_seconds if asked else DEFAULT_GRACE_SECONDS)
     if until <= d.now:
         return DONE

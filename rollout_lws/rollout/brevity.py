@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from rollout_lws.api import Phase, RolloutStatus, RouteFight
+from rollout_lws.api import Phase, RolloutStatus, WriteConflict
 from rollout_lws.objects.owners import OURS
 from rollout_lws.objects.workloads import LeaderWorkerSet
 from rollout_lws.rollout import significance
@@ -29,7 +29,7 @@ _DECIDED = (
     "stable",
     "paused",
     "flaps",
-    "hold_fights",
+    "hold_conflicts",
     "hold_released_at",
     "autoscalers",
 )
@@ -44,14 +44,14 @@ def can_wait(d: Draft) -> bool:
         # What is told by an event is told once because the status says so from then on.
         return False
     decided = any(getattr(before, each) != getattr(d.status, each) for each in _DECIDED)
-    if decided or _fights(before) != _fights(d.status):
+    if decided or _conflicts(before) != _conflicts(d.status):
         return False
     d.wake(d.now + timedelta(seconds=LOOK_AGAIN_SECONDS))
     return True
 
 
-def _fights(status: RolloutStatus) -> tuple[RouteFight, ...]:
-    return status.traffic.fights if status.traffic else ()
+def _conflicts(status: RolloutStatus) -> tuple[WriteConflict, ...]:
+    return status.traffic.conflicts if status.traffic else ()
 
 
 def outdated(d: Draft, before: RolloutStatus, after: RolloutStatus) -> bool:
@@ -98,7 +98,7 @@ def _loads_for_long(d: Draft, before: RolloutStatus) -> bool:
     """
     told = {(each.workload, each.group) for each in before.not_ready_groups}
     untold = {(each.workload, each.group) for each in d.status.not_ready_groups} - told
-    usual = significance.LONGER_THAN_USUAL * (d.status.longest_load_seconds or 0)
+    usual = significance.LONGER_THAN_USUAL * (d.status.longest_startup_seconds or 0)
     made = [
         group.leader.metadata.creation_timestamp
         for workload, group in _members(d)

@@ -104,10 +104,10 @@ def note_opened(d: Draft, turn: Turn) -> None:
     d.opening = turn.opened
     if turn.opened:
         note_renewed(d, turn.opened)
-        opened = dict((d.status.step.reopened if d.status.step else None) or {})
+        opened = dict((d.status.step.partition_attempts if d.status.step else None) or {})
         for ordinal in turn.opened:
             opened[str(ordinal)] = tallied(opened.get(str(ordinal), 0) + 1)
-        d.set_step(reopened=opened)
+        d.set_step(partition_attempts=opened)
 
 
 def worn(d: Draft) -> str:
@@ -115,7 +115,7 @@ def worn(d: Draft) -> str:
     if renewal(d).is_open:
         # The last one may still renew it.
         return ""
-    opened = (d.status.step.reopened if d.status.step else None) or {}
+    opened = (d.status.step.partition_attempts if d.status.step else None) or {}
     old = {group.index for group in groups(d.stable) if group.revision != d.sub.new_revision}
     return ", ".join(sorted(index for index, count in opened.items() if count >= WINDOWS_A_GROUP and index in old))
 

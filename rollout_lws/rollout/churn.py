@@ -122,7 +122,7 @@ def words_of(d: Draft, group: str, workload: str) -> str:
 
 def _window(d: Draft) -> timedelta:
     """Ten minutes, or as long as four of the longest loads seen: a group that loads for an hour crashes no faster."""
-    return timedelta(seconds=max(CHURN_WINDOW_SECONDS, 4 * (d.status.longest_load_seconds or 0)))
+    return timedelta(seconds=max(CHURN_WINDOW_SECONDS, 4 * (d.status.longest_startup_seconds or 0)))
 
 
 def _moment(d: Draft, record: RestartRecord) -> datetime:

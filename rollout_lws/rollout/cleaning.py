@@ -20,7 +20,7 @@ from rollout_lws.workload.groups import groups
 def clean_up(d: Draft, ending: Ending) -> bool:
     """Remove canary and record; the last pass says how the release ended."""
     d.set_sub(finalising_step=FinalisingStep.RELEASE_WORKLOAD_CONTROL)
-    state = SummaryState.PROMOTING if ending is Ending.SUCCESS else SummaryState.GOING_BACK
+    state = SummaryState.PROMOTING if ending is Ending.SUCCESS else SummaryState.ROLLING_BACK
     waiting = keeps_canary(d)
     if waiting:
         routing.keep(d)
@@ -55,7 +55,7 @@ def clean_up(d: Draft, ending: Ending) -> bool:
         d.is_brief = bool(d.writes) or (d.o.canary is not None and scaled_lately(d, d.o.canary.lws))
         told = unreached.message or "removing what was made for the release"
         if unreached.needs_person:
-            return d.stalled(Reason.POD_NOT_ENDING, told)
+            return d.stalled(Reason.POD_STUCK_TERMINATING, told)
         return d.reconciling(Reason.CLEANING_UP, state, told)
     return _end(d, ending)
 
@@ -111,7 +111,7 @@ def _end(d: Draft, ending: Ending) -> bool:
         last_update_time=d.now.replace(microsecond=0),
     )
     release = d.status.observed_rollout_id
-    if ending in (Ending.SUCCESS, Ending.ROLLED_NATIVELY):
+    if ending in (Ending.SUCCESS, Ending.ROLLED_OUT_NATIVELY):
         d.set(aborted=None)
         d.notice(EventReason.COMPLETED, f"release {release} is complete: revision {revision}")
         _mark_aborted(d, None)
@@ -125,7 +125,7 @@ def _end(d: Draft, ending: Ending) -> bool:
     if ending is Ending.ROLLBACK:
         d.notice(EventReason.ROLLED_BACK, f"release {release} was taken back; revision {revision} serves")
         return start.rests(d)
-    return d.reconciling(Reason.CLEANING_UP, SummaryState.GOING_BACK, "the release has ended")
+    return d.reconciling(Reason.CLEANING_UP, SummaryState.ROLLING_BACK, "the release has ended")
 
 
 def _mark_aborted(d: Draft, record: AbortedRecord | None) -> None:

@@ -26,10 +26,10 @@ from rollout_lws.rollout import (
 )
 from rollout_lws.rollout.decision import Decision
 from rollout_lws.rollout.draft import Draft
-from rollout_lws.rollout.going_back import tell_way_back
 from rollout_lws.rollout.observation import Observation
 from rollout_lws.rollout.reasons import Ending, Reason, Task
 from rollout_lws.rollout.refusals import cannot_manage
+from rollout_lws.rollout.rollback import tell_way_back
 from rollout_lws.workload.revisions import target_revision
 
 
@@ -89,7 +89,7 @@ def _held_first(d: Draft) -> bool:
     """What opens and closes windows has to see the hold that is being put back."""
     handover.protect(d)
     ending = d.status.finalising
-    state = SummaryState.LOADING if ending is None else SummaryState.GOING_BACK
+    state = SummaryState.LOADING if ending is None else SummaryState.ROLLING_BACK
     if ending is not None and ending.task == Task.PROMOTE:
         state = SummaryState.PROMOTING
     return d.reconciling(Reason.PREPARING, state, "the hold is put back first")
@@ -149,7 +149,7 @@ def _contested(d: Draft) -> bool:
         return finalising.run(d)
     if not restored and natively.rolled_natively(d):
         if d.status.phase == Phase.PROGRESSING:
-            d.begin_finalising(Ending.ROLLED_NATIVELY, Task.CLEAN_UP)
+            d.begin_finalising(Ending.ROLLED_OUT_NATIVELY, Task.CLEAN_UP)
             return finalising.run(d)
         return d.ready(Reason.HOLD_RELEASED, SummaryState.HEALTHY, "rolled by itself")
     handover.protect(d)

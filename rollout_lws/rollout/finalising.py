@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from rollout_lws.rollout.cleaning import clean_up
 from rollout_lws.rollout.draft import Draft
-from rollout_lws.rollout.going_back import go_back, take_back
 from rollout_lws.rollout.promoting import promote
 from rollout_lws.rollout.reasons import Ending, Task
+from rollout_lws.rollout.rollback import go_back, take_back
 
 
 def run(d: Draft) -> bool:
@@ -20,16 +20,16 @@ def run(d: Draft) -> bool:
             raise LookupError("no release is ending")
         if record.reason not in {*Ending} or record.task not in {*Task}:
             # Whoever may decide may write any word there: of the way back nothing is lost.
-            d.set_task(Task.TAKE_BACK if d.one_workload else Task.GO_BACK, Ending.CONTINUOUS)
+            d.set_task(Task.ROLL_BACK_STEPS if d.one_workload else Task.ROLL_BACK_PROMOTION, Ending.CONTINUOUS)
             continue
         ending, task = Ending(record.reason), Task(record.task)
         if task is Task.PROMOTE:
             if promote(d):
                 return True
-        elif task is Task.TAKE_BACK:
+        elif task is Task.ROLL_BACK_STEPS:
             if take_back(d, ending):
                 return True
-        elif task is Task.GO_BACK:
+        elif task is Task.ROLL_BACK_PROMOTION:
             if go_back(d, ending):
                 return True
         else:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from rollout_lws.api import Capacity, HoldFight, Phase, SummaryState
+from rollout_lws.api import Capacity, HoldConflict, Phase, SummaryState
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.objects.writes import Patch
 from rollout_lws.rollout import contest
@@ -54,15 +54,15 @@ def keep_hold(d: Draft) -> None:
     if not foreign or d.status.hold_released_at is not None:
         _follow(d)
         return
-    fights = contest.on_file(d.status.hold_fights, d.now)
-    if contest.is_left(fights):
-        _left(d, fights)
-    elif contest.answers(fights, d.now, d.version.template_hash) >= contest.MOST_ANSWERS:
-        _leave(d, fights)
+    conflicts = contest.on_file(d.status.hold_conflicts, d.now)
+    if contest.is_left(conflicts):
+        _left(d, conflicts)
+    elif contest.answers(conflicts, d.now, d.version.template_hash) >= contest.MOST_ANSWERS:
+        _leave(d, conflicts)
     else:
         manager = writer_of_strategy(lws)
-        fight = HoldFight(at=d.now, manager=manager, put_back_at=d.now, template_hash=d.version.template_hash)
-        _file(d, (*fights, fight))
+        conflict = HoldConflict(at=d.now, manager=manager, put_back_at=d.now, template_hash=d.version.template_hash)
+        _file(d, (*conflicts, conflict))
         _put_back(d, f"{manager} had reset the hold")
         d.notice(
             EventReason.HOLD_RESET,
@@ -89,9 +89,9 @@ def _release(d: Draft) -> None:
             f"LeaderWorkerSet {meta.name} has its own strategy back",
             about="LeaderWorkerSet",
         )
-    if d.status.hold_fights:
+    if d.status.hold_conflicts:
         # What a person opens on purpose is no contest, nor is what we put back once the annotation is gone.
-        d.set(hold_fights=())
+        d.set(hold_conflicts=())
 
 
 def _follow(d: Draft) -> None:
@@ -105,19 +105,19 @@ def _follow(d: Draft) -> None:
     # Surge groups of a strategy edited in mid-release would be of the old version, or go while they serve.
     if (closed or returns or not has_windows(d)) and hold(lws, d.keys, d.uid, _surge(d)) is not None:
         _put_back(d, "put the hold back")
-    fights = d.status.hold_fights
-    if fights and is_held(lws, _surge(d)) and (contest.is_left(fights) or not contest.on_file(fights, d.now)):
+    conflicts = d.status.hold_conflicts
+    if conflicts and is_held(lws, _surge(d)) and (contest.is_left(conflicts) or not contest.on_file(conflicts, d.now)):
         # Somebody else has put it back, or nobody has reset it for long.
-        d.set(hold_fights=())
+        d.set(hold_conflicts=())
 
 
-def _leave(d: Draft, fights: tuple[HoldFight, ...]) -> None:
+def _leave(d: Draft, conflicts: tuple[HoldConflict, ...]) -> None:
     """A tool answers each repair: leave its reset as it is."""
     manager, name = writer_of_strategy(d.stable.lws), d.stable.lws.metadata.name
-    _file(d, (*fights, HoldFight(at=d.now, manager=manager, template_hash=d.version.template_hash)))
+    _file(d, (*conflicts, HoldConflict(at=d.now, manager=manager, template_hash=d.version.template_hash)))
     d.contested = True
     d.notice(
-        EventReason.HOLD_CONTESTED,
+        EventReason.HOLD_CONFLICT,
         f"{manager} resets the hold of LeaderWorkerSet {name} within seconds each time that it is put back: it is left"
         f" as it is for now; {_ADVICE}, or have {manager} leave the partition alone",
         warning=True,
@@ -125,11 +125,11 @@ def _leave(d: Draft, fights: tuple[HoldFight, ...]) -> None:
     d.wake(_tried_again_at(d))
 
 
-def _left(d: Draft, fights: tuple[HoldFight, ...]) -> None:
+def _left(d: Draft, conflicts: tuple[HoldConflict, ...]) -> None:
     """The hold was left as it is: another version is worth another try at once, the same one only after a while, and
     never in the middle of a roll.
     """
-    last, stable = fights[-1], d.status.stable
+    last, stable = conflicts[-1], d.status.stable
     if stable is None or last.at is None:
         d.contested = True
         return
@@ -138,10 +138,10 @@ def _left(d: Draft, fights: tuple[HoldFight, ...]) -> None:
         found = {"put_back_at": d.now, "template_hash": d.version.template_hash}
         _file(d, (last.model_copy(update=found),))
         _put_back(d, "another version was applied")
-    elif is_rolling(d) or not d.wake_in(last.at, contest.wait_seconds(fights)):
+    elif is_rolling(d) or not d.wake_in(last.at, contest.wait_seconds(conflicts)):
         d.contested = True
     else:
-        _file(d, (*fights[:-1], last.model_copy(update={"put_back_at": d.now})))
+        _file(d, (*conflicts[:-1], last.model_copy(update={"put_back_at": d.now})))
         _put_back(d, "the hold is tried again")
 
 
@@ -159,14 +159,14 @@ def _put_back(d: Draft, reason: str) -> None:
     write_hold(d, reason, _surge(d))
 
 
-def _file(d: Draft, fights: tuple[HoldFight, ...]) -> None:
-    d.set(hold_fights=fights[-contest.MOST_FIGHTS :])
+def _file(d: Draft, conflicts: tuple[HoldConflict, ...]) -> None:
+    d.set(hold_conflicts=conflicts[-contest.MOST_CONFLICTS :])
 
 
 def _tried_again_at(d: Draft) -> datetime | None:
-    fights = d.status.hold_fights
-    last = fights[-1].at if fights else None
-    return last + timedelta(seconds=contest.wait_seconds(fights)) if last is not None else None
+    conflicts = d.status.hold_conflicts
+    last = conflicts[-1].at if conflicts else None
+    return last + timedelta(seconds=contest.wait_seconds(conflicts)) if last is not None else None
 
 
 def has_windows(d: Draft) -> bool:
@@ -196,14 +196,14 @@ def contested(d: Draft) -> bool:
         )
     if d.status.hold_released_at is not None:
         return _finishes_its_roll(d)
-    last, stable = d.status.hold_fights[-1], d.status.stable
+    last, stable = d.status.hold_conflicts[-1], d.status.stable
     outlook, until = "a new version would roll by itself", _tried_again_at(d)
     when = f"it is put back at {until:%H:%M:%S} UTC, at once when another version is applied" if until else ""
     if stable is not None and d.version.template_hash != stable.template_hash:
         outlook = "the new version rolls by itself now"
         when = f"it is put back once that roll is over ({rolling_words(d)})" if is_rolling(d) else when
     return d.stalled(
-        Reason.HOLD_CONTESTED,
+        Reason.HOLD_CONFLICT,
         f"{last.manager} resets the partition of LeaderWorkerSet {name} within seconds each time that the hold is put"
         f" back, so {outlook}: {_ADVICE}, or have {last.manager} leave it alone; {when}",
     )
@@ -220,7 +220,7 @@ def _finishes_its_roll(d: Draft) -> bool:
             " have one version: set it to 0, or restore the template of the version before; then it is held again",
         )
     return d.reconciling(
-        Reason.NATIVE_ROLL,
+        Reason.NATIVE_ROLLOUT,
         SummaryState.HOLD_RELEASED,
         f"LeaderWorkerSet {name} is held again as soon as the roll is over that its annotation has let begin:"
         f" {rolling_words(d)}. To go back, restore the template of the version before",
@@ -231,10 +231,10 @@ def tell_resets(d: Draft) -> None:
     """Add to the last word that somebody resets the hold often, for as long as that is on file: each time a group may
     restart.
     """
-    fights = contest.on_file(d.status.hold_fights, d.now)
-    if d.verdict is None or d.contested or len(fights) < contest.REPEATED:
+    conflicts = contest.on_file(d.status.hold_conflicts, d.now)
+    if d.verdict is None or d.contested or len(conflicts) < contest.REPEATED:
         return
-    last = fights[-1]
+    last = conflicts[-1]
     if last.put_back_at is None or d.wake_in(last.put_back_at, contest.PEACE_SECONDS):
         return
     told = (

@@ -27,7 +27,7 @@ from rollout_lws.traffic.pickers import unanswered
 def protect(d: Draft) -> None:
     """Where a release neither goes on nor back, requests are still kept from a side that does not serve."""
     ending = d.status.finalising
-    if ending is None or ending.task == Task.TAKE_BACK or d.one_workload:
+    if ending is None or ending.task == Task.ROLL_BACK_STEPS or d.one_workload:
         keep(d)
     else:
         hand_over(d)
@@ -54,7 +54,7 @@ def hand_over(d: Draft) -> Routed:
         if not any(group.ready(d.now) for group in stable.groups):
             # Whoever serves keeps the requests; those that do not serve can be renewed, and only that mends them.
             return routed
-        note(d, emptied=None)
+        note(d, stable_drained_at=None)
         pinned = point(d, backends.of_stable(facts), stable)
         return pinned if routed.done else routed
     if not routed.done:
@@ -70,9 +70,9 @@ def hand_over(d: Draft) -> Routed:
         return pinned
     if own & listed or not listed:
         return Routed(False, f"waiting until Service {service} sends requests to groups of {new.name} only")
-    if record.emptied is None:
-        note(d, emptied=d.now)
-    waited = drained(d, (d.status.traffic or record).emptied or d.now, f"groups of {stable.name}")
+    if record.stable_drained_at is None:
+        note(d, stable_drained_at=d.now)
+    waited = drained(d, (d.status.traffic or record).stable_drained_at or d.now, f"groups of {stable.name}")
     return replace(waited, emptied=waited.done and not reached_by_others(d))
 
 

@@ -22,7 +22,7 @@ COUNTED = frozenset(
         Reason.LOADING,
         Reason.ROUTING,
         Reason.PROMOTING,
-        Reason.GOING_BACK,
+        Reason.ROLLING_BACK,
         Reason.WAITING_FOR_STABLE,
         Reason.TERMINATING,
         Reason.DISABLED,

@@ -41,7 +41,7 @@ def store_version(d: Draft, version: Version, revision: str) -> None:
     if stored is not None:
         # The limit drops what was released longest ago, not what was first released longest ago.
         number = following if stored.revision < newest else None
-        marks = {d.keys.went_back: None} if d.keys.went_back in stored.metadata.annotations else {}
+        marks = {d.keys.rollback_reason: None} if d.keys.rollback_reason in stored.metadata.annotations else {}
         if number is not None or marks:
             _note(d, stored, "the version is released again", marks, number)
         return
@@ -145,8 +145,8 @@ def _deletion(record: ControllerRevision, reason: str) -> Delete:
 def note_left(d: Draft, ending: Ending) -> None:
     """Mark the version whose release did not end with it: whoever wants "the version before" does not mean that one."""
     stored = stored_as(d, d.status.observed_template_hash or "")
-    if stored is not None and stored.metadata.annotations.get(d.keys.went_back) != ending.value:
-        _note(d, stored, "its release did not end with it", {d.keys.went_back: ending.value})
+    if stored is not None and stored.metadata.annotations.get(d.keys.rollback_reason) != ending.value:
+        _note(d, stored, "its release did not end with it", {d.keys.rollback_reason: ending.value})
 
 
 def follow_hashes(d: Draft) -> None:

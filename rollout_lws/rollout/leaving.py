@@ -19,8 +19,8 @@ from rollout_lws.rollout import autoscalers, borrowing, finalising, natively, ro
 from rollout_lws.rollout.capacity import renewal
 from rollout_lws.rollout.cleaning import keeps_canary
 from rollout_lws.rollout.draft import Draft
-from rollout_lws.rollout.going_back import begin_going_back
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason, Task
+from rollout_lws.rollout.rollback import begin_rollback
 from rollout_lws.workload.hold import borrowed, give_back
 from rollout_lws.workload.revisions import current_revision, target_revision
 
@@ -40,7 +40,7 @@ def leave(d: Draft, ending: Ending) -> bool:
         natively.record_what_runs(d)
         record = d.status.finalising
         if record is None:
-            begin_going_back(d, ending, "the Rollout is leaving")
+            begin_rollback(d, ending, "the Rollout is leaving")
         elif record.task == Task.CLEAN_UP.value and record.reason == Ending.CONTINUOUS.value:
             d.set_task(Task.CLEAN_UP, ending)
         finalising.run(d)
@@ -61,7 +61,7 @@ def leave(d: Draft, ending: Ending) -> bool:
         return _leaving(d, ending, turn.message or "removing the BatchRelease")
     restored = borrowing.restore(d)
     if restored.needs_person:
-        d.stalled(Reason.POD_NOT_ENDING, restored.message)
+        d.stalled(Reason.POD_STUCK_TERMINATING, restored.message)
     if not restored.done:
         return _leaving(d, ending, restored.message)
     if not autoscalers.restore(d):
@@ -120,7 +120,9 @@ def _give_back(d: Draft) -> None:
         # Which version was aborted matters only to whoever releases the LWS, and that is nobody now.
         body = give_back(lws, d.keys, forget=d.keys.aborted)
         d.notice(
-            EventReason.LEFT, f"LeaderWorkerSet {lws.metadata.name} has its own strategy back", about="LeaderWorkerSet"
+            EventReason.DETACHED,
+            f"LeaderWorkerSet {lws.metadata.name} has its own strategy back",
+            about="LeaderWorkerSet",
         )
     else:
         text = (
@@ -130,7 +132,7 @@ def _give_back(d: Draft) -> None:
             " Rollout name this LeaderWorkerSet"
         )
         body = {"metadata": {"annotations": {d.keys.held: text}}}
-        d.notice(EventReason.VERSION_WAITS, text, warning=True, about="LeaderWorkerSet")
+        d.notice(EventReason.UPDATE_HELD, text, warning=True, about="LeaderWorkerSet")
     if body is not None:
         meta = lws.metadata
         d.write((Patch(LEADER_WORKER_SETS, meta.namespace, meta.name, body, "leaving", meta.resource_version),))
@@ -174,7 +176,7 @@ def _gone(d: Draft, ending: Ending) -> bool:
         not_ready_groups=(),
         restarts=(),
         evictions=(),
-        left_out=(),
+        unadmitted_groups=(),
     )
     if _let_go(d):
         return True

@@ -42,7 +42,7 @@ def take_back(d: Draft) -> bool:
         given = [f"{each.resource.kind} {each.name}" for each in writes if (each.resource, each.name) not in pinned]
         if given:
             told = _given_back(ghost, ", ".join(given))
-            d.notice(EventReason.GIVEN_BACK, "; ".join((told, *map(_kept, stays[:1]))), warning=True)
+            d.notice(EventReason.RESTORED, "; ".join((told, *map(_kept, stays[:1]))), warning=True)
     return waits
 
 
@@ -60,7 +60,7 @@ def _take_back_last(d: Draft, ghost: str) -> None:
         if _is_written(d, write):
             continue
         what = f"{write.resource.kind} {write.name}"
-        told = Notice(EventReason.GIVEN_BACK.value, _given_back(ghost, what), "Warning")
+        told = Notice(EventReason.RESTORED.value, _given_back(ghost, what), "Warning")
         d.chores.append(Chore(write, None if (write.resource, write.name) in pinned else told))
         # Nothing else says when what is refused now will be allowed.
         d.wake(d.now + timedelta(seconds=TRIED_AGAIN_SECONDS))

@@ -85,7 +85,7 @@ def leaves(d: Draft) -> bool:
     if new_stays(d):
         return False
     ending, stable = d.status.finalising, d.status.stable
-    stays = ending is None or ending.reason in (Ending.SUCCESS.value, Ending.ROLLED_NATIVELY.value)
+    stays = ending is None or ending.reason in (Ending.SUCCESS.value, Ending.ROLLED_OUT_NATIVELY.value)
     return not stays and stable is not None and stable.revision != d.sub.new_revision
 
 

@@ -15,7 +15,7 @@ from rollout_lws.rollout.diagnosis import needs_workloads, workloads_pending
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import EventReason, Reason
 from rollout_lws.rollout.refusal import Place, Refusal
-from rollout_lws.workload.dispatch import dispatch, let_go, pods_here
+from rollout_lws.workload.dispatch import dispatch, let_go, local_pods
 from rollout_lws.workload.facts import Facts, Listing
 from rollout_lws.workload.queueing import SETTLES_IN
 
@@ -45,7 +45,7 @@ def dispatched_to_another_cluster(d: Draft) -> Refusal | None:
     name = d.stable.lws.metadata.name
     plural = "s" if len(found.checks) > 1 else ""
     by = f"admission check{plural} {', '.join(found.checks)}" if found.checks else MULTIKUEUE
-    here = pods_here(d.stable)
+    here = local_pods(d.stable)
     told = (
         f". {len(here)} of its pods run{'s' if len(here) == 1 else ''} here: {_why_here(d.stable, here)}"
         if here
@@ -77,18 +77,18 @@ def tell_pods_here(d: Draft) -> None:
         return
     here: tuple[Pod, ...] = ()
     if facts is not None and dispatch(facts, d.o.queues.dispatching) is not None:
-        here = pods_here(facts)
-        if here and not d.status.pods_here:
+        here = local_pods(facts)
+        if here and not d.status.local_pods:
             name = facts.lws.metadata.name
             d.notice(
-                EventReason.RUNS_HERE_TOO,
+                EventReason.PODS_ON_MANAGER_CLUSTER,
                 f"pods of LeaderWorkerSet {name} run here, too, which MultiKueue dispatches to another cluster:"
                 f" {_why_here(facts, here)}",
                 warning=True,
                 about="LeaderWorkerSet",
             )
-    if len(here) != (d.status.pods_here or 0):
-        d.set(pods_here=len(here) or None)
+    if len(here) != (d.status.local_pods or 0):
+        d.set(local_pods=len(here) or None)
 
 
 def waits_for_workloads(d: Draft) -> str:

@@ -69,7 +69,7 @@ def rolled_natively(d: Draft) -> bool:
     changes = {"template_hash": d.version.template_hash, "revision": revision}
     d.set(stable=stable.model_copy(update=changes))
     store_version(d, d.version, revision)
-    d.notice(EventReason.ROLLED_NATIVELY, f"revision {revision} is stable: the LeaderWorkerSet rolled by itself")
+    d.notice(EventReason.ROLLED_OUT_NATIVELY, f"revision {revision} is stable: the LeaderWorkerSet rolled by itself")
     return True
 
 
@@ -90,7 +90,7 @@ def went_over(d: Draft) -> None:
     """End the release, for every group carries the version of the template by now; it is on record as stable."""
     record_what_runs(d, released=True)
     d.set(observed_template_hash=d.version.template_hash, observed_rollout_id=d.release_id)
-    d.set_task(Task.CLEAN_UP, Ending.ROLLED_NATIVELY)
+    d.set_task(Task.CLEAN_UP, Ending.ROLLED_OUT_NATIVELY)
 
 
 def follow_revision(d: Draft) -> None:
@@ -147,7 +147,7 @@ def record_what_runs(d: Draft, *, released: bool = False) -> None:
     store_version(d, version, runs)
     name = d.stable.lws.metadata.name
     d.notice(
-        EventReason.ROLLED_NATIVELY,
+        EventReason.ROLLED_OUT_NATIVELY,
         f"revision {runs} is stable instead of {stable.revision}: all groups of LeaderWorkerSet {name} went over to it"
         " while the controller could not write, and restart with it",
         warning=True,
@@ -173,5 +173,5 @@ def at_zero(d: Draft) -> bool:
         d.set(stable=stable.model_copy(update=changes), observed_template_hash=d.version.template_hash)
         store_version(d, d.version, target_revision(d.stable))
     actions.refuse_abort(d, actions.PROMOTED_ALREADY)
-    d.begin_finalising(Ending.ROLLED_NATIVELY, Task.CLEAN_UP)
+    d.begin_finalising(Ending.ROLLED_OUT_NATIVELY, Task.CLEAN_UP)
     return False

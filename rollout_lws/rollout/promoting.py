@@ -14,11 +14,11 @@ from rollout_lws.rollout.capacity import note_opened, renewal, scale_new, worn_o
 from rollout_lws.rollout.churn import remember_leaders
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.ending import frozen, is_patient, keep_time, late, turned_round
-from rollout_lws.rollout.going_back import tell_way_back
 from rollout_lws.rollout.multikueue import waits_for_workloads
 from rollout_lws.rollout.natively import all_went_over, at_zero, went_over
 from rollout_lws.rollout.pausing import stays_paused
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason, Task
+from rollout_lws.rollout.rollback import tell_way_back
 from rollout_lws.rollout.shares import green_grows
 from rollout_lws.rollout.sides import shares_nothing
 from rollout_lws.rollout.unlisted import tell_unlisted
@@ -40,7 +40,7 @@ def promote(d: Draft) -> bool:
     if turned is not None and not _past_return(d, own):
         tell_way_back(d, *turned)
         from_steps = d.one_workload and not shares_nothing(d)
-        d.set_task(Task.TAKE_BACK if from_steps else Task.GO_BACK, turned[0])
+        d.set_task(Task.ROLL_BACK_STEPS if from_steps else Task.ROLL_BACK_PROMOTION, turned[0])
         return False
     actions.refuse_abort(d, actions.PROMOTED_ALREADY)
     d.set_sub(finalising_step=FinalisingStep.RESUME_WORKLOAD)
@@ -76,7 +76,7 @@ def promote(d: Draft) -> bool:
     if d.paused:
         return stays_paused(d, f"promotion: {turn.message.rstrip('.')}")
     if routed.contested and not turn.writes:
-        return d.stalled(Reason.ROUTE_CONTESTED, routed.message)
+        return d.stalled(Reason.ROUTE_CONFLICT, routed.message)
     if routed.timed and not turn.writes:
         return d.reconciling(Reason.DRAINING, SummaryState.PROMOTING, routed.message)
     if turn.stuck == LAST_SERVING:

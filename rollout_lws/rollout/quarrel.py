@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from rollout_lws.api import RouteFight, TrafficRecord
+from rollout_lws.api import TrafficRecord, WriteConflict
 from rollout_lws.objects.owners import OURS
 from rollout_lws.rollout.doubling import doubled
 from rollout_lws.rollout.draft import Draft
@@ -22,7 +22,7 @@ PEACE_SECONDS = 600
 #: The second answer waits this many seconds, each further one twice as long, at most PEACE_SECONDS.
 FIRST_WAIT_SECONDS = 60
 #: Foreign writes on file at most, of all objects together.
-MOST_FIGHTS = 20
+MOST_CONFLICTS = 20
 #: What of ours somebody can write over, by what managedFields calls it: members of spec, and annotations that begin so.
 _MEMBERS = ("f:rules", "f:selector", "f:minReplicas", "f:maxReplicas")
 _ANNOTATIONS = "f:nginx.ingress.kubernetes.io/canary"
@@ -33,20 +33,20 @@ def answer(d: Draft, live: Object | None, what: str, advice: str) -> str:
     why that waits.
     """
     record = d.status.traffic or TrafficRecord()
-    fights, waits = judged(d, record.fights, live, what, advice, EventReason.ROUTE_RESET)
+    conflicts, waits = judged(d, record.conflicts, live, what, advice, EventReason.ROUTE_RESET)
     if not waits:
-        d.set(traffic=record.model_copy(update={"fights": fights}))
+        d.set(traffic=record.model_copy(update={"conflicts": conflicts}))
     return waits
 
 
 def judged(
-    d: Draft, known: tuple[RouteFight, ...], live: Object | None, what: str, advice: str, told_as: EventReason
-) -> tuple[tuple[RouteFight, ...], str]:
-    """The same with ``known`` fights on file: those to keep on file, and why it waits. The first one is an event."""
+    d: Draft, known: tuple[WriteConflict, ...], live: Object | None, what: str, advice: str, told_as: EventReason
+) -> tuple[tuple[WriteConflict, ...], str]:
+    """The same with ``known`` conflicts on file: those to keep on file, and why it waits. The first one is an event."""
     since = d.now - timedelta(seconds=PEACE_SECONDS)
-    fights = tuple(each for each in known if each.at is not None and each.at > since)
+    conflicts = tuple(each for each in known if each.at is not None and each.at > since)
     # A tool that reverts all it knows of at once has reverted each once.
-    recent = tuple(each for each in fights if each.what == what)
+    recent = tuple(each for each in conflicts if each.what == what)
     manager = _writer(live) if live is not None else "somebody"
     if recent:
         last = max(each.at for each in recent if each.at is not None)
@@ -56,8 +56,8 @@ def judged(
             return known, f"{manager} keeps writing over {what}: {advice}; it is put back at {until:%H:%M:%S} UTC"
     else:
         d.notice(told_as, f"{manager} wrote over {what}; it was put back: {advice}", warning=True)
-    fight = RouteFight(at=d.now, manager=manager, what=what)
-    return (*fights, fight)[-MOST_FIGHTS:], ""
+    conflict = WriteConflict(at=d.now, manager=manager, what=what)
+    return (*conflicts, conflict)[-MOST_CONFLICTS:], ""
 
 
 def _writer(live: Object) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rollout_lws.api import LeftOutRecord, NotReadyGroup, Phase
+from rollout_lws.api import NotReadyGroup, Phase, UnadmittedGroup
 from rollout_lws.objects.kueue import PODS_READY_TIMEOUT
 from rollout_lws.release.renewal import named
 from rollout_lws.rollout.draft import Draft
@@ -52,14 +52,14 @@ def _left_out(d: Draft) -> tuple[Group, ...]:
 
 
 def _file(d: Draft, outside: tuple[Group, ...]) -> None:
-    known = {each.uid for each in d.status.left_out}
+    known = {each.uid for each in d.status.unadmitted_groups}
     for group in outside[:MOST_LEADERS]:
         if group.uid not in known:
             told = left_out_words(d.stable.lws.metadata.name, (group,))
-            d.notice(EventReason.LEFT_OUT_BY_KUEUE, told, warning=True, about="LeaderWorkerSet")
-    records = tuple(LeftOutRecord(group=each.index, uid=each.uid) for each in outside[:MOST_LEADERS])
-    if records != d.status.left_out:
-        d.set(left_out=records)
+            d.notice(EventReason.NOT_ADMITTED_BY_KUEUE, told, warning=True, about="LeaderWorkerSet")
+    records = tuple(UnadmittedGroup(group=each.index, uid=each.uid) for each in outside[:MOST_LEADERS])
+    if records != d.status.unadmitted_groups:
+        d.set(unadmitted_groups=records)
 
 
 def left_out_words(lws: str, outside: tuple[Group, ...]) -> str:

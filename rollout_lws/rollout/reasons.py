@@ -11,7 +11,7 @@ class Reason(StrEnum):
 
     HEALTHY = "Healthy"
     ADOPTING = "Adopting"
-    NATIVE_ROLL = "NativeRollInProgress"
+    NATIVE_ROLLOUT = "NativeRolloutInProgress"
     WAITING_FOR_LWS = "WaitingForLeaderWorkerSet"
     PREPARING = "Preparing"
     LOADING = "Loading"
@@ -23,7 +23,7 @@ class Reason(StrEnum):
     PAUSING = "Pausing"
     PAUSED = "Paused"
     PROMOTING = "Promoting"
-    GOING_BACK = "GoingBack"
+    ROLLING_BACK = "RollingBack"
     WAITING_FOR_STABLE = "WaitingForStable"
     CLEANING_UP = "CleaningUp"
     HOLD_RELEASED = "HoldReleased"
@@ -47,17 +47,17 @@ class Reason(StrEnum):
     SERVICE_PROBLEM = "ServiceNotUsable"
     POOL_PROBLEM = "PoolNotUsable"
     ROUTE_PROBLEM = "RouteNotUsable"
-    ROUTE_CONTESTED = "RouteContested"
+    ROUTE_CONFLICT = "RouteConflict"
     AUTOSCALER_PROBLEM = "AutoscalerNotUsable"
     PARTITION_IN_USE = "PartitionInUse"
     REVISION_MISSING = "StableRevisionMissing"
-    HOLD_CONTESTED = "HoldContested"
+    HOLD_CONFLICT = "HoldConflict"
     DEADLINE = "ProgressDeadlineExceeded"
     CAPACITY_DEADLINE = "CapacityDeadlineExceeded"
     APPROVAL_TIMEOUT = "ApprovalTimeout"
     CHURN = "GroupKeepsRestarting"
-    LWS_SILENT = "LeaderWorkerSetNotActing"
-    POD_NOT_ENDING = "PodNotEnding"
+    LWS_UNRESPONSIVE = "LeaderWorkerSetUnresponsive"
+    POD_STUCK_TERMINATING = "PodStuckTerminating"
     MULTIKUEUE = "ManagedByMultiKueue"
     SCALED_TO_ZERO = "ScaledToZero"
     WRITE_REFUSED = "WriteRefused"
@@ -90,13 +90,13 @@ FOR_A_PERSON: Mapping[Reason, tuple[str, ...]] = {
     Reason.SERVICE_PROBLEM: (),
     Reason.POOL_PROBLEM: (),
     Reason.ROUTE_PROBLEM: (),
-    Reason.ROUTE_CONTESTED: (),
+    Reason.ROUTE_CONFLICT: (),
     Reason.AUTOSCALER_PROBLEM: (),
     Reason.PARTITION_IN_USE: (),
     Reason.REVISION_MISSING: (),
-    Reason.HOLD_CONTESTED: (),
-    Reason.LWS_SILENT: (),
-    Reason.POD_NOT_ENDING: (),
+    Reason.HOLD_CONFLICT: (),
+    Reason.LWS_UNRESPONSIVE: (),
+    Reason.POD_STUCK_TERMINATING: (),
     Reason.MULTIKUEUE: (),
     Reason.SCALED_TO_ZERO: (),
 }
@@ -112,33 +112,33 @@ class EventReason(StrEnum):
     HOLD_RESET = "HoldReset"
     ROUTE_RESET = "RouteReset"
     AUTOSCALER_RESET = "AutoscalerReset"
-    GIVEN_BACK = "GivenBack"
-    UNLISTED_BACKEND = "UnlistedBackend"
+    RESTORED = "Restored"
+    UNMANAGED_BACKEND = "UnmanagedBackend"
     SHARED_BACKEND = "SharedBackend"
-    HOLD_CONTESTED = "HoldContested"
+    HOLD_CONFLICT = "HoldConflict"
     HOLD_RELEASED = "HoldReleased"
-    VERSION_WAITS = "VersionWaits"
+    UPDATE_HELD = "UpdateHeld"
     RELEASE_STARTED = "ReleaseStarted"
     RELEASE_REFUSED = "ReleaseRefused"
     ROLLOUT_ID_REUSED = "RolloutIDReused"
     REVISION_RENAMED = "RevisionRenamed"
     BATCH_READY = "BatchReady"
-    STEP_LEFT = "StepLeft"
+    STEP_CHANGED = "StepChanged"
     SUPERSEDED = "Superseded"
     STALLED = "Stalled"
-    GOING_BACK = "GoingBack"
+    ROLLING_BACK = "RollingBack"
     PROMOTING = "Promoting"
     PROMOTED = "Promoted"
-    ROLLED_NATIVELY = "RolledNatively"
+    ROLLED_OUT_NATIVELY = "RolledOutNatively"
     VOLUME_CLAIMS_KEPT = "VolumeClaimsKept"
     COMPLETED = "Completed"
     ABORTED = "Aborted"
     ROLLED_BACK = "RolledBack"
     ACTION = "ActionTaken"
     ACTION_REFUSED = "ActionRefused"
-    LEFT = "Left"
-    LEFT_OUT_BY_KUEUE = "LeftOutByKueue"
-    RUNS_HERE_TOO = "RunsHereToo"
+    DETACHED = "Detached"
+    NOT_ADMITTED_BY_KUEUE = "NotAdmittedByKueue"
+    PODS_ON_MANAGER_CLUSTER = "PodsOnManagerCluster"
 
 
 class Ending(StrEnum):
@@ -150,13 +150,13 @@ class Ending(StrEnum):
     CONTINUOUS = "Continuous"
     DISABLED = "RolloutDisabled"
     DELETED = "RolloutDeleting"
-    ROLLED_NATIVELY = "RolledNatively"
+    ROLLED_OUT_NATIVELY = "RolledOutNatively"
 
 
 class Task(StrEnum):
     """What a finishing release is doing (``status.finalising.task``); each can be repeated without harm."""
 
     PROMOTE = "Promote"
-    TAKE_BACK = "TakeBack"
-    GO_BACK = "GoBack"
+    ROLL_BACK_STEPS = "RollBackSteps"
+    ROLL_BACK_PROMOTION = "RollBackPromotion"
     CLEAN_UP = "CleanUp"

@@ -208,9 +208,9 @@ def _count(d: Draft) -> None:
         for group in new
         if group.ready_since is not None and group.leader.metadata.creation_timestamp is not None
     ]
-    longest = tallied(round(max([*loads, d.status.longest_load_seconds or 0])))
+    longest = tallied(round(max([*loads, d.status.longest_startup_seconds or 0])))
     if longest:
-        d.set(longest_load_seconds=longest)
+        d.set(longest_startup_seconds=longest)
 
 
 def _record(d: Draft) -> None:
@@ -307,7 +307,7 @@ def _conditions(d: Draft, verdict: Verdict) -> None:
     if d.status.phase == Phase.PROGRESSING:
         reason = ProgressingReason.IN_ROLLING
         if ending is not None:
-            success = ending.reason in (Ending.SUCCESS.value, Ending.ROLLED_NATIVELY.value)
+            success = ending.reason in (Ending.SUCCESS.value, Ending.ROLLED_OUT_NATIVELY.value)
             reason = ProgressingReason.FINALISING if success else ProgressingReason.CANCELLING
         elif d.paused:
             reason = ProgressingReason.PAUSED
@@ -317,7 +317,7 @@ def _conditions(d: Draft, verdict: Verdict) -> None:
         wanted[ConditionType.PROGRESSING] = (False, ProgressingReason.COMPLETED.value, "")
         if known[ConditionType.PROGRESSING.value].status == "True":
             before = d.o.rollout.status.finalising if d.o.rollout.status else None
-            success = before is not None and before.reason in (Ending.SUCCESS.value, Ending.ROLLED_NATIVELY.value)
+            success = before is not None and before.reason in (Ending.SUCCESS.value, Ending.ROLLED_OUT_NATIVELY.value)
             how = before.reason if before is not None else ProgressingReason.COMPLETED.value
             wanted[ConditionType.SUCCEEDED] = (success, how, "")
     if d.o.rollout.metadata.deletion_timestamp is not None:

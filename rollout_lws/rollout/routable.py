@@ -275,7 +275,7 @@ def _overloaded(d: Draft, _: TrafficRouting, __: RoutingFacts) -> Iterator[Refus
 
 def _unlisted(d: Draft, asked: TrafficRouting, facts: RoutingFacts) -> Iterator[Refusal]:
     """What else selects the new version's leaders would send them requests whatever the route says."""
-    if asked.allow_unlisted_services:
+    if asked.allow_unmanaged_backends:
         return
     way_out = f"add {LWS_NAME}: {d.stable.lws.metadata.name} to its selector"
     if d.one_workload:
@@ -284,6 +284,6 @@ def _unlisted(d: Draft, asked: TrafficRouting, facts: RoutingFacts) -> Iterator[
         yield Refusal(
             Reason.SERVICE_PROBLEM,
             f"{resource.kind} {name} would select groups of the new version too, whatever share they have: {way_out},"
-            " or set allowUnlistedServices",
+            " or set allowUnmanagedBackends",
             Place("spec.selector", resource.kind, name),
         )

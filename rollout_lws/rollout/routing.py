@@ -243,7 +243,7 @@ def _withdrawn_by_notes(d: Draft) -> Routed:
 def _went_over(d: Draft) -> bool:
     """Whether the groups of the one LWS went over to the new version by themselves, and serve."""
     ending = d.status.finalising
-    natively = ending is not None and ending.reason == Ending.ROLLED_NATIVELY.value
+    natively = ending is not None and ending.reason == Ending.ROLLED_OUT_NATIVELY.value
     return natively and d.one_workload and any(group.ready(d.now) for group in stable_side(d).groups)
 
 

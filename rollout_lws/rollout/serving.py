@@ -113,7 +113,7 @@ def answers_for_stable(d: Draft, facts: RoutingFacts) -> bool:
     if not d.new_ready or record.since is None:
         return False
     ready = stable_side(d).ready_since
-    if not ready or record.emptied is not None:
+    if not ready or record.stable_drained_at is not None:
         # After a promotion nothing has failed, so nothing has to prove itself.
         return not ready
     live = facts.service
@@ -133,7 +133,7 @@ def _not_back_yet(d: Draft, facts: RoutingFacts, record: TrafficRecord) -> str:
     since = _served_since(d, stable_side(d)) if taken and weight_of(record.desired) < 100 else None
     seconds = _ban(d) if record.unanswered is not None else max(d.minimum, SHORTEST_BAN_SECONDS)
     why = ", as it stopped serving before"
-    if record.emptied is not None:
+    if record.stable_drained_at is not None:
         # Nothing has failed: routers have to hear of its new groups, no more.
         seconds, why = asked.grace_period_seconds if asked else DEFAULT_GRACE_SECONDS, ""
     if since is None or d.wake_in(since, seconds):
@@ -170,7 +170,7 @@ def safe(d: Draft, facts: RoutingFacts, split: Split) -> tuple[Split, str]:
             return _as_written(split, facts), f"{refuses}: {stays}"
         why = (
             f"{refuses or f'{_stable_side(facts)} has no ready endpoint'}: all requests go to the new version"
-            if record.emptied is None or refuses
+            if record.stable_drained_at is None or refuses
             else f"all requests stay at the canary until {_stable_side(facts)} leads to renewed groups"
         )
         return replace(split, weight=100), why

@@ -42,7 +42,7 @@ def takes_over(d: Draft) -> bool:
     them already keeps them for as long as it is not the smaller side.
     """
     record = d.status.traffic
-    if record is not None and record.emptied is not None:
+    if record is not None and record.stable_drained_at is not None:
         ready = sum(group.ready(d.now) for group in groups(d.stable) if 0 <= group.ordinal < d.replicas)
         return d.canary_ready > 0 and ready <= d.canary_ready
     return 0 < d.replicas <= d.canary_ready
@@ -75,7 +75,7 @@ def wanted_share(d: Draft) -> Split:
     split, ending = share_of_step(d, record.step), d.status.finalising
     if d.capacity is Capacity.IN_PLACE:
         return _share_in_place(d, split)
-    if d.one_workload or ending is None or ending.task not in (Task.PROMOTE, Task.GO_BACK):
+    if d.one_workload or ending is None or ending.task not in (Task.PROMOTE, Task.ROLL_BACK_PROMOTION):
         return split
     if ending.task == Task.PROMOTE and green_grows(d):
         return split
@@ -87,7 +87,7 @@ def _share_in_place(d: Draft, split: Split) -> Split:
     the step says. Before groups go back it gives up the part of those that are next.
     """
     ending = d.status.finalising
-    back = ending is not None and ending.task == Task.TAKE_BACK
+    back = ending is not None and ending.task == Task.ROLL_BACK_STEPS
     wanted = 0 if back else wanted_groups(d.strategy, max(1, d.sub.current_step_index), d.replicas)
     going = [group for group in leaving(d, wanted) if group.ready(d.now, d.minimum)]
     if back:

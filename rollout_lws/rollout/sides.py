@@ -88,7 +88,7 @@ def new_stays(d: Draft) -> bool:
 def _is_merged(d: Draft) -> bool:
     """Whether the versions of one LWS get the requests as their groups come and go, behind one Service."""
     ending = d.status.finalising
-    comes_and_goes = ending is not None and ending.task in (Task.PROMOTE, Task.GO_BACK)
+    comes_and_goes = ending is not None and ending.task in (Task.PROMOTE, Task.ROLL_BACK_PROMOTION)
     return (comes_and_goes or new_stays(d)) and shares_nothing(d)
 
 

@@ -36,7 +36,7 @@ def of_rollout(status: RolloutStatus) -> dict[str, Any]:
             "summary",
             "not_ready_groups",
             "restarts",
-            "longest_load_seconds",
+            "longest_startup_seconds",
             *({"observed_workload_generation"} if releasing and _makes_generations(status) else ()),
         }
     )
@@ -81,7 +81,7 @@ def keeps_restarting(status: RolloutStatus) -> bool:
     that a window renews is not rebuilt for ever, and that it has had its last window is told at once.
     """
     forward = status.finalising is None or status.finalising.task == Task.PROMOTE.value
-    if forward and status.step is not None and status.step.reopened:
+    if forward and status.step is not None and status.step.partition_attempts:
         return False
     return any(_is_stalled(each) and each.reason == Reason.CHURN for each in status.conditions)
 

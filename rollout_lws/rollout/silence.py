@@ -17,12 +17,12 @@ def waits_for_lws(d: Draft, state: SummaryState) -> bool:
     """
     name, namespace = d.stable.lws.metadata.name, d.stable.lws.metadata.namespace
     for each in d.status.conditions:
-        if each.status != "True" or each.reason not in (Reason.WAITING_FOR_LWS, Reason.LWS_SILENT):
+        if each.status != "True" or each.reason not in (Reason.WAITING_FOR_LWS, Reason.LWS_UNRESPONSIVE):
             continue
         since = each.last_update_time
         if each.type == ConditionType.STALLED or (since is not None and d.wake_in(since, SILENCE_SECONDS)):
             return d.stalled(
-                Reason.LWS_SILENT,
+                Reason.LWS_UNRESPONSIVE,
                 f"the LeaderWorkerSet controller has not acted on {name} for {SILENCE_SECONDS} s: is it running?"
                 f" kubectl get pods -n lws-system. If it is, the Events of {name} say why: kubectl describe"
                 f" leaderworkerset {name} -n {namespace}",

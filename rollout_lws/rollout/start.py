@@ -36,7 +36,7 @@ def settle(d: Draft) -> bool:
     pinned = left_behind.left_pinned(d)
     d.wake(pinned.until)
     if pinned.needs_person:
-        return d.stalled(Reason.POD_NOT_ENDING, pinned.message)
+        return d.stalled(Reason.POD_STUCK_TERMINATING, pinned.message)
     if not pinned.done:
         told = f"giving back what a Rollout that is gone had borrowed: {pinned.message}"
         return d.reconciling(Reason.CLEANING_UP, SummaryState.PREPARING, told)
@@ -44,7 +44,7 @@ def settle(d: Draft) -> bool:
     # The status was forged or lost in a release, or somebody has applied again what a release had written.
     restored = borrowing.restore(d) if left else DONE
     if restored.needs_person:
-        return d.stalled(Reason.POD_NOT_ENDING, restored.message)
+        return d.stalled(Reason.POD_STUCK_TERMINATING, restored.message)
     if not restored.done:
         told = f"giving back what a release had borrowed: {restored.message}"
         return d.reconciling(Reason.CLEANING_UP, SummaryState.PREPARING, told)
@@ -171,7 +171,7 @@ def _at_zero(d: Draft, stable: StableRecord) -> bool:
     d.set(stable=stable.model_copy(update={"template_hash": d.version.template_hash, "revision": revision}))
     store_version(d, d.version, revision)
     d.set_sub(stable_revision=revision, new_revision=revision)
-    d.notice(EventReason.ROLLED_NATIVELY, f"version {revision} is stable: LeaderWorkerSet has no groups to release")
+    d.notice(EventReason.ROLLED_OUT_NATIVELY, f"version {revision} is stable: LeaderWorkerSet has no groups to release")
     return d.ready(Reason.HEALTHY, SummaryState.HEALTHY)
 
 

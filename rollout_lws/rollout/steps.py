@@ -18,7 +18,6 @@ from rollout_lws.rollout.capacity import close_window, leaving, note_opened, sca
 from rollout_lws.rollout.churn import await_quiet, churning, quiet_at, remember_leaders
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.evictions import given_up
-from rollout_lws.rollout.going_back import begin_going_back
 from rollout_lws.rollout.health import (
     CapacityWait,
     await_capacity,
@@ -33,6 +32,7 @@ from rollout_lws.rollout.plan import next_index, plan_hash, resumed_index
 from rollout_lws.rollout.reach import no_requests
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason, Task
 from rollout_lws.rollout.refusals import cannot_release, surge_under_kueue
+from rollout_lws.rollout.rollback import begin_rollback
 from rollout_lws.rollout.routed import Routed
 from rollout_lws.rollout.shares import carries
 from rollout_lws.rollout.unlisted import tell_unlisted
@@ -46,13 +46,13 @@ def run(d: Draft) -> bool:
     """One pass over a release that is in its steps; always has the last word."""
     stable, version = d.status.stable, d.version
     if d.abort_reason is not None:
-        begin_going_back(d, Ending.ABORTED, d.abort_reason)
+        begin_rollback(d, Ending.ABORTED, d.abort_reason)
         return finalising.run(d)
     if stable is not None and version.template_hash == stable.template_hash:
-        begin_going_back(d, Ending.ROLLBACK, "stable's template was restored")
+        begin_rollback(d, Ending.ROLLBACK, "stable's template was restored")
         return finalising.run(d)
     if version.template_hash != d.status.observed_template_hash:
-        begin_going_back(d, Ending.CONTINUOUS, "another version was applied")
+        begin_rollback(d, Ending.CONTINUOUS, "another version was applied")
         return finalising.run(d)
     if d.replicas == 0 and carries(d) and not d.one_workload:
         routing.keep(d)
@@ -70,7 +70,7 @@ def run(d: Draft) -> bool:
     ends = surge_under_kueue(d)
     if ends is not None:
         # Its groups would end while they serve.
-        begin_going_back(d, Ending.ROLLBACK, ends.message)
+        begin_rollback(d, Ending.ROLLBACK, ends.message)
         return finalising.run(d)
     refusal = cannot_release(d)
     if refusal:
@@ -153,7 +153,7 @@ def _jump(d: Draft) -> None:
     judged = _judge(d) if asked > index else None
     if judged is not None and not (judged.enough and _is_whole(d, judged)):
         return
-    d.notice(EventReason.STEP_LEFT, f"jump from step {index} to step {asked}")
+    d.notice(EventReason.STEP_CHANGED, f"jump from step {index} to step {asked}")
     _enter(d, asked)
 
 
@@ -233,7 +233,7 @@ def _advance(d: Draft) -> bool:
             d.notice(EventReason.PROMOTING, f"step {index} done: the stable LeaderWorkerSet is renewed")
             d.begin_finalising(Ending.SUCCESS, Task.PROMOTE)
             return finalising.run(d)
-        d.notice(EventReason.STEP_LEFT, f"step {index} done, step {index + 1} begins")
+        d.notice(EventReason.STEP_CHANGED, f"step {index} done, step {index + 1} begins")
         _enter(d, index + 1)
 
 
@@ -242,7 +242,7 @@ def _routing(d: Draft, routed: Routed) -> bool:
     if d.sub.current_step_state != StepState.STEP_READY or d.status.step is None or d.status.step.paused_at is None:
         d.set_sub(current_step_state=StepState.STEP_TRAFFIC_ROUTING)
     if routed.contested:
-        return d.stalled(Reason.ROUTE_CONTESTED, routed.message)
+        return d.stalled(Reason.ROUTE_CONFLICT, routed.message)
     if routed.timed:
         return d.reconciling(Reason.DRAINING, SummaryState.ROUTING, routed.message)
     keep_clock(d, None)
@@ -282,7 +282,7 @@ def _aborts(d: Draft) -> bool:
 def failed(d: Draft, reason: Reason, message: str, way_on: str) -> bool:
     """The release does not get on: go back, or tell a person and wait, as ``onFailure`` says."""
     if _aborts(d):
-        begin_going_back(d, Ending.ABORTED, message)
+        begin_rollback(d, Ending.ABORTED, message)
         return finalising.run(d)
     return d.stalled(reason, f"{message.rstrip('.')}. The release waits, {way_on}; to go back: {d.command('abort')}")
 

@@ -61,13 +61,13 @@ def tell_unlisted(d: Draft) -> None:
     name = d.stable.lws.metadata.name
     leaders = [leader.metadata.labels for leader in d.stable.leaders]
     # The status holds no more, and what it does not hold would be told again at every look.
-    room = ITEMS_LIMIT - len(record.unlisted)
-    found = sorted({f"{resource.kind} {name}" for resource, name in unlisted(facts, leaders)} - {*record.unlisted})[
-        :room
-    ]
+    room = ITEMS_LIMIT - len(record.unmanaged_backends)
+    found = sorted(
+        {f"{resource.kind} {name}" for resource, name in unlisted(facts, leaders)} - {*record.unmanaged_backends}
+    )[:room]
     for what in found:
         d.notice(
-            EventReason.UNLISTED_BACKEND,
+            EventReason.UNMANAGED_BACKEND,
             f"{what} sends requests to groups of LeaderWorkerSet {name} too, whatever share a step says: its clients"
             " get the old version until the promotion renews the groups; use the one in trafficRoutings",
         )
@@ -76,14 +76,14 @@ def tell_unlisted(d: Draft) -> None:
         for budget, live in facts.objects.get(POD_DISRUPTION_BUDGETS, {}).items()
         if any(covers(live, each) for each in leaders)
     }
-    budgets = sorted(covering - {*record.unlisted})[: room - len(found)]
+    budgets = sorted(covering - {*record.unmanaged_backends})[: room - len(found)]
     for what in budgets:
         d.notice(
-            EventReason.UNLISTED_BACKEND,
+            EventReason.UNMANAGED_BACKEND,
             f"{what} covers groups of LeaderWorkerSet {name}: it limits evictions, and a release makes none; how many"
             " groups are renewed at a time is up to maxUnavailable",
         )
-    others = sorted(_shut_out(facts) - {*record.unlisted})[: room - len(found) - len(budgets)]
+    others = sorted(_shut_out(facts) - {*record.unmanaged_backends})[: room - len(found) - len(budgets)]
     for what in others:
         d.notice(
             EventReason.SHARED_BACKEND,
@@ -91,9 +91,9 @@ def tell_unlisted(d: Draft) -> None:
             " pinned: give it one of its own",
             warning=True,
         )
-    known = tuple(sorted({*record.unlisted, *found, *budgets, *others}))
-    if known != record.unlisted:
-        d.set(traffic=record.model_copy(update={"unlisted": known}))
+    known = tuple(sorted({*record.unmanaged_backends, *found, *budgets, *others}))
+    if known != record.unmanaged_backends:
+        d.set(traffic=record.model_copy(update={"unmanaged_backends": known}))
 
 
 def shut_out(facts: RoutingFacts, each: Selector) -> tuple[str, ...]:

@@ -39,7 +39,7 @@ def dispatch(facts: Facts, dispatching: Set[str]) -> Dispatch | None:
     return Dispatch(tuple(sorted(clusters)), tuple(sorted(checks)))
 
 
-def pods_here(facts: Facts) -> tuple[Pod, ...]:
+def local_pods(facts: Facts) -> tuple[Pod, ...]:
     """Pods of the LWS that have a node of this cluster, by name."""
     known = {pod.metadata.name: pod for pod in (*facts.leaders, *facts.pods)}
     return tuple(pod for _, pod in sorted(known.items()) if pod.spec.node_name and not pod.metadata.terminating)

@@ -169,7 +169,10 @@ def test_lists_with_keys_are_maps_whose_keys_are_always_there() -> None:
 
 @pytest.mark.parametrize(
     ("path", "limit"),
-    [(".status.step.reopened", 10_000), (".spec.strategy.canary.patchPodTemplateMetadata.labels", ITEMS_LIMIT)],
+    [
+        (".status.step.partitionAttempts", 10_000),
+        (".spec.strategy.canary.patchPodTemplateMetadata.labels", ITEMS_LIMIT),
+    ],
 )
 def test_maps_have_room_for_what_is_written_into_them(path: str, limit: int) -> None:
     # One entry a group that was renewed: an LWS of 65 groups must not end in a status that cannot be written.

@@ -245,6 +245,6 @@ def test_conditions_are_told_apart_by_their_type(server: ApiServer) -> None:
 
 def test_sixty_five_renewed_groups_fit_into_a_status(server: ApiServer) -> None:
     server.create(rollouts(), rollout())
-    step_record = {"reopened": {str(ordinal): 1 for ordinal in range(1000)}}
+    step_record = {"partitionAttempts": {str(ordinal): 1 for ordinal in range(1000)}}
     made = server.patch(rollouts(), "default", "llama", {"status": {"step": step_record}}, subresource="status")
-    assert len(made["status"]["step"]["reopened"]) == 1000
+    assert len(made["status"]["step"]["partitionAttempts"]) == 1000

@@ -30,7 +30,7 @@ def test_the_marks_of_the_default_group_are_those_of_openkruise() -> None:
         "rollout_id": "rollouts.kruise.io/rollout-id",
         "rollout_batch_id": "rollouts.kruise.io/rollout-batch-id",
         "history": "rollouts.kruise.io/history",
-        "went_back": "rollouts.kruise.io/went-back",
+        "rollback_reason": "rollouts.kruise.io/rollback-reason",
         "template_hash": "rollouts.kruise.io/template-hash",
         "revision": "rollouts.kruise.io/revision",
         "rollout_finalizer": "rollouts.kruise.io/rollout",

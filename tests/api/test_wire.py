@@ -106,7 +106,7 @@ canaryStatus:
   currentStepState: StepPaused
   lastUpdateTime: "2026-03-01T12:00:00Z"
 stable: {templateHash: 0a1b2c3d4e, revision: 6d4cf56db6, workloadUID: "4711"}
-step: {startedAt: "2026-03-01T12:00:00.000000Z", pausedAt: "2026-03-01T12:00:01.250000Z", reopened: {"3": 1}}
+step: {startedAt: "2026-03-01T12:00:00.000000Z", pausedAt: "2026-03-01T12:00:01.250000Z", partitionAttempts: {"3": 1}}
 requestedAction: {type: Jump, id: a-1, toStep: 2, force: false, at: "2026-03-01T12:00:02.000001Z"}
 summary: {state: AwaitingApproval, step: 1/3, new: 1/1, stable: 4/4, since: "2026-03-01T12:00:01.250000Z"}
 """
@@ -275,18 +275,18 @@ def test_a_number_of_a_status_that_no_controller_wrote_is_read_as_the_nearest_th
 ) -> None:
     """A Rollout whose status cannot be read would be carried out by nobody."""
     document = {
-        "longestLoadSeconds": stored,
+        "longestStartupSeconds": stored,
         "flaps": stored,
-        "podsHere": stored,
-        "step": {"bestReady": stored, "reopened": {"0": stored}},
+        "localPods": stored,
+        "step": {"bestReady": stored, "partitionAttempts": {"0": stored}},
         "evictions": [{"workload": "a", "count": stored}],
         "traffic": {"step": stored},
     }
     status = RolloutStatus.model_validate_json(json.dumps(document))
     assert status.step is not None and status.traffic is not None
     numbers = [
-        *(status.longest_load_seconds, status.flaps, status.pods_here),
-        *(status.step.best_ready, *(status.step.reopened or {}).values()),
+        *(status.longest_startup_seconds, status.flaps, status.local_pods),
+        *(status.step.best_ready, *(status.step.partition_attempts or {}).values()),
         *(status.evictions[0].count, status.traffic.step),
     ]
     assert numbers == [read] * 7

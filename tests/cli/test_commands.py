@@ -40,7 +40,7 @@ def test_get_of_a_paused_release_marks_the_step_and_names_the_next_command(world
         ({"finalising": {"reason": "Success", "task": "Promote"}}, "# groups that are renewed go back"),
         ({"capacity": "InPlace"}, "# groups that are renewed go back"),
         ({"capacity": "Surge"}, "   # stable untouched"),
-        ({"finalising": {"reason": "Aborted", "task": "GoBack"}}, None),
+        ({"finalising": {"reason": "Aborted", "task": "RollBackPromotion"}}, None),
         ({"summary": {"state": "HoldReleased"}}, None),
     ],
 )

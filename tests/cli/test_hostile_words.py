@@ -51,7 +51,7 @@ def hostile(world: World) -> World:
         stable={"templateHash": "a" + HOSTILE, "revision": HOSTILE, "workloadUID": HOSTILE},
         summary={"state": "Stalled", "step": HOSTILE, "traffic": HOSTILE, "new": HOSTILE, "accelerators": HOSTILE},
         notReadyGroups=[group],
-        holdFights=[{"manager": HOSTILE}],
+        holdConflicts=[{"manager": HOSTILE}],
         canaryStatus={
             "podTemplateHash": HOSTILE,
             "currentStepIndex": 1,

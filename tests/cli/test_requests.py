@@ -27,8 +27,9 @@ STATES: dict[str, dict[str, Any]] = {
     | {"finalising": {"reason": "Success", "task": "Promote"}, "summary": {"state": "Promoting", "step": "3/3"}},
     "promoted": IN_STEPS | {"finalising": {"reason": "Success", "task": "CleanUp"}},
     "superseded": IN_STEPS
-    | {"finalising": {"reason": "Continuous", "task": "CleanUp"}, "summary": {"state": "GoingBack", "step": "2/3"}},
-    "aborting": IN_STEPS | {"finalising": {"reason": "Aborted", "task": "GoBack"}, "aborted": {"templateHash": "h"}},
+    | {"finalising": {"reason": "Continuous", "task": "CleanUp"}, "summary": {"state": "RollingBack", "step": "2/3"}},
+    "aborting": IN_STEPS
+    | {"finalising": {"reason": "Aborted", "task": "RollBackPromotion"}, "aborted": {"templateHash": "h"}},
     "aborted": {"phase": "Aborted", "aborted": {"templateHash": "h"}},
 }
 JUDGES: dict[str, Judge] = {

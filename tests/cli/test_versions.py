@@ -41,17 +41,17 @@ def test_of_two_records_of_one_version_the_later_one_counts() -> None:
         meta = {"annotations": annotations, "creationTimestamp": f"2026-01-01T00:00:0{created}Z"}
         return {"revision": number, "metadata": meta}
 
-    records = [record(2, "b", "1"), record(1, "a", "0"), record(2, "b", "2", **{"went-back": "Aborted"})]
+    records = [record(2, "b", "1"), record(1, "a", "0"), record(2, "b", "2", **{"rollback-reason": "Aborted"})]
     for given in (records, records[::-1]):
         found = versions.stored(given, "g")
-        assert [(each.number, each.template_hash, each.went_back) for each in found] == [
+        assert [(each.number, each.template_hash, each.rollback_reason) for each in found] == [
             (2, "b", "Aborted"),
             (1, "a", ""),
         ]
 
 
 def test_a_version_whose_release_went_back_is_meant_by_its_number_only() -> None:
-    history = [HISTORY[0], replace(HISTORY[1], went_back="Aborted"), HISTORY[2]]
+    history = [HISTORY[0], replace(HISTORY[1], rollback_reason="Aborted"), HISTORY[2]]
     assert versions.to_undo(history, "c", "c", None).number == 1
     assert versions.to_undo(history, "c", "c", 2).number == 2
     with pytest.raises(UsageError, match="no other version of the history was ever stable"):

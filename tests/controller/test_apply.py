@@ -161,10 +161,10 @@ async def test_a_label_that_fails_neither_fails_the_decision_nor_keeps_the_other
 
 
 async def test_a_chore_is_told_only_when_it_was_carried_out() -> None:
-    chores = (Chore(LABEL, Notice("GivenBack", "a")), Chore(OTHER_LABEL, Notice("GivenBack", "b")))
+    chores = (Chore(LABEL, Notice("Restored", "a")), Chore(OTHER_LABEL, Notice("Restored", "b")))
     server = Server(LABEL, ApiError(403, "Forbidden", "admission webhook denied the request: frozen"))
     assert await server.carry_out(Decision(chores=chores)) is None
-    assert (server.written, server.told) == (["pods/prod/llama-1"], [("GivenBack", 1)])
+    assert (server.written, server.told) == (["pods/prod/llama-1"], [("Restored", 1)])
 
 
 async def test_chores_that_no_role_allows_are_not_tried_one_by_one_and_keep_no_others_back() -> None:
@@ -285,18 +285,18 @@ def test_a_busy_server_needs_no_advice() -> None:
     assert advice(failure) == ""
 
 
-GOING_BACK = Notice("GoingBack", "back to the stable version")
+ROLLING_BACK = Notice("RollingBack", "back to the stable version")
 
 
 @pytest.mark.parametrize(
     ("told_after", "failing", "told"),
     [
-        (None, None, [("GoingBack", 3)]),
+        (None, None, [("RollingBack", 3)]),
         (None, DELETE, []),
-        (1, None, [("GoingBack", 1)]),
-        (1, DELETE, [("GoingBack", 1)]),
+        (1, None, [("RollingBack", 1)]),
+        (1, DELETE, [("RollingBack", 1)]),
         (1, STATUS, []),
-        (3, None, [("GoingBack", 3)]),
+        (3, None, [("RollingBack", 3)]),
         (3, DELETE, []),
     ],
 )
@@ -305,6 +305,6 @@ async def test_what_is_on_record_is_told_whatever_becomes_of_the_writes_after_it
 ) -> None:
     """No later decision would tell it: by the status it is old news."""
     server = Server(failing, ApiError(409, "Conflict", "it has changed"))
-    decision = Decision(writes=(STATUS, PATCH, DELETE), notices=(GOING_BACK,), told_after=told_after)
+    decision = Decision(writes=(STATUS, PATCH, DELETE), notices=(ROLLING_BACK,), told_after=told_after)
     assert (await server.carry_out(decision) is None) == (failing is None)
     assert server.told == told

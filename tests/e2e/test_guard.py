@@ -233,8 +233,8 @@ async def _edits_are_repaired(world: World) -> None:
         assert partition(stored) == HOLD, stored["metadata"]["managedFields"]
         assert "holds LeaderWorkerSet" in warning
     assert before <= await world.pods()
-    fights = json.loads(await world.admin.get(rollouts(), NAMESPACE, NAME))["status"].get("holdFights")
-    assert not fights
+    conflicts = json.loads(await world.admin.get(rollouts(), NAMESPACE, NAME))["status"].get("holdConflicts")
+    assert not conflicts
 
 
 def strategy_with(body: Object, **members: Any) -> Object:

@@ -57,7 +57,7 @@ def rollout(status: Mapping[str, Any] | None, **labels: str) -> dict[str, Any]:
         (told("Reconciling", "WaitingForQuota"), "Progressing", "as it is"),
         (told("Reconciling", "WaitingForAccelerators"), "Progressing", "as it is"),
         (told("Reconciling", "Promoting"), "Progressing", "as it is"),
-        (told("Reconciling", "GoingBack"), "Progressing", "as it is"),
+        (told("Reconciling", "RollingBack"), "Progressing", "as it is"),
         (told("Reconciling", "HoldReleased"), "Progressing", "as it is"),
         (told("Reconciling", "Terminating"), "Progressing", "as it is"),
         (told("Reconciling", "AwaitingApproval"), "Suspended", "as it is"),

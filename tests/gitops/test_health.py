@@ -32,8 +32,8 @@ GENERAL = {
     Reason.MULTIKUEUE,
     Reason.NAME_TOO_LONG,
     Reason.INVALID_SPEC,
-    Reason.LWS_SILENT,
-    Reason.HOLD_CONTESTED,
+    Reason.LWS_UNRESPONSIVE,
+    Reason.HOLD_CONFLICT,
     Reason.WRITE_REFUSED,
 }
 

@@ -114,7 +114,7 @@ async def test_a_day_of_an_operator_ends_with_nothing_left_but_history(operator:
     waiting = next(each for each in conditions if each["Type"] == "Reconciling")
     assert (waiting["Status"], waiting["Reason"]) == ("True", "AwaitingApproval")
     assert waiting["Message"] == "step 2 of 3 waits for approval: kubectl rollout-lws promote llama -n prod"
-    assert [row[1] for row in told] == ["Adopted", "ReleaseStarted", "BatchReady", "StepLeft", "BatchReady"]
+    assert [row[1] for row in told] == ["Adopted", "ReleaseStarted", "BatchReady", "StepChanged", "BatchReady"]
     assert {row[0] for row in told} == {"Normal"}
     assert told[1][4] == "release v2: 3 steps to revision " + told[1][4].rpartition(" ")[2]
     wide = (await operator.run("get", "rollout", "-o", "wide")).splitlines()
@@ -182,7 +182,7 @@ async def test_a_day_of_an_operator_ends_with_nothing_left_but_history(operator:
     seen = rows(watch)
     release = [("Loading", "1/3"), ("Pausing", "1/3"), ("Loading", "2/3"), ("AwaitingApproval", "2/3")]
     release += [("Promoting", "3/3"), ("Healthy", None)]
-    bad = [("Loading", "1/3"), ("GoingBack", "1/3"), ("Aborted", None), ("Healthy", None)]
+    bad = [("Loading", "1/3"), ("RollingBack", "1/3"), ("Aborted", None), ("Healthy", None)]
     assert distinct((row["status"], row["step"]) for row in seen) == [("Healthy", None), *release, *release, *bad]
     for row in seen:
         ready, groups = map(int, row["stable"].split("/"))

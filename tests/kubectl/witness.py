@@ -58,7 +58,7 @@ class Picture:
 
     @property
     def task(self) -> str:
-        """What a release that is ending does: Promote, GoBack or CleanUp."""
+        """What a release that is ending does: Promote, RollBackPromotion or CleanUp."""
         return str((self.status.get("finalising") or {}).get("task", ""))
 
     @property
@@ -167,12 +167,12 @@ class Witness:
                 continue
             gone = {name for name, uid in before.items() if leaders.get(name) != uid}
             renewed += len(gone)
-            open_to_change = picture.task in ("Promote", "GoBack")
+            open_to_change = picture.task in ("Promote", "RollBackPromotion")
             assert set(picture.workloads) <= {STABLE, CANARY}, told
             assert open_to_change or not gone, f"{gone} restarted outside a promotion, {told}"
             assert open_to_change or picture.partition == HOLD, f"the hold was lifted, {told}"
             portion = max(1, min(unavailable, canary, replicas - 1))
-            allowed = {"Promote": portion, "GoBack": unavailable}.get(picture.task, 0)
+            allowed = {"Promote": portion, "RollBackPromotion": unavailable}.get(picture.task, 0)
             assert replicas - stable <= allowed, f"{stable} of {replicas} ready in {picture.task}, {told}"
             assert stable + canary > 0, f"nobody serves, {told}"
         assert managed, "the Rollout never took the LWS over"

@@ -66,7 +66,7 @@ def promtool_test(alert: Alert, alarm: Alarm, told: Scrape, *, fires: bool = Tru
     """One test: the alert fires at the end, and not before it has waited."""
     expected = []
     if fires:
-        value = next(iter(told.get("rollout_lws_accelerators_parked", {}).values()), 0)
+        value = next(iter(told.get("rollout_lws_accelerators_waiting", {}).values()), 0)
         labels = {**alert.labels, **alarm.labels}
         annotations = {key: _expanded(text, alarm.labels, value) for key, text in alert.annotations.items()}
         expected = [{"exp_labels": labels, "exp_annotations": annotations}]

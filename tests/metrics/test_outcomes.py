@@ -74,4 +74,4 @@ async def test_each_release_ends_once(capacity: str, act: Act, started: int, end
         # The first step was left by all of them, the promotion is none.
         if act is not deleted:
             assert sum(told["rollout_lws_step_seconds_count"].values()) == 1
-            assert sum(told["rollout_lws_person_wait_seconds_count"].values()) == 1
+            assert sum(told["rollout_lws_manual_wait_seconds_count"].values()) == 1

@@ -95,7 +95,7 @@ def test_blue_green_makes_a_second_set() -> None:
 
 
 def test_a_release_tells_its_step_its_groups_and_their_accelerators() -> None:
-    found = told(rollout(releasing(longestLoadSeconds=700)), LWS)
+    found = told(rollout(releasing(longestStartupSeconds=700)), LWS)
     assert found == {
         "info": {"canary,ExtraWorkload,llama-lws,": 1},
         "state": {"Progressing,Loading,Loading": 1},
@@ -106,13 +106,13 @@ def test_a_release_tells_its_step_its_groups_and_their_accelerators() -> None:
         "groups": {"stable": 4, "new": 2},
         "groups_ready": {"stable": 4, "new": 1},
         "accelerators": {"stable": 64, "new": 32},
-        "longest_load_seconds": 700,
+        "longest_startup_seconds": 700,
         "deadline_timestamp_seconds": SINCE.timestamp() + 3600,
     }
 
 
 @pytest.mark.parametrize(
-    ("state", "parked"),
+    ("state", "waiting"),
     [
         ("Loading", None),
         ("Pausing", None),
@@ -122,12 +122,12 @@ def test_a_release_tells_its_step_its_groups_and_their_accelerators() -> None:
         ("Stalled", 32),
     ],
 )
-def test_accelerators_are_parked_while_a_person_is_waited_for(state: str, parked: int | None) -> None:
-    assert told(rollout(releasing(state))).get("accelerators_parked") == parked
+def test_accelerators_wait_while_a_person_is_waited_for(state: str, waiting: int | None) -> None:
+    assert told(rollout(releasing(state))).get("accelerators_waiting") == waiting
 
 
-def test_at_rest_nothing_is_parked_whoever_is_waited_for() -> None:
-    assert "accelerators_parked" not in told(rollout({**releasing("Paused"), "phase": "Healthy"}))
+def test_at_rest_no_accelerators_wait_whoever_is_waited_for() -> None:
+    assert "accelerators_waiting" not in told(rollout({**releasing("Paused"), "phase": "Healthy"}))
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_weights_are_told_as_far_as_they_are_known(
     traffic: dict[str, str] | None, wanted: float | None, accepted: float | None
 ) -> None:
     found = told(rollout(releasing("Routing", "Routing", traffic=traffic)))
-    assert (found.get("weight_wanted_ratio"), found.get("weight_accepted_ratio")) == (wanted, accepted)
+    assert (found.get("weight_desired_ratio"), found.get("weight_applied_ratio")) == (wanted, accepted)
 
 
 def test_how_the_last_release_ended_is_told_until_the_next_one_begins() -> None:

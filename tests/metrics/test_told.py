@@ -26,7 +26,7 @@ COUNTS = (
     "rollout_lws_releases_ended_total",
     "rollout_lws_release_seconds_count",
     "rollout_lws_step_seconds_count",
-    "rollout_lws_person_wait_seconds_count",
+    "rollout_lws_manual_wait_seconds_count",
 )
 
 
@@ -59,12 +59,12 @@ async def test_a_release_over_two_controllers_is_told_once() -> None:
         second = await scrape(world)
         assert counts(second) == [0, 1, 1, 1, 1]
         # One group in the first step, and another in the second; the four of stable came under the next controller.
-        assert value(first, "rollout_lws_group_load_seconds_count") == 4 + 2
-        assert value(first, "rollout_lws_group_load_seconds_sum") == pytest.approx(4 + 2 * 600, abs=5)
-        assert value(second, "rollout_lws_group_load_seconds_count") == 4
-        assert value(second, "rollout_lws_group_load_seconds_bucket", le="600.0") == 0
-        assert value(second, "rollout_lws_group_load_seconds_bucket", le="1200.0") == 4
-        waited = value(second, "rollout_lws_person_wait_seconds_sum", state="AwaitingApproval")
+        assert value(first, "rollout_lws_group_startup_seconds_count") == 4 + 2
+        assert value(first, "rollout_lws_group_startup_seconds_sum") == pytest.approx(4 + 2 * 600, abs=5)
+        assert value(second, "rollout_lws_group_startup_seconds_count") == 4
+        assert value(second, "rollout_lws_group_startup_seconds_bucket", le="600.0") == 0
+        assert value(second, "rollout_lws_group_startup_seconds_bucket", le="1200.0") == 4
+        waited = value(second, "rollout_lws_manual_wait_seconds_sum", state="AwaitingApproval")
         assert waited is not None
         assert 600 <= waited <= 610
         took = value(second, "rollout_lws_release_seconds_sum", outcome="Success")
@@ -75,14 +75,14 @@ async def test_a_release_over_two_controllers_is_told_once() -> None:
 async def test_a_group_that_fails_and_comes_back_has_loaded_once() -> None:
     async with shell() as world:
         await loaded(world)
-        before = value(await scrape(world), "rollout_lws_group_load_seconds_count")
+        before = value(await scrape(world), "rollout_lws_group_startup_seconds_count")
         world.cluster.runner.stop()
         for ready in ("False", "True"):
             world.patch(PODS, "llama-0", {"status": {"conditions": [{"type": "Ready", "status": ready}]}}, "status")
             await world.rest()
             shown = value(await scrape(world), "rollout_lws_groups_ready", role="stable")
             assert shown == (4 if ready == "True" else 3)
-        assert value(await scrape(world), "rollout_lws_group_load_seconds_count") == before == 4
+        assert value(await scrape(world), "rollout_lws_group_startup_seconds_count") == before == 4
 
 
 @pytest.mark.looptime
@@ -91,7 +91,7 @@ async def test_groups_of_an_lws_that_nobody_releases_are_not_counted() -> None:
         world.create_workload()
         world.start_controller()
         await world.sleep(60)
-        assert value(await scrape(world), "rollout_lws_group_load_seconds_count") == 0
+        assert value(await scrape(world), "rollout_lws_group_startup_seconds_count") == 0
 
 
 @pytest.mark.looptime

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from rollout_lws.metrics.glance import Status
-from rollout_lws.metrics.transitions import Became, Ended, PersonActed, Started, StepLeft, Told, transitions
+from rollout_lws.metrics.transitions import Became, Ended, PersonActed, Started, StepChanged, Told, transitions
 
 BEGIN = datetime(2026, 3, 1, tzinfo=UTC)
 SECOND_STEP = BEGIN + timedelta(minutes=10)
@@ -42,7 +42,7 @@ FIRST = status("Progressing", "Loading", step=step(BEGIN))
 SECOND = status("Progressing", "Loading", step=step(SECOND_STEP))
 WAITS = status("Progressing", "AwaitingApproval", step=step(BEGIN))
 PROMOTES = status("Progressing", "Promoting", step=step(SECOND_STEP), finalising=ending("Success"))
-SUPERSEDED = status("Progressing", "GoingBack", step=step(SECOND_STEP), finalising=ending("Continuous"))
+SUPERSEDED = status("Progressing", "RollingBack", step=step(SECOND_STEP), finalising=ending("Continuous"))
 ABORTED = status("Aborted", "Aborted")
 
 
@@ -53,13 +53,13 @@ ABORTED = status("Aborted", "Aborted")
         (FIRST, FIRST, []),
         (REST, FIRST, [Started(), Became("Loading", "Loading")]),
         (FIRST, WAITS, [Became("AwaitingApproval", "AwaitingApproval")]),
-        (WAITS, SECOND, [StepLeft(1800), PersonActed("AwaitingApproval", 1200), Became("Loading", "Loading")]),
-        (FIRST, SECOND, [StepLeft(1800)]),
-        (SECOND, PROMOTES, [StepLeft(1200), Became("Promoting", "Promoting")]),
+        (WAITS, SECOND, [StepChanged(1800), PersonActed("AwaitingApproval", 1200), Became("Loading", "Loading")]),
+        (FIRST, SECOND, [StepChanged(1800)]),
+        (SECOND, PROMOTES, [StepChanged(1200), Became("Promoting", "Promoting")]),
         (PROMOTES, REST, [Ended("Success", 1800), Became("Healthy", "Healthy")]),
         (SUPERSEDED, REST, [Ended("Continuous", 1800), Became("Healthy", "Healthy")]),
         (SUPERSEDED, FIRST, [Ended("Continuous", 1800), Started(), Became("Loading", "Loading")]),
-        (FIRST, ABORTED, [Ended("Aborted", 1800), StepLeft(1800), Became("Aborted", "Aborted")]),
+        (FIRST, ABORTED, [Ended("Aborted", 1800), StepChanged(1800), Became("Aborted", "Aborted")]),
         (Status(), REST, [Became("Healthy", "Healthy")]),
     ],
 )

@@ -27,7 +27,7 @@ def outcome(d: Draft) -> tuple[str, str | None]:
 
 
 PROMOTED = FinalisingRecord(reason="Success", task="CleanUp")
-GOING_BACK = FinalisingRecord(reason="Rollback", task="CleanUp")
+ROLLING_BACK = FinalisingRecord(reason="Rollback", task="CleanUp")
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ GOING_BACK = FinalisingRecord(reason="Rollback", task="CleanUp")
         ("Jump", in_step(), {"toStep": 4}, "toStep must be a number from 1 to 3"),
         ("Abort", at_rest(), {}, "no release is on"),
         ("Abort", in_step(finalising=PROMOTED), {}, PROMOTED_ALREADY),
-        ("Abort", in_step(finalising=GOING_BACK), {}, "the release is going back already"),
+        ("Abort", in_step(finalising=ROLLING_BACK), {}, "the release is going back already"),
         ("Retry", at_rest(), {}, "there is no aborted version to try again: apply it first"),
         ("PromoteFull", at_rest(), {}, "no release is in its steps"),
         ("PromoteFull", in_step(finalising=PROMOTED), {}, "no release is in its steps"),
@@ -123,7 +123,7 @@ PROMOTING = FinalisingRecord(reason="Success", task="Promote")
     [
         (PROMOTING, 1, "the release is being promoted; to go back: kubectl rollout-lws abort llama -n prod"),
         (PROMOTED, 2, "the release is ending"),
-        (GOING_BACK, 2, "the release is ending"),
+        (ROLLING_BACK, 2, "the release is ending"),
         (PROMOTING, -1, None),
         (PROMOTING, 3, None),
         (PROMOTING, 0, None),

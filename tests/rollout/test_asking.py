@@ -29,7 +29,7 @@ def ago(seconds: float) -> datetime:
 
 def taken_back(**status: Any) -> Draft:
     """A release that goes back for a minute, with a deadline of 90 s and a canary whose pod fits nowhere."""
-    ending = FinalisingRecord(reason=Ending.ABORTED.value, task=Task.GO_BACK.value, since=ago(60))
+    ending = FinalisingRecord(reason=Ending.ABORTED.value, task=Task.ROLL_BACK_PROMOTION.value, since=ago(60))
     alone = Condition(type="PodScheduled", status="False", reason="Unschedulable", message="no room")
     fitting = pod(0, revision=NEW, since=None, workload="llama-canary", conditions=(alone,))
     given = rollout(status=in_step(finalising=ending, **status), progressDeadlineSeconds=90)
@@ -78,7 +78,7 @@ def test_that_the_last_pod_is_gone_is_put_on_record_once_by_whoever_waits_for_it
     d = taken_back(traffic=TrafficRecord(step=1))
     answer = await_unreached(d)
     assert (answer.done, answer.until) == (False, NOW + timedelta(seconds=3))
-    assert (d.status.traffic and d.status.traffic.gone, d.wake_at) == (NOW, answer.until)
-    later = taken_back(traffic=TrafficRecord(step=1, gone=ago(3)))
+    assert (d.status.traffic and d.status.traffic.last_pod_gone_at, d.wake_at) == (NOW, answer.until)
+    later = taken_back(traffic=TrafficRecord(step=1, last_pod_gone_at=ago(3)))
     assert await_unreached(later).done
-    assert (later.status.traffic and later.status.traffic.gone, later.wake_at) == (ago(3), None)
+    assert (later.status.traffic and later.status.traffic.last_pod_gone_at, later.wake_at) == (ago(3), None)

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from rollout_lws.api import FinalisingRecord, Phase, RequestedAction, RouteFight, StableRecord, TrafficRecord
+from rollout_lws.api import FinalisingRecord, Phase, RequestedAction, StableRecord, TrafficRecord, WriteConflict
 from rollout_lws.objects.meta import ManagedField
 from rollout_lws.rollout.brevity import LOOK_AGAIN_SECONDS, applied_lately, can_wait, scaled_lately, written_lately
 from rollout_lws.rollout.reasons import EventReason
@@ -47,7 +47,7 @@ def test_what_lasts_is_told_at_once() -> None:
         {"finalising": FinalisingRecord(reason="Success", task="CleanUp")},
         {"stable": StableRecord(template_hash="b", revision="r2", workload_uid="u")},
         {"flaps": 1},
-        {"traffic": TrafficRecord(fights=(RouteFight(at=NOW, manager=ANOTHER, what="Service a"),))},
+        {"traffic": TrafficRecord(conflicts=(WriteConflict(at=NOW, manager=ANOTHER, what="Service a"),))},
     ],
     ids=lambda changes: next(iter(changes)),
 )
@@ -67,7 +67,7 @@ def test_a_request_that_somebody_waits_for_is_answered_at_once() -> None:
 def test_what_an_event_tells_is_on_record_at_once_so_that_it_is_told_once() -> None:
     d = draft(rollout(status=in_step()))
     d.is_brief = True
-    d.notice(EventReason.UNLISTED_BACKEND, "Service stray sends requests to groups too", warning=True)
+    d.notice(EventReason.UNMANAGED_BACKEND, "Service stray sends requests to groups too", warning=True)
     assert not can_wait(d)
 
 

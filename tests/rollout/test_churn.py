@@ -36,7 +36,7 @@ def restarts(*ages: float, group: str = "0") -> tuple[RestartRecord, ...]:
 
 
 def told(seen: tuple[RestartRecord, ...], longest: int | None = None) -> Draft:
-    return draft(rollout(status=in_step(restarts=seen, longest_load_seconds=longest)))
+    return draft(rollout(status=in_step(restarts=seen, longest_startup_seconds=longest)))
 
 
 AGO = CHURN_WINDOW_SECONDS + 1

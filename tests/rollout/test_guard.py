@@ -7,14 +7,14 @@ from datetime import timedelta
 
 import pytest
 
-from rollout_lws.api import HoldFight, StableRecord
+from rollout_lws.api import HoldConflict, StableRecord
 from rollout_lws.objects.meta import ManagedField
 from rollout_lws.objects.writes import Confirm, Patch
 from rollout_lws.rollout.contest import (
     ANSWER_SECONDS,
     FIRST_WAIT_SECONDS,
     MOST_ANSWERS,
-    MOST_FIGHTS,
+    MOST_CONFLICTS,
     PEACE_SECONDS,
     answers,
     wait_seconds,
@@ -31,13 +31,15 @@ from tests.workload.build import KEYS, NEW, NOW, OLD, UID, facts, leader_set, lw
 TOOL = tuple(2.0 * number for number in range(MOST_ANSWERS, 0, -1))
 
 
-def fights(*ages: float, left: float | None = None, template_hash: str = HASH) -> tuple[HoldFight, ...]:
+def conflicts(*ages: float, left: float | None = None, template_hash: str = HASH) -> tuple[HoldConflict, ...]:
     """Resets so many seconds ago, each repaired at once; ``left``: the last one, which was not, with its version."""
     moments = [NOW - timedelta(seconds=age) for age in ages]
-    found = tuple(HoldFight(at=moment, manager="argocd", put_back_at=moment, template_hash=HASH) for moment in moments)
+    found = tuple(
+        HoldConflict(at=moment, manager="argocd", put_back_at=moment, template_hash=HASH) for moment in moments
+    )
     if left is None:
         return found
-    return (*found, HoldFight(at=NOW - timedelta(seconds=left), manager="argocd", template_hash=template_hash))
+    return (*found, HoldConflict(at=NOW - timedelta(seconds=left), manager="argocd", template_hash=template_hash))
 
 
 def ago(seconds: float) -> tuple[float, ...]:
@@ -75,7 +77,7 @@ def test_a_hold_that_stands_is_left_alone() -> None:
 def test_the_first_reset_is_undone() -> None:
     d = kept(at_rest())
     assert (partitions(d), d.contested) == ([HOLD], False)
-    assert len(d.status.hold_fights) == 1
+    assert len(d.status.hold_conflicts) == 1
 
 
 @pytest.mark.parametrize(
@@ -87,7 +89,7 @@ def test_the_first_reset_is_undone() -> None:
         # A pipeline of several tools.
         (6, 4, 2),
         # A job that is repeated every twenty seconds, all day long.
-        tuple(20.0 * number for number in range(MOST_FIGHTS, 0, -1)),
+        tuple(20.0 * number for number in range(MOST_CONFLICTS, 0, -1)),
         # A tool that takes its time once.
         (*ago(TOOL[-1] + ANSWER_SECONDS)[:-1], ANSWER_SECONDS + 1),
         # One that has given up for long.
@@ -96,49 +98,49 @@ def test_the_first_reset_is_undone() -> None:
     ids=str,
 )
 def test_a_reset_by_people_and_their_jobs_is_undone_each_time(ages: tuple[float, ...]) -> None:
-    for status in (at_rest(hold_fights=fights(*ages)), in_step(hold_fights=fights(*ages))):
+    for status in (at_rest(hold_conflicts=conflicts(*ages)), in_step(hold_conflicts=conflicts(*ages))):
         d = kept(status)
         assert (partitions(d), d.contested) == ([HOLD], False)
         assert [notice.reason for notice in d.notices] == ["HoldReset"]
-        assert len(d.status.hold_fights) <= MOST_FIGHTS
-        last = d.status.hold_fights[-1]
+        assert len(d.status.hold_conflicts) <= MOST_CONFLICTS
+        last = d.status.hold_conflicts[-1]
         assert (last.at, last.put_back_at) == (NOW, NOW)
 
 
 def test_each_version_is_worth_a_try_of_its_own() -> None:
-    known = tuple(each.model_copy(update={"template_hash": "another"}) for each in fights(*TOOL))
-    assert partitions(kept(in_step(hold_fights=known))) == [HOLD]
+    known = tuple(each.model_copy(update={"template_hash": "another"}) for each in conflicts(*TOOL))
+    assert partitions(kept(in_step(hold_conflicts=known))) == [HOLD]
 
 
 def test_a_tool_that_answers_each_repair_within_seconds_is_left_alone() -> None:
-    d = kept(in_step(hold_fights=fights(*TOOL)))
+    d = kept(in_step(hold_conflicts=conflicts(*TOOL)))
     assert (d.writes, d.contested) == ([], True)
-    assert [notice.reason for notice in d.notices] == ["HoldContested"]
-    assert (d.status.hold_fights[-1].put_back_at, d.status.hold_fights[-1].template_hash) == (None, HASH)
+    assert [notice.reason for notice in d.notices] == ["HoldConflict"]
+    assert (d.status.hold_conflicts[-1].put_back_at, d.status.hold_conflicts[-1].template_hash) == (None, HASH)
 
 
 def test_a_hold_that_is_left_with_nothing_pending_comes_back_at_the_exact_moment_and_later_each_time() -> None:
-    before = kept(at_rest(hold_fights=fights(*ago(62), left=FIRST_WAIT_SECONDS - 7)))
+    before = kept(at_rest(hold_conflicts=conflicts(*ago(62), left=FIRST_WAIT_SECONDS - 7)))
     assert (before.writes, before.contested, before.wake_at) == ([], True, NOW + timedelta(seconds=7))
-    after = kept(at_rest(hold_fights=fights(*ago(62), left=FIRST_WAIT_SECONDS)))
+    after = kept(at_rest(hold_conflicts=conflicts(*ago(62), left=FIRST_WAIT_SECONDS)))
     assert (partitions(after), after.contested) == ([HOLD], False)
-    again = after.status.hold_fights
+    again = after.status.hold_conflicts
     assert again[-1].put_back_at == NOW
     # Its next answer is the one in a row that it is: nothing is begun anew.
     answered = NOW + timedelta(seconds=2)
     assert answers(again, answered, HASH) == MOST_ANSWERS + 1
-    assert wait_seconds((*again, HoldFight(at=answered, template_hash=HASH))) == 2 * FIRST_WAIT_SECONDS
+    assert wait_seconds((*again, HoldConflict(at=answered, template_hash=HASH))) == 2 * FIRST_WAIT_SECONDS
 
 
 def test_a_hold_that_is_left_comes_back_at_once_for_another_version() -> None:
-    d = kept(in_step(hold_fights=fights(*ago(32), left=30, template_hash="yet-another")))
+    d = kept(in_step(hold_conflicts=conflicts(*ago(32), left=30, template_hash="yet-another")))
     assert (partitions(d), d.contested) == ([HOLD], False)
-    assert answers(d.status.hold_fights, NOW, HASH) == 1
+    assert answers(d.status.hold_conflicts, NOW, HASH) == 1
 
 
 def test_a_hold_that_is_left_does_not_come_back_in_the_middle_of_a_roll() -> None:
     for status in (
-        in_step(hold_fights=fights(*ago(9_000), left=8_998)),
+        in_step(hold_conflicts=conflicts(*ago(9_000), left=8_998)),
         in_step(hold_released_at=NOW - timedelta(seconds=9_000)),
     ):
         d = kept(status, groups=(OLD, OLD, OLD, NEW))
@@ -146,12 +148,12 @@ def test_a_hold_that_is_left_does_not_come_back_in_the_middle_of_a_roll() -> Non
 
 
 def test_a_hold_that_somebody_brought_back_ends_the_contest() -> None:
-    assert kept(at_rest(hold_fights=fights(20, left=10)), HOLD).status.hold_fights == ()
+    assert kept(at_rest(hold_conflicts=conflicts(20, left=10)), HOLD).status.hold_conflicts == ()
 
 
 def test_a_hold_that_stands_for_long_makes_the_next_reset_the_first() -> None:
-    assert kept(at_rest(hold_fights=fights(PEACE_SECONDS)), HOLD).status.hold_fights == ()
-    assert len(kept(at_rest(hold_fights=fights(PEACE_SECONDS - 1)), HOLD).status.hold_fights) == 1
+    assert kept(at_rest(hold_conflicts=conflicts(PEACE_SECONDS)), HOLD).status.hold_conflicts == ()
+    assert len(kept(at_rest(hold_conflicts=conflicts(PEACE_SECONDS - 1)), HOLD).status.hold_conflicts) == 1
 
 
 def test_a_hold_that_was_released_comes_back_when_no_roll_has_begun() -> None:
@@ -187,10 +189,10 @@ def test_the_tool_is_named_whenever_we_wrote_in_the_same_second() -> None:
     fields = raw({"f:spec": {"f:rolloutStrategy": {"f:rollingUpdateConfiguration": {"f:partition": {}}}}})
     entries = tuple(ManagedField(manager=name, time=NOW, fields=fields) for name in ("rollout-lws", "argocd"))
     d = kept(at_rest(), managed_fields=entries)
-    assert d.status.hold_fights[-1].manager == "argocd"
+    assert d.status.hold_conflicts[-1].manager == "argocd"
 
 
-@pytest.mark.parametrize("status", [at_rest(), in_step(), at_rest(hold_fights=fights(20, 10))])
+@pytest.mark.parametrize("status", [at_rest(), in_step(), at_rest(hold_conflicts=conflicts(20, 10))])
 def test_a_broken_glass_is_never_fought_and_on_record_before_it_is_acted_on(status: dict[str, object]) -> None:
     d = kept(status, HOLD, annotations={KEYS.release_hold: "true"})
     assert (d.contested, partitions(d)) == (True, [0])

@@ -28,7 +28,7 @@ def test_texts_and_lists_are_cut_to_what_the_definition_takes() -> None:
     status = RolloutStatus(
         message=LONG,
         conditions=(Condition(type="Ready", status="False", message=LONG),),
-        traffic=TrafficRecord(message=LONG, unlisted=tuple(f"Service s{at}" for at in range(100))),
+        traffic=TrafficRecord(message=LONG, unmanaged_backends=tuple(f"Service s{at}" for at in range(100))),
     )
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(status.to_json_dict(), SCHEMA)
@@ -36,7 +36,7 @@ def test_texts_and_lists_are_cut_to_what_the_definition_takes() -> None:
     jsonschema.validate(fitting.to_json_dict(), SCHEMA)
     assert fitting.message == "x" * (TEXT_LIMIT - 1) + "…"
     assert fitting.traffic is not None
-    assert len(fitting.traffic.unlisted) == ITEMS_LIMIT
+    assert len(fitting.traffic.unmanaged_backends) == ITEMS_LIMIT
 
 
 def test_what_fits_is_left_as_it_is() -> None:
@@ -66,7 +66,7 @@ def test_no_moment_of_a_status_stays_ahead_of_the_clock() -> None:
     assert forged.model_dump_json(by_alias=True).count(NEVER[:10]) >= 25
     mended = not_ahead(forged, NOW)
     assert NEVER[:10] not in mended.model_dump_json(by_alias=True)
-    assert (mended.traffic and mended.traffic.gone, mended.current_step_state) == (NOW, "x")
+    assert (mended.traffic and mended.traffic.last_pod_gone_at, mended.current_step_state) == (NOW, "x")
     assert not_ahead(mended, NOW) is mended
 
 
@@ -86,9 +86,9 @@ def _with_replicas(facts: Facts, replicas: int) -> Facts:
 @pytest.mark.parametrize("number", [-(2**62), 2**36, 2**62])
 def test_a_release_is_decided_whatever_numbers_its_status_has(number: int) -> None:
     """Whoever may write a status may claim that a group took two thousand years to load."""
-    step = {"startedAt": BEFORE, "bestReady": number, "reopened": {"0": number}}
+    step = {"startedAt": BEFORE, "bestReady": number, "partitionAttempts": {"0": number}}
     restarts = [{"workload": f"{NAME}-canary", "group": "0", "uid": str(at), "at": BEFORE} for at in range(5)]
-    forged = {"longestLoadSeconds": number, "flaps": number, "podsHere": number, "step": step, "restarts": restarts}
+    forged = {"longestStartupSeconds": number, "flaps": number, "localPods": number, "step": step, "restarts": restarts}
     loading = pod(0, revision=NEW, since=None, workload=f"{NAME}-canary")
     seen = Observation(
         NOW, KEYS, rollout(status=in_step(1, paused=False, **forged)), stable=held(), canary=canary(loading)
@@ -110,7 +110,7 @@ _ENDING = {"reason": "Success", "task": "Promote", "since": NOW}
         in_step(1, paused=False),
         in_step(2, paused=False),
         in_step(3, paused=False, finalising=_ENDING),
-        in_step(3, paused=False, finalising={**_ENDING, "reason": "Aborted", "task": "TakeBack"}),
+        in_step(3, paused=False, finalising={**_ENDING, "reason": "Aborted", "task": "RollBackSteps"}),
     ],
 )
 def test_two_billion_replicas_are_decided_in_a_moment(capacity: Capacity, status: dict[str, Any] | None) -> None:

@@ -24,7 +24,7 @@ LOADING = NotReadyGroup(workload="llama", group="0", reason="NotReady", message=
 PULLING = NotReadyGroup(workload="llama", group="0", reason="ImagePullBackOff", message="pod llama-0: no such image")
 STALLED = Condition(type="Stalled", status="True", reason="InvalidSpec", message="steps decrease")
 WORN = Condition(type="Stalled", status="True", reason="GroupKeepsRestarting", message="rebuilt 3 times")
-WINDOWS = StepRecord(reopened={"0": 4})
+WINDOWS = StepRecord(partition_attempts={"0": 4})
 WAITING = Condition(type="Reconciling", status="True", reason="Loading", message="1 of 2 ready")
 
 
@@ -39,7 +39,7 @@ def status(**members: Any) -> RolloutStatus:
         ({"not_ready_groups": ()}, {"not_ready_groups": (LOADING,)}),
         ({"conditions": (WAITING,)}, {"conditions": (WAITING.model_copy(update={"message": "2 of 2 ready"}),)}),
         ({"conditions": (STALLED,)}, {"conditions": (STALLED.model_copy(update={"last_update_time": NOW}),)}),
-        ({}, {"longest_load_seconds": 7}),
+        ({}, {"longest_startup_seconds": 7}),
         ({}, {"canary_status": CanaryStatus(replicas=3, canary_replicas=1, ready_replicas=2)}),
         ({"summary": Summary(state="Loading")}, {"summary": Summary(state="Loading", new="0/1", accelerators="8")}),
         ({"restarts": (FIRST,)}, {"restarts": (FIRST, FIRST.model_copy(update={"group": "1", "uid": "u2"}))}),

@@ -161,7 +161,7 @@ class Judge(Count):
             assert labels[LWS_REVISION] != self.target(), f"it is new already: {write}"
         else:
             stable = self.stable(self.rollout())
-            back = task in ("GoBack", "TakeBack") or in_step
+            back = task in ("RollBackPromotion", "RollBackSteps") or in_step
             assert back and stable, f"a group is restarted at {(ending, task)}: {write}"
             assert labels[LWS_REVISION] != stable["revision"], f"it is stable's already: {write}"
         if self._exact:
@@ -262,7 +262,7 @@ class Judge(Count):
         lws, leaders = self.live(NAME), self._store.get(STATEFUL_SETS, NAMESPACE, NAME)
         assert leaders is not None
         ordinal, open_from = int(labels[LWS_GROUP_INDEX]), min(partition(lws), set_partition(leaders))
-        closing = open_from < HOLD and self.task()[1] in ("GoBack", "TakeBack")
+        closing = open_from < HOLD and self.task()[1] in ("RollBackPromotion", "RollBackSteps")
         in_step = not self._style.apart and ordinal >= open_from
         lately = self._resets.excuse(self._world.server.clock())
         assert self._loosened or closing or in_step or lately, (

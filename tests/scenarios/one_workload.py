@@ -76,7 +76,7 @@ def watch(world: World, style: Style) -> Windows:
 
     def few_down(seen: World) -> None:
         ending, traffic = seen.status.get("finalising") or {}, seen.status.get("traffic") or {}
-        if ending.get("task") != "TakeBack" or traffic.get("step") != 0:
+        if ending.get("task") != "RollBackSteps" or traffic.get("step") != 0:
             # Groups without requests go back all at once.
             down(seen)
 

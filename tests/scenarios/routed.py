@@ -186,7 +186,7 @@ def emptied(world: World) -> bool:
     """Whether nothing sends requests to groups of the stable LWS any more, and those that ran have had their time."""
     strategy = world.rollout["spec"]["strategy"]
     routings = (strategy.get("canary") or strategy["blueGreen"]).get("trafficRoutings")
-    since = (world.status.get("traffic") or {}).get("emptied")
+    since = (world.status.get("traffic") or {}).get("stableDrainedAt")
     if not routings or since is None:
         return False
     asked = routings[0]

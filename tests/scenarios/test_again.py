@@ -26,7 +26,7 @@ def history(world: World) -> list[dict[str, Any]]:
 
 def marks(world: World) -> dict[int, str]:
     """Number of the stored versions and why their last release did not end with them."""
-    return {each.number: each.went_back for each in stored(history(world), KEYS.group)}
+    return {each.number: each.rollback_reason for each in stored(history(world), KEYS.group)}
 
 
 def version(record: dict[str, Any]) -> str:

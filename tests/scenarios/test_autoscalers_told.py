@@ -170,7 +170,7 @@ async def test_what_a_rollout_that_is_gone_held_the_next_one_gives_back(world: W
         assert bounds(world) == (4, 10)
         world.request("Abort")
         await world.until_state("Aborted")
-    assert [each.note for each in world.notices if each.reason == EventReason.GIVEN_BACK] == [
+    assert [each.note for each in world.notices if each.reason == EventReason.RESTORED] == [
         f"HorizontalPodAutoscaler {told}"
     ]
     assert kept(world) == own

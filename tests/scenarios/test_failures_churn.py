@@ -69,7 +69,7 @@ BROKEN = (
         " start this one again: kubectl rollout-lws retry llama"
     },
     {
-        EventReason.GOING_BACK: f"back to the stable version: {BROKEN}",
+        EventReason.ROLLING_BACK: f"back to the stable version: {BROKEN}",
         EventReason.ABORTED: f"release dlfhbbjkk is aborted; revision {V1} serves",
     },
 )

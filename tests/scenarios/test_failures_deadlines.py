@@ -45,7 +45,7 @@ async def test_a_deadline_names_the_pod_that_is_waited_for(world: World) -> None
     await world.until_state("Stalled")
 
 
-@tells({Reason.ABORTED: aborted(LATE, "gbcchflfld")}, {EventReason.GOING_BACK: f"back to the stable version: {LATE}"})
+@tells({Reason.ABORTED: aborted(LATE, "gbcchflfld")}, {EventReason.ROLLING_BACK: f"back to the stable version: {LATE}"})
 async def test_a_deadline_ends_the_release_where_failures_abort(world: World) -> None:
     await at_rest(world, *STEPS, progressDeadlineSeconds=120, onFailure="Abort")
     world.set_image("bad-v2")
@@ -112,7 +112,7 @@ UNTAKEN = (
 
 @tells(
     {Reason.DEADLINE: UNTAKEN, Reason.ABORTED: aborted(UNROUTED)},
-    {EventReason.GOING_BACK: f"back to the stable version: {UNROUTED}", EventReason.STALLED: UNTAKEN},
+    {EventReason.ROLLING_BACK: f"back to the stable version: {UNROUTED}", EventReason.STALLED: UNTAKEN},
 )
 async def test_where_failures_abort_the_way_back_waits_for_the_gateway_and_says_so(world: World) -> None:
     await refused_in_mid_release(world, progressDeadlineSeconds=60, onFailure="Abort")
@@ -173,8 +173,8 @@ BACK = (
 
 
 @tells(
-    {Reason.GOING_BACK: "closing the window", Reason.DEADLINE: BACK},
-    {EventReason.GOING_BACK: "back to the stable version: wrong prompts", EventReason.STALLED: BACK},
+    {Reason.ROLLING_BACK: "closing the window", Reason.DEADLINE: BACK},
+    {EventReason.ROLLING_BACK: "back to the stable version: wrong prompts", EventReason.STALLED: BACK},
     (ProgressingReason.CANCELLING,),
 )
 async def test_a_way_back_that_does_not_get_on_is_told_and_goes_on(world: World) -> None:
@@ -183,7 +183,7 @@ async def test_a_way_back_that_does_not_get_on_is_told_and_goes_on(world: World)
     world.approve()
     await world.until(lambda: any(told.startswith("v2") for told in world.groups().values()))
     world.request("Abort", reason="wrong prompts")
-    await world.until_state("GoingBack")
+    await world.until_state("RollingBack")
     await world.until(lambda: world.groups().get(3, "").startswith("v1"))
     world.cluster.runner.stop()
     await world.until_state("Stalled")
@@ -211,7 +211,7 @@ async def test_a_forgotten_approval_is_told_with_both_ways_on_and_still_counts(w
 
 @tells(
     {Reason.ABORTED: aborted("step 1 was not approved within 60 s")},
-    {EventReason.GOING_BACK: "back to the stable version: step 1 was not approved within 60 s"},
+    {EventReason.ROLLING_BACK: "back to the stable version: step 1 was not approved within 60 s"},
 )
 async def test_a_forgotten_approval_ends_the_release_where_failures_abort(world: World) -> None:
     await at_rest(world, {"replicas": 1, "pause": {"approvalTimeoutSeconds": 60}}, onFailure="Abort")

@@ -48,7 +48,7 @@ async def test_missing_accelerators_are_waited_for_as_long_as_the_capacity_deadl
         Reason.ABORTED: f"release cdgfdjgldd was aborted ({FULL}, for more than 300 s); revision {V1} serves. Apply"
         " another version, or start this one again: kubectl rollout-lws retry llama"
     },
-    {EventReason.GOING_BACK: f"back to the stable version: {FULL}, for more than 300 s"},
+    {EventReason.ROLLING_BACK: f"back to the stable version: {FULL}, for more than 300 s"},
 )
 async def test_a_capacity_deadline_ends_the_release_where_failures_abort(world: World) -> None:
     await at_rest(world, *STEPS, capacityDeadlineSeconds=300, onFailure="Abort", **LIMITS)

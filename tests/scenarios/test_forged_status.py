@@ -70,7 +70,10 @@ async def test_no_moment_that_is_still_to_come_is_waited_for(world: World) -> No
     await waiting_for_approval(world)
     world.request("Abort")
     await world.sleep(1)
-    ahead = {"traffic": dict.fromkeys(("since", "emptied", "gone"), NEVER), "finalising": {"since": NEVER}}
+    ahead = {
+        "traffic": dict.fromkeys(("since", "stableDrainedAt", "lastPodGoneAt"), NEVER),
+        "finalising": {"since": NEVER},
+    }
     world.patch(ROLLOUTS, NAME, {"status": ahead}, "status")
     world.delete(ROLLOUTS, NAME)
     await world.until(lambda: world.get(ROLLOUTS, NAME) is None, "gone")
@@ -91,7 +94,8 @@ VICTIM = "victim"
 #: What a forger would write for a name, a word, a hash: names of objects that are there, and words of the controller.
 WORDS = (
     *(VICTIM, f"{VICTIM}-canary", NAME, CANARY, SERVICE, f"{SERVICE}-canary", ROUTE, POOL, CANARY_POOL),
-    *("Promote", "TakeBack", "GoBack", "CleanUp", "Success", "Rollback", "Aborted", "Continuous", "RolledNatively"),
+    *("Promote", "RollBackSteps", "RollBackPromotion", "CleanUp", "Success", "Rollback", "Aborted", "Continuous"),
+    *("RolledOutNatively",),
     *("RolloutDeleting", "RolloutDisabled", "StepUpgrade", "StepPaused", "StepReady", "Completed", "True", "False"),
     *("Ready", "Stalled", "Abort", "0%", "50%", "100%", "", "x", "../../secrets/x"),
 )

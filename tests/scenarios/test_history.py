@@ -48,7 +48,7 @@ def left(world: World) -> dict[str, str]:
     marks = {
         each["data"]["spec"]["leaderWorkerTemplate"]["workerTemplate"]["spec"]["containers"][0]["image"].rpartition(
             ":"
-        )[2]: each["metadata"]["annotations"].get(KEYS.went_back, "")
+        )[2]: each["metadata"]["annotations"].get(KEYS.rollback_reason, "")
         for each in records
     }
     return {tag: mark for tag, mark in marks.items() if mark}

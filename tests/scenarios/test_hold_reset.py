@@ -62,7 +62,7 @@ async def test_a_tool_that_insists_is_left_alone_and_the_hold_comes_back_for_the
     await resting(world)
     await waiting_for_approval(world)
     tool = Insisting(world)
-    await world.until(lambda: world.condition("Stalled").get("reason") == "HoldContested")
+    await world.until(lambda: world.condition("Stalled").get("reason") == "HoldConflict")
     assert tool.resets == 6
     assert "leave it alone; it is put back once that roll is over" in world.status["message"]
     for kind in ("Approve", "Jump", "PromoteFull", "Pause"):
@@ -73,7 +73,7 @@ async def test_a_tool_that_insists_is_left_alone_and_the_hold_comes_back_for_the
         assert "is not held now and rolls by itself" in last["message"]
     await world.until(lambda: set(world.groups().values()) == {"v2"}, "a native roll")
     await world.until(lambda: world.status["phase"] == "Healthy")
-    assert any(notice.reason == "RolledNatively" for notice in world.notices)
+    assert any(notice.reason == "RolledOutNatively" for notice in world.notices)
     # With nothing pending the tool is tried again, and each time is left alone for longer.
     before, since = tool.resets, world.now
     await world.until(lambda: tool.resets > before + 2, seconds=1200)
@@ -95,7 +95,7 @@ async def test_a_third_version_in_the_middle_of_a_roll_is_held_and_what_rolled_g
     tool.stop()
     world.set_image("v3")
     await world.until(lambda: held(world), seconds=5)
-    await world.until_state("GoingBack")
+    await world.until_state("RollingBack")
     await world.until_state("AwaitingApproval", 1800)
     assert set(world.groups().values()) == {"v1"}
     assert set(world.groups(CANARY).values()) == {"v3"}

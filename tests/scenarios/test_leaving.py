@@ -74,10 +74,10 @@ async def superseded(it: Release) -> None:
     await it.until(lambda: it.task == "CleanUp", "the canary is taken away")
 
 
-async def going_back(it: Release) -> None:
+async def rollback(it: Release) -> None:
     await it.come_to(Moment.PROMOTION)
     it.do(lambda: it.ask("Abort"))
-    await it.until(lambda: it.task == "GoBack", "renewed groups are taken back")
+    await it.until(lambda: it.task == "RollBackPromotion", "renewed groups are taken back")
 
 
 async def paused(it: Release) -> None:
@@ -91,9 +91,9 @@ async def stalled(it: Release) -> None:
     await it.until(lambda: it.world.state == "Stalled", "stalled")
 
 
-POINTS = (at_rest, aborted, refused, refused_in_mid_release, aborting, superseded, going_back, paused, stalled)
+POINTS = (at_rest, aborted, refused, refused_in_mid_release, aborting, superseded, rollback, paused, stalled)
 #: Told in the default run.
-SAMPLE = (at_rest, refused_in_mid_release, superseded, going_back)
+SAMPLE = (at_rest, refused_in_mid_release, superseded, rollback)
 EVERY_POINT = pytest.mark.parametrize(
     "point",
     [pytest.param(each, marks=[] if each in SAMPLE else [pytest.mark.long], id=each.__name__) for each in POINTS],
@@ -138,8 +138,8 @@ async def test_who_leaves_restarts_nothing_gives_all_back_and_says_what_waits(
     await part(it)
     await world.rest()
     it.assert_left("v1", waits=point is not at_rest)
-    it.assert_told(EventReason.LEFT if point is at_rest else EventReason.VERSION_WAITS)
-    if style.apart and point is not going_back:
+    it.assert_told(EventReason.DETACHED if point is at_rest else EventReason.UPDATE_HELD)
+    if style.apart and point is not rollback:
         assert world.leader_uids() == it.leaders
     # Whoever opens the hold by hand, as the mark says, has the version roll by itself.
     it.take_all(lambda: it.partition(0))
@@ -253,13 +253,13 @@ async def test_an_lws_that_is_made_to_roll_by_itself_in_mid_release_ends_it(
     world.checks.clear()
     tools: list[Insisting] = []
     it.do(lambda: tools.append(Insisting(world)))
-    await world.until(lambda: world.condition("Stalled").get("reason") == Reason.HOLD_CONTESTED)
+    await world.until(lambda: world.condition("Stalled").get("reason") == Reason.HOLD_CONFLICT)
     tools[0].stop()
     assert world.get(LEADER_WORKER_SETS, CANARY) is not None or not style.apart, "the canary stays meanwhile"
     # It is tried again a minute after the last reset.
     await world.until(lambda: partition(world.lws) >= HOLD)
     await it.ends_at("v2", approve=False)
-    it.assert_told(EventReason.ROLLED_NATIVELY)
+    it.assert_told(EventReason.ROLLED_OUT_NATIVELY)
 
 
 @pytest.mark.one_in(4)

@@ -181,8 +181,8 @@ async def test_no_group_is_made_for_an_lws_whose_queue_dispatches_since_it_was_a
 @tells(
     {Reason.MULTIKUEUE: dispatched("cluster west", here=f". 3 of its pods run here: {LET_GO}")},
     {
-        EventReason.RUNS_HERE_TOO: "pods of LeaderWorkerSet llama run here, too, which MultiKueue dispatches to another"
-        f" cluster: {LET_GO}"
+        EventReason.PODS_ON_MANAGER_CLUSTER: "pods of LeaderWorkerSet llama run here, too, which MultiKueue dispatches"
+        f" to another cluster: {LET_GO}"
     },
 )
 async def test_leaders_that_kueue_lets_go_here_are_told_once(world: World) -> None:
@@ -190,11 +190,11 @@ async def test_leaders_that_kueue_lets_go_here_are_told_once(world: World) -> No
     world.patch_lws({"rolloutStrategy": {"rollingUpdateConfiguration": {"partition": 10}}})
     world.set_image("v2")
     await world.rest()
-    assert "podsHere" not in world.status
+    assert "localPods" not in world.status
     for group in range(3):
         leader = {"metadata": {"labels": {MANAGED: "true"}}, "spec": {"schedulingGates": None}}
         world.patch(PODS, f"{NAME}-{group}", leader)
-    await world.until(lambda: world.status.get("podsHere") == 3, "told")
+    await world.until(lambda: world.status.get("localPods") == 3, "told")
     # The Rollout is asked about again, by whatever changes.
     world.patch(KUEUE_WORKLOADS, f"leaderworkerset-{NAME}-0", {"status": {"conditions": list(ADMITTED)}}, "status")
     await world.rest()
@@ -204,10 +204,10 @@ async def test_leaders_that_kueue_lets_go_here_are_told_once(world: World) -> No
     world.start_controller()
     await world.sleep(10)
     told = [each.reason for each in world.notices]
-    assert [told.count(each) for each in (EventReason.RUNS_HERE_TOO, EventReason.STALLED)] == [1, 1]
+    assert [told.count(each) for each in (EventReason.PODS_ON_MANAGER_CLUSTER, EventReason.STALLED)] == [1, 1]
     for group in range(3):
         world.delete(PODS, f"{NAME}-{group}")
-    await world.until(lambda: "podsHere" not in world.status, "gone")
+    await world.until(lambda: "localPods" not in world.status, "gone")
     assert world.true_conditions["Stalled"]["message"] == dispatched("cluster west")
 
 

@@ -58,7 +58,7 @@ class Case:
         """The Rollout's strategy."""
         plan: dict[str, Any] = {}
         if self.routed:
-            plan["trafficRoutings"] = routing(allowUnlistedServices=self.unlisted)
+            plan["trafficRoutings"] = routing(allowUnmanagedBackends=self.unlisted)
         style = {"blueGreen": plan} if self.style == "BlueGreen" else {"canary": {**plan, "capacity": self.style}}
         return {**style, "minReadySeconds": self.min_ready}
 

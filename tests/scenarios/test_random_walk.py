@@ -248,7 +248,7 @@ def test_many_walks_come_to_legal_ends_on_all_ways_there_are(part: int, number: 
     assert {kind for kind in kinds_of(CORE) if not seen[f"act:{kind}"]} == set(), seen
     assert {end for end in ("Completed", "Aborted", "Superseded") if not seen[f"told:{end}"]} == set(), seen
     tasks = {key.partition("/")[2] for key in seen if key.startswith("task:")}
-    assert {"Promote", "GoBack", "CleanUp"} <= tasks, seen
+    assert {"Promote", "RollBackPromotion", "CleanUp"} <= tasks, seen
 
 
 @pytest.mark.long

@@ -61,7 +61,7 @@ V1, V2 = "fcbccmmmkf", "jjghfhdkb"
         EventReason.ADOPTED: f"LeaderWorkerSet llama is held at revision {V1}",
         EventReason.RELEASE_STARTED: f"release {V2}: 3 steps to revision {V2}",
         EventReason.BATCH_READY: "step 2: 2 of 2 groups of the new version ready",
-        EventReason.STEP_LEFT: "step 1 done, step 2 begins",
+        EventReason.STEP_CHANGED: "step 1 done, step 2 begins",
         EventReason.PROMOTING: "step 3 done: the stable LeaderWorkerSet is renewed",
         EventReason.PROMOTED: f"revision {V2} is stable: all 4 groups are new and ready",
         EventReason.COMPLETED: f"release {V2} is complete: revision {V2}",
@@ -78,7 +78,7 @@ async def test_a_release_from_its_adoption_to_its_end(world: World) -> None:
     assert world.condition("Succeeded")["status"] == "True"
 
 
-@tells({Reason.NATIVE_ROLL: "waiting until LeaderWorkerSet llama has finished its own rolling update"})
+@tells({Reason.NATIVE_ROLLOUT: "waiting until LeaderWorkerSet llama has finished its own rolling update"})
 async def test_a_native_roll_is_waited_for(world: World) -> None:
     world.create_workload()
     await world.rest()

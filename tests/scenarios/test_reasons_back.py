@@ -118,12 +118,12 @@ CONTESTED = (
 
 @tells(
     {
-        Reason.HOLD_CONTESTED: "somebody resets the partition of LeaderWorkerSet llama within seconds each time that"
+        Reason.HOLD_CONFLICT: "somebody resets the partition of LeaderWorkerSet llama within seconds each time that"
         " the hold is put back, so a new version would roll by itself: remove rollingUpdateConfiguration.partition from"
         " its manifest, or have somebody leave it alone; it is put back at 00:01:19 UTC, at once when another version"
         " is applied"
     },
-    {EventReason.HOLD_RESET: RESET, EventReason.HOLD_CONTESTED: CONTESTED},
+    {EventReason.HOLD_RESET: RESET, EventReason.HOLD_CONFLICT: CONTESTED},
 )
 async def test_a_hold_given_up_at_rest_is_never_silent_and_comes_back(world: World) -> None:
     await at_rest(world)
@@ -141,13 +141,13 @@ async def test_a_hold_given_up_at_rest_is_never_silent_and_comes_back(world: Wor
 
 @tells(
     {
-        Reason.HOLD_CONTESTED: "somebody resets the partition of LeaderWorkerSet llama within seconds each time that"
+        Reason.HOLD_CONFLICT: "somebody resets the partition of LeaderWorkerSet llama within seconds each time that"
         " the hold is put back, so the new version rolls by itself now: remove rollingUpdateConfiguration.partition"
         " from its manifest, or have somebody leave it alone; it is put back once that roll is over (0 of 4 groups have"
         " its version and are ready)"
     },
     {
-        EventReason.ROLLED_NATIVELY: f"revision {V2} is stable: the LeaderWorkerSet rolled by itself",
+        EventReason.ROLLED_OUT_NATIVELY: f"revision {V2} is stable: the LeaderWorkerSet rolled by itself",
         EventReason.ACTION_REFUSED: "Abort was refused: LeaderWorkerSet llama is not held now and rolls by itself,"
         " whatever is asked of the release: restore the stable template to go back",
     },
@@ -157,7 +157,7 @@ async def test_a_contest_in_mid_release_refuses_an_abort_that_it_could_not_carry
     await waiting_for_approval(world)
     world.checks.clear()
     tool = Insisting(world, delay=1)
-    await world.until(lambda: world.condition("Stalled").get("reason") == "HoldContested")
+    await world.until(lambda: world.condition("Stalled").get("reason") == "HoldConflict")
     tool.stop()
     world.request("Abort")
     await world.until_state("Healthy")
@@ -217,7 +217,7 @@ WAITS = (
 
 @tells(
     {Reason.DISABLED: f"disabled; LeaderWorkerSet llama stays held: {WAITS}"},
-    {EventReason.VERSION_WAITS: WAITS},
+    {EventReason.UPDATE_HELD: WAITS},
 )
 async def test_disabling_a_release_says_that_the_lws_stays_held(world: World) -> None:
     await at_rest(world)
@@ -233,7 +233,7 @@ async def test_disabling_a_release_says_that_the_lws_stays_held(world: World) ->
 
 @tells(
     {Reason.DISABLED: "disabled: the LeaderWorkerSet rolls by its own strategy"},
-    {EventReason.LEFT: "LeaderWorkerSet llama has its own strategy back"},
+    {EventReason.DETACHED: "LeaderWorkerSet llama has its own strategy back"},
 )
 async def test_disabling_at_rest_says_that_the_lws_is_free(world: World) -> None:
     await at_rest(world)

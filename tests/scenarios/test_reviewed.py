@@ -84,7 +84,7 @@ async def test_stables_template_restored_without_the_hold_ends_the_release(world
         world.patch(LEADER_WORKER_SETS, NAME, {"metadata": {"annotations": {KEYS.release_hold: "true"}}})
     else:
         tool = Insisting(world, lowered=3)
-        await world.until(lambda: world.condition("Stalled").get("reason") == "HoldContested")
+        await world.until(lambda: world.condition("Stalled").get("reason") == "HoldConflict")
         await world.sleep(5)
         tool.stop()
     world.set_image("v1")
@@ -110,7 +110,7 @@ async def test_a_retry_waits_for_the_end_of_the_way_back(world: World) -> None:
     await at_rest(world)
     await mid_promotion(world)
     world.request("Abort")
-    await world.until(lambda: (world.status.get("finalising") or {}).get("task") == "GoBack")
+    await world.until(lambda: (world.status.get("finalising") or {}).get("task") == "RollBackPromotion")
     world.request("Retry")
     await world.until(lambda: "finalising" not in world.status)
     assert (world.status["phase"], world.groups()) == ("Aborted", dict.fromkeys(range(4), "v1"))

@@ -300,7 +300,7 @@ async def test_who_reverts_a_release_is_answered_once_and_then_named(
     revert(world, resource, name, theirs)
     await world.until_state("Stalled")
     stalled = world.condition("Stalled")
-    assert stalled["reason"] == "RouteContested"
+    assert stalled["reason"] == "RouteConflict"
     assert stalled["message"].startswith(f"{who} keeps writing over {what}: {advice}; it is put back at ")
     world.approve()
     await world.sleep(10)
@@ -318,7 +318,7 @@ NAMED = f"argocd-controller keeps writing over HTTPRoute llama: {LEAVE_IT}; it i
 
 
 @tells(
-    {Reason.ROUTE_CONTESTED: NAMED},
+    {Reason.ROUTE_CONFLICT: NAMED},
     {EventReason.ROUTE_RESET: f"argocd-controller wrote over HTTPRoute llama; it was put back: {LEAVE_IT}"},
 )
 async def test_a_quarrel_about_a_route_is_told_with_the_moment_of_the_next_answer(world: World) -> None:

@@ -80,7 +80,7 @@ STUCK = (
 )
 
 
-@tells({Reason.POD_NOT_ENDING: STUCK}, {EventReason.STALLED: STUCK})
+@tells({Reason.POD_STUCK_TERMINATING: STUCK}, {EventReason.STALLED: STUCK})
 async def test_a_leader_that_never_ends_is_named_with_what_to_do_and_nothing_is_given_back_before(
     world: World,
 ) -> None:
@@ -110,7 +110,7 @@ async def test_a_status_that_forgets_the_release_names_a_leader_that_never_ends_
     world.delete(world.RECORD, NAME)
     world.start_controller()
     await world.rest()
-    assert_stalled(world, Reason.POD_NOT_ENDING, STUCK, phase="Healthy")
+    assert_stalled(world, Reason.POD_STUCK_TERMINATING, STUCK, phase="Healthy")
     assert borrowed(world) != before
     world.server.delete(PODS, NAMESPACE, LEADER, grace_seconds=0)
     await world.until(lambda: borrowed(world) == before, "everything is given back")
@@ -123,7 +123,7 @@ async def test_pools_are_given_back_one_grace_period_after_the_last_pod_that_a_p
     world.request("Abort")
     await world.until(lambda: world.get(LEADER_WORKER_SETS, CANARY) is None, "the canary is gone")
     await world.sleep(20)
-    assert world.state == "GoingBack"
+    assert world.state == "RollingBack"
     # Pods of a node that is lost stay for ever, and are told as not ready.
     unready = [{"type": "Ready", "status": "False"}]
     world.patch(PODS, LEADER, {"status": {"conditions": unready}}, "status")

@@ -141,7 +141,7 @@ async def test_a_lost_canary_loses_its_requests_though_somebody_keeps_writing_ov
         for _ in range(2):
             overwrite(world, 40)
             await world.sleep(3)
-        assert world.condition("Stalled")["reason"] == "RouteContested"
+        assert world.condition("Stalled")["reason"] == "RouteConflict"
         lost = lose(m, CANARY)
         await world.sleep(LAG + ACCEPTED)
         assert m.meter.now("users") == STABLE_ONLY

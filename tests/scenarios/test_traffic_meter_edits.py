@@ -134,4 +134,4 @@ async def test_a_hold_that_is_reset_while_a_share_is_being_accepted_is_on_file_e
         for _ in range(2):
             world.patch_lws({"rolloutStrategy": {"rollingUpdateConfiguration": {"partition": 0}}})
             await world.sleep(0.1)
-        assert len(world.status["holdFights"]) == 2
+        assert len(world.status["holdConflicts"]) == 2

@@ -48,7 +48,7 @@ async def test_a_paused_promotion_leaves_all_requests_with_a_full_canary() -> No
         await m.release()
         world.approve()
         # It renews all groups at once, so there is no moment between two windows.
-        await world.until(lambda: "emptied" in world.status["traffic"], "all requests at the canary")
+        await world.until(lambda: "stableDrainedAt" in world.status["traffic"], "all requests at the canary")
         world.patch_rollout({"strategy": {"paused": True}})
         await world.sleep(300)
         assert set(world.groups().values()) == {"v1"}

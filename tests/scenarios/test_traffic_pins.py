@@ -68,7 +68,7 @@ async def test_a_paused_release_keeps_its_pins(
     assert (pin(world, resource, name), world.state) == (None, "Paused"), "who does it again is not raced"
     world.patch_rollout({"strategy": {"paused": False}})
     await world.until_state("Stalled")
-    assert world.condition("Stalled")["reason"] == Reason.ROUTE_CONTESTED
+    assert world.condition("Stalled")["reason"] == Reason.ROUTE_CONFLICT
     world.request("Abort")
     await world.until_state("Aborted")
     await world.rest()

@@ -184,7 +184,7 @@ async def test_a_paused_promotion_loses_no_request(by: Provider, groups: int) ->
         world.approve()
         await world.until(
             # A full canary has all groups renewed at once, so there is no moment between two windows.
-            lambda: "emptied" in world.status["traffic"] if groups == 4 else "v2" in world.groups().values(),
+            lambda: "stableDrainedAt" in world.status["traffic"] if groups == 4 else "v2" in world.groups().values(),
             "a promotion under way",
         )
         world.patch_rollout({"strategy": {"paused": True}})

@@ -147,7 +147,7 @@ async def test_routers_that_accept_nothing_renew_and_remove_no_group(by: Provide
             world.request("Abort")
         else:
             world.approve()
-        await world.until(lambda: world.state in ("Promoting", "GoingBack", "Routing"), "the order is taken")
+        await world.until(lambda: world.state in ("Promoting", "RollingBack", "Routing"), "the order is taken")
         await world.sleep(20)
         standing = world.groups(), world.groups(CANARY), await m.all_shares()
         await world.sleep(300)

@@ -149,7 +149,7 @@ async def test_who_writes_over_a_release_is_answered_once_and_then_named(
     revert(world, before)
     await world.until_state("Stalled")
     stalled = world.condition("Stalled")
-    assert stalled["reason"] == Reason.ROUTE_CONTESTED
+    assert stalled["reason"] == Reason.ROUTE_CONFLICT
     assert stalled["message"].startswith(f"{who} keeps writing over {what}: {deed}; it is put back at ")
     world.approve()
     await world.sleep(10)

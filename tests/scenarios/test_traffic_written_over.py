@@ -64,7 +64,7 @@ async def test_who_replaces_what_is_borrowed_and_our_mark_with_it_is_answered_on
     await world.rest()
     replace(world, resource, name, before)
     await world.until_state("Stalled")
-    assert world.condition("Stalled")["reason"] == "RouteContested"
+    assert world.condition("Stalled")["reason"] == "RouteConflict"
     assert f"keeps writing over {advice}; " in world.condition("Stalled")["message"]
     await world.sleep(50)
     assert spec_of(world, resource, name) == theirs
@@ -144,7 +144,7 @@ async def test_who_reverts_everything_at_once_has_reverted_each_once_and_is_answ
         # A second time for one of them is a second time.
         revert(world, *objects[-1], m.before[f"{objects[-1][0].kind} {objects[-1][1]}"][0])
         await world.until_state("Stalled")
-        assert world.condition("Stalled")["reason"] == "RouteContested"
+        assert world.condition("Stalled")["reason"] == "RouteConflict"
         await m.abort()
 
 

@@ -106,7 +106,7 @@ async def test_a_release_in_its_steps_goes_on(world: World, upgrade: Upgrade, st
     await world.until_state("Healthy")
     await world.rest()
     assert_clean(world, "v2")
-    assert not reasons(world) & {"Superseded", "GoingBack"}
+    assert not reasons(world) & {"Superseded", "RollingBack"}
     assert world.status["stable"]["templateHash"] == remembered(world)["v2"]
 
 
@@ -118,7 +118,7 @@ async def test_a_promotion_goes_on(world: World, upgrade: Upgrade, style: dict[s
     await world.until_state("Healthy")
     await world.rest()
     assert_clean(world, "v2")
-    assert not reasons(world) & {"Superseded", "GoingBack"}
+    assert not reasons(world) & {"Superseded", "RollingBack"}
 
 
 @styles
@@ -128,7 +128,7 @@ async def test_an_abort_goes_on_and_what_was_aborted_stays_so(
     await at_rest(world, *steps_of(style), **style)
     await mid_promotion(world)
     world.request("Abort")
-    await world.until_state("GoingBack")
+    await world.until_state("RollingBack")
     upgrade()
     await world.until_state("Aborted")
     await world.rest()
@@ -211,7 +211,7 @@ async def test_a_controller_that_is_killed_as_it_learns_the_new_names_loses_noth
     await world.rest()
     world.start_controller()
     await world.rest()
-    assert (world.state, reasons(world) & {"Superseded", "GoingBack"}) == ("AwaitingApproval", set())
+    assert (world.state, reasons(world) & {"Superseded", "RollingBack"}) == ("AwaitingApproval", set())
     assert hashes(world) == set(remembered(world).values())
 
 
@@ -250,4 +250,4 @@ async def test_who_leaves_in_mid_promotion_finishes_it_all_the_same(
     await world.until(lambda: world.get(world.ROLLOUT, NAME) is None or world.state == "Disabled", "left")
     await world.rest()
     assert world.groups() == dict.fromkeys(range(4), "v2")
-    assert not reasons(world) & {"Superseded", "GoingBack"}
+    assert not reasons(world) & {"Superseded", "RollingBack"}

@@ -304,7 +304,7 @@ async def test_a_third_template_that_rolled_through_an_open_window_is_stable(wor
     await world.rest()
     assert_clean(world, "v3", replicas=replicas)
     assert world.status["stable"]["templateHash"] == world.status["observedTemplateHash"]
-    assert EventReason.ROLLED_NATIVELY in [notice.reason for notice in world.notices]
+    assert EventReason.ROLLED_OUT_NATIVELY in [notice.reason for notice in world.notices]
 
 
 async def test_a_third_template_that_began_in_an_open_window_waits_for_the_promoted_one(world: World) -> None:

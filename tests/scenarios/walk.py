@@ -119,8 +119,8 @@ class Walk(Others):
             self.paused(False)
             self.disabled(False)
             self.ask("Resume")
-            fights = world.status.get("holdFights") or ()
-            if fights and "putBackAt" not in fights[-1]:
+            conflicts = world.status.get("holdConflicts") or ()
+            if conflicts and "putBackAt" not in conflicts[-1]:
                 self.partition(HOLD)
 
     async def _finished(self, version: str) -> None:
@@ -141,7 +141,7 @@ class Walk(Others):
                     world.request("Retry")
                 elif stalled.get("status") == "True" and stalled["reason"] == "PartitionInUse":
                     self.partition(0)
-                elif stalled.get("status") == "True" and stalled["reason"] == "HoldContested":
+                elif stalled.get("status") == "True" and stalled["reason"] == "HoldConflict":
                     self.partition(HOLD)
             await self._look_again()
 

@@ -130,25 +130,27 @@ def autoscaler(case: Case) -> Link | None:
     found = case.complained(Name.AUTOSCALER, about, steps)
     if found is not None:
         return found
-    fights = [each for each in (d.status.autoscalers.fights if d.status.autoscalers else ()) if each.at is not None]
-    recent = [each for each in fights if each.at and (case.now - each.at).total_seconds() < PEACE_SECONDS]
+    conflicts = [
+        each for each in (d.status.autoscalers.conflicts if d.status.autoscalers else ()) if each.at is not None
+    ]
+    recent = [each for each in conflicts if each.at and (case.now - each.at).total_seconds() < PEACE_SECONDS]
     drifted = [each for each in known if bounds.drifted(each, d.uid, d.keys)]
     left = [] if case.is_on else [each for each in known if bounds.is_held(each, d.uid, d.keys)]
     scaling = [each for each in known if bounds.scaled_workload(each) == case.workload_name]
     if len(scaling) > 1:
         text = f"{_names(scaling)} scale {about} at the same time: delete all but one"
-        return _fight(case, scaling[0], text, "each undoes what the other does")
+        return _conflict(case, scaling[0], text, "each undoes what the other does")
     if drifted or recent:
         who = recent[-1].manager if recent else "somebody"
         text = f"{who} writes over the bounds that the release holds: have it leave minReplicas and maxReplicas alone"
-        return _fight(case, (drifted or list(known))[0], text, "the hold is put back, each time later")
+        return _conflict(case, (drifted or list(known))[0], text, "the hold is put back, each time later")
     if left:
         text = "is still held, though no release is on"
-        return _fight(case, left[0], text, "the controller gives it back as soon as it acts")
+        return _conflict(case, left[0], text, "the controller gives it back as soon as it acts")
     return ok(Name.AUTOSCALER, about, "is held for the release" if case.is_on else "scales as its owner says")
 
 
-def _fight(case: Case, live: Object, text: str, by_itself: str) -> Link:
+def _conflict(case: Case, live: Object, text: str, by_itself: str) -> Link:
     name = live["metadata"]["name"]
     about = f"{HORIZONTAL_POD_AUTOSCALERS.kind}/{name}"
     steps = (case.kubectl(f"get horizontalpodautoscaler {name} -o yaml --show-managed-fields"),)

@@ -55,7 +55,7 @@ def after_approval(shown: Release, steps: tuple[PlannedStep, ...]) -> str:
         parts = ["no further group"]
     if following.traffic:
         parts.append(f"{following.traffic} traffic" if "%" in following.traffic else f"traffic {following.traffic}")
-    load = (shown.rollout.get("status") or {}).get("longestLoadSeconds")
+    load = (shown.rollout.get("status") or {}).get("longestStartupSeconds")
     if more and load:
         parts.append(f"about {short(float(load))}")
     return ", ".join(parts)

@@ -90,7 +90,7 @@ def _routings(made: Proposal) -> Iterator[str]:
     if made.unlisted:
         what = ", ".join(made.unlisted)
         yield f"          # {what} would select groups of the new version, too, whatever their share."
-        yield "          allowUnlistedServices: true"
+        yield "          allowUnmanagedBackends: true"
 
 
 def service(made: Proposal) -> str:

@@ -127,7 +127,7 @@ def load_times(o: Observation, told: float | None = None) -> LoadTimes:
         for group in groups(facts)
         if group.ready_since is not None and (created := group.leader.metadata.creation_timestamp) is not None
     ]
-    longest = o.rollout.status.longest_load_seconds if o.rollout.status else None
+    longest = o.rollout.status.longest_startup_seconds if o.rollout.status else None
     # A group that was not ready for a while, long after it was made, looks as if it had loaded until then.
     most_likely = _LONGER * longest if longest else _deadline(o)
     known = [each for each in known if each <= most_likely]

@@ -33,7 +33,7 @@ Object = dict[str, Any]
 Place = tuple[str, str]
 #: Of one that nobody holds any more.
 OPEN = "its hold is open already, it rolls by itself"
-_FINISHED_FIRST = (Ending.SUCCESS.value, Ending.ROLLED_NATIVELY.value)
+_FINISHED_FIRST = (Ending.SUCCESS.value, Ending.ROLLED_OUT_NATIVELY.value)
 
 
 class Fate(Enum):

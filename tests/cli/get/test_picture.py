@@ -49,7 +49,7 @@ PAUSED: dict[str, Any] = {
     "currentStepIndex": 2,
     "currentStepState": "StepPaused",
     "observedRolloutID": "7f3c",
-    "longestLoadSeconds": 702,
+    "longestStartupSeconds": 702,
     "message": "step 2 of 5 waits for approval",
     "traffic": {"desired": "20%", "applied": "20%"},
     "summary": {
@@ -154,7 +154,7 @@ def test_a_release_that_has_failed() -> None:
             {"currentStepIndex": 4},
             "After approval: the stable groups are renewed, all requests end at the new version",
         ),
-        (None, {"currentStepIndex": 1, "longestLoadSeconds": 0}, "After approval: no further group, 20% traffic"),
+        (None, {"currentStepIndex": 1, "longestStartupSeconds": 0}, "After approval: no further group, 20% traffic"),
         (
             {"canary": {"capacity": "InPlace", "steps": [{"replicas": 1}, {"replicas": "100%", "traffic": "auto"}]}},
             {"currentStepIndex": 1, "capacity": "InPlace"},
@@ -194,7 +194,7 @@ def test_what_a_release_takes_at_the_most(strategy: dict[str, Any], told: str) -
         ({"phase": "Aborted", "aborted": {"templateHash": "x"}, "summary": {"state": "Aborted"}}, ["retry"]),
         ({"paused": True, "summary": {"state": "Paused"}}, ["resume", "abort"]),
         ({"summary": {"state": "Loading"}}, ["abort"]),
-        ({"finalising": {"reason": "Aborted", "task": "GoBack"}, "summary": {"state": "GoingBack"}}, []),
+        ({"finalising": {"reason": "Aborted", "task": "RollBackPromotion"}, "summary": {"state": "RollingBack"}}, []),
         ({"summary": {"state": "HoldReleased"}}, []),
     ],
 )

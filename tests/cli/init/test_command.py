@@ -114,7 +114,7 @@ def test_what_else_selects_the_new_version_is_allowed_and_named() -> None:
     given = (manifests.workload(), *manifests.traffic(), service("batch", app="llama"))
     shown = run("lws/llama", given=given).stdout
     assert "# Service batch would select groups of the new version, too" in shown
-    assert yaml.safe_load(shown)["spec"]["strategy"]["canary"]["trafficRoutings"][0]["allowUnlistedServices"] is True
+    assert yaml.safe_load(shown)["spec"]["strategy"]["canary"]["trafficRoutings"][0]["allowUnmanagedBackends"] is True
 
 
 @pytest.mark.parametrize(

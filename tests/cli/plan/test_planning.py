@@ -115,7 +115,7 @@ async def test_groups_that_were_all_not_ready_for_a_while_do_not_tell_how_long_a
     assert load_times(seen(world)).typical == pytest.approx(60, abs=5)
     world.cluster.runner.stop()
     world.stop_controller()
-    world.patch(ROLLOUTS, NAME, {"status": {"longestLoadSeconds": longest}}, "status")
+    world.patch(ROLLOUTS, NAME, {"status": {"longestStartupSeconds": longest}}, "status")
     since = f"{world.now + timedelta(hours=5):%Y-%m-%dT%H:%M:%SZ}"
     for pod in world.server.list(PODS, NAMESPACE):
         said = {"conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": since}]}

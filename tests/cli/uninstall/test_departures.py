@@ -19,7 +19,7 @@ HELD = lws(by="uid-llama")
 WAITING = lws(by="uid-llama", image=NEW)
 PROGRESSING = {"phase": "Progressing", "observedTemplateHash": WAITS, "summary": {"state": "AwaitingApproval"}}
 PROMOTING = {**PROGRESSING, "finalising": {"reason": "Success", "task": "Promote"}}
-GOING_BACK = {**PROGRESSING, "finalising": {"reason": "Aborted", "task": "CleanUp"}}
+ROLLING_BACK = {**PROGRESSING, "finalising": {"reason": "Aborted", "task": "CleanUp"}}
 ABORTED = {"phase": "Aborted", "aborted": {"templateHash": WAITS, "reason": "wrong answers"}}
 ROLLS = Roll(WAITS, (NEW,), 4, 1)
 
@@ -36,7 +36,7 @@ def foretold(workload: Object | None, *rollouts: Object, **known: Any) -> tuple[
         pytest.param(HELD, {}, Fate.NONE, None, id="at rest"),
         pytest.param(WAITING, {}, Fate.NONE, ROLLS, id="a version waits"),
         pytest.param(WAITING, PROGRESSING, Fate.BACK, ROLLS, id="a release is on"),
-        pytest.param(WAITING, GOING_BACK, Fate.BACK, ROLLS, id="a release goes back"),
+        pytest.param(WAITING, ROLLING_BACK, Fate.BACK, ROLLS, id="a release goes back"),
         pytest.param(HELD, PROGRESSING, Fate.BACK, None, id="the template was taken back just now"),
         pytest.param(WAITING, PROMOTING, Fate.FINISHED, None, id="a version is promoted"),
         pytest.param(lws(by="uid-llama", image="third"), PROMOTING, Fate.FINISHED, "third", id="and another waits"),

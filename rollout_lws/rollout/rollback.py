@@ -15,13 +15,13 @@ from rollout_lws.rollout.natively import past_stable
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason, Task
 
 
-def begin_going_back(d: Draft, ending: Ending, why: str) -> None:
+def begin_rollback(d: Draft, ending: Ending, why: str) -> None:
     """Leave the steps without promotion. With a second LWS nothing of stable has to be touched, unless groups of it
     went over while it was not held.
     """
     tell_way_back(d, ending, why)
     takes_back = d.one_workload or (d.o.stable is not None and past_stable(d))
-    d.begin_finalising(ending, Task.TAKE_BACK if takes_back else Task.CLEAN_UP)
+    d.begin_finalising(ending, Task.ROLL_BACK_STEPS if takes_back else Task.CLEAN_UP)
 
 
 def tell_way_back(d: Draft, ending: Ending, why: str) -> None:
@@ -31,7 +31,7 @@ def tell_way_back(d: Draft, ending: Ending, why: str) -> None:
     if ending is Ending.CONTINUOUS:
         d.notice(EventReason.SUPERSEDED, f"release {d.sub.observed_rollout_id} ends: {why}")
     else:
-        d.notice(EventReason.GOING_BACK, f"back to the stable version: {why}", warning=ending is Ending.ABORTED)
+        d.notice(EventReason.ROLLING_BACK, f"back to the stable version: {why}", warning=ending is Ending.ABORTED)
     if ending is Ending.ABORTED and d.o.stable is not None:
         d.set(
             aborted=AbortedRecord(
@@ -59,9 +59,9 @@ def take_back(d: Draft, ending: Ending) -> bool:
     own = renewal(d, emptied=room.emptied)
     if not (room.done or own.is_open):
         if room.contested:
-            return d.stalled(Reason.ROUTE_CONTESTED, room.message)
+            return d.stalled(Reason.ROUTE_CONFLICT, room.message)
         return late(d, own, revision, "going back", room.message) or d.reconciling(
-            Reason.ROUTING, SummaryState.GOING_BACK, room.message
+            Reason.ROUTING, SummaryState.ROLLING_BACK, room.message
         )
     return _went_back(d, ending, own, own.go_back(revision, from_steps=True, patient=is_patient(d, own)))
 
@@ -85,7 +85,9 @@ def _way_back(d: Draft, ending: Ending) -> Ending:
     if turned is None or turned[0] in (ending, Ending.CONTINUOUS):
         return ending
     tell_way_back(d, *turned)
-    d.begin_finalising(turned[0], Task((d.status.finalising or FinalisingRecord(reason="", task=Task.GO_BACK)).task))
+    d.begin_finalising(
+        turned[0], Task((d.status.finalising or FinalisingRecord(reason="", task=Task.ROLL_BACK_PROMOTION)).task)
+    )
     return turned[0]
 
 
@@ -97,7 +99,7 @@ def _went_back(d: Draft, ending: Ending, own: Renewal, turn: Turn) -> bool:
         if passed is not None and stable is not None and not own.all_are(stable.revision):
             # Whatever waits next, a version that mends it above all, must not be held back by a broken stable version.
             d.notice(
-                EventReason.GOING_BACK,
+                EventReason.ROLLING_BACK,
                 f"every group is back at revision {stable.revision}, but not ready, and is not waited for any longer:"
                 f" {passed[1]}",
                 warning=True,
@@ -105,11 +107,11 @@ def _went_back(d: Draft, ending: Ending, own: Renewal, turn: Turn) -> bool:
         d.set_task(Task.CLEAN_UP, ending)
         return False
     d.take(turn)
-    if turn.stuck == LAST_SERVING and d.status.finalising and d.status.finalising.task == Task.TAKE_BACK:
+    if turn.stuck == LAST_SERVING and d.status.finalising and d.status.finalising.task == Task.ROLL_BACK_STEPS:
         # Nobody has asked for its version: it is kept for as long as it is the only one that serves.
         if passed is not None and ending in (Ending.DELETED, Ending.DISABLED):
             return d.stalled(passed[0], turn.message, goes_on=True)
-        return d.reconciling(Reason.WAITING_FOR_STABLE, SummaryState.GOING_BACK, turn.message)
+        return d.reconciling(Reason.WAITING_FOR_STABLE, SummaryState.ROLLING_BACK, turn.message)
     if turn.stuck:
         d.set_task(Task.PROMOTE, Ending.SUCCESS)
         d.set(aborted=None)
@@ -119,4 +121,4 @@ def _went_back(d: Draft, ending: Ending, own: Renewal, turn: Turn) -> bool:
     remember_leaders(d, d.stable, stable.revision if stable else "", d.replicas)
     if late(d, own, stable.revision if stable else "", "going back", turn.message):
         return True
-    return d.reconciling(Reason.GOING_BACK, SummaryState.GOING_BACK, turn.message)
+    return d.reconciling(Reason.ROLLING_BACK, SummaryState.ROLLING_BACK, turn.message)

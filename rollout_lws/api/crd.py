@@ -59,7 +59,9 @@ def _rollout(resource: Resource) -> dict[str, Any]:
         _column("STABLE", ".status.summary.stable", "Groups of the stable version, ready of existing"),
         _column("AGE", ".metadata.creationTimestamp", "Age", kind="date"),
         # The wide ones come last, the sentence at the end of the line.
-        _column("ACCELERATORS", ".status.summary.accelerators", "Accelerators held by all groups", wide=True),
+        _column(
+            "ACCELERATORS", ".status.summary.accelerators", "Accelerators of all groups", kind="integer", wide=True
+        ),
         _column("SINCE", ".status.summary.since", "Since when STATUS is this", kind="date", wide=True),
         _column("PHASE", ".status.phase", "Kruise's phase", wide=True),
         _column("MESSAGE", ".status.message", "What is waited for", wide=True),

@@ -12,6 +12,7 @@ from pydantic import Field
 from rollout_lws.api.base import Metadata, MicroTime, Model, Tally, Time
 from rollout_lws.api.rollout_spec import RolloutSpec
 from rollout_lws.api.words import ActionType, Capacity, Phase, StepState
+from rollout_lws.objects.scaling import weight_text
 
 
 class Condition(Model):
@@ -181,8 +182,12 @@ class RestartRecord(Model):
     """UID of its leader pod."""
     at: MicroTime | None = None
     """When it was first seen."""
+    pod: str | None = None
+    """Name of the pod of its group of which a container failed last."""
+    container: str | None = None
+    """Name of that container."""
     message: str | None = None
-    """What the kubelet said of the container of its group that failed last."""
+    """What the kubelet said of it."""
 
 
 class EvictionRecord(Model):
@@ -227,13 +232,29 @@ class WriteConflict(Model):
     """Kind and name of what was written over."""
 
 
+class TrafficWeight(Model):
+    """How requests are divided between the versions."""
+
+    always: ClassVar[frozenset[str]] = frozenset({"weight"})
+
+    weight: Annotated[int, Field(ge=0, le=100)] = 0
+    """Percent of requests that go to the new version."""
+    matches: Annotated[int, Field(ge=0, le=16)] = 0
+    """Number of the step's matches; requests that fit one go to the new version whatever the weight is."""
+
+    @property
+    def text(self) -> str:
+        """The weight as messages and kubectl show it, like 20% and 1 match."""
+        return weight_text(self.weight, self.matches)
+
+
 class TrafficRecord(Model):
     """What routers were asked for, and what they accepted."""
 
-    desired: str | None = None
-    """Share of the new version that was written."""
-    applied: str | None = None
-    """Share of the new version that was accepted."""
+    desired: TrafficWeight | None = None
+    """Weight that was written."""
+    applied: TrafficWeight | None = None
+    """Weight that routers accepted last."""
     message: str | None = None
     """Why they differ."""
     step: Tally | None = None
@@ -276,12 +297,37 @@ class Summary(Model):
     """Groups of the new version, ready of existing."""
     stable: str | None = None
     """Groups of the stable version, ready of existing."""
-    accelerators: str | None = None
+    accelerators: int | None = None
     """Accelerators held by all groups; pods that are gated or fit on no node hold none."""
-    new_accelerators: str | None = None
+    new_accelerators: int | None = None
     """Those of them that groups of the new version hold."""
     since: MicroTime | None = None
     """Since when the state is this."""
+
+
+class GroupCount(Model):
+    """Groups of one version."""
+
+    always: ClassVar[frozenset[str]] = frozenset({"ready", "total"})
+
+    ready: int = 0
+    """Groups that are ready."""
+    total: int = 0
+    """Groups that exist or are being made."""
+
+    @property
+    def text(self) -> str:
+        """The count as kubectl shows it, like 3/4."""
+        return f"{self.ready}/{self.total}"
+
+
+class GroupCounts(Model):
+    """Groups of both versions."""
+
+    stable: GroupCount | None = None
+    """Of the stable version; absent while the LeaderWorkerSet does not exist."""
+    new: GroupCount | None = None
+    """Of the version being released; absent while no release is on."""
 
 
 class NotReadyGroup(Model):
@@ -291,6 +337,12 @@ class NotReadyGroup(Model):
     """Name of its LWS."""
     group: str
     """Index of the group."""
+    pod: str | None = None
+    """Name of the pod to blame; absent where it is not one pod's."""
+    container: str | None = None
+    """Name of its container to blame; absent where it is not one container's."""
+    previous_logs: bool | None = None
+    """Whether the container has ended before: what it said then is in kubectl logs --previous."""
     reason: str
     """One word, the kubelet's or scheduler's own where there is one."""
     message: str
@@ -392,6 +444,8 @@ class RolloutStatus(Model):
     """Autoscalers that a release holds, or has not given back yet."""
     paused: bool | None = None
     """Paused by an action (spec.strategy.paused is the other way)."""
+    groups: GroupCounts | None = None
+    """Groups of both versions, as numbers."""
     summary: Summary | None = None
     """Short strings for kubectl get."""
     not_ready_groups: tuple[NotReadyGroup, ...] = ()

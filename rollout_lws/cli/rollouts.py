@@ -108,9 +108,8 @@ def style(rollout: Object) -> Object:
 def summary(rollout: Object) -> dict[str, str]:
     """``status.summary``, with empty strings for what the controller has not said."""
     said = (rollout.get("status") or {}).get("summary") or {}
-    return {
-        key: str(said.get(key) or "") for key in ("state", "step", "traffic", "new", "stable", "accelerators", "since")
-    }
+    keys = ("state", "step", "traffic", "new", "stable", "accelerators", "since")
+    return {key: "" if said.get(key) is None else str(said[key]) for key in keys}
 
 
 def words(rollout: Object) -> str:

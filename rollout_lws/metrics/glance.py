@@ -90,17 +90,29 @@ class _Finalising(Struct, frozen=True):
     since: Moment | None = None
 
 
+class _Weight(Struct, frozen=True):
+    weight: int = 0
+
+
 class _Traffic(Struct, frozen=True):
-    desired: str | None = None
-    applied: str | None = None
+    desired: _Weight | None = None
+    applied: _Weight | None = None
+
+
+class _Count(Struct, frozen=True):
+    ready: int = 0
+    total: int = 0
+
+
+class Counts(Struct, frozen=True):
+    stable: _Count | None = None
+    new: _Count | None = None
 
 
 class _Summary(Struct, frozen=True):
     state: str = ""
-    new: str | None = None
-    stable: str | None = None
-    accelerators: str | None = None
-    new_accelerators: str | None = None
+    accelerators: int | None = None
+    new_accelerators: int | None = None
     since: Moment | None = None
 
 
@@ -122,6 +134,7 @@ class Status(Struct, frozen=True):
     finalising: _Finalising | None = None
     longest_startup_seconds: int | None = None
     traffic: _Traffic | None = None
+    groups: Counts | None = None
     summary: _Summary | None = None
     not_ready_groups: tuple[_NotReady, ...] = ()
 

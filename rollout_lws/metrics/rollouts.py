@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from rollout_lws.api import ConditionType, SummaryState
-from rollout_lws.metrics.glance import Glance, Status
+from rollout_lws.metrics.glance import Counts, Glance, Status
 from rollout_lws.objects.workloads import LeaderWorkerSet
 from rollout_lws.rollout.health import COUNTED
-from rollout_lws.rollout.shares import weight_of
 from rollout_lws.workload.template import version_of
 
 #: Families by name, with the words for HELP. All are gauges, and have the labels namespace and rollout first.
@@ -79,9 +78,9 @@ def samples(rollout: Glance, lws: LeaderWorkerSet | None) -> Iterator[Sample]:
         yield Sample("rollout_lws_steps", len(style.steps))
     if status.traffic is not None:
         if status.traffic.desired is not None:
-            yield Sample("rollout_lws_weight_desired_ratio", weight_of(status.traffic.desired) / 100)
+            yield Sample("rollout_lws_weight_desired_ratio", status.traffic.desired.weight / 100)
         if status.traffic.applied is not None:
-            yield Sample("rollout_lws_weight_applied_ratio", weight_of(status.traffic.applied) / 100)
+            yield Sample("rollout_lws_weight_applied_ratio", status.traffic.applied.weight / 100)
     yield from _moment("rollout_lws_deadline_timestamp_seconds", deadline(rollout, lws))
 
 
@@ -135,15 +134,15 @@ def _ended(status: Status) -> Iterator[Sample]:
 
 def _counts(status: Status) -> Iterator[Sample]:
     summary = status.summary
-    held = int(summary.accelerators) if summary and summary.accelerators else None
-    of_new = int(summary.new_accelerators) if summary and summary.new_accelerators else 0
-    for role, told in (("stable", summary and summary.stable), ("new", summary and summary.new)):
-        if not told:
+    held = summary.accelerators if summary is not None else None
+    of_new = (summary.new_accelerators if summary is not None else None) or 0
+    counts = status.groups or Counts()
+    for role, count in (("stable", counts.stable), ("new", counts.new)):
+        if count is None:
             continue
-        ready, _, there = told.partition("/")
         labels = (("role", role),)
-        yield Sample("rollout_lws_groups", int(there), labels)
-        yield Sample("rollout_lws_groups_ready", int(ready), labels)
+        yield Sample("rollout_lws_groups", count.total, labels)
+        yield Sample("rollout_lws_groups_ready", count.ready, labels)
         if held is not None:
             yield Sample("rollout_lws_accelerators", of_new if role == "new" else held - of_new, labels)
         if role == "new" and of_new and status.waits_for_a_person:

@@ -25,3 +25,10 @@ def scaled(value: int | str, total: int, *, up: bool = True) -> int:
 def whole_number(text: str) -> int | None:
     """The number that 1 to 9 digits say; None for any other text, which may be of any length."""
     return int(text) if _WHOLE.fullmatch(text) else None
+
+
+def weight_text(weight: int, matches: int) -> str:
+    """A traffic weight in percent, and how many matches go to the new version besides: "20%", "20% and 1 match"."""
+    if not matches:
+        return f"{weight}%"
+    return f"{weight}% and {matches} match{'es' if matches > 1 else ''}"

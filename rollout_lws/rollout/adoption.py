@@ -32,7 +32,7 @@ from rollout_lws.rollout.multikueue import waits_for_workloads
 from rollout_lws.rollout.reasons import EventReason, Reason
 from rollout_lws.rollout.refusals import invalid_spec
 from rollout_lws.rollout.routed import Routed
-from rollout_lws.rollout.shares import told
+from rollout_lws.rollout.shares import recorded
 from rollout_lws.rollout.silence import waits_for_lws
 from rollout_lws.traffic.split import ALL_STABLE
 from rollout_lws.workload.groups import groups
@@ -166,7 +166,7 @@ def _replaced(d: Draft) -> bool:
     giving = left_behind.take_back(d)
     if giving or (d.status.traffic is None and not left_behind.left_pinned(d).done):
         # Its canary has had a share until now, so requests run there.
-        d.set(traffic=TrafficRecord(step=0, applied=told(ALL_STABLE), since=d.now))
+        d.set(traffic=TrafficRecord(step=0, applied=recorded(ALL_STABLE), since=d.now))
     if giving:
         waits = "giving back what a Rollout that is gone had borrowed"
         return d.reconciling(Reason.CLEANING_UP, SummaryState.ADOPTING, waits)

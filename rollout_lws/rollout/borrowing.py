@@ -13,7 +13,7 @@ from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.routable import barred
 from rollout_lws.rollout.routed import DONE, Routed
 from rollout_lws.rollout.serving import answers_for_stable
-from rollout_lws.rollout.shares import DEFAULT_GRACE_SECONDS, settings, told
+from rollout_lws.rollout.shares import DEFAULT_GRACE_SECONDS, recorded, settings
 from rollout_lws.rollout.sides import Side, new_side, stable_side
 from rollout_lws.traffic import backends, services
 from rollout_lws.traffic.backends import Selector
@@ -75,7 +75,7 @@ def prepare(d: Draft) -> Routed:
     if settings(d) is None or facts is None or facts.service is None:
         return DONE
     # From now on it is known that what the spec names has been pinned once.
-    d.set(traffic=d.status.traffic or TrafficRecord(desired=told(ALL_STABLE)))
+    d.set(traffic=d.status.traffic or TrafficRecord(desired=recorded(ALL_STABLE)))
     if not d.on_record:
         return Routed(False, "the release is put on record first")
     new = new_side(d)

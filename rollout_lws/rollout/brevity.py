@@ -81,7 +81,7 @@ def _about_traffic(status: RolloutStatus) -> str | None:
     return status.traffic.message if status.traffic else None
 
 
-def _accelerators(status: RolloutStatus) -> str | None:
+def _accelerators(status: RolloutStatus) -> int | None:
     return status.summary.accelerators if status.summary else None
 
 

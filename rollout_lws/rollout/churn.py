@@ -14,7 +14,7 @@ from rollout_lws.api import RestartRecord
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.groups import Group, groups
-from rollout_lws.workload.pod_words import last_words, lost_to_its_node, pods_of
+from rollout_lws.workload.pod_words import last_failure, lost_to_its_node, pods_of
 from rollout_lws.workload.trouble import shortened
 
 #: Rebuilt so often within the window, a group is broken.
@@ -35,21 +35,29 @@ def remember_leaders(d: Draft, facts: Facts | None, revision: str, wanted: int) 
     workload = facts.lws.metadata.name
     standing = [each for each in groups(facts) if each.revision == revision and 0 <= each.ordinal < wanted]
     lost = {each.uid for each in standing if lost_to_its_node(facts, each)}
-    words = {each.uid: shortened(last_words(facts, each), WORDS_LIMIT) for each in standing}
+    failed = {each.uid: _failed(facts, each) for each in standing}
     known = [
-        record.model_copy(update={"message": words.get(record.uid) or record.message})
+        record.model_copy(update=failed.get(record.uid, {}))
         for record in d.status.restarts
         if record.workload == workload and record.uid not in lost and _is_below(record, wanted)
     ]
     filed = {record.uid for record in known} | lost
     seen = [
-        RestartRecord(workload=workload, group=each.index, uid=each.uid, at=d.now, message=words[each.uid] or None)
+        RestartRecord(workload=workload, group=each.index, uid=each.uid, at=d.now, **failed[each.uid])
         for each in standing
         if each.uid not in filed and not (each.terminating and _lacks_pods(facts, each))
     ]
     kept = [*_without_forgotten(d, known, {each.uid for each in standing}), *seen]
     # The oldest stay: with more groups than that, leaders would push each other out for ever.
     d.set(restarts=tuple(kept[:MOST_LEADERS]))
+
+
+def _failed(facts: Facts, group: Group) -> dict[str, str]:
+    """What is filed of a group's last failure; nothing while nothing in it has failed."""
+    failure = last_failure(facts, group)
+    if failure is None:
+        return {}
+    return {"pod": failure.pod, "container": failure.container, "message": shortened(failure.text, WORDS_LIMIT)}
 
 
 def _lacks_pods(facts: Facts, group: Group) -> bool:
@@ -116,8 +124,14 @@ def _sentence(d: Draft, group: str, count: int) -> str:
 
 def words_of(d: Draft, group: str, workload: str) -> str:
     """What was said last of a container of the group that failed, "" when nothing was."""
-    told = (each for each in reversed(d.status.restarts) if (each.workload, each.group) == (workload, group))
-    return next((each.message for each in told if each.message), "")
+    failed = last_failed(d, group, workload)
+    return failed.message or "" if failed is not None else ""
+
+
+def last_failed(d: Draft, group: str, workload: str) -> RestartRecord | None:
+    """The last leader on file of whose group a container failed."""
+    filed = (each for each in reversed(d.status.restarts) if (each.workload, each.group) == (workload, group))
+    return next((each for each in filed if each.message), None)
 
 
 def _window(d: Draft) -> timedelta:

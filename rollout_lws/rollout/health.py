@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import TypeAlias
 
 from rollout_lws.api import ConditionType, NotReadyGroup, StepRecord, SummaryState
-from rollout_lws.rollout.churn import words_of
+from rollout_lws.rollout.churn import last_failed
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.evictions import evicted_before
 from rollout_lws.rollout.reasons import Reason, Task
@@ -62,11 +62,12 @@ def _troubles(d: Draft, facts: Facts, revision: str) -> tuple[Trouble, ...]:
 
 def _after_failure(d: Draft, trouble: Trouble) -> Trouble:
     """What is on its way again after a failure says so: its new pods know nothing of why there are new ones."""
-    failed = words_of(d, trouble.group, trouble.workload) if trouble.severity == 1 else ""
-    if not failed:
+    failed = last_failed(d, trouble.group, trouble.workload) if trouble.severity == 1 else None
+    if failed is None or not failed.message:
         return trouble
-    told = failed if trouble.reason == "Terminating" else f"{failed}; {trouble.message}"
-    return replace(trouble, message=shortened(told))
+    told = failed.message if trouble.reason == "Terminating" else f"{failed.message}; {trouble.message}"
+    pod, container = failed.pod or trouble.pod, failed.container or trouble.container
+    return replace(trouble, message=shortened(told), pod=pod, container=container, previous=False)
 
 
 def waits_for_capacity(d: Draft) -> CapacityWait | None:
@@ -167,9 +168,17 @@ def _counted(d: Draft) -> bool:
 def name_troubles(d: Draft, facts: Facts | None, revision: str) -> None:
     """Put the groups that are not ready into status, worst first."""
     found = _troubles(d, facts, revision) if facts is not None else ()
-    d.set(
-        not_ready_groups=tuple(
-            NotReadyGroup(workload=each.workload, group=each.group, reason=each.reason, message=each.message)
-            for each in found[:NAMED_GROUPS]
-        )
+    d.set(not_ready_groups=tuple(not_ready_group(each) for each in found[:NAMED_GROUPS]))
+
+
+def not_ready_group(trouble: Trouble) -> NotReadyGroup:
+    """The group as the status names it."""
+    return NotReadyGroup(
+        workload=trouble.workload,
+        group=trouble.group,
+        pod=trouble.pod or None,
+        container=trouble.container or None,
+        previous_logs=trouble.previous or None,
+        reason=trouble.reason,
+        message=trouble.message,
     )

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rollout_lws.api import NotReadyGroup, Phase, UnadmittedGroup
+from rollout_lws.api import Phase, UnadmittedGroup
 from rollout_lws.objects.kueue import PODS_READY_TIMEOUT
 from rollout_lws.release.renewal import named
 from rollout_lws.rollout.draft import Draft
-from rollout_lws.rollout.health import NAMED_GROUPS
+from rollout_lws.rollout.health import NAMED_GROUPS, not_ready_group
 from rollout_lws.rollout.reasons import EventReason
 from rollout_lws.workload.facts import Listing
 from rollout_lws.workload.groups import Group
@@ -80,10 +80,7 @@ def outside_quota(lws: str, outside: tuple[Group, ...]) -> str:
 
 def name_stable(d: Draft) -> None:
     """Put groups of the stable version that Kueue holds back into status, after those that the release waits for."""
-    found = (
-        NotReadyGroup(workload=each.workload, group=each.group, reason=each.reason, message=each.message)
-        for each in _of_stable(d)
-    )
+    found = map(not_ready_group, _of_stable(d))
     every = (*d.status.not_ready_groups, *found)[:NAMED_GROUPS]
     if every != d.status.not_ready_groups:
         d.set(not_ready_groups=every)

@@ -12,6 +12,8 @@ from rollout_lws.api import (
     Capacity,
     Condition,
     ConditionType,
+    GroupCount,
+    GroupCounts,
     Phase,
     ProgressingReason,
     RolloutStatus,
@@ -357,6 +359,7 @@ def _summary(d: Draft, verdict: Verdict) -> None:
     stable = d.o.stable
     releasing = d.status.phase == Phase.PROGRESSING
     style = d.o.rollout.spec.strategy.style
+    applied = d.status.traffic.applied if d.status.traffic is not None else None
     step = f"{d.sub.current_step_index}/{len(style.steps)}" if releasing and style else None
     regular = groups(stable) if stable is not None else ()
     new = _new_groups(d) if stable is not None and releasing else []
@@ -365,23 +368,27 @@ def _summary(d: Draft, verdict: Verdict) -> None:
     # A portion is no longer stable's from the moment its window opens: it goes in a moment that is not told.
     gone = {each.uid for each in new} | _going(d, regular)
     old = [group for group in regular if group.uid not in gone and group.ordinal < d.replicas]
+    counts = GroupCounts(
+        stable=_counted(d, old) if stable is not None else None,
+        new=_counted(d, new, d.batch.wanted if d.batch is not None else 0) if releasing else None,
+    )
     summary = Summary(
         state=verdict.state.value,
         step=step,
-        traffic=d.status.traffic.applied if releasing and d.status.traffic is not None else None,
-        new=_ratio(d, new, d.batch.wanted if d.batch is not None else 0) if releasing else None,
-        stable=_ratio(d, old) if stable is not None else None,
-        accelerators=str(taken[0]) if taken is not None else None,
-        new_accelerators=str(taken[1]) if taken is not None and releasing else None,
+        traffic=applied.text if releasing and applied is not None else None,
+        new=counts.new.text if counts.new is not None else None,
+        stable=counts.stable.text if counts.stable is not None else None,
+        accelerators=taken[0] if taken is not None else None,
+        new_accelerators=taken[1] if taken is not None and releasing else None,
         since=before.since if before is not None and before.state == verdict.state.value else d.now,
     )
-    d.set(summary=summary)
+    d.set(groups=counts, summary=summary)
 
 
-def _ratio(d: Draft, members: Sequence[Group], wanted: int = 0) -> str:
+def _counted(d: Draft, members: Sequence[Group], wanted: int = 0) -> GroupCount:
     """``wanted`` groups count as there: a step may be told before they are made."""
     ready = sum(group.ready(d.now, d.minimum) for group in members)
-    return f"{ready}/{max(len(members), wanted)}"
+    return GroupCount(ready=ready, total=max(len(members), wanted))
 
 
 def _going(d: Draft, regular: Sequence[Group]) -> frozenset[str]:

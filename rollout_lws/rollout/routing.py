@@ -23,6 +23,7 @@ from rollout_lws.rollout.serving import new_serves, safe, stable_serves
 from rollout_lws.rollout.shares import (
     DEFAULT_DRAIN_SECONDS,
     DEFAULT_GRACE_SECONDS,
+    recorded,
     settings,
     told,
     wanted_share,
@@ -90,15 +91,15 @@ def _apply(d: Draft, facts: RoutingFacts, wanted: Split) -> Routed:
     nobody = next(filter(None, (each.nobody_accepts for each in every)), "") if split.reaches_new else ""
     if nobody and not any(each.given for each in every):
         # Those that accept it before our first write are asked from then on: nobody would be.
-        note(d, desired=told(wanted), message=nobody)
+        note(d, desired=recorded(wanted), message=nobody)
         return Routed(False, nobody)
     refusal = next(filter(None, (barred(d, each, split) for each in every)), "") if split.reaches_new else ""
     if refusal:
-        note(d, desired=told(wanted), message=refusal)
+        note(d, desired=recorded(wanted), message=refusal)
         return Routed(False, refusal, refused=True)
     denied = second_pool.denied(facts) if split.reaches_new else ""
     if denied and not any(each.reaches_new for each in every):
-        note(d, desired=told(wanted), message=denied)
+        note(d, desired=recorded(wanted), message=denied)
         return Routed(False, denied)
     if wanted.reaches_new:
         waits = _quarrelled(d, every, split)
@@ -119,11 +120,11 @@ def _apply(d: Draft, facts: RoutingFacts, wanted: Split) -> Routed:
         silent = bool(unanswered(facts, lost)) and (withdrawn or split.weight == 100 > wanted.weight)
         if silent:
             note(d, unanswered=d.now)
-        if (withdrawn and record.applied not in (None, told(ALL_STABLE))) or (silent and not withdrawn):
+        if (withdrawn and record.applied not in (None, recorded(ALL_STABLE))) or (silent and not withdrawn):
             d.set(flaps=tallied((d.status.flaps or 0) + 1))
-        note(d, desired=told(wanted), message=why or None)
+        note(d, desired=recorded(wanted), message=why or None)
         # Routers may act on it long before they say so; and that nothing is given has to be accepted once more.
-        again = reached_new and not split.reaches_new and record.applied == told(split)
+        again = reached_new and not split.reaches_new and record.applied == recorded(split)
         if record.since is None or again:
             note(d, since=d.now, applied=None)
         d.is_brief = _is_recorded(d) and not (why or again)
@@ -133,11 +134,11 @@ def _apply(d: Draft, facts: RoutingFacts, wanted: Split) -> Routed:
         refused = refused or second_pool.unaccepted(facts)
     if refused:
         d.is_brief = _is_recorded(d) and not nobody and any(written_lately(d, each.live) for each in every)
-        note(d, desired=told(wanted), message=refused)
+        note(d, desired=recorded(wanted), message=refused)
         return Routed(False, refused)
-    if given and record.applied != told(split):
-        note(d, since=d.now, applied=told(split))
-    note(d, desired=told(wanted), message=why or None)
+    if given and record.applied != recorded(split):
+        note(d, since=d.now, applied=recorded(split))
+    note(d, desired=recorded(wanted), message=why or None)
     # Where stable fails the new version has more than was asked for, and it may be what mends stable.
     more = wanted.reaches_new and split.weight >= wanted.weight and split.matches == wanted.matches
     return DONE if more or not why else Routed(False, why)
@@ -167,7 +168,7 @@ def _quarrelled(d: Draft, every: tuple[Router, ...], split: Split) -> str:
     """Why what others wrote over is not put back yet, "" when it is to be, or nothing was written over."""
     record = d.status.traffic
     # What was taken away by ourselves, be it with the whole object, nobody has written over.
-    stands = record is not None and record.since is not None and record.applied != told(ALL_STABLE)
+    stands = record is not None and record.since is not None and record.applied != recorded(ALL_STABLE)
     written_before = stands and split.reaches_new
     for each in every:
         # Our note may have gone together with what we wrote.
@@ -234,7 +235,7 @@ def _withdrawn_by_notes(d: Draft) -> Routed:
     taken = shares_noted(d)
     if not taken.done:
         if d.writes:
-            note(d, since=d.now, applied=None, desired=told(ALL_STABLE))
+            note(d, since=d.now, applied=None, desired=recorded(ALL_STABLE))
         return taken
     given_at = d.status.traffic.since if d.status.traffic else None
     return drained(d, given_at, "the new version") if given_at is not None and d.new_ready else DONE

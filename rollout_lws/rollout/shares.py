@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rollout_lws.api import Capacity, TrafficRecord, TrafficRouting
+from rollout_lws.api import Capacity, TrafficRecord, TrafficRouting, TrafficWeight
 from rollout_lws.objects import scaling
 from rollout_lws.release.batches import batch, portion_beside, wanted_groups
 from rollout_lws.release.weights import MOST, sharing_step, weight_in_place, weight_in_promotion, weight_of_step
@@ -108,19 +108,22 @@ def does_without(d: Draft) -> bool:
     return ready * MOST >= d.replicas
 
 
+def recorded(split: Split) -> TrafficWeight:
+    """The split as the status has it."""
+    return TrafficWeight(weight=split.weight, matches=len(split.matches))
+
+
 def told(split: Split) -> str:
-    count = len(split.matches)
-    matched = f" and {count} match{'es' if count > 1 else ''}" if count else ""
-    return f"{split.weight}%{matched}"
+    return recorded(split).text
 
 
-def weight_of(told: str | None) -> int:
-    """The percentage that ``told`` says, 0 where it says none."""
-    return scaling.whole_number((told or "").partition("%")[0]) or 0
+def weight_of(known: TrafficWeight | None) -> int:
+    """Percent of requests for the new version; 0 before any was given."""
+    return known.weight if known is not None else 0
 
 
 def carries(d: Draft) -> bool:
     """Whether requests go to the new version now, as far as routers have been told."""
     record = d.status.traffic
-    nothing = (None, told(ALL_STABLE))
+    nothing = (None, recorded(ALL_STABLE))
     return record is not None and not (record.desired in nothing and record.applied in nothing)

@@ -33,6 +33,7 @@ def of_rollout(status: RolloutStatus) -> dict[str, Any]:
             "conditions",
             "canary_status",
             "blue_green_status",
+            "groups",
             "summary",
             "not_ready_groups",
             "restarts",
@@ -100,7 +101,7 @@ def _makes_generations(status: RolloutStatus) -> bool:
     return status.capacity in (Capacity.IN_PLACE, Capacity.SURGE) and not waits
 
 
-def _freed(status: RolloutStatus) -> tuple[str | None, str | None] | None:
+def _freed(status: RolloutStatus) -> tuple[int | None, int | None] | None:
     """Accelerators, while room for them is waited for: whoever looks for some to free has to know who holds them."""
     summary = status.summary
     waits = (SummaryState.WAITING_FOR_ACCELERATORS, SummaryState.WAITING_FOR_QUOTA)

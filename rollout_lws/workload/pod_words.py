@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 from rollout_lws.objects.workloads import ContainerStateTerminated, ContainerStatus, Pod
 from rollout_lws.workload.facts import Facts
@@ -19,36 +20,63 @@ _DISRUPTIONS = frozenset({"DisruptionTarget", "TerminationTarget"})
 _LOST = frozenset({"NodeLost", "NodeShutdown", "Shutdown"})
 
 
-def pod_trouble(pod: Pod) -> tuple[int, str, str]:
-    """Severity (higher is worse, 0 for none), reason and the sentence about a pod."""
-    called = name_of(pod)
+@dataclass(frozen=True, slots=True)
+class PodTrouble:
+    """What keeps a pod from being ready. ``severity``: higher is worse, 0 if the pod is ready. ``reason``: one word.
+    ``detail``: the rest of a sentence that begins with the pod. ``container`` is the one to blame, "" for none.
+    ``previous``: it ended before, so what it said is in ``kubectl logs --previous``.
+    """
+
+    severity: int
+    reason: str = ""
+    detail: str = ""
+    container: str = ""
+    previous: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A container that failed; ``text`` names it and has the kubelet's words. ``previous`` as in PodTrouble."""
+
+    pod: str
+    container: str
+    text: str
+    previous: bool = False
+
+
+def pod_trouble(pod: Pod) -> PodTrouble:
+    """The worst of what is known of a pod."""
     if pod.metadata.terminating:
-        words = _container_words(pod)
-        return 1, "Terminating", f"{called} is terminating" + (f"; {words}" if words else "")
+        return _with_failure(1, "Terminating", "is terminating", _failure(pod))
     for status in _containers(pod):
-        told = _container_trouble(called, status)
-        if told:
+        told = _container_trouble(status)
+        if told is not None:
             return told
     gates = [gate.name for gate in pod.spec.scheduling_gates]
     if gates:
         named = f"scheduling gate{'s' if len(gates) > 1 else ''} {', '.join(gates)}"
-        return 2, "SchedulingGated", f"{called} is held by {named}"
+        return PodTrouble(2, "SchedulingGated", f"is held by {named}")
     refused = pod.unschedulable
     if refused is not None:
-        return 2, refused.reason, f"{called} is not scheduled: {refused.message or refused.reason}"
+        return PodTrouble(2, refused.reason, f"is not scheduled: {refused.message or refused.reason}")
     if pod.status.phase == "Failed":
         why = pod.status.message or pod.status.reason
-        return 4, pod.status.reason or "Failed", f"{called} failed" + (f": {why}" if why else "")
+        return PodTrouble(4, pod.status.reason or "Failed", "failed" + (f": {why}" if why else ""))
     if pod.ready_since is not None:
-        return 0, "", ""
+        return PodTrouble(0)
     restarted = sum(status.restart_count for status in pod.status.container_statuses)
     if not restarted:
         # No phase: a group on its way is not worth a status write each time that changes.
-        return 1, "NotReady", f"{called} is not ready"
-    words = _container_words(pod)
+        return PodTrouble(1, "NotReady", "is not ready")
+    failure = _failure(pod)
     times = f"{restarted} restart{'s' if restarted > 1 else ''}"
-    message = f"{called} is not ready after {times}" + (f"; {words}" if words else "")
-    return 2 if words else 1, "NotReady", message
+    return _with_failure(2 if failure else 1, "NotReady", f"is not ready after {times}", failure)
+
+
+def _with_failure(severity: int, reason: str, detail: str, failure: Failure | None) -> PodTrouble:
+    if failure is None:
+        return PodTrouble(severity, reason, detail)
+    return PodTrouble(severity, reason, f"{detail}; {failure.text}", failure.container, failure.previous)
 
 
 def name_of(pod: Pod) -> str:
@@ -60,13 +88,13 @@ def pods_of(facts: Facts, group: Group) -> tuple[Pod, ...]:
     return (group.leader, *(pod for pod in facts.pods if pod.group_index == group.index and not pod.is_leader))
 
 
-def last_words(facts: Facts, group: Group) -> str:
-    """Pod, container and the kubelet's words of the last failure in a group, "" when nothing in it has failed."""
+def last_failure(facts: Facts, group: Group) -> Failure | None:
+    """The last failure of a container in a group; None when nothing in it has failed."""
     for pod in pods_of(facts, group):
-        words = _container_words(pod)
-        if words:
-            return f"{name_of(pod)} {words}"
-    return ""
+        failure = _failure(pod)
+        if failure is not None:
+            return replace(failure, text=f"{name_of(pod)} {failure.text}")
+    return None
 
 
 def lost_to_its_node(facts: Facts, group: Group) -> bool:
@@ -85,18 +113,19 @@ def _containers(pod: Pod) -> Iterator[ContainerStatus]:
     yield from pod.status.container_statuses
 
 
-def _container_words(pod: Pod) -> str:
-    """Container and the kubelet's words of the last failure in a pod."""
+def _failure(pod: Pod) -> Failure | None:
+    """The last failure of a container in a pod."""
     for status in _containers(pod):
-        told = _container_trouble("", status)
+        told = _container_trouble(status)
         # What ends with a pod that is deleted has not failed.
-        if told and not (pod.metadata.terminating and status.state.terminated):
-            return told[2].strip()
+        if told is not None and not (pod.metadata.terminating and status.state.terminated):
+            return Failure(pod.metadata.name, status.name, told.detail, told.previous)
     for status in _containers(pod):
         ended = status.last_state.terminated
         if ended is not None and ended.exit_code != 0:
-            return f"container {status.name} ended last with {_ending(ended)}"
-    return ""
+            text = f"container {status.name} ended last with {_ending(ended)}"
+            return Failure(pod.metadata.name, status.name, text, previous=True)
+    return None
 
 
 def _ending(ended: ContainerStateTerminated) -> str:
@@ -104,13 +133,15 @@ def _ending(ended: ContainerStateTerminated) -> str:
     return f"{text}: {ended.message.strip()}" if ended.message.strip() else text
 
 
-def _container_trouble(called: str, status: ContainerStatus) -> tuple[int, str, str] | None:
+def _container_trouble(status: ContainerStatus) -> PodTrouble | None:
     waiting, ended, before = status.state.waiting, status.state.terminated, status.last_state.terminated
     if waiting is not None and waiting.reason not in _NORMAL_WAITS:
-        text = f"{called} container {status.name}: {waiting.reason}"
+        text = f"container {status.name}: {waiting.reason}"
         if before is not None:
             text += f"; it ended last with {_ending(before)}"
-        return 4, waiting.reason, f"{text}: {waiting.message}" if waiting.message else text
+        told = f"{text}: {waiting.message}" if waiting.message else text
+        return PodTrouble(4, waiting.reason, told, status.name, before is not None)
     if ended is not None and ended.exit_code != 0:
-        return 4, ended.reason or "Error", f"{called} container {status.name}: {_ending(ended)}"
+        told = f"container {status.name}: {_ending(ended)}"
+        return PodTrouble(4, ended.reason or "Error", told, status.name)
     return None

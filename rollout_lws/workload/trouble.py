@@ -14,7 +14,7 @@ from datetime import datetime
 from rollout_lws.objects.kueue import GROUP_INDEX, PREFIX
 from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.groups import SIZE_ANNOTATION, Group, groups
-from rollout_lws.workload.pod_words import pod_trouble, pods_of
+from rollout_lws.workload.pod_words import name_of, pod_trouble, pods_of
 from rollout_lws.workload.queueing import GIVEN_UP, Kind, given_up, queueing
 from rollout_lws.workload.revisions import comes_back_at, observed
 
@@ -40,13 +40,20 @@ _REFUSED_POD = re.compile(r"^create Pod (?P<pod>\S+) in StatefulSet ")
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """One group's worst problem; ``severity`` orders them, higher is worse. ``group`` is "" for the LWS as a whole."""
+    """One group's worst problem; ``severity`` orders them, higher is worse. ``group`` is "" for the LWS as a whole.
+    ``pod`` and ``container`` are the ones to blame, "" for none; ``previous``: what the container said is in
+    ``kubectl logs --previous``. ``since``: when that was first said of a pod that cannot be made.
+    """
 
     workload: str
     group: str
     reason: str
     message: str
     severity: int
+    pod: str = ""
+    container: str = ""
+    previous: bool = False
+    since: datetime | None = None
 
 
 def troubles(
@@ -76,7 +83,10 @@ def _trouble(facts: Facts, group: Group, now: datetime, minimum: float, evicted:
     if group.ready_since is not None:
         message = f"group {group.index} is ready since {group.ready_since:%H:%M:%S} UTC and counts after {minimum:g} s"
         return Trouble(name, group.index, "WarmingUp", message, 0)
-    severity, reason, message = max((pod_trouble(pod) for pod in pods_of(facts, group)), key=lambda found: found[0])
+    troubled = ((pod, pod_trouble(pod)) for pod in pods_of(facts, group))
+    pod, worst = max(troubled, key=lambda found: found[1].severity)
+    severity, reason = worst.severity, worst.reason
+    message = f"{name_of(pod)} {worst.detail}" if worst.detail else ""
     told = queueing(facts, group, now, evicted)
     if told is not None and told.kind is Kind.FAILED:
         message = f"{told.message}; {message}" if severity > 2 else told.message
@@ -85,31 +95,38 @@ def _trouble(facts: Facts, group: Group, now: datetime, minimum: float, evicted:
         told is not None and reason == "SchedulingGated" and (told.kind is Kind.WAITS or not _others_gate(facts, group))
     ):
         severity, reason, message = _SEVERITY[told.kind], told.reason, told.message
-    if severity <= 1:
-        severity, reason, message = _of_workers(facts, group) or (severity, reason, message)
+    of_workers = _of_workers(facts, group) if severity <= 1 else None
+    if of_workers is not None:
+        return of_workers
     if reason == "NotReady":
         message += _leader_first(facts, group)
-    return Trouble(name, group.index, reason, shortened(message), severity)
+    text = shortened(message)
+    return Trouble(name, group.index, reason, text, severity, pod.metadata.name, worst.container, worst.previous)
 
 
-def _of_workers(facts: Facts, group: Group) -> tuple[int, str, str] | None:
+def _of_workers(facts: Facts, group: Group) -> Trouble | None:
     """What is wrong with the workers as a whole, None when it is not theirs that the group waits."""
+    name = facts.lws.metadata.name
     refused = _refused(facts, group.workers.metadata.uid) if group.workers is not None else {}
     for said in (said for pod, said in refused.items() if not any(each.metadata.name == pod for each in facts.pods)):
-        return _refusal(group.index, facts, said)
+        return _not_created(group.index, facts, said)
     leader, size = group.leader.metadata.name, group.size
     if size is None:
         message = f'annotation {SIZE_ANNOTATION} of pod {leader} (leader) says "{_said(group)}", which is no number'
-        return 3, "WrongSize", f"{message}: delete the pod to have group {group.index} made anew"
+        return Trouble(
+            name, group.index, "WrongSize", f"{message}: delete the pod to have group {group.index} made anew", 3
+        )
     if size <= 1 or group.leader.ready_since is None:
         return None
     if group.workers is None:
-        return 3, "NoWorkers", f"pod {leader} (leader) is ready, but its worker StatefulSet does not exist"
+        message = f"pod {leader} (leader) is ready, but its worker StatefulSet does not exist"
+        return Trouble(name, group.index, "NoWorkers", message, 3)
     made, asked = group.workers.spec.replicas, size - 1
     if made != asked:
         message = f"group {group.index} was made with {made} workers instead of {asked}: delete pod {leader} to have it"
-        return 3, "WrongSize", f"{message} made anew"
-    return 1, "WorkersNotReady", f"{group.workers.status.available_replicas} of {asked} workers are ready"
+        return Trouble(name, group.index, "WrongSize", f"{message} made anew", 3)
+    message = f"{group.workers.status.available_replicas} of {asked} workers are ready"
+    return Trouble(name, group.index, "WorkersNotReady", message, 1)
 
 
 def _leader_first(facts: Facts, group: Group) -> str:
@@ -154,23 +171,36 @@ def _missing(facts: Facts, revision: str, evicted: Mapping[str, int]) -> Iterato
         if told is not None:
             yield Trouble(name, index, told.reason, told.message, _SEVERITY[told.kind])
         elif index in said:
-            severity, reason, message = _refusal(index, facts, said[index])
-            yield Trouble(name, index, reason, shortened(message), severity)
+            yield _not_created(index, facts, said[index])
 
 
-def _refused(facts: Facts, uid: str) -> dict[str, str]:
+@dataclass(frozen=True, slots=True)
+class _Refused:
+    """Why a StatefulSet could not make a pod, in the API server's words, and since when it says so."""
+
+    message: str
+    since: datetime
+
+
+def _refused(facts: Facts, uid: str) -> dict[str, _Refused]:
     """What a StatefulSet said last of each pod that it could not make."""
-    said: dict[str, str] = {}
+    said: dict[str, _Refused] = {}
     for event in sorted(facts.refusals, key=lambda each: each.moment):
         match = _REFUSED_POD.match(event.message)
         if match and event.involved_object.uid == uid:
-            said[match["pod"]] = event.message
+            before, since = said.get(match["pod"]), event.metadata.creation_timestamp or event.moment
+            again = before is not None and before.message == event.message
+            said[match["pod"]] = _Refused(event.message, min(since, before.since) if before and again else since)
     return said
 
 
-def _refusal(index: str, facts: Facts, said: str) -> tuple[int, str, str]:
-    message = f"group {index} of {facts.lws.metadata.name} cannot be made: {said}"
-    return (2, "QuotaExceeded", message) if "exceeded quota" in said else (3, "FailedCreate", message)
+def _not_created(index: str, facts: Facts, said: _Refused) -> Trouble:
+    name = facts.lws.metadata.name
+    text = shortened(f"group {index} of {name} cannot be made: {said.message}")
+    # The API server has no other word for a ResourceQuota that is used up.
+    full = "exceeded quota" in said.message
+    reason, severity = ("QuotaExceeded", 2) if full else ("FailedCreate", 3)
+    return Trouble(name, index, reason, text, severity, since=said.since)
 
 
 def shortened(text: str, limit: int = TEXT_LIMIT) -> str:

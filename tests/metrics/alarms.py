@@ -134,7 +134,7 @@ async def lost(world: ShellWorld) -> None:
     await world.until_state("AwaitingApproval")
     cordon(world)
     world.delete(PODS, f"{CANARY}-0")
-    await world.until(lambda: world.status["traffic"].get("applied") == "0%")
+    await world.until(lambda: world.status["traffic"].get("applied") == {"weight": 0})
 
 
 async def aborted(world: ShellWorld) -> None:

@@ -46,11 +46,10 @@ def releasing(state: str = "Loading", reason: str = "Loading", **more: Any) -> d
         "summary": {
             "state": state,
             "since": SINCE,
-            "stable": "4/4",
-            "new": "1/2",
-            "accelerators": "96",
-            "newAccelerators": "32",
+            "accelerators": 96,
+            "newAccelerators": 32,
         },
+        "groups": {"stable": {"ready": 4, "total": 4}, "new": {"ready": 1, "total": 2}},
         "canaryStatus": {"currentStepIndex": 1, "replicas": 6},
         "step": {"startedAt": SINCE},
         **more,
@@ -134,9 +133,9 @@ def test_at_rest_no_accelerators_wait_whoever_is_waited_for() -> None:
     ("traffic", "wanted", "accepted"),
     [
         (None, None, None),
-        ({"desired": "20%"}, 0.2, None),
-        ({"desired": "20% and 1 match", "applied": "0%"}, 0.2, 0.0),
-        ({"desired": "100%", "applied": "100%"}, 1.0, 1.0),
+        ({"desired": {"weight": 20}}, 0.2, None),
+        ({"desired": {"weight": 20, "matches": 1}, "applied": {"weight": 0}}, 0.2, 0.0),
+        ({"desired": {"weight": 100}, "applied": {"weight": 100}}, 1.0, 1.0),
     ],
 )
 def test_weights_are_told_as_far_as_they_are_known(
@@ -266,7 +265,7 @@ def test_the_text_is_what_prometheus_reads_back() -> None:
     [
         {"summary": 5},
         {"summary": {"state": "Healthy", "since": "2026-03-01T00:00:00"}},
-        {"summary": {"state": "Healthy", "stable": "all"}},
+        {"groups": {"stable": {"ready": "all"}}},
         {"summary": {"state": "Healthy", "accelerators": "some"}},
     ],
 )

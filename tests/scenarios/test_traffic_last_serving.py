@@ -99,7 +99,7 @@ async def test_a_share_taken_from_a_lost_canary_does_not_come_back_when_stable_i
         await m.release()
         lose(m, CANARY)
         await world.until(lambda: share(world) == 0, "nothing for the canary", 0.1)
-        assert world.status["traffic"]["applied"] == "50%"
+        assert world.status["traffic"]["applied"] == {"weight": 50}
         lose(m, NAME)
         world.checks.append(share_only_for_who_serves())
         await world.sleep(LAG + ACCEPTED)

@@ -28,7 +28,7 @@ async def test_an_abort_before_a_share_is_accepted_lets_its_requests_end_all_the
     if again:
         await world.until_state("AwaitingApproval")
         world.delete(PODS, f"{CANARY}-0")
-        await world.until(lambda: share(world) == 0 and world.status["traffic"]["applied"] == "0%")
+        await world.until(lambda: share(world) == 0 and world.status["traffic"]["applied"] == {"weight": 0})
     await world.until(lambda: share(world) > 0)
     await world.sleep(2)
     world.request("Abort")

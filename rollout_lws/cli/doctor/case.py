@@ -270,7 +270,7 @@ class Case:
     def share(self) -> str:
         """Of requests that go to the new version, as far as routers have accepted it."""
         record = self.d.status.traffic
-        return (record.applied if record else None) or told(ALL_STABLE)
+        return record.applied.text if record is not None and record.applied is not None else told(ALL_STABLE)
 
     @cached_property
     def ready(self) -> int:

@@ -56,26 +56,24 @@ def _troubles(case: Case, side: Workload, revision: str) -> tuple[Trouble, ...]:
 
 
 def _worst_pod(side: Workload, group: Group) -> Pod:
-    return max(pods_of(side, group), key=lambda pod: pod_trouble(pod)[0])
+    return max(pods_of(side, group), key=lambda pod: pod_trouble(pod).severity)
 
 
-def waits(case: Case, side: Workload, found: Found) -> bool:
+def waits(case: Case, found: Found) -> bool:
     """Whether it is on its way: in a queue, or for room as long as may be."""
     if found.trouble.reason in QUEUED:
         return True
     if found.trouble.reason not in _FOR_ROOM:
         return False
-    since = _waiting_since(side, found)
+    since = _waiting_since(found)
     longest = case.d.o.rollout.spec.strategy.capacity_deadline_seconds or ROOM_SECONDS
     return since is None or (case.now - since).total_seconds() < longest
 
 
-def _waiting_since(side: Workload, found: Found) -> datetime | None:
+def _waiting_since(found: Found) -> datetime | None:
     """When the scheduler has first said so of the pod, or the API server of one that is not made."""
     if found.trouble.reason == "QuotaExceeded":
-        told = (each for each in side.refusals if each.message and each.message in found.trouble.message)
-        moments = [each.metadata.creation_timestamp or each.moment for each in told]
-        return min(moments, default=None)
+        return found.trouble.since
     if found.pod is None:
         return None
     said = (each.last_transition_time for each in found.pod.status.conditions if each.type == "PodScheduled")

@@ -20,7 +20,7 @@ def made(case: Case, side: Workload, about: str, found: list[Found]) -> Link:
     if missed:
         return _stray(case, side, missed)
     if found:
-        found = sorted(found, key=lambda each: waits(case, side, each))
+        found = sorted(found, key=lambda each: waits(case, each))
         one = found[0]
         worst = one.trouble
         maker = side.leader_set if one.group is None else one.group.workers
@@ -34,7 +34,7 @@ def made(case: Case, side: Workload, about: str, found: list[Found]) -> Link:
         if worst.reason in ("NoWorkers", "WrongSize") and one.group is not None:
             at = f"Pod/{one.group.leader.metadata.name}"
         by_itself = "it is tried again and again, and the group comes when nothing refuses it any more"
-        state = State.WAITING if waits(case, side, one) else State.BROKEN
+        state = State.WAITING if waits(case, one) else State.BROKEN
         return Link(Name.GROUPS, state, at, worst.message + more(found), case.users(side), by_itself, tuple(steps))
     complained = case.complained(Name.GROUPS, about, (case.kubectl(f"scale leaderworkerset {name} --replicas=1"),))
     if complained is not None and side is case.facts.observation.stable:

@@ -19,14 +19,14 @@ from rollout_lws.workload.trouble import Trouble
 def scheduling(case: Case, side: Workload, about: str, found: list[Found]) -> Link:
     if not found:
         return _outside_quota(case, side, about) or ok(Name.SCHEDULING, about, "no pod waits for a node")
-    found = sorted(found, key=lambda each: waits(case, side, each))
+    found = sorted(found, key=lambda each: waits(case, each))
     worst = found[0]
     if worst.trouble.reason == "SchedulingGated" and (unread := case.unread(Name.SCHEDULING, about, *QUEUES)):
         return unread
     name = worst.pod.metadata.name if worst.pod is not None else side.lws.metadata.name
     return Link(
         Name.SCHEDULING,
-        State.WAITING if waits(case, side, worst) else State.BROKEN,
+        State.WAITING if waits(case, worst) else State.BROKEN,
         f"Pod/{name}",
         worst.trouble.message + more(found),
         case.users(side),

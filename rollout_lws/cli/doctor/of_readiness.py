@@ -75,10 +75,10 @@ def _ending(case: Case, side: Workload, pod: Pod) -> Link:
 
 def _unready(found: Found) -> str:
     """Of workers that are counted only, the one that is not ready too."""
-    said = pod_trouble(found.pod)[2] if found.pod is not None else ""
-    if not said or said in found.trouble.message:
+    said = pod_trouble(found.pod).detail if found.pod is not None else ""
+    if found.pod is None or not said or found.trouble.pod:
         return found.trouble.message
-    return f"{found.trouble.message}: {said}"
+    return f"{found.trouble.message}: {name_of(found.pod)} {said}"
 
 
 def _unready_seconds(case: Case, side: Workload, found: Found) -> float:

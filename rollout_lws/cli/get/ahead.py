@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from dataclasses import dataclass
 from typing import Any
@@ -14,12 +13,9 @@ from rollout_lws.cli.get.plan import PlannedStep
 from rollout_lws.cli.releases import Release
 from rollout_lws.cli.rollouts import summary
 from rollout_lws.errors import UsageError
-from rollout_lws.workload.pod_words import ON_THE_WAY
 from rollout_lws.workload.template import version_of
 
 Object = dict[str, Any]
-#: A pod and its container as the controller names them in what is wrong with a group.
-_BLAMED = re.compile(r"pod (?P<pod>\S+) \((?:leader|worker)\) container (?P<container>[^\s:]+)(?P<rest>.*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +106,9 @@ def _effect_of_abort(shown: Release) -> str:
 def _logs(rollout: Object, caller: Caller) -> list[tuple[str, str]]:
     """How to read what the worst container said before it ended."""
     for trouble in (rollout.get("status") or {}).get("notReadyGroups") or ():
-        blamed = _BLAMED.search(str(trouble.get("message") or ""))
-        if blamed:
-            # A pod that took the failed one's place has nothing of it.
-            remade = trouble.get("reason") in ON_THE_WAY
-            before = " -p" if "ended last" in blamed["rest"] and not remade else ""
-            words = f"logs {blamed['pod']} -c {blamed['container']}{before}"
+        if trouble.get("pod") and trouble.get("container"):
+            before = " -p" if trouble.get("previousLogs") else ""
+            words = f"logs {trouble['pod']} -c {trouble['container']}{before}"
             where = () if "--namespace" in caller.flags else ("-n", str(rollout["metadata"]["namespace"]))
             return [(caller.kubectl(" ".join([words, *where])), "")]
     return []

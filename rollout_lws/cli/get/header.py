@@ -11,6 +11,7 @@ from rollout_lws.cli.get.plan import PlannedStep, peak
 from rollout_lws.cli.releases import Release
 from rollout_lws.cli.rollouts import message, releasing, summary
 from rollout_lws.cli.view import age, plain
+from rollout_lws.objects.scaling import weight_text
 from rollout_lws.workload.accelerators import held
 from rollout_lws.workload.groups import groups
 from rollout_lws.workload.template import version_of
@@ -100,11 +101,15 @@ def _users(rollout: Object) -> str:
     told = status.get("traffic") or {}
     if not releasing(rollout) or not told:
         return ""
-    asked, accepted = told.get("desired") or "0%", told.get("applied") or "0%"
+    asked, accepted = _weight(told.get("desired")), _weight(told.get("applied"))
     words = f"new {asked} asked, {accepted} accepted"
     if summary(rollout)["state"] == "Stalled" and asked == accepted == "0%":
         return f"NOT AFFECTED: {words}; stable {summary(rollout)['stable']} ready"
     return words + (f": {told['message']}" if asked != accepted and told.get("message") else "")
+
+
+def _weight(known: Object | None) -> str:
+    return weight_text(int(known.get("weight") or 0), int(known.get("matches") or 0)) if known else weight_text(0, 0)
 
 
 def _groups(rollout: Object) -> str:

@@ -179,16 +179,16 @@ def _pods_ready(group: Group) -> str:
 
 def _trouble(pod: Pod) -> str:
     """In a word, and only what is more than being on its way."""
-    severity, reason, _ = pod_trouble(pod)
-    return reason if severity > 1 else ""
+    found = pod_trouble(pod)
+    return found.reason if found.severity > 1 else ""
 
 
 def _of_pod(pod: Pod, now: datetime) -> Row:
     containers = pod.status.container_statuses
     ready = f"{sum(each.ready for each in containers)}/{len(containers)}"
-    severity, _, told = pod_trouble(pod)
+    found = pod_trouble(pod)
     role = "leader" if pod.is_leader else "worker"
-    info = told.partition(") ")[2] if severity > 1 else "terminating" if pod.metadata.terminating else pod.status.phase
+    info = found.detail if found.severity > 1 else "terminating" if pod.metadata.terminating else pod.status.phase
     return f"    {pod.metadata.name}", role, "", ready, "", age(pod.metadata.creation_timestamp, now), info
 
 

@@ -51,7 +51,7 @@ PAUSED: dict[str, Any] = {
     "observedRolloutID": "7f3c",
     "longestStartupSeconds": 702,
     "message": "step 2 of 5 waits for approval",
-    "traffic": {"desired": "20%", "applied": "20%"},
+    "traffic": {"desired": {"weight": 20}, "applied": {"weight": 20}},
     "summary": {
         "state": "AwaitingApproval",
         "step": "2/5",
@@ -112,7 +112,7 @@ def test_a_release_that_has_failed() -> None:
         currentStepIndex=1,
         currentStepState="StepUpgrade",
         message="no group was ready for 1h (deadline 1h): nothing happens by itself",
-        traffic={"desired": "0%", "applied": "0%"},
+        traffic={"desired": {"weight": 0}, "applied": {"weight": 0}},
         summary={"state": "Stalled", "step": "1/5", "traffic": "0%", "new": "0/1", "stable": "4/4"},
         notReadyGroups=[
             {

@@ -7,7 +7,10 @@ it is refused when they no longer hold, so that a late click cannot promote anot
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime
+from enum import Enum, auto
+from typing import TypeAlias
 
 from rollout_lws.api import ActionType, LastAction, Phase, RequestedAction, StepState
 from rollout_lws.rollout.diagnosis import needs_workloads, workloads_pending
@@ -21,6 +24,24 @@ DONE, REFUSED = "Done", "Refused"
 PROMOTED_ALREADY = "already promoted: undo it by applying the template of the version before"
 
 
+class Handled(Enum):
+    """How a request was taken that was not refused."""
+
+    DONE = auto()
+    LATER = auto()
+    """Its moment has not come: the request stays."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Why a request has no effect, and what to do instead."""
+
+    why: str
+
+
+Answer: TypeAlias = Handled | Refused
+
+
 def act(d: Draft) -> None:
     """Carry out the request, if there is one; what needs the machine is left as a flag on the draft."""
     _refuse_late_jump(d)
@@ -31,10 +52,9 @@ def act(d: Draft) -> None:
     if last is not None and last.id == request.id:
         d.set(requested_action=None)
         return
-    refusal = _unbound(d, request) or _HANDLERS[request.type](d, request)
-    if refusal is _LATER:
-        return
-    _file(d, request, refusal)
+    answer = _unbound(d, request) or _HANDLERS[request.type](d, request)
+    if answer is not Handled.LATER:
+        _file(d, request, answer.why if isinstance(answer, Refused) else "")
 
 
 def forced_since(d: Draft) -> datetime | None:
@@ -79,21 +99,17 @@ def _file(d: Draft, request: RequestedAction, refusal: str) -> None:
         d.notice(EventReason.ACTION, f"{request.type}{by}{why}")
 
 
-#: Answer of a handler whose moment has not come: the request stays.
-_LATER = "\0later"
-
-
-def _unbound(d: Draft, request: RequestedAction) -> str:
+def _unbound(d: Draft, request: RequestedAction) -> Refused | None:
     if request.template_hash and request.template_hash != d.status.observed_template_hash:
-        return "it was meant for another version; look again: " + d.command("get")
+        return Refused("it was meant for another version; look again: " + d.command("get"))
     if request.step is not None and request.step != d.sub.current_step_index:
-        return f"it was meant for step {request.step}, the release is at step {d.sub.current_step_index}"
-    return ""
+        return Refused(f"it was meant for step {request.step}, the release is at step {d.sub.current_step_index}")
+    return None
 
 
-def _rolls_by_itself(d: Draft) -> str:
+def _rolls_by_itself(d: Draft) -> Refused:
     """Why nothing that is asked of a release has an effect while its LWS is not held."""
-    return (
+    return Refused(
         f"LeaderWorkerSet {d.stable.lws.metadata.name} is not held now and rolls by itself, whatever is asked of the"
         " release: restore the stable template to go back"
     )
@@ -103,33 +119,33 @@ def _in_steps(d: Draft) -> bool:
     return d.status.phase == Phase.PROGRESSING and d.status.finalising is None and d.o.stable is not None
 
 
-def _approve(d: Draft, _: RequestedAction) -> str:
+def _approve(d: Draft, _: RequestedAction) -> Answer:
     if not _in_steps(d):
-        return "no release waits for approval"
+        return Refused("no release waits for approval")
     if d.contested:
         return _rolls_by_itself(d)
     if d.status.step is None or d.status.step.paused_at is None:
-        return f"step {d.sub.current_step_index} does not wait for approval yet"
+        return Refused(f"step {d.sub.current_step_index} does not wait for approval yet")
     # Kept in the status, because the step may be left only later (paused, refused, a group that is not ready again).
     d.set_sub(current_step_state=StepState.STEP_READY)
-    return ""
+    return Handled.DONE
 
 
-def _jump(d: Draft, request: RequestedAction) -> str:
+def _jump(d: Draft, request: RequestedAction) -> Answer:
     style = d.o.rollout.spec.strategy.style
     count = len(style.steps) if style else 0
     if not _in_steps(d):
-        return "no release is in its steps"
+        return Refused("no release is in its steps")
     if d.contested:
         return _rolls_by_itself(d)
     if request.to_step is None or not 1 <= request.to_step <= count:
-        return f"toStep must be a number from 1 to {count}"
+        return Refused(f"toStep must be a number from 1 to {count}")
     d.set_sub(next_step_index=request.to_step)
     if style is not None and request.to_step == next_index(style.steps, d.sub.current_step_index):
         # That it says anyway: the step that is on is left, as soon as its groups are ready.
         d.leave_step = True
-        return _LATER
-    return ""
+        return Handled.LATER
+    return Handled.DONE
 
 
 def _refuse_late_jump(d: Draft) -> None:
@@ -150,75 +166,77 @@ def _refuse_late_jump(d: Draft) -> None:
     d.notice(EventReason.ACTION_REFUSED, f"jump to step {asked} was refused: {why}", warning=True)
 
 
-def _abort(d: Draft, request: RequestedAction) -> str:
+def _abort(d: Draft, request: RequestedAction) -> Answer:
     if d.status.phase != Phase.PROGRESSING or d.o.stable is None:
-        return "no release is on"
+        return Refused("no release is on")
     ending = d.status.finalising
     if ending is not None and ending.reason == Ending.SUCCESS.value and ending.task == Task.CLEAN_UP.value:
-        return PROMOTED_ALREADY
+        return Refused(PROMOTED_ALREADY)
     if ending is not None and (ending.reason, ending.task) == (Ending.CONTINUOUS.value, Task.CLEAN_UP.value):
-        return (
+        return Refused(
             "the release is going back already, because another version was applied: restore the stable template, or"
             " abort again once the release of that version has begun"
         )
     if ending is not None and ending.reason == Ending.ABORTED.value:
         # That it is forced now has to be on file before anything is tried that has failed all the time.
         d.status_first = True
-        return ""
+        return Handled.DONE
     if ending is not None and ending.reason not in (Ending.SUCCESS.value, Ending.CONTINUOUS.value):
-        return "the release is going back already"
+        return Refused("the release is going back already")
     if d.replicas == 0:
-        return f"the LeaderWorkerSet has 0 groups, so the new version needs no release; {PROMOTED_ALREADY}"
+        return Refused(f"the LeaderWorkerSet has 0 groups, so the new version needs no release; {PROMOTED_ALREADY}")
     if d.contested:
         return _rolls_by_itself(d)
     d.abort_reason = request.reason or (f"aborted by {request.by}" if request.by else "aborted by request")
-    return ""
+    return Handled.DONE
 
 
-def _retry(d: Draft, request: RequestedAction) -> str:
+def _retry(d: Draft, request: RequestedAction) -> Answer:
     aborted = d.status.aborted
     if _in_steps(d):
         if needs_workloads(d) and workloads_pending(d):
             # What Kueue has given up could not be forgiven yet.
-            return _LATER
+            return Handled.LATER
         d.set_step(best_ready_at=d.now, partition_attempts=None)
         d.set(restarts=())
         forgive(d)
-        return ""
+        return Handled.DONE
     if aborted is None or d.o.stable is None or aborted.template_hash != d.version.template_hash:
-        return "there is no aborted version to try again: apply it first"
+        return Refused("there is no aborted version to try again: apply it first")
     if request.template_hash and request.template_hash != aborted.template_hash:
-        return "it names another version than the aborted one"
+        return Refused("it names another version than the aborted one")
     if d.status.finalising is not None:
         # The way back is not over yet.
-        return _LATER
+        return Handled.LATER
     d.set(aborted=None, phase=Phase.HEALTHY)
-    return ""
+    return Handled.DONE
 
 
-def _promote_full(d: Draft, _: RequestedAction) -> str:
+def _promote_full(d: Draft, _: RequestedAction) -> Answer:
     if not _in_steps(d):
-        return "no release is in its steps"
+        return Refused("no release is in its steps")
     if d.contested:
         return _rolls_by_itself(d)
     # The step machine acts on it once the batch is ready, and files it then.
     d.promote_full = True
-    return _LATER
+    return Handled.LATER
 
 
-def _pause(d: Draft, _: RequestedAction) -> str:
+def _pause(d: Draft, _: RequestedAction) -> Answer:
     if d.contested and d.status.phase == Phase.PROGRESSING:
         return _rolls_by_itself(d)
     d.set(paused=True)
-    return ""
+    return Handled.DONE
 
 
-def _resume(d: Draft, _: RequestedAction) -> str:
+def _resume(d: Draft, _: RequestedAction) -> Answer:
     d.set(paused=None)
-    return "" if not d.o.rollout.spec.strategy.paused else "spec.strategy.paused is true: set it to false"
+    if d.o.rollout.spec.strategy.paused:
+        return Refused("spec.strategy.paused is true: set it to false")
+    return Handled.DONE
 
 
-_HANDLERS: dict[ActionType, Callable[[Draft, RequestedAction], str]] = {
+_HANDLERS: dict[ActionType, Callable[[Draft, RequestedAction], Answer]] = {
     ActionType.APPROVE: _approve,
     ActionType.JUMP: _jump,
     ActionType.ABORT: _abort,

@@ -118,6 +118,9 @@ def test_a_release_that_has_failed() -> None:
             {
                 "workload": "llama-canary",
                 "group": "0",
+                "pod": "llama-canary-0-1",
+                "container": "vllm-worker",
+                "previousLogs": True,
                 "reason": "OOMKilled",
                 "message": "pod llama-canary-0-1 (worker) container vllm-worker: CrashLoopBackOff; it ended last with"
                 " OOMKilled (exit 137)",

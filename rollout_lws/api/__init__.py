@@ -40,6 +40,7 @@ from rollout_lws.api.rollout_status import (
     CanaryStatus,
     Condition,
     EvictionRecord,
+    FieldReference,
     FinalisingRecord,
     GroupCount,
     GroupCounts,
@@ -57,6 +58,7 @@ from rollout_lws.api.rollout_status import (
     TrafficRecord,
     TrafficWeight,
     UnadmittedGroup,
+    VerdictRecord,
     WriteConflict,
 )
 from rollout_lws.api.words import (
@@ -93,6 +95,7 @@ __all__ = [
     "Condition",
     "ConditionType",
     "EvictionRecord",
+    "FieldReference",
     "FinalisingRecord",
     "FinalisingStep",
     "GatewayRef",
@@ -139,6 +142,7 @@ __all__ = [
     "TrafficRouting",
     "TrafficWeight",
     "UnadmittedGroup",
+    "VerdictRecord",
     "WorkloadRef",
     "WriteConflict",
     "batch_releases",

@@ -36,6 +36,34 @@ class Condition(Model):
     """When anything of this condition changed last."""
 
 
+class FieldReference(Model):
+    """A field that a person would change."""
+
+    kind: str | None = None
+    """Kind of the object; absent for the Rollout itself."""
+    name: str | None = None
+    """Name of the object, in the Rollout's namespace; absent for the Rollout itself."""
+    path: str | None = None
+    """Path of the field in it; absent for the object as a whole."""
+
+
+class VerdictRecord(Model):
+    """Which of the conditions Ready, Reconciling and Stalled is true, and why."""
+
+    always: ClassVar[frozenset[str]] = frozenset({"condition", "reason"})
+
+    condition: str
+    """Ready, Reconciling or Stalled."""
+    reason: str
+    """The condition's reason."""
+    since: MicroTime | None = None
+    """Since when that is the reason."""
+    goes_on: bool | None = None
+    """Whether the controller goes on by itself though the condition is Stalled; absent: it does not."""
+    field: FieldReference | None = None
+    """What a person would change; absent where nothing in particular is to be changed."""
+
+
 class SubStatus(Model):
     """Kruise's canaryStatus and blueGreenStatus, as far as they are alike. Counts are groups."""
 
@@ -169,6 +197,10 @@ class FinalisingRecord(Model):
     """What is being done."""
     since: MicroTime | None = None
     """Since when."""
+    best_ready: int | None = None
+    """Most groups of the version that ends up serving that were ready in it."""
+    best_ready_at: MicroTime | None = None
+    """When that was reached; the deadline runs from here."""
 
 
 class RestartRecord(Model):
@@ -228,8 +260,10 @@ class WriteConflict(Model):
     """When that was seen."""
     manager: str = ""
     """Field manager that wrote it."""
-    what: str = ""
-    """Kind and name of what was written over."""
+    kind: str = ""
+    """Kind of the object that was written over."""
+    name: str = ""
+    """Its name."""
 
 
 class TrafficWeight(Model):
@@ -239,13 +273,13 @@ class TrafficWeight(Model):
 
     weight: Annotated[int, Field(ge=0, le=100)] = 0
     """Percent of requests that go to the new version."""
-    matches: Annotated[int, Field(ge=0, le=16)] = 0
-    """Number of the step's matches; requests that fit one go to the new version whatever the weight is."""
+    matches: Annotated[int, Field(ge=1, le=16)] | None = None
+    """The step's matches: requests that fit one go to the new version whatever the weight is. Absent for none."""
 
     @property
     def text(self) -> str:
         """The weight as messages and kubectl show it, like 20% and 1 match."""
-        return weight_text(self.weight, self.matches)
+        return weight_text(self.weight, self.matches or 0)
 
 
 class TrafficRecord(Model):
@@ -398,6 +432,8 @@ class RolloutStatus(Model):
     """As in the sub-status."""
     current_step_state: str = StepState.COMPLETED.value
     """As in the sub-status."""
+    verdict: VerdictRecord | None = None
+    """What the last decision came to."""
     conditions: tuple[Condition, ...] = ()
     """Ready, Reconciling, Stalled (kstatus), Held, Paused, Progressing, Succeeded, Terminating."""
     canary_status: CanaryStatus | None = None

@@ -88,6 +88,7 @@ class _StepRecord(Struct, frozen=True):
 class _Finalising(Struct, frozen=True):
     reason: str = ""
     since: Moment | None = None
+    best_ready_at: Moment | None = None
 
 
 class _Weight(Struct, frozen=True):

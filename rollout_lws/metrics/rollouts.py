@@ -103,8 +103,9 @@ def deadline(rollout: Glance, lws: LeaderWorkerSet | None) -> datetime | None:
         return _after(step.paused_at, _approval_timeout(rollout))
     if status.reason not in COUNTED:
         return None
-    begun = status.finalising.since if status.finalising else None
-    since = max(moment for moment in (step.started_at, step.best_ready_at, begun) if moment is not None)
+    ending = status.finalising
+    of_task = (ending.since, ending.best_ready_at) if ending is not None else ()
+    since = max(moment for moment in (step.started_at, step.best_ready_at, *of_task) if moment is not None)
     if strategy.progress_deadline_seconds:
         return _after(since, strategy.progress_deadline_seconds)
     return _after(since, version_of(lws.spec).progress_deadline_seconds) if lws is not None else None

@@ -40,6 +40,17 @@ class Resource:
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
 
+@dataclass(frozen=True, slots=True)
+class ObjectRef:
+    """An object in the namespace at hand; as text it is what messages call it, like "Service llama-api"."""
+
+    kind: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}"
+
+
 def _segment(name: str) -> str:
     """One part of a path. No object has a name that Kubernetes refuses as such a part, and whatever carries a request
     may resolve dots and slashes, so these are not merely quoted.

@@ -139,7 +139,7 @@ def waits_for_empty(d: Draft, state: SummaryState) -> bool:
     """The last word while the groups of an LWS that was scaled to zero are still going."""
     name = d.stable.lws.metadata.name
     return d.reconciling(
-        Reason.WAITING_FOR_LWS,
+        Reason.SCALING_TO_ZERO,
         state,
         f"LeaderWorkerSet {name} has 0 groups: waiting until its controller has acted on that, and the last is gone",
     )
@@ -206,7 +206,7 @@ def _adopted(d: Draft, stable: Version, revision: str) -> bool:
     )
     refusal = invalid_spec(d)
     if refusal is not None:
-        return d.stalled(refusal.reason, refusal.message)
+        return d.refuse(refusal)
     d.notice(EventReason.ADOPTED, f"LeaderWorkerSet {lws.metadata.name} is held at revision {revision}")
     # The answer to the hold starts the next reconcile, which judges what is pending.
     return d.ready(Reason.HEALTHY, SummaryState.HEALTHY) if d.version.template_hash == stable.template_hash else False

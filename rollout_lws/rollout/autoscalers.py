@@ -10,12 +10,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rollout_lws.api import AutoscalersRecord, Phase, SummaryState
-from rollout_lws.objects.resources import HORIZONTAL_POD_AUTOSCALERS, Resource
+from rollout_lws.objects.resources import HORIZONTAL_POD_AUTOSCALERS, ObjectRef, Resource
 from rollout_lws.objects.writes import Write
 from rollout_lws.rollout import bounds, quarrel
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import EventReason, Reason
-from rollout_lws.rollout.refusal import Place, Refusal
+from rollout_lws.rollout.refusal import FieldRef, Refusal
 from rollout_lws.traffic import marks
 from rollout_lws.traffic.router import patched
 from rollout_lws.traffic.split import Object
@@ -56,11 +56,11 @@ def cannot_hold(d: Draft) -> Refusal | None:
             namespace = d.o.rollout.metadata.namespace
             return Refusal(
                 Reason.AUTOSCALER_PROBLEM,
-                f"{_what(live)} is written by ScaledObject {owner} of KEDA, which would undo a hold of it: pause it"
+                f"{_ref(live)} is written by ScaledObject {owner} of KEDA, which would undo a hold of it: pause it"
                 f" until the release is over (kubectl annotate scaledobject {owner} -n {namespace}"
                 " autoscaling.keda.sh/paused=true), or let a HorizontalPodAutoscaler of your own scale the"
                 " LeaderWorkerSet",
-                Place("spec.scaleTargetRef", HORIZONTAL_POD_AUTOSCALERS.kind, str(live["metadata"]["name"])),
+                FieldRef("spec.scaleTargetRef", HORIZONTAL_POD_AUTOSCALERS.kind, str(live["metadata"]["name"])),
             )
     return None
 
@@ -148,7 +148,7 @@ def _fought(d: Draft, before: AutoscalersRecord, live: Object, after: Object) ->
     record = d.status.autoscalers
     if record is None or not foreign or bounds.bounds(after) == bounds.bounds(live):
         return ""
-    conflicts, waits = quarrel.judged(d, record.conflicts, live, _what(live), _ADVICE, EventReason.AUTOSCALER_RESET)
+    conflicts, waits = quarrel.judged(d, record.conflicts, live, _ref(live), _ADVICE, EventReason.AUTOSCALER_RESET)
     d.set(autoscalers=record.model_copy(update={"conflicts": conflicts}))
     return waits
 
@@ -157,8 +157,8 @@ def _scales(d: Draft, live: Object) -> bool:
     return bounds.scaled_workload(live) == d.o.rollout.spec.workload_ref.name
 
 
-def _what(live: Object) -> str:
-    return f"{HORIZONTAL_POD_AUTOSCALERS.kind} {live['metadata']['name']}"
+def _ref(live: Object) -> ObjectRef:
+    return ObjectRef(HORIZONTAL_POD_AUTOSCALERS.kind, live["metadata"]["name"])
 
 
 def _gone(d: Draft, live: Object) -> tuple[str, ...]:
@@ -176,7 +176,7 @@ def _patch(d: Draft, live: Object, after: Object, reason: str) -> tuple[Write, .
     if writes and left:
         d.notice(
             EventReason.RESTORED,
-            f"{_what(live)} carried what a Rollout that is gone (UID {', '.join(left)}) had written; it is given back",
+            f"{_ref(live)} carried what a Rollout that is gone (UID {', '.join(left)}) had written; it is given back",
             warning=True,
         )
     return writes

@@ -119,20 +119,20 @@ def point(d: Draft, selectors: Iterable[Selector], side: Side) -> Routed:
         live = each.live
         if any((write.resource, write.name) == (each.selecting.resource, each.name) for write in d.writes):
             # One rule of this decision has pointed it already.
-            found = Routed(False, f"{each.what} is pinned to groups of {side.name}") if found.done else found
+            found = Routed(False, f"{each.ref} is pinned to groups of {side.name}") if found.done else found
             continue
         refusal = barred(d, each)
         if refusal:
             found = Routed(False, refusal, refused=True)
             continue
         if live is not None and _pinned_before(d) and (each.drifted or not each.given):
-            waits = quarrel.answer(d, live, each.what, each.ignore)
-            if waits:
-                found = Routed(False, waits, contested=True)
+            waits = quarrel.answer(d, live, each.ref, each.ignore)
+            if waits is not None:
+                found = waits
                 continue
         writes = each.pin(side.selects, side.name, target(d), checked=True)
         d.write(writes)
-        said = f"{each.what} is pinned to groups of {side.name}" if writes else each.unaccepted
+        said = f"{each.ref} is pinned to groups of {side.name}" if writes else each.unaccepted
         if said and found.done:
             found = Routed(False, said)
     return found

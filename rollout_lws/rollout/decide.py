@@ -7,6 +7,7 @@ is leaving, what has to be adopted, what has to be held, and only then what is r
 from __future__ import annotations
 
 from rollout_lws.api import Phase, SummaryState
+from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.rollout import (
     actions,
     adoption,
@@ -28,6 +29,7 @@ from rollout_lws.rollout.decision import Decision
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.observation import Observation
 from rollout_lws.rollout.reasons import Ending, Reason, Task
+from rollout_lws.rollout.refusal import FieldRef
 from rollout_lws.rollout.refusals import cannot_manage
 from rollout_lws.rollout.rollback import tell_way_back
 from rollout_lws.workload.revisions import target_revision
@@ -66,7 +68,7 @@ def _rules(d: Draft) -> bool:
     if refusal is not None:
         if d.status.stable is not None and d.status.phase != Phase.DISABLED:
             leaving.leave(d, Ending.DISABLED)
-        return d.stalled(refusal.reason, refusal.message)
+        return d.refuse(refusal)
     if d.o.stable is None:
         return _workload_missing(d)
     if adoption.looks_first(d):
@@ -132,6 +134,7 @@ def _workload_missing(d: Draft) -> bool:
         Reason.WORKLOAD_NOT_FOUND,
         f"LeaderWorkerSet {ref.name} does not exist in namespace {d.o.rollout.metadata.namespace}{kept}: create it, or"
         " delete this Rollout",
+        field=FieldRef("", LEADER_WORKER_SETS.kind, ref.name),
     )
 
 

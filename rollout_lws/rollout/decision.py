@@ -9,6 +9,7 @@ from rollout_lws.api import SummaryState
 from rollout_lws.objects.resources import Resource
 from rollout_lws.objects.writes import Write
 from rollout_lws.rollout.reasons import FOR_A_PERSON, Reason
+from rollout_lws.rollout.refusal import FieldRef
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,8 @@ class Verdict:
     reason: Reason
     state: SummaryState
     message: str = ""
+    field: FieldRef | None = None
+    """What a person would change; None where nothing in particular is to be changed."""
     goes_on: bool = False
     """Though it is worth a person's eye, the controller goes on by itself."""
     by_spec: bool = False

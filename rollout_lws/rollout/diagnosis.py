@@ -57,7 +57,7 @@ def workloads_pending(d: Draft) -> bool:
 
 def was_dispatched(d: Draft) -> bool:
     """Whether the LWS was found to run in another cluster when that was judged last."""
-    return any(each.status == "True" and each.reason == Reason.MULTIKUEUE for each in d.status.conditions)
+    return d.said(Reason.MULTIKUEUE)
 
 
 def _is_touched(d: Draft) -> bool:

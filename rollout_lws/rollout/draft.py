@@ -14,6 +14,7 @@ from rollout_lws.api import (
     BlueGreenStatus,
     CanaryStatus,
     Capacity,
+    ConditionType,
     FinalisingRecord,
     Phase,
     RolloutStatus,
@@ -31,6 +32,7 @@ from rollout_lws.rollout.decision import Chore, Notice, Verdict
 from rollout_lws.rollout.limits import not_ahead
 from rollout_lws.rollout.observation import Observation
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason, Task
+from rollout_lws.rollout.refusal import FieldRef, Refusal
 from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.groups import Group, groups
 from rollout_lws.workload.queueing import queue_of
@@ -272,15 +274,23 @@ class Draft:
     def reconciling(self, reason: Reason, state: SummaryState, message: str = "") -> bool:
         return self.conclude("Reconciling", reason, state, message)
 
-    def stalled(self, reason: Reason, message: str, *, goes_on: bool = False) -> bool:
+    def stalled(self, reason: Reason, message: str, *, field: FieldRef | None = None, goes_on: bool = False) -> bool:
         """Something needs a person, or at least a person's eye where it ``goes_on`` by itself; an Event tells it the
-        first time.
+        first time. ``field`` is what a person would change.
         """
-        told = next((each for each in self.status.conditions if each.type == "Stalled" and each.status == "True"), None)
-        if told is None or told.reason != reason.value:
+        if not self.said(reason):
             self.notice(EventReason.STALLED, message, warning=True)
-        self.verdict = Verdict("Stalled", reason, SummaryState.STALLED, message, goes_on)
+        self.verdict = Verdict("Stalled", reason, SummaryState.STALLED, message, field, goes_on)
         return True
+
+    def refuse(self, refusal: Refusal) -> bool:
+        """The same with what a check has found."""
+        return self.stalled(refusal.reason, refusal.message, field=refusal.field)
+
+    def said(self, reason: Reason) -> bool:
+        """Whether the last word before was that the Rollout is stalled for this reason."""
+        last = self.status.verdict
+        return last is not None and (last.condition, last.reason) == (ConditionType.STALLED, reason)
 
     def begin_finalising(self, ending: Ending, task: Task) -> None:
         """Enter a task.

@@ -10,7 +10,7 @@ from rollout_lws.rollout.churn import await_quiet, churning
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.evictions import given_up
 from rollout_lws.rollout.health import await_capacity, deadline_passed, keep_clock, waits_for_capacity
-from rollout_lws.rollout.reasons import Ending, Reason
+from rollout_lws.rollout.reasons import Ending, Reason, Task
 from rollout_lws.rollout.refusals import unsafe_pending
 
 
@@ -35,16 +35,15 @@ def frozen(d: Draft, own: Renewal) -> bool:
     # Requests are kept from whoever stops serving all the same.
     handover.protect(d)
     d.write(own.close("a version waits that must not start"))
-    return d.stalled(refusal.reason, refusal.message)
+    return d.refuse(refusal)
 
 
 def late(d: Draft, own: Renewal, revision: str, what: str, doing: str) -> bool:
     """Whether no group has become ready for too long while the release ends: told, but the work goes on."""
     ready = sum(group.ready(d.now, d.minimum) for group in own.regular if group.revision == revision)
-    # Groups of each task count from another million, so that they are never mistaken for those of the last step.
-    count = ready + (1_000_000 if what == "promotion" else 2_000_000)
-    if ready and count > ((d.status.step.best_ready if d.status.step else 0) or 0):
-        d.set_step(best_ready=count, best_ready_at=d.now)
+    ending = d.status.finalising
+    if ending is not None and ready > (ending.best_ready or 0):
+        d.set(finalising=ending.model_copy(update={"best_ready": ready, "best_ready_at": d.now}))
     keep_time(d)
     capacity = waits_for_capacity(d)
     passed = overdue(d)
@@ -52,7 +51,8 @@ def late(d: Draft, own: Renewal, revision: str, what: str, doing: str) -> bool:
     if lost and passed is None:
         passed = Reason.DEADLINE, next(iter(lost.values()))
     if passed is not None:
-        without = "" if what == "promotion" else _without_canary(d, own)
+        promotes = ending is not None and ending.task == Task.PROMOTE
+        without = "" if promotes else _without_canary(d, own)
         return d.stalled(
             passed[0], f"{what}: {passed[1].rstrip('.')}; it goes on by itself: {doing}{without}", goes_on=True
         )

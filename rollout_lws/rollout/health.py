@@ -147,8 +147,11 @@ def _ends(d: Draft, kept: StepRecord, capacity: CapacityWait | None) -> datetime
 
 
 def _begun(d: Draft, step: StepRecord) -> datetime:
-    begun = d.status.finalising.since if d.status.finalising else None
-    return max(moment for moment in (step.started_at, step.best_ready_at, begun) if moment is not None)
+    ending = d.status.finalising
+    moments = [step.started_at, step.best_ready_at]
+    if ending is not None:
+        moments += [ending.since, ending.best_ready_at]
+    return max(moment for moment in moments if moment is not None)
 
 
 def _seconds(d: Draft) -> float:
@@ -161,8 +164,8 @@ def _waited(d: Draft, since: datetime | None) -> bool:
 
 def _counted(d: Draft) -> bool:
     """Whether the last pass, too, waited for nothing but groups, or room or quota for them."""
-    last = (each for each in d.status.conditions if each.type in (ConditionType.RECONCILING, ConditionType.STALLED))
-    return all(each.reason in COUNTED | _WAITS for each in last if each.status == "True")
+    last = d.status.verdict
+    return last is None or last.condition == ConditionType.READY or last.reason in COUNTED | _WAITS
 
 
 def name_troubles(d: Draft, facts: Facts | None, revision: str) -> None:

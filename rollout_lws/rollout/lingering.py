@@ -51,7 +51,7 @@ def reached(d: Draft, facts: RoutingFacts) -> Routed:
     for each in pinned:
         found = [pod for pod in pods if each.sends_to_unpinned(pod)]
         if found:
-            message = f"{each.what} stays pinned until pod {named(found)} of the version that leaves is gone"
+            message = f"{each.ref} stays pinned until pod {named(found)} of the version that leaves is gone"
             return waits_for(d, message, pods)
     return DONE
 

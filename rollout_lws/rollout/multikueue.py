@@ -14,7 +14,7 @@ from rollout_lws.objects.workloads import Pod
 from rollout_lws.rollout.diagnosis import needs_workloads, workloads_pending
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import EventReason, Reason
-from rollout_lws.rollout.refusal import Place, Refusal
+from rollout_lws.rollout.refusal import FieldRef, Refusal
 from rollout_lws.workload.dispatch import dispatch, let_go, local_pods
 from rollout_lws.workload.facts import Facts, Listing
 from rollout_lws.workload.queueing import SETTLES_IN
@@ -33,7 +33,7 @@ def copied_from_another_cluster(d: Draft) -> Refusal | None:
         f"LeaderWorkerSet {d.stable.lws.metadata.name} is a copy that MultiKueue ({origin}) has made: what is changed"
         " here is lost, with all groups, when it is made anew. Have it released in a queue without MultiKueue"
         f" ({_PAGE}), and delete this Rollout",
-        Place("metadata.labels", LEADER_WORKER_SETS.kind, d.stable.lws.metadata.name),
+        FieldRef("metadata.labels", LEADER_WORKER_SETS.kind, d.stable.lws.metadata.name),
     )
 
 
@@ -57,7 +57,7 @@ def dispatched_to_another_cluster(d: Draft) -> Refusal | None:
         f" ({by}): its groups run there, from a copy that follows neither template nor partition. A version applied"
         " here comes to all groups at once when the copy is made anew, which a single lost group can cause. To release"
         f" in steps, have the LeaderWorkerSet in each cluster, in a queue without that check: {_PAGE}{told}",
-        Place("metadata.labels", LEADER_WORKER_SETS.kind, name),
+        FieldRef("metadata.labels", LEADER_WORKER_SETS.kind, name),
     )
 
 

@@ -76,7 +76,7 @@ def promote(d: Draft) -> bool:
     if d.paused:
         return stays_paused(d, f"promotion: {turn.message.rstrip('.')}")
     if routed.contested and not turn.writes:
-        return d.stalled(Reason.ROUTE_CONFLICT, routed.message)
+        return d.stalled(Reason.ROUTE_CONFLICT, routed.message, field=routed.field)
     if routed.timed and not turn.writes:
         return d.reconciling(Reason.DRAINING, SummaryState.PROMOTING, routed.message)
     if turn.stuck == LAST_SERVING:

@@ -12,9 +12,12 @@ from typing import Any
 
 from rollout_lws.api import TrafficRecord, WriteConflict
 from rollout_lws.objects.owners import OURS
+from rollout_lws.objects.resources import ObjectRef
 from rollout_lws.rollout.doubling import doubled
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import EventReason
+from rollout_lws.rollout.refusal import FieldRef
+from rollout_lws.rollout.routed import Routed
 from rollout_lws.traffic.split import Object
 
 #: After so many seconds without a foreign write the next one is the first again.
@@ -28,35 +31,36 @@ _MEMBERS = ("f:rules", "f:selector", "f:minReplicas", "f:maxReplicas")
 _ANNOTATIONS = "f:nginx.ingress.kubernetes.io/canary"
 
 
-def answer(d: Draft, live: Object | None, what: str, advice: str) -> str:
-    """Note that ``what`` was written over, or deleted (``live`` is None then); "" when it is to be put back now, else
-    why that waits.
+def answer(d: Draft, live: Object | None, ref: ObjectRef, advice: str) -> Routed | None:
+    """Note that the object was written over, or deleted (``live`` is None then); None when it is to be put back now,
+    else why that waits.
     """
     record = d.status.traffic or TrafficRecord()
-    conflicts, waits = judged(d, record.conflicts, live, what, advice, EventReason.ROUTE_RESET)
-    if not waits:
-        d.set(traffic=record.model_copy(update={"conflicts": conflicts}))
-    return waits
+    conflicts, waits = judged(d, record.conflicts, live, ref, advice, EventReason.ROUTE_RESET)
+    if waits:
+        return Routed(False, waits, contested=True, field=FieldRef("spec", ref.kind, ref.name))
+    d.set(traffic=record.model_copy(update={"conflicts": conflicts}))
+    return None
 
 
 def judged(
-    d: Draft, known: tuple[WriteConflict, ...], live: Object | None, what: str, advice: str, told_as: EventReason
+    d: Draft, known: tuple[WriteConflict, ...], live: Object | None, ref: ObjectRef, advice: str, told_as: EventReason
 ) -> tuple[tuple[WriteConflict, ...], str]:
     """The same with ``known`` conflicts on file: those to keep on file, and why it waits. The first one is an event."""
     since = d.now - timedelta(seconds=PEACE_SECONDS)
     conflicts = tuple(each for each in known if each.at is not None and each.at > since)
     # A tool that reverts all it knows of at once has reverted each once.
-    recent = tuple(each for each in conflicts if each.what == what)
+    recent = tuple(each for each in conflicts if (each.kind, each.name) == (ref.kind, ref.name))
     manager = _writer(live) if live is not None else "somebody"
     if recent:
         last = max(each.at for each in recent if each.at is not None)
         wait = doubled(FIRST_WAIT_SECONDS, len(recent) - 1, PEACE_SECONDS)
         if not d.wake_in(last, wait):
             until: datetime = last + timedelta(seconds=wait)
-            return known, f"{manager} keeps writing over {what}: {advice}; it is put back at {until:%H:%M:%S} UTC"
+            return known, f"{manager} keeps writing over {ref}: {advice}; it is put back at {until:%H:%M:%S} UTC"
     else:
-        d.notice(told_as, f"{manager} wrote over {what}; it was put back: {advice}", warning=True)
-    conflict = WriteConflict(at=d.now, manager=manager, what=what)
+        d.notice(told_as, f"{manager} wrote over {ref}; it was put back: {advice}", warning=True)
+    conflict = WriteConflict(at=d.now, manager=manager, kind=ref.kind, name=ref.name)
     return (*conflicts, conflict)[-MOST_CONFLICTS:], ""
 
 

@@ -13,6 +13,7 @@ class Reason(StrEnum):
     ADOPTING = "Adopting"
     NATIVE_ROLLOUT = "NativeRolloutInProgress"
     WAITING_FOR_LWS = "WaitingForLeaderWorkerSet"
+    SCALING_TO_ZERO = "ScalingToZero"
     PREPARING = "Preparing"
     LOADING = "Loading"
     ROUTING = "Routing"
@@ -100,9 +101,6 @@ FOR_A_PERSON: Mapping[Reason, tuple[str, ...]] = {
     Reason.MULTIKUEUE: (),
     Reason.SCALED_TO_ZERO: (),
 }
-
-#: Of these, what goes on by itself while a release ends: it is late then, and told, but nothing is given up.
-LATE = frozenset({Reason.DEADLINE, Reason.CAPACITY_DEADLINE})
 
 
 class EventReason(StrEnum):

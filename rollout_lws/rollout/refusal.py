@@ -8,7 +8,7 @@ from rollout_lws.rollout.reasons import Reason
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FieldRef:
     """The member that a person would change: ``path`` in the object of this ``kind`` and ``name``, "" for the object
     itself. Without a kind it is the Rollout.
     """
@@ -20,10 +20,10 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """``message`` says what is in the way and what to do, ``place`` where: an object there that does not exist is what
+    """``message`` says what is in the way and what to do, ``field`` where: an object there that does not exist is what
     is missing.
     """
 
     reason: Reason
     message: str
-    place: Place = Place("spec")
+    field: FieldRef = FieldRef("spec")

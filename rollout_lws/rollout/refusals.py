@@ -18,7 +18,7 @@ from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.history import stable_version
 from rollout_lws.rollout.multikueue import copied_from_another_cluster, dispatched_to_another_cluster
 from rollout_lws.rollout.reasons import Reason
-from rollout_lws.rollout.refusal import Place, Refusal
+from rollout_lws.rollout.refusal import FieldRef, Refusal
 from rollout_lws.rollout.routable import cannot_route, obstacles
 from rollout_lws.workload.canary import canary_name
 from rollout_lws.workload.queueing import queue_of
@@ -27,8 +27,8 @@ from rollout_lws.workload.queueing import queue_of
 NAME_LIMIT = 63
 
 
-def _in_lws(d: Draft, path: str) -> Place:
-    return Place(path, LEADER_WORKER_SETS.kind, d.stable.lws.metadata.name)
+def _in_lws(d: Draft, path: str) -> FieldRef:
+    return FieldRef(path, LEADER_WORKER_SETS.kind, d.stable.lws.metadata.name)
 
 
 def wrong_kind(d: Draft) -> Refusal | None:
@@ -39,7 +39,7 @@ def wrong_kind(d: Draft) -> Refusal | None:
         Reason.WRONG_WORKLOAD_KIND,
         f"spec.workloadRef names {ref.api_version} {ref.kind}; only {LEADER_WORKER_SETS.api_version}"
         f" {LEADER_WORKER_SETS.kind} can be released: correct apiVersion and kind",
-        Place("spec.workloadRef"),
+        FieldRef("spec.workloadRef"),
     )
 
 
@@ -51,7 +51,7 @@ def long_name(d: Draft) -> Refusal | None:
     return Refusal(
         Reason.NAME_TOO_LONG,
         f"the Rollout's name has {len(name)} characters: make it anew with a name of at most {NAME_LIMIT}",
-        Place("metadata.name"),
+        FieldRef("metadata.name"),
     )
 
 
@@ -72,7 +72,7 @@ def second_rollout(d: Draft) -> Refusal | None:
         Reason.SECOND_ROLLOUT,
         f"LeaderWorkerSet {d.o.rollout.spec.workload_ref.name} is already released by Rollout {older.name}, which is"
         " older: delete one of the two",
-        Place("spec.workloadRef.name"),
+        FieldRef("spec.workloadRef.name"),
     )
 
 
@@ -185,7 +185,7 @@ def name_taken(d: Draft) -> Refusal | None:
         Reason.NAME_TAKEN,
         f"LeaderWorkerSet {name} exists and is not ours, but the canary needs its name: delete it, or make it anew"
         " under another name",
-        Place("metadata.name", LEADER_WORKER_SETS.kind, name),
+        FieldRef("metadata.name", LEADER_WORKER_SETS.kind, name),
     )
 
 
@@ -223,7 +223,7 @@ def too_few_groups(d: Draft) -> Refusal | None:
         Reason.TOO_FEW_GROUPS,
         f"LeaderWorkerSet {d.stable.lws.metadata.name} has 1 group, and capacity InPlace renews groups while others"
         f" serve: scale it to 2, or use capacity {other}",
-        Place("spec.strategy.canary.capacity"),
+        FieldRef("spec.strategy.canary.capacity"),
     )
 
 
@@ -236,7 +236,7 @@ def surge_under_kueue(d: Draft) -> Refusal | None:
         Reason.SURGE_UNDER_KUEUE,
         f"LeaderWorkerSet {d.stable.lws.metadata.name} is queued by Kueue ({queue}), which ends surge groups as soon as"
         " there are as many new groups as the LWS has, while they serve: use capacity InPlace or ExtraWorkload",
-        Place("spec.strategy.canary.capacity"),
+        FieldRef("spec.strategy.canary.capacity"),
     )
 
 

@@ -12,12 +12,14 @@ from rollout_lws.api import (
     Capacity,
     Condition,
     ConditionType,
+    FieldReference,
     GroupCount,
     GroupCounts,
     Phase,
     ProgressingReason,
     RolloutStatus,
     Summary,
+    VerdictRecord,
     rollouts,
 )
 from rollout_lws.api.base import tallied
@@ -55,6 +57,7 @@ def finish(d: Draft) -> Decision:
             _label(d)
     if d.verdict is not None and not d.skip_status:
         told = _with_leftovers(d, d.verdict)
+        _verdict(d, told)
         _conditions(d, told)
         _summary(d, told)
     status = () if d.skip_status or brevity.can_wait(d) else tuple(_status_write(d))
@@ -111,11 +114,12 @@ def tell_refusal(d: Draft) -> Decision | None:
         return None
     advice = refused.advice or "It is tried again by itself"
     message = f"the API server refuses to {refused.what}: {refused.error.rstrip('. ')}. {advice}"
-    if any(each.reason == Reason.WRITE_REFUSED and each.message == message for each in d.status.conditions):
+    if d.said(Reason.WRITE_REFUSED) and d.status.message == message:
         return None
     d.set(phase=d.status.phase or Phase.INITIAL)
     d.stalled(Reason.WRITE_REFUSED, message, goes_on=True)
     if d.verdict is not None:
+        _verdict(d, d.verdict)
         _conditions(d, d.verdict)
         _summary(d, d.verdict)
     return Decision(writes=tuple(_status_write(d)), notices=tuple(d.notices), only_tells=True, verdict=d.verdict)
@@ -280,6 +284,23 @@ def _place(d: Draft, group: Group) -> int | None:
     if d.capacity is Capacity.SURGE:
         return group.ordinal - d.replicas if group.ordinal >= d.replicas else None
     return group.ordinal if group.uid in {each.uid for each in d.canary_groups} else None
+
+
+def _verdict(d: Draft, verdict: Verdict) -> None:
+    before, reason = d.status.verdict, verdict.reason.value
+    same = before is not None and (before.condition, before.reason) == (verdict.condition, reason)
+    field = verdict.field
+    d.set(
+        verdict=VerdictRecord(
+            condition=verdict.condition,
+            reason=reason,
+            since=before.since if before is not None and same else d.now,
+            goes_on=verdict.goes_on or None,
+            field=FieldReference(kind=field.kind or None, name=field.name or None, path=field.path or None)
+            if field is not None
+            else None,
+        )
+    )
 
 
 def _conditions(d: Draft, verdict: Verdict) -> None:

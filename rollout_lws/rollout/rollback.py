@@ -59,7 +59,7 @@ def take_back(d: Draft, ending: Ending) -> bool:
     own = renewal(d, emptied=room.emptied)
     if not (room.done or own.is_open):
         if room.contested:
-            return d.stalled(Reason.ROUTE_CONFLICT, room.message)
+            return d.stalled(Reason.ROUTE_CONFLICT, room.message, field=room.field)
         return late(d, own, revision, "going back", room.message) or d.reconciling(
             Reason.ROUTING, SummaryState.ROLLING_BACK, room.message
         )

@@ -25,7 +25,7 @@ from rollout_lws.release.batches import wanted_groups
 from rollout_lws.release.overload import overload
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import Reason
-from rollout_lws.rollout.refusal import Place, Refusal
+from rollout_lws.rollout.refusal import FieldRef, Refusal
 from rollout_lws.rollout.serving import groups_for_all
 from rollout_lws.rollout.shares import settings, share_of_step
 from rollout_lws.rollout.unlisted import labels_of_new, unlisted
@@ -58,7 +58,7 @@ def barred(d: Draft, each: Selector | Router, *splits: Split) -> str:
     if each.given or facts is None:
         return ""
     if names is None or each.name not in _named_as(names, each.resource):
-        return f"{each.what} is not named in trafficRoutings: name it again until the release is over, or go back"
+        return f"{each.ref} is not named in trafficRoutings: name it again until the release is over, or go back"
     if isinstance(each, Selector):
         if each.live is None:
             return ""
@@ -68,7 +68,8 @@ def barred(d: Draft, each: Selector | Router, *splits: Split) -> str:
         about = _service(d, facts) if each.resource == SERVICES else _pool(d, facts, each.name)
         refusal = next(about, None)
         return refusal.message if refusal else ""
-    return facts.waits or each.problem(splits, begun=True)
+    problem = each.problem(splits, begun=True)
+    return facts.waits or (problem.message if problem is not None else "")
 
 
 def _named_as(names: Names, resource: Resource) -> tuple[str | None, ...]:
@@ -95,7 +96,7 @@ def _taken(facts: RoutingFacts) -> Iterator[Refusal]:
     """What stands in the place of the second objects that routers need; another refusal of theirs is waited for."""
     for each in routers(facts):
         if each.taken:
-            yield Refusal(Reason.ROUTE_PROBLEM, each.taken, Place("metadata.name", each.resource.kind, each.name))
+            yield Refusal(Reason.ROUTE_PROBLEM, each.taken, FieldRef("metadata.name", each.resource.kind, each.name))
 
 
 def obstacles(d: Draft) -> Iterator[Refusal]:
@@ -138,10 +139,10 @@ def _unsaid(d: Draft, facts: RoutingFacts | None) -> Refusal | None:
     return Refusal(Reason.ROUTE_PROBLEM, problem) if problem else None
 
 
-def _at(d: Draft, path: str) -> Place:
+def _at(d: Draft, path: str) -> FieldRef:
     """A member of the strategy's style in the Rollout."""
     style = "canary" if d.o.rollout.spec.strategy.canary is not None else "blueGreen"
-    return Place(f"spec.strategy.{style}.{path}")
+    return FieldRef(f"spec.strategy.{style}.{path}")
 
 
 def _service(d: Draft, facts: RoutingFacts) -> Iterator[Refusal]:
@@ -151,7 +152,7 @@ def _service(d: Draft, facts: RoutingFacts) -> Iterator[Refusal]:
             Reason.SERVICE_PROBLEM,
             f"Service {name} does not exist in namespace {lws.namespace}: create it, or name another one"
             " in trafficRoutings",
-            Place("", SERVICES.kind, name),
+            FieldRef("", SERVICES.kind, name),
         )
         return
     problem = services.service_problem(
@@ -159,7 +160,7 @@ def _service(d: Draft, facts: RoutingFacts) -> Iterator[Refusal]:
     )
     problem = problem or _selects_nothing_new(d, services.SELECTING, facts.service)
     if problem:
-        yield Refusal(Reason.SERVICE_PROBLEM, problem, Place("spec.selector", SERVICES.kind, name))
+        yield Refusal(Reason.SERVICE_PROBLEM, problem, FieldRef("spec.selector", SERVICES.kind, name))
 
 
 def _leaders(d: Draft, facts: RoutingFacts) -> dict[str, Sequence[Mapping[str, str]]]:
@@ -213,7 +214,7 @@ def _pool(d: Draft, facts: RoutingFacts, name: str) -> Iterator[Refusal]:
             Reason.POOL_PROBLEM,
             f"InferencePool {name} does not exist in namespace {facts.namespace}: create it, or name another one in"
             " trafficRoutings",
-            Place("", INFERENCE_POOLS.kind, name),
+            FieldRef("", INFERENCE_POOLS.kind, name),
         )
         return
     workload, canary = d.stable.lws.metadata.name, canary_name(d.stable.lws)
@@ -223,7 +224,7 @@ def _pool(d: Draft, facts: RoutingFacts, name: str) -> Iterator[Refusal]:
     if name == facts.names.canary_pool:
         problem = problem or _selects_nothing_new(d, pools.SELECTING, pool)
     if problem:
-        yield Refusal(Reason.POOL_PROBLEM, problem, Place("spec.selector", INFERENCE_POOLS.kind, name))
+        yield Refusal(Reason.POOL_PROBLEM, problem, FieldRef("spec.selector", INFERENCE_POOLS.kind, name))
 
 
 def _canary_service(_: Draft, __: TrafficRouting, facts: RoutingFacts) -> Iterator[Refusal]:
@@ -233,7 +234,7 @@ def _canary_service(_: Draft, __: TrafficRouting, facts: RoutingFacts) -> Iterat
             Reason.SERVICE_PROBLEM,
             f"Service {name} exists and is not ours, but the new version's needs its name: delete it,"
             " or make it anew under another name",
-            Place("metadata.name", SERVICES.kind, name),
+            FieldRef("metadata.name", SERVICES.kind, name),
         )
 
 
@@ -242,14 +243,15 @@ def _routers(d: Draft, _: TrafficRouting, facts: RoutingFacts) -> Iterator[Refus
         return
     for each in routers(facts):
         problem = each.problem((ALL_STABLE,))
-        if problem:
+        if problem is not None:
             where = "" if each.missing else "spec.rules"
-            yield Refusal(Reason.ROUTE_PROBLEM, problem, Place(where, each.resource.kind, each.name))
+            field = FieldRef(where, problem.ref.kind, problem.ref.name)
+            yield Refusal(Reason.ROUTE_PROBLEM, problem.message, field)
             continue
         for index in range(1, len(d.strategy.steps) + 1):
-            problem = each.inexpressible(share_of_step(d, index))
-            if problem:
-                yield Refusal(Reason.ROUTE_PROBLEM, problem, _at(d, f"steps[{index - 1}].matches"))
+            unsaid = each.inexpressible(share_of_step(d, index))
+            if unsaid:
+                yield Refusal(Reason.ROUTE_PROBLEM, unsaid, _at(d, f"steps[{index - 1}].matches"))
 
 
 def _full(d: Draft, _: TrafficRouting, __: RoutingFacts) -> Iterator[Refusal]:
@@ -285,5 +287,5 @@ def _unlisted(d: Draft, asked: TrafficRouting, facts: RoutingFacts) -> Iterator[
             Reason.SERVICE_PROBLEM,
             f"{resource.kind} {name} would select groups of the new version too, whatever share they have: {way_out},"
             " or set allowUnmanagedBackends",
-            Place("spec.selector", resource.kind, name),
+            FieldRef("spec.selector", resource.kind, name),
         )

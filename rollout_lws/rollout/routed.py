@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from rollout_lws.rollout.refusal import FieldRef
+
 
 @dataclass(frozen=True, slots=True)
 class Routed:
@@ -22,6 +24,8 @@ class Routed:
     """It does not go on by itself; the message says what a person does."""
     emptied: bool = False
     """No request reaches groups of the stable version any more."""
+    field: FieldRef | None = None
+    """What a person has to look at; None where it is nothing in particular."""
 
     until: datetime | None = None
     """When the answer may be another one though nothing but time has passed; None when it never will by that alone."""

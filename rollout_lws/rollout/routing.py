@@ -104,9 +104,9 @@ def _apply(d: Draft, facts: RoutingFacts, wanted: Split) -> Routed:
     if wanted.reaches_new:
         waits = _quarrelled(d, every, split)
         # From who does not serve it is taken whoever wants otherwise.
-        if waits and split.reaches_new:
-            note(d, message=waits)
-            return Routed(False, waits, contested=True)
+        if waits is not None and split.reaches_new:
+            note(d, message=waits.message)
+            return waits
     record = d.status.traffic or TrafficRecord()
     given = split.reaches_new or any(each.given for each in every) or record.since is not None
     reached_new = any(each.reaches_new for each in every)
@@ -156,7 +156,7 @@ def _write(d: Draft, every: tuple[Router, ...], split: Split) -> str:
     for each in every:
         writes = each.writes(split, f"{told(split)} of requests to the new version", checked=True)
         d.write(writes)
-        writing += [each.what] if writes else []
+        writing += [str(each.ref)] if writes else []
     return ", ".join(writing)
 
 
@@ -164,8 +164,8 @@ def _lacks(every: tuple[Router, ...], split: Split) -> bool:
     return any(each.writes(split, "", checked=True) for each in every)
 
 
-def _quarrelled(d: Draft, every: tuple[Router, ...], split: Split) -> str:
-    """Why what others wrote over is not put back yet, "" when it is to be, or nothing was written over."""
+def _quarrelled(d: Draft, every: tuple[Router, ...], split: Split) -> Routed | None:
+    """Why what others wrote over is not put back yet, None when it is to be, or nothing was written over."""
     record = d.status.traffic
     # What was taken away by ourselves, be it with the whole object, nobody has written over.
     stands = record is not None and record.since is not None and record.applied != recorded(ALL_STABLE)
@@ -173,10 +173,10 @@ def _quarrelled(d: Draft, every: tuple[Router, ...], split: Split) -> str:
     for each in every:
         # Our note may have gone together with what we wrote.
         if not each.missing and (each.written_over or (written_before and not each.given)):
-            waits = quarrel.answer(d, each.live, each.what, each.ignore)
-            if waits:
+            waits = quarrel.answer(d, each.live, each.ref, each.ignore)
+            if waits is not None:
                 return waits
-    return ""
+    return None
 
 
 def note(d: Draft, **changes: Any) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rollout_lws.api import Capacity, TrafficRecord, TrafficRouting, TrafficWeight
-from rollout_lws.objects import scaling
 from rollout_lws.release.batches import batch, portion_beside, wanted_groups
 from rollout_lws.release.weights import MOST, sharing_step, weight_in_place, weight_in_promotion, weight_of_step
 from rollout_lws.rollout.capacity import leaving, renewal
@@ -110,7 +109,7 @@ def does_without(d: Draft) -> bool:
 
 def recorded(split: Split) -> TrafficWeight:
     """The split as the status has it."""
-    return TrafficWeight(weight=split.weight, matches=len(split.matches))
+    return TrafficWeight(weight=split.weight, matches=len(split.matches) or None)
 
 
 def told(split: Split) -> str:

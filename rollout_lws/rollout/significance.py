@@ -54,8 +54,11 @@ def of_rollout(status: RolloutStatus) -> dict[str, Any]:
     kept["summary"] = (summary.state, summary.step, summary.traffic, serving, _freed(status)) if summary else None
     if not worn:
         kept["restarts"] = _rebuilt(status), [record.message for record in status.restarts if record.message]
-    if renewing and kept.get("step"):
-        kept["step"] = {name: value for name, value in kept["step"].items() if not name.startswith("best_ready")}
+    if renewing:
+        for record in ("step", "finalising"):
+            kept[record] = {
+                name: value for name, value in (kept[record] or {}).items() if not name.startswith("best_ready")
+            }
     if kept.get("traffic"):
         kept["traffic"].pop("message", None)
     if sub is not None:
@@ -84,7 +87,8 @@ def keeps_restarting(status: RolloutStatus) -> bool:
     forward = status.finalising is None or status.finalising.task == Task.PROMOTE.value
     if forward and status.step is not None and status.step.partition_attempts:
         return False
-    return any(_is_stalled(each) and each.reason == Reason.CHURN for each in status.conditions)
+    last = status.verdict
+    return last is not None and (last.condition, last.reason) == (ConditionType.STALLED, Reason.CHURN)
 
 
 def _is_stalled(condition: Condition) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rollout_lws.api import ConditionType, SummaryState
+from rollout_lws.api import SummaryState
 from rollout_lws.rollout.brevity import applied_lately
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import Reason
@@ -16,17 +16,15 @@ def waits_for_lws(d: Draft, state: SummaryState) -> bool:
     deadlines of its own.
     """
     name, namespace = d.stable.lws.metadata.name, d.stable.lws.metadata.namespace
-    for each in d.status.conditions:
-        if each.status != "True" or each.reason not in (Reason.WAITING_FOR_LWS, Reason.LWS_UNRESPONSIVE):
-            continue
-        since = each.last_update_time
-        if each.type == ConditionType.STALLED or (since is not None and d.wake_in(since, SILENCE_SECONDS)):
-            return d.stalled(
-                Reason.LWS_UNRESPONSIVE,
-                f"the LeaderWorkerSet controller has not acted on {name} for {SILENCE_SECONDS} s: is it running?"
-                f" kubectl get pods -n lws-system. If it is, the Events of {name} say why: kubectl describe"
-                f" leaderworkerset {name} -n {namespace}",
-            )
+    last = d.status.verdict
+    since = last.since if last is not None and last.reason == Reason.WAITING_FOR_LWS else None
+    if d.said(Reason.LWS_UNRESPONSIVE) or (since is not None and d.wake_in(since, SILENCE_SECONDS)):
+        return d.stalled(
+            Reason.LWS_UNRESPONSIVE,
+            f"the LeaderWorkerSet controller has not acted on {name} for {SILENCE_SECONDS} s: is it running?"
+            f" kubectl get pods -n lws-system. If it is, the Events of {name} say why: kubectl describe"
+            f" leaderworkerset {name} -n {namespace}",
+        )
     d.is_brief = applied_lately(d)
     message = f"waiting for the LeaderWorkerSet controller to act on {name}"
     return d.reconciling(Reason.WAITING_FOR_LWS, state, message)

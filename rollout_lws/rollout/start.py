@@ -50,7 +50,7 @@ def settle(d: Draft) -> bool:
         return d.reconciling(Reason.CLEANING_UP, SummaryState.PREPARING, told)
     refusal = invalid_spec(d)
     if refusal and not pending(d):
-        return d.stalled(refusal.reason, refusal.message)
+        return d.refuse(refusal)
     refusal = refused_by_spec(d) if pending(d) and d.replicas else None
     if refusal:
         # The LeaderWorkerSet controller cannot even act on some of these, so nobody would be told if we waited for it.
@@ -128,7 +128,7 @@ def refuse(d: Draft, refusal: Refusal) -> bool:
             about="LeaderWorkerSet",
         )
     _judged(d)
-    return d.stalled(refusal.reason, refusal.message)
+    return d.refuse(refusal)
 
 
 def _nothing_pending(d: Draft, stable: StableRecord) -> bool:

@@ -77,7 +77,7 @@ def run(d: Draft) -> bool:
         borrowing.keep_pinned(d)
         routing.keep(d)
         close_window(d)
-        return d.stalled(refusal.reason, refusal.message)
+        return d.refuse(refusal)
     if d.paused:
         _judge(d)
         close_window(d)
@@ -242,7 +242,7 @@ def _routing(d: Draft, routed: Routed) -> bool:
     if d.sub.current_step_state != StepState.STEP_READY or d.status.step is None or d.status.step.paused_at is None:
         d.set_sub(current_step_state=StepState.STEP_TRAFFIC_ROUTING)
     if routed.contested:
-        return d.stalled(Reason.ROUTE_CONFLICT, routed.message)
+        return d.stalled(Reason.ROUTE_CONFLICT, routed.message, field=routed.field)
     if routed.timed:
         return d.reconciling(Reason.DRAINING, SummaryState.ROUTING, routed.message)
     keep_clock(d, None)

@@ -109,7 +109,7 @@ def shut_out(facts: RoutingFacts, each: Selector) -> tuple[str, ...]:
 
 def _shut_out(facts: RoutingFacts) -> set[str]:
     return {
-        f"LeaderWorkerSet {name} behind {each.what}"
+        f"LeaderWorkerSet {name} behind {each.ref}"
         for each in (*backends.of_stable(facts), *backends.of_new(facts))
         for name in shut_out(facts, each)
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from rollout_lws.objects.resources import INFERENCE_POOLS, Resource
+from rollout_lws.objects.resources import INFERENCE_POOLS, ObjectRef, Resource
 from rollout_lws.objects.workloads import Pod
 from rollout_lws.objects.writes import Write
 from rollout_lws.traffic import marks, pools, services
@@ -28,9 +28,8 @@ class Selector:
         return self.selecting.resource
 
     @property
-    def what(self) -> str:
-        """Kind and name, as people say them."""
-        return f"{self.selecting.resource.kind} {self.name}"
+    def ref(self) -> ObjectRef:
+        return ObjectRef(self.selecting.resource.kind, self.name)
 
     @property
     def ignore(self) -> str:
@@ -82,7 +81,7 @@ class Selector:
         else:
             names = self.facts.names if self.facts.names.any_router else None
             after = services.pin(live, by, keys, changes, names=names)
-        return patched(self.selecting.resource, live, after, f"only groups of {whose} behind {self.what}")
+        return patched(self.selecting.resource, live, after, f"only groups of {whose} behind {self.ref}")
 
 
 def of_stable(facts: RoutingFacts) -> tuple[Selector, ...]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from rollout_lws.objects.resources import HTTP_ROUTES, INFERENCE_POOLS, Resource
+from rollout_lws.objects.resources import HTTP_ROUTES, INFERENCE_POOLS, ObjectRef, Resource
 from rollout_lws.objects.writes import Write
 from rollout_lws.traffic import http_route, marks
 from rollout_lws.traffic.facts import RoutingFacts
-from rollout_lws.traffic.router import does_not_exist, patched
+from rollout_lws.traffic.router import Problem, does_not_exist, patched
 from rollout_lws.traffic.split import Backend, Backends, Object, Split
 
 
@@ -34,8 +34,8 @@ class HttpRouter:
         return HTTP_ROUTES
 
     @property
-    def what(self) -> str:
-        return f"HTTPRoute {self.name}"
+    def ref(self) -> ObjectRef:
+        return ObjectRef(HTTP_ROUTES.kind, self.name)
 
     @property
     def ignore(self) -> str:
@@ -47,7 +47,7 @@ class HttpRouter:
 
     @property
     def missing(self) -> str:
-        return "" if self.live else self.what
+        return "" if self.live else str(self.ref)
 
     @property
     def taken(self) -> str:
@@ -90,7 +90,7 @@ class HttpRouter:
         live = self.live
         if live is None or http_route.accepting_parents(live):
             return ""
-        return f"no Gateway accepts {self.what} as it is: correct what its status.parents says"
+        return f"no Gateway accepts {self.ref} as it is: correct what its status.parents says"
 
     def writes(self, split: Split, reason: str, *, checked: bool) -> tuple[Write, ...]:
         live = self.live
@@ -107,12 +107,12 @@ class HttpRouter:
         own = http_route.own(live, self.facts.by, self.facts.keys)
         return http_route.split_problem(own, backends(self.facts), split)
 
-    def problem(self, splits: Iterable[Split], *, begun: bool = False) -> str:
+    def problem(self, splits: Iterable[Split], *, begun: bool = False) -> Problem | None:
         live = self.live
         if live is None:
-            return does_not_exist(self.facts, HTTP_ROUTES, self.what)
+            return Problem(does_not_exist(self.facts, HTTP_ROUTES, self.ref), self.ref)
         own = http_route.own(live, self.facts.by, self.facts.keys)
         found = http_route.route_problem(own, backends(self.facts), splits, begun=begun)
         if not found and self.nobody_accepts:
             found = f"{self.nobody_accepts}, or name another one in trafficRoutings"
-        return found
+        return Problem(found, self.ref) if found else None

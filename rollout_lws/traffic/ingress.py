@@ -131,18 +131,11 @@ def _labels(ingress: Object) -> dict[str, str]:
     return ingress["metadata"].get("labels") or {}
 
 
-def rival_problem(main: Object, service: str, others: Iterable[Object]) -> str:
-    """Why another Ingress of the namespace stands in the way: ingress-nginx heeds one canary a path; "" when none
-    does.
-    """
+def rival(main: Object, service: str, others: Iterable[Object]) -> Object | None:
+    """Another canary for a path of this Ingress, None when there is none: ingress-nginx heeds one canary a path."""
     ours = _places(main, service)
-    for other in others:
-        if _annotations(other).get(_CANARY) == "true" and ours & _places(other):
-            return (
-                f"Ingress {other['metadata']['name']} is a canary for a path of Ingress {main['metadata']['name']}"
-                " already, and ingress-nginx heeds only one: delete it for the time of releases"
-            )
-    return ""
+    canaries = (each for each in others if _annotations(each).get(_CANARY) == "true")
+    return next((each for each in canaries if ours & _places(each)), None)
 
 
 def _places(ingress: Object, service: str = "") -> set[tuple[str, str]]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from rollout_lws.objects.resources import INGRESSES, Resource
+from rollout_lws.objects.resources import INGRESSES, ObjectRef, Resource
 from rollout_lws.objects.writes import Create, Write
 from rollout_lws.traffic import ingress
 from rollout_lws.traffic.facts import RoutingFacts
-from rollout_lws.traffic.router import deleted, does_not_exist, patched
+from rollout_lws.traffic.router import Problem, deleted, does_not_exist, patched
 from rollout_lws.traffic.split import Object, Split
 
 
@@ -25,8 +25,8 @@ class IngressRouter:
         return INGRESSES
 
     @property
-    def what(self) -> str:
-        return f"Ingress {self.canary_name}"
+    def ref(self) -> ObjectRef:
+        return ObjectRef(INGRESSES.kind, self.canary_name)
 
     @property
     def ignore(self) -> str:
@@ -54,7 +54,7 @@ class IngressRouter:
         if self.canary_name not in self.facts.objects.get(INGRESSES, {}) or self.given:
             return ""
         return (
-            f"{self.what} exists and is not ours, but the new version's needs its name: delete it, or make it anew"
+            f"{self.ref} exists and is not ours, but the new version's needs its name: delete it, or make it anew"
             " under another name"
         )
 
@@ -115,14 +115,24 @@ class IngressRouter:
     def inexpressible(self, split: Split) -> str:
         return ingress.split_problem(split)
 
-    def problem(self, splits: Iterable[Split], *, begun: bool = False) -> str:  # noqa: ARG002 - ours has a note
-        main = self.main
+    def problem(self, splits: Iterable[Split], *, begun: bool = False) -> Problem | None:  # noqa: ARG002 - ours has a note
+        main, users = self.main, ObjectRef(INGRESSES.kind, self.name)
         if main is None:
-            return does_not_exist(self.facts, INGRESSES, self.missing)
+            return Problem(does_not_exist(self.facts, INGRESSES, users), users)
         if self.taken:
-            return self.taken
+            return Problem(self.taken, self.ref)
         every = self.facts.objects.get(INGRESSES, {})
         others = [each for name, each in sorted(every.items()) if name not in (self.name, self.canary_name)]
         service = self.facts.names.service
         said = (ingress.ingress_problem(main, service, self.facts.class_type, split) for split in splits)
-        return next(filter(None, said), "") or ingress.rival_problem(main, service, others)
+        found = next(filter(None, said), "")
+        if found:
+            return Problem(found, users)
+        rival = ingress.rival(main, service, others)
+        if rival is None:
+            return None
+        return Problem(
+            f"Ingress {rival['metadata']['name']} is a canary for a path of {users} already, and ingress-nginx heeds"
+            " only one: delete it for the time of releases",
+            ObjectRef(INGRESSES.kind, rival["metadata"]["name"]),
+        )

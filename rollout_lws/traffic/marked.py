@@ -17,6 +17,7 @@ from rollout_lws.objects.resources import (
     LWS_NAME,
     LWS_REVISION,
     SERVICES,
+    ObjectRef,
     Resource,
 )
 from rollout_lws.objects.workloads import Pod
@@ -62,9 +63,8 @@ class Kept:
     pods: tuple[Pod, ...]
 
     @property
-    def what(self) -> str:
-        """Kind and name, as people say them."""
-        return f"{self.selecting.resource.kind} {self.name}"
+    def ref(self) -> ObjectRef:
+        return ObjectRef(self.selecting.resource.kind, self.name)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Protocol
 
 from rollout_lws.objects.merge import merge_patch
-from rollout_lws.objects.resources import Resource
+from rollout_lws.objects.resources import ObjectRef, Resource
 from rollout_lws.objects.writes import Delete, Patch, Write
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.split import Object, Split
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """``message`` is a sentence that says what to do, ``ref`` the object that a person would change or make."""
+
+    message: str
+    ref: ObjectRef
 
 
 class Router(Protocol):
@@ -26,8 +35,8 @@ class Router(Protocol):
         ...
 
     @property
-    def what(self) -> str:
-        """Kind and name of what a release writes, as people say them."""
+    def ref(self) -> ObjectRef:
+        """The object that a release writes."""
         ...
 
     @property
@@ -101,10 +110,9 @@ class Router(Protocol):
         """Why it would not share requests as the split says, as a sentence that says what to do; "" when it would."""
         ...
 
-    def problem(self, splits: Iterable[Split], *, begun: bool = False) -> str:
-        """Why no release can share requests by it, as a sentence that says what to do; "" when it can. ``splits`` are
-        those that the steps will want. A release that has ``begun`` may have written it before, and somebody has taken
-        its note away since.
+    def problem(self, splits: Iterable[Split], *, begun: bool = False) -> Problem | None:
+        """Why no release can share requests by it; None when it can. ``splits`` are those that the steps will want. A
+        release that has ``begun`` may have written it before, and somebody has taken its note away since.
         """
         ...
 
@@ -126,11 +134,11 @@ def deleted(resource: Resource, live: Object, reason: str) -> tuple[Write, ...]:
     return (Delete(resource, meta["namespace"], meta["name"], meta["uid"], reason),)
 
 
-def does_not_exist(facts: RoutingFacts, resource: Resource, what: str) -> str:
+def does_not_exist(facts: RoutingFacts, resource: Resource, ref: ObjectRef) -> str:
     """That the user's object is missing, as a sentence that says what to do."""
     if resource in facts.absent:
         return (
-            f"this cluster does not serve {resource}, so there is no {what}: install its CustomResourceDefinition, or"
+            f"this cluster does not serve {resource}, so there is no {ref}: install its CustomResourceDefinition, or"
             " route by another kind"
         )
-    return f"{what} does not exist in namespace {facts.namespace}: create it, or name another one in trafficRoutings"
+    return f"{ref} does not exist in namespace {facts.namespace}: create it, or name another one in trafficRoutings"

@@ -43,13 +43,14 @@ def hostile(world: World) -> World:
     """Each text that somebody else chooses and that we show somewhere."""
     condition = {"type": "Stalled", "status": "True", "reason": "WriteRefused", "message": HOSTILE}
     group = {"workload": "llama", "group": "0", "reason": "Error" + HOSTILE, "message": HOSTILE}
+    group |= {"pod": "llama-0" + HOSTILE, "container": HOSTILE}
     world.release(
         phase="Progressing",
         message=HOSTILE,
         conditions=[condition],
         observedRolloutID=HOSTILE,
         stable={"templateHash": "a" + HOSTILE, "revision": HOSTILE, "workloadUID": HOSTILE},
-        summary={"state": "Stalled", "step": HOSTILE, "traffic": HOSTILE, "new": HOSTILE, "accelerators": HOSTILE},
+        summary={"state": "Stalled", "step": HOSTILE, "traffic": HOSTILE, "new": HOSTILE},
         notReadyGroups=[group],
         holdConflicts=[{"manager": HOSTILE}],
         canaryStatus={

@@ -40,8 +40,8 @@ def test_the_same_trouble_is_one_event_however_often_it_is_found() -> None:
     first = draft(rollout(status=in_step()))
     first.stalled(Reason.DEADLINE, "late")
     assert [notice.note for notice in first.notices] == ["late"]
-    told = {"type": "Stalled", "status": "True", "reason": "ProgressDeadlineExceeded"}
-    again = draft(rollout(status=in_step(conditions=[told])))
+    told = {"condition": "Stalled", "reason": "ProgressDeadlineExceeded"}
+    again = draft(rollout(status=in_step(verdict=told)))
     again.stalled(Reason.DEADLINE, "later")
     assert again.notices == []
 

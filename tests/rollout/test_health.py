@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from rollout_lws.api import Condition as RolloutCondition
-from rollout_lws.api import FinalisingRecord, StepRecord, SummaryState
+from rollout_lws.api import FinalisingRecord, StepRecord, SummaryState, VerdictRecord
 from rollout_lws.objects.meta import Condition
 from rollout_lws.objects.workloads import PodSpec, SchedulingGate
 from rollout_lws.rollout.health import deadline_passed, keep_clock, waits_for_capacity
@@ -42,9 +41,8 @@ def test_a_gated_pod_waits_for_quota_only_while_nothing_else_is_wrong() -> None:
     assert waits_for_capacity(draft(rollout(status=in_step()), canary=canary(gated, loading))) is None
 
 
-def told(reason: Reason) -> RolloutCondition:
-    """What the pass before has said."""
-    return RolloutCondition(type="Reconciling", status="True", reason=reason.value)
+def told(reason: Reason) -> VerdictRecord:
+    return VerdictRecord(condition="Reconciling", reason=reason)
 
 
 def late(status: dict[str, Any], **strategy: Any) -> Any:
@@ -79,10 +77,8 @@ def test_a_deadline_names_what_is_waited_for() -> None:
         in_step(
             step=StepRecord(started_at=ago(100)), finalising=FinalisingRecord(reason="s", task="CleanUp", since=ago(50))
         ),
-        in_step(
-            step=StepRecord(started_at=ago(100), waiting_since=ago(5)), conditions=(told(Reason.WAITING_FOR_QUOTA),)
-        ),
-        in_step(step=StepRecord(started_at=ago(100)), conditions=(told(Reason.AWAITING_APPROVAL),)),
+        in_step(step=StepRecord(started_at=ago(100), waiting_since=ago(5)), verdict=told(Reason.WAITING_FOR_QUOTA)),
+        in_step(step=StepRecord(started_at=ago(100)), verdict=told(Reason.AWAITING_APPROVAL)),
     ],
     ids=["a further group", "another task", "a wait for room", "a wait for approval"],
 )
@@ -92,7 +88,7 @@ def test_the_clock_starts_anew_with(status: dict[str, Any]) -> None:
 
 def test_a_moment_without_room_does_not_stop_the_clock() -> None:
     step = StepRecord(started_at=ago(100), waiting_since=ago(4.9))
-    assert late(in_step(step=step, conditions=(told(Reason.WAITING_FOR_QUOTA),)), progressDeadlineSeconds=60)[0]
+    assert late(in_step(step=step, verdict=told(Reason.WAITING_FOR_QUOTA)), progressDeadlineSeconds=60)[0]
 
 
 def test_without_a_deadline_of_its_own_a_step_gets_an_hour() -> None:

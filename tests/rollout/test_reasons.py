@@ -36,4 +36,4 @@ def test_no_command_ends_what_goes_on_by_itself_or_is_asked_for_by_the_spec() ->
 def test_a_person_is_needed_where_the_reason_says_so_and_nothing_goes_on(
     reason: Reason, goes_on: bool, needed: bool
 ) -> None:
-    assert Verdict("Stalled", reason, SummaryState.STALLED, "", goes_on).needs_person is needed
+    assert Verdict("Stalled", reason, SummaryState.STALLED, "", goes_on=goes_on).needs_person is needed

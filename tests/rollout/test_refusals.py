@@ -9,7 +9,7 @@ import pytest
 
 from rollout_lws.rollout.observation import Capabilities
 from rollout_lws.rollout.reasons import Reason
-from rollout_lws.rollout.refusal import Place
+from rollout_lws.rollout.refusal import FieldRef
 from rollout_lws.rollout.refusals import NAME_LIMIT, all_refusals, cannot_manage, cannot_release, refused_by_spec
 from rollout_lws.workload.facts import Facts, NamedObject
 from tests.rollout.build import at_rest, draft, held, in_step, rollout
@@ -90,9 +90,9 @@ def test_whoever_looks_before_a_release_is_told_everything_each_at_its_place() -
     rival = rollout(metadata={"name": "rival", "uid": "a", "creationTimestamp": DAY})
     taken = (NamedObject("LeaderWorkerSet", "llama-canary"),)
     d = draft(mine, rivals=(rival.metadata,), stable=held(), remains=taken)
-    assert [(each.reason, each.place) for each in all_refusals(d)] == [
-        (Reason.NAME_TOO_LONG, Place("metadata.name")),
-        (Reason.SECOND_ROLLOUT, Place("spec.workloadRef.name")),
-        (Reason.NAME_TAKEN, Place("metadata.name", "LeaderWorkerSet", "llama-canary")),
+    assert [(each.reason, each.field) for each in all_refusals(d)] == [
+        (Reason.NAME_TOO_LONG, FieldRef("metadata.name")),
+        (Reason.SECOND_ROLLOUT, FieldRef("spec.workloadRef.name")),
+        (Reason.NAME_TAKEN, FieldRef("metadata.name", "LeaderWorkerSet", "llama-canary")),
     ]
     assert len(list(all_refusals(draft(mine, rivals=(rival.metadata,))))) == 2

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rollout_lws.api import Condition, SummaryState
+from rollout_lws.api import SummaryState, VerdictRecord
 from rollout_lws.objects.meta import Condition as PodCondition
 from rollout_lws.objects.workloads import Pod
 from rollout_lws.objects.writes import Patch
@@ -46,13 +46,14 @@ def test_a_refused_write_is_told_before_anything_else_is_tried() -> None:
 
 
 def test_a_refusal_that_is_told_already_is_tried_again() -> None:
-    told = Condition(type="Stalled", status="True", reason="WriteRefused", message=MESSAGE)
-    assert tell_refusal(draft(rollout(status=in_step(conditions=(told,))), refused=REFUSED)) is None
+    told = {"verdict": VerdictRecord(condition="Stalled", reason="WriteRefused"), "message": MESSAGE}
+    assert tell_refusal(draft(rollout(status=in_step(**told)), refused=REFUSED)) is None
 
 
 def test_another_refusal_is_told_as_well() -> None:
-    told = Condition(type="Stalled", status="True", reason="WriteRefused", message="the API server refuses to …")
-    assert tell_refusal(draft(rollout(status=in_step(conditions=(told,))), refused=REFUSED)) is not None
+    verdict = VerdictRecord(condition="Stalled", reason="WriteRefused")
+    told = {"verdict": verdict, "message": "the API server refuses to …"}
+    assert tell_refusal(draft(rollout(status=in_step(**told)), refused=REFUSED)) is not None
 
 
 def test_nothing_refused_is_nothing_to_tell() -> None:

@@ -15,6 +15,7 @@ from rollout_lws.api import (
     RolloutStatus,
     StepRecord,
     Summary,
+    VerdictRecord,
 )
 from rollout_lws.rollout.significance import of_rollout
 from tests.workload.build import NOW
@@ -24,6 +25,7 @@ LOADING = NotReadyGroup(workload="llama", group="0", reason="NotReady", message=
 PULLING = NotReadyGroup(workload="llama", group="0", reason="ImagePullBackOff", message="pod llama-0: no such image")
 STALLED = Condition(type="Stalled", status="True", reason="InvalidSpec", message="steps decrease")
 WORN = Condition(type="Stalled", status="True", reason="GroupKeepsRestarting", message="rebuilt 3 times")
+CHURN = VerdictRecord(condition="Stalled", reason="GroupKeepsRestarting")
 WINDOWS = StepRecord(partition_attempts={"0": 4})
 WAITING = Condition(type="Reconciling", status="True", reason="Loading", message="1 of 2 ready")
 
@@ -44,9 +46,10 @@ def status(**members: Any) -> RolloutStatus:
         ({"summary": Summary(state="Loading")}, {"summary": Summary(state="Loading", new="0/1", accelerators="8")}),
         ({"restarts": (FIRST,)}, {"restarts": (FIRST, FIRST.model_copy(update={"group": "1", "uid": "u2"}))}),
         (
-            {"conditions": (WORN,), "restarts": (FIRST,)},
+            {"conditions": (WORN,), "verdict": CHURN, "restarts": (FIRST,)},
             {
                 "conditions": (WORN.model_copy(update={"message": "rebuilt 4 times"}),),
+                "verdict": CHURN,
                 "restarts": (FIRST, FIRST.model_copy(update={"uid": "u2"})),
             },
         ),

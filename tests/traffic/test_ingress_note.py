@@ -12,7 +12,7 @@ from rollout_lws.traffic.ingress import (
     no_path,
     noted,
     reaches_new,
-    rival_problem,
+    rival,
     updated,
     weight,
 )
@@ -96,5 +96,5 @@ def other(at: str, *, canary: bool = True, host: str = "llama.example.com") -> A
 
 def test_only_another_canary_of_the_same_host_and_path_is_a_rival() -> None:
     harmless = [other("/", canary=False), other("/elsewhere"), other("/", host="b.example.com")]
-    assert rival_problem(ingress(), "llama-api", harmless) == ""
-    assert rival_problem(ingress(), "llama-api", [*harmless, other("/")]).startswith("Ingress mine is a canary")
+    assert rival(ingress(), "llama-api", harmless) is None
+    assert rival(ingress(), "llama-api", [*harmless, other("/")]) == other("/")

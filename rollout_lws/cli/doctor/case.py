@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -29,7 +28,8 @@ from rollout_lws.rollout.decide import decide
 from rollout_lws.rollout.decision import Decision, Verdict
 from rollout_lws.rollout.diagnosis import names_checks, needs_workloads, was_dispatched
 from rollout_lws.rollout.draft import Draft
-from rollout_lws.rollout.reasons import LATE, Reason
+from rollout_lws.rollout.reasons import Reason
+from rollout_lws.rollout.refusal import FieldRef
 from rollout_lws.rollout.refusals import cannot_manage, cannot_release, invalid_spec
 from rollout_lws.rollout.shares import settings, told
 from rollout_lws.traffic.split import ALL_STABLE
@@ -71,10 +71,8 @@ PLACE: dict[Reason, Name] = {
     Reason.APPROVAL_TIMEOUT: Name.RELEASE,
     Reason.ABORTED: Name.RELEASE,
 }
-#: Links of which several objects may be the one that is complained of: the rules name it first in what they say.
+#: Links of which several objects may be the one that is complained of.
 _NAMING = (Name.WORKLOAD, Name.SERVICE, Name.ROUTE, Name.AUTOSCALER)
-_KINDS = "LeaderWorkerSet|Service|InferencePool|HTTPRoute|Ingress|HorizontalPodAutoscaler"
-_NAMED = re.compile(rf"\b(?P<kind>{_KINDS}) (?P<name>[a-z0-9]([-a-z0-9.]*[a-z0-9])?)\b")
 #: Kinds on which a release acts, the record of it apart.
 _ACTED_ON = (LEADER_WORKER_SETS, SERVICES, HTTP_ROUTES, INGRESSES)
 #: Where Kueue says what it waits for.
@@ -83,15 +81,20 @@ QUEUES = (KUEUE_WORKLOADS, KUEUE_WORKLOADS_BEFORE)
 
 @dataclass(frozen=True)
 class Complaint:
-    """Why a person has to look, in the controller's own words, and where. ``of_strategy``: what is refused is what the
-    Rollout's strategy asks for. ``goes_on``: the controller goes on by itself. ``verbs`` of the command line end it.
+    """Why a person has to look, in the controller's own words, and where: at which link of the chain, and ``field``,
+    which a person would change. ``goes_on``: the controller goes on by itself. ``verbs`` of the command line end it.
     """
 
     place: Name
     message: str
-    of_strategy: bool = False
+    field: FieldRef | None = None
     goes_on: bool = False
     verbs: tuple[str, ...] = ()
+
+    @property
+    def of_strategy(self) -> bool:
+        """Whether what is refused is what the Rollout's strategy asks for."""
+        return self.field is not None and not self.field.kind and self.field.path.startswith("spec.strategy")
 
 
 class Case:
@@ -134,20 +137,23 @@ class Case:
         found = self._refused() if self.is_whole else None
         if found is not None:
             return found
-        conditions = self.d.status.conditions
-        said = [each for each in conditions if each.type == ConditionType.STALLED and each.status == "True"]
-        known = [(Reason(each.reason), each.message) for each in said if each.reason in PLACE]
-        if self.is_whole:
-            # What the API server refused to write is known to who wanted to write it only.
-            known = [each for each in known if each[0] is Reason.WRITE_REFUSED]
+        # What the API server refused to write is known to who wanted to write it only.
+        if self.is_whole and not self.d.said(Reason.WRITE_REFUSED):
             last = self._decision.verdict
-            if not known and last is not None and last.condition == "Stalled":
-                return Complaint(PLACE[last.reason], last.message, goes_on=last.goes_on, verbs=last.verbs)
-        ends = self.d.status.finalising is not None
-        for why, message in known:
-            verdict = Verdict("Stalled", why, SummaryState.STALLED, message, goes_on=ends and why in LATE)
-            return Complaint(PLACE[why], message, goes_on=verdict.goes_on, verbs=verdict.verbs)
-        return None
+            if last is None or last.condition != ConditionType.STALLED:
+                return None
+            return Complaint(PLACE[last.reason], last.message, last.field, last.goes_on, last.verbs)
+        return self._said()
+
+    def _said(self) -> Complaint | None:
+        """What the controller complained of last, by the status."""
+        last, message = self.d.status.verdict, self.d.status.message or ""
+        if last is None or last.condition != ConditionType.STALLED or last.reason not in PLACE:
+            return None
+        reason, at = Reason(last.reason), last.field
+        field = FieldRef(at.path or "", at.kind or "", at.name or "") if at is not None else None
+        said = Verdict(last.condition, reason, SummaryState.STALLED, message, field, bool(last.goes_on))
+        return Complaint(PLACE[reason], message, field, said.goes_on, said.verbs)
 
     @cached_property
     def _decision(self) -> Decision:
@@ -164,8 +170,7 @@ class Case:
             found = invalid_spec(d) if d.o.stable is None else cannot_release(d)
         if found is None:
             return None
-        of_strategy = not found.place.kind and found.place.path.startswith("spec.strategy")
-        return Complaint(PLACE[found.reason], found.message, of_strategy)
+        return Complaint(PLACE[found.reason], found.message, found.field)
 
     @cached_property
     def owed(self) -> frozenset[Owed]:
@@ -300,9 +305,9 @@ class Case:
         found = self.complaint
         if found is None or found.place is not name:
             return None
-        named = _NAMED.search(found.message) if name in _NAMING else None
-        if named is not None and (at := f"{named['kind']}/{named['name']}") != about:
-            about, steps = at, (self.kubectl(f"get {named['kind'].lower()} {named['name']} -o yaml"),)
+        at = found.field if name in _NAMING else None
+        if at is not None and at.kind and f"{at.kind}/{at.name}" != about:
+            about, steps = f"{at.kind}/{at.name}", (self.kubectl(f"get {at.kind.lower()} {at.name} -o yaml"),)
         goes_on = "it goes on by itself as soon as that is mended"
         return Link(name, State.BROKEN, about, found.message, self.nobody_yet, goes_on, (*steps,))
 

@@ -46,7 +46,7 @@ def links(case: Case) -> Iterator[Link]:
 
 
 def _route(case: Case, facts: RoutingFacts, router: Router) -> Link:
-    kind, _, name = router.what.partition(" ")
+    kind, name = router.ref.kind, router.ref.name
     if kind == INGRESSES.kind and (router.live is None or router.missing):
         name = facts.names.ingress or name
     about = f"{kind}/{name}"
@@ -58,7 +58,7 @@ def _route(case: Case, facts: RoutingFacts, router: Router) -> Link:
     if broken:
         return Link(Name.ROUTE, State.BROKEN, about, broken, users, "the release goes on when it is mended", steps)
     if router.written_over:
-        text = f"somebody has written over what the release wrote in {router.what}: {router.ignore}"
+        text = f"somebody has written over what the release wrote in {router.ref}: {router.ignore}"
         by_itself = "it is put back, each time later; nothing goes forward meanwhile"
         return Link(Name.ROUTE, State.BROKEN, about, text, users, by_itself, steps)
     wanted = wanted_share(case.d) if case.is_on else ALL_STABLE
@@ -68,7 +68,7 @@ def _route(case: Case, facts: RoutingFacts, router: Router) -> Link:
         unread = case.unread(Name.ROUTE, about, *case.unjudged)
         if unread is not None:
             return unread
-        text = f"{router.what} does not say what the Rollout does: {told(split)} of requests to the new version"
+        text = f"{router.ref} does not say what the Rollout does: {told(split)} of requests to the new version"
         by_itself = "the controller writes it as soon as it acts"
         undone = {each.about for each in case.owed & (case.facts.owed or frozenset())}
         state = State.BROKEN if writes & undone or not case.is_on else State.WAITING
@@ -102,7 +102,7 @@ def _broken(case: Case, facts: RoutingFacts, router: Router) -> str:
 def _late(case: Case, router: Router) -> str:
     """What gateways have still to say of the route as it stands now, where they accepted it as it stood before."""
     live = router.live
-    if live is None or not router.unaccepted or router.what.partition(" ")[0] != HTTP_ROUTES.kind:
+    if live is None or not router.unaccepted or router.ref.kind != HTTP_ROUTES.kind:
         return ""
     asked = http_route.parents(live, case.d.uid, case.d.keys)
     return router.unaccepted if set(asked) <= set(http_route.accepting_parents(live)) else ""

@@ -54,8 +54,8 @@ def _service(case: Case, selector: Selector, side: Side, workload: Workload) -> 
         return unread
     steps = (case.kubectl(f"get {selector.selecting.resource} {selector.name} -o jsonpath='{{.spec.selector}}'"),)
     if live is None:
-        text = does_not_exist(selector.facts, selector.selecting.resource, selector.what)
-        users = f"all users of {selector.what}: nothing answers them"
+        text = does_not_exist(selector.facts, selector.selecting.resource, selector.ref)
+        users = f"all users of {selector.ref}: nothing answers them"
         return Link(Name.SERVICE, State.BROKEN, about, text, users, "nothing, until it is made anew", steps)
     if selector.drifted:
         text = f"somebody has changed the selector that the release wrote: {selector.ignore}"
@@ -68,14 +68,14 @@ def _service(case: Case, selector: Selector, side: Side, workload: Workload) -> 
         state = State.BROKEN if known and workload.lws.spec.replicas else State.WAITING
         by_itself = "the controller points it to groups that serve" if selector.given else "nothing"
         text = _reaches_nobody(case, selector, side)
-        return Link(Name.SERVICE, state, about, text, f"all users of {selector.what}", by_itself, steps)
+        return Link(Name.SERVICE, state, about, text, f"all users of {selector.ref}", by_itself, steps)
     workers = sorted(pod.metadata.name for pod in reached if not pod.is_leader)
     if workers and target(case.d) == "AsSelected":
         return Link(
             Name.SERVICE,
             State.BROKEN,
             about,
-            f"{selector.what} selects workers besides leaders (pod {workers[0]} for one), and workers mostly answer no"
+            f"{selector.ref} selects workers besides leaders (pod {workers[0]} for one), and workers mostly answer no"
             f' requests: add "{LWS_WORKER_INDEX}: \\"0\\"" to its selector, or say trafficRoutings[].target AllPods if'
             " they do",
             "users whose requests are sent to a worker",
@@ -88,9 +88,9 @@ def _service(case: Case, selector: Selector, side: Side, workload: Workload) -> 
             Name.SERVICE,
             State.BROKEN,
             about,
-            f"{selector.what} selects leaders of LeaderWorkerSet {', '.join(others)} too, which get no requests from it"
+            f"{selector.ref} selects leaders of LeaderWorkerSet {', '.join(others)} too, which get no requests from it"
             f" while it is pinned to {side.name}: give them one of their own",
-            f"all users of LeaderWorkerSet {', '.join(others)} by {selector.what}",
+            f"all users of LeaderWorkerSet {', '.join(others)} by {selector.ref}",
             "the pin goes at the end of the release; the next one is refused",
             steps,
         )
@@ -102,8 +102,8 @@ def _reaches_nobody(case: Case, selector: Selector, side: Side) -> str:
     live = selector.live or {}
     selected = ",".join(f"{key}={value}" for key, value in sorted(selector.selecting.selector(live).items()))
     if marks.read(live, case.d.uid, case.d.keys) is not None:
-        return f"{selector.what} is pinned to a version that has no pods ({selected}); {side.name} was meant"
-    return f"{selector.what} selects no pod of {side.name} ({selected or 'it has no selector'}): correct its selector"
+        return f"{selector.ref} is pinned to a version that has no pods ({selected}); {side.name} was meant"
+    return f"{selector.ref} selects no pod of {side.name} ({selected or 'it has no selector'}): correct its selector"
 
 
 def _new(case: Case, selector: Selector, side: Side, workload: Workload) -> Link:
@@ -118,7 +118,7 @@ def _new(case: Case, selector: Selector, side: Side, workload: Workload) -> Link
         Name.SERVICE,
         State.BROKEN,
         about,
-        f"{selector.what} does not exist, but step {case.d.status.current_step_index} sends requests there",
+        f"{selector.ref} does not exist, but step {case.d.status.current_step_index} sends requests there",
         users,
         "the controller makes it, and takes the new version's share away meanwhile"
         if selector.selecting is SELECTING

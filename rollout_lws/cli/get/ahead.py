@@ -108,7 +108,7 @@ def _logs(rollout: Object, caller: Caller) -> list[tuple[str, str]]:
     for trouble in (rollout.get("status") or {}).get("notReadyGroups") or ():
         if trouble.get("pod") and trouble.get("container"):
             before = " -p" if trouble.get("previousLogs") else ""
-            words = f"logs {trouble['pod']} -c {trouble['container']}{before}"
+            words = f"logs {shlex.quote(trouble['pod'])} -c {shlex.quote(trouble['container'])}{before}"
             where = () if "--namespace" in caller.flags else ("-n", str(rollout["metadata"]["namespace"]))
             return [(caller.kubectl(" ".join([words, *where])), "")]
     return []

@@ -53,7 +53,7 @@ def refused(rollout: Shaped, world: FileWorld, broken: Sequence[Manifest]) -> It
 
 
 def _told(made: Manifest, world: FileWorld, broken: Sequence[Manifest], refusal: Refusal) -> Finding:
-    place, code = refusal.place, CODE_OF[refusal.reason]
+    place, code = refusal.field, CODE_OF[refusal.reason]
     if not place.kind:
         message = _second(made, world) if refusal.reason is Reason.SECOND_ROLLOUT else refusal.message
         return made.found(code, located(made.body, place.path), message)

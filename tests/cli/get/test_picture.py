@@ -144,7 +144,7 @@ def test_a_release_that_has_failed() -> None:
     # The pod that failed was replaced, and its successor has no container before this one.
     (cause,) = failed.rollout["status"]["notReadyGroups"]
     remade = "pod llama-canary-0-1 (worker) container vllm ended last with Error (exit 1); pod llama-canary-0 (leader)"
-    cause |= {"reason": "NotReady", "message": f"{remade} is not ready"}
+    cause |= {"reason": "NotReady", "message": f"{remade} is not ready", "container": "vllm", "previousLogs": False}
     lines = release(failed, NOW, caller=Caller("kubectl rollout-lws"))
     assert lines[-2] == "         kubectl logs llama-canary-0-1 -c vllm -n prod"
 

@@ -87,7 +87,7 @@ def left_pinned(d: Draft) -> Routed:
     unknown = next((why or f"pods of {name} are being listed" for name, why in d.o.marked.unknown_pods.items()), None)
     if unknown:
         return Routed(False, unknown)
-    message = f"{_kept(kept)}; to end that earlier, correct the selector of {kept.what} and take annotation"
+    message = f"{_kept(kept)}; to end that earlier, correct the selector of {kept.ref} and take annotation"
     return lingering.waits_for(d, f"{message} {d.keys.original} off it", kept.pods)
 
 
@@ -127,4 +127,4 @@ def _shares_by(d: Draft, kept: Kept) -> bool:
 def _kept(kept: Kept) -> str:
     pods, workloads = lingering.named(kept.pods), sorted({pod.workload for pod in kept.pods})
     until = f"pod {pods} of LeaderWorkerSet {', '.join(workloads)} is gone" if pods else "all pods are known"
-    return f"{kept.what}, which it had pinned, stays pinned to groups of LeaderWorkerSet {kept.workload} until {until}"
+    return f"{kept.ref}, which it had pinned, stays pinned to groups of LeaderWorkerSet {kept.workload} until {until}"

@@ -31,7 +31,8 @@ async def test_an_image_that_cannot_be_pulled_is_told_at_once_and_at_the_deadlin
     apply(world, faults={"fail": "ImagePullBackOff"})
     await world.until_state("Stalled")
     (group,) = world.status["notReadyGroups"]
-    assert group == {"workload": CANARY, "group": "0", "reason": "ImagePullBackOff", "message": PULLING}
+    blamed = {"pod": f"{CANARY}-0", "container": "vllm"}
+    assert group == {"workload": CANARY, "group": "0", "reason": "ImagePullBackOff", "message": PULLING, **blamed}
 
 
 TERMINATED = {"terminated": {"reason": "Error", "exitCode": 2, "message": "no such bucket: models\n"}}

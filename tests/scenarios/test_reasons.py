@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from rollout_lws.api import ProgressingReason
-from rollout_lws.objects.resources import LEADER_WORKER_SETS
+from rollout_lws.objects.resources import LEADER_WORKER_SETS, PODS
 from rollout_lws.rollout.reasons import EventReason, Reason
 from tests.scenarios import (
     test_autoscalers_told,
@@ -181,6 +181,25 @@ def test_every_file_of_stories_is_counted() -> None:
     others = (*others, test_traffic, test_traffic_others, test_traffic_refused)
     others = (*others, test_traffic_all_pods, test_traffic_first_writes, test_volume_claims)
     assert {each.__name__ for each in others} < told.FILES
+
+
+@tells(
+    {
+        Reason.SCALING_TO_ZERO: "LeaderWorkerSet llama has 0 groups: waiting until its controller has acted on that, and"
+        " the last is gone"
+    }
+)
+async def test_a_version_applied_with_0_groups_is_stable_when_the_last_group_is_gone(world: World) -> None:
+    await at_rest(world)
+    name = f"{NAME}-3"
+    world.patch(PODS, name, {"metadata": {"finalizers": ["example.com/slow"]}})
+    world.patch_lws({"replicas": 0})
+    world.set_image("v2")
+    await world.until(lambda: world.condition("Reconciling").get("reason") == Reason.SCALING_TO_ZERO)
+    assert world.status["stable"]["revision"] == V1
+    world.patch(PODS, name, {"metadata": {"finalizers": None}})
+    await world.until_state("Healthy")
+    assert world.status["stable"]["revision"] == V2
 
 
 def test_every_reason_of_a_condition_has_its_story() -> None:

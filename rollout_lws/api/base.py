@@ -131,6 +131,15 @@ def tallied(number: int) -> int:
 Tally = Annotated[int, AfterValidator(tallied), WithJsonSchema({"type": "integer", "minimum": 0, "maximum": MOST_TOLD})]
 
 
+def percent(number: int) -> int:
+    """The nearest percentage."""
+    return max(0, min(number, 100))
+
+
+#: A percentage that a controller has told, read as a Tally is.
+Percent = Annotated[int, AfterValidator(percent), WithJsonSchema({"type": "integer", "minimum": 0, "maximum": 100})]
+
+
 class OwnerReference(Model):
     api_version: str = ""
     kind: str = ""

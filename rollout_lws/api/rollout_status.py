@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from rollout_lws.api.base import Metadata, MicroTime, Model, Tally, Time
+from rollout_lws.api.base import Metadata, MicroTime, Model, Percent, Tally, Time
 from rollout_lws.api.rollout_spec import RolloutSpec
 from rollout_lws.api.words import ActionType, Capacity, Phase, StepState
 from rollout_lws.objects.scaling import weight_text
@@ -197,7 +197,7 @@ class FinalisingRecord(Model):
     """What is being done."""
     since: MicroTime | None = None
     """Since when."""
-    best_ready: int | None = None
+    best_ready: Tally | None = None
     """Most groups of the version that ends up serving that were ready in it."""
     best_ready_at: MicroTime | None = None
     """When that was reached; the deadline runs from here."""
@@ -271,9 +271,9 @@ class TrafficWeight(Model):
 
     always: ClassVar[frozenset[str]] = frozenset({"weight"})
 
-    weight: Annotated[int, Field(ge=0, le=100)] = 0
+    weight: Percent = 0
     """Percent of requests that go to the new version."""
-    matches: Annotated[int, Field(ge=1, le=16)] | None = None
+    matches: Tally | None = None
     """The step's matches: requests that fit one go to the new version whatever the weight is. Absent for none."""
 
     @property
@@ -331,9 +331,9 @@ class Summary(Model):
     """Groups of the new version, ready of existing."""
     stable: str | None = None
     """Groups of the stable version, ready of existing."""
-    accelerators: int | None = None
+    accelerators: Tally | None = None
     """Accelerators held by all groups; pods that are gated or fit on no node hold none."""
-    new_accelerators: int | None = None
+    new_accelerators: Tally | None = None
     """Those of them that groups of the new version hold."""
     since: MicroTime | None = None
     """Since when the state is this."""
@@ -344,9 +344,9 @@ class GroupCount(Model):
 
     always: ClassVar[frozenset[str]] = frozenset({"ready", "total"})
 
-    ready: int = 0
+    ready: Tally = 0
     """Groups that are ready."""
-    total: int = 0
+    total: Tally = 0
     """Groups that exist or are being made."""
 
     @property

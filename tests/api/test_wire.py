@@ -280,16 +280,21 @@ def test_a_number_of_a_status_that_no_controller_wrote_is_read_as_the_nearest_th
         "localPods": stored,
         "step": {"bestReady": stored, "partitionAttempts": {"0": stored}},
         "evictions": [{"workload": "a", "count": stored}],
-        "traffic": {"step": stored},
+        "traffic": {"step": stored, "desired": {"weight": stored, "matches": stored}},
+        "groups": {"new": {"ready": stored, "total": stored}},
+        "summary": {"accelerators": stored},
     }
     status = RolloutStatus.model_validate_json(json.dumps(document))
-    assert status.step is not None and status.traffic is not None
+    assert status.step is not None and status.traffic is not None and status.traffic.desired is not None
+    assert status.groups is not None and status.groups.new is not None and status.summary is not None
+    assert status.traffic.desired.weight == min(read, 100)
     numbers = [
         *(status.longest_startup_seconds, status.flaps, status.local_pods),
         *(status.step.best_ready, *(status.step.partition_attempts or {}).values()),
-        *(status.evictions[0].count, status.traffic.step),
+        *(status.evictions[0].count, status.traffic.step, status.traffic.desired.matches),
+        *(status.groups.new.ready, status.groups.new.total, status.summary.accelerators),
     ]
-    assert numbers == [read] * 7
+    assert numbers == [read] * 11
 
 
 @pytest.mark.parametrize("moment", ["0001-01-01T00:00:00Z", "0999-12-31T23:59:59Z", "9999-12-31T23:59:59Z"])

@@ -185,8 +185,8 @@ def test_every_file_of_stories_is_counted() -> None:
 
 @tells(
     {
-        Reason.SCALING_TO_ZERO: "LeaderWorkerSet llama has 0 groups: waiting until its controller has acted on that, and"
-        " the last is gone"
+        Reason.SCALING_TO_ZERO: "LeaderWorkerSet llama has 0 groups: waiting until its controller has acted on that,"
+        " and the last is gone"
     }
 )
 async def test_a_version_applied_with_0_groups_is_stable_when_the_last_group_is_gone(world: World) -> None:

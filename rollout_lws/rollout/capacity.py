@@ -110,14 +110,14 @@ def note_opened(d: Draft, turn: Turn) -> None:
         d.set_step(partition_attempts=opened)
 
 
-def worn(d: Draft) -> str:
-    """Groups whose windows are used up and that are old all the same, "" when there are none."""
+def worn(d: Draft) -> tuple[str, ...]:
+    """Indices of the groups whose windows are used up and that are old all the same."""
     if renewal(d).is_open:
         # The last one may still renew it.
-        return ""
+        return ()
     opened = (d.status.step.partition_attempts if d.status.step else None) or {}
     old = {group.index for group in groups(d.stable) if group.revision != d.sub.new_revision}
-    return ", ".join(sorted(index for index, count in opened.items() if count >= WINDOWS_A_GROUP and index in old))
+    return tuple(sorted(index for index, count in opened.items() if count >= WINDOWS_A_GROUP and index in old))
 
 
 def worn_out(d: Draft) -> str:
@@ -125,5 +125,5 @@ def worn_out(d: Draft) -> str:
     used_up, name = worn(d), d.stable.lws.metadata.name
     if not used_up:
         return ""
-    why = words_of(d, used_up.partition(",")[0], name) or "look at its pods"
-    return f"group {used_up} of {name} came back at the old version {WINDOWS_A_GROUP} times: {why}"
+    why = words_of(d, used_up[0], name) or "look at its pods"
+    return f"group {', '.join(used_up)} of {name} came back at the old version {WINDOWS_A_GROUP} times: {why}"

@@ -163,7 +163,7 @@ class World(User, Waits):
             self._second = int(self.server.clock())
             assert self._spins < MOST_DECISIONS_A_SECOND, f"decides on and on: {self.last}"
             self.last = decision = decide(seen)
-            if decision.verdict is not None:
+            if decision.verdict is not None and self.judges_words:
                 says_what_ends_it(decision.verdict, lambda verb: f"kubectl rollout-lws {verb} {self.name}")
             # One that does nothing is made over and over anyway; of the others some have to do, for time's sake.
             if (decision.writes or decision.notices) and self.decisions % 4 == 0:

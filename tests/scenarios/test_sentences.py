@@ -77,6 +77,7 @@ async def to_its_end(world: World) -> None:
 async def a_version_that_fails(world: World) -> None:
     apply(world, faults={"fail": "CrashLoopBackOff", "crash-after": "5s"})
     await world.until_state("Stalled", 3600)
+    await world.sleep(60)
     world.request("Retry", by="ann")
     await world.sleep(30)
     world.request("Abort", by="ann", reason="it crashes")

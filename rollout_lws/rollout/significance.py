@@ -108,8 +108,8 @@ def _makes_generations(status: RolloutStatus) -> bool:
 def _freed(status: RolloutStatus) -> tuple[int | None, int | None] | None:
     """Accelerators, while room for them is waited for: whoever looks for some to free has to know who holds them."""
     summary = status.summary
-    waits = (SummaryState.WAITING_FOR_ACCELERATORS, SummaryState.WAITING_FOR_QUOTA)
-    if summary is None or summary.state not in waits:
+    for_room = (SummaryState.WAITING_FOR_ACCELERATORS, SummaryState.WAITING_FOR_QUOTA)
+    if summary is None or summary.state not in for_room:
         return None
     return summary.accelerators, summary.new_accelerators
 

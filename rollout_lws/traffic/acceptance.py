@@ -62,11 +62,11 @@ def complaint(live: Object, at: Parent, required: Iterable[str]) -> str:
     """Why this parent does not accept the live generation: "" when it does. ``required`` conditions must be there."""
     generation = int(live["metadata"].get("generation") or 0)
     required = tuple(required)
-    said = [_complaint(status, required, generation) for where, status in _statuses(live) if where == at]
-    if not said:
+    complaints = [_complaint(status, required, generation) for where, status in _statuses(live) if where == at]
+    if not complaints:
         return f"{at} says nothing about it"
     # More than one controller may answer for a parent; one that routes is enough.
-    return "" if "" in said else f"{at}: {said[0]}"
+    return "" if "" in complaints else f"{at}: {complaints[0]}"
 
 
 def denied(live: Object) -> str:

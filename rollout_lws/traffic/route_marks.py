@@ -66,9 +66,9 @@ def texts(references: Sequence[Object], namespace: str) -> list[str]:
     return found
 
 
-def names(text: str, backend: Backend) -> bool:
-    """Whether a text of ``texts`` stands for this backend."""
-    return text.split("#")[0].split(":")[0] == backend_text(backend)
+def names(key: str, backend: Backend) -> bool:
+    """Whether one of ``texts`` stands for this backend."""
+    return key.split("#")[0].split(":")[0] == backend_text(backend)
 
 
 def references(rule: Object) -> list[Object]:

@@ -155,14 +155,14 @@ def _others_gate(facts: Facts, group: Group) -> bool:
 
 def _missing(facts: Facts, revision: str, evicted: Mapping[str, int]) -> Iterator[Trouble]:
     """Groups without a leader pod: that Kueue has put them out because they were not ready in time, where they come
-    back at ``revision``; else what the API server said to who wanted to make it.
+    back at ``revision``; else what the API server refused to who wanted to make it.
     """
     if facts.leader_set is None:
         return
     name, standing = facts.lws.metadata.name, {group.index for group in groups(facts)}
     put_out = {each.metadata.annotations.get(GROUP_INDEX, ""): each for each in facts.queued}
-    said = {pod.rpartition("-")[2]: each for pod, each in _refused(facts, facts.leader_set.metadata.uid).items()}
-    known = (each for each in {*put_out, *said} - standing if _ORDINAL.fullmatch(each))
+    refused = {pod.rpartition("-")[2]: each for pod, each in _refused(facts, facts.leader_set.metadata.uid).items()}
+    known = (each for each in {*put_out, *refused} - standing if _ORDINAL.fullmatch(each))
     gone = (each for each in known if int(each) < facts.lws.spec.replicas)
     for index in sorted(gone, key=int):
         told = None
@@ -170,8 +170,8 @@ def _missing(facts: Facts, revision: str, evicted: Mapping[str, int]) -> Iterato
             told = given_up(put_out[index], f"group {index} of {name}", evicted)
         if told is not None:
             yield Trouble(name, index, told.reason, told.message, _SEVERITY[told.kind])
-        elif index in said:
-            yield _not_created(index, facts, said[index])
+        elif index in refused:
+            yield _not_created(index, facts, refused[index])
 
 
 @dataclass(frozen=True, slots=True)

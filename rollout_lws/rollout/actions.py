@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from rollout_lws.api import ActionType, LastAction, Phase, RequestedAction, StepState
 from rollout_lws.rollout.diagnosis import needs_workloads, workloads_pending
-from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.draft import Abort, Advance, Draft, HoldState
 from rollout_lws.rollout.evictions import forgive
 from rollout_lws.rollout.plan import next_index
 from rollout_lws.rollout.reasons import Ending, EventReason, Task
@@ -69,17 +69,18 @@ def forced_since(d: Draft) -> datetime | None:
 def step_left(d: Draft) -> None:
     """File the request that waited for the groups of its step, now that it is acted on."""
     request = d.status.requested_action
-    if (d.promote_full or d.leave_step) and request is not None:
+    if isinstance(d.intent, Advance) and request is not None:
         _file(d, request, "")
-    d.leave_step = False
+    if d.intent is Advance.LEAVE_STEP:
+        d.intent = None
 
 
 def refuse_abort(d: Draft, why: str) -> None:
     """The abort that was just granted turns out to be impossible."""
     last = d.status.last_action
-    if d.abort_reason is None or last is None:
+    if not isinstance(d.intent, Abort) or last is None:
         return
-    d.abort_reason = None
+    d.intent = None
     d.set(last_action=last.model_copy(update={"outcome": REFUSED, "message": why}))
     d.notice(EventReason.ACTION_REFUSED, f"{last.type} was refused: {why}", warning=True)
 
@@ -122,7 +123,7 @@ def _in_steps(d: Draft) -> bool:
 def _approve(d: Draft, _: RequestedAction) -> Answer:
     if not _in_steps(d):
         return Refused("no release waits for approval")
-    if d.contested:
+    if d.hold is HoldState.RELEASED:
         return _rolls_by_itself(d)
     if d.status.step is None or d.status.step.paused_at is None:
         return Refused(f"step {d.sub.current_step_index} does not wait for approval yet")
@@ -136,14 +137,14 @@ def _jump(d: Draft, request: RequestedAction) -> Answer:
     count = len(style.steps) if style else 0
     if not _in_steps(d):
         return Refused("no release is in its steps")
-    if d.contested:
+    if d.hold is HoldState.RELEASED:
         return _rolls_by_itself(d)
     if request.to_step is None or not 1 <= request.to_step <= count:
         return Refused(f"toStep must be a number from 1 to {count}")
     d.set_sub(next_step_index=request.to_step)
     if style is not None and request.to_step == next_index(style.steps, d.sub.current_step_index):
         # That it says anyway: the step that is on is left, as soon as its groups are ready.
-        d.leave_step = True
+        d.intent = Advance.LEAVE_STEP
         return Handled.LATER
     return Handled.DONE
 
@@ -179,15 +180,15 @@ def _abort(d: Draft, request: RequestedAction) -> Answer:
         )
     if ending is not None and ending.reason == Ending.ABORTED.value:
         # That it is forced now has to be on file before anything is tried that has failed all the time.
-        d.status_first = True
+        d.persist_first()
         return Handled.DONE
     if ending is not None and ending.reason not in (Ending.SUCCESS.value, Ending.CONTINUOUS.value):
         return Refused("the release is going back already")
     if d.replicas == 0:
         return Refused(f"the LeaderWorkerSet has 0 groups, so the new version needs no release; {PROMOTED_ALREADY}")
-    if d.contested:
+    if d.hold is HoldState.RELEASED:
         return _rolls_by_itself(d)
-    d.abort_reason = request.reason or (f"aborted by {request.by}" if request.by else "aborted by request")
+    d.intent = Abort(request.reason or (f"aborted by {request.by}" if request.by else "aborted by request"))
     return Handled.DONE
 
 
@@ -215,15 +216,15 @@ def _retry(d: Draft, request: RequestedAction) -> Answer:
 def _promote_full(d: Draft, _: RequestedAction) -> Answer:
     if not _in_steps(d):
         return Refused("no release is in its steps")
-    if d.contested:
+    if d.hold is HoldState.RELEASED:
         return _rolls_by_itself(d)
     # The step machine acts on it once the batch is ready, and files it then.
-    d.promote_full = True
+    d.intent = Advance.PROMOTE_FULL
     return Handled.LATER
 
 
 def _pause(d: Draft, _: RequestedAction) -> Answer:
-    if d.contested and d.status.phase == Phase.PROGRESSING:
+    if d.hold is HoldState.RELEASED and d.status.phase == Phase.PROGRESSING:
         return _rolls_by_itself(d)
     d.set(paused=True)
     return Handled.DONE

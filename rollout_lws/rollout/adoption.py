@@ -26,7 +26,7 @@ from rollout_lws.release.canary import remove
 from rollout_lws.release.record import dismiss
 from rollout_lws.rollout import autoscalers, borrowing, left_behind, routing
 from rollout_lws.rollout.diagnosis import was_dispatched
-from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.draft import Draft, Persist
 from rollout_lws.rollout.history import store_version
 from rollout_lws.rollout.multikueue import waits_for_workloads
 from rollout_lws.rollout.reasons import EventReason, Reason
@@ -78,7 +78,7 @@ def add_finalizer(d: Draft) -> bool:
     )
     d.write((patch,))
     # The status is written with the version that this patch makes, in the reconcile that its answer starts.
-    d.skip_status = True
+    d.persist = Persist.NOT
     return True
 
 

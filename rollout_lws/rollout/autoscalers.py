@@ -13,7 +13,7 @@ from rollout_lws.api import AutoscalersRecord, Phase, SummaryState
 from rollout_lws.objects.resources import HORIZONTAL_POD_AUTOSCALERS, ObjectRef, Resource
 from rollout_lws.objects.writes import Write
 from rollout_lws.rollout import bounds, quarrel
-from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.draft import Draft, Persist
 from rollout_lws.rollout.reasons import EventReason, Reason
 from rollout_lws.rollout.refusal import FieldRef, Refusal
 from rollout_lws.traffic import marks
@@ -44,7 +44,8 @@ def await_list(d: Draft) -> bool:
     facts, before = d.o.autoscalers, d.o.rollout.status
     # The list is mostly in before anybody could read that it is awaited, and whatever becomes of it wakes this Rollout.
     same = before is not None and before.phase == d.status.phase
-    d.skip_status = same and not (facts.trouble or d.writes or d.notices)
+    if same and not (facts.trouble or d.writes or d.notices):
+        d.persist = Persist.NOT
     return d.reconciling(Reason.PREPARING, SummaryState.LOADING, _unknown(d))
 
 
@@ -90,7 +91,7 @@ def restore(d: Draft) -> bool:
         return d.status.autoscalers is None
     writes = [write for live in d.o.autoscalers.objects for write in _patch(d, live, _users(d, live), "given back")]
     d.write(writes)
-    if not d.status_first and d.status.autoscalers is not None:
+    if d.persist is not Persist.BEFORE_WRITES and d.status.autoscalers is not None:
         # A status is written only after all writes before it.
         d.set(autoscalers=None)
     return not writes

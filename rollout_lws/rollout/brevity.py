@@ -13,7 +13,7 @@ from rollout_lws.api import Phase, RolloutStatus, WriteConflict
 from rollout_lws.objects.owners import OURS
 from rollout_lws.objects.workloads import LeaderWorkerSet
 from rollout_lws.rollout import significance
-from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.draft import Draft, Persist
 from rollout_lws.traffic.split import Object
 from rollout_lws.workload.groups import Group, groups
 
@@ -40,7 +40,13 @@ def can_wait(d: Draft) -> bool:
     is. What was decided for good in this pass is told at once.
     """
     before = d.o.rollout.status
-    if not d.is_brief or before is None or before.requested_action is not None or d.notices or d.was_ahead:
+    if (
+        d.persist is not Persist.MAY_WAIT
+        or before is None
+        or before.requested_action is not None
+        or d.notices
+        or d.was_ahead
+    ):
         # What is told by an event is told once because the status says so from then on.
         return False
     decided = any(getattr(before, each) != getattr(d.status, each) for each in _DECIDED)

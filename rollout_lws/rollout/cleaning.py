@@ -52,7 +52,7 @@ def clean_up(d: Draft, ending: Ending) -> bool:
     # The next release makes a record of the same name, so this one must be gone.
     if not restored or record is not None:
         # Groups without requests mostly end at once; where they do not, that is told.
-        d.is_brief = bool(d.writes) or (d.o.canary is not None and scaled_lately(d, d.o.canary.lws))
+        d.persist_later(brief=bool(d.writes) or (d.o.canary is not None and scaled_lately(d, d.o.canary.lws)))
         told = unreached.message or "removing what was made for the release"
         if unreached.needs_person:
             return d.stalled(Reason.POD_STUCK_TERMINATING, told)

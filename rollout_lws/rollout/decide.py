@@ -26,7 +26,7 @@ from rollout_lws.rollout import (
     steps,
 )
 from rollout_lws.rollout.decision import Decision
-from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.draft import Draft, HoldState
 from rollout_lws.rollout.observation import Observation
 from rollout_lws.rollout.reasons import Ending, Reason, Task
 from rollout_lws.rollout.refusal import FieldRef
@@ -78,11 +78,11 @@ def _rules(d: Draft) -> bool:
     if adoption.adopt(d):
         return True
     guard.keep_hold(d)
-    if d.hold_put_back and guard.has_windows(d):
+    if d.hold is HoldState.RESTORED and guard.has_windows(d):
         # Before anything is asked of the release: what is filed as done has to be acted on in this very pass.
         return _held_first(d)
     actions.act(d)
-    if d.contested and _contested(d):
+    if d.hold is HoldState.RELEASED and _contested(d):
         return True
     return _release(d)
 

@@ -6,7 +6,9 @@ Rules read the observation and add to the draft; nothing outside of one call of 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+from enum import Enum, auto
 from functools import cached_property
 from typing import Any
 
@@ -40,6 +42,41 @@ from rollout_lws.workload.revisions import target_revision
 from rollout_lws.workload.template import Version, version_of
 
 
+class Persist(Enum):
+    """When the status is written."""
+
+    AFTER_WRITES = auto()
+    BEFORE_WRITES = auto()
+    """What is about to be written must be on record first."""
+    MAY_WAIT = auto()
+    """It tells of what is over in a moment: it is written only if it still says so in a second."""
+    NOT = auto()
+
+
+class HoldState(Enum):
+    """What becomes of the hold in this decision."""
+
+    KEPT = auto()
+    RELEASED = auto()
+    """The LeaderWorkerSet rolls by itself: a person released it, or a tool resets it again and again."""
+    RESTORED = auto()
+    """It was reset and is written again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Abort:
+    """A person wants the release aborted; ``reason`` is told with it."""
+
+    reason: str
+
+
+class Advance(Enum):
+    """What a person wants of the step that is on, once its groups are ready."""
+
+    LEAVE_STEP = auto()
+    PROMOTE_FULL = auto()
+
+
 class Draft:
     """One decision in the making."""
 
@@ -58,18 +95,13 @@ class Draft:
         self.notices: list[Notice] = []
         self.wake_at: datetime | None = None
         self.batch: Batch | None = None
-        self.contested = False
-        self.hold_put_back = False
-        self.skip_status = False
-        self.status_first = False
+        self.hold = HoldState.KEPT
+        self.persist = Persist.AFTER_WRITES
+        self.intent: Abort | Advance | None = None
         self.step_entered = False
         self.settled = False
-        self.is_brief = False
         self.prepared = False
         self.opening: tuple[int, ...] = ()
-        self.promote_full = False
-        self.leave_step = False
-        self.abort_reason: str | None = None
 
     # What is known
 
@@ -220,6 +252,16 @@ class Draft:
     def set_step(self, **changes: Any) -> None:
         self.set(step=(self.status.step or StepRecord()).model_copy(update=changes))
 
+    def persist_first(self) -> None:
+        """Have the status on record before anything is written."""
+        if self.persist is not Persist.NOT:
+            self.persist = Persist.BEFORE_WRITES
+
+    def persist_later(self, *, brief: bool) -> None:
+        """Whether the status tells of what is over in a moment; it does not wait where it is to be on record first."""
+        if self.persist in (Persist.AFTER_WRITES, Persist.MAY_WAIT):
+            self.persist = Persist.MAY_WAIT if brief else Persist.AFTER_WRITES
+
     def write(self, writes: Iterable[Write]) -> None:
         self.writes.extend(writes)
 
@@ -297,13 +339,13 @@ class Draft:
 
         It is on record before its first write: a window nobody knows of would be closed as a mistake.
         """
-        self.status_first = True
+        self.persist_first()
         self.set(
             finalising=FinalisingRecord(reason=ending.value, task=task.value, since=self.now), phase=Phase.PROGRESSING
         )
 
     def set_task(self, task: Task, ending: Ending | None = None) -> None:
-        self.status_first = True
+        self.persist_first()
         current = self.status.finalising
         reason = ending.value if ending else (current.reason if current else Ending.SUCCESS.value)
         self.set(finalising=FinalisingRecord(reason=reason, task=task.value, since=self.now))

@@ -7,7 +7,7 @@ from __future__ import annotations
 from rollout_lws.release.renewal import Renewal
 from rollout_lws.rollout import actions, handover
 from rollout_lws.rollout.churn import await_quiet, churning
-from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.draft import Abort, Draft
 from rollout_lws.rollout.evictions import given_up
 from rollout_lws.rollout.health import await_capacity, deadline_passed, keep_clock, waits_for_capacity
 from rollout_lws.rollout.reasons import Ending, Reason, Task
@@ -16,8 +16,8 @@ from rollout_lws.rollout.refusals import unsafe_pending
 
 def turned_round(d: Draft) -> tuple[Ending, str] | None:
     """Why a promotion that is under way shall not go on."""
-    if d.abort_reason is not None:
-        return Ending.ABORTED, d.abort_reason
+    if isinstance(d.intent, Abort):
+        return Ending.ABORTED, d.intent.reason
     stable = d.status.stable
     if stable is not None and d.version.template_hash == stable.template_hash:
         return Ending.ROLLBACK, "stable's template was restored"

@@ -16,7 +16,7 @@ from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.objects.writes import Patch
 from rollout_lws.rollout import contest
 from rollout_lws.rollout.adoption import write_hold
-from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.draft import Draft, HoldState
 from rollout_lws.rollout.natively import is_rolling, past_stable, rolling_words
 from rollout_lws.rollout.reasons import EventReason, Reason, Task
 from rollout_lws.rollout.refusals import unsafe_pending
@@ -40,7 +40,7 @@ def released_by_hand(d: Draft) -> bool:
 
 
 def keep_hold(d: Draft) -> None:
-    """Repair the hold, or leave it as it is; sets ``d.contested`` then. Windows of a release are left to it."""
+    """Repair the hold, or leave it as it is; sets ``d.hold`` then. Windows of a release are left to it."""
     if released_by_hand(d):
         _release(d)
         return
@@ -49,7 +49,7 @@ def keep_hold(d: Draft) -> None:
         borrowed(lws, d.keys) is None and lws.spec.rollout_strategy.rolling_update_configuration.partition < HOLD
     )
     if foreign and d.status.hold_released_at is not None and is_rolling(d):
-        d.contested = True
+        d.hold = HoldState.RELEASED
         return
     if not foreign or d.status.hold_released_at is not None:
         _follow(d)
@@ -75,9 +75,9 @@ def _release(d: Draft) -> None:
     """Give the user's own strategy back. That the annotation asks for it is on record first: found without a hold after
     a crash, the LWS would be held again as if somebody had reset it.
     """
-    d.contested = True
+    d.hold = HoldState.RELEASED
     if d.status.hold_released_at is None:
-        d.status_first = True
+        d.persist_first()
         d.set(hold_released_at=d.now)
     body = give_back(d.stable.lws, d.keys)
     if body is not None:
@@ -115,7 +115,7 @@ def _leave(d: Draft, conflicts: tuple[HoldConflict, ...]) -> None:
     """A tool answers each repair: leave its reset as it is."""
     manager, name = writer_of_strategy(d.stable.lws), d.stable.lws.metadata.name
     _file(d, (*conflicts, HoldConflict(at=d.now, manager=manager, template_hash=d.version.template_hash)))
-    d.contested = True
+    d.hold = HoldState.RELEASED
     d.notice(
         EventReason.HOLD_CONFLICT,
         f"{manager} resets the hold of LeaderWorkerSet {name} within seconds each time that it is put back: it is left"
@@ -131,7 +131,7 @@ def _left(d: Draft, conflicts: tuple[HoldConflict, ...]) -> None:
     """
     last, stable = conflicts[-1], d.status.stable
     if stable is None or last.at is None:
-        d.contested = True
+        d.hold = HoldState.RELEASED
         return
     pending = d.version.template_hash != stable.template_hash
     if pending and d.version.template_hash != last.template_hash and not _would_split(d):
@@ -139,7 +139,7 @@ def _left(d: Draft, conflicts: tuple[HoldConflict, ...]) -> None:
         _file(d, (last.model_copy(update=found),))
         _put_back(d, "another version was applied")
     elif is_rolling(d) or not d.wake_in(last.at, contest.wait_seconds(conflicts)):
-        d.contested = True
+        d.hold = HoldState.RELEASED
     else:
         _file(d, (*conflicts[:-1], last.model_copy(update={"put_back_at": d.now})))
         _put_back(d, "the hold is tried again")
@@ -155,7 +155,7 @@ def _would_split(d: Draft) -> bool:
 
 
 def _put_back(d: Draft, reason: str) -> None:
-    d.hold_put_back = True
+    d.hold = HoldState.RESTORED
     write_hold(d, reason, _surge(d))
 
 
@@ -232,7 +232,7 @@ def tell_resets(d: Draft) -> None:
     restart.
     """
     conflicts = contest.on_file(d.status.hold_conflicts, d.now)
-    if d.verdict is None or d.contested or len(conflicts) < contest.REPEATED:
+    if d.verdict is None or d.hold is HoldState.RELEASED or len(conflicts) < contest.REPEATED:
         return
     last = conflicts[-1]
     if last.put_back_at is None or d.wake_in(last.put_back_at, contest.PEACE_SECONDS):

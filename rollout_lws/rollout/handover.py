@@ -65,7 +65,7 @@ def hand_over(d: Draft) -> Routed:
     before = len(d.writes)
     pinned = point(d, backends.of_stable(facts), new)
     # Endpoints follow in a moment; where they do not, that is told.
-    d.is_brief = len(d.writes) > before or (bool(own & listed) and written_lately(d, facts.service))
+    d.persist_later(brief=len(d.writes) > before or (bool(own & listed) and written_lately(d, facts.service)))
     if not pinned.done:
         return pinned
     if own & listed or not listed:

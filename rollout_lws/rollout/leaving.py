@@ -18,7 +18,7 @@ from rollout_lws.release.renewal import named
 from rollout_lws.rollout import autoscalers, borrowing, finalising, natively, routing
 from rollout_lws.rollout.capacity import renewal
 from rollout_lws.rollout.cleaning import keeps_canary
-from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.draft import Draft, Persist
 from rollout_lws.rollout.reasons import Ending, EventReason, Reason, Task
 from rollout_lws.rollout.rollback import begin_rollback
 from rollout_lws.workload.hold import borrowed, give_back
@@ -156,13 +156,13 @@ def _let_go(d: Draft) -> bool:
     others = [each for each in meta.finalizers if each != d.keys.rollout_finalizer]
     body, resource = {"metadata": {"finalizers": others or None}}, rollouts(d.keys.group)
     d.write((Patch(resource, meta.namespace, meta.name, body, "everything is given back", meta.resource_version),))
-    d.skip_status = True
+    d.persist = Persist.NOT
     return True
 
 
 def _gone(d: Draft, ending: Ending) -> bool:
     if ending is Ending.DELETED:
-        d.skip_status = True
+        d.persist = Persist.NOT
         _let_go(d)
         return d.reconciling(Reason.TERMINATING, SummaryState.TERMINATING)
     d.set(

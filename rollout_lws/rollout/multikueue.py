@@ -12,7 +12,7 @@ from rollout_lws.objects.kueue import MULTIKUEUE, ORIGIN
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.objects.workloads import Pod
 from rollout_lws.rollout.diagnosis import needs_workloads, workloads_pending
-from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.draft import Draft, Persist
 from rollout_lws.rollout.reasons import EventReason, Reason
 from rollout_lws.rollout.refusal import FieldRef, Refusal
 from rollout_lws.workload.dispatch import dispatch, let_go, local_pods
@@ -73,7 +73,7 @@ def _why_here(facts: Facts, here: tuple[Pod, ...]) -> str:
 def tell_pods_here(d: Draft) -> None:
     """Tell once, in an event, that pods of an LWS run here that MultiKueue dispatches, and keep their number."""
     facts = d.o.stable
-    if d.skip_status or (facts is not None and facts.listing is Listing.PENDING and needs_workloads(d)):
+    if d.persist is Persist.NOT or (facts is not None and facts.listing is Listing.PENDING and needs_workloads(d)):
         return
     here: tuple[Pod, ...] = ()
     if facts is not None and dispatch(facts, d.o.queues.dispatching) is not None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from rollout_lws.api import Phase, UnadmittedGroup
 from rollout_lws.objects.kueue import PODS_READY_TIMEOUT
 from rollout_lws.release.renewal import named
-from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.draft import Draft, Persist
 from rollout_lws.rollout.health import NAMED_GROUPS, not_ready_group
 from rollout_lws.rollout.reasons import EventReason
 from rollout_lws.workload.facts import Listing
@@ -23,7 +23,7 @@ def tell(d: Draft) -> None:
     """Tell of each leader that Kueue has left out once, in an event; of these and of stable groups that Kueue has
     evicted also in the last word of a release that is on.
     """
-    if d.o.stable is None or d.skip_status:
+    if d.o.stable is None or d.persist is Persist.NOT:
         return
     outside = _left_out(d)
     if d.stable.listing is Listing.DONE:

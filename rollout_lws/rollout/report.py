@@ -32,7 +32,7 @@ from rollout_lws.release.canary import still_ending
 from rollout_lws.rollout import autoscalers, borrowing, brevity, history, left_behind, lingering, queued, significance
 from rollout_lws.rollout.decision import Chore, Decision, Verdict, Wanted
 from rollout_lws.rollout.diagnosis import explaining_kinds
-from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.draft import Draft, HoldState, Persist
 from rollout_lws.rollout.health import name_troubles
 from rollout_lws.rollout.limits import within_limits
 from rollout_lws.rollout.reasons import Ending, Reason, Task
@@ -55,19 +55,20 @@ def finish(d: Draft) -> Decision:
         if releasing and d.o.rollout.spec.strategy.style is not None:
             _record(d)
             _label(d)
-    if d.verdict is not None and not d.skip_status:
+    if d.verdict is not None and d.persist is not Persist.NOT:
         told = _with_leftovers(d, d.verdict)
         _verdict(d, told)
         _conditions(d, told)
         _summary(d, told)
-    status = () if d.skip_status or brevity.can_wait(d) else tuple(_status_write(d))
+    status = () if d.persist is Persist.NOT or brevity.can_wait(d) else tuple(_status_write(d))
     if d.settled and not (d.writes or status):
         history.drop_needless(d)
+    first = d.persist is Persist.BEFORE_WRITES
     return Decision(
-        writes=(*d.confirms, *status, *d.writes) if d.status_first else (*d.confirms, *d.writes, *status),
+        writes=(*d.confirms, *status, *d.writes) if first else (*d.confirms, *d.writes, *status),
         chores=tuple(d.chores),
         notices=tuple(d.notices),
-        told_after=len((*d.confirms, *status)) if d.status_first and status else None,
+        told_after=len((*d.confirms, *status)) if first and status else None,
         wake_at=d.wake_at,
         wanted=_wanted(d),
         verdict=d.verdict,
@@ -321,9 +322,9 @@ def _conditions(d: Draft, verdict: Verdict) -> None:
         windows = d.one_workload if ending is None else ending.task == Task.PROMOTE.value
         held = held or (d.status.phase == Phase.PROGRESSING and windows)
         wanted[ConditionType.HELD] = (
-            held and not d.contested,
-            "Held" if held and not d.contested else verdict.reason.value,
-            "a changed template starts nothing by itself" if held and not d.contested else "",
+            held and d.hold is not HoldState.RELEASED,
+            "Held" if held and d.hold is not HoldState.RELEASED else verdict.reason.value,
+            "a changed template starts nothing by itself" if held and d.hold is not HoldState.RELEASED else "",
         )
     wanted[ConditionType.PAUSED] = (d.paused, "Paused" if d.paused else "NotPaused", "")
     known = {each.type: each for each in d.status.conditions}

@@ -127,13 +127,13 @@ def _apply(d: Draft, facts: RoutingFacts, wanted: Split) -> Routed:
         again = reached_new and not split.reaches_new and record.applied == recorded(split)
         if record.since is None or again:
             note(d, since=d.now, applied=None)
-        d.is_brief = _is_recorded(d) and not (why or again)
+        d.persist_later(brief=_is_recorded(d) and not (why or again))
         return Routed(False, why or f"{writing} is being written")
     refused = next(filter(None, (each.unaccepted for each in every)), "") or nobody
     if split.reaches_new:
         refused = refused or second_pool.unaccepted(facts)
     if refused:
-        d.is_brief = _is_recorded(d) and not nobody and any(written_lately(d, each.live) for each in every)
+        d.persist_later(brief=_is_recorded(d) and not nobody and any(written_lately(d, each.live) for each in every))
         note(d, desired=recorded(wanted), message=refused)
         return Routed(False, refused)
     if given and record.applied != recorded(split):

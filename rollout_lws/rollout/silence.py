@@ -25,6 +25,6 @@ def waits_for_lws(d: Draft, state: SummaryState) -> bool:
             f" kubectl get pods -n lws-system. If it is, the Events of {name} say why: kubectl describe"
             f" leaderworkerset {name} -n {namespace}",
         )
-    d.is_brief = applied_lately(d)
+    d.persist_later(brief=applied_lately(d))
     message = f"waiting for the LeaderWorkerSet controller to act on {name}"
     return d.reconciling(Reason.WAITING_FOR_LWS, state, message)

@@ -79,14 +79,14 @@ def settle(d: Draft) -> bool:
     if refusal:
         return refuse(d, refusal)
     if d.o.routing is not None and d.o.routing.waits:
-        d.is_brief = not d.o.routing.trouble and applied_lately(d)
+        d.persist_later(brief=not d.o.routing.trouble and applied_lately(d))
         return d.reconciling(Reason.PREPARING, SummaryState.ROUTING, d.o.routing.waits)
     if not d.o.autoscalers.synced:
-        d.is_brief = not d.o.autoscalers.trouble and applied_lately(d)
+        d.persist_later(brief=not d.o.autoscalers.trouble and applied_lately(d))
         return autoscalers.await_list(d)
     unlisted = waits_for_workloads(d)
     if unlisted:
-        d.is_brief = applied_lately(d)
+        d.persist_later(brief=applied_lately(d))
         return d.reconciling(Reason.PREPARING, SummaryState.LOADING, unlisted)
     _start(d)
     return False

@@ -16,7 +16,7 @@ from rollout_lws.release.turn import Turn
 from rollout_lws.rollout import actions, borrowing, finalising, handover, routing
 from rollout_lws.rollout.capacity import close_window, leaving, note_opened, scale_new, worn_out
 from rollout_lws.rollout.churn import await_quiet, churning, quiet_at, remember_leaders
-from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.draft import Abort, Advance, Draft
 from rollout_lws.rollout.evictions import given_up
 from rollout_lws.rollout.health import (
     CapacityWait,
@@ -45,8 +45,8 @@ WHEN_READY = "it goes on when its groups become ready"
 def run(d: Draft) -> bool:
     """One pass over a release that is in its steps; always has the last word."""
     stable, version = d.status.stable, d.version
-    if d.abort_reason is not None:
-        begin_rollback(d, Ending.ABORTED, d.abort_reason)
+    if isinstance(d.intent, Abort):
+        begin_rollback(d, Ending.ABORTED, d.intent.reason)
         return finalising.run(d)
     if stable is not None and version.template_hash == stable.template_hash:
         begin_rollback(d, Ending.ROLLBACK, "stable's template was restored")
@@ -160,7 +160,8 @@ def _jump(d: Draft) -> None:
 def _enter(d: Draft, index: int) -> None:
     # On record before its first write: whoever has made its groups and could not write that down would take them away
     # again, as more than the step before asks for, and make them anew, for as long as a write is refused.
-    d.status_first = d.step_entered = True
+    d.persist_first()
+    d.step_entered = True
     d.set(step=StepRecord(started_at=d.now))
     d.set_sub(
         current_step_index=index,
@@ -225,10 +226,10 @@ def _advance(d: Draft) -> bool:
             d.set_step(routed_at=d.now, paused_at=d.now)
             d.notice(EventReason.BATCH_READY, _and_requests(d, f"step {index}: {_ready_of(judged)}"))
         d.set_sub(current_step_state=StepState.STEP_PAUSED)
-        if not (d.promote_full or d.leave_step or approved or _pause_over(d, step, index)):
+        if not (isinstance(d.intent, Advance) or approved or _pause_over(d, step, index)):
             return _waiting(d, step, index)
         actions.step_left(d)
-        if d.promote_full or index == len(steps):
+        if d.intent is Advance.PROMOTE_FULL or index == len(steps):
             d.set_sub(current_step_state=StepState.COMPLETED)
             d.notice(EventReason.PROMOTING, f"step {index} done: the stable LeaderWorkerSet is renewed")
             d.begin_finalising(Ending.SUCCESS, Task.PROMOTE)

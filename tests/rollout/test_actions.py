@@ -8,7 +8,7 @@ import pytest
 
 from rollout_lws.api import AbortedRecord, FinalisingRecord, LastAction, Phase, StepState
 from rollout_lws.rollout.actions import PROMOTED_ALREADY, act, refuse_abort
-from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.draft import Advance, Draft
 from tests.rollout.build import HASH, OTHER_HASH, at_rest, draft, held, in_step, rollout
 
 
@@ -79,7 +79,7 @@ def test_an_approval_is_kept_in_the_status_until_the_step_can_be_left() -> None:
 
 def test_a_promotion_of_everything_stays_requested_until_it_is_acted_on() -> None:
     d = asked("PromoteFull", in_step())
-    assert d.promote_full
+    assert d.intent is Advance.PROMOTE_FULL
     assert d.status.requested_action is not None
     assert d.status.last_action is None
 
@@ -89,7 +89,7 @@ def test_an_abort_that_turns_out_to_be_impossible_is_filed_as_refused() -> None:
     assert outcome(d) == ("Done", None)
     refuse_abort(d, "too late")
     assert outcome(d) == ("Refused", "too late")
-    assert d.abort_reason is None
+    assert d.intent is None
 
 
 def test_a_retry_in_a_step_starts_its_clock_anew() -> None:

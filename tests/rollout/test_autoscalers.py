@@ -9,7 +9,7 @@ import pytest
 from rollout_lws.objects.resources import HORIZONTAL_POD_AUTOSCALERS, LEADER_WORKER_SETS
 from rollout_lws.objects.writes import Patch
 from rollout_lws.rollout import autoscalers
-from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.draft import Draft, Persist
 from rollout_lws.rollout.observation import Autoscalers
 from tests.rollout.build import at_rest, draft, held, in_step, rollout
 from tests.workload.build import BEFORE, NAME, NAMESPACE
@@ -81,6 +81,6 @@ def test_what_is_not_known_yet_is_neither_held_nor_counted_as_given_back() -> No
 
 def test_a_status_that_is_written_first_does_not_say_given_back_before_it_is() -> None:
     d = draft(rollout(status=at_rest(**ON_RECORD)), autoscalers=Autoscalers((autoscaler(),)))
-    d.status_first = True
+    d.persist = Persist.BEFORE_WRITES
     assert autoscalers.restore(d)
     assert d.status.autoscalers is not None

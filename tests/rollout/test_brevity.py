@@ -11,6 +11,7 @@ import pytest
 from rollout_lws.api import FinalisingRecord, Phase, RequestedAction, StableRecord, TrafficRecord, WriteConflict
 from rollout_lws.objects.meta import ManagedField
 from rollout_lws.rollout.brevity import LOOK_AGAIN_SECONDS, applied_lately, can_wait, scaled_lately, written_lately
+from rollout_lws.rollout.draft import Persist
 from rollout_lws.rollout.reasons import EventReason
 from tests.rollout.build import draft, held, in_step, rollout
 from tests.workload.build import NOW, lws
@@ -30,7 +31,7 @@ def live(manager: str, age: float | None) -> dict[str, Any]:
 
 def test_what_is_over_in_a_moment_waits_for_a_second() -> None:
     d = draft(rollout(status=in_step()))
-    d.is_brief = True
+    d.persist = Persist.MAY_WAIT
     assert can_wait(d)
     assert d.wake_at == NOW + timedelta(seconds=LOOK_AGAIN_SECONDS)
 
@@ -53,20 +54,20 @@ def test_what_lasts_is_told_at_once() -> None:
 )
 def test_what_is_decided_for_good_never_waits(decided: dict[str, Any]) -> None:
     d = draft(rollout(status=in_step()))
-    d.is_brief = True
+    d.persist = Persist.MAY_WAIT
     d.set(**decided)
     assert not can_wait(d)
 
 
 def test_a_request_that_somebody_waits_for_is_answered_at_once() -> None:
     d = draft(rollout(status=in_step(requested_action=RequestedAction(type="Pause", id="1"))))
-    d.is_brief = True
+    d.persist = Persist.MAY_WAIT
     assert not can_wait(d)
 
 
 def test_what_an_event_tells_is_on_record_at_once_so_that_it_is_told_once() -> None:
     d = draft(rollout(status=in_step()))
-    d.is_brief = True
+    d.persist = Persist.MAY_WAIT
     d.notice(EventReason.UNMANAGED_BACKEND, "Service stray sends requests to groups too", warning=True)
     assert not can_wait(d)
 

@@ -19,7 +19,7 @@ from rollout_lws.rollout.contest import (
     answers,
     wait_seconds,
 )
-from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.draft import Draft, HoldState, Persist
 from rollout_lws.rollout.guard import keep_hold
 from rollout_lws.rollout.natively import is_rolling
 from rollout_lws.workload.facts import Facts
@@ -71,12 +71,12 @@ def partitions(d: Draft) -> list[int]:
 
 def test_a_hold_that_stands_is_left_alone() -> None:
     d = kept(at_rest(), HOLD)
-    assert (d.writes, d.contested, d.notices) == ([], False, [])
+    assert (d.writes, d.hold, d.notices) == ([], HoldState.KEPT, [])
 
 
 def test_the_first_reset_is_undone() -> None:
     d = kept(at_rest())
-    assert (partitions(d), d.contested) == ([HOLD], False)
+    assert (partitions(d), d.hold) == ([HOLD], HoldState.RESTORED)
     assert len(d.status.hold_conflicts) == 1
 
 
@@ -100,7 +100,7 @@ def test_the_first_reset_is_undone() -> None:
 def test_a_reset_by_people_and_their_jobs_is_undone_each_time(ages: tuple[float, ...]) -> None:
     for status in (at_rest(hold_conflicts=conflicts(*ages)), in_step(hold_conflicts=conflicts(*ages))):
         d = kept(status)
-        assert (partitions(d), d.contested) == ([HOLD], False)
+        assert (partitions(d), d.hold) == ([HOLD], HoldState.RESTORED)
         assert [notice.reason for notice in d.notices] == ["HoldReset"]
         assert len(d.status.hold_conflicts) <= MOST_CONFLICTS
         last = d.status.hold_conflicts[-1]
@@ -114,16 +114,16 @@ def test_each_version_is_worth_a_try_of_its_own() -> None:
 
 def test_a_tool_that_answers_each_repair_within_seconds_is_left_alone() -> None:
     d = kept(in_step(hold_conflicts=conflicts(*TOOL)))
-    assert (d.writes, d.contested) == ([], True)
+    assert (d.writes, d.hold) == ([], HoldState.RELEASED)
     assert [notice.reason for notice in d.notices] == ["HoldConflict"]
     assert (d.status.hold_conflicts[-1].put_back_at, d.status.hold_conflicts[-1].template_hash) == (None, HASH)
 
 
 def test_a_hold_that_is_left_with_nothing_pending_comes_back_at_the_exact_moment_and_later_each_time() -> None:
     before = kept(at_rest(hold_conflicts=conflicts(*ago(62), left=FIRST_WAIT_SECONDS - 7)))
-    assert (before.writes, before.contested, before.wake_at) == ([], True, NOW + timedelta(seconds=7))
+    assert (before.writes, before.hold, before.wake_at) == ([], HoldState.RELEASED, NOW + timedelta(seconds=7))
     after = kept(at_rest(hold_conflicts=conflicts(*ago(62), left=FIRST_WAIT_SECONDS)))
-    assert (partitions(after), after.contested) == ([HOLD], False)
+    assert (partitions(after), after.hold) == ([HOLD], HoldState.RESTORED)
     again = after.status.hold_conflicts
     assert again[-1].put_back_at == NOW
     # Its next answer is the one in a row that it is: nothing is begun anew.
@@ -134,7 +134,7 @@ def test_a_hold_that_is_left_with_nothing_pending_comes_back_at_the_exact_moment
 
 def test_a_hold_that_is_left_comes_back_at_once_for_another_version() -> None:
     d = kept(in_step(hold_conflicts=conflicts(*ago(32), left=30, template_hash="yet-another")))
-    assert (partitions(d), d.contested) == ([HOLD], False)
+    assert (partitions(d), d.hold) == ([HOLD], HoldState.RESTORED)
     assert answers(d.status.hold_conflicts, NOW, HASH) == 1
 
 
@@ -144,7 +144,7 @@ def test_a_hold_that_is_left_does_not_come_back_in_the_middle_of_a_roll() -> Non
         in_step(hold_released_at=NOW - timedelta(seconds=9_000)),
     ):
         d = kept(status, groups=(OLD, OLD, OLD, NEW))
-        assert (d.writes, d.contested) == ([], True)
+        assert (d.writes, d.hold) == ([], HoldState.RELEASED)
 
 
 def test_a_hold_that_somebody_brought_back_ends_the_contest() -> None:
@@ -158,7 +158,7 @@ def test_a_hold_that_stands_for_long_makes_the_next_reset_the_first() -> None:
 
 def test_a_hold_that_was_released_comes_back_when_no_roll_has_begun() -> None:
     d = kept(in_step(hold_released_at=NOW - timedelta(seconds=1)))
-    assert (partitions(d), d.contested, d.status.hold_released_at) == ([HOLD], False, None)
+    assert (partitions(d), d.hold, d.status.hold_released_at) == ([HOLD], HoldState.RESTORED, None)
     assert [type(each) for each in d.confirms] == [Confirm]
 
 
@@ -195,5 +195,5 @@ def test_the_tool_is_named_whenever_we_wrote_in_the_same_second() -> None:
 @pytest.mark.parametrize("status", [at_rest(), in_step(), at_rest(hold_conflicts=conflicts(20, 10))])
 def test_a_broken_glass_is_never_fought_and_on_record_before_it_is_acted_on(status: dict[str, object]) -> None:
     d = kept(status, HOLD, annotations={KEYS.release_hold: "true"})
-    assert (d.contested, partitions(d)) == (True, [0])
-    assert (d.status.hold_released_at, d.status_first) == (NOW, True)
+    assert (d.hold, partitions(d)) == (HoldState.RELEASED, [0])
+    assert (d.status.hold_released_at, d.persist) == (NOW, Persist.BEFORE_WRITES)

@@ -25,7 +25,6 @@ LATELY_SECONDS = 2
 _DECIDED = (
     "phase",
     "current_step_index",
-    "finalising",
     "stable",
     "paused",
     "flaps",
@@ -50,10 +49,17 @@ def can_wait(d: Draft) -> bool:
         # What is told by an event is told once because the status says so from then on.
         return False
     decided = any(getattr(before, each) != getattr(d.status, each) for each in _DECIDED)
+    decided = decided or _task(before) != _task(d.status)
     if decided or _conflicts(before) != _conflicts(d.status):
         return False
     d.wake(d.now + timedelta(seconds=LOOK_AGAIN_SECONDS))
     return True
+
+
+def _task(status: RolloutStatus) -> tuple[str, str, datetime | None] | None:
+    """The task without its progress."""
+    ending = status.finalising
+    return (ending.reason, ending.task, ending.since) if ending is not None else None
 
 
 def _conflicts(status: RolloutStatus) -> tuple[WriteConflict, ...]:

@@ -295,7 +295,7 @@ def _verdict(d: Draft, verdict: Verdict) -> None:
         verdict=VerdictRecord(
             condition=verdict.condition,
             reason=reason,
-            since=before.since if before is not None and same else d.now,
+            since=before.since or d.now if before is not None and same else d.now,
             goes_on=verdict.goes_on or None,
             field=FieldReference(kind=field.kind or None, name=field.name or None, path=field.path or None)
             if field is not None

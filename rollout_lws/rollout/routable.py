@@ -96,7 +96,7 @@ def _taken(facts: RoutingFacts) -> Iterator[Refusal]:
     """What stands in the place of the second objects that routers need; another refusal of theirs is waited for."""
     for each in routers(facts):
         if each.taken:
-            yield Refusal(Reason.ROUTE_PROBLEM, each.taken, FieldRef("metadata.name", each.resource.kind, each.name))
+            yield Refusal(Reason.ROUTE_PROBLEM, each.taken, FieldRef("metadata.name", each.ref.kind, each.ref.name))
 
 
 def obstacles(d: Draft) -> Iterator[Refusal]:

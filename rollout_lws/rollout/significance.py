@@ -50,7 +50,8 @@ def of_rollout(status: RolloutStatus) -> dict[str, Any]:
         (each.workload, each.group, each.reason) for each in status.not_ready_groups if each.reason not in ON_THE_WAY
     )
     # What serves is told even while nothing else goes on; a promotion, which renews it, tells it window by window.
-    serving = summary.stable if summary and status.finalising is None else None
+    counted = status.groups.stable if status.groups is not None else None
+    serving = (summary.stable, counted) if summary and status.finalising is None else None
     kept["summary"] = (summary.state, summary.step, summary.traffic, serving, _freed(status)) if summary else None
     if not worn:
         kept["restarts"] = _rebuilt(status), [record.message for record in status.restarts if record.message]

@@ -119,7 +119,7 @@ def _failure(pod: Pod) -> Failure | None:
         told = _container_trouble(status)
         # What ends with a pod that is deleted has not failed.
         if told is not None and not (pod.metadata.terminating and status.state.terminated):
-            return Failure(pod.metadata.name, status.name, told.detail, told.previous)
+            return Failure(pod.metadata.name, status.name, told.detail.strip(), told.previous)
     for status in _containers(pod):
         ended = status.last_state.terminated
         if ended is not None and ended.exit_code != 0:

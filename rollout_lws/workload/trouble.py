@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from rollout_lws.objects.kueue import GROUP_INDEX, PREFIX
@@ -87,21 +87,23 @@ def _trouble(facts: Facts, group: Group, now: datetime, minimum: float, evicted:
     pod, worst = max(troubled, key=lambda found: found[1].severity)
     severity, reason = worst.severity, worst.reason
     message = f"{name_of(pod)} {worst.detail}" if worst.detail else ""
+    of_pod = Trouble(name, group.index, reason, message, severity, pod.metadata.name, worst.container, worst.previous)
     told = queueing(facts, group, now, evicted)
+    found = of_pod
     if told is not None and told.kind is Kind.FAILED:
-        message = f"{told.message}; {message}" if severity > 2 else told.message
-        severity, reason = 4, told.reason
+        found = Trouble(name, group.index, told.reason, told.message, 4)
+        if severity > 2:
+            found = replace(of_pod, reason=told.reason, message=f"{told.message}; {message}", severity=4)
     elif (
         told is not None and reason == "SchedulingGated" and (told.kind is Kind.WAITS or not _others_gate(facts, group))
     ):
-        severity, reason, message = _SEVERITY[told.kind], told.reason, told.message
-    of_workers = _of_workers(facts, group) if severity <= 1 else None
+        found = Trouble(name, group.index, told.reason, told.message, _SEVERITY[told.kind])
+    of_workers = _of_workers(facts, group) if found.severity <= 1 else None
     if of_workers is not None:
         return of_workers
-    if reason == "NotReady":
-        message += _leader_first(facts, group)
-    text = shortened(message)
-    return Trouble(name, group.index, reason, text, severity, pod.metadata.name, worst.container, worst.previous)
+    if found.reason == "NotReady":
+        found = replace(found, message=found.message + _leader_first(facts, group))
+    return replace(found, message=shortened(found.message))
 
 
 def _of_workers(facts: Facts, group: Group) -> Trouble | None:
@@ -113,18 +115,17 @@ def _of_workers(facts: Facts, group: Group) -> Trouble | None:
     leader, size = group.leader.metadata.name, group.size
     if size is None:
         message = f'annotation {SIZE_ANNOTATION} of pod {leader} (leader) says "{_said(group)}", which is no number'
-        return Trouble(
-            name, group.index, "WrongSize", f"{message}: delete the pod to have group {group.index} made anew", 3
-        )
+        message = f"{message}: delete the pod to have group {group.index} made anew"
+        return Trouble(name, group.index, "WrongSize", message, 3, leader)
     if size <= 1 or group.leader.ready_since is None:
         return None
     if group.workers is None:
         message = f"pod {leader} (leader) is ready, but its worker StatefulSet does not exist"
-        return Trouble(name, group.index, "NoWorkers", message, 3)
+        return Trouble(name, group.index, "NoWorkers", message, 3, leader)
     made, asked = group.workers.spec.replicas, size - 1
     if made != asked:
         message = f"group {group.index} was made with {made} workers instead of {asked}: delete pod {leader} to have it"
-        return Trouble(name, group.index, "WrongSize", f"{message} made anew", 3)
+        return Trouble(name, group.index, "WrongSize", f"{message} made anew", 3, leader)
     message = f"{group.workers.status.available_replicas} of {asked} workers are ready"
     return Trouble(name, group.index, "WorkersNotReady", message, 1)
 

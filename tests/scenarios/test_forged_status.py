@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from rollout_lws.errors import ApiError
 from rollout_lws.objects.resources import HTTP_ROUTES, INFERENCE_POOLS, LEADER_WORKER_SETS, LWS_WORKER_INDEX, SERVICES
+from rollout_lws.rollout.reasons import Reason
 from rollout_lws.workload.template import version_of
 from tests.definitions import definitions
 from tests.scenarios.borders import FOREIGN, marks
@@ -97,7 +98,8 @@ WORDS = (
     *("Promote", "RollBackSteps", "RollBackPromotion", "CleanUp", "Success", "Rollback", "Aborted", "Continuous"),
     *("RolledOutNatively",),
     *("RolloutDeleting", "RolloutDisabled", "StepUpgrade", "StepPaused", "StepReady", "Completed", "True", "False"),
-    *("Ready", "Stalled", "Abort", "0%", "50%", "100%", "", "x", "../../secrets/x"),
+    *("Ready", "Reconciling", "Stalled", "Abort", "", "x", "../../secrets/x"),
+    *(each.value for each in Reason),
 )
 MOMENTS = (
     *("2020-01-01T00:00:00Z", "2026-01-01T00:00:05Z", "2026-01-01T00:01:00.000000Z", "2060-01-01T00:00:00Z"),

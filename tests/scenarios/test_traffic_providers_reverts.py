@@ -294,6 +294,7 @@ async def test_a_name_that_somebody_else_takes_in_mid_release_is_told(world: Wor
     world.server.create(INGRESSES, {**live, "metadata": {"name": CANARY_INGRESS, "namespace": NAMESPACE}})
     world.start_controller()
     await world.until_state("Stalled")
+    assert world.status["verdict"]["field"] == {"kind": "Ingress", "name": CANARY_INGRESS, "path": "metadata.name"}
     if goes:
         world.delete(INGRESSES, CANARY_INGRESS)
         await world.until_state("AwaitingApproval")

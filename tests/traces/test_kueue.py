@@ -80,6 +80,13 @@ def test_a_stopped_queue_holds_groups_back_and_a_deactivated_one_has_failed_only
     assert reasons("kueue-stop", "llm", "0") == ["EvictedByKueue", "Deactivated", "EvictedByKueue"]
 
 
+def test_what_kueue_says_of_a_group_blames_none_of_its_containers() -> None:
+    told = [each for moment in moments("kueue-stop") for each in moment.troubles("llm")]
+    held = [each for each in told if each.reason in ("Held", "EvictedByKueue", "Deactivated")]
+    assert held
+    assert {each.container for each in held if "; pod" not in each.message} == {""}
+
+
 @pytest.mark.parametrize(("recording", "expected"), [("rollout-evictpods", {"1"}), ("rollout-scaleup", {"1", "3"})])
 def test_leaders_that_kueue_lets_go_while_a_version_waits_are_left_out(recording: str, expected: set[str]) -> None:
     found: dict[str, set[str]] = {}

@@ -190,6 +190,7 @@ def test_a_workers_trouble_is_its_groups() -> None:
     leader = pod(0)
     found = told(leader, worker, worker_sets=(worker_set(leader, available=0),))
     assert found.message == "pod llama-0-1 (worker) container server: CrashLoopBackOff"
+    assert (found.pod, found.container, found.previous) == ("llama-0-1", "server", False)
 
 
 def test_a_workers_trouble_outweighs_a_leader_that_only_loads() -> None:
@@ -205,14 +206,14 @@ def test_another_groups_worker_is_not_this_groups_trouble() -> None:
 
 def test_a_ready_leader_without_a_worker_set_is_told_as_such() -> None:
     found = told(pod(0), worker_sets=())
-    assert (found.severity, found.reason) == (3, "NoWorkers")
+    assert (found.severity, found.reason, found.pod) == (3, "NoWorkers", "llama-0")
     assert found.message == "pod llama-0 (leader) is ready, but its worker StatefulSet does not exist"
 
 
 def test_a_leader_that_carries_no_size_is_told_with_what_to_do() -> None:
     leader = pod(0, size="x")
     found = told(leader, worker_sets=(worker_set(leader),))
-    assert (found.severity, found.reason) == (3, "WrongSize")
+    assert (found.severity, found.reason, found.pod) == (3, "WrongSize", "llama-0")
     assert found.message == (
         'annotation leaderworkerset.sigs.k8s.io/size of pod llama-0 (leader) says "x", which is no number: delete the'
         " pod to have group 0 made anew"
@@ -223,6 +224,7 @@ def test_workers_on_their_way_are_counted() -> None:
     leader = pod(0, size=4)
     found = told(leader, pod(0, 1, since=None), worker_sets=(worker_set(leader, replicas=3, available=2),))
     assert (found.severity, found.reason, found.message) == (1, "WorkersNotReady", "2 of 3 workers are ready")
+    assert found.pod == "", "it is not one pod that is waited for"
 
 
 @pytest.mark.parametrize("size", [1, 2])

@@ -9,9 +9,8 @@ from itertools import groupby
 
 from rollout_lws.cli.durations import short
 from rollout_lws.cli.releases import Release
-from rollout_lws.cli.rollouts import releasing, summary
+from rollout_lws.cli.rollouts import releasing
 from rollout_lws.cli.view import age
-from rollout_lws.objects.scaling import whole_number
 from rollout_lws.objects.workloads import Pod
 from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.groups import Group, groups
@@ -103,11 +102,11 @@ def _of_stable(shown: Release, facts: Facts, new_share: str, old_share: str) -> 
 
 def _shares(shown: Release) -> tuple[str, str]:
     """Of the new and of the stable version, as routers have accepted them; ("", "") where nothing is shared."""
-    share = summary(shown.rollout)["traffic"]
-    weight = whole_number(share.removesuffix("%"))
-    if not share.endswith("%") or weight is None or not releasing(shown.rollout):
+    applied = ((shown.rollout.get("status") or {}).get("traffic") or {}).get("applied")
+    if not applied or not releasing(shown.rollout):
         return "", ""
-    return share, f"{100 - weight}%"
+    weight = int(applied.get("weight") or 0)
+    return f"{weight}%", f"{100 - weight}%"
 
 
 def _set_revision(facts: Facts) -> str:

@@ -59,7 +59,7 @@ def test_a_missing_group_shows_in_the_count_of_its_lws() -> None:
 
 def test_a_canary_has_its_share_and_stable_the_rest() -> None:
     old = [pod("llama", group, "old") for group in range(4)]
-    made = rollout(summary={"state": "AwaitingApproval", "traffic": "20%"})
+    made = rollout(summary={"state": "AwaitingApproval"}, traffic={"applied": {"weight": 20, "matches": 1}})
     shown = release(made, [lws(), canary()], [*old, pod("llama-canary", 0, "new")])
     assert rows(shown, "NAME", "ROLE", "TRAFFIC") == [
         ["llama", "stable", "80%"],
@@ -69,9 +69,9 @@ def test_a_canary_has_its_share_and_stable_the_rest() -> None:
     ]
 
 
-@pytest.mark.parametrize("traffic", [None, "matches", "20"])
-def test_what_is_no_share_is_shown_as_none(traffic: str | None) -> None:
-    made = rollout(summary={"state": "Loading", "traffic": traffic})
+@pytest.mark.parametrize("traffic", [None, {}, {"desired": {"weight": 20}}])
+def test_no_share_is_shown_before_routers_have_accepted_one(traffic: dict[str, Any] | None) -> None:
+    made = rollout(summary={"state": "Loading"}, traffic=traffic)
     assert {row[0] for row in rows(release(made, [lws()], [pod("llama", 0, "old")]), "TRAFFIC")} == {""}
 
 

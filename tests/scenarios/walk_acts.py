@@ -21,7 +21,6 @@ from rollout_lws.objects.resources import (
     PODS,
 )
 from rollout_lws.objects.writes import Write
-from rollout_lws.sandbox.behaviours.runner import carry_out
 from tests.scenarios.judge import CANARY, Judge
 from tests.scenarios.routed import routing
 from tests.scenarios.walk_plans import PLANS, Plan, template
@@ -178,7 +177,7 @@ class Acts:
 
     def lose_answer(self, count: int) -> None:
         def lost(write: Write) -> ApiError:
-            carry_out(self.world.server, write)
+            self.world.store_write(write)
             return ApiError(500, "Injected", "the answer was lost")
 
         self.refusals += [lost] * count

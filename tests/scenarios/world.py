@@ -206,7 +206,7 @@ class World(User, Waits):
             try:
                 if isinstance(write, Patch) and write.resource == PODS:
                     # Labels: they are counted apart.
-                    carry_out(self.server, write)
+                    self.store_write(write)
                     self.labels.append(write)
                 else:
                     self._send(write)
@@ -266,6 +266,10 @@ class World(User, Waits):
             write = as_sent(write)
         assert_within(self.server.store, write, self.name, NAMESPACE)
         # Who wrote matters only where others write as well, and is costly to keep.
+        self.store_write(write)
+
+    def store_write(self, write: Write) -> None:
+        """What the server does with a write of the controller, told or not: it knows who has written."""
         carry_out(self.server, write, OURS if write.resource in ROUTING else "")
         self.writes.append(write)
 

@@ -241,7 +241,7 @@ class UnadmittedGroup(Model):
 
 
 class HoldConflict(Model):
-    """Somebody reset the hold."""
+    """Another field manager reset the hold."""
 
     at: MicroTime | None = None
     """When that was seen."""
@@ -254,7 +254,7 @@ class HoldConflict(Model):
 
 
 class WriteConflict(Model):
-    """Somebody wrote over what a release had written in a Service, pool, route or autoscaler."""
+    """Another field manager changed what a release had written in a Service, pool, route or autoscaler."""
 
     at: MicroTime | None = None
     """When that was seen."""
@@ -319,7 +319,7 @@ class AutoscalersRecord(Model):
 
 
 class Summary(Model):
-    """One short string each, for kubectl get."""
+    """What kubectl get shows, a column each."""
 
     state: str = ""
     """One word of a closed list, STATUS of kubectl get."""
@@ -483,7 +483,7 @@ class RolloutStatus(Model):
     groups: GroupCounts | None = None
     """Groups of both versions, as numbers."""
     summary: Summary | None = None
-    """Short strings for kubectl get."""
+    """What kubectl get shows."""
     not_ready_groups: tuple[NotReadyGroup, ...] = ()
     """At most 10 groups that are not ready, worst first."""
     requested_action: RequestedAction | None = None

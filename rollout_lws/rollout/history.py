@@ -110,7 +110,7 @@ def _may_be_one(d: Draft, latter: ControllerRevision, former: ControllerRevision
 
 
 def _standing(d: Draft) -> Iterator[ControllerRevision]:
-    """The records that stay: one that somebody has deleted is kept by its finalizers only."""
+    """The records that are not being deleted: only finalizers keep the others."""
     return (each for each in d.o.history if not each.metadata.terminating)
 
 

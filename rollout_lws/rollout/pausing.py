@@ -1,4 +1,4 @@
-"""What is told of a release that somebody has paused."""
+"""The verdict of a paused release."""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rollout_lws.api import FieldReference
 from rollout_lws.rollout.reasons import Reason
 
 
@@ -16,6 +17,16 @@ class FieldRef:
     path: str
     kind: str = ""
     name: str = ""
+
+    @classmethod
+    def of(cls, record: FieldReference) -> FieldRef:
+        """The one that a status has."""
+        return cls(record.path or "", record.kind or "", record.name or "")
+
+    @property
+    def record(self) -> FieldReference:
+        """The same as a status has it."""
+        return FieldReference(kind=self.kind or None, name=self.name or None, path=self.path or None)
 
 
 @dataclass(frozen=True, slots=True)

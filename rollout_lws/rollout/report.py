@@ -12,7 +12,6 @@ from rollout_lws.api import (
     Capacity,
     Condition,
     ConditionType,
-    FieldReference,
     GroupCount,
     GroupCounts,
     Phase,
@@ -290,16 +289,13 @@ def _place(d: Draft, group: Group) -> int | None:
 def _verdict(d: Draft, verdict: Verdict) -> None:
     before, reason = d.status.verdict, verdict.reason.value
     same = before is not None and (before.condition, before.reason) == (verdict.condition, reason)
-    field = verdict.field
     d.set(
         verdict=VerdictRecord(
             condition=verdict.condition,
             reason=reason,
             since=before.since or d.now if before is not None and same else d.now,
             goes_on=verdict.goes_on or None,
-            field=FieldReference(kind=field.kind or None, name=field.name or None, path=field.path or None)
-            if field is not None
-            else None,
+            field=verdict.field.record if verdict.field is not None else None,
         )
     )
 

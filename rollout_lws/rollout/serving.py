@@ -122,8 +122,8 @@ def answers_for_stable(d: Draft, facts: RoutingFacts) -> bool:
 
 
 def _not_back_yet(d: Draft, facts: RoutingFacts, record: TrafficRecord) -> str:
-    """Why a stable side that stopped serving, or was renewed as a whole, stays without its share for now, "" when it
-    may have it.
+    """Why a stable side that stopped serving, or was renewed as a whole, does not get its share back yet; "" when it
+    does.
     """
     asked = settings(d)
     # A picker may be back before routers say that they have heard.

@@ -112,7 +112,7 @@ class Router(Protocol):
 
     def problem(self, splits: Iterable[Split], *, begun: bool = False) -> Problem | None:
         """Why no release can share requests by it; None when it can. ``splits`` are those that the steps will want. A
-        release that has ``begun`` may have written it before, and somebody has taken its note away since.
+        release that has ``begun`` may have written it before, though the object has lost the note of that since.
         """
         ...
 

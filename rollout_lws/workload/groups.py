@@ -34,7 +34,7 @@ class Group:
 
     @property
     def size(self) -> int | None:
-        """Pods of the group, as LWS has written it on the leader; None where somebody has written over that."""
+        """Pods of the group, as LWS has written it on the leader pod; None where that annotation is no number now."""
         return _size(self.leader)
 
     @property

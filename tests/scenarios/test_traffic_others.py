@@ -150,6 +150,15 @@ def vanish(world: World) -> None:
     world.delete(ROLLOUTS, NAME)
 
 
+async def rolls_without_its_rollout(world: World) -> None:
+    """The Rollout vanishes in mid-release, and both groups of the LWS go back to v1 by themselves."""
+    vanish(world)
+    world.checks.clear()
+    world.set_image("v1")
+    world.patch_lws({"rolloutStrategy": {"rollingUpdateConfiguration": {"partition": 0}}})
+    await world.until(lambda: world.groups() == dict.fromkeys(range(2), "v1"), "the LWS rolls by itself")
+
+
 def again(world: World, *steps: dict[str, Any], by: Provider = BY_ROUTE) -> None:
     world.create_rollout(*steps, canary={"trafficRoutings": routing(by)})
     world.start_controller()
@@ -235,11 +244,7 @@ async def test_an_lws_that_is_only_called_like_a_canary_holds_up_no_release(worl
     # It is the user's own, and behind the same Service.
     world.create_workload(replicas=1, size=1, name=CANARY)
     await waiting_for_approval(world)
-    vanish(world)
-    world.checks.clear()
-    world.set_image("v1")
-    world.patch_lws({"rolloutStrategy": {"rollingUpdateConfiguration": {"partition": 0}}})
-    await world.until(lambda: world.groups() == dict.fromkeys(range(2), "v1"), "the LWS rolls by itself")
+    await rolls_without_its_rollout(world)
     again(world, steps)
     await world.until(lambda: borrowed(world) == before, "given back")
     world.patch_rollout({"strategy": {"canary": {"capacity": "InPlace"}}})

@@ -11,7 +11,7 @@ from rollout_lws.rollout.reasons import EventReason, Reason
 from rollout_lws.workload.hold import HOLD
 from tests.scenarios.routed import ROUTE, borrowed, routed_at_rest, share
 from tests.scenarios.stories import waiting_for_approval
-from tests.scenarios.test_traffic_others import again, vanish
+from tests.scenarios.test_traffic_others import again, rolls_without_its_rollout, vanish
 from tests.scenarios.world import NAME, ROLLOUTS, World
 
 pytestmark = pytest.mark.looptime
@@ -93,11 +93,7 @@ async def test_requests_of_the_own_groups_are_given_back_before_a_release_begins
     """Its LWS is held all the same, though the route that may not be written is the one that it shares requests by."""
     await routed_at_rest(world, STEP, replicas=2, words={"capacity": "InPlace"})
     await waiting_for_approval(world)
-    vanish(world)
-    world.checks.clear()
-    world.set_image("v1")
-    world.patch_lws({"rolloutStrategy": {"rollingUpdateConfiguration": {"partition": 0}}})
-    await world.until(lambda: world.groups() == dict.fromkeys(range(2), "v1"), "the LWS rolls by itself")
+    await rolls_without_its_rollout(world)
     world.refuse = frozen
     again(world, STEP)
     await world.until(lambda: partition(world, NAME) == HOLD, "it is held")

@@ -265,13 +265,13 @@ class World(User, Waits):
         if isinstance(write, Create) and write.resource == CONTROLLER_REVISIONS:
             write = as_sent(write)
         assert_within(self.server.store, write, self.name, NAMESPACE)
-        # Who wrote matters only where others write as well, and is costly to keep.
         self.store_write(write)
+        self.writes.append(write)
 
     def store_write(self, write: Write) -> None:
-        """What the server does with a write of the controller, told or not: it knows who has written."""
+        """What the server does with a write of the controller, its answer lost or not: it knows who has written."""
+        # Who wrote matters only where others write as well, and is costly to keep.
         carry_out(self.server, write, OURS if write.resource in ROUTING else "")
-        self.writes.append(write)
 
     def _told(self) -> list[Notice]:
         return self.notices

@@ -151,7 +151,7 @@ class Case:
         if last is None or last.condition != ConditionType.STALLED or last.reason not in PLACE:
             return None
         reason, at = Reason(last.reason), last.field
-        field = FieldRef(at.path or "", at.kind or "", at.name or "") if at is not None else None
+        field = FieldRef.of(at) if at is not None else None
         said = Verdict(last.condition, reason, SummaryState.STALLED, message, field, bool(last.goes_on))
         return Complaint(PLACE[reason], message, field, said.goes_on, said.verbs)
 

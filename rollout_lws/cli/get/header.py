@@ -109,7 +109,8 @@ def _users(rollout: Object) -> str:
 
 
 def _weight(known: Object | None) -> str:
-    return weight_text(int(known.get("weight") or 0), int(known.get("matches") or 0)) if known else weight_text(0, 0)
+    found = known or {}
+    return weight_text(int(found.get("weight") or 0), int(found.get("matches") or 0))
 
 
 def _groups(rollout: Object) -> str:

@@ -23,6 +23,7 @@ $(STAMP): $(INPUTS)
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@$(BIN)/python -m compileall -q rollout_lws
 	@touch $@
 
 demo: $(STAMP) ## the main job: a canary release of a LeaderWorkerSet on an embedded cluster, told live

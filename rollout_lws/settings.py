@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rollout_lws.errors import UsageError
+from rollout_lws.objects.resources import DEFAULT_API_GROUP
 
-DEFAULT_API_GROUP = "rollouts.kruise.io"
 #: The Lease of the controllers that take turns.
 DEFAULT_LEASE = "rollout-lws-controller"
 #: The guard's webhook configurations and its Service.

@@ -16,6 +16,7 @@ from rollout_lws.cli.playground import Playground, playground
 from rollout_lws.controller import process
 from rollout_lws.objects.resources import (
     CONTROLLER_REVISIONS,
+    DEFAULT_API_GROUP,
     LEADER_WORKER_SETS,
     PERSISTENT_VOLUME_CLAIMS,
     PODS,
@@ -25,7 +26,7 @@ from rollout_lws.objects.resources import (
 from rollout_lws.sandbox.behaviours.cluster import Options
 from rollout_lws.sandbox.behaviours.faults import Timing
 from rollout_lws.sandbox.store import Event
-from rollout_lws.settings import DEFAULT_API_GROUP, Settings
+from rollout_lws.settings import Settings
 
 ROOT = Path(__file__).parents[1]
 #: Seconds that one script may take.

@@ -11,7 +11,7 @@ from rollout_lws.api.batch_release import (
     ReleaseBatch,
     ReleasePlan,
 )
-from rollout_lws.api.resources import DEFAULT_GROUP, Keys, batch_releases, keys, rollouts
+from rollout_lws.api.resources import Keys, batch_releases, keys, rollouts
 from rollout_lws.api.rollout_spec import (
     BlueGreenStrategy,
     CanaryStrategy,
@@ -77,7 +77,6 @@ from rollout_lws.api.words import (
 )
 
 __all__ = [
-    "DEFAULT_GROUP",
     "AbortedRecord",
     "ActionType",
     "AutoscalersRecord",

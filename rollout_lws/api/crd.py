@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from rollout_lws.api.batch_release import BatchReleaseSpec, BatchReleaseStatus
-from rollout_lws.api.resources import DEFAULT_GROUP, batch_releases, rollouts
+from rollout_lws.api.resources import batch_releases, rollouts
 from rollout_lws.api.rollout_spec import RolloutSpec
 from rollout_lws.api.rollout_status import RolloutStatus
 from rollout_lws.api.structural import structural
-from rollout_lws.objects.resources import Resource
+from rollout_lws.objects.resources import DEFAULT_API_GROUP, Resource
 
 _STRATEGY = "has(self.canary) != has(self.blueGreen)"
 _STEP_REPLICAS = (
@@ -28,7 +28,7 @@ _IN_CARE = (
 )
 
 
-def render(group: str = DEFAULT_GROUP) -> list[dict[str, Any]]:
+def render(group: str = DEFAULT_API_GROUP) -> list[dict[str, Any]]:
     """Both manifests, the Rollout's first. Applying them on a cluster that runs Kruise needs another ``group``."""
     return [_rollout(rollouts(group)), _batch_release(batch_releases(group))]
 

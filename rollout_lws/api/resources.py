@@ -9,19 +9,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from rollout_lws.objects.resources import Resource
+from rollout_lws.objects.resources import DEFAULT_API_GROUP, Resource
 
-DEFAULT_GROUP = "rollouts.kruise.io"
 VERSION = "v1beta1"
 
 
 @lru_cache
-def rollouts(group: str = DEFAULT_GROUP) -> Resource:
+def rollouts(group: str = DEFAULT_API_GROUP) -> Resource:
     return Resource(group, VERSION, "Rollout", "rollouts")
 
 
 @lru_cache
-def batch_releases(group: str = DEFAULT_GROUP) -> Resource:
+def batch_releases(group: str = DEFAULT_API_GROUP) -> Resource:
     return Resource(group, VERSION, "BatchRelease", "batchreleases")
 
 
@@ -107,5 +106,5 @@ class Keys:
 
 
 @lru_cache
-def keys(group: str = DEFAULT_GROUP) -> Keys:
+def keys(group: str = DEFAULT_API_GROUP) -> Keys:
     return Keys(group)

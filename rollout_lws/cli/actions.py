@@ -14,10 +14,11 @@ from rollout_lws.cli import requests
 from rollout_lws.cli.access.transport import Transport
 from rollout_lws.cli.asking import PATIENCE, ask
 from rollout_lws.cli.durations import DURATION
-from rollout_lws.cli.options import Target, rollouts_argument, with_target
+from rollout_lws.cli.options import rollouts_argument, with_target
 from rollout_lws.cli.rollouts import chosen_names, find_rollouts
 from rollout_lws.cli.view import sentences
 from rollout_lws.errors import RolloutLwsError
+from rollout_lws.kubeconfig.target import Target
 
 
 def _of_releases(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,4 +1,4 @@
-"""completion: scripts for shells, kubectl's own way to complete a plugin, and the names that both offer."""
+"""completion: scripts for shells, and kubectl's own way to complete a plugin."""
 
 from __future__ import annotations
 
@@ -7,14 +7,6 @@ import sys
 import click
 from click.shell_completion import ShellComplete, get_completion_class
 
-from rollout_lws.cli.access import kubeconfig
-from rollout_lws.cli.access.transport import Transport
-from rollout_lws.cli.options import Target
-from rollout_lws.cli.rollouts import find_rollouts
-from rollout_lws.errors import RolloutLwsError
-
-#: A shell that waits for names is a shell that hangs.
-_PATIENCE_SECONDS = 2.0
 #: To kubectl: what follows is all there is, no file names besides.
 _NO_FILES = ":4"
 #: To kubectl: names of files, which the shell knows best.
@@ -38,19 +30,6 @@ def completion(shell: str) -> None:
     assert kind is not None, "click knows these shells"
     root = click.get_current_context().find_root().command
     click.echo(kind(root, {}, "rollout-lws", "_ROLLOUT_LWS_COMPLETE").source())
-
-
-def rollout_names(target: Target, beginning: str) -> list[str]:
-    """Names of Rollouts that begin so; none where the cluster does not answer."""
-    prefix = "rollout/" if beginning.startswith("rollout/") else ""
-    try:
-        # A login program must not ask anything while somebody types.
-        with Transport(kubeconfig.load(target), _PATIENCE_SECONDS, asks=False) as transport:
-            rollouts = find_rollouts(transport, target.api_group)
-            items = transport.get(rollouts.path(transport.namespace)).get("items") or ()
-    except RolloutLwsError:
-        return []
-    return sorted(name for each in items if (name := prefix + each["metadata"]["name"]).startswith(beginning))
 
 
 def kubectl_complete() -> None:

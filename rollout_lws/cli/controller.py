@@ -8,7 +8,8 @@ import click
 
 from rollout_lws.cli.durations import DURATION
 from rollout_lws.errors import UsageError
-from rollout_lws.settings import DEFAULT_API_GROUP, DEFAULT_LEASE, LOG_FORMATS, Address, Election, Guard, Settings
+from rollout_lws.objects.resources import DEFAULT_API_GROUP
+from rollout_lws.settings import DEFAULT_LEASE, LOG_FORMATS, Address, Election, Guard, Settings
 
 
 @click.command()

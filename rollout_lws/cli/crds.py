@@ -6,8 +6,10 @@ import click
 import yaml
 
 from rollout_lws.api import crd
-from rollout_lws.cli.options import Target, with_target
-from rollout_lws.settings import DEFAULT_API_GROUP, Settings
+from rollout_lws.cli.options import with_target
+from rollout_lws.kubeconfig.target import Target
+from rollout_lws.objects.resources import DEFAULT_API_GROUP
+from rollout_lws.settings import Settings
 
 
 @click.command()

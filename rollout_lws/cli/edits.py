@@ -16,11 +16,12 @@ from rollout_lws.cli import gitops, requests, versions
 from rollout_lws.cli.access.transport import Object, Transport
 from rollout_lws.cli.asking import ask
 from rollout_lws.cli.following import follow
-from rollout_lws.cli.options import Target, release_name, rollout_argument, with_target
+from rollout_lws.cli.options import rollout_argument, with_target
 from rollout_lws.cli.releases import stored_versions, todays_hashes, version_hash
-from rollout_lws.cli.rollouts import fetch_rollout, fetch_workload, find_rollouts
+from rollout_lws.cli.rollouts import fetch_rollout, fetch_workload, find_rollouts, release_name
 from rollout_lws.cli.view import age, document, table
 from rollout_lws.errors import ApiError, UsageError
+from rollout_lws.kubeconfig.target import Target
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, Resource
 
 _force = click.option("--force", is_flag=True, help="Though a GitOps controller keeps the LWS and may take it back.")

@@ -5,6 +5,7 @@ Help and completion must be instant, so nothing but click is imported here; a co
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import signal
@@ -70,7 +71,13 @@ class LazyGroup(click.Group):
         entry = COMMANDS.get(cmd_name)
         if entry is None:
             return None
-        command = getattr(importlib.import_module(f"rollout_lws.cli.{entry.module}"), entry.attribute)
+        # An import makes thousands of objects that stay. To look for garbage among them now takes 6 ms, at exit 9 ms.
+        gc.disable()
+        try:
+            command = getattr(importlib.import_module(f"rollout_lws.cli.{entry.module}"), entry.attribute)
+        finally:
+            gc.freeze()
+            gc.enable()
         assert isinstance(command, click.Command)
         return command
 
@@ -111,6 +118,7 @@ def _run() -> object:
 
 def main() -> None:
     """Entry point: one line on stderr for what a person can mend, and exit codes 1 (failed), 2 (usage), 130, 143."""
+    gc.freeze()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         code = _run()

@@ -9,8 +9,8 @@ from typing import Any
 
 import yaml
 
-from rollout_lws.cli.nodes import NotPlain, values
 from rollout_lws.errors import UsageError
+from rollout_lws.objects.codec.yaml_nodes import NotPlain, values
 
 Object = dict[str, Any]
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import click
 
 from rollout_lws.cli.durations import DURATION
+from rollout_lws.kubeconfig.target import Target
 
 
 def _flag(*names: str, **more: Any) -> Callable[..., Any]:
@@ -40,33 +40,6 @@ _OPTIONS = (
     _flag("--tls-server-name", metavar="NAME"),
     _flag("--insecure-skip-tls-verify", is_flag=True, default=None),
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """Which cluster, namespace and API group a command is about, and as whom; None where the kubeconfig or the cluster
-    decides. ``request_timeout`` is seconds.
-    """
-
-    namespace: str | None = None
-    context: str | None = None
-    kubeconfig: str | None = None
-    impersonate: str | None = None
-    request_timeout: float | None = None
-    api_group: str | None = None
-    impersonate_groups: tuple[str, ...] = ()
-    impersonate_uid: str | None = None
-    cluster: str | None = None
-    user: str | None = None
-    server: str | None = None
-    token: str | None = None
-    username: str | None = None
-    password: str | None = None
-    certificate_authority: str | None = None
-    client_certificate: str | None = None
-    client_key: str | None = None
-    tls_server_name: str | None = None
-    insecure_skip_tls_verify: bool | None = None
 
 
 #: Flags whose names are not those of Target's members.
@@ -124,7 +97,7 @@ def _upwards(context: click.Context | None) -> Iterator[click.Context]:
 
 def known_names(context: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
     """Names of the namespace's Rollouts, for shells that complete them; none where nobody can tell."""
-    from rollout_lws.cli.completion import rollout_names
+    from rollout_lws.cli.rollouts import rollout_names
 
     return rollout_names(target_of(context), incomplete)
 
@@ -138,13 +111,3 @@ def output_option(*forms: str) -> Callable[..., Any]:
     """In which of ``forms`` a command prints, the first by default."""
     choice = click.Choice(forms)
     return click.option("-o", "--output", type=choice, default=forms[0], show_default=True, help="Form of output.")
-
-
-def release_name(text: str) -> str:
-    """NAME of ``NAME`` or ``rollout/NAME``."""
-    kind, slash, name = text.rpartition("/")
-    if slash and kind not in ("rollout", "rollouts", "lwsro"):
-        raise click.UsageError(f"{text!r} is no Rollout: write NAME or rollout/NAME")
-    if not name:
-        raise click.UsageError("the Rollout's name is missing: write NAME or rollout/NAME")
-    return name

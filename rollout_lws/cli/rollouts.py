@@ -7,14 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import click
+
 from rollout_lws.cli.access.transport import Object, Transport
-from rollout_lws.cli.options import release_name
-from rollout_lws.errors import ApiError, UsageError
-from rollout_lws.objects.resources import LEADER_WORKER_SETS, Resource
-from rollout_lws.settings import DEFAULT_API_GROUP
+from rollout_lws.errors import ApiError, RolloutLwsError, UsageError
+from rollout_lws.kubeconfig import context as kubeconfig
+from rollout_lws.kubeconfig.target import Target
+from rollout_lws.objects.resources import DEFAULT_API_GROUP, LEADER_WORKER_SETS, Resource
 
 VERSION = "v1beta1"
 SHORT_NAME = "lwsro"
+#: A shell that waits for names is a shell that hangs.
+_PATIENCE_SECONDS = 2.0
 
 
 def rollouts_of(group: str) -> Resource:
@@ -96,6 +100,29 @@ def chosen_names(transport: Transport, rollouts: Resource, names: Iterable[str],
     if not found:
         raise UsageError(f"no Rollout in namespace {transport.namespace!r} has the labels {selector}")
     return [each["metadata"]["name"] for each in found]
+
+
+def release_name(text: str) -> str:
+    """NAME of ``NAME`` or ``rollout/NAME``."""
+    kind, slash, name = text.rpartition("/")
+    if slash and kind not in ("rollout", "rollouts", "lwsro"):
+        raise click.UsageError(f"{text!r} is no Rollout: write NAME or rollout/NAME")
+    if not name:
+        raise click.UsageError("the Rollout's name is missing: write NAME or rollout/NAME")
+    return name
+
+
+def rollout_names(target: Target, beginning: str) -> list[str]:
+    """Names of Rollouts that begin so; none where the cluster does not answer."""
+    prefix = "rollout/" if beginning.startswith("rollout/") else ""
+    try:
+        # A login program must not ask anything while somebody types.
+        with Transport(kubeconfig.load(target), _PATIENCE_SECONDS, asks=False) as transport:
+            rollouts = find_rollouts(transport, target.api_group)
+            items = transport.get(rollouts.path(transport.namespace)).get("items") or ()
+    except RolloutLwsError:
+        return []
+    return sorted(name for each in items if (name := prefix + each["metadata"]["name"]).startswith(beginning))
 
 
 def style(rollout: Object) -> Object:

@@ -12,9 +12,10 @@ from rollout_lws.cli.durations import DURATION
 from rollout_lws.cli.manifests import read_manifests
 from rollout_lws.cli.playground import Playground, playground
 from rollout_lws.controller import logs, process
+from rollout_lws.objects.resources import DEFAULT_API_GROUP
 from rollout_lws.sandbox.behaviours.cluster import Options
 from rollout_lws.sandbox.behaviours.faults import Timing
-from rollout_lws.settings import DEFAULT_API_GROUP, Settings
+from rollout_lws.settings import Settings
 
 
 @click.command()

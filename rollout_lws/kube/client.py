@@ -15,11 +15,11 @@ from typing import Any, TypeVar
 import msgspec
 
 from rollout_lws.errors import ApiError, NotLeading, Unreachable
-from rollout_lws.kube import nesting
 from rollout_lws.kube.denials import Denials
 from rollout_lws.kube.fence import Fence
 from rollout_lws.kube.status import refused
 from rollout_lws.kube.transport import Transport
+from rollout_lws.objects.codec import nesting
 from rollout_lws.objects.go_json import encoded
 from rollout_lws.objects.json_patch import is_stale, operations
 from rollout_lws.objects.permissions import Permission

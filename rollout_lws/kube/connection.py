@@ -17,11 +17,10 @@ from aiohttp.abc import AbstractStreamWriter
 
 from rollout_lws.errors import Unreachable, UsageError
 from rollout_lws.kube import kubeconfigs
-from rollout_lws.kube.headers import is_value
-from rollout_lws.kube.login import Login
+from rollout_lws.kube.login import Login, why
 from rollout_lws.kube.status import refused
 from rollout_lws.kube.transport import Guard
-from rollout_lws.kube.urls import why
+from rollout_lws.kubeconfig.urls import is_header_value
 
 #: Longest line of a watch: etcd takes no object above 1.5 MB, and JSON of it is not much more.
 _LINE_LIMIT = 8 * 2**20
@@ -144,7 +143,7 @@ class Connection:
         if token:
             # A block scalar of a kubeconfig, a file and what a program prints end with a newline.
             headers["authorization"] = token.strip()
-            if not is_value(headers["authorization"]):
+            if not is_header_value(headers["authorization"]):
                 raise Unreachable("no request is sent: the login's token has characters that no header may have")
         elif self._configuration.username:
             headers["authorization"] = self._configuration.get_basic_auth_token()

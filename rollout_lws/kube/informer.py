@@ -16,11 +16,11 @@ from typing import Any, Generic
 import msgspec
 
 from rollout_lws.errors import ApiError, Unreachable
-from rollout_lws.kube import nesting
 from rollout_lws.kube.backoff import BackOff
 from rollout_lws.kube.client import Client
 from rollout_lws.kube.status import deleted_uid, of_error_event
 from rollout_lws.kube.store import Change, Store, T
+from rollout_lws.objects.codec import nesting
 from rollout_lws.objects.permissions import allow, is_denied, named
 from rollout_lws.objects.resources import Resource
 

@@ -11,7 +11,7 @@ import asyncio
 import logging
 from typing import Any
 
-from rollout_lws.kube.urls import why
+from rollout_lws.kubeconfig.urls import scrubbed
 
 log = logging.getLogger(__name__)
 
@@ -21,6 +21,14 @@ _LOOK_SECONDS = 60.0
 _REFUSED_SECONDS = 5.0
 #: A login program or provider that takes longer than this has failed.
 _PROGRAM_SECONDS = 30.0
+
+
+def why(error: Exception, configuration: Any) -> str:
+    """What ``error`` says of a request by kubernetes-asyncio's ``configuration``: aiohttp names the URL of a proxy
+    with its password, and the server's with its path.
+    """
+    known = [url for url in (configuration.host, configuration.proxy) if url]
+    return scrubbed(str(error), *known) or type(error).__name__
 
 
 class Login:

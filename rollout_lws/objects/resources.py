@@ -7,6 +7,9 @@ from urllib.parse import quote
 
 from rollout_lws.errors import UsageError
 
+#: Group of our own kinds; another one can be chosen on a cluster that runs OpenKruise Rollouts.
+DEFAULT_API_GROUP = "rollouts.kruise.io"
+
 
 @dataclass(frozen=True, slots=True)
 class Resource:

@@ -10,10 +10,9 @@ import sys
 from pathlib import Path
 
 from rollout_lws.cli.playground import playground
-from rollout_lws.objects.resources import LEADER_WORKER_SETS, PODS
+from rollout_lws.objects.resources import DEFAULT_API_GROUP, LEADER_WORKER_SETS, PODS
 from rollout_lws.sandbox.behaviours.cluster import Options
 from rollout_lws.sandbox.store import Event
-from rollout_lws.settings import DEFAULT_API_GROUP
 from tests.bench import manifests
 from tests.bench.lines import tell
 from tests.bench.manifests import NAME, ROLLOUTS

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from rollout_lws.cli.access.transport import Transport
-from rollout_lws.cli.options import Target
+from rollout_lws.kubeconfig.target import Target
 from tests.bench.figures import Figure
 from tests.bench.manifests import NAME, ROLLOUTS
 from tests.bench.processes import PROGRAM, Progress, child, usage_of

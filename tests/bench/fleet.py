@@ -23,11 +23,10 @@ import msgspec
 from aiohttp import web
 
 from rollout_lws.api.resources import keys
-from rollout_lws.objects.resources import CUSTOM_RESOURCE_DEFINITIONS
+from rollout_lws.objects.resources import CUSTOM_RESOURCE_DEFINITIONS, DEFAULT_API_GROUP
 from rollout_lws.objects.workloads import ControllerRevision
 from rollout_lws.sandbox import lws_crd
 from rollout_lws.sandbox.apiserver import ApiServer
-from rollout_lws.settings import DEFAULT_API_GROUP
 from rollout_lws.workload.revisions import recorded_version
 from tests.bench.lines import tell
 from tests.bench.manifests import IMAGE

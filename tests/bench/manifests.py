@@ -9,10 +9,16 @@ from collections.abc import Iterable
 from typing import Any
 
 from rollout_lws.api.resources import rollouts
-from rollout_lws.objects.resources import HTTP_ROUTES, LEADER_WORKER_SETS, LWS_WORKER_INDEX, SERVICES, Resource
+from rollout_lws.objects.resources import (
+    DEFAULT_API_GROUP,
+    HTTP_ROUTES,
+    LEADER_WORKER_SETS,
+    LWS_WORKER_INDEX,
+    SERVICES,
+    Resource,
+)
 from rollout_lws.sandbox.behaviours.faults import PREFIX
 from rollout_lws.sandbox.catalogue import GATEWAYS
-from rollout_lws.settings import DEFAULT_API_GROUP
 from tests.scenarios.styles import CANARY_STYLE, Style
 
 Object = dict[str, Any]

@@ -18,10 +18,9 @@ from typing import Any
 import msgspec
 
 from rollout_lws.cli.playground import Playground, playground
-from rollout_lws.objects.resources import LEADER_WORKER_SETS, NAMESPACES
+from rollout_lws.objects.resources import DEFAULT_API_GROUP, LEADER_WORKER_SETS, NAMESPACES
 from rollout_lws.sandbox.behaviours.cluster import Options
 from rollout_lws.sandbox.store import Event, Object
-from rollout_lws.settings import DEFAULT_API_GROUP
 from tests.bench import account, fleet, manifests
 from tests.bench.journal import EVENT, LABEL, Accepted, Entry, Journal, RecordingGate, Write
 from tests.bench.lines import tell

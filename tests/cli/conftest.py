@@ -18,11 +18,10 @@ from rollout_lws.cli.demo import manifests
 from rollout_lws.cli.main import program
 from rollout_lws.cli.rollouts import rollouts_of
 from rollout_lws.errors import RolloutLwsError
-from rollout_lws.objects.resources import CUSTOM_RESOURCE_DEFINITIONS, LEADER_WORKER_SETS
+from rollout_lws.objects.resources import CUSTOM_RESOURCE_DEFINITIONS, DEFAULT_API_GROUP, LEADER_WORKER_SETS
 from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.http import Server
 from rollout_lws.sandbox.store import Event
-from rollout_lws.settings import DEFAULT_API_GROUP
 from tests.definitions import definitions
 
 Object = dict[str, Any]

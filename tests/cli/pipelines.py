@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from rollout_lws.cli.rollouts import rollouts_of
-from rollout_lws.objects.resources import LEADER_WORKER_SETS, LWS_NAME, PODS
+from rollout_lws.objects.resources import DEFAULT_API_GROUP, LEADER_WORKER_SETS, LWS_NAME, PODS
 from rollout_lws.sandbox.behaviours.faults import PREFIX
 from rollout_lws.sandbox.store import Event
-from rollout_lws.settings import DEFAULT_API_GROUP
 from tests.reader import Reader
 
 Object = dict[str, Any]

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from rollout_lws.cli.access.kubeconfig import load
 from rollout_lws.cli.main import program
 from rollout_lws.cli.manifests import read
-from rollout_lws.cli.options import Target
 from rollout_lws.errors import UsageError
+from rollout_lws.kubeconfig.context import load
+from rollout_lws.kubeconfig.target import Target
 
 LAUGHS = "a0: &a0 [lol, lol, lol, lol, lol, lol, lol, lol, lol]\n" + "".join(
     f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 30)

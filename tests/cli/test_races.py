@@ -15,12 +15,11 @@ from typing import Any
 import pytest
 
 from rollout_lws.cli.rollouts import rollouts_of
-from rollout_lws.objects.resources import LEADER_WORKER_SETS, LWS_NAME, NODES, PODS
+from rollout_lws.objects.resources import DEFAULT_API_GROUP, LEADER_WORKER_SETS, LWS_NAME, NODES, PODS
 from rollout_lws.sandbox.behaviours.cluster import Options
 from rollout_lws.sandbox.behaviours.faults import Timing
 from rollout_lws.sandbox.behaviours.nodes import node, ready_status
 from rollout_lws.sandbox.store import Event
-from rollout_lws.settings import DEFAULT_API_GROUP
 from tests.reader import Reader, reading
 
 ROLLOUTS = rollouts_of(DEFAULT_API_GROUP)

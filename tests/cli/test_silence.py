@@ -11,11 +11,11 @@ from contextlib import contextmanager
 import pytest
 
 from rollout_lws.cli import following
-from rollout_lws.cli.access.kubeconfig import Context
 from rollout_lws.cli.access.transport import Transport
 from rollout_lws.cli.following import follow
 from rollout_lws.cli.mirror import Mirror
 from rollout_lws.cli.rollouts import rollouts_of
+from rollout_lws.kubeconfig.context import Context
 
 ROLLOUT = {"metadata": {"name": "llama", "namespace": "default", "uid": "u", "resourceVersion": "7"}}
 LIST = b'{"metadata":{"resourceVersion":"7"},"items":[]}'

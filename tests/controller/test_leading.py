@@ -19,14 +19,13 @@ import yaml
 from rollout_lws.api.resources import rollouts
 from rollout_lws.cli.demo import manifests
 from rollout_lws.cli.playground import playground
-from rollout_lws.objects.resources import EVENTS, LEADER_WORKER_SETS, LEASES, PODS
+from rollout_lws.objects.resources import DEFAULT_API_GROUP, EVENTS, LEADER_WORKER_SETS, LEASES, PODS
 from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.behaviours.cluster import Options
 from rollout_lws.sandbox.behaviours.faults import Timing
 from rollout_lws.sandbox.faults import WRITES, Effect
 from rollout_lws.sandbox.http import Server
 from rollout_lws.sandbox.routes import Request, Response, target_of, verb_of
-from rollout_lws.settings import DEFAULT_API_GROUP
 from tests.kubectl.programs import ROLLOUT_LWS, Program
 
 pytestmark = pytest.mark.long

@@ -7,16 +7,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from rollout_lws.api import DEFAULT_GROUP
 from rollout_lws.cli.controller import controller
 from rollout_lws.controller.capabilities import definition, of_schema
 from rollout_lws.errors import UsageError
 from rollout_lws.rollout.observation import Capabilities
-from rollout_lws.settings import DEFAULT_API_GROUP, Address, Guard, Settings
-
-
-def test_settings_and_api_agree_on_the_default_group() -> None:
-    assert DEFAULT_API_GROUP == DEFAULT_GROUP
+from rollout_lws.settings import Address, Guard, Settings
 
 
 @pytest.mark.parametrize(

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-from rollout_lws.cli.access import kubeconfig
-from rollout_lws.cli.access.login import Login
-from rollout_lws.cli.access.proxies import proxy_of
 from rollout_lws.cli.access.transport import Connection
-from rollout_lws.cli.options import Target
 from rollout_lws.errors import ApiError, Unreachable
+from rollout_lws.kubeconfig import context as kubeconfig
+from rollout_lws.kubeconfig.login import Login
+from rollout_lws.kubeconfig.proxies import proxy_of
+from rollout_lws.kubeconfig.target import Target
 from rollout_lws.objects.resources import Resource
 from tests.e2e.mirror import Mirror, Object, Reading
 from tests.scenarios.names import NAMESPACE

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from rollout_lws.api import crd
-from rollout_lws.cli.access import kubeconfig
-from rollout_lws.cli.options import Target
 from rollout_lws.errors import ApiError, UsageError
 from rollout_lws.kube.client import Client
+from rollout_lws.kubeconfig import context as kubeconfig
+from rollout_lws.kubeconfig.target import Target
 from rollout_lws.objects.resources import (
     CLUSTER_ROLE_BINDINGS,
     CLUSTER_ROLES,

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from rollout_lws.cli.playground import playground
+from rollout_lws.objects.resources import DEFAULT_API_GROUP
 from rollout_lws.sandbox.behaviours.cluster import Options
-from rollout_lws.settings import DEFAULT_API_GROUP
 from tests.kubectl_tool import Kubectl
 
 pytestmark = pytest.mark.kubectl

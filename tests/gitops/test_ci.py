@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from rollout_lws.cli.rollouts import rollouts_of
+from rollout_lws.objects.resources import DEFAULT_API_GROUP
 from rollout_lws.sandbox.behaviours.faults import PREFIX
-from rollout_lws.settings import DEFAULT_API_GROUP
 from tests.gitops.runners import RECIPES, GitHub, GitLab, Shell, Tekton
 from tests.reader import Reader, reading
 

@@ -39,7 +39,7 @@ def test_only_login_programs_are_started_and_without_a_shell() -> None:
         for name, call in _calls(path)
         if name.startswith(("subprocess.", "asyncio.create_subprocess")) or name in _STARTS
     ]
-    assert {str(path) for path, _ in started} == {"cli/access/login.py"}
+    assert {str(path) for path, _ in started} == {"kubeconfig/login.py"}
     for _, call in started:
         assert not [each for each in call.keywords if each.arg == "shell"]
         assert not isinstance(call.args[0], ast.JoinedStr | ast.Constant)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from rollout_lws.api.structural import ITEMS_LIMIT, TEXT_LIMIT
-from rollout_lws.cli.nesting import MOST_NESTED
-from rollout_lws.cli.nodes import MOST_VALUES
 from rollout_lws.kube import events
+from rollout_lws.objects.codec.nesting import MOST_NESTED
+from rollout_lws.objects.codec.yaml_nodes import MOST_VALUES
 from rollout_lws.workload.revisions import HISTORY_LIMIT
 from tests.docs.pages import ROOT
 

@@ -15,15 +15,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 from urllib.parse import urlencode, urlsplit
 
-from rollout_lws.cli.access import kubeconfig, proxies
-from rollout_lws.cli.access.kubeconfig import Context
-from rollout_lws.cli.access.login import Login
 from rollout_lws.cli.access.refusals import refusal, too_busy
-from rollout_lws.cli.options import Target
 from rollout_lws.errors import Unreachable, UsageError
-from rollout_lws.kube import nesting
-from rollout_lws.kube.headers import is_value
-from rollout_lws.kube.urls import shown
+from rollout_lws.kubeconfig import context as kubeconfig
+from rollout_lws.kubeconfig import proxies
+from rollout_lws.kubeconfig.context import Context
+from rollout_lws.kubeconfig.login import Login
+from rollout_lws.kubeconfig.target import Target
+from rollout_lws.kubeconfig.urls import is_header_value, shown
+from rollout_lws.objects.codec import nesting
 
 Object = dict[str, Any]
 DEFAULT_TIMEOUT = 30.0
@@ -232,7 +232,7 @@ class Transport:
             raise _unreadable(self._context, error) from error
         for name, value in (*headers, ("Accept", _JSON), ("User-Agent", "rollout-lws")):
             # http.client would quote it, and it may be a secret.
-            if not is_value(value):
+            if not is_header_value(value):
                 raise _no_header(self._context, name)
             connection.putheader(name, value)
         if body is not None:
@@ -312,7 +312,7 @@ class Connection(http.client.HTTPConnection):
     def connect(self) -> None:
         tls = None
         if self._secure:
-            from rollout_lws.cli.access.tls import context as tls_context
+            from rollout_lws.kubeconfig.tls import context as tls_context
 
             try:
                 tls = tls_context(self._context.cluster, self._login.certificate)

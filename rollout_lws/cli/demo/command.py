@@ -15,8 +15,8 @@ from rollout_lws.cli.demo.tellers import teller
 from rollout_lws.cli.manifests import read_manifests
 from rollout_lws.cli.rollouts import rollouts_of
 from rollout_lws.errors import UsageError
-from rollout_lws.objects.resources import LEADER_WORKER_SETS
-from rollout_lws.settings import DEFAULT_API_GROUP, Settings
+from rollout_lws.objects.resources import DEFAULT_API_GROUP, LEADER_WORKER_SETS
+from rollout_lws.settings import Settings
 
 #: Seconds that a pod loads, that the person thinks, and that a deleted pod serves on: at leisure, and with --fast.
 _LEISURE, _FAST = (3.0, 2.0, 0.5), (0.3, 0.2, 0.25)

@@ -22,10 +22,10 @@ from rollout_lws.cli.demo.checks import Check, Object
 from rollout_lws.cli.demo.requests import Requests, answered, client_of, given_back, requests_checks, routing_of
 from rollout_lws.cli.demo.tellers import Teller
 from rollout_lws.cli.demo.witness import Witness
-from rollout_lws.cli.options import Target
 from rollout_lws.cli.playground import Playground, playground
 from rollout_lws.cli.rollouts import rollouts_of, summary
 from rollout_lws.controller import process
+from rollout_lws.kubeconfig.target import Target
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, LWS_NAME, LWS_REVISION
 from rollout_lws.release.batches import wanted_groups
 from rollout_lws.release.styles import Style, style_of

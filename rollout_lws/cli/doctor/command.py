@@ -18,9 +18,10 @@ from rollout_lws.cli.doctor.chain import chain, seen
 from rollout_lws.cli.doctor.cluster import Cluster
 from rollout_lws.cli.doctor.facts import Before, Facts, gather
 from rollout_lws.cli.doctor.links import State, first
-from rollout_lws.cli.options import Target, output_option, release_name, rollout_argument, with_target
-from rollout_lws.cli.rollouts import fetch_rollout, find_rollouts
+from rollout_lws.cli.options import output_option, rollout_argument, with_target
+from rollout_lws.cli.rollouts import fetch_rollout, find_rollouts, release_name
 from rollout_lws.errors import ApiError, UsageError
+from rollout_lws.kubeconfig.target import Target
 from rollout_lws.objects.resources import Resource
 
 #: Seconds that whoever has something to do gets for it before it is said that it is not done.

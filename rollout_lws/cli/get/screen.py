@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from collections.abc import Callable, Sequence
 from os import environ, terminal_size
@@ -26,7 +25,14 @@ def has_colours() -> bool:
 
 def width() -> int | None:
     """Columns, None where there is no terminal."""
-    return shutil.get_terminal_size().columns if is_terminal() else None
+    return _size().columns if is_terminal() else None
+
+
+def _size() -> terminal_size:
+    # Only a terminal has one, and the module takes 3 ms to import.
+    import shutil
+
+    return shutil.get_terminal_size()
 
 
 class Screen:
@@ -36,7 +42,7 @@ class Screen:
         self,
         paint: Callable[[str], str],
         out: TextIO | None = None,
-        size: Callable[[], terminal_size] = shutil.get_terminal_size,
+        size: Callable[[], terminal_size] = _size,
     ) -> None:
         self._paint, self._out, self._size = paint, out or sys.stdout, size
         self._drawn: list[str] = []

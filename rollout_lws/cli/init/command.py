@@ -8,19 +8,21 @@ from pathlib import Path
 import click
 import yaml
 
-from rollout_lws.api.resources import DEFAULT_GROUP, Keys
+from rollout_lws.api.resources import Keys
 from rollout_lws.cli.access.transport import Object, Transport
 from rollout_lws.cli.init import render
 from rollout_lws.cli.init.proposal import STYLES, Proposal, propose
 from rollout_lws.cli.looking import look
 from rollout_lws.cli.manifests import read_manifests
-from rollout_lws.cli.options import Target, with_target
+from rollout_lws.cli.options import with_target
 from rollout_lws.cli.plan.overlay import overlaid, running
 from rollout_lws.cli.plan.sources import Sources, plans
 from rollout_lws.cli.rollouts import find_rollouts
 from rollout_lws.cli.snapshot import Snapshot
 from rollout_lws.cli.view import plain
 from rollout_lws.errors import UsageError
+from rollout_lws.kubeconfig.target import Target
+from rollout_lws.objects.resources import DEFAULT_API_GROUP
 
 _KINDS = ("lws", "leaderworkerset", "leaderworkersets", "leaderworkersets.leaderworkerset.x-k8s.io")
 
@@ -71,7 +73,7 @@ def _name(text: str) -> str:
 
 def _look(target: Target, workload: str, given: tuple[Object, ...]) -> Snapshot:
     if given:
-        keys = Keys(target.api_group or DEFAULT_GROUP)
+        keys = Keys(target.api_group or DEFAULT_API_GROUP)
         namespace = target.namespace or next(
             (each["metadata"]["namespace"] for each in given if each["metadata"].get("namespace")), "default"
         )

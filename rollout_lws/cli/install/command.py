@@ -18,9 +18,10 @@ from rollout_lws.cli.install.installation import (
 from rollout_lws.cli.install.manifests import objects
 from rollout_lws.cli.install.rights import CONTROLLER
 from rollout_lws.cli.install.waiting import runs, wait
-from rollout_lws.cli.options import Target, with_target
+from rollout_lws.cli.options import with_target
 from rollout_lws.errors import RolloutLwsError, UsageError
-from rollout_lws.settings import DEFAULT_API_GROUP
+from rollout_lws.kubeconfig.target import Target
+from rollout_lws.objects.resources import DEFAULT_API_GROUP
 
 
 @click.command()

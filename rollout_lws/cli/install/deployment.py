@@ -6,8 +6,7 @@ from typing import Any
 
 from rollout_lws.cli.install.installation import GUARD, Installation
 from rollout_lws.cli.install.rights import CONTROLLER
-from rollout_lws.objects.resources import DEPLOYMENTS, POD_DISRUPTION_BUDGETS
-from rollout_lws.settings import DEFAULT_API_GROUP
+from rollout_lws.objects.resources import DEFAULT_API_GROUP, DEPLOYMENTS, POD_DISRUPTION_BUDGETS
 
 Object = dict[str, Any]
 SELECTOR = {"app.kubernetes.io/name": "rollout-lws", "app.kubernetes.io/component": "controller"}

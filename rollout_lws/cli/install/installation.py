@@ -6,7 +6,8 @@ import re
 from dataclasses import dataclass
 
 from rollout_lws.errors import UsageError
-from rollout_lws.settings import DEFAULT_API_GROUP, check_api_group, check_namespaces
+from rollout_lws.objects.resources import DEFAULT_API_GROUP
+from rollout_lws.settings import check_api_group, check_namespaces
 
 DEFAULT_NAMESPACE = "rollout-lws-system"
 #: One leads, the other takes over at once when a node goes.

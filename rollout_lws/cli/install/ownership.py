@@ -14,8 +14,7 @@ from rollout_lws.cli.install.manifests import PART_OF, PRODUCT
 from rollout_lws.cli.install.rights import CONTROLLER
 from rollout_lws.cli.rollouts import SHORT_NAME
 from rollout_lws.controller.capabilities import CRD_NAME, definition
-from rollout_lws.objects.resources import ADMISSION_POLICIES, SERVICE_ACCOUNTS
-from rollout_lws.settings import DEFAULT_API_GROUP
+from rollout_lws.objects.resources import ADMISSION_POLICIES, DEFAULT_API_GROUP, SERVICE_ACCOUNTS
 
 Object = dict[str, Any]
 

@@ -10,8 +10,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from rollout_lws.objects.resources import CLUSTER_ROLES, LEASES, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
-from rollout_lws.settings import DEFAULT_API_GROUP, DEFAULT_GUARD
+from rollout_lws.objects.resources import (
+    CLUSTER_ROLES,
+    DEFAULT_API_GROUP,
+    LEASES,
+    MUTATING_WEBHOOKS,
+    VALIDATING_WEBHOOKS,
+)
+from rollout_lws.settings import DEFAULT_GUARD
 
 Object = dict[str, Any]
 CONTROLLER = "rollout-lws-controller"

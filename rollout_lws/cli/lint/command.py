@@ -10,8 +10,9 @@ import click
 from rollout_lws.cli.lint import output
 from rollout_lws.cli.lint.findings import Severity
 from rollout_lws.cli.lint.sources import sources
-from rollout_lws.cli.options import Target, with_target
+from rollout_lws.cli.options import with_target
 from rollout_lws.errors import UsageError
+from rollout_lws.kubeconfig.target import Target
 from rollout_lws.settings import Settings
 
 _NOTHING = (

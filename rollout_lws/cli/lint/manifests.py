@@ -10,11 +10,17 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from rollout_lws.api.resources import DEFAULT_GROUP, VERSION, batch_releases, rollouts
+from rollout_lws.api.resources import VERSION, batch_releases, rollouts
 from rollout_lws.cli.lint.documents import LOOKED_AT, Document
 from rollout_lws.cli.lint.findings import Finding
 from rollout_lws.cli.paths import Path, written
-from rollout_lws.objects.resources import HORIZONTAL_POD_AUTOSCALERS, HTTP_ROUTES, LEADER_WORKER_SETS, Resource
+from rollout_lws.objects.resources import (
+    DEFAULT_API_GROUP,
+    HORIZONTAL_POD_AUTOSCALERS,
+    HTTP_ROUTES,
+    LEADER_WORKER_SETS,
+    Resource,
+)
 
 #: Made by KEDA into a HorizontalPodAutoscaler.
 SCALED_OBJECTS = Resource("keda.sh", "v1alpha1", "ScaledObject", "scaledobjects")
@@ -160,8 +166,8 @@ def _is_ours(group: str, version: str, body: dict[str, Any]) -> bool:
     have Rollouts, too, some with a workloadRef.
     """
     if _workload_kind(body) == LEADER_WORKER_SETS.kind:
-        return version == VERSION or group == DEFAULT_GROUP
-    return group == DEFAULT_GROUP and version == VERSION
+        return version == VERSION or group == DEFAULT_API_GROUP
+    return group == DEFAULT_API_GROUP and version == VERSION
 
 
 def _workload_kind(body: dict[str, Any]) -> str:

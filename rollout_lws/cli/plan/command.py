@@ -10,10 +10,12 @@ import click
 
 from rollout_lws.cli.durations import DURATION
 from rollout_lws.cli.manifests import read_manifests
-from rollout_lws.cli.options import Target, known_names, output_option, release_name, with_target
+from rollout_lws.cli.options import known_names, output_option, with_target
 from rollout_lws.cli.plan import show
 from rollout_lws.cli.plan.sources import gather, plans
+from rollout_lws.cli.rollouts import release_name
 from rollout_lws.cli.view import document, plain
+from rollout_lws.kubeconfig.target import Target
 
 
 @click.command()

@@ -10,10 +10,9 @@ import click
 from pydantic import ValidationError
 
 from rollout_lws.api import Rollout
-from rollout_lws.api.resources import DEFAULT_GROUP, VERSION, Keys, rollouts
+from rollout_lws.api.resources import VERSION, Keys, rollouts
 from rollout_lws.cli.access.transport import Object, Transport
 from rollout_lws.cli.looking import look
-from rollout_lws.cli.options import Target
 from rollout_lws.cli.plan.model import Plan
 from rollout_lws.cli.plan.overlay import assumed, overlaid, running, states_partition
 from rollout_lws.cli.plan.planning import make
@@ -22,7 +21,8 @@ from rollout_lws.cli.rollouts import fetch_rollout, find_rollouts, style
 from rollout_lws.cli.snapshot import Snapshot
 from rollout_lws.controller.observe import observe
 from rollout_lws.errors import NoCluster, Unreachable, UsageError
-from rollout_lws.objects.resources import LEADER_WORKER_SETS, RESOURCE_QUOTAS, SERVICES
+from rollout_lws.kubeconfig.target import Target
+from rollout_lws.objects.resources import DEFAULT_API_GROUP, LEADER_WORKER_SETS, RESOURCE_QUOTAS, SERVICES
 from rollout_lws.rollout.observation import Observation
 
 #: Flags that say which cluster is meant: whoever gives one wants to hear that it does not answer.
@@ -49,7 +49,7 @@ def gather(target: Target, name: str, given: tuple[Object, ...], *, offline: boo
     where the cluster that is meant does not answer.
     """
     namespace = _one_namespace(given, name, target.namespace)
-    keys = Keys(target.api_group or _group(given) or DEFAULT_GROUP)
+    keys = Keys(target.api_group or _group(given) or DEFAULT_API_GROUP)
     if offline:
         return Sources(Snapshot(keys, {}), given, namespace or "default", asked=False)
     meant = not given or any(getattr(target, each) for each in _MEANT)

@@ -9,13 +9,14 @@ import click
 
 from rollout_lws.cli.access.transport import Transport
 from rollout_lws.cli.durations import DURATION
-from rollout_lws.cli.options import Target, with_target
+from rollout_lws.cli.options import with_target
 from rollout_lws.cli.uninstall.departures import Departure, Roll
 from rollout_lws.cli.uninstall.leaving import Hands, leave
 from rollout_lws.cli.uninstall.plan import PUT_BACK, keeping, lines, refusal, rolling, running, title, warnings
 from rollout_lws.cli.uninstall.reading import Chosen, Seen, read
 from rollout_lws.cli.uninstall.removing import look_again, remove, silence, tidy
 from rollout_lws.errors import RolloutLwsError, UsageError
+from rollout_lws.kubeconfig.target import Target
 
 
 @click.command()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from rollout_lws.cli.uninstall.departures import OPEN, Departure, Fate, Roll
 from rollout_lws.cli.uninstall.homes import Home
 from rollout_lws.cli.uninstall.parts import Parts
-from rollout_lws.settings import DEFAULT_API_GROUP
+from rollout_lws.objects.resources import DEFAULT_API_GROUP
 
 _SHOWN_IMAGES = 3
 #: To keep what runs where no Rollout is there that could be told to.

@@ -24,6 +24,7 @@ from rollout_lws.errors import ApiError, UsageError
 from rollout_lws.objects.resources import (
     CONTROLLER_REVISIONS,
     CUSTOM_RESOURCE_DEFINITIONS,
+    DEFAULT_API_GROUP,
     DEPLOYMENTS,
     LEADER_WORKER_SETS,
     LEASES,
@@ -36,7 +37,7 @@ from rollout_lws.objects.resources import (
     STATEFUL_SETS,
     Resource,
 )
-from rollout_lws.settings import DEFAULT_API_GROUP, DEFAULT_LEASE
+from rollout_lws.settings import DEFAULT_LEASE
 
 Object = dict[str, Any]
 

@@ -20,12 +20,11 @@ from typing import Any
 from aiohttp import web
 
 from rollout_lws.cli.playground import playground
-from rollout_lws.objects.resources import LEASES
+from rollout_lws.objects.resources import DEFAULT_API_GROUP, LEASES
 from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.behaviours.cluster import Options
 from rollout_lws.sandbox.http import Server
 from rollout_lws.sandbox.store import Event
-from rollout_lws.settings import DEFAULT_API_GROUP
 from tests.bench.lines import tell
 from tests.bench.load.door import Door, holder
 from tests.bench.load.live import APPROVAL, TURNS, Live

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from rollout_lws.cli.access.kubeconfig import Context
 from rollout_lws.cli.access.transport import Transport
 from rollout_lws.errors import ApiError, Unreachable, UsageError
+from rollout_lws.kubeconfig.context import Context
 from tests.cli.access.servers import Asked, api_server, http_proxy, socks_proxy
 from tests.e2e.certificates import Authority, Certificate
 

@@ -1,15 +1,16 @@
-"""URLs as messages and logs may show them: userinfo, paths and queries may hold secrets."""
+"""URLs as messages and logs may show them (userinfo, paths and queries may hold secrets), and what may be sent."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Container
-from typing import Any
 from urllib.parse import urlsplit
 
 #: URLs of other programs' messages, to the next sign that no URL has: what else may end one may be part of a password
 #: or a path as well.
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://[^\s\"<>]*")
+#: RFC 9110, 5.5: of what Latin-1 has, no control characters but tabs.
+_HEADER_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 #: At the end of a URL these are the sentence's.
 _CLOSING = ".,:;!?'()[]"
 
@@ -34,14 +35,6 @@ def _shown_in_text(found: re.Match[str]) -> str:
     return shown(url) + found[0][len(url) :]
 
 
-def why(error: Exception, configuration: Any) -> str:
-    """What ``error`` says of a request by kubernetes-asyncio's ``configuration``: aiohttp names the URL of a proxy
-    with its password, and the server's with its path.
-    """
-    known = [url for url in (configuration.host, configuration.proxy) if url]
-    return scrubbed(str(error), *known) or type(error).__name__
-
-
 def is_address(url: str, schemes: Container[str]) -> bool:
     """Whether ``url`` has one of ``schemes``, a host, and a port that is one, if any."""
     try:
@@ -50,3 +43,8 @@ def is_address(url: str, schemes: Container[str]) -> bool:
         return parts.scheme in schemes and bool(parts.hostname) and parts.port != 0
     except ValueError:
         return False
+
+
+def is_header_value(text: str) -> bool:
+    """Whether ``text`` may be the value of a header. HTTP libraries refuse any other one, and some of them quote it."""
+    return _HEADER_VALUE.fullmatch(text) is not None

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 from weakref import WeakKeyDictionary
 
 import yaml
 
-from rollout_lws.cli.nesting import check_nesting
-from rollout_lws.cli.paths import Path
+from rollout_lws.objects.codec.nesting import check_yaml
 
 _TAG = "tag:yaml.org,2002:"
 _MERGE, _NULL, _BOOL, _INT, _FLOAT = (f"{_TAG}{name}" for name in ("merge", "null", "bool", "int", "float"))
@@ -72,7 +71,7 @@ class Twice:
 
 def composed(text: str) -> Iterator[yaml.Node]:
     """The documents of a text that are not empty; yaml.YAMLError where it ends being YAML."""
-    check_nesting(text)
+    check_yaml(text)
     loader = _Loader(text)
     try:
         while loader.check_node():
@@ -86,7 +85,7 @@ def composed(text: str) -> Iterator[yaml.Node]:
 def quoted(text: str) -> Iterator[tuple[int, int]]:
     """Where texts stand that are quoted, or blocks, as far as this is YAML: from, to."""
     try:
-        check_nesting(text)
+        check_yaml(text)
         for token in yaml.scan(text, Loader=_Loader):
             if isinstance(token, yaml.ScalarToken) and not token.plain:
                 yield token.start_mark.index, token.end_mark.index
@@ -242,7 +241,7 @@ class _Merges:
         return merged | found
 
 
-def mark_of(root: yaml.Node, path: Path) -> Mark:
+def mark_of(root: yaml.Node, path: Sequence[str | int]) -> Mark:
     """Where a member stands: its key in a mapping, the item itself in a list. Of a path that leads to nothing, the last
     member that exists. For documents that a Reader has read.
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rollout_lws.kube.urls import scrubbed
+from rollout_lws.kubeconfig.urls import scrubbed
 
 PROXY = 'http://bob:p <a> "s" s@proxy:8080'
 

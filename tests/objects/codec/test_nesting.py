@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rollout_lws.kube.nesting import MOST_NESTED, pruned, read
+from rollout_lws.objects.codec.nesting import MOST_NESTED, pruned, read
 
 #: As deep as an API server reads JSON, and far deeper.
 DEEP = (10_000, 200_000)

@@ -10,10 +10,10 @@ from typing import Any
 
 import yaml
 
-from rollout_lws.cli.nodes import NotPlain, values
-from rollout_lws.cli.options import Target
 from rollout_lws.errors import NoCluster, UsageError
-from rollout_lws.kube.urls import is_address
+from rollout_lws.kubeconfig.target import Target
+from rollout_lws.kubeconfig.urls import is_address
+from rollout_lws.objects.codec.yaml_nodes import NotPlain, values
 
 _SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 #: Entries that name a file, relative to the kubeconfig they stand in.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rollout_lws.cli.access.proxies import proxy_of
 from rollout_lws.errors import UsageError
+from rollout_lws.kubeconfig.proxies import proxy_of
 
 SERVER = "https://api.example.org:6443"
 PROXY = "http://proxy:3128"

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from rollout_lws.cli.access.login import Certificate
+from rollout_lws.kubeconfig.login import Certificate
 
 
 def context(cluster: Mapping[str, Any], certificate: Certificate | None) -> ssl.SSLContext:

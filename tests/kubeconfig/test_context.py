@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
-from rollout_lws.cli.access import kubeconfig
-from rollout_lws.cli.options import Target
 from rollout_lws.errors import UsageError
+from rollout_lws.kubeconfig import context as kubeconfig
+from rollout_lws.kubeconfig.target import Target
 
 
 def written(path: Path, cluster: dict[str, Any] | None = None, user: dict[str, Any] | None = None) -> str:

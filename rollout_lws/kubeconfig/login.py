@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import json
 import os
-import subprocess
 import sys
 import threading
 from collections.abc import Mapping
@@ -18,8 +17,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from rollout_lws.cli.access.kubeconfig import Context
 from rollout_lws.errors import UsageError
+from rollout_lws.kubeconfig.context import Context
 
 #: Headers, of which one name may come more than once.
 Headers = list[tuple[str, str]]
@@ -159,6 +158,9 @@ def _escaped(name: str) -> str:
 
 def _run(program: Mapping[str, Any], context: Context, patience: float | None) -> Mapping[str, Any]:
     """The status of the ExecCredential that the login program prints."""
+    # Most kubeconfigs have no program.
+    import subprocess
+
     command = [str(program.get("command", "")), *map(str, program.get("args") or ())]
     # An argument may be a secret, and what is printed here ends in the logs of pipelines.
     by_hand = command[0] + (", with the arguments that the kubeconfig gives it" if command[1:] else "")
@@ -197,6 +199,8 @@ def _run(program: Mapping[str, Any], context: Context, patience: float | None) -
 
 def _why(error: Exception) -> str:
     """Without the arguments, which the standard library would tell."""
+    import subprocess
+
     if isinstance(error, subprocess.CalledProcessError):
         return f"exit status {error.returncode}"
     if isinstance(error, subprocess.TimeoutExpired):

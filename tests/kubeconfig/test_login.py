@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from rollout_lws.cli.access.kubeconfig import Context
-from rollout_lws.cli.access.login import Certificate, Login
 from rollout_lws.errors import UsageError
+from rollout_lws.kubeconfig.context import Context
+from rollout_lws.kubeconfig.login import Certificate, Login
 
 VERSION = "client.authentication.k8s.io/v1"
 

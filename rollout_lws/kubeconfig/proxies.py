@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from rollout_lws.errors import UsageError
-from rollout_lws.kube.urls import is_address, shown
+from rollout_lws.kubeconfig.urls import is_address, shown
 
 _PORTS = {"http": 80, "https": 443, "socks5": 1080, "socks5h": 1080}
 

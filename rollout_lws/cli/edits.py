@@ -18,7 +18,7 @@ from rollout_lws.cli.asking import ask
 from rollout_lws.cli.following import follow
 from rollout_lws.cli.options import rollout_argument, with_target
 from rollout_lws.cli.releases import stored_versions, todays_hashes, version_hash
-from rollout_lws.cli.rollouts import fetch_rollout, fetch_workload, find_rollouts, release_name
+from rollout_lws.cli.rollouts import fetch_rollout, fetch_workload, find_rollouts, recorded_capacity, release_name
 from rollout_lws.cli.view import age, document, table
 from rollout_lws.errors import ApiError, UsageError
 from rollout_lws.kubeconfig.target import Target
@@ -81,9 +81,8 @@ def undo(name: str, to_revision: int | None, force: bool, target: Target) -> Non
 
     def prepare(seen: Seen) -> bool:
         # LWS drops the groups of a surge at once when its template is the stable one again: requests have to go first.
-        status = seen.rollout.get("status") or {}
         found = versions.to_undo(seen.known, seen.live, seen.stable, to_revision)
-        surge = status.get("capacity") == "Surge" and requests.phase_of(seen.rollout) == "Progressing"
+        surge = recorded_capacity(seen.rollout).surges and requests.phase_of(seen.rollout) == "Progressing"
         if not surge or found.template_hash != seen.stable:
             return False
         _abort(seen)

@@ -9,6 +9,8 @@ from collections.abc import Iterable
 
 import click
 
+from rollout_lws.capacity import known
+from rollout_lws.capacity.base import CapacityStrategy
 from rollout_lws.cli.access.transport import Object, Transport
 from rollout_lws.errors import ApiError, RolloutLwsError, UsageError
 from rollout_lws.kubeconfig import context as kubeconfig
@@ -130,6 +132,11 @@ def style(rollout: Object) -> Object:
     strategy = rollout["spec"].get("strategy") or {}
     found: Object = strategy.get("canary") or strategy.get("blueGreen") or {}
     return found
+
+
+def recorded_capacity(rollout: Object) -> CapacityStrategy:
+    """That of the release that is on, by its status; ExtraWorkload where that says none, or a word from elsewhere."""
+    return known.BY_NAME.get((rollout.get("status") or {}).get("capacity") or "", known.EXTRA_WORKLOAD)
 
 
 def summary(rollout: Object) -> dict[str, str]:

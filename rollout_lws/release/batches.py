@@ -7,21 +7,21 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from rollout_lws.api import StyleStrategy
+from rollout_lws.capacity import replica_math
+from rollout_lws.capacity.table import strategy_of_plan
 from rollout_lws.objects import scaling
-from rollout_lws.release import sizes
-from rollout_lws.release.styles import Style, style_of
 from rollout_lws.workload.groups import Group, moment_ready
 
 
 def is_last_full(plan: StyleStrategy, index: int) -> bool:
     """Whether step ``index`` (1-based) is the last one and asks for all groups, where that is the promotion."""
-    return plan.promotes_at_full and index == len(plan.steps) and plan.steps[index - 1].replicas == sizes.ALL
+    return plan.promotes_at_full and index == len(plan.steps) and plan.steps[index - 1].replicas == replica_math.ALL
 
 
 def makes_no_groups(plan: StyleStrategy, index: int) -> bool:
     """A last step of 100 % without traffic or matches is the promotion itself; extra groups would be thrown away."""
     step = plan.steps[index - 1]
-    return sizes.is_bare_promotion(
+    return replica_math.is_bare_promotion(
         step.replicas,
         shares=bool(step.traffic or step.matches),
         last=1 < index == len(plan.steps),
@@ -38,15 +38,8 @@ def wanted_groups(plan: StyleStrategy, index: int, replicas: int) -> int:
     # Whoever may write a status may write any number there.
     index = max(1, index)
     asked = plan.steps[: index - 1 if makes_no_groups(plan, index) else index]
-    keeps_one = style_of(plan) is Style.IN_PLACE
-    return sizes.groups_after([step.replicas for step in asked], replicas, keeps_one=keeps_one)
-
-
-def portion_beside(allowed: int, serving: int, replicas: int) -> int:
-    """Groups of an LWS of ``replicas`` that are renewed at once while ``serving`` groups of a second LWS stand beside
-    them: the user's maxUnavailable, ``allowed``, at most as many as serve, never the last one, at least 1.
-    """
-    return max(1, min(allowed, serving, replicas - 1))
+    keeps_one = strategy_of_plan(plan).updates_regular
+    return replica_math.groups_after([step.replicas for step in asked], replicas, keeps_one=keeps_one)
 
 
 @dataclass(frozen=True, slots=True)

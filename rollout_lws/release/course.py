@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from rollout_lws.api import StyleStrategy
-from rollout_lws.release.batches import is_last_full, portion_beside, wanted_groups
+from rollout_lws.capacity.table import strategy_of_plan
+from rollout_lws.release.batches import is_last_full, wanted_groups
 from rollout_lws.release.phases import Given, Preview, Row
-from rollout_lws.release.styles import Style, style_of
 from rollout_lws.release.weights import MOST, sharing_step, weight_in_place, weight_in_promotion, weight_of_step
 
 
@@ -43,17 +43,16 @@ class Course:
     """The release as it goes on, phase after phase."""
 
     def __init__(self, plan: StyleStrategy, given: Given) -> None:
-        self.plan, self.given, self.style = plan, given, style_of(plan)
+        self.plan, self.given, self.strategy = plan, given, strategy_of_plan(plan)
         self.replicas, self.allowed = given.replicas, max(1, given.unavailable)
         self.unit = given.load_seconds + given.min_ready_seconds
         self.routing = plan.traffic_routings[0] if plan.traffic_routings else None
-        self.in_place = self.style is Style.IN_PLACE
         self.now = self._alone
         self.clock = 0.0
 
     def run(self) -> Preview:
         steps = [self._step(index) for index in range(1, len(self.plan.steps) + 1)]
-        return Preview(self.style, self.given, (*steps, self._promotion()))
+        return Preview(self.strategy, self.given, (*steps, self._promotion()))
 
     @property
     def _portion(self) -> int:
@@ -67,36 +66,33 @@ class Course:
 
     def _even(self, new: int, stable: int) -> _Moment:
         """Every ready group that requests reach with the same load."""
-        reached = new if self.given.reached or self.routing or self.style.in_one_lws else 0
+        reached = new if self.given.reached or self.routing or self.strategy.one_workload else 0
         every = reached + stable
         return _Moment(new, stable, Fraction(reached, every) if every else Fraction(0), self.replicas)
 
     def _shared(self, new: int, stable: int, weight: int) -> _Moment:
         return _Moment(new, stable, Fraction(weight, 100), self.replicas)
 
-    def _extra(self, new: int) -> int:
-        return 0 if self.in_place else new
-
     def _step(self, index: int) -> Row:
         before, new = self.now, wanted_groups(self.plan, index, self.replicas)
-        made, stable = new - before.new, self.replicas - (new if self.in_place else 0)
+        made, stable = new - before.new, self.replicas - (new if self.strategy.updates_regular else 0)
         weight = weight_of_step(self.plan, index, self.replicas)
         rest = self._shared(new, stable, weight) if self.routing else self._even(new, stable)
-        if made and self.in_place:
+        if made and self.strategy.updates_regular:
             rounds = windows = -(-made // self._portion)
             loading = [self._while_loading(before, made, each, weight) for each in range(rounds)]
         else:
-            rounds, windows, loading = min(made, 1), min(made, 1) if self.style is Style.SURGE else 0, []
+            rounds, windows, loading = min(made, 1), min(made, 1) if self.strategy.surges else 0, []
         pause = self.plan.steps[index - 1].pause.duration
         promotes = is_last_full(self.plan, index)
         loaded = rounds * self.unit + self._share_between(rounds, rest.share)
         self.clock += loaded
         seconds = loaded + self._first_share(rest.share) + (0 if promotes else pause or 0)
-        back = new if self.in_place else 0
+        back = new if self.strategy.updates_regular else 0
         row = Row(
             step=index,
             new=new,
-            extra=self._extra(new),
+            extra=self.strategy.extra(new),
             ready=min(each.behind for each in (before, *loading, rest)),
             share=float(rest.share),
             load_new=rest.load_new,
@@ -107,7 +103,7 @@ class Course:
             loads=made,
             seconds=seconds,
             approval=pause is None and not promotes,
-            accelerators=(self.replicas + self._extra(new)) * self.given.accelerators,
+            accelerators=(self.replicas + self.strategy.extra(new)) * self.given.accelerators,
             back_loads=back,
             back_seconds=self._back(back, rest.share),
         )
@@ -116,7 +112,7 @@ class Course:
 
     def _share_between(self, rounds: int, share: Fraction) -> float:
         """Seconds for which the second portion of a step in place waits until the groups of the first have a share."""
-        if not (self.in_place and rounds > 1 and self.routing and share) or self.now.share > 0:
+        if not (self.strategy.updates_regular and rounds > 1 and self.routing and share) or self.now.share > 0:
             return 0
         return max(0, self.routing.grace_period_seconds - self.given.min_ready_seconds)
 
@@ -146,7 +142,7 @@ class Course:
 
     def _rounds_back(self, groups: int) -> int:
         """Loads one after the other until so many renewed groups are the old version's again."""
-        return -(-groups // (self._portion if self.in_place else self.allowed))
+        return -(-groups // (self._portion if self.strategy.updates_regular else self.allowed))
 
     def _first_share(self, share: Fraction) -> float:
         """Seconds that the new version's first share waits: routers hear of its first group before they hear of it."""
@@ -156,17 +152,17 @@ class Course:
 
     def _promotion(self) -> Row:
         before = self.now
-        grown = self.replicas - before.new if self.style is Style.BLUE_GREEN else 0
+        grown = self.replicas - before.new if self.strategy.full_set else 0
         new, waited = before.new + grown, min(grown, 1) * self.unit
         self.clock += waited
         # Groups enough beside the LWS take all requests, so that its own can be renewed all at once.
-        takes_over = self.routing is not None and not self.style.in_one_lws and new >= self.replicas
+        takes_over = self.routing is not None and not self.strategy.one_workload and new >= self.replicas
         emptied = takes_over and not self.given.unlisted
         renewed, portion = self._renewal(new, emptied)
         staying = self.replicas - portion
-        if self.style is Style.IN_PLACE:
+        if self.strategy.updates_regular:
             down = self._even(new, staying - new)
-        elif self.routing is None or self.style is Style.SURGE:
+        elif self.routing is None or self.strategy.surges:
             down = self._even(new, staying)
         else:
             weight = weight_of_step(self.plan, len(self.plan.steps), self.replicas)
@@ -177,7 +173,7 @@ class Course:
         return Row(
             step=None,
             new=new,
-            extra=self._extra(new),
+            extra=self.strategy.extra(new),
             ready=min(each.behind for each in (before, down, end)),
             share=float(down.share),
             load_new=down.load_new,
@@ -188,26 +184,22 @@ class Course:
             loads=renewed + grown,
             seconds=waited + self._around(down.share, rounds, takes_over) + rounds * self.unit,
             approval=False,
-            accelerators=(self.replicas + self._extra(new)) * self.given.accelerators,
+            accelerators=(self.replicas + self.strategy.extra(new)) * self.given.accelerators,
             back_loads=self.replicas,
             back_seconds=(1 if emptied else self._rounds_back(self.replicas)) * self.unit,
         )
 
     def _renewal(self, new: int, emptied: bool) -> tuple[int, int]:
         """Groups of [0, R) that the promotion renews, and how many of them at once."""
-        if self.style is Style.IN_PLACE:
-            left = self.replicas - new
-            return left, min(left, self._portion)
-        if self.style is Style.SURGE:
-            return self.replicas, new
-        return self.replicas, self.replicas if emptied else portion_beside(self.allowed, new, self.replicas)
+        left = self.replicas - new + self.strategy.extra(new)
+        return left, left if emptied else min(left, self.strategy.portion(self.allowed, new, self.replicas))
 
     def _around(self, share: Fraction, rounds: int, takes_over: bool) -> float:
         """Seconds of a promotion in which routers hear of what changes, and running requests end."""
         if self.routing is None:
             return 0
         grace, drain = self.routing.grace_period_seconds, self.routing.drain_seconds
-        if self.style.in_one_lws:
+        if self.strategy.one_workload:
             # Without a share there is none that routers have to hear the end of.
             shares = self.now.share > 0 or sharing_step(self.plan, len(self.plan.steps)).matches
             return grace if shares else 0

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from rollout_lws.api import StyleStrategy
+from rollout_lws.capacity.table import strategy_of_plan
 from rollout_lws.release.batches import wanted_groups
-from rollout_lws.release.styles import Style, style_of
 from rollout_lws.release.weights import MOST, weight_of_step
 
 
@@ -42,12 +42,12 @@ def overload(plan: StyleStrategy, replicas: int) -> Overload | None:
     Only for capacity InPlace and Surge, and where requests are routed: without that they follow the groups. The stable
     version keeps all of its ``replicas`` groups in Surge, and all but the renewed ones in place.
     """
-    style = style_of(plan)
-    if not style.in_one_lws or not plan.traffic_routings or replicas < 1:
+    strategy = strategy_of_plan(plan)
+    if not strategy.one_workload or not plan.traffic_routings or replicas < 1:
         return None
     for index in range(1, len(plan.steps) + 1):
         weight, new = weight_of_step(plan, index, replicas), wanted_groups(plan, index, replicas)
-        stable = replicas - new if style is Style.IN_PLACE else replicas
+        stable = replicas - new + strategy.extra(new)
         if weight * replicas > 100 * MOST * new:
             way_out = f"raise its replicas, or lower its traffic to at most {100 * MOST * new // replicas}%"
             return Overload(index, "new", weight, new, weight * replicas / (100 * new), way_out)

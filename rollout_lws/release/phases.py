@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rollout_lws.release.styles import Style
+from rollout_lws.capacity.base import CapacityStrategy
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class Row:
 class Preview:
     """All rows, the promotion last."""
 
-    style: Style
+    strategy: CapacityStrategy
     given: Given
     rows: tuple[Row, ...]
 

@@ -8,10 +8,10 @@ LWS, routers and ending pods take, are not in it.
 from __future__ import annotations
 
 from rollout_lws.api import StyleStrategy
+from rollout_lws.capacity.table import strategy_of_plan
 from rollout_lws.release.batches import wanted_groups
 from rollout_lws.release.course import Course
 from rollout_lws.release.phases import Given, Preview
-from rollout_lws.release.styles import Style, style_of
 
 
 def preview(plan: StyleStrategy, given: Given) -> Preview:
@@ -20,7 +20,7 @@ def preview(plan: StyleStrategy, given: Given) -> Preview:
         raise ValueError(
             "the LeaderWorkerSet has 0 groups, and a version takes effect there by itself: nothing is done in steps"
         )
-    if style_of(plan) is Style.IN_PLACE and given.replicas < 2:
+    if given.replicas < strategy_of_plan(plan).least_replicas:
         raise ValueError(
             "capacity InPlace needs at least 2 groups, one to serve while the other is renewed: scale up, or use Surge"
             " or ExtraWorkload"
@@ -33,10 +33,11 @@ def step_of_much_extra(plan: StyleStrategy, replicas: int) -> int:
 
     Blue-green is chosen for just that and is not warned of, and one group is the least that a step can take.
     """
-    if style_of(plan) not in (Style.EXTRA_WORKLOAD, Style.SURGE):
+    strategy, steps = strategy_of_plan(plan), range(1, len(plan.steps) + 1)
+    if strategy.full_set:
         return 0
-    steps = range(1, len(plan.steps) + 1)
-    return next((index for index in steps if 2 * wanted_groups(plan, index, replicas) > max(replicas, 2)), 0)
+    extra = ((index, strategy.extra(wanted_groups(plan, index, replicas))) for index in steps)
+    return next((index for index, groups in extra if 2 * groups > max(replicas, 2)), 0)
 
 
 def much_extra(plan: StyleStrategy, replicas: int) -> str:

@@ -19,11 +19,11 @@ from rollout_lws.api import (
     BatchReleasePhase,
     BatchReleaseStatus,
     BatchState,
-    Capacity,
     Rollout,
     batch_releases,
 )
 from rollout_lws.api.resources import Keys
+from rollout_lws.capacity.table import strategy_of_plan
 from rollout_lws.objects.merge import merge_patch
 from rollout_lws.objects.writes import Create, Delete, Patch, Write
 from rollout_lws.release.batches import Batch
@@ -58,16 +58,16 @@ def plan(rollout: Rollout, wanted: Wanted) -> dict[str, Any]:
     style = rollout.spec.strategy.style
     if style is None:
         return {}
+    strategy = strategy_of_plan(style)
     found: dict[str, Any] = {
         "batches": [{"canaryReplicas": step.replicas} for step in style.steps],
         "batchPartition": wanted.partition,
         "rolloutID": wanted.rollout_id,
-        "rollingStyle": "BlueGreen",
+        "rollingStyle": strategy.rolling_style,
         "finalizingPolicy": "WaitResume",
     }
     if rollout.spec.strategy.canary:
-        extra = style.made_by is Capacity.EXTRA_WORKLOAD
-        found |= {"rollingStyle": "Canary" if extra else "Partition", "enableExtraWorkloadForCanary": extra}
+        found["enableExtraWorkloadForCanary"] = not strategy.one_workload
     if style.failure_threshold is not None:
         found["failureThreshold"] = style.failure_threshold
     patch = style.metadata_patch

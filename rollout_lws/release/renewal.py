@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
 
-from rollout_lws.api import Capacity
 from rollout_lws.api.resources import Keys
+from rollout_lws.capacity.base import CapacityStrategy
+from rollout_lws.capacity.known import EXTRA_WORKLOAD
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, PODS, STATEFUL_SETS
 from rollout_lws.objects.writes import Confirm, Delete, Patch, Write
-from rollout_lws.release.batches import portion_beside
 from rollout_lws.release.turn import Turn
 from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.groups import Group, groups, moment_ready
@@ -60,7 +60,7 @@ class Renewal:
     beside: int
     minimum: float = 0
     emptied: bool = False
-    capacity: Capacity = Capacity.EXTRA_WORKLOAD
+    strategy: CapacityStrategy = EXTRA_WORKLOAD
 
     @property
     def replicas(self) -> int:
@@ -101,10 +101,7 @@ class Renewal:
         """
         if self.emptied and self.beside >= self.replicas:
             return self.replicas
-        if self.capacity is Capacity.SURGE:
-            return self.beside
-        instead = self.replicas if self.capacity is Capacity.IN_PLACE else self.beside
-        return portion_beside(self.allowed, instead, self.replicas)
+        return self.strategy.portion(self.allowed, self.beside, self.replicas)
 
     @property
     def allowed(self) -> int:
@@ -160,7 +157,7 @@ class Renewal:
         """Renew [0, R) to ``revision``; done when all are new and ready, a recreated one would be too, and the hold
         stands without surge groups.
         """
-        if self.surge and self.capacity is not Capacity.SURGE:
+        if self.surge and not self.strategy.surges:
             return Turn(writes=self.close("the surge groups go", surge=0), message="the surge groups go")
         if self.is_open:
             return self.in_window(revision)
@@ -169,13 +166,13 @@ class Renewal:
                 return Turn(message="waiting for the StatefulSet controller to record the new revision")
             if is_held(self.facts.lws):
                 gone = self.drop_extra()
-                if gone.done and self.capacity is Capacity.SURGE and not observed(self.facts):
+                if gone.done and self.strategy.surges and not observed(self.facts):
                     return Turn(message=_UNACTED)
                 return gone
             return Turn(writes=self.close("all groups are new", surge=0), message="the surge groups go")
         # With a surge, what serves in the stead of a portion comes first; LWS would renew nothing below it either.
         # Groups that were surged may have become regular ones by scaling.
-        surge = max(1, self.surge) if self.capacity is Capacity.SURGE else 0
+        surge = max(1, self.surge) if self.strategy.surges else 0
         if self._wrong_extra(revision, surge):
             return self.extend(revision, surge, may_open=may_open)
         return self._next_portion(revision, 0, may_open=may_open)
@@ -235,7 +232,7 @@ class Renewal:
         regular = self.regular
         old = [group for group in regular if group.revision != revision and group.ordinal >= lowest]
         # Without a surge what is beyond the regular groups was scaled away and ends.
-        extra = self.extra if self.capacity is Capacity.SURGE else ()
+        extra = self.extra if self.strategy.surges else ()
         new = (each for each in (*regular, *extra) if each.revision == revision)
         loading = [group for group in new if not group.ready(self.now, self.minimum)]
         there = {group.ordinal for group in regular}
@@ -259,7 +256,7 @@ class Renewal:
         down = missing + sum(not group.ready(self.now) for group in self.regular)
         budget = self.at_once - down
         downwards = sorted(old, key=lambda group: group.ordinal, reverse=True)
-        least = self._unavailable if self.capacity is Capacity.SURGE else self.allowed
+        least = self._unavailable if self.strategy.surges else self.allowed
         if budget < 1 and downwards[0].ready(self.now) and self.beside + least > down:
             # A broken group further down must not stop the promotion that mends it: R - maxUnavailable still serve.
             budget = 1
@@ -273,7 +270,7 @@ class Renewal:
             chosen.append(group)
         left = self.ready(self.regular) - self.ready(chosen) + self.beside
         # In place nothing can come up beside them: where no group serves, those of a step are all that can mend it.
-        mends = self.capacity is Capacity.IN_PLACE and not any(group.ready(self.now) for group in chosen)
+        mends = self.strategy.updates_regular and not any(group.ready(self.now) for group in chosen)
         if not chosen or (left < 1 and not mends):
             broken = named([group for group in self.regular if not group.ready(self.now)]) or "all"
             return Turn(message=f"group {broken} is not ready: no further group may go down", wake_at=self.wake_at())
@@ -337,7 +334,7 @@ class Renewal:
         turn = self.take_back(stable)
         if not turn.done:
             return turn
-        if self.capacity is Capacity.SURGE and (from_steps or not patient):
+        if self.strategy.surges and (from_steps or not patient):
             if self.beside and not self.ready(self.regular):
                 return Turn(message=f"no group of revision {stable} is ready: surge group {named(self.extra)} stays")
         elif patient and not self.all_are(stable):
@@ -387,7 +384,7 @@ class Renewal:
         """Have the surge groups go; done when the last is gone and the hold stands without them."""
         if not is_held(self.facts.lws):
             return Turn(writes=self.close("the surge groups go", surge=0), message="the surge groups go")
-        extra = self.extra if self.capacity is Capacity.SURGE else ()
+        extra = self.extra if self.strategy.surges else ()
         if extra:
             return Turn(message=f"waiting for surge group {named(extra)} to go")
         return Turn(done=True)

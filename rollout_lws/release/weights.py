@@ -7,9 +7,9 @@ A weight is the new version's share in whole percent.
 from __future__ import annotations
 
 from rollout_lws.api import Step, StyleStrategy
+from rollout_lws.capacity.table import strategy_of_plan
 from rollout_lws.objects import scaling
 from rollout_lws.release.batches import makes_no_groups, wanted_groups
-from rollout_lws.release.styles import Style, style_of
 
 #: A group may get so many times the requests that it has while all groups of the LWS carry them alike.
 MOST = 2
@@ -28,15 +28,14 @@ def weight_of_step(plan: StyleStrategy, index: int, replicas: int) -> int:
     0 when it says neither traffic nor matches; "auto" is in proportion to groups, at least 1. In place the last group
     stays old until the promotion, so "100%" leaves it what is its due.
     """
-    step, style = sharing_step(plan, index), style_of(plan)
+    step, strategy = sharing_step(plan, index), strategy_of_plan(plan)
     if not step.traffic:
         return 0
     new = wanted_groups(plan, index, replicas)
-    whole = style is Style.IN_PLACE and step.traffic == "100%" and new == replicas - 1
+    whole = strategy.updates_regular and step.traffic == "100%" and new == replicas - 1
     if step.traffic != "auto" and not whole:
         return scaling.scaled(step.traffic, 100)
-    every = max(1, replicas) if style.in_one_lws else replicas + new
-    return max(1, min(round(100 * new / every), 99 if style is Style.IN_PLACE else 100))
+    return max(1, min(round(strategy.exact_weight(new, replicas)), 99 if strategy.updates_regular else 100))
 
 
 def weight_in_place(weight: int, new: int, stable: int, replicas: int) -> int:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from rollout_lws.api import Capacity, batch_releases
 from rollout_lws.api.base import tallied
+from rollout_lws.capacity.table import strategy_of
 from rollout_lws.release import canary
 from rollout_lws.release.record import owner_reference
 from rollout_lws.release.renewal import Renewal
@@ -22,7 +23,7 @@ WINDOWS_A_GROUP = 4
 
 def renewal(d: Draft, *, emptied: bool = False) -> Renewal:
     """The stable LWS's own groups; ``emptied``: no request reaches those that are to go."""
-    return Renewal(d.stable, d.keys, d.uid, d.now, _beside(d), d.minimum, emptied, d.capacity)
+    return Renewal(d.stable, d.keys, d.uid, d.now, _beside(d), d.minimum, emptied, strategy_of(d.capacity))
 
 
 def _beside(d: Draft) -> int:

@@ -26,6 +26,7 @@ from rollout_lws.api import (
     SummaryState,
 )
 from rollout_lws.api.resources import Keys
+from rollout_lws.capacity.table import strategy_of
 from rollout_lws.objects.resources import STATEFUL_SETS
 from rollout_lws.objects.writes import Confirm, Write
 from rollout_lws.release.batches import Batch
@@ -166,7 +167,7 @@ class Draft:
     @property
     def one_workload(self) -> bool:
         """Whether one LWS holds groups of both versions."""
-        return self.capacity is not Capacity.EXTRA_WORKLOAD
+        return strategy_of(self.capacity).one_workload
 
     @property
     def new_groups(self) -> tuple[Group, ...]:

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from rollout_lws.api import Rollout
+from rollout_lws.capacity.base import CapacityStrategy
+from rollout_lws.capacity.table import strategy_of_plan
 from rollout_lws.cli.manifests import read_manifests
-from rollout_lws.release.styles import Style, style_of
 
 Object = dict[str, Any]
 FOLDER = Path(__file__).parents[2] / "examples"
@@ -31,11 +32,11 @@ def manifests(name: str) -> dict[str, Object]:
     return found
 
 
-def style(name: str) -> Style:
+def style(name: str) -> CapacityStrategy:
     """How an example's Rollout makes groups of a new version."""
     plan = Rollout.model_validate(manifests(name)["Rollout"]).spec.strategy.style
     assert plan is not None
-    return style_of(plan)
+    return strategy_of_plan(plan)
 
 
 def pod_templates(lws: Object) -> dict[str, Object]:

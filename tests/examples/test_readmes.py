@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rollout_lws.release.styles import Style
+from rollout_lws.capacity import known
 from tests.examples.examples import FOLDER, ROUTED, manifests, mostly_long, style
 from tests.reader import Reader, reading
 
@@ -62,11 +62,11 @@ async def test_the_commands_of_a_readme_do_what_it_says(reader: Reader, name: st
     await reader.run(scripts["Release a new version"])
     first, last = NEW[name]
     # In place the last group is the first to be renewed, and by the abort it comes back.
-    renewed = {f"{workload}-{len(before) - 1}"} if style(name) is Style.IN_PLACE else set()
+    renewed = {f"{workload}-{len(before) - 1}"} if style(name) is known.IN_PLACE else set()
     assert _but(reader.leaders(workload), renewed).items() >= _but(before, renewed).items()
     own, beside = reader.tags(workload), reader.tags(f"{workload}-canary")
     assert [tag for tag in (*own, *beside) if tag != OLD[name]] == [first]
-    assert bool(beside) is not style(name).in_one_lws
+    assert bool(beside) is not style(name).one_workload
     await reader.run(scripts["Approve"])
     after = reader.leaders(workload)
     assert reader.tags(workload) == [last] * len(before)

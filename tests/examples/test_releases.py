@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from rollout_lws.capacity import known
+from rollout_lws.capacity.base import CapacityStrategy
 from rollout_lws.objects.resources import (
     ENDPOINT_SLICES,
     HTTP_ROUTES,
@@ -20,7 +22,6 @@ from rollout_lws.objects.resources import (
     PODS,
     SERVICES,
 )
-from rollout_lws.release.styles import Style
 from rollout_lws.sandbox.behaviours.cluster import Options
 from rollout_lws.sandbox.behaviours.faults import Timing
 from rollout_lws.sandbox.catalogue import GATEWAYS
@@ -64,11 +65,11 @@ def one_workload(world: World) -> None:
 
 
 #: What is promised of the LWS itself at every moment, style by style; blue-green renews all of it at once.
-PROMISES: dict[Style, tuple[Check, ...]] = {
-    Style.EXTRA_WORKLOAD: (at_most_down(1),),
-    Style.IN_PLACE: (at_most_down(1), one_workload),
-    Style.SURGE: (enough_serve, one_workload),
-    Style.BLUE_GREEN: (),
+PROMISES: dict[CapacityStrategy, tuple[Check, ...]] = {
+    known.EXTRA_WORKLOAD: (at_most_down(1),),
+    known.IN_PLACE: (at_most_down(1), one_workload),
+    known.SURGE: (enough_serve, one_workload),
+    known.BLUE_GREEN: (),
 }
 
 
@@ -88,7 +89,7 @@ async def at_rest(world: World, name: str) -> None:
     await world.until(lambda: world.groups() == standing(world, OLD[name]), "all groups ready", 2 * LOAD)
     await world.rest()
     world.checks += [always_serving, *PROMISES[style(name)], never_two_canaries]
-    if style(name) is not Style.IN_PLACE:
+    if style(name) is not known.IN_PLACE:
         world.checks.append(stable_untouched(world))
 
 
@@ -151,7 +152,7 @@ async def test_a_release_with_loads_of_twenty_minutes_goes_through_with_as_few_g
     await at_rest(world, name)
     # Half of the groups are the most that a step asks for before the last one, which adds none; blue-green has all.
     replicas: int = world.lws["spec"]["replicas"]
-    extra = {Style.IN_PLACE: 0, Style.BLUE_GREEN: replicas}.get(style(name), replicas // 2)
+    extra = {known.IN_PLACE: 0, known.BLUE_GREEN: replicas}.get(style(name), replicas // 2)
     counts: set[int] = set()
     world.checks.append(lambda seen: counts.add(group_count(seen)))
     release(world, "new")
@@ -209,7 +210,7 @@ async def test_requests_are_shared_as_the_readme_says_and_everything_is_given_ba
     matched = name in ("inference-pool", "ingress")
     assert meter.now("asking", by="revision") == ({new: 1.0} if matched else {old: 0.9, new: 0.1})
     service = next(each["metadata"]["name"] for each in objects(name) if each["metadata"]["name"].endswith("-api"))
-    pins = (old, new) if style(name).in_one_lws else (NAME, CANARY)
+    pins = (old, new) if style(name).one_workload else (NAME, CANARY)
     assert selected(world) == {f"Service {service}": pins[0], f"Service {service}-canary": pins[1], **pools}
     world.approve()
     await world.until_state("Pausing", 2 * LOAD)
@@ -233,7 +234,7 @@ async def test_a_version_that_never_becomes_ready_leaves_everything_as_it_was(wo
     await world.until_state("Aborted", 2 * LOAD)
     await world.rest()
     # In place the group that was renewed is made again.
-    again = {f"{NAME}-{len(before) - 1}"} if style(name) is Style.IN_PLACE else set()
+    again = {f"{NAME}-{len(before) - 1}"} if style(name) is known.IN_PLACE else set()
     assert {leader for leader, uid in world.leader_uids().items() if uid != before[leader]} == again
     assert world.groups() == standing(world, OLD[name])
     assert world.names()["leaderworkersets"] == [NAME]

@@ -279,9 +279,9 @@ def test_a_release_of_any_plan(drawn: tuple[StyleStrategy, Given]) -> None:
         assert row.loads >= row.rounds >= (1 if row.loads else 0)
         assert row.accelerators == (replicas + row.extra) * ACCELERATORS
         assert 0 <= row.share <= 1
-    in_place = found.style == "InPlace"
+    in_place = found.strategy.name == "InPlace"
     # What each style announces.
-    most = replicas if found.style == "BlueGreen" else 0 if in_place else wanted[-1]
+    most = replicas if found.strategy.name == "BlueGreen" else 0 if in_place else wanted[-1]
     assert found.extra == most
     assert found.loads == replicas + most
     assert [row.back_loads for row in found.rows[:-1]] == [new if in_place else 0 for new in wanted]
@@ -293,7 +293,7 @@ def test_all_requests_are_carried_by_whoever_has_a_share(drawn: tuple[StyleStrat
     made, told = drawn
     found, replicas = preview(made, told), told.replicas
     for row in found.rows[:-1]:
-        stable = replicas - (row.new if found.style == "InPlace" else 0)
+        stable = replicas - (row.new if found.strategy.name == "InPlace" else 0)
         carried = row.new * (row.load_new or 0) + stable * (row.load_stable or 0)
         assert carried == pytest.approx(replicas)
         assert row.peak_load >= max(row.load_new or 0, row.load_stable or 0)
@@ -303,11 +303,11 @@ def test_all_requests_are_carried_by_whoever_has_a_share(drawn: tuple[StyleStrat
 def test_no_more_groups_are_away_than_may_be(drawn: tuple[StyleStrategy, Given]) -> None:
     made, told = drawn
     found, replicas = preview(made, told), told.replicas
-    away = min(max(1, told.unavailable), replicas - 1) if found.style == "InPlace" else 0
+    away = min(max(1, told.unavailable), replicas - 1) if found.strategy.name == "InPlace" else 0
     for row, before in zip(found.rows, (None, *found.rows), strict=False):
         lasting = [each for each in (row, before) if each is not None and each.step is not None]
         sharing = [each.share for each in lasting]
-        if found.style == "InPlace" and any(share in (0, 1) for share in sharing) and made.traffic_routings:
+        if found.strategy.name == "InPlace" and any(share in (0, 1) for share in sharing) and made.traffic_routings:
             # The plan itself gives one side nothing.
             assert row.ready >= 1
         elif 1 in sharing:

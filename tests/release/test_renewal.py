@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace as change
 
-from rollout_lws.api import Capacity
+from rollout_lws.capacity import known
+from rollout_lws.capacity.base import CapacityStrategy
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, PODS, STATEFUL_SETS
 from rollout_lws.objects.workloads import Pod
 from rollout_lws.objects.writes import Confirm, Delete, Patch, Write
@@ -223,7 +224,7 @@ def test_groups_that_were_scaled_away_are_not_waited_for_as_surge_groups() -> No
     ("picture", "acted", "done"), [("NNN", True, False), ("NNy", True, False), ("NN", True, True), ("NN", False, False)]
 )
 def test_a_surge_is_over_when_its_groups_are_gone(picture: str, acted: bool, done: bool) -> None:
-    made = replace(renewal(picture, replicas=2, settled_on="new", acted=acted), capacity=Capacity.SURGE)
+    made = replace(renewal(picture, replicas=2, settled_on="new", acted=acted), strategy=known.SURGE)
     assert made.promote(NEW).done is done
 
 
@@ -406,19 +407,19 @@ def test_the_way_back_ends_when_all_groups_are_stable_and_ready(picture: str, do
 
 
 @pytest.mark.parametrize(
-    ("capacity", "picture", "opened"),
+    ("strategy", "picture", "opened"),
     [
-        (Capacity.IN_PLACE, "ooo", (1, 2)),
-        (Capacity.IN_PLACE, "ooO", ()),
-        (Capacity.SURGE, "ooo", ()),
-        (Capacity.EXTRA_WORKLOAD, "ooo", ()),
+        (known.IN_PLACE, "ooo", (1, 2)),
+        (known.IN_PLACE, "ooO", ()),
+        (known.SURGE, "ooo", ()),
+        (known.EXTRA_WORKLOAD, "ooo", ()),
     ],
-    ids=str,
+    ids=lambda each: getattr(each, "name", str(each)),
 )
 def test_where_no_group_serves_only_groups_renewed_in_place_can_mend_it(
-    capacity: Capacity, picture: str, opened: tuple[int, ...]
+    strategy: CapacityStrategy, picture: str, opened: tuple[int, ...]
 ) -> None:
-    turn = replace(renewal(picture, 0), capacity=capacity).renew(NEW, 2)
+    turn = replace(renewal(picture, 0), strategy=strategy).renew(NEW, 2)
     assert turn.opened == opened
     assert turn.message.endswith("no further group may go down") is not bool(opened)
 
@@ -433,14 +434,14 @@ def test_a_window_of_an_lws_that_has_no_annotations_demands_its_resource_version
 
 
 @pytest.mark.timeout(20)
-@pytest.mark.parametrize("capacity", list(Capacity))
+@pytest.mark.parametrize("strategy", known.STRATEGIES, ids=lambda each: each.name)
 @pytest.mark.parametrize("window_at", [None, 0, 2])
 def test_as_many_groups_as_a_number_can_name_cost_no_more_than_those_that_exist(
-    capacity: Capacity, window_at: int | None
+    strategy: CapacityStrategy, window_at: int | None
 ) -> None:
     """Somebody types a number into replicas; the controller of everybody else must live on."""
     many = 2**31 - 1
-    seen = replace(renewal("OONN", replicas=many, window_at=window_at), capacity=capacity)
+    seen = replace(renewal("OONN", replicas=many, window_at=window_at), strategy=strategy)
     told = (
         seen.promote(NEW),
         seen.renew(NEW, many),

@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rollout_lws.api import CanaryStrategy
-from rollout_lws.release.styles import Style, style_of
+from rollout_lws.capacity import known
+from rollout_lws.capacity.base import CapacityStrategy
+from rollout_lws.capacity.table import strategy_of_plan
 from rollout_lws.release.weights import weight_in_promotion, weight_of_step
 from tests.release.plans import plan
 
@@ -17,22 +19,22 @@ from tests.release.plans import plan
 @pytest.mark.parametrize(
     ("members", "style"),
     [
-        ({}, Style.EXTRA_WORKLOAD),
-        ({"capacity": "InPlace"}, Style.IN_PLACE),
-        ({"capacity": "Surge"}, Style.SURGE),
-        ({"capacity": "ExtraWorkload", "enableExtraWorkloadForCanary": True}, Style.EXTRA_WORKLOAD),
+        ({}, known.EXTRA_WORKLOAD),
+        ({"capacity": "InPlace"}, known.IN_PLACE),
+        ({"capacity": "Surge"}, known.SURGE),
+        ({"capacity": "ExtraWorkload", "enableExtraWorkloadForCanary": True}, known.EXTRA_WORKLOAD),
         # Kruise's own word.
-        ({"enableExtraWorkloadForCanary": False}, Style.IN_PLACE),
-        ({"enableExtraWorkloadForCanary": True}, Style.EXTRA_WORKLOAD),
+        ({"enableExtraWorkloadForCanary": False}, known.IN_PLACE),
+        ({"enableExtraWorkloadForCanary": True}, known.EXTRA_WORKLOAD),
     ],
 )
-def test_a_canary_says_how_its_groups_are_made(members: dict[str, Any], style: Style) -> None:
-    assert style_of(CanaryStrategy.model_validate({"steps": [{"replicas": 1}], **members})) is style
+def test_a_canary_says_how_its_groups_are_made(members: dict[str, Any], style: CapacityStrategy) -> None:
+    assert strategy_of_plan(CanaryStrategy.model_validate({"steps": [{"replicas": 1}], **members})) is style
 
 
 def test_blue_green_has_a_style_of_its_own_and_only_two_styles_need_no_second_lws() -> None:
-    assert style_of(plan("BlueGreen", 1)) is Style.BLUE_GREEN
-    assert {style for style in Style if style.in_one_lws} == {Style.IN_PLACE, Style.SURGE}
+    assert strategy_of_plan(plan("BlueGreen", 1)) is known.BLUE_GREEN
+    assert {style for style in known.STRATEGIES if style.one_workload} == {known.IN_PLACE, known.SURGE}
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from rollout_lws.api import Rollout
+from rollout_lws.capacity.table import strategy_of_plan
 from rollout_lws.cli import requests
 from rollout_lws.cli.access.transport import Transport
 from rollout_lws.cli.asking import ask
@@ -28,7 +29,6 @@ from rollout_lws.controller import process
 from rollout_lws.kubeconfig.target import Target
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, LWS_NAME, LWS_REVISION
 from rollout_lws.release.batches import wanted_groups
-from rollout_lws.release.styles import Style, style_of
 from rollout_lws.sandbox.behaviours.cluster import Options
 from rollout_lws.sandbox.behaviours.faults import Timing
 from rollout_lws.settings import Settings
@@ -234,9 +234,9 @@ def _revisions(listing: checks.Listing) -> set[str]:
 def _in_steps(rollout: Object, lws: Object, *, first: bool) -> int | None:
     """How many groups of the LWS itself the steps renew, or the ``first`` of them alone; None with a second LWS."""
     plan = Rollout.model_validate(rollout).spec.strategy.style
-    if plan is None or not style_of(plan).in_one_lws:
+    if plan is None or not strategy_of_plan(plan).one_workload:
         return None
-    if style_of(plan) is Style.SURGE:
+    if not strategy_of_plan(plan).updates_regular:
         return 0
     return wanted_groups(plan, 1 if first else len(plan.steps), int(lws["spec"].get("replicas", 1)))
 

@@ -11,7 +11,7 @@ from rollout_lws.cli.durations import short
 from rollout_lws.cli.get.header import extra_accelerators, field
 from rollout_lws.cli.get.plan import PlannedStep
 from rollout_lws.cli.releases import Release
-from rollout_lws.cli.rollouts import summary
+from rollout_lws.cli.rollouts import recorded_capacity, summary
 from rollout_lws.errors import UsageError
 from rollout_lws.workload.template import version_of
 
@@ -59,7 +59,7 @@ def after_approval(shown: Release, steps: tuple[PlannedStep, ...]) -> str:
 
 def takes_room(shown: Release) -> bool:
     """Whether a step's groups are made beside those that stand, and do not take their places."""
-    return (shown.rollout.get("status") or {}).get("capacity") != "InPlace"
+    return recorded_capacity(shown.rollout).extra(1) > 0
 
 
 def next_commands(shown: Release, caller: Caller) -> list[str]:

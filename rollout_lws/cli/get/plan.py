@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from rollout_lws.cli.rollouts import style
-from rollout_lws.release.sizes import groups_after, is_bare_promotion
+from rollout_lws.capacity import known
+from rollout_lws.capacity.base import CapacityStrategy
+from rollout_lws.capacity.replica_math import groups_after, is_bare_promotion
+from rollout_lws.cli.rollouts import recorded_capacity, style
 
 Object = dict[str, Any]
 
@@ -27,21 +29,22 @@ class PlannedStep:
         return f"{self.index}  {' '.join(filter(None, words))}"
 
 
-def capacity_of(rollout: Object) -> str:
-    """ExtraWorkload, InPlace, Surge or BlueGreen: that of the release that is on, else the plan's."""
+def strategy_of(rollout: Object) -> CapacityStrategy:
+    """That of the release that is on, else the plan's; ExtraWorkload for a word that this version does not know."""
     strategy = rollout["spec"].get("strategy") or {}
     if strategy.get("blueGreen"):
-        return "BlueGreen"
+        return known.BLUE_GREEN
+    if (rollout.get("status") or {}).get("capacity"):
+        return recorded_capacity(rollout)
     canary = strategy.get("canary") or {}
-    written = "InPlace" if canary.get("enableExtraWorkloadForCanary") is False else "ExtraWorkload"
-    on = (rollout.get("status") or {}).get("capacity")
-    return str(on or canary.get("capacity") or written)
+    written = known.IN_PLACE if canary.get("enableExtraWorkloadForCanary") is False else known.EXTRA_WORKLOAD
+    return known.BY_NAME.get(canary.get("capacity") or "", written)
 
 
 def planned_steps(rollout: Object, replicas: int) -> tuple[PlannedStep, ...]:
     """Of an LWS with ``replicas`` groups; () for a plan that no controller would take."""
     steps = style(rollout).get("steps") or ()
-    capacity = capacity_of(rollout)
+    strategy = strategy_of(rollout)
     found, sizes = [], list[int | str]()
     for index, step in enumerate(steps, 1):
         size = step.get("replicas", "100%")
@@ -49,12 +52,12 @@ def planned_steps(rollout: Object, replicas: int) -> tuple[PlannedStep, ...]:
             size,
             shares=bool(step.get("traffic") or step.get("matches")),
             last=1 < index == len(steps),
-            promotes_at_full=capacity != "BlueGreen",
+            promotes_at_full=not strategy.full_set,
         )
         if not promotes:
             sizes.append(size)
         try:
-            groups = groups_after(sizes, replicas, keeps_one=capacity == "InPlace")
+            groups = groups_after(sizes, replicas, keeps_one=strategy.updates_regular)
         except ValueError:
             return ()
         traffic = str(step.get("traffic") or ("matches" if step.get("matches") else ""))
@@ -76,7 +79,6 @@ class Peak:
 
 def peak(rollout: Object, steps: tuple[PlannedStep, ...], replicas: int) -> Peak | None:
     """None where a release takes no more groups than are there already."""
-    if not steps or capacity_of(rollout) == "InPlace":
-        return None
-    most = max(step.groups for step in steps)
-    return Peak(replicas + most, next(step.index for step in steps if step.groups == most))
+    most = max((step.groups for step in steps), default=0)
+    extra = strategy_of(rollout).extra(most)
+    return Peak(replicas + extra, next(step.index for step in steps if step.groups == most)) if extra else None

@@ -9,9 +9,10 @@ import click
 import yaml
 
 from rollout_lws.api.resources import Keys
+from rollout_lws.capacity import known
 from rollout_lws.cli.access.transport import Object, Transport
 from rollout_lws.cli.init import render
-from rollout_lws.cli.init.proposal import STYLES, Proposal, propose
+from rollout_lws.cli.init.proposal import Proposal, propose
 from rollout_lws.cli.looking import look
 from rollout_lws.cli.manifests import read_manifests
 from rollout_lws.cli.options import with_target
@@ -25,12 +26,13 @@ from rollout_lws.kubeconfig.target import Target
 from rollout_lws.objects.resources import DEFAULT_API_GROUP
 
 _KINDS = ("lws", "leaderworkerset", "leaderworkersets", "leaderworkersets.leaderworkerset.x-k8s.io")
+_STRATEGIES = {each.flag: each for each in known.STRATEGIES}
 
 
 @click.command("init")
 @click.argument("workload", metavar="lws/NAME")
 @click.option(
-    "--strategy", type=click.Choice(list(STYLES)), default="canary", show_default=True, help="How to release."
+    "--strategy", type=click.Choice(list(_STRATEGIES)), default="canary", show_default=True, help="How to release."
 )
 @click.option("--name", metavar="NAME", default="", help="Name of the Rollout; the LWS's by default.")
 @click.option("-f", "--filename", "files", multiple=True, metavar="FILE", help="Ask no cluster, but these manifests.")
@@ -55,7 +57,7 @@ def init(
     if force and output_dir is None:
         raise click.UsageError("--force is about files: give --output-dir")
     found = _look(target, _name(workload), tuple(read_manifests(files)))
-    made = propose(found, _name(workload), STYLES[strategy], name)
+    made = propose(found, _name(workload), _STRATEGIES[strategy], name)
     for each in (*made.warnings, *_refusals(found, made, asked=not files)):
         click.echo(f"warning: {plain(each)}", err=True)
     if output_dir is None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from rollout_lws.capacity.base import CapacityStrategy
 from rollout_lws.cli import gitops
 from rollout_lws.cli.gitops import Ignored
 from rollout_lws.cli.init import routes, steps
@@ -24,7 +25,6 @@ from rollout_lws.objects.resources import (
     SERVICES,
 )
 from rollout_lws.objects.workloads import LeaderWorkerSet
-from rollout_lws.release.styles import Style
 from rollout_lws.rollout.bounds import scaled_workload
 from rollout_lws.rollout.reach import reached_by
 from rollout_lws.traffic import pools, services
@@ -33,13 +33,6 @@ from rollout_lws.workload.hold import HOLD, borrowed, resolved_surge
 from rollout_lws.workload.template import version_of
 
 Object = dict[str, Any]
-#: What the command calls each style.
-STYLES = {
-    "canary": Style.EXTRA_WORKLOAD,
-    "blue-green": Style.BLUE_GREEN,
-    "in-place": Style.IN_PLACE,
-    "surge": Style.SURGE,
-}
 _STRATEGY = "/spec/rolloutStrategy/rollingUpdateConfiguration"
 
 
@@ -53,7 +46,7 @@ class Proposal:
     namespace: str
     workload: str
     api_version: str
-    style: Style
+    capacity: CapacityStrategy
     replicas: int
     size: int
     accelerators: Mapping[str, int]
@@ -66,12 +59,12 @@ class Proposal:
     warnings: tuple[str, ...] = field(default=())
 
 
-def propose(found: Snapshot, workload: str, style: Style, name: str = "") -> Proposal:
+def propose(found: Snapshot, workload: str, capacity: CapacityStrategy, name: str = "") -> Proposal:
     """UsageError where no Rollout can be proposed, with what to do."""
     lws = found.workload(workload)
     if lws is None:
         raise UsageError(f"there is no LeaderWorkerSet {workload!r}: see `kubectl get leaderworkersets`")
-    _refuse(found, lws, style)
+    _refuse(found, lws, capacity)
     routing = routes.find(found, workload)
     version = version_of(lws.spec)
     service = None if routing.service else _service(found, lws)
@@ -81,21 +74,21 @@ def propose(found: Snapshot, workload: str, style: Style, name: str = "") -> Pro
         namespace=lws.metadata.namespace,
         workload=workload,
         api_version=f"{found.keys.group}/v1beta1",
-        style=style,
+        capacity=capacity,
         replicas=lws.spec.replicas,
         size=version.size,
         accelerators=version.accelerators_by_name,
-        steps=steps.steps(style, lws.spec.replicas, routed=routing.routes),
+        steps=steps.steps(capacity, lws.spec.replicas, routed=routing.routes),
         routing=routing,
         unlisted=tuple(_unlisted(found, workload, routing)) if routing.routes else (),
         service=service,
         keepers=keepers,
-        ignored=tuple(_ignored(found, lws, style, routing)),
-        warnings=tuple(_warnings(found, lws, style, routing, service)),
+        ignored=tuple(_ignored(found, lws, capacity, routing)),
+        warnings=tuple(_warnings(found, lws, capacity, routing, service)),
     )
 
 
-def _refuse(found: Snapshot, lws: LeaderWorkerSet, style: Style) -> None:
+def _refuse(found: Snapshot, lws: LeaderWorkerSet, capacity: CapacityStrategy) -> None:
     name = lws.metadata.name
     rivals = sorted(each.metadata.name for each in found.rollouts_of(name))
     if rivals:
@@ -106,7 +99,7 @@ def _refuse(found: Snapshot, lws: LeaderWorkerSet, style: Style) -> None:
     canary = lws.metadata.labels.get(found.keys.canary_leader_worker_set)
     if canary:
         raise UsageError(f"LeaderWorkerSet {name} is the canary of a release: name the one it belongs to, lws/{canary}")
-    if style is Style.IN_PLACE and lws.spec.replicas < 2:
+    if max(1, lws.spec.replicas) < capacity.least_replicas:
         raise UsageError(
             f"LeaderWorkerSet {name} has {lws.spec.replicas} groups, and in place nothing would serve while one is"
             " renewed: take --strategy surge or blue-green, or scale to 2"
@@ -173,11 +166,11 @@ def _keepers(found: Snapshot, workload: str, routing: Routing) -> tuple[str, ...
     return tuple(dict.fromkeys(filter(None, owners)))
 
 
-def _ignored(found: Snapshot, lws: LeaderWorkerSet, style: Style, routing: Routing) -> Iterator[Ignored]:
+def _ignored(found: Snapshot, lws: LeaderWorkerSet, capacity: CapacityStrategy, routing: Routing) -> Iterator[Ignored]:
     """What a release writes in objects that stand in Git; an Ingress is left alone."""
     members = ["partition"]
     strategy = lws.spec.rollout_strategy.rolling_update_configuration
-    if style is Style.SURGE or resolved_surge(strategy, max(1, lws.spec.replicas)):
+    if capacity.surges or resolved_surge(strategy, max(1, lws.spec.replicas)):
         members += ["maxSurge", "maxUnavailable"]
     pointers = tuple(f"{_STRATEGY}/{each}" for each in members)
     yield Ignored(LEADER_WORKER_SETS, lws.metadata.name, pointers)
@@ -196,7 +189,7 @@ def _autoscalers(found: Snapshot, workload: str) -> list[Object]:
 
 
 def _warnings(
-    found: Snapshot, lws: LeaderWorkerSet, style: Style, routing: Routing, service: Object | None
+    found: Snapshot, lws: LeaderWorkerSet, capacity: CapacityStrategy, routing: Routing, service: Object | None
 ) -> Iterator[str]:
     name, replicas = lws.metadata.name, lws.spec.replicas
     strategy = lws.spec.rollout_strategy.rolling_update_configuration
@@ -216,21 +209,21 @@ def _warnings(
             " given"
         )
     elif not routing.routes:
-        yield from _unrouted(found, lws, style, service)
-        if style is Style.BLUE_GREEN:
+        yield from _unrouted(found, lws, capacity, service)
+        if capacity.full_set:
             yield "without a route blue-green takes no requests off the old groups before they are renewed one by one"
     for live in _autoscalers(found, name):
         yield (
             f"HorizontalPodAutoscaler {live['metadata']['name']} scales {name}: it is held while a release is on"
-            + (f", at {replicas} groups" if style.in_one_lws else ", so that it takes no group away")
+            + (f", at {replicas} groups" if capacity.one_workload else ", so that it takes no group away")
         )
 
 
-def _unrouted(found: Snapshot, lws: LeaderWorkerSet, style: Style, made: Object | None) -> Iterator[str]:
+def _unrouted(found: Snapshot, lws: LeaderWorkerSet, capacity: CapacityStrategy, made: Object | None) -> Iterator[str]:
     """It is up to the Services who reaches which version; ``made`` is one that is written besides the Rollout."""
     leaders = [pod.metadata.labels for pod in found.every_leader() if pod.workload == lws.metadata.name]
     new = {key: value for key, value in leaders[0].items() if key != LWS_REVISION} if leaders else {}
-    if not style.in_one_lws:
+    if not capacity.one_workload:
         new[LWS_NAME] = canary_name(lws)
     found_by = reached_by((*found.plain(SERVICES), *((made,) if made else ())), leaders, new)
     if found_by.new:

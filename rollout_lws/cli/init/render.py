@@ -8,20 +8,14 @@ from typing import Any
 import yaml
 
 from rollout_lws.api import TrafficRouting
+from rollout_lws.capacity import known
 from rollout_lws.cli import gitops
-from rollout_lws.cli.init.proposal import STYLES, Proposal
+from rollout_lws.cli.init.proposal import Proposal
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
-from rollout_lws.release.styles import Style
 
 _GRACE, _DRAIN = (TrafficRouting.model_fields[name].default for name in ("grace_period_seconds", "drain_seconds"))
 #: ingress-nginx does not say when it has acted on a change.
 _INGRESS_GRACE = 15
-_WHY = {
-    Style.EXTRA_WORKLOAD: "New groups come in a second LeaderWorkerSet; the old ones stay until the promotion.",
-    Style.SURGE: "New groups come in the LeaderWorkerSet itself, on top of its own; these stay until the promotion.",
-    Style.IN_PLACE: "Groups of the LeaderWorkerSet itself become new, from the highest ordinal: no accelerator more.",
-    Style.BLUE_GREEN: "A full second set of groups comes first, so the accelerators double while a release is on.",
-}
 
 
 def rollout(made: Proposal) -> str:
@@ -42,9 +36,7 @@ def _rollout(made: Proposal) -> Iterator[str]:
     yield f"    kind: {LEADER_WORKER_SETS.kind}"
     yield f"    name: {_scalar(made.workload)}"
     yield "  strategy:"
-    yield "    blueGreen:" if made.style is Style.BLUE_GREEN else "    canary:"
-    if made.style in (Style.SURGE, Style.IN_PLACE):
-        yield f"      capacity: {made.style.value}"
+    yield from (f"    {line}" for line in made.capacity.manifest)
     if made.routing.routes:
         yield from _routings(made)
     yield "      steps:"
@@ -62,10 +54,10 @@ def _rollout(made: Proposal) -> Iterator[str]:
 
 def _head(made: Proposal) -> Iterator[str]:
     takes = "".join(f", {count} {name} each" for name, count in made.accelerators.items())
-    other = ", ".join(name for name, style in STYLES.items() if style is not made.style)
+    other = ", ".join(each.flag for each in known.STRATEGIES if each is not made.capacity)
     groups = f"{made.replicas} groups of {made.size} pods{takes}"
     yield f"# How new versions of LeaderWorkerSet {made.workload} are released: {groups}."
-    yield f"# {_WHY[made.style]}"
+    yield f"# {made.capacity.help}"
     yield f"# Other ways: rollout-lws init --strategy {other}. What this one takes: rollout-lws plan -f FILE"
 
 

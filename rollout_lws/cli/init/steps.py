@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rollout_lws.release.styles import Style
+from rollout_lws.capacity.base import CapacityStrategy
 
 #: Seconds of the pause of a step that nobody has to approve.
 PAUSE_SECONDS = 600
@@ -24,15 +24,15 @@ class Proposed:
     why: str
 
 
-def steps(style: Style, replicas: int, *, routed: bool) -> tuple[Proposed, ...]:
+def steps(strategy: CapacityStrategy, replicas: int, *, routed: bool) -> tuple[Proposed, ...]:
     """For an LWS of ``replicas`` groups; without a route there are no shares."""
-    made = _blue_green(routed) if style is Style.BLUE_GREEN else _gradual(style, max(1, replicas), routed)
+    made = _full_set(routed) if strategy.full_set else _gradual(strategy, max(1, replicas), routed)
     if routed:
         return made
     return tuple(Proposed(each.replicas, None, each.pause, each.why) for each in made)
 
 
-def _blue_green(routed: bool) -> tuple[Proposed, ...]:
+def _full_set(routed: bool) -> tuple[Proposed, ...]:
     ready = "all green groups, without requests: try them, then approve" if routed else "all green groups: then approve"
     made = [Proposed("100%", "0%", None, ready)]
     if routed:
@@ -40,9 +40,9 @@ def _blue_green(routed: bool) -> tuple[Proposed, ...]:
     return tuple(made)
 
 
-def _gradual(style: Style, replicas: int, routed: bool) -> tuple[Proposed, ...]:
+def _gradual(strategy: CapacityStrategy, replicas: int, routed: bool) -> tuple[Proposed, ...]:
     half = replicas // 2
-    first = f"{FIRST_SHARE}%" if FIRST_SHARE * replicas <= 100 and style is not Style.IN_PLACE else "auto"
+    first = f"{FIRST_SHARE}%" if FIRST_SHARE * replicas <= 100 and not strategy.updates_regular else "auto"
     share = ", in proportion to groups" if first == "auto" and routed else ""
     made = [Proposed(1, first, None, f"one group{share}, until somebody approves")]
     if half > 1:

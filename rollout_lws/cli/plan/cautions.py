@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
+from rollout_lws.capacity.table import strategy_of_plan
 from rollout_lws.cli.durations import short
 from rollout_lws.cli.plan.model import Plan
 from rollout_lws.objects.resources import POD_DISRUPTION_BUDGETS
-from rollout_lws.release.batches import makes_no_groups, portion_beside, wanted_groups
+from rollout_lws.release.batches import makes_no_groups, wanted_groups
 from rollout_lws.release.phases import Preview
 from rollout_lws.release.preview import much_extra
-from rollout_lws.release.styles import Style
 from rollout_lws.release.weights import weight_of_step
 from rollout_lws.rollout import bounds
 from rollout_lws.rollout.draft import Draft
@@ -33,7 +33,7 @@ def cautions(d: Draft, plan: Plan, found_by: Reach) -> Iterator[str]:
     found = plan.preview
     if found is not None:
         yield from _room(d, plan, found)
-        yield from _steps(d, plan)
+        yield from _steps(d)
         yield from _load(found)
         yield from _promotion(d, found)
         yield from _deadline(d, plan)
@@ -80,21 +80,21 @@ def _room(d: Draft, plan: Plan, found: Preview) -> Iterator[str]:
         yield f"whether the cluster has room for {asked} is known only when groups are scheduled; {waits}"
 
 
-def _steps(d: Draft, plan: Plan) -> Iterator[str]:
-    style, replicas = d.strategy, d.replicas
+def _steps(d: Draft) -> Iterator[str]:
+    style, replicas, capacity = d.strategy, d.replicas, strategy_of_plan(d.strategy)
     wanted = [wanted_groups(style, index, replicas) for index in range(1, len(style.steps) + 1)]
     for index, step in enumerate(style.steps, 1):
         idle = makes_no_groups(style, index) or index == 1 or wanted[index - 1] != wanted[index - 2]
-        if not idle and step.replicas != style.steps[index - 2].replicas and plan.style is not Style.IN_PLACE:
+        if not idle and step.replicas != style.steps[index - 2].replicas and not capacity.updates_regular:
             yield (
                 f"step {index} ({step.replicas}) makes no further group: of {replicas}, it is as many as step"
                 f" {index - 1} ({style.steps[index - 2].replicas})"
             )
-        if step.replicas == "100%" and plan.style is Style.IN_PLACE and not makes_no_groups(style, index):
+        if step.replicas == "100%" and capacity.updates_regular and not makes_no_groups(style, index):
             yield f"step {index} renews {replicas - 1} of {replicas} groups: the last one belongs to the promotion"
         if step.traffic == "auto":
-            every = replicas if plan.style in (Style.IN_PLACE, Style.SURGE) else replicas + wanted[index - 1]
-            exact, weight = Fraction(100 * wanted[index - 1], every), weight_of_step(style, index, replicas)
+            exact = capacity.exact_weight(wanted[index - 1], replicas)
+            weight = weight_of_step(style, index, replicas)
             if abs(exact - weight) >= Fraction(1, 4):
                 yield f"step {index}: auto is {weight}%, the nearest that a weight can say to {float(exact):.1f}%"
 
@@ -117,14 +117,14 @@ def _load(found: Preview) -> Iterator[str]:
 def _promotion(d: Draft, found: Preview) -> Iterator[str]:
     asked, last = settings(d), found.rows[-1]
     unavailable = resolved_unavailable(users_strategy(d.stable.lws, d.keys), d.replicas)
-    if unavailable < 1 and found.style is not Style.SURGE:
+    if unavailable < 1 and not found.strategy.surges:
         yield "maxUnavailable is 0 groups, and the hold has no surge: groups are renewed one at a time all the same"
-    if found.style.in_one_lws:
+    if found.strategy.one_workload:
         return
     many = last.new >= d.replicas
     if many and asked is not None and not found.given.unlisted:
         return
-    at_once = portion_beside(max(1, unavailable), last.new, d.replicas)
+    at_once = found.strategy.portion(max(1, unavailable), last.new, d.replicas)
     told = (
         f"the promotion renews {at_once} of {d.replicas} groups at a time, in {last.windows} windows, while they still"
         " get requests: what runs on one ends as its preStop and terminationGracePeriodSeconds allow"
@@ -156,9 +156,9 @@ def _leaders_first(d: Draft) -> Iterator[str]:
 
 def _claims(d: Draft, found: Preview) -> Iterator[str]:
     """Volumes of the groups that are made for the release and go with it."""
-    if found.style is Style.IN_PLACE or not found.extra:
+    if not found.extra:
         return
-    surge, lws = found.style is Style.SURGE, d.stable.lws.metadata.name
+    surge, lws = found.strategy.surges, d.stable.lws.metadata.name
     first = d.replicas if surge else 0
     stay = kept(d.version, by_scaling=surge)
     if stay:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from statistics import median
 
+from rollout_lws.capacity.base import CapacityStrategy
 from rollout_lws.cli.plan.written import Planned
 from rollout_lws.release.phases import Given, Preview, Row
-from rollout_lws.release.styles import Style
 
 Amounts = Mapping[str, int]
 
@@ -52,7 +52,7 @@ class Plan:
     workload: str
     replicas: int
     size: int
-    style: Style | None
+    strategy: CapacityStrategy | None
     change: str
     """What the new version changes, in words; "" when the template is the one that runs."""
     at: str

@@ -10,6 +10,7 @@ from types import MappingProxyType
 
 from rollout_lws.api import Phase, RolloutStatus, StableRecord
 from rollout_lws.api.validation import problems
+from rollout_lws.capacity.table import strategy_of_plan
 from rollout_lws.cli.plan.cautions import cautions
 from rollout_lws.cli.plan.model import Amounts, LoadTimes, Part, Plan, most
 from rollout_lws.cli.plan.written import planned
@@ -17,7 +18,6 @@ from rollout_lws.cli.versions import containers
 from rollout_lws.release.batches import is_last_full
 from rollout_lws.release.phases import Given, Preview
 from rollout_lws.release.preview import preview
-from rollout_lws.release.styles import Style, style_of
 from rollout_lws.rollout import adoption
 from rollout_lws.rollout.decision import Verdict
 from rollout_lws.rollout.draft import Draft
@@ -98,7 +98,7 @@ def make(
         workload=d.stable.lws.metadata.name,
         replicas=d.replicas,
         size=d.version.size,
-        style=style_of(style) if style is not None else None,
+        strategy=strategy_of_plan(style) if style is not None else None,
         change=_change(old, d.version),
         at=_at(d),
         given=given,
@@ -208,7 +208,7 @@ def _standing(o: Observation, old: Version, new: Version) -> Iterator[tuple[Fact
 
 def _parts(d: Draft, found: Preview, running: Version) -> tuple[Part, ...]:
     """With what either version's groups take: a new version may take other accelerators than the one before."""
-    replicas, in_place = found.given.replicas, found.style is Style.IN_PLACE
+    replicas, in_place = found.given.replicas, found.strategy.updates_regular
     old, new = running.accelerators_by_name, d.version.accelerators_by_name
     parts, renewed = [], 0
     for row in found.rows:

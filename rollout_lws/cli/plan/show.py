@@ -11,10 +11,8 @@ from rollout_lws.cli.plan.model import Amounts, Part, Plan
 from rollout_lws.cli.plan.written import Planned
 from rollout_lws.cli.view import table
 from rollout_lws.release.phases import Row
-from rollout_lws.release.styles import Style
 
 _LABEL = 14
-_STYLES = {Style.BLUE_GREEN: "blue-green"}
 _VERBS = {"create": "made", "patch": "changed", "delete": "deleted"}
 
 
@@ -71,9 +69,7 @@ def _left(plan: Plan) -> str:
 
 
 def _how(plan: Plan) -> str:
-    if plan.style is None:
-        return ""
-    return _STYLES.get(plan.style, f"capacity {plan.style.value}")
+    return plan.strategy.title if plan.strategy is not None else ""
 
 
 def _when(plan: Plan, name: str) -> str:
@@ -202,7 +198,7 @@ def value(plan: Plan) -> dict[str, Any]:
         "workload": plan.workload,
         "replicas": plan.replicas,
         "size": plan.size,
-        "style": plan.style.value if plan.style else None,
+        "style": plan.strategy.name if plan.strategy else None,
         "change": plan.change or None,
         "at": plan.at or None,
         "possible": not plan.refusals,

@@ -18,7 +18,6 @@ from rollout_lws.objects.resources import (
     Resource,
 )
 from rollout_lws.release.phases import Preview
-from rollout_lws.release.styles import Style
 from rollout_lws.rollout import bounds
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.shares import settings
@@ -68,11 +67,11 @@ def _capacity(d: Draft, found: Preview) -> Iterator[Planned]:
     opened = f"{found.windows} window{'s' if found.windows != 1 else ''}"
     why = f"its rolling update: held, but for {opened} in which groups are renewed"
     yield Planned(LEADER_WORKER_SETS, lws.metadata.name, _PATCH, why)
-    if not found.style.in_one_lws:
+    if not found.strategy.one_workload:
         why = f"up to {found.extra} group{'s' if found.extra != 1 else ''} of the new version; gone at the end"
         yield Planned(LEADER_WORKER_SETS, canary_name(lws), _MADE, why)
     # Steps of a surge renew nothing; a blue-green promotion loads its last green groups besides.
-    renewing = [row for row in found.rows if row.step is None or found.style is not Style.SURGE]
+    renewing = [row for row in found.rows if row.step is None or not found.strategy.surges]
     deleted = any(row.windows and min(row.loads, d.replicas) > row.windows for row in renewing)
     why = "labels on leaders of the new version"
     if deleted:
@@ -89,7 +88,7 @@ def _traffic(d: Draft, found: Preview) -> Iterator[Planned]:
     copy = canary_service_name(names.service)
     yield Planned(SERVICES, copy, ("create", "delete"), "the same for the new version; gone at the end")
     # In one LWS the promotion begins with the end of all shares.
-    rows = found.rows[:-1] if found.style.in_one_lws else found.rows
+    rows = found.rows[:-1] if found.strategy.one_workload else found.rows
     splits = {(row.share, d.strategy.steps[row.step - 1].matches if row.step else ()) for row in rows}
     splits.discard((0, ()))
     if splits:

@@ -11,10 +11,9 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
-from rollout_lws.api import Capacity
 from rollout_lws.api.resources import Keys, keys
 from rollout_lws.cli.releases import todays_hashes, typed, version_hash
-from rollout_lws.cli.rollouts import releasing, summary
+from rollout_lws.cli.rollouts import recorded_capacity, releasing, summary
 from rollout_lws.cli.versions import Stored, containers
 from rollout_lws.objects.workloads import LeaderWorkerSet
 from rollout_lws.rollout.reasons import Ending
@@ -162,7 +161,7 @@ def _departure(group: str, rollout: Object, place: Place, workloads: Workloads) 
     note = ""
     if (lws["metadata"].get("annotations") or {}).get(made.keys.release_hold) == "true":
         note = OPEN
-    elif fate is Fate.BACK and status.get("capacity") == Capacity.IN_PLACE.value:
+    elif fate is Fate.BACK and recorded_capacity(rollout).updates_regular:
         note = "the groups that it has renewed are made anew for that"
     return replace(
         made,

@@ -11,12 +11,13 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
+from rollout_lws.capacity import known
+from rollout_lws.capacity.base import CapacityStrategy
 from rollout_lws.cli.demo import manifests
 from rollout_lws.cli.init.steps import steps
 from rollout_lws.cli.main import program
 from rollout_lws.errors import RolloutLwsError, UsageError
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
-from rollout_lws.release.styles import Style
 from tests.cli.conftest import World
 from tests.cli.states import HEALTHY
 from tests.docs.pages import blocks
@@ -263,18 +264,18 @@ def test_rules_are_no_manifest_of_the_directory(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("style", "replicas", "routed", "expected"),
     [
-        (Style.EXTRA_WORKLOAD, 1, True, [(1, "10%"), ("100%", None)]),
-        (Style.EXTRA_WORKLOAD, 3, True, [(1, "10%"), ("100%", None)]),
-        (Style.EXTRA_WORKLOAD, 5, True, [(1, "10%"), (2, "auto"), ("100%", None)]),
-        (Style.EXTRA_WORKLOAD, 16, True, [(1, "auto"), ("25%", "auto"), ("50%", "auto"), ("100%", None)]),
-        (Style.SURGE, 8, False, [(1, None), ("25%", None), ("50%", None), ("100%", None)]),
-        (Style.IN_PLACE, 2, True, [(1, "auto"), ("100%", None)]),
-        (Style.IN_PLACE, 4, True, [(1, "auto"), ("50%", "auto"), ("100%", None)]),
-        (Style.BLUE_GREEN, 4, True, [("100%", "0%"), ("100%", "100%")]),
-        (Style.BLUE_GREEN, 1, False, [("100%", None)]),
+        (known.EXTRA_WORKLOAD, 1, True, [(1, "10%"), ("100%", None)]),
+        (known.EXTRA_WORKLOAD, 3, True, [(1, "10%"), ("100%", None)]),
+        (known.EXTRA_WORKLOAD, 5, True, [(1, "10%"), (2, "auto"), ("100%", None)]),
+        (known.EXTRA_WORKLOAD, 16, True, [(1, "auto"), ("25%", "auto"), ("50%", "auto"), ("100%", None)]),
+        (known.SURGE, 8, False, [(1, None), ("25%", None), ("50%", None), ("100%", None)]),
+        (known.IN_PLACE, 2, True, [(1, "auto"), ("100%", None)]),
+        (known.IN_PLACE, 4, True, [(1, "auto"), ("50%", "auto"), ("100%", None)]),
+        (known.BLUE_GREEN, 4, True, [("100%", "0%"), ("100%", "100%")]),
+        (known.BLUE_GREEN, 1, False, [("100%", None)]),
     ],
 )
-def test_steps_fit_the_groups(style: Style, replicas: int, routed: bool, expected: list[Any]) -> None:
+def test_steps_fit_the_groups(style: CapacityStrategy, replicas: int, routed: bool, expected: list[Any]) -> None:
     assert [(each.replicas, each.traffic) for each in steps(style, replicas, routed=routed)] == expected
 
 

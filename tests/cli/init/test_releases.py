@@ -10,7 +10,8 @@ import yaml
 
 from rollout_lws.api import Rollout
 from rollout_lws.api.validation import problems
-from rollout_lws.cli.init.proposal import STYLES, Proposal, propose
+from rollout_lws.capacity import known
+from rollout_lws.cli.init.proposal import Proposal, propose
 from rollout_lws.cli.init.render import documents
 from rollout_lws.objects.resources import SERVICES
 from rollout_lws.sandbox.store import Object
@@ -47,10 +48,11 @@ def applied(world: World, made: Proposal) -> list[Object]:
     return found
 
 
+STRATEGIES = {each.flag: each for each in known.STRATEGIES}
 CASES = [
-    *((strategy, 4, by) for strategy in STYLES for by in (None, *PROVIDERS)),
-    *((strategy, 1, by) for strategy in STYLES if strategy != "in-place" for by in (None, PROVIDERS[0])),
-    *((strategy, 9, PROVIDERS[0]) for strategy in STYLES),
+    *((strategy, 4, by) for strategy in STRATEGIES for by in (None, *PROVIDERS)),
+    *((strategy, 1, by) for strategy in STRATEGIES if strategy != "in-place" for by in (None, PROVIDERS[0])),
+    *((strategy, 9, PROVIDERS[0]) for strategy in STRATEGIES),
     ("in-place", 2, PROVIDERS[0]),
     ("in-place", 2, None),
 ]
@@ -62,7 +64,7 @@ SOME = [case if case in DEFAULT else pytest.param(*case, marks=pytest.mark.long)
 @pytest.mark.parametrize(("strategy", "replicas", "by"), SOME, ids=str)
 async def test_what_is_printed_can_be_released(strategy: str, replicas: int, by: Provider | None) -> None:
     async with running(replicas, by) as world:
-        made = propose(snapshot(world), NAME, STYLES[strategy])
+        made = propose(snapshot(world), NAME, STRATEGIES[strategy])
         assert made.routing.routes is (by is not None)
         found = applied(world, made)
         assert [each["kind"] for each in found] == (["Rollout"] if by else ["Service", "Rollout"])
@@ -71,7 +73,7 @@ async def test_what_is_printed_can_be_released(strategy: str, replicas: int, by:
         await world.until_state("Healthy")
         plan = plan_of(world)
         assert plan.refusals == ()
-        assert plan.style is STYLES[strategy]
+        assert plan.strategy is STRATEGIES[strategy]
         assert plan.preview is not None
         world.set_image("v2")
         for index in plan.preview.approvals:

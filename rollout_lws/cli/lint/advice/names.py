@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from rollout_lws.capacity.table import strategy_of_plan
 from rollout_lws.cli.lint.advice.releases import releases
 from rollout_lws.cli.lint.findings import Finding
 from rollout_lws.cli.lint.world import FileWorld, Shaped, workload
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, SERVICES
 from rollout_lws.objects.workloads import LeaderWorkerSet
-from rollout_lws.release.styles import style_of
 from rollout_lws.traffic.services import canary_service_name
 from rollout_lws.workload.canary import NAME_BUDGET, canary_name
 from rollout_lws.workload.template import version_of
@@ -23,7 +23,7 @@ def advice(world: FileWorld) -> Iterator[Finding]:
         yield from _workers(each, workload(each))
     for release in releases(world):
         lws = world.find(LEADER_WORKER_SETS.kind, release.rollout.spec.workload_ref.name)
-        if lws is not None and not style_of(release.plan).in_one_lws:
+        if lws is not None and not strategy_of_plan(release.plan).one_workload:
             yield from _cut(lws, canary_name(workload(lws)))
         service = world.find(SERVICES.kind, release.routing.service) if release.routing else None
         if service is not None:

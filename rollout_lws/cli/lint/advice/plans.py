@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rollout_lws.api import batch_releases
+from rollout_lws.capacity.table import strategy_of_plan
 from rollout_lws.cli.lint.advice.releases import Release, releases
 from rollout_lws.cli.lint.findings import Finding
 from rollout_lws.cli.lint.world import FileWorld
@@ -13,7 +14,6 @@ from rollout_lws.objects.scaling import scaled
 from rollout_lws.objects.workloads import LeaderWorkerSet
 from rollout_lws.release.batches import is_last_full
 from rollout_lws.release.preview import much_extra, step_of_much_extra
-from rollout_lws.release.styles import Style, style_of
 from rollout_lws.workload.canary import canary_name
 from rollout_lws.workload.claims import kept, policy_that_deletes
 from rollout_lws.workload.queueing import TIMEOUT_SECONDS, queue_of
@@ -85,10 +85,10 @@ def _groups(release: Release, lws: LeaderWorkerSet) -> Iterator[Finding]:
 
 
 def _claims(world: FileWorld, release: Release, lws: LeaderWorkerSet) -> Iterator[Finding]:
-    style = style_of(release.plan)
-    if style is Style.IN_PLACE:
+    strategy = strategy_of_plan(release.plan)
+    if not strategy.extra(1):
         return
-    surge = style is Style.SURGE
+    surge = strategy.surges
     found, name = world.find(LEADER_WORKER_SETS.kind, lws.metadata.name), lws.metadata.name
     stay = kept(version_of(lws.spec), by_scaling=surge)
     if stay and found is not None:

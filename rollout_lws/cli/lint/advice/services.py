@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from rollout_lws.capacity.table import strategy_of_plan
 from rollout_lws.cli.lint.advice.leaders import workers_answer
 from rollout_lws.cli.lint.advice.releases import releases
 from rollout_lws.cli.lint.findings import Finding
 from rollout_lws.cli.lint.world import FileWorld, Shaped
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, LWS_NAME, LWS_WORKER_INDEX
 from rollout_lws.objects.workloads import LeaderWorkerSet
-from rollout_lws.release.styles import style_of
 from rollout_lws.rollout.reach import reached_by
 from rollout_lws.traffic import pools, services
 from rollout_lws.traffic.selectors import Selecting
@@ -40,7 +40,7 @@ def advice(world: FileWorld) -> Iterator[Finding]:
             if selecting is services.SELECTING:
                 yield from _health(each)
     for release in releases(world):
-        if release.lws is not None and release.routing is None and not style_of(release.plan).in_one_lws:
+        if release.lws is not None and release.routing is None and not strategy_of_plan(release.plan).one_workload:
             yield from _behind(world, release.lws)
 
 

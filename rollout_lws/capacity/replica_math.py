@@ -1,5 +1,6 @@
-"""How many groups the steps of a plan ask for, in plain numbers: also for whoever shows a release and must not load
-the models for that.
+"""Numbers of groups: what the steps of a plan ask for, and how many groups go down at once.
+
+The command line counts with these too, without loading the API's models.
 """
 
 from __future__ import annotations
@@ -29,3 +30,10 @@ def groups_after(sizes: Sequence[int | str], replicas: int, *, keeps_one: bool) 
     """
     asked = max(scaled(size, replicas) for size in sizes)
     return max(1, min(asked, replicas - 1 if keeps_one else replicas))
+
+
+def portion_beside(allowed: int, serving: int, replicas: int) -> int:
+    """Groups of an LWS of ``replicas`` that are renewed at once while ``serving`` groups of a second LWS stand beside
+    them: the user's maxUnavailable, ``allowed``, at most as many as serve, never the last one, at least 1.
+    """
+    return max(1, min(allowed, serving, replicas - 1))

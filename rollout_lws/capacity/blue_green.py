@@ -1,0 +1,18 @@
+"""Blue-green: a full second set of groups, in a second LeaderWorkerSet."""
+
+from __future__ import annotations
+
+from rollout_lws.capacity.extra_workload import ExtraWorkload
+
+
+class BlueGreen(ExtraWorkload):
+    """Like ExtraWorkload, but the promotion first brings the second LeaderWorkerSet to R groups."""
+
+    name = "BlueGreen"
+    title = "blue-green"
+    flag = "blue-green"
+    help = "A full second set of groups comes first, so the accelerators double while a release is on."
+    manifest = ("blueGreen:",)
+    rolling_style = "BlueGreen"
+
+    full_set = True

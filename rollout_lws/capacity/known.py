@@ -1,0 +1,18 @@
+"""Every capacity there is, for code that must not load the API's models."""
+
+from __future__ import annotations
+
+from rollout_lws.capacity.base import CapacityStrategy
+from rollout_lws.capacity.blue_green import BlueGreen
+from rollout_lws.capacity.extra_workload import ExtraWorkload
+from rollout_lws.capacity.in_place import InPlace
+from rollout_lws.capacity.surge import Surge
+
+EXTRA_WORKLOAD: CapacityStrategy = ExtraWorkload()
+BLUE_GREEN: CapacityStrategy = BlueGreen()
+IN_PLACE: CapacityStrategy = InPlace()
+SURGE: CapacityStrategy = Surge()
+
+#: In the order in which people are told of them.
+STRATEGIES = (EXTRA_WORKLOAD, BLUE_GREEN, IN_PLACE, SURGE)
+BY_NAME = {each.name: each for each in STRATEGIES}

@@ -1,0 +1,27 @@
+"""Which strategy the API's words ask for."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from rollout_lws.api import BlueGreenStrategy, Capacity, StyleStrategy
+from rollout_lws.capacity import known
+from rollout_lws.capacity.base import CapacityStrategy
+
+
+def strategy_of(capacity: Capacity) -> CapacityStrategy:
+    """How a canary of this capacity makes its groups."""
+    match capacity:
+        case Capacity.EXTRA_WORKLOAD:
+            return known.EXTRA_WORKLOAD
+        case Capacity.IN_PLACE:
+            return known.IN_PLACE
+        case Capacity.SURGE:
+            return known.SURGE
+        case _:
+            assert_never(capacity)
+
+
+def strategy_of_plan(plan: StyleStrategy) -> CapacityStrategy:
+    """How the releases of a plan make their groups."""
+    return known.BLUE_GREEN if isinstance(plan, BlueGreenStrategy) else strategy_of(plan.made_by)

@@ -10,10 +10,10 @@ import msgspec
 
 from rollout_lws.api import Rollout, RolloutStatus, rollouts
 from rollout_lws.api.resources import Keys
+from rollout_lws.capacity.batch_release import owner_reference
 from rollout_lws.controller.stored import StoredObject, StoredRollout
 from rollout_lws.objects.resources import INFERENCE_POOLS, SERVICES, Resource
 from rollout_lws.objects.workloads import LeaderWorkerSet, Pod
-from rollout_lws.release.record import owner_reference
 from rollout_lws.rollout.borrowing import looked_for
 from rollout_lws.traffic.facts import RoutingFacts, looked_at_kinds, needed_kinds
 from rollout_lws.traffic.marked import ON_DEMAND, Marked, noted_names

@@ -20,10 +20,10 @@ from rollout_lws.api import (
     TrafficRecord,
     rollouts,
 )
+from rollout_lws.capacity.batch_release import dismiss
+from rollout_lws.capacity.canary import remove
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.objects.writes import Patch
-from rollout_lws.release.canary import remove
-from rollout_lws.release.record import dismiss
 from rollout_lws.rollout import autoscalers, borrowing, left_behind, routing
 from rollout_lws.rollout.diagnosis import was_dispatched
 from rollout_lws.rollout.draft import Draft, Persist

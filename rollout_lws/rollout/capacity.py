@@ -6,11 +6,11 @@ from dataclasses import replace
 
 from rollout_lws.api import Capacity, batch_releases
 from rollout_lws.api.base import tallied
+from rollout_lws.capacity import canary
+from rollout_lws.capacity.batch_release import owner_reference
+from rollout_lws.capacity.partition_update import Renewal
+from rollout_lws.capacity.result import Turn
 from rollout_lws.capacity.table import strategy_of
-from rollout_lws.release import canary
-from rollout_lws.release.record import owner_reference
-from rollout_lws.release.renewal import Renewal
-from rollout_lws.release.turn import Turn
 from rollout_lws.rollout.churn import words_of
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.evictions import note_renewed

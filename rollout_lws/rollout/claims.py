@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from itertools import islice
 
 from rollout_lws.api import Capacity
+from rollout_lws.capacity.batches import wanted_groups
 from rollout_lws.objects.resources import LWS_NAME
-from rollout_lws.release.batches import wanted_groups
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import EventReason
 from rollout_lws.workload.claims import kept

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from rollout_lws.api import AbortedRecord, FinalisingStep, Phase, StepState, SummaryState
+from rollout_lws.capacity.batch_release import dismiss
+from rollout_lws.capacity.canary import remove
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.objects.writes import Patch
-from rollout_lws.release.canary import remove
-from rollout_lws.release.record import dismiss
 from rollout_lws.rollout import borrowing, claims, routing, start
 from rollout_lws.rollout.brevity import scaled_lately
 from rollout_lws.rollout.draft import Draft

@@ -26,11 +26,11 @@ from rollout_lws.api import (
     SummaryState,
 )
 from rollout_lws.api.resources import Keys
+from rollout_lws.capacity.batches import Batch
+from rollout_lws.capacity.result import Turn
 from rollout_lws.capacity.table import strategy_of
 from rollout_lws.objects.resources import STATEFUL_SETS
 from rollout_lws.objects.writes import Confirm, Write
-from rollout_lws.release.batches import Batch
-from rollout_lws.release.turn import Turn
 from rollout_lws.rollout.decision import Chore, Notice, Verdict
 from rollout_lws.rollout.limits import not_ahead
 from rollout_lws.rollout.observation import Observation

@@ -4,7 +4,7 @@ takes.
 
 from __future__ import annotations
 
-from rollout_lws.release.renewal import Renewal
+from rollout_lws.capacity.partition_update import Renewal
 from rollout_lws.rollout import actions, handover
 from rollout_lws.rollout.churn import await_quiet, churning
 from rollout_lws.rollout.draft import Abort, Draft

@@ -9,10 +9,10 @@ from itertools import chain, combinations, count
 from typing import Any
 
 from rollout_lws.api import rollouts
+from rollout_lws.capacity.batch_release import owner_reference
 from rollout_lws.objects.resources import CONTROLLER_REVISIONS
 from rollout_lws.objects.workloads import ControllerRevision
 from rollout_lws.objects.writes import Create, Delete, Patch
-from rollout_lws.release.record import owner_reference
 from rollout_lws.rollout.decision import Chore
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import Ending

@@ -10,11 +10,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rollout_lws.api import Phase, SummaryState, rollouts
+from rollout_lws.capacity.batch_release import dismiss
+from rollout_lws.capacity.canary import remove
+from rollout_lws.capacity.partition_update import named
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.objects.writes import Patch
-from rollout_lws.release.canary import remove
-from rollout_lws.release.record import dismiss
-from rollout_lws.release.renewal import named
 from rollout_lws.rollout import autoscalers, borrowing, finalising, natively, routing
 from rollout_lws.rollout.capacity import renewal
 from rollout_lws.rollout.cleaning import keeps_canary

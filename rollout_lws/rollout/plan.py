@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import msgspec
 
 from rollout_lws.api import Step, Strategy, StyleStrategy
-from rollout_lws.release.batches import wanted_groups
+from rollout_lws.capacity.batches import wanted_groups
 
 
 def plan_hash(strategy: Strategy) -> str:

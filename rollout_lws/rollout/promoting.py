@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 from rollout_lws.api import FinalisingStep, SummaryState
-from rollout_lws.release.batches import batch, wanted_groups
-from rollout_lws.release.renewal import LAST_SERVING, POINT_OF_NO_RETURN, Renewal
-from rollout_lws.release.turn import Turn
+from rollout_lws.capacity.batches import batch, wanted_groups
+from rollout_lws.capacity.partition_update import LAST_SERVING, POINT_OF_NO_RETURN, Renewal
+from rollout_lws.capacity.result import Turn
 from rollout_lws.rollout import actions, handover, routing
 from rollout_lws.rollout.capacity import note_opened, renewal, scale_new, worn_out
 from rollout_lws.rollout.churn import remember_leaders

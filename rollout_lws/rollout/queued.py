@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rollout_lws.api import Phase, UnadmittedGroup
+from rollout_lws.capacity.partition_update import named
 from rollout_lws.objects.kueue import PODS_READY_TIMEOUT
-from rollout_lws.release.renewal import named
 from rollout_lws.rollout.draft import Draft, Persist
 from rollout_lws.rollout.health import NAMED_GROUPS, not_ready_group
 from rollout_lws.rollout.reasons import EventReason

@@ -22,12 +22,12 @@ from rollout_lws.api import (
     rollouts,
 )
 from rollout_lws.api.base import tallied
+from rollout_lws.capacity import batch_release
+from rollout_lws.capacity.batches import wanted_groups
+from rollout_lws.capacity.canary import still_ending
 from rollout_lws.objects.merge import merge_patch
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, PODS
 from rollout_lws.objects.writes import Patch, Write
-from rollout_lws.release import record as batch_release
-from rollout_lws.release.batches import wanted_groups
-from rollout_lws.release.canary import still_ending
 from rollout_lws.rollout import autoscalers, borrowing, brevity, history, left_behind, lingering, queued, significance
 from rollout_lws.rollout.decision import Chore, Decision, Verdict, Wanted
 from rollout_lws.rollout.diagnosis import explaining_kinds

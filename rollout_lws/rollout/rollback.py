@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from rollout_lws.api import AbortedRecord, FinalisingRecord, FinalisingStep, SummaryState
-from rollout_lws.release.renewal import LAST_SERVING, POINT_OF_NO_RETURN, Renewal
-from rollout_lws.release.turn import Turn
+from rollout_lws.capacity.partition_update import LAST_SERVING, POINT_OF_NO_RETURN, Renewal
+from rollout_lws.capacity.result import Turn
 from rollout_lws.rollout import actions, handover
 from rollout_lws.rollout.capacity import renewal
 from rollout_lws.rollout.churn import remember_leaders

@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 
 from rollout_lws.api import Phase, TrafficRouting
+from rollout_lws.capacity.batches import wanted_groups
+from rollout_lws.capacity.weight_limits import overload
 from rollout_lws.objects.resources import (
     HTTP_ROUTES,
     INFERENCE_POOLS,
@@ -21,8 +23,6 @@ from rollout_lws.objects.resources import (
     SERVICES,
     Resource,
 )
-from rollout_lws.release.batches import wanted_groups
-from rollout_lws.release.overload import overload
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import Reason
 from rollout_lws.rollout.refusal import FieldRef, Refusal

@@ -7,9 +7,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rollout_lws.api import Capacity, TrafficRecord, TrafficRouting, TrafficWeight
+from rollout_lws.capacity.batches import batch, wanted_groups
 from rollout_lws.capacity.replica_math import portion_beside
-from rollout_lws.release.batches import batch, wanted_groups
-from rollout_lws.release.weights import MOST, sharing_step, weight_in_place, weight_in_promotion, weight_of_step
+from rollout_lws.capacity.weights import MOST, sharing_step, weight_in_place, weight_in_promotion, weight_of_step
 from rollout_lws.rollout.capacity import leaving, renewal
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import Task

@@ -9,10 +9,10 @@ from __future__ import annotations
 from datetime import timedelta
 
 from rollout_lws.api import Capacity, Step, StepRecord, StepState, SummaryState
-from rollout_lws.release.batches import Batch, batch, is_last_full, wanted_groups
-from rollout_lws.release.canary import remove
-from rollout_lws.release.record import dismiss
-from rollout_lws.release.turn import Turn
+from rollout_lws.capacity.batch_release import dismiss
+from rollout_lws.capacity.batches import Batch, batch, is_last_full, wanted_groups
+from rollout_lws.capacity.canary import remove
+from rollout_lws.capacity.result import Turn
 from rollout_lws.rollout import actions, borrowing, finalising, handover, routing
 from rollout_lws.rollout.capacity import close_window, leaving, note_opened, scale_new, worn_out
 from rollout_lws.rollout.churn import await_quiet, churning, quiet_at, remember_leaders

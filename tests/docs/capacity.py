@@ -1,4 +1,4 @@
-"""The tables of "Which capacity?", made by the code that previews releases.
+"""The tables of "Which capacity?", made by the code that forecasts releases.
 
 ``python -m tests.docs.capacity`` writes them into the page.
 """
@@ -11,8 +11,8 @@ from typing import Any
 
 from rollout_lws.api import BlueGreenStrategy, CanaryStrategy, StyleStrategy
 from rollout_lws.cli.demo import manifests
-from rollout_lws.release.phases import Given, Preview, Row
-from rollout_lws.release.preview import preview
+from rollout_lws.forecast.forecast import forecast
+from rollout_lws.forecast.model import Forecast, Given, Row
 from tests.docs.pages import ROOT
 from tests.docs.tables import table
 
@@ -22,19 +22,19 @@ EXAMPLE = Given(replicas=4, unavailable=1, load_seconds=600, accelerators=8)
 STYLES = {"InPlace": "`InPlace`", "Surge": "`Surge`", "ExtraWorkload": "`ExtraWorkload`", "BlueGreen": "blue-green"}
 
 
-def of_example(style: str) -> Preview:
+def of_example(style: str) -> Forecast:
     """Steps of a quarter and a half, each with its share, and all; blue-green has all requests on all groups first."""
     steps = [{"replicas": share, "traffic": share} for share in ("25%", "50%")]
     last = {"replicas": "100%"} | ({"traffic": "100%"} if style == "BlueGreen" else {})
     routing = [{"service": "chat", "gateway": {"httpRouteName": "chat"}}]
-    return preview(_plan(style, {"steps": [*steps, last], "trafficRoutings": routing}), EXAMPLE)
+    return forecast(_plan(style, {"steps": [*steps, last], "trafficRoutings": routing}), EXAMPLE)
 
 
-def of_demo(style: str) -> Preview:
+def of_demo(style: str) -> Forecast:
     """What ``rollout-lws demo`` plays, with groups that load for ten minutes."""
     word = "blueGreen" if style == "BlueGreen" else "canary"
     made = manifests.rollout("v1", {"name": manifests.NAME}, routed=True, style=word)
-    return preview(_plan(style, made["spec"]["strategy"][word]), EXAMPLE)
+    return forecast(_plan(style, made["spec"]["strategy"][word]), EXAMPLE)
 
 
 def _plan(style: str, members: dict[str, Any]) -> StyleStrategy:
@@ -75,7 +75,7 @@ def _compared() -> Iterator[tuple[str, ...]]:
         )
 
 
-def _steps(found: Preview) -> Iterator[tuple[str, ...]]:
+def _steps(found: Forecast) -> Iterator[tuple[str, ...]]:
     yield (
         "step",
         "new groups",

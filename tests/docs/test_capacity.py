@@ -1,4 +1,4 @@
-"""The tables of "Which capacity?" are those that the preview makes."""
+"""The tables of "Which capacity?" are those that the forecast makes."""
 
 from __future__ import annotations
 

@@ -12,8 +12,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from rollout_lws.capacity.partition_update import AT_ONCE
 from rollout_lws.objects.writes import Delete
-from rollout_lws.release.renewal import AT_ONCE
 from rollout_lws.sandbox.behaviours.cluster import Options
 from rollout_lws.sandbox.behaviours.faults import PREFIX, Timing
 from rollout_lws.sandbox.catalogue import GATEWAYS

@@ -15,8 +15,8 @@ from typing import Any, TypeAlias
 
 import pytest
 
+from rollout_lws.capacity.result import Turn
 from rollout_lws.objects.writes import Create, Patch
-from rollout_lws.release.turn import Turn
 from rollout_lws.rollout.actions import Refused
 from rollout_lws.rollout.decision import Notice, Verdict
 from rollout_lws.rollout.refusal import Refusal

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from rollout_lws.api import Rollout
+from rollout_lws.capacity.batches import wanted_groups
 from rollout_lws.capacity.table import strategy_of_plan
 from rollout_lws.cli import requests
 from rollout_lws.cli.access.transport import Transport
@@ -28,7 +29,6 @@ from rollout_lws.cli.rollouts import rollouts_of, summary
 from rollout_lws.controller import process
 from rollout_lws.kubeconfig.target import Target
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, LWS_NAME, LWS_REVISION
-from rollout_lws.release.batches import wanted_groups
 from rollout_lws.sandbox.behaviours.cluster import Options
 from rollout_lws.sandbox.behaviours.faults import Timing
 from rollout_lws.settings import Settings

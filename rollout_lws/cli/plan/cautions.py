@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
+from rollout_lws.capacity.batches import makes_no_groups, wanted_groups
 from rollout_lws.capacity.table import strategy_of_plan
+from rollout_lws.capacity.weights import weight_of_step
 from rollout_lws.cli.durations import short
 from rollout_lws.cli.plan.model import Plan
+from rollout_lws.forecast.forecast import much_extra
+from rollout_lws.forecast.model import Forecast
 from rollout_lws.objects.resources import POD_DISRUPTION_BUDGETS
-from rollout_lws.release.batches import makes_no_groups, wanted_groups
-from rollout_lws.release.phases import Preview
-from rollout_lws.release.preview import much_extra
-from rollout_lws.release.weights import weight_of_step
 from rollout_lws.rollout import bounds
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reach import Reach
@@ -30,7 +30,7 @@ _MUCH = 1.005
 def cautions(d: Draft, plan: Plan, found_by: Reach) -> Iterator[str]:
     """A sentence each: what, who is affected, and what to do about it. ``found_by``: whom Services lead to."""
     yield from _state(d, plan)
-    found = plan.preview
+    found = plan.forecast
     if found is not None:
         yield from _room(d, plan, found)
         yield from _steps(d)
@@ -62,7 +62,7 @@ def _state(d: Draft, plan: Plan) -> Iterator[str]:
         )
 
 
-def _room(d: Draft, plan: Plan, found: Preview) -> Iterator[str]:
+def _room(d: Draft, plan: Plan, found: Forecast) -> Iterator[str]:
     warned = much_extra(d.strategy, d.replicas)
     if warned:
         yield warned
@@ -99,7 +99,7 @@ def _steps(d: Draft) -> Iterator[str]:
                 yield f"step {index}: auto is {weight}%, the nearest that a weight can say to {float(exact):.1f}%"
 
 
-def _load(found: Preview) -> Iterator[str]:
+def _load(found: Forecast) -> Iterator[str]:
     if not found.ready:
         yield (
             "in the promotion there are moments in which no group that gets requests is ready, and they fail: give the"
@@ -114,7 +114,7 @@ def _load(found: Preview) -> Iterator[str]:
         )
 
 
-def _promotion(d: Draft, found: Preview) -> Iterator[str]:
+def _promotion(d: Draft, found: Forecast) -> Iterator[str]:
     asked, last = settings(d), found.rows[-1]
     unavailable = resolved_unavailable(users_strategy(d.stable.lws, d.keys), d.replicas)
     if unavailable < 1 and not found.strategy.surges:
@@ -154,7 +154,7 @@ def _leaders_first(d: Draft) -> Iterator[str]:
         )
 
 
-def _claims(d: Draft, found: Preview) -> Iterator[str]:
+def _claims(d: Draft, found: Forecast) -> Iterator[str]:
     """Volumes of the groups that are made for the release and go with it."""
     if not found.extra:
         return

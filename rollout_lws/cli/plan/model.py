@@ -9,7 +9,7 @@ from statistics import median
 
 from rollout_lws.capacity.base import CapacityStrategy
 from rollout_lws.cli.plan.written import Planned
-from rollout_lws.release.phases import Given, Preview, Row
+from rollout_lws.forecast.model import Forecast, Given, Row
 
 Amounts = Mapping[str, int]
 
@@ -65,7 +65,7 @@ class Plan:
     """What all pods that stand ask for, which is what a quota counts."""
     afterwards: Amounts
     parts: tuple[Part, ...] = ()
-    preview: Preview | None = None
+    forecast: Forecast | None = None
     writes: tuple[Planned, ...] = ()
     refusals: tuple[str, ...] = ()
     cautions: tuple[str, ...] = ()

@@ -10,14 +10,14 @@ from types import MappingProxyType
 
 from rollout_lws.api import Phase, RolloutStatus, StableRecord
 from rollout_lws.api.validation import problems
+from rollout_lws.capacity.batches import is_last_full
 from rollout_lws.capacity.table import strategy_of_plan
 from rollout_lws.cli.plan.cautions import cautions
 from rollout_lws.cli.plan.model import Amounts, LoadTimes, Part, Plan, most
 from rollout_lws.cli.plan.written import planned
 from rollout_lws.cli.versions import containers
-from rollout_lws.release.batches import is_last_full
-from rollout_lws.release.phases import Given, Preview
-from rollout_lws.release.preview import preview
+from rollout_lws.forecast.forecast import forecast
+from rollout_lws.forecast.model import Forecast, Given
 from rollout_lws.rollout import adoption
 from rollout_lws.rollout.decision import Verdict
 from rollout_lws.rollout.draft import Draft
@@ -85,11 +85,11 @@ def make(
     taken = _adopted(before)
     stalled = (taken.message,) if taken is not None and taken.condition == "Stalled" else ()
     refusals = tuple(dict.fromkeys((*stalled, *_refusals(d))))
-    found: Preview | None = None
+    found: Forecast | None = None
     cannot = ""
     if style is not None and not problems(d.o.rollout.spec):
         try:
-            found = preview(style, given)
+            found = forecast(style, given)
         except ValueError as error:
             cannot = str(error)
     plan = Plan(
@@ -107,7 +107,7 @@ def make(
         requested=_requested(before, old, d.version),
         afterwards=_times(d.version.accelerators_by_name, d.replicas),
         parts=_parts(d, found, old) if found else (),
-        preview=found,
+        forecast=found,
         writes=planned(d, found) if found else (),
         refusals=refusals,
     )
@@ -206,7 +206,7 @@ def _standing(o: Observation, old: Version, new: Version) -> Iterator[tuple[Fact
         yield from ((o.canary, group, new) for group in groups(o.canary))
 
 
-def _parts(d: Draft, found: Preview, running: Version) -> tuple[Part, ...]:
+def _parts(d: Draft, found: Forecast, running: Version) -> tuple[Part, ...]:
     """With what either version's groups take: a new version may take other accelerators than the one before."""
     replicas, in_place = found.given.replicas, found.strategy.updates_regular
     old, new = running.accelerators_by_name, d.version.accelerators_by_name

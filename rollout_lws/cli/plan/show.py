@@ -10,7 +10,7 @@ from rollout_lws.cli.durations import short
 from rollout_lws.cli.plan.model import Amounts, Part, Plan
 from rollout_lws.cli.plan.written import Planned
 from rollout_lws.cli.view import table
-from rollout_lws.release.phases import Row
+from rollout_lws.forecast.model import Row
 
 _LABEL = 14
 _VERBS = {"create": "made", "patch": "changed", "delete": "deleted"}
@@ -45,7 +45,7 @@ def _header(plan: Plan) -> list[str]:
     told.append(_field("Change", plan.change or "none yet: this is how the next version would be released"))
     if plan.at:
         told.append(_field("Now at", plan.at + _left(plan)))
-    found = plan.preview
+    found = plan.forecast
     if found is None:
         return told
     for name in plan.peak:
@@ -82,7 +82,7 @@ def _when(plan: Plan, name: str) -> str:
 
 
 def _takes_all(plan: Plan) -> str:
-    found = plan.preview
+    found = plan.forecast
     assert found is not None
     approvals = ""
     if found.approvals:
@@ -190,7 +190,7 @@ def _field(label: str, text: str) -> str:
 
 def value(plan: Plan) -> dict[str, Any]:
     """The same for programs: groups as counts, shares and loads as fractions, times in seconds."""
-    found = plan.preview
+    found = plan.forecast
     known = bool(plan.loads.seconds)
     return {
         "rollout": plan.rollout,

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rollout_lws.api import batch_releases, rollouts
+from rollout_lws.forecast.model import Forecast
 from rollout_lws.objects.resources import (
     CONTROLLER_REVISIONS,
     HORIZONTAL_POD_AUTOSCALERS,
@@ -17,7 +18,6 @@ from rollout_lws.objects.resources import (
     SERVICES,
     Resource,
 )
-from rollout_lws.release.phases import Preview
 from rollout_lws.rollout import bounds
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.shares import settings
@@ -41,7 +41,7 @@ class Planned:
 _PATCH, _MADE = ("patch",), ("create", "patch", "delete")
 
 
-def planned(d: Draft, found: Preview) -> tuple[Planned, ...]:
+def planned(d: Draft, found: Forecast) -> tuple[Planned, ...]:
     """Of a whole release that goes well, from its beginning; Events apart."""
     return (*_own(d), *_capacity(d, found), *_traffic(d, found), *_autoscalers(d))
 
@@ -62,7 +62,7 @@ def _own(d: Draft) -> Iterator[Planned]:
             yield Planned(CONTROLLER_REVISIONS, history_name(name, template_hash), ("create",), why)
 
 
-def _capacity(d: Draft, found: Preview) -> Iterator[Planned]:
+def _capacity(d: Draft, found: Forecast) -> Iterator[Planned]:
     lws = d.stable.lws
     opened = f"{found.windows} window{'s' if found.windows != 1 else ''}"
     why = f"its rolling update: held, but for {opened} in which groups are renewed"
@@ -80,7 +80,7 @@ def _capacity(d: Draft, found: Preview) -> Iterator[Planned]:
         yield Planned(PODS, "", _PATCH, why)
 
 
-def _traffic(d: Draft, found: Preview) -> Iterator[Planned]:
+def _traffic(d: Draft, found: Forecast) -> Iterator[Planned]:
     names = named(settings(d))
     if names is None:
         return

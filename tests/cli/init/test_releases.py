@@ -74,9 +74,9 @@ async def test_what_is_printed_can_be_released(strategy: str, replicas: int, by:
         plan = plan_of(world)
         assert plan.refusals == ()
         assert plan.strategy is STRATEGIES[strategy]
-        assert plan.preview is not None
+        assert plan.forecast is not None
         world.set_image("v2")
-        for index in plan.preview.approvals:
+        for index in plan.forecast.approvals:
             await world.until(
                 lambda: world.state == "AwaitingApproval" and world.status["currentStepIndex"] == index,  # noqa: B023
                 f"step {index}",

@@ -187,14 +187,14 @@ async def planned(case: Case) -> AsyncIterator[tuple[World, Plan]]:
 async def test_a_release_is_what_its_plan_says(case: Case) -> None:
     async with planned(case) as (world, plan):
         assert plan.refusals == ()
-        assert plan.preview is not None
+        assert plan.forecast is not None
         assert plan.loads.seconds == (LOAD,) * case.replicas
         gauge, meter = Gauge(world, case.replicas), Meter(world)
         begun = len(world.writes), len(world.labels)
         assert plan.now == meter.now
         world.set_image("v2")
         await world.until(lambda: world.state != "Healthy")
-        for index in plan.preview.approvals:
+        for index in plan.forecast.approvals:
             await world.until(
                 lambda: world.state == "AwaitingApproval" and world.status["currentStepIndex"] == index,  # noqa: B023
                 f"step {index}",
@@ -212,17 +212,17 @@ async def test_a_release_is_what_its_plan_says(case: Case) -> None:
             world.approve()
         await world.until_state("Healthy", 3600)
         assert (gauge.loads, gauge.extra, gauge.windows) == (
-            plan.preview.loads,
-            plan.preview.extra,
-            plan.preview.windows,
+            plan.forecast.loads,
+            plan.forecast.extra,
+            plan.forecast.windows,
         )
         if case.by in (BY_ROUTE, None):
-            assert (gauge.ready, gauge.peak_load) == (plan.preview.ready, pytest.approx(plan.preview.peak_load))
+            assert (gauge.ready, gauge.peak_load) == (plan.forecast.ready, pytest.approx(plan.forecast.peak_load))
         assert meter.most == plan.peak
         assert meter.now == plan.now
         # While somebody thinks about an approval, routers hear of the first groups.
-        most = plan.preview.seconds + SETTLES * len(plan.preview.approvals) + BESIDES
-        assert plan.preview.seconds <= gauge.seconds <= most
+        most = plan.forecast.seconds + SETTLES * len(plan.forecast.approvals) + BESIDES
+        assert plan.forecast.seconds <= gauge.seconds <= most
         gauge.stop()
         await world.rest()
         assert Meter(world).now == plan.afterwards

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rollout_lws.api import batch_releases
+from rollout_lws.capacity.batches import is_last_full
 from rollout_lws.capacity.table import strategy_of_plan
 from rollout_lws.cli.lint.advice.releases import Release, releases
 from rollout_lws.cli.lint.findings import Finding
 from rollout_lws.cli.lint.world import FileWorld
+from rollout_lws.forecast.forecast import much_extra, step_of_much_extra
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.objects.scaling import scaled
 from rollout_lws.objects.workloads import LeaderWorkerSet
-from rollout_lws.release.batches import is_last_full
-from rollout_lws.release.preview import much_extra, step_of_much_extra
 from rollout_lws.workload.canary import canary_name
 from rollout_lws.workload.claims import kept, policy_that_deletes
 from rollout_lws.workload.queueing import TIMEOUT_SECONDS, queue_of

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rollout_lws.api.resources import Keys
+from rollout_lws.capacity.result import Turn
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.objects.workloads import LeaderWorkerSet
 from rollout_lws.objects.writes import Create, Delete, Patch, Write
-from rollout_lws.release.turn import Turn
 from rollout_lws.workload.canary import canary_body, canary_name
 from rollout_lws.workload.facts import Facts, NamedObject
 

@@ -8,9 +8,17 @@ from typing import Any
 import pytest
 
 from rollout_lws.api import BatchRelease, BatchReleasePhase, Rollout, batch_releases
+from rollout_lws.capacity.batch_release import (
+    Wanted,
+    create,
+    dismiss,
+    owner_reference,
+    plan,
+    update_spec,
+    update_status,
+)
+from rollout_lws.capacity.batches import Batch
 from rollout_lws.objects.writes import Create, Delete, Patch, Write
-from rollout_lws.release.batches import Batch
-from rollout_lws.release.record import Wanted, create, dismiss, owner_reference, plan, update_spec, update_status
 from tests.workload.build import KEYS, NEW, NOW, OLD
 
 REF = {"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", "name": "llama"}

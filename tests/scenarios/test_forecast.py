@@ -1,4 +1,4 @@
-"""Whole releases take what their preview says: extra groups, model loads, windows, time, and the load of each group."""
+"""Whole releases take what their forecast says: extra groups, model loads, windows, time, each group's load."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from rollout_lws.api import Rollout
+from rollout_lws.forecast.forecast import forecast
+from rollout_lws.forecast.model import Forecast, Given
 from rollout_lws.objects.resources import LWS_NAME, SERVICES
-from rollout_lws.release.phases import Given, Preview
-from rollout_lws.release.preview import preview
 from rollout_lws.sandbox.behaviours.cluster import Options
 from rollout_lws.sandbox.behaviours.faults import Timing
 from tests.scenarios.gauge import Gauge
@@ -101,8 +101,8 @@ CASES = [
 
 
 @asynccontextmanager
-async def measured(case: Case) -> AsyncIterator[tuple[World, Preview, Gauge]]:
-    """A release of the case that has just begun, with its preview."""
+async def measured(case: Case) -> AsyncIterator[tuple[World, Forecast, Gauge]]:
+    """A release of the case that has just begun, with its forecast."""
     world = World(Options(timing=Timing(ready_after=WORKERS, leader_longer=LEADER_LONGER)))
     try:
         create_route(world)
@@ -115,7 +115,7 @@ async def measured(case: Case) -> AsyncIterator[tuple[World, Preview, Gauge]]:
         await world.sleep(case.min_ready)
         style = Rollout.model_validate(world.rollout).spec.strategy.style
         assert style is not None
-        told = preview(style, case.given)
+        told = forecast(style, case.given)
         gauge = Gauge(world, case.replicas)
         world.set_image("v2")
         yield world, told, gauge

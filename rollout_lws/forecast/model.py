@@ -70,7 +70,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Preview:
+class Forecast:
     """All rows, the promotion last."""
 
     strategy: CapacityStrategy

@@ -15,9 +15,9 @@ from itertools import islice
 from rollout_lws.api.resources import Keys
 from rollout_lws.capacity.base import CapacityStrategy
 from rollout_lws.capacity.known import EXTRA_WORKLOAD
+from rollout_lws.capacity.result import Turn
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, PODS, STATEFUL_SETS
 from rollout_lws.objects.writes import Confirm, Delete, Patch, Write
-from rollout_lws.release.turn import Turn
 from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.groups import Group, groups, moment_ready
 from rollout_lws.workload.hold import (

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from rollout_lws.capacity.canary import remove, scale, still_ending
+from rollout_lws.capacity.result import Turn
 from rollout_lws.objects.meta import OwnerReference
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.objects.writes import Create, Delete, Patch
-from rollout_lws.release.canary import remove, scale, still_ending
-from rollout_lws.release.turn import Turn
 from rollout_lws.workload.facts import Facts, NamedObject
 from tests.workload.build import KEYS, NAMESPACE, NOW, facts, lws, pod
 

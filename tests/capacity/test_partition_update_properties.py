@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rollout_lws.capacity.partition_update import Renewal
+from rollout_lws.capacity.result import Turn
 from rollout_lws.objects.workloads import LeaderWorkerSet, Pod
 from rollout_lws.objects.writes import Delete, Patch
-from rollout_lws.release.renewal import Renewal
-from rollout_lws.release.turn import Turn
 from rollout_lws.workload.hold import HOLD, hold, is_held, resolved_unavailable
 from tests.workload.build import KEYS, NEW, NOW, OLD, UID, facts, leader_set, lws, patched, pod, revision_record
 

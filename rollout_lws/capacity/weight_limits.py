@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from rollout_lws.api import StyleStrategy
+from rollout_lws.capacity.batches import wanted_groups
 from rollout_lws.capacity.table import strategy_of_plan
-from rollout_lws.release.batches import wanted_groups
-from rollout_lws.release.weights import MOST, weight_of_step
+from rollout_lws.capacity.weights import MOST, weight_of_step
 
 
 @dataclass(frozen=True, slots=True)

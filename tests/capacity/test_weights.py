@@ -12,8 +12,8 @@ from rollout_lws.api import CanaryStrategy
 from rollout_lws.capacity import known
 from rollout_lws.capacity.base import CapacityStrategy
 from rollout_lws.capacity.table import strategy_of_plan
-from rollout_lws.release.weights import weight_in_promotion, weight_of_step
-from tests.release.plans import plan
+from rollout_lws.capacity.weights import weight_in_promotion, weight_of_step
+from tests.capacity.plans import plan
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ A weight is the new version's share in whole percent.
 from __future__ import annotations
 
 from rollout_lws.api import Step, StyleStrategy
+from rollout_lws.capacity.batches import makes_no_groups, wanted_groups
 from rollout_lws.capacity.table import strategy_of_plan
 from rollout_lws.objects import scaling
-from rollout_lws.release.batches import makes_no_groups, wanted_groups
 
 #: A group may get so many times the requests that it has while all groups of the LWS carry them alike.
 MOST = 2

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rollout_lws.api import BlueGreenStrategy, CanaryStrategy, StyleStrategy
+from rollout_lws.capacity.batches import batch, is_last_full, makes_no_groups, wanted_groups
 from rollout_lws.capacity.replica_math import portion_beside
-from rollout_lws.release.batches import batch, is_last_full, makes_no_groups, wanted_groups
 from rollout_lws.workload.groups import groups
 from tests.workload.build import NOW, facts, lws, pod
 

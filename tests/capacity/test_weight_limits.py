@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rollout_lws.release.overload import overload
-from rollout_lws.release.phases import Given
-from rollout_lws.release.preview import preview
-from tests.release.plans import plan
+from rollout_lws.capacity.weight_limits import overload
+from rollout_lws.forecast.forecast import forecast
+from rollout_lws.forecast.model import Given
+from tests.capacity.plans import plan
 
 
 @pytest.mark.parametrize(
@@ -104,6 +104,6 @@ def test_what_passes_rests_at_no_more_than_twice_the_load(
     style: str, replicas: int, before: list[int], share: str
 ) -> None:
     made = plan(style, *((groups, "auto") for groups in sorted(before)), (60, share), routed=True)
-    rows = preview(made, Given(replicas)).rows[:-1]
+    rows = forecast(made, Given(replicas)).rows[:-1]
     highest = max(max(row.load_new or 0, row.load_stable or 0) for row in rows)
     assert (overload(made, replicas) is None) == (highest <= 2)

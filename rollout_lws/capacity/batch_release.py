@@ -23,10 +23,10 @@ from rollout_lws.api import (
     batch_releases,
 )
 from rollout_lws.api.resources import Keys
+from rollout_lws.capacity.batches import Batch
 from rollout_lws.capacity.table import strategy_of_plan
 from rollout_lws.objects.merge import merge_patch
 from rollout_lws.objects.writes import Create, Delete, Patch, Write
-from rollout_lws.release.batches import Batch
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What a release will take, in tables; tests/scenarios/test_preview.py measures releases and compares."""
+"""What a release will take, in tables; tests/scenarios/test_forecast.py measures releases and compares."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rollout_lws.api import StyleStrategy
-from rollout_lws.release.batches import wanted_groups
-from rollout_lws.release.phases import Given, Preview, Row
-from rollout_lws.release.preview import much_extra, preview
-from tests.release.plans import plan
+from rollout_lws.capacity.batches import wanted_groups
+from rollout_lws.forecast.forecast import forecast, much_extra
+from rollout_lws.forecast.model import Forecast, Given, Row
+from tests.capacity.plans import plan
 
 LOAD, ACCELERATORS = 600, 8
 #: Weighted steps of a quarter, a half and the promotion.
@@ -21,12 +21,12 @@ STEPS = (("25%", "25%"), ("50%", "50%"), "100%")
 FULL = (*STEPS[:2], ("100%", "100%"))
 
 
-def of(style: str, *steps: Any, replicas: int = 4, routed: bool = True, unavailable: int = 1, **more: Any) -> Preview:
+def of(style: str, *steps: Any, replicas: int = 4, routed: bool = True, unavailable: int = 1, **more: Any) -> Forecast:
     made = plan(style, *steps, routed=routed)
-    return preview(made, Given(replicas, unavailable, LOAD, accelerators=ACCELERATORS, **more))
+    return forecast(made, Given(replicas, unavailable, LOAD, accelerators=ACCELERATORS, **more))
 
 
-def table(found: Preview, tell: Callable[[Row], Any]) -> list[Any]:
+def table(found: Forecast, tell: Callable[[Row], Any]) -> list[Any]:
     """What each row tells, the promotion last."""
     return [tell(row) for row in found.rows]
 
@@ -70,7 +70,7 @@ def back(row: Row) -> tuple[int, float]:
         (of("ExtraWorkload", "33%", "66%", replicas=7), [(3, 3, 7), (5, 5, 7), (5, 5, 7)]),
     ],
 )
-def test_groups_of_each_phase(found: Preview, expected: list[Any]) -> None:
+def test_groups_of_each_phase(found: Forecast, expected: list[Any]) -> None:
     assert table(found, groups) == expected
 
 
@@ -97,7 +97,7 @@ def test_groups_of_each_phase(found: Preview, expected: list[Any]) -> None:
         (of("BlueGreen", 4, 4), [(0, 1, 4), (0, 0, 0), (1, 1, 4)]),
     ],
 )
-def test_model_loads_of_each_phase(found: Preview, expected: list[Any]) -> None:
+def test_model_loads_of_each_phase(found: Forecast, expected: list[Any]) -> None:
     assert table(found, loading) == expected
 
 
@@ -128,7 +128,7 @@ def test_model_loads_of_each_phase(found: Preview, expected: list[Any]) -> None:
         (of("BlueGreen", (4, "100%"), unlisted=True), [(1.0, 1.0, 0.0, 1.0), (1.0, 1.0, 0.0, 1.0)]),
     ],
 )
-def test_share_and_loads_of_each_phase(found: Preview, expected: list[Any]) -> None:
+def test_share_and_loads_of_each_phase(found: Forecast, expected: list[Any]) -> None:
     assert table(found, carried) == expected
 
 
@@ -147,7 +147,7 @@ def test_share_and_loads_of_each_phase(found: Preview, expected: list[Any]) -> N
         (of("BlueGreen", *FULL, unlisted=True), [(0, 0), (0, 0), (0, 0), (4, 4)]),
     ],
 )
-def test_the_way_back_from_each_phase(found: Preview, expected: list[Any]) -> None:
+def test_the_way_back_from_each_phase(found: Forecast, expected: list[Any]) -> None:
     assert table(found, back) == expected
 
 
@@ -175,7 +175,7 @@ def test_the_way_back_from_each_phase(found: Preview, expected: list[Any]) -> No
         (of("Surge", *STEPS, routed=False), [LOAD, LOAD, 0, 2 * LOAD]),
     ],
 )
-def test_seconds_of_each_phase(found: Preview, seconds: list[float]) -> None:
+def test_seconds_of_each_phase(found: Forecast, seconds: list[float]) -> None:
     assert table(found, lambda row: row.seconds) == seconds
     assert found.seconds == sum(seconds)
 
@@ -197,7 +197,7 @@ def test_a_pause_counts_where_it_has_a_duration_and_an_approval_is_named() -> No
 
 
 def test_totals_are_those_of_the_whole_release() -> None:
-    def totals(found: Preview) -> tuple[float, ...]:
+    def totals(found: Forecast) -> tuple[float, ...]:
         return (found.extra, found.accelerators, found.ready, found.loads, found.rounds, found.windows)
 
     assert totals(of("InPlace", *STEPS)) == (0, 32, 3, 4, 4, 4)
@@ -269,7 +269,7 @@ def _any_plan(draw: st.DrawFn) -> tuple[StyleStrategy, Given]:
 @given(_any_plan())
 def test_a_release_of_any_plan(drawn: tuple[StyleStrategy, Given]) -> None:
     made, told = drawn
-    found, replicas = preview(made, told), told.replicas
+    found, replicas = forecast(made, told), told.replicas
     wanted = [wanted_groups(made, index, replicas) for index in range(1, len(made.steps) + 1)]
     assert [row.step for row in found.rows] == [*range(1, len(wanted) + 1), None]
     assert [row.new for row in found.rows[:-1]] == wanted
@@ -291,7 +291,7 @@ def test_a_release_of_any_plan(drawn: tuple[StyleStrategy, Given]) -> None:
 @given(_any_plan())
 def test_all_requests_are_carried_by_whoever_has_a_share(drawn: tuple[StyleStrategy, Given]) -> None:
     made, told = drawn
-    found, replicas = preview(made, told), told.replicas
+    found, replicas = forecast(made, told), told.replicas
     for row in found.rows[:-1]:
         stable = replicas - (row.new if found.strategy.name == "InPlace" else 0)
         carried = row.new * (row.load_new or 0) + stable * (row.load_stable or 0)
@@ -302,7 +302,7 @@ def test_all_requests_are_carried_by_whoever_has_a_share(drawn: tuple[StyleStrat
 @given(_any_plan())
 def test_no_more_groups_are_away_than_may_be(drawn: tuple[StyleStrategy, Given]) -> None:
     made, told = drawn
-    found, replicas = preview(made, told), told.replicas
+    found, replicas = forecast(made, told), told.replicas
     away = min(max(1, told.unavailable), replicas - 1) if found.strategy.name == "InPlace" else 0
     for row, before in zip(found.rows, (None, *found.rows), strict=False):
         lasting = [each for each in (row, before) if each is not None and each.step is not None]

@@ -11,11 +11,11 @@ from msgspec.structs import replace as change
 
 from rollout_lws.capacity import known
 from rollout_lws.capacity.base import CapacityStrategy
+from rollout_lws.capacity.partition_update import MOST_GROUPS, Renewal
+from rollout_lws.capacity.result import Turn
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, PODS, STATEFUL_SETS
 from rollout_lws.objects.workloads import Pod
 from rollout_lws.objects.writes import Confirm, Delete, Patch, Write
-from rollout_lws.release.renewal import MOST_GROUPS, Renewal
-from rollout_lws.release.turn import Turn
 from rollout_lws.workload.hold import HOLD, hold, window
 from tests.workload.build import KEYS, NAME, NEW, NOW, OLD, UID, facts, leader_set, lws, patched, pod, revision_record
 

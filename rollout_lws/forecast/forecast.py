@@ -1,4 +1,9 @@
-"""A release as it will go on, phase after phase: which groups are there, who has which requests, how long it takes."""
+"""What a release will take, reckoned before anything is written: groups, accelerators, model loads, shares and time.
+
+Pure arithmetic on the plan, phase after phase, by the same functions that decide in the release itself. R is the number
+of the LWS's own groups. It assumes that R stays and that every group loads at the first try; waits for approvals, and
+the seconds that LWS, routers and ending pods take, are not in it.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +11,26 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from rollout_lws.api import StyleStrategy
+from rollout_lws.capacity.base import CapacityStrategy
+from rollout_lws.capacity.batches import is_last_full, wanted_groups
 from rollout_lws.capacity.table import strategy_of_plan
-from rollout_lws.release.batches import is_last_full, wanted_groups
-from rollout_lws.release.phases import Given, Preview, Row
-from rollout_lws.release.weights import MOST, sharing_step, weight_in_place, weight_in_promotion, weight_of_step
+from rollout_lws.capacity.weights import MOST, sharing_step, weight_in_place, weight_in_promotion, weight_of_step
+from rollout_lws.forecast.model import Forecast, Given, Row
+
+
+def forecast(plan: StyleStrategy, given: Given) -> Forecast:
+    """ValueError for a number of groups that cannot be released in steps, with what to do."""
+    if given.replicas < 1:
+        raise ValueError(
+            "the LeaderWorkerSet has 0 groups, and a version takes effect there by itself: nothing is done in steps"
+        )
+    strategy = strategy_of_plan(plan)
+    if given.replicas < strategy.least_replicas:
+        raise ValueError(
+            f"{strategy.title} needs at least {strategy.least_replicas} groups, one to serve while the other is"
+            " renewed: scale up, or use Surge or ExtraWorkload"
+        )
+    return _Course(plan, strategy, given).run()
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,20 +60,20 @@ class _Moment:
         return (self.new if self.share > 0 else 0) + (self.stable if self.share < 1 else 0)
 
 
-class Course:
+class _Course:
     """The release as it goes on, phase after phase."""
 
-    def __init__(self, plan: StyleStrategy, given: Given) -> None:
-        self.plan, self.given, self.strategy = plan, given, strategy_of_plan(plan)
+    def __init__(self, plan: StyleStrategy, strategy: CapacityStrategy, given: Given) -> None:
+        self.plan, self.strategy, self.given = plan, strategy, given
         self.replicas, self.allowed = given.replicas, max(1, given.unavailable)
         self.unit = given.load_seconds + given.min_ready_seconds
         self.routing = plan.traffic_routings[0] if plan.traffic_routings else None
         self.now = self._alone
         self.clock = 0.0
 
-    def run(self) -> Preview:
+    def run(self) -> Forecast:
         steps = [self._step(index) for index in range(1, len(self.plan.steps) + 1)]
-        return Preview(self.strategy, self.given, (*steps, self._promotion()))
+        return Forecast(self.strategy, self.given, (*steps, self._promotion()))
 
     @property
     def _portion(self) -> int:
@@ -208,3 +229,26 @@ class Course:
             return first + grace + drain
         heard = max(0, grace + given.load_seconds - rounds * self.unit)
         return first + grace + drain + heard + grace + drain
+
+
+def step_of_much_extra(plan: StyleStrategy, replicas: int) -> int:
+    """The first step (1-based) that takes more than half as many groups again as there are; 0 when there is none.
+
+    Blue-green is chosen for just that and is not warned of, and one group is the least that a step can take.
+    """
+    strategy, steps = strategy_of_plan(plan), range(1, len(plan.steps) + 1)
+    if strategy.full_set:
+        return 0
+    extra = ((index, strategy.extra(wanted_groups(plan, index, replicas))) for index in steps)
+    return next((index for index, groups in extra if 2 * groups > max(replicas, 2)), 0)
+
+
+def much_extra(plan: StyleStrategy, replicas: int) -> str:
+    """A warning of that step; "" when there is none."""
+    index = step_of_much_extra(plan, replicas)
+    if not index:
+        return ""
+    return (
+        f"step {index} takes {wanted_groups(plan, index, replicas)} groups beside the LeaderWorkerSet's {replicas},"
+        " more than half as many again: lower its replicas, or use capacity InPlace, which takes none"
+    )

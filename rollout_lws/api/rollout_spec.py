@@ -167,6 +167,11 @@ class TrafficRouting(Model):
     allow_unmanaged_backends: bool | None = None
     """Accept other Services that select the new version's leaders; false by default."""
 
+    @property
+    def any_router(self) -> bool:
+        """Whether an object is named in which shares can be written."""
+        return self.ingress is not None or bool(self.gateway and self.gateway.http_route_name)
+
 
 class MetadataPatch(Model):
     """Labels and annotations for the canary's leader template only."""

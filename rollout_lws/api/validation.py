@@ -79,7 +79,7 @@ def _routings(style: StyleStrategy, at: str) -> Iterator[Problem]:
                 f"{path}.ingress",
                 "an Ingress cannot refer to inference pools: remove it, or refer to Services in the route",
             )
-        elif routing.ingress is None and not routing.custom_network_refs and unnamed:
+        elif not routing.any_router and not routing.custom_network_refs:
             yield Problem(
                 f"{path}.gateway.httpRouteName", "name the HTTPRoute that shares the requests, or set ingress"
             )

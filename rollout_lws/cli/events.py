@@ -20,7 +20,8 @@ from rollout_lws.cli.verdict import Pin, has_ended
 from rollout_lws.errors import ApiError, Unreachable, UsageError
 from rollout_lws.kubeconfig.target import Target
 from rollout_lws.objects.resources import CORE_EVENTS
-from rollout_lws.traffic.ingress import canary_ingress_name
+from rollout_lws.traffic.registry import named_in, spec_of
+from rollout_lws.traffic.router import written_name
 from rollout_lws.traffic.services import canary_service_name
 from rollout_lws.workload.canary import NAME_BUDGET
 from rollout_lws.workload.copies import copy_name
@@ -86,15 +87,12 @@ def scope_of(rollout: Object, workload: Object | None) -> Scope:
 
 
 def _routing(said: Object) -> set[tuple[str, str]]:
-    service, gateway, ingress = said.get("service"), said.get("gateway") or {}, said.get("ingress") or {}
-    pools = gateway.get("inferencePool") or {}
-    found = {("HTTPRoute", gateway.get("httpRouteName"))}
-    found |= {("InferencePool", pools.get(side)) for side in ("stable", "canary")}
-    if service:
-        found |= {("Service", service), ("Service", canary_service_name(service))}
-    if ingress.get("name"):
-        found |= {("Ingress", ingress["name"]), ("Ingress", canary_ingress_name(ingress["name"]))}
-    return {(kind, str(name)) for kind, name in found if name}
+    names = named_in(said)
+    found = {(ref.kind, ref.name) for ref in names.refs}
+    if names.service:
+        found |= {("Service", names.service), ("Service", canary_service_name(names.service))}
+    known = ((spec_of(ref.kind), ref) for ref in names.refs)
+    return found | {(ref.kind, written_name(spec, ref.name)) for spec, ref in known if spec is not None}
 
 
 def _listed(transport: Transport, scope: Scope) -> tuple[list[Object], str]:

@@ -13,9 +13,6 @@ from rollout_lws.objects.resources import (
     CONTROLLER_REVISIONS,
     CUSTOM_RESOURCE_DEFINITIONS,
     HORIZONTAL_POD_AUTOSCALERS,
-    HTTP_ROUTES,
-    INFERENCE_POOLS,
-    INGRESSES,
     LEADER_WORKER_SETS,
     LWS_NAME,
     LWS_WORKER_INDEX,
@@ -26,14 +23,13 @@ from rollout_lws.objects.resources import (
     STATEFUL_SETS,
     Resource,
 )
+from rollout_lws.traffic.registry import ROUTING_KINDS
 
 #: Kinds without which nothing can be told of a release.
 _NEEDED = (LEADER_WORKER_SETS, PODS, STATEFUL_SETS, CONTROLLER_REVISIONS, SERVICES)
 #: Kinds that a cluster may lack, or that not everybody may list.
 _BESIDES = (
-    HTTP_ROUTES,
-    INGRESSES,
-    INFERENCE_POOLS,
+    *ROUTING_KINDS,
     POD_DISRUPTION_BUDGETS,
     HORIZONTAL_POD_AUTOSCALERS,
     RESOURCE_QUOTAS,

@@ -34,9 +34,6 @@ from rollout_lws.objects.permissions import allow
 from rollout_lws.objects.resources import (
     CUSTOM_RESOURCE_DEFINITIONS,
     HORIZONTAL_POD_AUTOSCALERS,
-    HTTP_ROUTES,
-    INFERENCE_POOLS,
-    INGRESSES,
     POD_DISRUPTION_BUDGETS,
     PODS,
     Resource,
@@ -46,9 +43,10 @@ from rollout_lws.rollout.decide import decide
 from rollout_lws.rollout.decision import Wanted
 from rollout_lws.rollout.observation import Capabilities
 from rollout_lws.settings import Settings
+from rollout_lws.traffic.registry import ROUTING_KINDS
 
 #: Kinds of which all objects of a namespace are watched while some release needs them.
-_ON_DEMAND = (HTTP_ROUTES, INGRESSES, INFERENCE_POOLS, POD_DISRUPTION_BUDGETS, HORIZONTAL_POD_AUTOSCALERS)
+_ON_DEMAND = (*ROUTING_KINDS, POD_DISRUPTION_BUDGETS, HORIZONTAL_POD_AUTOSCALERS)
 
 
 class Controller:

@@ -15,10 +15,12 @@ from rollout_lws.controller.stored import StoredObject, StoredRollout
 from rollout_lws.objects.resources import INFERENCE_POOLS, SERVICES, Resource
 from rollout_lws.objects.workloads import LeaderWorkerSet, Pod
 from rollout_lws.rollout.borrowing import looked_for
-from rollout_lws.traffic.facts import RoutingFacts, looked_at_kinds, needed_kinds
-from rollout_lws.traffic.marked import ON_DEMAND, Marked, noted_names
-from rollout_lws.traffic.names import Names, named
+from rollout_lws.traffic.facts import RoutingFacts
+from rollout_lws.traffic.marked import Marked, noted_names
+from rollout_lws.traffic.names import Names
 from rollout_lws.traffic.pickers import picker_service
+from rollout_lws.traffic.registry import ROUTING_KINDS, looked_at_kinds, needed_kinds
+from rollout_lws.traffic.routers import named
 from rollout_lws.traffic.services import canary_service_name
 from rollout_lws.traffic.split import Object
 from rollout_lws.workload.canary import name_of_canary
@@ -51,12 +53,12 @@ def marked(world: World, keys: Keys, rollout: Rollout, stable: LeaderWorkerSet |
     living = frozenset(each.metadata.uid for each in world.every_rollout()) if services else frozenset[str]()
     routes = (near := Marked(uid, keys, {SERVICES: services}, living, names=names)).any_own or bool(near.ghosts)
     searched = looked_for(rollout, status, stable.metadata.uid if stable is not None else None, routes=routes)
-    kinds = ON_DEMAND if searched else needed_kinds(names) if names else ()
+    kinds = ROUTING_KINDS if searched else needed_kinds(names) if names else ()
     objects = {resource: _noted(world.every(resource), uid, keys) for resource in kinds} | {SERVICES: services}
     waits = ""
     if searched:
         needed = needed_kinds(names) if names else ()
-        unknown = {resource: world.unknown(resource) for resource in ON_DEMAND}
+        unknown = {resource: world.unknown(resource) for resource in ROUTING_KINDS}
         # What cannot be listed, and nothing says that it was ever written, holds nobody up.
         troubles = [each or _BEING_LISTED for kind, each in unknown.items() if each == "" or (each and kind in needed)]
         waits = next(iter(sorted(troubles)), "")
@@ -131,7 +133,7 @@ def routing(
         namespace=rollout.metadata.namespace,
         by=rollout.metadata.uid,
         keys=keys,
-        class_type=asked.ingress.class_type if asked and asked.ingress else "",
+        asked=asked,
         owner=owner_reference(rollout, own.kind, own.api_version),
         objects={SERVICES: plain_all(world.every_service()), **objects},
         endpoints={each: world.endpoints(each) for each in reached},

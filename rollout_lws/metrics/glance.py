@@ -5,13 +5,15 @@ scrape looks at every Rollout there is.
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import msgspec
 
 from rollout_lws.api import Capacity, ConditionType, Phase, SummaryState
 from rollout_lws.api.rollout_spec import capacity_of
 from rollout_lws.objects.meta import Struct
+from rollout_lws.objects.resources import INFERENCE_POOLS, SERVICES
+from rollout_lws.traffic.registry import named_in
 
 #: Two times can be compared only where both say of which place they are.
 Moment: TypeAlias = Annotated[datetime, msgspec.Meta(tz=True)]
@@ -34,21 +36,11 @@ class _Step(Struct, frozen=True):
     pause: _Pause = _Pause()
 
 
-class _Gateway(Struct, frozen=True):
-    http_route_name: str | None = None
-    inference_pool: _Named | None = None
-
-
-class _Routing(Struct, frozen=True):
-    ingress: _Named | None = None
-    gateway: _Gateway | None = None
-
-
 class _Style(Struct, frozen=True):
     steps: tuple[_Step, ...] = ()
     capacity: str | None = None
     enable_extra_workload_for_canary: bool | None = None
-    traffic_routings: tuple[_Routing, ...] | None = ()
+    traffic_routings: tuple[dict[str, Any], ...] | None = ()
 
 
 class _Strategy(Struct, frozen=True):
@@ -197,9 +189,10 @@ class Glance(Struct, frozen=True):
         asked = next(iter((self.style and self.style.traffic_routings) or ()), None)
         if asked is None:
             return ""
-        if asked.gateway is not None:
-            return "InferencePool" if asked.gateway.inference_pool is not None else "HTTPRoute"
-        return "Ingress" if asked.ingress is not None else "Service"
+        names = named_in(asked)
+        if names.stable_pool:
+            return INFERENCE_POOLS.kind
+        return next((ref.kind for ref in names.refs), SERVICES.kind)
 
 
 _VERDICTS = (ConditionType.READY, ConditionType.RECONCILING, ConditionType.STALLED)

@@ -17,8 +17,8 @@ from rollout_lws.rollout.shares import DEFAULT_GRACE_SECONDS, recorded, settings
 from rollout_lws.rollout.sides import Side, new_side, stable_side
 from rollout_lws.traffic import backends, services
 from rollout_lws.traffic.backends import Selector
-from rollout_lws.traffic.facts import RoutingFacts, looked_at_kinds
-from rollout_lws.traffic.marked import ON_DEMAND
+from rollout_lws.traffic.facts import RoutingFacts
+from rollout_lws.traffic.registry import ROUTING_KINDS, looked_at_kinds
 from rollout_lws.traffic.selectors import selector_changes
 from rollout_lws.traffic.split import ALL_STABLE
 
@@ -41,7 +41,7 @@ def watched(d: Draft) -> tuple[tuple[str, ...], tuple[Resource, ...]]:
     facts, noted = d.o.routing, d.o.marked
     routes = noted.any_own or bool(noted.ghosts)
     workload = d.o.stable.lws.metadata.uid if d.o.stable is not None else None
-    noting = ON_DEMAND if looked_for(d.o.rollout, d.status, workload, routes=routes) else ()
+    noting = ROUTING_KINDS if looked_for(d.o.rollout, d.status, workload, routes=routes) else ()
     if facts is None:
         return (), noting
     stable = d.status.stable

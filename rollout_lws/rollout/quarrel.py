@@ -13,11 +13,13 @@ from typing import Any
 from rollout_lws.api import TrafficRecord, WriteConflict
 from rollout_lws.objects.owners import OURS
 from rollout_lws.objects.resources import ObjectRef
+from rollout_lws.rollout import bounds
 from rollout_lws.rollout.doubling import doubled
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import EventReason
 from rollout_lws.rollout.refusal import FieldRef
 from rollout_lws.rollout.routed import Routed
+from rollout_lws.traffic.registry import SPECS
 from rollout_lws.traffic.split import Object
 
 #: After so many seconds without a foreign write the next one is the first again.
@@ -27,8 +29,11 @@ FIRST_WAIT_SECONDS = 60
 #: Foreign writes on file at most, of all objects together.
 MOST_CONFLICTS = 20
 #: What of ours somebody can write over, by what managedFields calls it: members of spec, and annotations that begin so.
-_MEMBERS = ("f:rules", "f:selector", "f:minReplicas", "f:maxReplicas")
-_ANNOTATIONS = "f:nginx.ingress.kubernetes.io/canary"
+_MEMBERS = tuple(
+    f"f:{member}"
+    for member in ("selector", bounds.MINIMUM, bounds.MAXIMUM, *(one for spec in SPECS for one in spec.members))
+)
+_ANNOTATIONS = tuple(f"f:{spec.annotations}" for spec in SPECS if spec.annotations)
 
 
 def answer(d: Draft, live: Object | None, ref: ObjectRef, advice: str) -> Routed | None:

@@ -15,13 +15,10 @@ from rollout_lws.api import Phase, TrafficRouting
 from rollout_lws.capacity.batches import wanted_groups
 from rollout_lws.capacity.weight_limits import overload
 from rollout_lws.objects.resources import (
-    HTTP_ROUTES,
     INFERENCE_POOLS,
-    INGRESSES,
     LWS_NAME,
     LWS_PREFIX,
     SERVICES,
-    Resource,
 )
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import Reason
@@ -32,9 +29,9 @@ from rollout_lws.rollout.unlisted import labels_of_new, unlisted
 from rollout_lws.traffic import backends, pools, services
 from rollout_lws.traffic.backends import Selector
 from rollout_lws.traffic.facts import RoutingFacts
-from rollout_lws.traffic.names import Names, named
+from rollout_lws.traffic.registry import resources_of
 from rollout_lws.traffic.router import Router
-from rollout_lws.traffic.routers import routers
+from rollout_lws.traffic.routers import named, routers
 from rollout_lws.traffic.selectors import Selecting
 from rollout_lws.traffic.split import ALL_STABLE, Object, Split
 from rollout_lws.workload.canary import canary_name
@@ -57,7 +54,7 @@ def barred(d: Draft, each: Selector | Router, *splits: Split) -> str:
     facts, names = d.o.routing, named(settings(d))
     if each.given or facts is None:
         return ""
-    if names is None or each.name not in _named_as(names, each.resource):
+    if names is None or (each.resource, each.name) not in resources_of(names):
         return f"{each.ref} is not named in trafficRoutings: name it again until the release is over, or go back"
     if isinstance(each, Selector):
         if each.live is None:
@@ -70,15 +67,6 @@ def barred(d: Draft, each: Selector | Router, *splits: Split) -> str:
         return refusal.message if refusal else ""
     problem = each.problem(splits, begun=True)
     return facts.waits or (problem.message if problem is not None else "")
-
-
-def _named_as(names: Names, resource: Resource) -> tuple[str | None, ...]:
-    return {
-        SERVICES: (names.service,),
-        HTTP_ROUTES: (names.http_route,),
-        INGRESSES: (names.ingress,),
-        INFERENCE_POOLS: (names.stable_pool, names.canary_pool),
-    }[resource]
 
 
 def _unwritten(d: Draft) -> Refusal | None:
@@ -113,15 +101,7 @@ def renamed(d: Draft) -> Refusal | None:
     facts = d.o.routing
     if facts is None or named(settings(d)) == facts.names:
         return None
-    said = facts.names
-    pairs = (
-        ("Service", said.service),
-        ("HTTPRoute", said.http_route),
-        ("Ingress", said.ingress),
-        ("InferencePool", said.stable_pool),
-        ("InferencePool", said.canary_pool),
-    )
-    there = ", ".join(f"{kind} {name}" for kind, name in pairs if name)
+    there = ", ".join(f"{resource.kind} {name}" for resource, name in resources_of(facts.names) if name)
     return Refusal(
         Reason.ROUTE_PROBLEM,
         f"this release shares requests by {there}: name the same in trafficRoutings again until it is over, or go back",

@@ -6,15 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from rollout_lws.api import TrafficRouting
 from rollout_lws.api.resources import Keys
-from rollout_lws.objects.resources import (
-    HTTP_ROUTES,
-    INFERENCE_POOLS,
-    INGRESSES,
-    POD_DISRUPTION_BUDGETS,
-    SERVICES,
-    Resource,
-)
+from rollout_lws.objects.resources import SERVICES, Resource
 from rollout_lws.traffic import marks
 from rollout_lws.traffic.names import Names
 from rollout_lws.traffic.services import canary_service_name
@@ -26,12 +20,12 @@ class RoutingFacts:
     """What the names in ``trafficRoutings`` stand for, and what else sends requests to pods of the namespace.
 
     ``names`` are those that the release on hand has noted with its first pin, before that those in the Rollout's
-    spec. ``class_type`` is the Ingress class that the spec vouches for. ``by`` is the UID of the Rollout whose view
-    this is, ``owner`` the owner reference to it that its own objects carry. ``objects`` are by kind and name: all
-    Services, InferencePools, Ingresses and PodDisruptionBudgets of the namespace as far as they are known, and the
-    HTTPRoute that is named. ``endpoints`` are the names of the pods that the EndpointSlices of a Service list as
-    ready, by Service: those of both versions, and those of endpoint pickers without which requests fail; of these,
-    ``answering`` have any endpoint that is ready, be it no pod.
+    spec. ``asked`` are the spec's own words. ``by`` is the UID of the Rollout whose view this is, ``owner`` the owner
+    reference to it that its own objects carry. ``objects`` are by kind and name: all Services, InferencePools and
+    PodDisruptionBudgets of the namespace, and all objects of kinds that are named, as far as they are known.
+    ``endpoints`` are the names of the pods that the EndpointSlices of a Service list as ready, by Service: those of
+    both versions, and those of endpoint pickers without which requests fail; of these, ``answering`` have any endpoint
+    that is ready, be it no pod.
     ``other_leaders`` are the labels of the leaders of all other LWSs, by LWS. ``absent`` are kinds that the cluster
     does not serve. ``synced`` is False while not all that is needed is known yet; ``trouble`` then says what stops it
     from being listed, "" when nothing does.
@@ -41,7 +35,7 @@ class RoutingFacts:
     namespace: str
     by: str
     keys: Keys
-    class_type: str = ""
+    asked: TrafficRouting | None = None
     owner: Mapping[str, Any] = field(default_factory=dict)
     objects: Mapping[Resource, Mapping[str, Object]] = field(default_factory=dict)
     endpoints: Mapping[str, frozenset[str]] = field(default_factory=dict)
@@ -75,14 +69,3 @@ class RoutingFacts:
     def is_ours(self, live: Object) -> bool:
         """Whether this Rollout has made the object, which has the name of one that it makes."""
         return marks.controlled_by(live, self.by, self.keys)
-
-
-def needed_kinds(names: Names) -> tuple[Resource, ...]:
-    """Kinds without which nothing can be decided, Services apart."""
-    pairs = ((HTTP_ROUTES, names.http_route), (INGRESSES, names.ingress), (INFERENCE_POOLS, names.stable_pool))
-    return tuple(resource for resource, name in pairs if name)
-
-
-def looked_at_kinds(names: Names) -> tuple[Resource, ...]:
-    """Those, and kinds in which something may be that a release has to know of."""
-    return tuple(dict.fromkeys((*needed_kinds(names), INFERENCE_POOLS, POD_DISRUPTION_BUDGETS)))

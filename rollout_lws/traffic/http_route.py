@@ -16,6 +16,7 @@ from rollout_lws.traffic import acceptance, marks
 from rollout_lws.traffic.acceptance import Parent
 from rollout_lws.traffic.http_layout import Layout, UsersRule, namespace_of, put_together, rules_of, taken_apart
 from rollout_lws.traffic.http_rules import matches_digest, matches_of, replaces_prefix, rule_to, with_modifier
+from rollout_lws.traffic.registry import HTTP_ROUTE
 from rollout_lws.traffic.route_marks import (
     RouteMark,
     appended,
@@ -30,7 +31,7 @@ from rollout_lws.traffic.route_marks import (
 )
 from rollout_lws.traffic.split import Backend, Backends, Object, Split
 
-_CONDITIONS = ("Accepted", "ResolvedRefs")
+_CONDITIONS = HTTP_ROUTE.conditions
 
 #: Limits of the Gateway API's schema.
 _MOST_RULES = 16

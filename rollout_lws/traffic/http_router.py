@@ -4,30 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import ClassVar
 
-from rollout_lws.objects.resources import HTTP_ROUTES, INFERENCE_POOLS, ObjectRef, Resource
+from rollout_lws.api.resources import Keys
+from rollout_lws.objects.resources import HTTP_ROUTES, ObjectRef, Resource
 from rollout_lws.objects.writes import Write
 from rollout_lws.traffic import http_route, marks
 from rollout_lws.traffic.facts import RoutingFacts
+from rollout_lws.traffic.registry import HTTP_ROUTE
 from rollout_lws.traffic.router import Problem, does_not_exist, patched
-from rollout_lws.traffic.split import Backend, Backends, Object, Split
-
-
-def backends(facts: RoutingFacts) -> Backends:
-    """What the rules of a route call the two versions: pools where the Rollout names them, else Services."""
-    names = facts.names
-    if names.stable_pool and names.canary_pool:
-        group, kind = INFERENCE_POOLS.group, INFERENCE_POOLS.kind
-        return Backends(Backend(names.stable_pool, group, kind), Backend(names.canary_pool, group, kind))
-    return Backends(Backend(names.service), Backend(facts.canary_service_name))
+from rollout_lws.traffic.services import backends
+from rollout_lws.traffic.split import Object, Split
 
 
 @dataclass(frozen=True, slots=True)
 class HttpRouter:
     """The user's own route, with the share written into it."""
 
+    spec: ClassVar = HTTP_ROUTE
     facts: RoutingFacts
     name: str
+
+    @staticmethod
+    def restore(live: Object, by: str, keys: Keys) -> Object:
+        return http_route.own(live, by, keys)
 
     @property
     def resource(self) -> Resource:
@@ -96,7 +96,7 @@ class HttpRouter:
         live = self.live
         if live is None or not (self.given or (checked and split.reaches_new)):
             return ()
-        after = http_route.routed(live, self.facts.by, self.facts.keys, backends(self.facts), split)
+        after = http_route.routed(live, self.facts.by, self.facts.keys, backends(self.facts.names), split)
         return patched(HTTP_ROUTES, live, after, reason)
 
     def inexpressible(self, split: Split) -> str:
@@ -105,14 +105,14 @@ class HttpRouter:
             # Weights alone fit every route.
             return ""
         own = http_route.own(live, self.facts.by, self.facts.keys)
-        return http_route.split_problem(own, backends(self.facts), split)
+        return http_route.split_problem(own, backends(self.facts.names), split)
 
     def problem(self, splits: Iterable[Split], *, begun: bool = False) -> Problem | None:
         live = self.live
         if live is None:
             return Problem(does_not_exist(self.facts, HTTP_ROUTES, self.ref), self.ref)
         own = http_route.own(live, self.facts.by, self.facts.keys)
-        found = http_route.route_problem(own, backends(self.facts), splits, begun=begun)
+        found = http_route.route_problem(own, backends(self.facts.names), splits, begun=begun)
         if not found and self.nobody_accepts:
             found = f"{self.nobody_accepts}, or name another one in trafficRoutings"
         return Problem(found, self.ref) if found else None

@@ -17,15 +17,14 @@ from rollout_lws.api.resources import Keys
 from rollout_lws.objects.resources import INGRESSES
 from rollout_lws.objects.scaling import whole_number
 from rollout_lws.traffic import marks
+from rollout_lws.traffic.registry import INGRESS
 from rollout_lws.traffic.split import Object, Split
-from rollout_lws.workload.copies import copied_marks, copy_name
+from rollout_lws.workload.copies import copied_marks
 from rollout_lws.workload.template import short_hash
 
-#: Longest name of an Ingress.
-NAME_BUDGET = 253
 _NGINX = "nginx"
 _PREFIX = "nginx.ingress.kubernetes.io/"
-_CANARY = f"{_PREFIX}canary"
+_CANARY = INGRESS.annotations
 _CLASS = "kubernetes.io/ingress.class"
 #: A match on a header of this name is one on the cookie that its value names, as in OpenKruise Rollouts.
 _COOKIE = "canary-by-cookie"
@@ -33,11 +32,6 @@ _COOKIE = "canary-by-cookie"
 _NOT_COPIED = re.compile(
     rf"^({re.escape(_PREFIX)}canary|(acme\.)?cert-manager\.io/|external-dns\.alpha\.kubernetes\.io/)"
 )
-
-
-def canary_ingress_name(ingress: str) -> str:
-    """``<ingress>-canary``, shortened with a hash where that is too long for an Ingress."""
-    return copy_name(ingress, NAME_BUDGET)
 
 
 def canary_ingress(

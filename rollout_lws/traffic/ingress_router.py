@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import ClassVar
 
+from rollout_lws.api.resources import Keys
 from rollout_lws.objects.resources import INGRESSES, ObjectRef, Resource
 from rollout_lws.objects.writes import Create, Write
-from rollout_lws.traffic import ingress
+from rollout_lws.traffic import ingress, marks
 from rollout_lws.traffic.facts import RoutingFacts
-from rollout_lws.traffic.router import Problem, deleted, does_not_exist, patched
+from rollout_lws.traffic.registry import INGRESS
+from rollout_lws.traffic.router import Problem, deleted, does_not_exist, patched, written_name
 from rollout_lws.traffic.split import Object, Split
 
 
@@ -17,8 +20,14 @@ from rollout_lws.traffic.split import Object, Split
 class IngressRouter:
     """A second Ingress beside the user's, which stays as it is."""
 
+    spec: ClassVar = INGRESS
     facts: RoutingFacts
     name: str
+
+    @staticmethod
+    def restore(live: Object, by: str, keys: Keys) -> Object:
+        """Nothing of ours is in the user's own."""
+        return marks.without(live, by, keys)
 
     @property
     def resource(self) -> Resource:
@@ -34,7 +43,12 @@ class IngressRouter:
 
     @property
     def canary_name(self) -> str:
-        return ingress.canary_ingress_name(self.name)
+        return written_name(self.spec, self.name)
+
+    @property
+    def _class_type(self) -> str:
+        asked = self.facts.asked
+        return asked.ingress.class_type if asked is not None and asked.ingress is not None else ""
 
     @property
     def main(self) -> Object | None:
@@ -124,7 +138,7 @@ class IngressRouter:
         every = self.facts.objects.get(INGRESSES, {})
         others = [each for name, each in sorted(every.items()) if name not in (self.name, self.canary_name)]
         service = self.facts.names.service
-        said = (ingress.ingress_problem(main, service, self.facts.class_type, split) for split in splits)
+        said = (ingress.ingress_problem(main, service, self._class_type, split) for split in splits)
         found = next(filter(None, said), "")
         if found:
             return Problem(found, users)

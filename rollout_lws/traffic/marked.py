@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from rollout_lws.api.resources import Keys
 from rollout_lws.objects.resources import (
-    HTTP_ROUTES,
     INFERENCE_POOLS,
-    INGRESSES,
     LWS_NAME,
     LWS_REVISION,
     SERVICES,
@@ -22,31 +21,28 @@ from rollout_lws.objects.resources import (
 )
 from rollout_lws.objects.workloads import Pod
 from rollout_lws.objects.writes import Write
-from rollout_lws.traffic import http_route, ingress, marks, pools, services
+from rollout_lws.traffic import marks, pools, services
 from rollout_lws.traffic.names import Names
-from rollout_lws.traffic.router import deleted, patched
+from rollout_lws.traffic.registry import SPECS, resources_of
+from rollout_lws.traffic.router import deleted, patched, written_name
+from rollout_lws.traffic.routers import ROUTERS
 from rollout_lws.traffic.selectors import Changes, Pin, Selecting
 from rollout_lws.traffic.split import Object
 from rollout_lws.workload.canary import name_of_canary
 
-#: Kinds besides Services of which a release changes objects, or makes some; they are watched on demand.
-ON_DEMAND = (HTTP_ROUTES, INGRESSES, INFERENCE_POOLS)
-
 #: Kind → what makes an object of it the user's own again. The Services come last: as long as one of them is marked, it
 #: is looked for the others.
 _OWN: Mapping[Resource, Callable[[Object, str, Keys], Object]] = {
-    HTTP_ROUTES: http_route.own,
+    **{router.spec.resource: router.restore for router in ROUTERS},
     INFERENCE_POOLS: pools.unpinned,
-    INGRESSES: marks.without,
     SERVICES: services.unpinned,
 }
 
-#: Kinds of which a release makes objects → what it calls the one of its kind, None where it makes none.
-_MADE: Mapping[Resource, Callable[[Names], str | None]] = {
-    INGRESSES: lambda names: ingress.canary_ingress_name(names.ingress) if names.ingress else None,
-    SERVICES: lambda names: services.canary_service_name(names.service),
+#: Kinds of which a release makes objects → what it calls the one that it makes beside the user's of this name.
+_MADE: Mapping[Resource, Callable[[str], str]] = {
+    **{spec.resource: partial(written_name, spec) for spec in SPECS if spec.copies},
+    SERVICES: services.canary_service_name,
 }
-
 
 #: Kinds that a release pins to the groups of one version.
 _SELECTING: Mapping[Resource, Selecting] = {INFERENCE_POOLS: pools.SELECTING, SERVICES: services.SELECTING}
@@ -121,8 +117,8 @@ class Marked:
 
     def take_shares_back(self, reason: str) -> Iterator[Write]:
         """What makes routes the user's own again and removes the routes it has made: no share is left in them."""
-        for resource in (HTTP_ROUTES, INGRESSES):
-            yield from self._give_back(resource, reason)
+        for spec in SPECS:
+            yield from self._give_back(spec.resource, reason)
 
     def take_back(self, ghost: str, workload: str, reason: str) -> Iterator[Write]:
         """What gives back all that the Rollout with UID ``ghost`` has changed, and pins what is ``kept``: Services only
@@ -191,15 +187,7 @@ class Marked:
     @property
     def named(self) -> frozenset[tuple[Resource, str]]:
         """Kinds and names of the user's objects that this Rollout shares requests by."""
-        names = self.names or Names()
-        every = (
-            (SERVICES, names.service),
-            (HTTP_ROUTES, names.http_route),
-            (INGRESSES, names.ingress),
-            (INFERENCE_POOLS, names.stable_pool),
-            (INFERENCE_POOLS, names.canary_pool),
-        )
-        return frozenset((resource, name) for resource, name in every if name)
+        return frozenset(each for each in resources_of(self.names or Names()) if each[1])
 
     def _give_back(self, resource: Resource, reason: str) -> Iterator[Write]:
         for live in self.objects.get(resource, ()):
@@ -218,8 +206,9 @@ class Marked:
         called = _MADE.get(resource)
         if called is None or not marks.controlled_by(live, by, self.keys):
             return False
-        known = called(self.names) if self.names is not None else None
-        return marks.says_made(live, by, self.keys) or live["metadata"]["name"] == known
+        beside = resources_of(self.names) if self.names is not None else ()
+        known = (called(name) for kind, name in beside if kind == resource)
+        return marks.says_made(live, by, self.keys) or live["metadata"]["name"] in known
 
     def _others(self, resource: Resource, live: Object) -> tuple[str, ...]:
         if self._made(resource, live, self.by):

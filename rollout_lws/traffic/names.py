@@ -2,37 +2,48 @@
 
 from __future__ import annotations
 
-from rollout_lws.api import TrafficRouting
 from rollout_lws.objects.meta import Struct
+
+#: Versions of whose groups a managed object can be.
+STABLE, CANARY = "stable", "canary"
+
+
+class ManagedRef(Struct, frozen=True):
+    """An object of the user's that a release writes. ``version`` is the one whose groups it selects, ``STABLE`` or
+    ``CANARY``; "" for an object that routes requests to both.
+    """
+
+    kind: str
+    name: str
+    version: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}"
 
 
 class Names(Struct, frozen=True):
-    """The objects of one namespace by which a release shares requests. They are kept in the note on the Service that it
-    has pinned first, which nobody can write who may not write that Service.
+    """The objects of one namespace by which a release shares requests: ``service``, the stable version's, and ``refs``
+    besides. They are kept in the note on the Service that it has pinned first, which nobody can write who may not write
+    that Service.
     """
 
     service: str = ""
-    http_route: str | None = None
-    ingress: str | None = None
-    stable_pool: str | None = None
-    canary_pool: str | None = None
+    refs: tuple[ManagedRef, ...] = ()
 
     @property
     def any_router(self) -> bool:
         """Whether anything is named in which shares can be written: where names are not all known, nothing is."""
-        return bool(self.http_route or self.ingress)
+        return any(not ref.version for ref in self.refs)
 
+    @property
+    def stable_pool(self) -> str | None:
+        """InferencePool of the stable version, None where requests come by its Service."""
+        return self._selecting(STABLE)
 
-def named(asked: TrafficRouting | None) -> Names | None:
-    """What a Rollout's own words name; None when they leave traffic alone."""
-    if asked is None:
-        return None
-    gateway = asked.gateway
-    pools = gateway.inference_pool if gateway else None
-    return Names(
-        service=asked.service,
-        http_route=gateway.http_route_name if gateway else None,
-        ingress=asked.ingress.name if asked.ingress else None,
-        stable_pool=pools.stable if pools else None,
-        canary_pool=pools.canary if pools else None,
-    )
+    @property
+    def canary_pool(self) -> str | None:
+        """InferencePool of the new version, None where requests come by its Service."""
+        return self._selecting(CANARY)
+
+    def _selecting(self, version: str) -> str | None:
+        return next((ref.name for ref in self.refs if ref.version == version), None)

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
+from rollout_lws.api.resources import Keys
 from rollout_lws.objects.merge import merge_patch
 from rollout_lws.objects.resources import ObjectRef, Resource
 from rollout_lws.objects.writes import Delete, Patch, Write
 from rollout_lws.traffic.facts import RoutingFacts
+from rollout_lws.traffic.registry import RouterSpec
 from rollout_lws.traffic.split import Object, Split
+from rollout_lws.workload.copies import copy_name
+
+#: Longest name of an object of any kind that a router copies.
+NAME_BUDGET = 253
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,14 +30,23 @@ class Problem:
 class Router(Protocol):
     """One routing object that a Rollout names. All answers are about the objects as they stand."""
 
+    spec: ClassVar[RouterSpec]
+
+    def __init__(self, facts: RoutingFacts, name: str) -> None: ...
+
+    @property
+    def name(self) -> str:
+        """Name of the user's object."""
+        ...
+
     @property
     def resource(self) -> Resource:
         """Kind of the user's object."""
         ...
 
-    @property
-    def name(self) -> str:
-        """Name of the user's object."""
+    @staticmethod
+    def restore(live: Object, by: str, keys: Keys) -> Object:
+        """The user's own object of the kind: without anything that the Rollout with UID ``by`` has written into it."""
         ...
 
     @property
@@ -115,6 +130,11 @@ class Router(Protocol):
         release that has ``begun`` may have written it before, though the object has lost the note of that since.
         """
         ...
+
+
+def written_name(spec: RouterSpec, name: str) -> str:
+    """Name of the object that a release writes where the user's has this one."""
+    return copy_name(name, NAME_BUDGET) if spec.copies else name
 
 
 def patched(resource: Resource, live: Object, after: Object, reason: str) -> tuple[Write, ...]:

@@ -1,18 +1,32 @@
-"""All routers of a Rollout. It may share requests by an HTTPRoute, an Ingress, or both, and asks each for the same."""
+"""All routers of a Rollout. It may share requests by several objects, and asks each for the same.
+
+A further kind is a class in ``ROUTERS`` and its ``RouterSpec`` in ``registry``.
+"""
 
 from __future__ import annotations
 
+from rollout_lws.api import TrafficRouting
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.http_router import HttpRouter
 from rollout_lws.traffic.ingress_router import IngressRouter
+from rollout_lws.traffic.names import Names
+from rollout_lws.traffic.registry import named_in
 from rollout_lws.traffic.router import Router
+
+#: The code of each of ``registry.SPECS``.
+ROUTERS: tuple[type[Router], ...] = (HttpRouter, IngressRouter)
 
 
 def routers(facts: RoutingFacts) -> tuple[Router, ...]:
     """All that the Rollout names."""
-    found: list[Router] = []
-    if facts.names.http_route:
-        found.append(HttpRouter(facts, facts.names.http_route))
-    if facts.names.ingress:
-        found.append(IngressRouter(facts, facts.names.ingress))
-    return tuple(found)
+    return tuple(
+        router(facts, ref.name)
+        for router in ROUTERS
+        for ref in facts.names.refs
+        if ref.kind == router.spec.resource.kind
+    )
+
+
+def named(asked: TrafficRouting | None) -> Names | None:
+    """What a Rollout's own words name; None when they leave traffic alone."""
+    return named_in(asked.to_json_dict()) if asked is not None else None

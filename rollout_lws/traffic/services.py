@@ -11,10 +11,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rollout_lws.api.resources import Keys
-from rollout_lws.objects.resources import SERVICES
+from rollout_lws.objects.resources import INFERENCE_POOLS, SERVICES
 from rollout_lws.traffic import marks, selectors
+from rollout_lws.traffic.names import Names
 from rollout_lws.traffic.selectors import Changes, Selecting
-from rollout_lws.traffic.split import Object
+from rollout_lws.traffic.split import Backend, Backends, Object
 from rollout_lws.workload.copies import copied_marks, copy_name
 
 #: Longest name of a Service.
@@ -47,6 +48,14 @@ pin, unpinned, drifted, selects = SELECTING.pin, SELECTING.unpinned, SELECTING.d
 def canary_service_name(service: str) -> str:
     """``<service>-canary``, shortened with a hash where that is too long for a Service."""
     return copy_name(service, NAME_BUDGET)
+
+
+def backends(names: Names) -> Backends:
+    """What routes call the two versions: pools where the Rollout names them, else Services."""
+    if names.stable_pool and names.canary_pool:
+        group, kind = INFERENCE_POOLS.group, INFERENCE_POOLS.kind
+        return Backends(Backend(names.stable_pool, group, kind), Backend(names.canary_pool, group, kind))
+    return Backends(Backend(names.service), Backend(canary_service_name(names.service)))
 
 
 def canary_service(

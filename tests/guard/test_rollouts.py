@@ -13,7 +13,7 @@ from rollout_lws.guard.verdict import ALLOWED, Outcome, Verdict
 from rollout_lws.objects.meta import Meta
 from rollout_lws.rollout.observation import Observation
 from rollout_lws.traffic.facts import RoutingFacts
-from rollout_lws.traffic.names import Names
+from rollout_lws.traffic.names import ManagedRef, Names
 from tests.rollout.build import STEPS, at_rest, in_step, rollout
 from tests.workload.build import KEYS, NOW
 
@@ -90,7 +90,9 @@ def routed(service: str | None, status: dict[str, Any]) -> Rollout:
 
 BORROWED = in_step(traffic={"step": 1})
 #: What the Service has noted, whatever a spec says by now.
-NOTED = RoutingFacts(Names(service="llama", http_route="llama"), "prod", "uid-rollout", KEYS)
+NOTED = RoutingFacts(
+    Names(service="llama", refs=(ManagedRef(kind="HTTPRoute", name="llama"),)), "prod", "uid-rollout", KEYS
+)
 
 
 @pytest.mark.parametrize("name", ["other", None])

@@ -16,11 +16,18 @@ from rollout_lws.rollout.ending import keep_time, overdue
 from rollout_lws.rollout.health import waits_for_capacity
 from rollout_lws.rollout.reasons import Ending, Reason, Task
 from rollout_lws.traffic.facts import RoutingFacts
-from rollout_lws.traffic.names import Names
+from rollout_lws.traffic.names import ManagedRef, Names
 from tests.rollout.build import KEYS, canary, draft, in_step, rollout
 from tests.workload.build import NAMESPACE, NEW, NOW, pod
 
-POOLS = Names(service="llama-api", http_route="llama", stable_pool="llama", canary_pool="llama-canary")
+POOLS = Names(
+    service="llama-api",
+    refs=(
+        ManagedRef(kind="HTTPRoute", name="llama"),
+        ManagedRef(kind="InferencePool", name="llama", version="stable"),
+        ManagedRef(kind="InferencePool", name="llama-canary", version="canary"),
+    ),
+)
 
 
 def ago(seconds: float) -> datetime:

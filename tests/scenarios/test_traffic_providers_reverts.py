@@ -11,7 +11,6 @@ import pytest
 
 from rollout_lws.objects.resources import HTTP_ROUTES, INFERENCE_POOLS, INGRESSES, LWS_NAME, Resource
 from rollout_lws.rollout.reasons import EventReason, Reason
-from rollout_lws.traffic.ingress import canary_ingress_name
 from tests.scenarios.metered import LAG, metered, shared
 from tests.scenarios.routed import (
     BY_INGRESS,
@@ -31,7 +30,7 @@ from tests.scenarios.world import KEYS, NAMESPACE, World
 
 pytestmark = pytest.mark.looptime
 
-CANARY_INGRESS = canary_ingress_name(INGRESS)
+CANARY_INGRESS = f"{INGRESS}-canary"
 WEIGHT = "nginx.ingress.kubernetes.io/canary-weight"
 NO_PATH = "Ingress llama has no path with the backend Service llama-api; add one, or name the Service that it refers to"
 TWO: tuple[dict[str, Any], ...] = (

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from rollout_lws.api.rollout_spec import HeaderMatch, HeaderValue, HttpMatch, PathMatch, RequestHeaderModifier
-from rollout_lws.traffic.ingress import canary_ingress, canary_ingress_name, ingress_problem, reaches_new, weight
+from rollout_lws.traffic.ingress import canary_ingress, ingress_problem, reaches_new, weight
+from rollout_lws.traffic.registry import INGRESS
+from rollout_lws.traffic.router import written_name
 from rollout_lws.traffic.split import ALL_STABLE, Split
 from tests.traffic.build import KEYS, OWNER
 
@@ -190,8 +192,8 @@ def test_a_class_of_another_name_is_taken_on_the_users_word() -> None:
 
 
 def test_the_second_ingress_is_called_after_the_first() -> None:
-    assert canary_ingress_name("llama") == "llama-canary"
-    assert len(canary_ingress_name("x" * 253)) == 253
+    assert written_name(INGRESS, "llama") == "llama-canary"
+    assert len(written_name(INGRESS, "x" * 253)) == 253
 
 
 @pytest.mark.parametrize(

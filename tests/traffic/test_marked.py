@@ -21,7 +21,7 @@ from rollout_lws.objects.writes import Delete, Patch, Write
 from rollout_lws.traffic import marks, pools, services
 from rollout_lws.traffic.ingress import noted
 from rollout_lws.traffic.marked import Marked
-from rollout_lws.traffic.names import Names
+from rollout_lws.traffic.names import ManagedRef, Names
 from rollout_lws.traffic.services import canary_service
 from rollout_lws.traffic.split import Split
 from tests.traffic import test_ingress
@@ -29,9 +29,9 @@ from tests.traffic.build import KEYS, OWNER, A, B, service
 from tests.workload.build import NEW, OLD, pod
 
 CONTROLLER = OWNER | {"controller": True, "blockOwnerDeletion": False}
-NAMES = Names(service="llama-api", ingress="llama")
+NAMES = Names(service="llama-api", refs=(ManagedRef(kind="Ingress", name="llama"),))
 #: After an edit of the spec, when the status has been lost.
-OTHERS = Names(service="other-api", ingress="other")
+OTHERS = Names(service="other-api", refs=(ManagedRef(kind="Ingress", name="other"),))
 
 
 def stored(made: Any, **meta: Any) -> Any:

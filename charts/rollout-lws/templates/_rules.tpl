@@ -89,14 +89,6 @@
   - watch
   - patch
 - apiGroups:
-  - inference.networking.k8s.io
-  resources:
-  - inferencepools
-  verbs:
-  - list
-  - watch
-  - patch
-- apiGroups:
   - networking.k8s.io
   resources:
   - ingresses
@@ -106,6 +98,14 @@
   - create
   - patch
   - delete
+- apiGroups:
+  - inference.networking.k8s.io
+  resources:
+  - inferencepools
+  verbs:
+  - list
+  - watch
+  - patch
 - apiGroups:
   - autoscaling
   resources:
@@ -265,14 +265,6 @@
   - watch
   - patch
 - apiGroups:
-  - inference.networking.k8s.io
-  resources:
-  - inferencepools
-  verbs:
-  - list
-  - watch
-  - patch
-- apiGroups:
   - networking.k8s.io
   resources:
   - ingresses
@@ -282,6 +274,14 @@
   - create
   - patch
   - delete
+- apiGroups:
+  - inference.networking.k8s.io
+  resources:
+  - inferencepools
+  verbs:
+  - list
+  - watch
+  - patch
 - apiGroups:
   - autoscaling
   resources:

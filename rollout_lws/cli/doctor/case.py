@@ -13,8 +13,6 @@ from rollout_lws.cli.doctor.links import Link, Name, State
 from rollout_lws.objects.kueue import ORIGIN
 from rollout_lws.objects.resources import (
     CUSTOM_RESOURCE_DEFINITIONS,
-    HTTP_ROUTES,
-    INGRESSES,
     KUEUE_CHECKS,
     KUEUE_WORKLOADS,
     KUEUE_WORKLOADS_BEFORE,
@@ -32,6 +30,7 @@ from rollout_lws.rollout.reasons import Reason
 from rollout_lws.rollout.refusal import FieldRef
 from rollout_lws.rollout.refusals import cannot_manage, cannot_release, invalid_spec
 from rollout_lws.rollout.shares import settings, told
+from rollout_lws.traffic.registry import SPECS
 from rollout_lws.traffic.split import ALL_STABLE
 from rollout_lws.workload.dispatch import Dispatch, dispatch
 from rollout_lws.workload.facts import Facts as Workload
@@ -74,7 +73,7 @@ PLACE: dict[Reason, Name] = {
 #: Links of which several objects may be the one that is complained of.
 _NAMING = (Name.WORKLOAD, Name.SERVICE, Name.ROUTE, Name.AUTOSCALER)
 #: Kinds on which a release acts, the record of it apart.
-_ACTED_ON = (LEADER_WORKER_SETS, SERVICES, HTTP_ROUTES, INGRESSES)
+_ACTED_ON = (LEADER_WORKER_SETS, SERVICES, *(spec.resource for spec in SPECS))
 #: Where Kueue says what it waits for.
 QUEUES = (KUEUE_WORKLOADS, KUEUE_WORKLOADS_BEFORE)
 

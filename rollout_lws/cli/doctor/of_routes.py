@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 
 from rollout_lws.cli.doctor.case import Case
 from rollout_lws.cli.doctor.links import Link, Name, State, ok
-from rollout_lws.objects.resources import HORIZONTAL_POD_AUTOSCALERS, HTTP_ROUTES, INGRESSES, Resource
+from rollout_lws.objects.resources import HORIZONTAL_POD_AUTOSCALERS, HTTP_ROUTES
 from rollout_lws.rollout import bounds
 from rollout_lws.rollout.quarrel import PEACE_SECONDS
 from rollout_lws.rollout.serving import safe
@@ -29,11 +29,11 @@ def links(case: Case) -> Iterator[Link]:
     asked, facts = settings(case.d), case.facts.observation.routing
     if asked is None or facts is None or case.facts.observation.stable is None:
         return
-    kind: Resource = HTTP_ROUTES if facts.names.http_route else INGRESSES
-    about = f"{kind.kind}/{facts.names.http_route or facts.names.ingress or ''}"
     every = routers(facts)
     if not every:
         return
+    kind = every[0].resource
+    about = f"{kind.kind}/{every[0].name}"
     steps = (case.kubectl(f"get {kind} {about.partition('/')[2]} -o yaml"),)
     found = case.unread(Name.ROUTE, about, kind) or case.complained(Name.ROUTE, about, steps)
     if found is not None:
@@ -46,12 +46,9 @@ def links(case: Case) -> Iterator[Link]:
 
 
 def _route(case: Case, facts: RoutingFacts, router: Router) -> Link:
-    kind, name = router.ref.kind, router.ref.name
-    if kind == INGRESSES.kind and (router.live is None or router.missing):
-        name = facts.names.ingress or name
-    about = f"{kind}/{name}"
-    resource = HTTP_ROUTES if kind == HTTP_ROUTES.kind else INGRESSES
-    steps = (case.kubectl(f"get {resource} {name} -o yaml"),)
+    name = router.name if router.live is None or router.missing else router.ref.name
+    about = f"{router.ref.kind}/{name}"
+    steps = (case.kubectl(f"get {router.resource} {name} -o yaml"),)
     users = f"users: {case.share} of requests go to the new version, as far as routers have accepted it"
     late = _late(case, router)
     broken = _broken(case, facts, router) or ("" if late else router.unaccepted)
@@ -110,11 +107,12 @@ def _late(case: Case, router: Router) -> str:
 
 def _gateways_say(facts: RoutingFacts) -> str:
     """What the first Gateway that does not accept the HTTPRoute says of it."""
-    live: Object | None = facts.find(HTTP_ROUTES, facts.names.http_route)
+    name = next((ref.name for ref in facts.names.refs if ref.kind == HTTP_ROUTES.kind), None)
+    live: Object | None = facts.find(HTTP_ROUTES, name)
     if live is None:
         return ""
     parents = [acceptance.parent(each, facts.namespace) for each in live["spec"].get("parentRefs") or ()]
-    return http_route.unaccepted(live, parents) if parents else f"HTTPRoute {facts.names.http_route} names no parent"
+    return http_route.unaccepted(live, parents) if parents else f"HTTPRoute {name} names no parent"
 
 
 def autoscaler(case: Case) -> Link | None:

@@ -16,8 +16,6 @@ from rollout_lws.cli.snapshot import Snapshot
 from rollout_lws.errors import UsageError
 from rollout_lws.objects.resources import (
     HORIZONTAL_POD_AUTOSCALERS,
-    HTTP_ROUTES,
-    INFERENCE_POOLS,
     LEADER_WORKER_SETS,
     LWS_NAME,
     LWS_REVISION,
@@ -148,13 +146,8 @@ def _unlisted(found: Snapshot, workload: str, routing: Routing) -> Iterator[str]
 
 
 def _borrowed(found: Snapshot, workload: str, routing: Routing) -> Iterator[Object]:
-    for resource, name in (
-        (LEADER_WORKER_SETS, workload),
-        (SERVICES, routing.service),
-        (HTTP_ROUTES, routing.http_route),
-        (INFERENCE_POOLS, routing.stable_pool),
-        (INFERENCE_POOLS, routing.canary_pool),
-    ):
+    written = ((each.resource, each.name) for each in routing.ignored)
+    for resource, name in ((LEADER_WORKER_SETS, workload), *written):
         live = found.find(resource, name)
         if live is not None:
             yield live
@@ -175,11 +168,7 @@ def _ignored(found: Snapshot, lws: LeaderWorkerSet, capacity: CapacityStrategy, 
     pointers = tuple(f"{_STRATEGY}/{each}" for each in members)
     yield Ignored(LEADER_WORKER_SETS, lws.metadata.name, pointers)
     if routing.routes:
-        yield Ignored(SERVICES, routing.service, ("/spec/selector",))
-        if routing.http_route:
-            yield Ignored(HTTP_ROUTES, routing.http_route, ("/spec/rules",))
-        for pool in filter(None, (routing.stable_pool, routing.canary_pool)):
-            yield Ignored(INFERENCE_POOLS, pool, ("/spec/selector",))
+        yield from routing.ignored
     for live in _autoscalers(found, lws.metadata.name):
         yield Ignored(HORIZONTAL_POD_AUTOSCALERS, live["metadata"]["name"], ("/spec/minReplicas", "/spec/maxReplicas"))
 
@@ -202,11 +191,11 @@ def _warnings(
         )
     yield from _probes(lws, routing)
     yield from routing.unfit
-    if routing.stable_pool and not routing.canary_pool:
+    if routing.router is not None and routing.stable_pool and not routing.canary_pool:
         yield (
-            f"HTTPRoute {routing.http_route} leads to InferencePool {routing.stable_pool}, and the new version needs a"
-            " second pool with an endpoint picker of its own: make it, then run init again; until then no shares are"
-            " given"
+            f"{routing.router.resource.kind} {routing.route} leads to InferencePool {routing.stable_pool}, and the new"
+            " version needs a second pool with an endpoint picker of its own: make it, then run init again; until then"
+            " no shares are given"
         )
     elif not routing.routes:
         yield from _unrouted(found, lws, capacity, service)

@@ -14,8 +14,6 @@ from rollout_lws.cli.init.proposal import Proposal
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
 
 _GRACE, _DRAIN = (TrafficRouting.model_fields[name].default for name in ("grace_period_seconds", "drain_seconds"))
-#: ingress-nginx does not say when it has acted on a change.
-_INGRESS_GRACE = 15
 
 
 def rollout(made: Proposal) -> str:
@@ -63,16 +61,14 @@ def _head(made: Proposal) -> Iterator[str]:
 
 def _routings(made: Proposal) -> Iterator[str]:
     routing = made.routing
-    grace = _INGRESS_GRACE if routing.ingress else _GRACE
+    assert routing.router is not None, "only what routes is rendered"
+    grace, (*outer, named) = routing.router.grace_seconds or _GRACE, routing.router.field
     yield "      trafficRoutings:"
     yield f"        - service: {_scalar(routing.service)} # selects the leaders today"
-    if routing.ingress:
-        yield "          ingress:"
-        yield f"            name: {_scalar(routing.ingress)} # has a path to the Service"
-    else:
-        refers = "InferencePool" if routing.stable_pool else "Service"
-        yield "          gateway:"
-        yield f"            httpRouteName: {_scalar(routing.http_route)} # refers to the {refers}"
+    for depth, member in enumerate(outer):
+        yield f"{'  ' * depth}          {member}:"
+    refers = "InferencePool" if routing.stable_pool else "Service"
+    yield f"{'  ' * len(outer)}          {named}: {_scalar(routing.route)} # refers to the {refers}"
     if routing.stable_pool:
         yield "            inferencePool:"
         yield f"              stable: {_scalar(routing.stable_pool)}"

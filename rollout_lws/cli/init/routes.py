@@ -6,30 +6,33 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rollout_lws.cli.gitops import Ignored
 from rollout_lws.cli.snapshot import Snapshot
-from rollout_lws.objects.resources import HTTP_ROUTES, INFERENCE_POOLS, INGRESSES, SERVICES
+from rollout_lws.objects.resources import INFERENCE_POOLS, SERVICES
 from rollout_lws.rollout.unlisted import made_by_lws
-from rollout_lws.traffic import http_route, ingress, pools, services
+from rollout_lws.traffic import pools, services
+from rollout_lws.traffic.facts import RoutingFacts
+from rollout_lws.traffic.names import CANARY, STABLE, ManagedRef, Names
+from rollout_lws.traffic.registry import RouterSpec
+from rollout_lws.traffic.router import Router
+from rollout_lws.traffic.routers import ROUTERS
 from rollout_lws.traffic.selectors import Selecting
-from rollout_lws.traffic.services import canary_service_name
-from rollout_lws.traffic.split import ALL_STABLE, Backend, Backends
+from rollout_lws.traffic.split import ALL_STABLE
 from rollout_lws.workload.canary import canary_name
 from rollout_lws.workload.copies import copy_name
 
 Object = dict[str, Any]
-_POOL = (INFERENCE_POOLS.group, INFERENCE_POOLS.kind)
 
 
 @dataclass(frozen=True, slots=True)
 class Routing:
-    """``service`` selects the leaders, "" when none does. Of the rest at most one way is there: ``http_route`` refers
-    to the Service, or to the pool ``stable_pool``, beside which ``canary_pool`` stands ("" when it is missing), or
-    ``ingress`` has a path to the Service.
+    """``service`` selects the leaders, "" when none does. ``route`` is the routing object that leads to it, of the kind
+    of ``router``, or to the pool ``stable_pool``, beside which ``canary_pool`` stands ("" when it is missing).
     """
 
     service: str = ""
-    http_route: str = ""
-    ingress: str = ""
+    router: RouterSpec | None = None
+    route: str = ""
     stable_pool: str = ""
     canary_pool: str = ""
     unfit: tuple[str, ...] = ()
@@ -38,28 +41,31 @@ class Routing:
     @property
     def routes(self) -> bool:
         """Whether shares can be given."""
-        return bool(
-            self.service and (self.ingress or (self.http_route and bool(self.stable_pool) == bool(self.canary_pool)))
-        )
+        return bool(self.service and self.router and bool(self.stable_pool) == bool(self.canary_pool))
+
+    @property
+    def ignored(self) -> tuple[Ignored, ...]:
+        """What a release writes in the user's own objects, the Service and what routes to it."""
+        pools = filter(None, (self.stable_pool, self.canary_pool))
+        found = [Ignored(SERVICES, self.service, ("/spec/selector",))] if self.service else []
+        if self.router is not None and not self.router.copies:
+            pointers = tuple(f"/spec/{each}" for each in self.router.members)
+            found.append(Ignored(self.router.resource, self.route, pointers))
+        return (*found, *(Ignored(INFERENCE_POOLS, pool, ("/spec/selector",)) for pool in pools))
 
 
 def find(found: Snapshot, workload: str) -> Routing:
     """What there is for the LWS ``workload``, which runs."""
     fit, unfit = _services(found, workload)
-    for service in fit:
-        for route in _names(found, HTTP_ROUTES):
-            if _refers(found, route, Backends(Backend(service), Backend(canary_service_name(service)))):
-                return Routing(service, http_route=route)
-    service = fit[0] if fit else ""
-    for stable, canary in _pools(found, workload):
-        both = Backends(Backend(stable, *_POOL), Backend(canary or f"{stable}-canary", *_POOL))
-        route = next((each for each in _names(found, HTTP_ROUTES) if _refers(found, each, both)), "")
-        if route and service:
-            return Routing(service, http_route=route, stable_pool=stable, canary_pool=canary)
-    for service in fit:
-        for live in found.plain(INGRESSES):
-            if not ingress.ingress_problem(live, service, "", ALL_STABLE):
-                return Routing(service, ingress=live["metadata"]["name"])
+    for router in ROUTERS:
+        for service in fit:
+            route = _leading(found, router, service)
+            if route:
+                return Routing(service, router.spec, route)
+        for stable, canary in _pools(found, workload) if router.spec.to_pools and fit else ():
+            route = _leading(found, router, fit[0], stable, canary or f"{stable}-canary")
+            if route:
+                return Routing(fit[0], router.spec, route, stable, canary)
     return Routing(fit[0] if fit else "", unfit=tuple(unfit))
 
 
@@ -97,9 +103,26 @@ def _selecting(found: Snapshot, selecting: Selecting, labels: Sequence[Mapping[s
     )
 
 
-def _refers(found: Snapshot, route: str, backends: Backends) -> bool:
-    live = found.find(HTTP_ROUTES, route)
-    return live is not None and not http_route.route_problem(live, backends)
+def _leading(found: Snapshot, router: type[Router], service: str, *pools: str) -> str:
+    """Name of the first routing object of the kind by which requests to this Service, or to the first of two pools,
+    can be shared; "" without one. Whether it is in use shows only when it is used.
+    """
+    resource = router.spec.resource
+    of_pools = (
+        ManagedRef(kind=INFERENCE_POOLS.kind, name=pool, version=version)
+        for pool, version in zip(pools, (STABLE, CANARY), strict=False)
+    )
+    names = Names(service=service, refs=tuple(of_pools))
+    for live in sorted(found.plain(resource), key=_name):
+        objects = {resource: {_name(live): router.spec.in_use({**live, "status": {}})}}
+        facts = RoutingFacts(names, live["metadata"].get("namespace", ""), "", found.keys, objects=objects)
+        if router(facts, _name(live)).problem((ALL_STABLE,)) is None:
+            return _name(live)
+    return ""
+
+
+def _name(live: Object) -> str:
+    return str(live["metadata"]["name"])
 
 
 def _leaders(found: Snapshot) -> dict[str, list[Mapping[str, str]]]:
@@ -108,7 +131,3 @@ def _leaders(found: Snapshot) -> dict[str, list[Mapping[str, str]]]:
     for pod in found.every_leader():
         leaders.setdefault(pod.workload, []).append(pod.metadata.labels)
     return leaders
-
-
-def _names(found: Snapshot, resource: Any) -> list[str]:
-    return sorted(each["metadata"]["name"] for each in found.plain(resource))

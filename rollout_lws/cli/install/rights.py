@@ -18,6 +18,7 @@ from rollout_lws.objects.resources import (
     VALIDATING_WEBHOOKS,
 )
 from rollout_lws.settings import DEFAULT_GUARD
+from rollout_lws.traffic.registry import SPECS
 
 Object = dict[str, Any]
 CONTROLLER = "rollout-lws-controller"
@@ -61,11 +62,10 @@ def controller_rules(group: str = DEFAULT_API_GROUP) -> tuple[Rule, ...]:
         # Pinned to a version while it is released, and copied for the other.
         Rule("", ("services",), (*_FOLLOW, "create", "patch", "delete")),
         Rule("discovery.k8s.io", ("endpointslices",), _FOLLOW),
-        Rule("gateway.networking.k8s.io", ("httproutes",), (*_FOLLOW, "patch")),
+        # The user's own, or a second one beside it, while a version is released.
+        *(Rule(spec.resource.group, (spec.resource.plural,), (*_FOLLOW, *spec.verbs)) for spec in SPECS),
         # Pinned as Services are.
         Rule("inference.networking.k8s.io", ("inferencepools",), (*_FOLLOW, "patch")),
-        # A second one beside the user's, while a version is released.
-        Rule("networking.k8s.io", ("ingresses",), (*_FOLLOW, "create", "patch", "delete")),
         # Held while a version is released.
         Rule("autoscaling", ("horizontalpodautoscalers",), (*_FOLLOW, "patch")),
         # Named in an Event, since they do not limit a release.

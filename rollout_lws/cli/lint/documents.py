@@ -15,18 +15,13 @@ from rollout_lws.cli.paths import Path
 from rollout_lws.objects.codec.yaml_nodes import Mark, NotPlain, Reader, Twice, composed, mark_of, quoted
 from rollout_lws.objects.resources import (
     HORIZONTAL_POD_AUTOSCALERS,
-    HTTP_ROUTES,
-    INFERENCE_POOLS,
-    INGRESSES,
     POD_DISRUPTION_BUDGETS,
     SERVICES,
 )
+from rollout_lws.traffic.registry import ROUTING_KINDS
 
 _SEPARATOR = re.compile(r"^---(?=\s|$)", re.MULTILINE)
-LOOKED_AT = (
-    *(SERVICES, HTTP_ROUTES, INGRESSES, INFERENCE_POOLS),
-    *(HORIZONTAL_POD_AUTOSCALERS, POD_DISRUPTION_BUDGETS),
-)
+LOOKED_AT = (SERVICES, *ROUTING_KINDS, HORIZONTAL_POD_AUTOSCALERS, POD_DISRUPTION_BUDGETS)
 _BYTE_ORDER = re.compile("^\ufeff", re.MULTILINE)
 _ESCAPES = re.compile(
     r"\\\\|\\u(?P<high>[dD][89abAB]..)\\u(?P<low>[dD][c-fC-F]..)|\\u(?P<lone>[dD][89a-fA-F]..)", re.DOTALL

@@ -17,17 +17,21 @@ from rollout_lws.cli.paths import Path, written
 from rollout_lws.objects.resources import (
     DEFAULT_API_GROUP,
     HORIZONTAL_POD_AUTOSCALERS,
-    HTTP_ROUTES,
     LEADER_WORKER_SETS,
     Resource,
 )
+from rollout_lws.traffic.registry import SPECS
 
 #: Made by KEDA into a HorizontalPodAutoscaler.
 SCALED_OBJECTS = Resource("keda.sh", "v1alpha1", "ScaledObject", "scaledobjects")
 _OTHERS = (LEADER_WORKER_SETS, *LOOKED_AT, SCALED_OBJECTS)
 #: Other versions that mean the same, as far as anything of them is read.
 _ALIKE = {
-    ("gateway.networking.k8s.io/v1beta1", HTTP_ROUTES.kind): HTTP_ROUTES,
+    **{
+        (f"{spec.resource.group}/{version}", spec.resource.kind): spec.resource
+        for spec in SPECS
+        for version in spec.older
+    },
     ("autoscaling/v1", HORIZONTAL_POD_AUTOSCALERS.kind): HORIZONTAL_POD_AUTOSCALERS,
 }
 _BY_NAME = {(each.api_version, each.kind): each for each in _OTHERS} | _ALIKE

@@ -14,6 +14,7 @@ from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import Reason
 from rollout_lws.rollout.refusal import Refusal
 from rollout_lws.rollout.refusals import all_refusals
+from rollout_lws.traffic.registry import field_of, named_in
 
 #: Code of each refusal that manifests alone can tell; the others hang on a cluster, or on the version before.
 CODE_OF: Mapping[Reason, str] = {
@@ -90,11 +91,5 @@ def _naming(made: Manifest, kind: str, name: str) -> Path:
         return ("spec", "workloadRef", "name")
     style = "canary" if made.body["spec"]["strategy"].get("canary") else "blueGreen"
     routing: Path = ("spec", "strategy", style, "trafficRoutings", 0)
-    pools = (made.body["spec"]["strategy"][style]["trafficRoutings"][0].get("gateway") or {}).get("inferencePool") or {}
-    inner: Mapping[str, Path] = {
-        "Service": ("service",),
-        "HTTPRoute": ("gateway", "httpRouteName"),
-        "Ingress": ("ingress", "name"),
-        "InferencePool": ("gateway", "inferencePool", "stable" if pools.get("stable") == name else "canary"),
-    }
-    return (*routing, *inner[kind])
+    said = made.body["spec"]["strategy"][style]["trafficRoutings"][0]
+    return (*routing, *field_of(named_in(said), kind, name))

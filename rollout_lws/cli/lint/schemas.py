@@ -14,13 +14,13 @@ from rollout_lws.api.structural import structural
 from rollout_lws.cli.lint.manifests import SCALED_OBJECTS
 from rollout_lws.objects.resources import (
     HORIZONTAL_POD_AUTOSCALERS,
-    INGRESSES,
     LEADER_WORKER_SETS,
     POD_DISRUPTION_BUDGETS,
     SERVICES,
 )
 from rollout_lws.sandbox import gateway_api, lws_crd
 from rollout_lws.sandbox.schema import Node
+from rollout_lws.traffic.registry import SPECS
 
 Schema = dict[str, Any]
 
@@ -61,11 +61,7 @@ METADATA = Node(
     )
 )
 _TARGET = _open({"apiVersion": _TEXT, "kind": _TEXT, "name": _TEXT}, "name")
-_BACKEND = _open({"service": _open({"name": _TEXT}, "name")})
-_PATH_TYPE: Schema = {"type": "string", "enum": ["Exact", "ImplementationSpecific", "Prefix"]}
-_INGRESS_PATH = _open({"path": _TEXT, "pathType": _PATH_TYPE, "backend": _BACKEND}, "backend", "pathType")
-_INGRESS_RULE = _open({"host": _TEXT, "http": _open({"paths": _list(_INGRESS_PATH)}, "paths")})
-#: The parts of built-in kinds that are read.
+#: The parts that are read of kinds of which no definition is at hand.
 _BUILT_IN: Mapping[str, Schema] = {
     SERVICES.kind: _open(
         {
@@ -77,7 +73,7 @@ _BUILT_IN: Mapping[str, Schema] = {
             "ports": _list(_open({"port": _COUNT, "name": _TEXT}, "port")),
         }
     ),
-    INGRESSES.kind: _open({"ingressClassName": _TEXT, "rules": _list(_INGRESS_RULE)}),
+    **{spec.resource.kind: dict(spec.schema) for spec in SPECS if spec.schema is not None},
     HORIZONTAL_POD_AUTOSCALERS.kind: _open(
         {"scaleTargetRef": _TARGET, "minReplicas": _COUNT, "maxReplicas": _COUNT}, "scaleTargetRef", "maxReplicas"
     ),

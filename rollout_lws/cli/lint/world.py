@@ -22,7 +22,6 @@ from rollout_lws.controller.stored import StoredObject, StoredRollout, stored_ob
 from rollout_lws.objects.meta import Meta
 from rollout_lws.objects.resources import (
     HORIZONTAL_POD_AUTOSCALERS,
-    HTTP_ROUTES,
     LEADER_WORKER_SETS,
     LWS_GROUP_INDEX,
     LWS_NAME,
@@ -33,6 +32,7 @@ from rollout_lws.objects.resources import (
 )
 from rollout_lws.objects.workloads import ControllerRevision, LeaderWorkerSet, Pod, StatefulSet
 from rollout_lws.rollout.observation import Capabilities, Observation
+from rollout_lws.traffic.registry import spec_of
 from rollout_lws.workload.template import version_of
 
 Object = dict[str, Any]
@@ -223,17 +223,12 @@ def _as_seen(each: Shaped) -> Shaped:
     known = {name: value for name, value in body["metadata"].items() if name not in _SERVERS and value is not None}
     metadata = {**known, "uid": known.get("uid") or f"{manifest.order:09}/{manifest.what}", "generation": 1}
     body = {**body, "metadata": metadata}
-    if manifest.resource == HTTP_ROUTES:
-        body = _accepted(body)
+    spec = spec_of(manifest.resource.kind)
+    if spec is not None:
+        body = spec.in_use({**body, "status": {}})
     elif manifest.resource == SCALED_OBJECTS:
         body = _made_by_keda(body)
     return Shaped(manifest, body)
-
-
-def _accepted(route: Object) -> Object:
-    conditions = [{"type": kind, "status": "True", "observedGeneration": 1} for kind in ("Accepted", "ResolvedRefs")]
-    parents = [{"parentRef": each, "conditions": conditions} for each in route["spec"].get("parentRefs") or ()]
-    return {**route, "status": {"parents": parents}}
 
 
 def _made_by_keda(scaled: Object) -> Object:

@@ -12,9 +12,7 @@ from rollout_lws.cli.plan.defaults import filled
 from rollout_lws.cli.snapshot import Snapshot
 from rollout_lws.objects.resources import (
     HORIZONTAL_POD_AUTOSCALERS,
-    HTTP_ROUTES,
     INFERENCE_POOLS,
-    INGRESSES,
     LEADER_WORKER_SETS,
     LWS_GROUP_INDEX,
     LWS_NAME,
@@ -27,15 +25,15 @@ from rollout_lws.objects.resources import (
     STATEFUL_SETS,
     Resource,
 )
+from rollout_lws.traffic.registry import ROUTING_KINDS, SPECS, named_in, resources_of
+from rollout_lws.traffic.services import backends
 
 Object = dict[str, Any]
 #: Kinds of which manifests count; of others nothing is asked.
 _KINDS = (
     LEADER_WORKER_SETS,
     SERVICES,
-    HTTP_ROUTES,
-    INGRESSES,
-    INFERENCE_POOLS,
+    *ROUTING_KINDS,
     POD_DISRUPTION_BUDGETS,
     HORIZONTAL_POD_AUTOSCALERS,
     RESOURCE_QUOTAS,
@@ -155,38 +153,24 @@ def assumed(found: Snapshot, asked: Mapping[str, Any], workload: str) -> tuple[S
     """``found`` with what ``asked``, a Rollout's words on traffic, names and no file has, as it would have to be; and
     what that is. Routes that no Gateway could speak of yet are taken for accepted.
     """
-    service = str(asked.get("service") or "")
+    names = named_in(asked)
     lws = found.find(LEADER_WORKER_SETS, workload)
     namespace = lws["metadata"]["namespace"] if lws is not None else "default"
-    gateway, ingress = asked.get("gateway") or {}, asked.get("ingress") or {}
-    pools = gateway.get("inferencePool") or {}
     selector = {LWS_NAME: workload, LWS_WORKER_INDEX: "0"}
-    backend: Object = {"name": service, "port": 80}
-    if pools.get("stable"):
-        backend = {"group": INFERENCE_POOLS.group, "kind": INFERENCE_POOLS.kind, "name": pools["stable"]}
-    path = {"path": "/", "pathType": "Prefix", "backend": {"service": {"name": service, "port": {"number": 80}}}}
-    route = {"parentRefs": [{"name": ASSUMED}], "rules": [{"backendRefs": [backend]}]}
-    wanted: list[tuple[Resource, str, Object]] = [
-        (SERVICES, service, {"selector": selector, "ports": [{"port": 80}]}),
-        (HTTP_ROUTES, gateway.get("httpRouteName") or "", route),
-        (INGRESSES, ingress.get("name") or "", {"ingressClassName": "nginx", "rules": [{"http": {"paths": [path]}}]}),
-        *((INFERENCE_POOLS, pools.get(each) or "", {"selector": {"matchLabels": selector}}) for each in pools),
-    ]
+    stable = backends(names).stable
+    reference = {"name": stable.name} | ({"group": stable.group, "kind": stable.kind} if stable.group else {"port": 80})
+    examples = {spec.resource: spec.example(names.service, reference) for spec in SPECS}
+    pool: Object = {"selector": {"matchLabels": selector}}
+    examples |= {SERVICES: {"selector": selector, "ports": [{"port": 80}]}, INFERENCE_POOLS: pool}
     told = []
     objects = {resource: list(known) for resource, known in found.objects.items()}
-    for resource, name, spec in wanted:
+    for resource, name in resources_of(names):
         if name and found.find(resource, name) is None:
             head = {"apiVersion": resource.api_version, "kind": resource.kind}
-            made = {**head, "metadata": {"name": name}, "spec": spec}
+            made = {**head, "metadata": {"name": name}, "spec": examples[resource]}
             objects.setdefault(resource, []).append(_applied(resource, None, made, namespace))
             told.append(f"{resource.kind} {name}")
-    objects[HTTP_ROUTES] = [_accepted(each) for each in objects.get(HTTP_ROUTES, ())]
+    for spec in SPECS:
+        known = objects.get(spec.resource, ())
+        objects[spec.resource] = [spec.in_use(each) for each in known]
     return replace(found, objects=objects), told
-
-
-def _accepted(route: Object) -> Object:
-    if (route.get("status") or {}).get("parents"):
-        return route
-    said = [{"type": each, "status": "True", "observedGeneration": 1} for each in ("Accepted", "ResolvedRefs")]
-    parents = [{"parentRef": each, "conditions": said} for each in route["spec"].get("parentRefs") or ()]
-    return {**route, "status": {"parents": parents}}

@@ -10,9 +10,7 @@ from rollout_lws.forecast.model import Forecast
 from rollout_lws.objects.resources import (
     CONTROLLER_REVISIONS,
     HORIZONTAL_POD_AUTOSCALERS,
-    HTTP_ROUTES,
     INFERENCE_POOLS,
-    INGRESSES,
     LEADER_WORKER_SETS,
     PODS,
     SERVICES,
@@ -21,8 +19,9 @@ from rollout_lws.objects.resources import (
 from rollout_lws.rollout import bounds
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.shares import settings
-from rollout_lws.traffic.ingress import canary_ingress_name
-from rollout_lws.traffic.names import named
+from rollout_lws.traffic.registry import resources_of, spec_of
+from rollout_lws.traffic.router import written_name
+from rollout_lws.traffic.routers import named
 from rollout_lws.traffic.services import canary_service_name
 from rollout_lws.workload.canary import canary_name
 from rollout_lws.workload.revisions import history_name
@@ -93,12 +92,12 @@ def _traffic(d: Draft, found: Forecast) -> Iterator[Planned]:
     splits.discard((0, ()))
     if splits:
         weights = "weights of the two versions"
-        if names.http_route:
-            yield Planned(HTTP_ROUTES, names.http_route, _PATCH, f"{weights}; given back")
-        if names.ingress:
-            made = canary_ingress_name(names.ingress)
-            verbs = _MADE if len(splits) > 1 else ("create", "delete")
-            yield Planned(INGRESSES, made, verbs, f"{weights}; gone at the end")
+        for resource, name in resources_of(names):
+            spec = spec_of(resource.kind)
+            if spec is not None:
+                verbs = _PATCH if not spec.copies else _MADE if len(splits) > 1 else ("create", "delete")
+                end = "gone at the end" if spec.copies else "given back"
+                yield Planned(resource, written_name(spec, name), verbs, f"{weights}; {end}")
     for pool in filter(None, (names.stable_pool, names.canary_pool)):
         yield Planned(INFERENCE_POOLS, pool, _PATCH, "its selector is pinned to one version; given back")
 

@@ -14,9 +14,6 @@ from rollout_lws.cli.releases import typed
 from rollout_lws.objects.resources import (
     CONTROLLER_REVISIONS,
     HORIZONTAL_POD_AUTOSCALERS,
-    HTTP_ROUTES,
-    INFERENCE_POOLS,
-    INGRESSES,
     LEADER_WORKER_SETS,
     LEASES,
     PODS,
@@ -25,6 +22,7 @@ from rollout_lws.objects.resources import (
     Resource,
 )
 from rollout_lws.objects.workloads import LeaderWorkerSet
+from rollout_lws.traffic.registry import ROUTING_KINDS
 from rollout_lws.workload.hold import HOLD
 
 Object = dict[str, Any]
@@ -32,9 +30,7 @@ Object = dict[str, Any]
 KINDS = (
     LEADER_WORKER_SETS,
     SERVICES,
-    HTTP_ROUTES,
-    INGRESSES,
-    INFERENCE_POOLS,
+    *ROUTING_KINDS,
     HORIZONTAL_POD_AUTOSCALERS,
     CONTROLLER_REVISIONS,
     PODS,

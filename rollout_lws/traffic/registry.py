@@ -1,0 +1,165 @@
+"""The kinds of routers as data: what watches, rights, ``lint``, ``plan``, ``init`` and the others go by.
+
+It costs nothing to import. The code of each kind is in ``routers``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from rollout_lws.objects.resources import (
+    HTTP_ROUTES,
+    INFERENCE_POOLS,
+    INGRESSES,
+    POD_DISRUPTION_BUDGETS,
+    SERVICES,
+    Resource,
+)
+from rollout_lws.traffic.names import CANARY, STABLE, ManagedRef, Names
+
+#: Members that lead from ``trafficRoutings[0]`` to a name.
+Field: TypeAlias = tuple[str, ...]
+Json: TypeAlias = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class RouterSpec:
+    """A kind of routers.
+
+    ``resource`` is the kind of the user's object, ``field`` the member that names it. A release writes ``members`` of
+    spec, and annotations that begin with ``annotations`` ("": none): in the user's object, or, where it ``copies``
+    that, in an object of its own beside it. ``older`` are versions of the API that mean the same.
+    """
+
+    resource: Resource
+    field: Field
+    members: tuple[str, ...]
+    example: Callable[[str, Json], Json]
+    """The stable version's Service and the reference to what serves it → spec of the simplest object by which requests
+    can be shared, for forecasts without a cluster.
+    """
+    annotations: str = ""
+    copies: bool = False
+    older: tuple[str, ...] = ()
+    conditions: tuple[str, ...] = ()
+    """What those that use it report in status.parents; () where nothing says that it is in use."""
+    schema: Json | None = None
+    """Schema of the members of spec that are read; None where the kind's own definition is at hand."""
+    to_pools: bool = False
+    """Whether it can send requests to InferencePools."""
+    grace_seconds: int | None = None
+    """What ``init`` proposes for gracePeriodSeconds; None: the default."""
+
+    @property
+    def verbs(self) -> tuple[str, ...]:
+        """What a release does with objects of the kind, besides looking."""
+        return ("create", "patch", "delete") if self.copies else ("patch",)
+
+    def in_use(self, live: Json) -> dict[str, Any]:
+        """The object with the status that it has where it is in use, if it has none yet."""
+        if not self.conditions or (live.get("status") or {}).get("parents"):
+            return dict(live)
+        conditions = [{"type": each, "status": "True", "observedGeneration": 1} for each in self.conditions]
+        parents = [{"parentRef": each, "conditions": conditions} for each in live["spec"].get("parentRefs") or ()]
+        return {**live, "status": {"parents": parents}}
+
+
+def _open(properties: Json, *required: str) -> Json:
+    schema = {"type": "object", "properties": properties, "x-kubernetes-preserve-unknown-fields": True}
+    return schema | ({"required": list(required)} if required else {})
+
+
+def _list(item: Json) -> Json:
+    return {"type": "array", "items": item}
+
+
+_TEXT: Json = {"type": "string"}
+_SERVICE = _open({"service": _open({"name": _TEXT}, "name")})
+_PATH_TYPE: Json = {"type": "string", "enum": ["Exact", "ImplementationSpecific", "Prefix"]}
+_PATH = _open({"path": _TEXT, "pathType": _PATH_TYPE, "backend": _SERVICE}, "backend", "pathType")
+_INGRESS_RULE = _open({"host": _TEXT, "http": _open({"paths": _list(_PATH)}, "paths")})
+
+
+def _route(_: str, backend: Json) -> Json:
+    return {"parentRefs": [{"name": "assumed"}], "rules": [{"backendRefs": [backend]}]}
+
+
+def _ingress(service: str, _: Json) -> Json:
+    backend = {"service": {"name": service, "port": {"number": 80}}}
+    path = {"path": "/", "pathType": "Prefix", "backend": backend}
+    return {"ingressClassName": "nginx", "rules": [{"http": {"paths": [path]}}]}
+
+
+HTTP_ROUTE = RouterSpec(
+    HTTP_ROUTES,
+    ("gateway", "httpRouteName"),
+    ("rules",),
+    _route,
+    older=("v1beta1",),
+    conditions=("Accepted", "ResolvedRefs"),
+    to_pools=True,
+)
+INGRESS = RouterSpec(
+    INGRESSES,
+    ("ingress", "name"),
+    ("rules",),
+    _ingress,
+    annotations="nginx.ingress.kubernetes.io/canary",
+    copies=True,
+    schema=_open({"ingressClassName": _TEXT, "rules": _list(_INGRESS_RULE)}),
+    # ingress-nginx does not say when it has acted on a change.
+    grace_seconds=15,
+)
+#: Every kind of router, in the order in which they are asked and told of.
+SPECS = (HTTP_ROUTE, INGRESS)
+#: Kinds besides Services of which a release changes objects, or makes some; they are watched on demand.
+ROUTING_KINDS: tuple[Resource, ...] = (*(spec.resource for spec in SPECS), INFERENCE_POOLS)
+_BY_KIND = {each.kind: each for each in ROUTING_KINDS}
+#: Members of ``trafficRoutings[0]`` that name objects besides the Service: the kind and version of each, and its path.
+_FIELDS: tuple[tuple[str, str, Field], ...] = (
+    *((spec.resource.kind, "", spec.field) for spec in SPECS),
+    *((INFERENCE_POOLS.kind, version, ("gateway", "inferencePool", version)) for version in (STABLE, CANARY)),
+)
+
+
+def named_in(said: Json) -> Names:
+    """What ``trafficRoutings[0]`` as plain JSON names, as far as it can be read."""
+    found = ((kind, version, _at(said, field)) for kind, version, field in _FIELDS)
+    refs = tuple(ManagedRef(kind=kind, name=name, version=version) for kind, version, name in found if name)
+    return Names(service=_at(said, ("service",)), refs=refs)
+
+
+def field_of(names: Names, kind: str, name: str) -> Field:
+    """The member of ``trafficRoutings[0]`` that names this object."""
+    version = next((ref.version for ref in names.refs if (ref.kind, ref.name) == (kind, name)), "")
+    return next((field for each, of, field in _FIELDS if (each, of) == (kind, version)), ("service",))
+
+
+def spec_of(kind: str) -> RouterSpec | None:
+    """The kind of routers of this name; None where objects of it are no routers."""
+    return next((spec for spec in SPECS if spec.resource.kind == kind), None)
+
+
+def resources_of(names: Names) -> tuple[tuple[Resource, str], ...]:
+    """Kind and name of everything that is named, the Service first; kinds that this version does not know apart."""
+    known = ((_BY_KIND[ref.kind], ref.name) for ref in names.refs if ref.kind in _BY_KIND)
+    return ((SERVICES, names.service), *known)
+
+
+def needed_kinds(names: Names) -> tuple[Resource, ...]:
+    """Kinds without which nothing can be decided, Services apart."""
+    return tuple(dict.fromkeys(resource for resource, _ in resources_of(names)[1:]))
+
+
+def looked_at_kinds(names: Names) -> tuple[Resource, ...]:
+    """Those, and kinds in which something may be that a release has to know of."""
+    return tuple(dict.fromkeys((*needed_kinds(names), INFERENCE_POOLS, POD_DISRUPTION_BUDGETS)))
+
+
+def _at(said: Json, field: Field) -> str:
+    value: Any = said
+    for member in field:
+        value = value.get(member) if isinstance(value, Mapping) else None
+    return str(value or "")

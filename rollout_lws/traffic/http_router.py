@@ -12,6 +12,7 @@ from rollout_lws.objects.writes import Write
 from rollout_lws.traffic import http_route, marks
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.registry import HTTP_ROUTE
+from rollout_lws.traffic.route import weighted
 from rollout_lws.traffic.router import Problem, does_not_exist, patched
 from rollout_lws.traffic.services import backends
 from rollout_lws.traffic.split import Object, Split
@@ -66,12 +67,12 @@ class HttpRouter:
     @property
     def reaches_new(self) -> bool:
         live = self.live
-        return live is not None and http_route.reaches_new(live, self.facts.by, self.facts.keys)
+        return live is not None and weighted.reaches_new(live, self.facts.by, self.facts.keys)
 
     @property
     def weight(self) -> int:
         live = self.live
-        return http_route.weight(live, self.facts.by, self.facts.keys) if live is not None else 0
+        return weighted.weight(live, self.facts.by, self.facts.keys) if live is not None else 0
 
     @property
     def written_over(self) -> bool:
@@ -83,7 +84,7 @@ class HttpRouter:
         live = self.live
         if live is None:
             return ""
-        return http_route.unaccepted(live, http_route.parents(live, self.facts.by, self.facts.keys))
+        return http_route.unaccepted(live, weighted.parents(live, self.facts.by, self.facts.keys))
 
     @property
     def nobody_accepts(self) -> str:

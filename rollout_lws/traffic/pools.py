@@ -10,8 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from rollout_lws.api.resources import Keys
 from rollout_lws.objects.resources import INFERENCE_POOLS
-from rollout_lws.traffic import acceptance, marks, selectors
-from rollout_lws.traffic.acceptance import Parent
+from rollout_lws.traffic import marks, selectors
+from rollout_lws.traffic.route import status
+from rollout_lws.traffic.route.status import Parent
 from rollout_lws.traffic.selectors import Changes, Pin, Selecting
 from rollout_lws.traffic.split import Object
 
@@ -38,15 +39,15 @@ def parents(live: Object, by: str, keys: Keys) -> tuple[Parent, ...]:
 
 def accepting_parents(live: Object) -> tuple[Parent, ...]:
     """The parents that accept the pool, or accepted a generation of it that has just been replaced."""
-    return acceptance.accepting(live, CONDITIONS)
+    return status.accepting(live, CONDITIONS)
 
 
 def unaccepted(pool: Object, parents: Iterable[Parent]) -> str:
     """Why the live generation is not in use yet: the first parent that has not accepted it, with its condition and
     message; "" when all have. A parent that is gone from status refers to the pool no more.
     """
-    there = acceptance.reporting(pool)
-    said = (acceptance.complaint(pool, each, CONDITIONS) for each in parents if each in there)
+    there = status.reporting(pool)
+    said = (status.complaint(pool, each, CONDITIONS) for each in parents if each in there)
     return next((f"InferencePool {pool['metadata']['name']}: {why}" for why in said if why), "")
 
 

@@ -5,8 +5,9 @@ has accepted it by then.
 from __future__ import annotations
 
 from rollout_lws.objects.resources import INFERENCE_POOLS
-from rollout_lws.traffic import acceptance, pools
+from rollout_lws.traffic import pools
 from rollout_lws.traffic.facts import RoutingFacts
+from rollout_lws.traffic.route import status
 from rollout_lws.traffic.routers import routers
 from rollout_lws.traffic.split import Object
 
@@ -14,7 +15,7 @@ from rollout_lws.traffic.split import Object
 def denied(facts: RoutingFacts) -> str:
     """What the first Gateway says that cannot use the pool as it stands; "" when none says so."""
     live = _pool(facts)
-    said = acceptance.denied(live) if live is not None else ""
+    said = status.denied(live) if live is not None else ""
     return f"InferencePool {facts.names.canary_pool}: {said}" if said else ""
 
 
@@ -25,9 +26,9 @@ def unaccepted(facts: RoutingFacts) -> str:
     live, first = _pool(facts), facts.find(INFERENCE_POOLS, facts.names.stable_pool)
     if live is None or first is None or not any(each.reaches_new for each in routers(facts)):
         return ""
-    known = acceptance.reporting(first)
+    known = status.reporting(first)
     using = (each for each in pools.parents(first, facts.by, facts.keys) if each in known)
-    said = next(filter(None, (acceptance.complaint(live, each, pools.CONDITIONS) for each in using)), "")
+    said = next(filter(None, (status.complaint(live, each, pools.CONDITIONS) for each in using)), "")
     return denied(facts) or (f"InferencePool {facts.names.canary_pool}: {said}" if said else "")
 
 

@@ -16,8 +16,8 @@ from rollout_lws.objects.meta import Struct
 from rollout_lws.objects.resources import INFERENCE_POOLS, LWS_NAME, LWS_WORKER_INDEX, Resource
 from rollout_lws.objects.workloads import Pod
 from rollout_lws.traffic import marks
-from rollout_lws.traffic.acceptance import Parent
 from rollout_lws.traffic.names import Names
+from rollout_lws.traffic.route.status import Parent
 from rollout_lws.traffic.split import Object
 
 #: Members that lead from the object to its selector.

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rollout_lws.traffic.weights import MOST, shared
+from rollout_lws.traffic.route.weights import MOST, shared
 from tests.traffic.build import property_test
 
 ordinary = st.lists(st.integers(0, MOST // 100), min_size=1, max_size=16).filter(any)

@@ -13,9 +13,10 @@ from rollout_lws.rollout import bounds
 from rollout_lws.rollout.quarrel import PEACE_SECONDS
 from rollout_lws.rollout.serving import safe
 from rollout_lws.rollout.shares import settings, told, wanted_share
-from rollout_lws.traffic import acceptance, http_route, second_pool
+from rollout_lws.traffic import http_route, second_pool
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.pickers import unanswered
+from rollout_lws.traffic.route import status, weighted
 from rollout_lws.traffic.router import Router
 from rollout_lws.traffic.routers import routers
 from rollout_lws.traffic.split import ALL_STABLE, Object
@@ -101,7 +102,7 @@ def _late(case: Case, router: Router) -> str:
     live = router.live
     if live is None or not router.unaccepted or router.ref.kind != HTTP_ROUTES.kind:
         return ""
-    asked = http_route.parents(live, case.d.uid, case.d.keys)
+    asked = weighted.parents(live, case.d.uid, case.d.keys)
     return router.unaccepted if set(asked) <= set(http_route.accepting_parents(live)) else ""
 
 
@@ -111,7 +112,7 @@ def _gateways_say(facts: RoutingFacts) -> str:
     live: Object | None = facts.find(HTTP_ROUTES, name)
     if live is None:
         return ""
-    parents = [acceptance.parent(each, facts.namespace) for each in live["spec"].get("parentRefs") or ()]
+    parents = [status.parent(each, facts.namespace) for each in live["spec"].get("parentRefs") or ()]
     return http_route.unaccepted(live, parents) if parents else f"HTTPRoute {name} names no parent"
 
 

@@ -1,4 +1,4 @@
-"""An HTTPRoute taken apart into what the user wants and what Rollouts added to it, and put together again.
+"""The rules of a route taken apart into what the user wants and what Rollouts added to it, and put together again.
 
 Several Rollouts may share a route, even a rule. Weights of one rule only mean something together, so they are worked
 out for all of them at once from the user's own: the result does not depend on who wrote first, and who leaves first
@@ -13,8 +13,8 @@ from typing import TypeAlias
 
 import msgspec
 
-from rollout_lws.traffic.http_rules import matches_digest
-from rollout_lws.traffic.route_marks import (
+from rollout_lws.traffic.route.rules import matches_digest
+from rollout_lws.traffic.route.state import (
     RouteMark,
     RuleMark,
     appended,
@@ -25,8 +25,8 @@ from rollout_lws.traffic.route_marks import (
     weight_of,
     weights,
 )
+from rollout_lws.traffic.route.weights import shared
 from rollout_lws.traffic.split import Backend, Object
-from rollout_lws.traffic.weights import shared
 
 #: Index of a backendRef of the stable version → the reference beside it that names the new one.
 Twins: TypeAlias = Mapping[int, Object]
@@ -62,10 +62,8 @@ class Layout:
     added: Mapping[str, tuple[Object, ...]]
 
 
-def taken_apart(live: Object, marks: Mapping[str, RouteMark]) -> Layout:
-    """The route as these marks explain it."""
-    namespace = namespace_of(live)
-    rules = rules_of(live)
+def taken_apart(rules: list[Object], namespace: str, marks: Mapping[str, RouteMark]) -> Layout:
+    """The rules of a route in ``namespace``, as these marks explain them."""
     added: dict[str, tuple[Object, ...]] = {}
     for uid, mark in sorted(marks.items()):
         ours = appended(rules, mark, namespace)
@@ -82,14 +80,13 @@ def taken_apart(live: Object, marks: Mapping[str, RouteMark]) -> Layout:
 
 
 def put_together(
-    live: Object, layout: Layout, marks: Mapping[str, RouteMark], twins: Sequence[Mapping[str, Twins]]
-) -> tuple[Object, dict[str, RouteMark]]:
-    """The route in which each of these Rollouts has its part, and their marks as they are then.
+    layout: Layout, namespace: str, marks: Mapping[str, RouteMark], twins: Sequence[Mapping[str, Twins]]
+) -> tuple[list[Object], dict[str, RouteMark]]:
+    """The rules in which each of these Rollouts has its part, and their marks as they are then.
 
     ``twins`` has for each of the user's rules by UID the references to put beside the stable ones; a Rollout's weight
     comes from its mark. Appended rules follow all of the user's, in the order of UIDs.
     """
-    namespace = namespace_of(live)
     notes: dict[str, list[RuleMark]] = {uid: [] for uid in marks}
     rules = []
     for rule, parts in zip(layout.rules, twins, strict=True):
@@ -98,20 +95,7 @@ def put_together(
         for uid, note in found.items():
             notes[uid].append(note)
     rules += [rule for uid in sorted(marks) for rule in layout.added.get(uid, ())]
-    spec = {member: value for member, value in live["spec"].items() if member != "rules"}
-    if rules or "rules" in live["spec"]:
-        spec["rules"] = rules
-    return {**live, "spec": spec}, {
-        uid: msgspec.structs.replace(mark, rules=tuple(notes[uid])) for uid, mark in marks.items()
-    }
-
-
-def namespace_of(live: Object) -> str:
-    return str(live["metadata"].get("namespace", ""))
-
-
-def rules_of(live: Object) -> list[Object]:
-    return list(live["spec"].get("rules") or ())
+    return rules, {uid: msgspec.structs.replace(mark, rules=tuple(notes[uid])) for uid, mark in marks.items()}
 
 
 def _users(rule: Object, marks: Mapping[str, RouteMark], notes: Mapping[str, RuleMark], namespace: str) -> UsersRule:

@@ -1,4 +1,4 @@
-"""What a Rollout notes on an HTTPRoute, and how the parts it wrote are found again after others edited the route.
+"""What a Rollout notes on a route, and how the parts it wrote are found again after others edited the route.
 
 Rules and backendRefs are plain lists without keys: people add, remove, reorder and rename their rules while ours are
 among them. So a rule is known by its name, or else by what it matches, or else by the very weights that were written.
@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from rollout_lws.objects.meta import Struct
-from rollout_lws.traffic.acceptance import Parent
-from rollout_lws.traffic.http_rules import matches_digest
+from rollout_lws.traffic.route.rules import matches_digest
+from rollout_lws.traffic.route.status import Parent
 from rollout_lws.traffic.split import Backend, Object
 
 

@@ -1,4 +1,4 @@
-"""What a rule of an HTTPRoute matches and does: compared whatever defaults it leaves out, and combined with a step's.
+"""What a rule of a route matches and does: compared whatever defaults it leaves out, and combined with a step's.
 
 Everything written here carries the members that the API server would add by default, since a rule that comes back
 otherwise than it was written would be written again for ever.

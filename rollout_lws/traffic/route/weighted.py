@@ -1,0 +1,280 @@
+"""Routes of weighted rules: a step's weight and matches written into the user's own object, and taken out again.
+
+Each rule that sends requests to the stable version sends a part of exactly those to the new one; whatever else the
+rule does with other backends keeps its share. Every write starts from the user's own route as it is now, worked out
+from the live one and our mark, so nothing of an earlier step is left and no edit of the user's is lost.
+
+Rules are in the words of the Gateway API: a list of objects with ``name``, ``matches``, ``filters`` and
+``backendRefs``, each of these with ``group``, ``kind``, ``name``, ``namespace``, ``port`` and ``weight``. A kind that
+spells them otherwise says how they are read and written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from rollout_lws.api.resources import Keys
+from rollout_lws.api.rollout_spec import RequestHeaderModifier
+from rollout_lws.objects.resources import Resource
+from rollout_lws.traffic import marks
+from rollout_lws.traffic.route.model import Layout, UsersRule, put_together, taken_apart
+from rollout_lws.traffic.route.rules import matches_digest, matches_of, replaces_prefix, rule_to, with_modifier
+from rollout_lws.traffic.route.state import (
+    RouteMark,
+    appended,
+    backend_text,
+    names,
+    paired,
+    references,
+    refers,
+    texts,
+    weight_of,
+    weights,
+)
+from rollout_lws.traffic.route.status import Parent
+from rollout_lws.traffic.split import Backend, Backends, Object, Split
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much one object of a kind may have: rules, matches of one rule and of all, and headers or query parameters of
+    one match. ``of`` is whose limits these are.
+    """
+
+    of: str
+    rules: int
+    matches_a_rule: int
+    matches: int
+    conditions: int
+
+    def exceeded(self, name: str, rules: Sequence[Object]) -> str:
+        """Why these rules are too many, as a sentence that says what to do; "" when they are not."""
+        matches = [matches_of(rule) for rule in rules]
+        conditions = [
+            len(one.get(kind) or ()) for some in matches for one in some for kind in ("headers", "queryParams")
+        ]
+        for count, most, what in (
+            (len(matches), self.rules, "rules"),
+            (max(map(len, matches)), self.matches_a_rule, "matches in one rule"),
+            (sum(map(len, matches)), self.matches, "matches"),
+            (max(conditions), self.conditions, "headers or query parameters in one match"),
+        ):
+            if count > most:
+                return (
+                    f"the matches of a step would give {name} {count} {what}, more than the {most} that {self.of}"
+                    " allows; use fewer matches, or a route with fewer rules"
+                )
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class WeightedRules:
+    """A kind of routes: how its rules are ``read`` and written (``with_rules``), the parents that are ``accepting``
+    an object of it now (() where nothing tells), and its ``limits`` (None: none).
+    """
+
+    resource: Resource
+    read: Callable[[Object], list[Object]]
+    with_rules: Callable[[Object, list[Object]], Object]
+    accepting: Callable[[Object], tuple[Parent, ...]]
+    limits: Limits | None = None
+
+    def routed(self, live: Object, by: str, keys: Keys, backends: Backends, split: Split) -> Object:
+        """The route in which this Rollout's share of requests goes to the new version.
+
+        The weight is of the stable version's own part of a rule; where the user, or the split, gives nothing away,
+        weights stay as the user wrote them. For each match one rule is appended to each such rule.
+        """
+        known = _marks(live, keys)
+        namespace = namespace_of(live)
+        layout = taken_apart(self.read(live), namespace, known)
+        twins = []
+        added: dict[str, Object] = {}
+        for rule in layout.rules:
+            parts = {uid: found for uid, found in rule.twins.items() if uid != by}
+            taken = {index for found in parts.values() for index in found}
+            ours = [at for at in _sharing(rule, backends.stable, namespace) if at not in taken]
+            if split.weight and ours:
+                parts[by] = {at: _twin(rule.refs[at], backends.canary, split.header_modifier) for at in ours}
+            twins.append(parts)
+            for each in _matched(rule, ours, backends.canary, split):
+                # Of two rules that match the same only the first is ever asked.
+                added.setdefault(matches_digest(each), each)
+        before = known.get(by)
+        mark = RouteMark(
+            stable=backends.stable,
+            canary=backends.canary,
+            weight=split.weight,
+            added=tuple(added),
+            parents=before.parents if before else self.accepting(live),
+        )
+        rules = tuple(
+            replace(rule, marks={uid: each for uid, each in rule.marks.items() if uid != by}) for rule in layout.rules
+        )
+        layout = Layout(rules, {**layout.added, by: tuple(added.values())})
+        return self._marked(live, *put_together(layout, namespace, {**known, by: mark}, twins), known, keys)
+
+    def own(self, live: Object, by: str, keys: Keys) -> Object:
+        """The user's own route as it is now: without our references and rules, with the user's weights, without our
+        mark. What others changed meanwhile and what other Rollouts wrote stays.
+        """
+        known = _marks(live, keys)
+        if by not in known:
+            return marks.without(live, by, keys)
+        namespace = namespace_of(live)
+        layout = taken_apart(self.read(live), namespace, known)
+        left = {uid: mark for uid, mark in known.items() if uid != by}
+        twins = [{uid: found for uid, found in rule.twins.items() if uid != by} for rule in layout.rules]
+        return marks.without(self._marked(live, *put_together(layout, namespace, left, twins), known, keys), by, keys)
+
+    def drifted(self, live: Object, by: str, keys: Keys) -> tuple[str, ...]:
+        """What of ours somebody changed or removed, in words; () when all stands as written."""
+        mark = _marks(live, keys).get(by)
+        if mark is None:
+            return ()
+        namespace, rules = namespace_of(live), self.read(live)
+        ours = appended(rules, mark, namespace)
+        users = [rule for index, rule in enumerate(rules) if index not in ours]
+        found = []
+        for index, note in sorted(paired(mark, users, namespace).items()):
+            now = weights(users[index], namespace)
+            ways = {key: weight for key, weight in note.written.items() if _is_of(key, mark)}
+            where = f"rule {users[index].get('name') or index + 1}"
+            found += [f"{where}: {key} is gone" for key in ways if key not in now]
+            found += [
+                f"{where}: {key} has weight {now[key]}, not {weight}"
+                for key, weight in ways.items()
+                if key in now and now[key] != weight
+            ]
+        there = [matches_digest(rules[index]) for index in ours]
+        found += [
+            f"appended rule {number} is changed or gone"
+            for number, each in enumerate(mark.added, 1)
+            if each not in there
+        ]
+        return tuple(found)
+
+    def route_problem(
+        self, live: Object, backends: Backends, splits: Iterable[Split] = (), *, begun: bool = False
+    ) -> str:
+        """Why this route cannot share requests between these backends, as a sentence that says what to do; "" when it
+        can.
+
+        ``live`` is the user's own route (see ``own``); ``splits`` are those that the steps will want. Where
+        a release has ``begun``, its own backends may be in a route that somebody made anew.
+        """
+        name, namespace, rules = self._name(live), namespace_of(live), self.read(live)
+        stable, canary = backend_text(backends.stable), backend_text(backends.canary)
+        every = [ref for rule in rules for ref in references(rule)]
+        if not begun and any(refers(ref, backends.canary, namespace) for ref in every):
+            return f"{name} already refers to {canary}, which a release adds by itself; remove it from the rules"
+        ours = [ref for ref in every if refers(ref, backends.stable, namespace)]
+        if not ours:
+            there = ", ".join(sorted({text for rule in rules for text in texts(references(rule), namespace)}))
+            return (
+                f"{name} has no rule with a backendRef to {stable} (it refers to {there or 'nothing'});"
+                " add one, or name the backend that the rules refer to in trafficRoutings"
+            )
+        if not any(map(weight_of, ours)):
+            return f"{name} gives {stable} no requests: its weight is 0 in every rule; give it one of 1 or more"
+        return next(filter(None, (self.split_problem(live, backends, split) for split in splits)), "")
+
+    def split_problem(self, live: Object, backends: Backends, split: Split) -> str:
+        """Why the user's own route cannot express this split, as a sentence that says what to do; "" when it can."""
+        name, namespace = self._name(live), namespace_of(live)
+        rules = [
+            (rule, _sharing(rule, backends.stable, namespace))
+            for rule in taken_apart(self.read(live), namespace, {}).rules
+        ]
+        for number, match in enumerate(split.matches, 1):
+            one = Split(matches=(match,))
+            if not any(True for rule, ours in rules for _ in _matched(rule, ours, backends.canary, one)):
+                return (
+                    f"match {number} of a step contradicts every rule of {name} that refers to"
+                    f" {backend_text(backends.stable)}: those want another value of the same header or query parameter;"
+                    " match another one"
+                )
+            if (
+                match.path
+                and match.path.type != "PathPrefix"
+                and any(ours and replaces_prefix(r.live) for r, ours in rules)
+            ):
+                return (
+                    f"match {number} of a step matches a path by {match.path.type}, and a rule of {name} replaces"
+                    " the prefix of paths, which goes with PathPrefix only; match a PathPrefix or a header"
+                )
+        added = {
+            matches_digest(each): each for rule, ours in rules for each in _matched(rule, ours, backends.canary, split)
+        }
+        return self.limits.exceeded(name, (*self.read(live), *added.values())) if self.limits is not None else ""
+
+    def _name(self, live: Object) -> str:
+        return f"{self.resource.kind} {live['metadata']['name']}"
+
+    def _marked(
+        self,
+        live: Object,
+        rules: list[Object],
+        new: Mapping[str, RouteMark],
+        before: Mapping[str, RouteMark],
+        keys: Keys,
+    ) -> Object:
+        after = self.with_rules(live, rules)
+        for uid, mark in new.items():
+            if mark != before.get(uid):
+                after = marks.put(after, uid, keys, mark)
+        return after
+
+
+def namespace_of(live: Object) -> str:
+    return str(live["metadata"].get("namespace", ""))
+
+
+def parents(live: Object, by: str, keys: Keys) -> tuple[Parent, ...]:
+    """The parents that accepted the route before this Rollout's first write; () without its mark."""
+    mark = _marks(live, keys).get(by)
+    return mark.parents if mark else ()
+
+
+def reaches_new(live: Object, by: str, keys: Keys) -> bool:
+    """Whether the route, as this Rollout has written it, sends any request to the new version."""
+    mark = _marks(live, keys).get(by)
+    return mark is not None and bool(mark.weight or mark.added)
+
+
+def weight(live: Object, by: str, keys: Keys) -> int:
+    """Percentage of requests that this Rollout has given the new version, 0 to 100."""
+    mark = _marks(live, keys).get(by)
+    return mark.weight if mark is not None else 0
+
+
+def _marks(live: Object, keys: Keys) -> dict[str, RouteMark]:
+    read = {uid: marks.read_as(RouteMark, live, uid, keys) for uid in marks.others(live, "", keys)}
+    return {uid: mark for uid, mark in read.items() if mark is not None}
+
+
+def _is_of(key: str, mark: RouteMark) -> bool:
+    return names(key, mark.stable) or names(key, mark.canary)
+
+
+def _twin(ref: Object, canary: Backend, modifier: RequestHeaderModifier | None, weight: int = 1) -> Object:
+    filters = with_modifier(ref.get("filters") or (), modifier)
+    rest = {member: value for member, value in ref.items() if member != "filters"}
+    named = {"group": canary.group, "kind": canary.kind, "name": canary.name, "weight": weight}
+    return rest | named | ({"filters": filters} if filters else {})
+
+
+def _matched(rule: UsersRule, ours: list[int], canary: Backend, split: Split) -> Iterable[Object]:
+    if not ours:
+        return
+    # A step's header changes are made once, by the rule's own filter.
+    backends = [_twin(rule.refs[at], canary, None, rule.weight(at) if len(ours) > 1 else 1) for at in ours]
+    for match in split.matches:
+        made = rule_to(backends, rule.live, match, split.header_modifier)
+        if made is not None:
+            yield made
+
+
+def _sharing(rule: UsersRule, stable: Backend, namespace: str) -> list[int]:
+    return [at for at in rule.stable(stable, namespace) if rule.weight(at) > 0]

@@ -11,7 +11,7 @@ from typing import Any
 
 from rollout_lws.api import Phase
 from rollout_lws.api.resources import keys, rollouts
-from rollout_lws.controller.capabilities import CRD_NAME, Definition, definition
+from rollout_lws.controller.cached_world import CachedWorld
 from rollout_lws.controller.clock import Clock
 from rollout_lws.controller.diagnosis import EXPLAINING, explaining
 from rollout_lws.controller.events import Events
@@ -19,10 +19,8 @@ from rollout_lws.controller.informers import Informers, pods_of, slices_of
 from rollout_lws.controller.loads import Loads
 from rollout_lws.controller.pulse import Pulse, ages, stuck
 from rollout_lws.controller.reconciler import Key, Reconciler
-from rollout_lws.controller.stored import StoredObject, StoredRollout, stored_object
 from rollout_lws.controller.tasks import end
 from rollout_lws.controller.watches import Watches
-from rollout_lws.controller.world import CachedWorld
 from rollout_lws.kube.client import Client
 from rollout_lws.kube.events import EventRecorder
 from rollout_lws.kube.informer import Informer
@@ -39,6 +37,8 @@ from rollout_lws.objects.resources import (
     Resource,
 )
 from rollout_lws.objects.workloads import LeaderWorkerSet, Pod
+from rollout_lws.observe.cache_types import StoredObject, StoredRollout, stored_object
+from rollout_lws.observe.capabilities import CRD_NAME, Definition, definition
 from rollout_lws.rollout.decide import decide
 from rollout_lws.rollout.decision import Wanted
 from rollout_lws.rollout.observation import Capabilities

@@ -13,19 +13,6 @@ import msgspec
 
 from rollout_lws.api import resources
 from rollout_lws.api.resources import Keys
-from rollout_lws.controller.stored import (
-    StoredObject,
-    StoredRollout,
-    stored_object,
-    stored_rollout,
-)
-from rollout_lws.controller.trimmed import (
-    trimmed_history,
-    trimmed_leader,
-    trimmed_revision,
-    trimmed_set,
-    trimmed_workload,
-)
 from rollout_lws.kube.client import Client
 from rollout_lws.kube.informer import Informer
 from rollout_lws.objects.endpoints import SERVICE_NAME, EndpointSlice
@@ -42,6 +29,7 @@ from rollout_lws.objects.resources import (
     Resource,
 )
 from rollout_lws.objects.workloads import ControllerRevision, LeaderWorkerSet, Pod, StatefulSet
+from rollout_lws.observe.cache_types import TRIMMED, StoredObject, StoredRollout, stored_object, stored_rollout
 from rollout_lws.rollout.bounds import scaled_workload
 from rollout_lws.traffic import marks
 from rollout_lws.workload.canary import canary_name
@@ -80,7 +68,7 @@ def pods_of(client: Client, namespace: str, lws: str) -> Informer[Pod]:
     return Informer(
         client,
         PODS,
-        msgspec.json.Decoder(Pod).decode,
+        TRIMMED.pod,
         namespace=namespace,
         label_selector=f"{LWS_NAME}={lws}",
     )
@@ -118,17 +106,19 @@ class Informers:
         self.batch_releases: Informer[StoredObject] = informer(resources.batch_releases(keys.group), stored_object)
         self.workloads: Informer[LeaderWorkerSet] = informer(
             LEADER_WORKER_SETS,
-            trimmed_workload,
+            TRIMMED.workload,
             canary=_place_of_canary,
             stable=self._marked,
         )
-        self.leaders: Informer[Pod] = informer(PODS, trimmed_leader, f"{LWS_WORKER_INDEX}=0", lws=_labelled)
-        self.stateful_sets: Informer[StatefulSet] = informer(STATEFUL_SETS, trimmed_set, LWS_NAME, lws=_labelled)
+        self.leaders: Informer[Pod] = informer(PODS, TRIMMED.leader, f"{LWS_WORKER_INDEX}=0", lws=_labelled)
+        self.stateful_sets: Informer[StatefulSet] = informer(
+            STATEFUL_SETS, TRIMMED.stateful_set, LWS_NAME, lws=_labelled
+        )
         self.revisions: Informer[ControllerRevision] = informer(
-            CONTROLLER_REVISIONS, trimmed_revision, LWS_NAME, lws=_labelled
+            CONTROLLER_REVISIONS, TRIMMED.revision, LWS_NAME, lws=_labelled
         )
         self.history: Informer[ControllerRevision] = informer(
-            CONTROLLER_REVISIONS, trimmed_history, keys.history, owner=_owners
+            CONTROLLER_REVISIONS, TRIMMED.history, keys.history, owner=_owners
         )
         # All of them: what selects a new version's leaders must be known, and a selector cannot be selected by.
         self.services: Informer[StoredObject] = informer(

@@ -10,13 +10,14 @@ from typing import Any
 import msgspec
 
 from rollout_lws.api.resources import Keys
-from rollout_lws.controller.observe import World, observe, posted, supposed
 from rollout_lws.errors import Unreadable
 from rollout_lws.guard import rollouts, workloads
 from rollout_lws.guard.review import Request
 from rollout_lws.guard.server import Decide, Look
 from rollout_lws.guard.verdict import ALLOWED, Rule, Verdict, failed
 from rollout_lws.objects.workloads import LeaderWorkerSet
+from rollout_lws.observe.observer import observe, posted, supposed
+from rollout_lws.observe.world import World
 from rollout_lws.workload.hold import borrowed
 
 #: What is known of a namespace; None while the caches fill.

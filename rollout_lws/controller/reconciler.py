@@ -13,11 +13,12 @@ from rollout_lws.controller import apply
 from rollout_lws.controller.clock import Clock
 from rollout_lws.controller.failing import Failing
 from rollout_lws.controller.logs import fields
-from rollout_lws.controller.observe import World, observe
 from rollout_lws.errors import Unreadable
 from rollout_lws.metrics import Metrics, transitions
 from rollout_lws.objects.resources import Resource
 from rollout_lws.objects.writes import Write
+from rollout_lws.observe.observer import observe
+from rollout_lws.observe.world import World
 from rollout_lws.rollout.decision import Decision, Notice, Wanted
 from rollout_lws.rollout.observation import Observation
 

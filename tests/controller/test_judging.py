@@ -13,17 +13,18 @@ import pytest
 from rollout_lws.controller.clock import LoopClock
 from rollout_lws.controller.controller import Controller
 from rollout_lws.controller.judging import judge
-from rollout_lws.controller.stored import StoredRollout, stored_rollout
 from rollout_lws.guard.review import Request, User
 from rollout_lws.guard.verdict import ALLOWED, Outcome, Rule, Verdict
 from rollout_lws.kube.client import Client
 from rollout_lws.metrics import Metrics
 from rollout_lws.objects.workloads import LeaderWorkerSet
+from rollout_lws.observe.cache_types import StoredRollout, stored_rollout
+from rollout_lws.observe.snapshot import Snapshot
 from rollout_lws.sandbox.transport import DirectTransport
 from rollout_lws.settings import Settings
 from rollout_lws.workload.hold import hold
 from tests.controller.test_controller import ORIGIN, cluster
-from tests.controller.test_observe import Namespace
+from tests.observe.test_observer import namespace
 from tests.rollout.build import at_rest, rollout
 from tests.workload.build import KEYS, NAME, NAMESPACE, lws, patched
 
@@ -49,8 +50,8 @@ def _json(made: Any) -> bytes:
     return body
 
 
-def world(**more: Any) -> Namespace:
-    return Namespace(all_rollouts=[stored()], workloads=[HELD], **more)
+def world() -> Snapshot:
+    return namespace(rollouts=[stored()], workloads=[HELD])
 
 
 def asked(
@@ -59,7 +60,7 @@ def asked(
     after: LeaderWorkerSet | bytes | None = OPENED,
     *,
     by: str = "ann",
-    known: Namespace | None = None,
+    known: Snapshot | None = None,
     me: str = ME,
     ready: bool = True,
     sub_resource: str = "",
@@ -101,9 +102,9 @@ def test_who_cannot_judge_lets_pass_and_says_so(unable: Any, why: str) -> None:
 
 
 def test_what_a_rollout_that_is_gone_has_left_is_nobodys() -> None:
-    assert asked(known=Namespace(all_rollouts=[], workloads=[HELD])) == ALLOWED
+    assert asked(known=namespace(rollouts=[], workloads=[HELD])) == ALLOWED
     another = stored(metadata={"uid": "uid-made-anew"})
-    assert asked(known=Namespace(all_rollouts=[another], workloads=[HELD])) == ALLOWED
+    assert asked(known=namespace(rollouts=[another], workloads=[HELD])) == ALLOWED
 
 
 @pytest.mark.parametrize("other", [{"sub_resource": "scale"}, {"before": None}, {"after": None}])
@@ -111,7 +112,7 @@ def test_neither_scaling_nor_coming_nor_going_is_an_edit(other: Any) -> None:
     assert asked(**other) == ALLOWED
 
 
-def plan(before: Any, after: Any, known: Namespace) -> Verdict:
+def plan(before: Any, after: Any, known: Snapshot) -> Verdict:
     bodies = [None if each is None else _json(each) for each in (before, after)]
     return asked(Rule.PLAN, bodies[0], bodies[1], known=known)
 
@@ -122,7 +123,7 @@ def test_a_rollout_is_judged_as_it_would_be_and_among_those_that_are_there() -> 
     assert verdict.warnings == (
         f"LeaderWorkerSet {NAME} is already released by Rollout {NAME}: this one waits until that is gone",
     )
-    assert plan(None, second, Namespace(all_rollouts=[], workloads=[HELD])) == ALLOWED
+    assert plan(None, second, namespace(rollouts=[], workloads=[HELD])) == ALLOWED
     mine = rollout(status=at_rest())
     assert plan(mine, mine, world()) == ALLOWED
 

@@ -8,8 +8,8 @@ import pytest
 from click.testing import CliRunner
 
 from rollout_lws.cli.controller import controller
-from rollout_lws.controller.capabilities import definition, of_schema
 from rollout_lws.errors import UsageError
+from rollout_lws.observe.capabilities import definition, of_schema
 from rollout_lws.rollout.observation import Capabilities
 from rollout_lws.settings import Address, Guard, Settings
 

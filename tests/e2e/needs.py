@@ -10,7 +10,6 @@ from typing import Any
 
 from rollout_lws.api import crd
 from rollout_lws.api.resources import batch_releases
-from rollout_lws.controller.capabilities import CRD_NAME, of_schema
 from rollout_lws.errors import ApiError, Unreachable
 from rollout_lws.kube.client import Client
 from rollout_lws.kube.connection import Connection
@@ -27,6 +26,7 @@ from rollout_lws.objects.resources import (
     Resource,
 )
 from rollout_lws.objects.writes import Create
+from rollout_lws.observe.capabilities import CRD_NAME, of_schema
 from rollout_lws.sandbox.catalogue import GATEWAYS
 from tests.e2e import registration
 from tests.e2e.waiting import condition

@@ -15,7 +15,6 @@ from rollout_lws.api.resources import batch_releases
 from rollout_lws.cli.versions import putting_back, stored, to_undo
 from rollout_lws.controller.apply import Next, classify, in_its_stead
 from rollout_lws.controller.failing import Failing
-from rollout_lws.controller.observe import observe
 from rollout_lws.errors import ApiError
 from rollout_lws.kube.client import request_of
 from rollout_lws.objects.owners import OURS
@@ -31,6 +30,7 @@ from rollout_lws.objects.resources import (
     SERVICES,
 )
 from rollout_lws.objects.writes import Confirm, Create, Patch, Write
+from rollout_lws.observe.observer import observe
 from rollout_lws.rollout.decide import decide
 from rollout_lws.rollout.decision import Chore, Decision, Notice
 from rollout_lws.sandbox import verbatim

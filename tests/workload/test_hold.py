@@ -11,9 +11,9 @@ import pytest
 from msgspec import structs
 
 from rollout_lws.api.resources import keys
-from rollout_lws.controller.trimmed import trimmed_workload
 from rollout_lws.objects.meta import ManagedField
 from rollout_lws.objects.workloads import LeaderWorkerSet
+from rollout_lws.observe.cache_types import trimmed_workload
 from rollout_lws.workload.hold import (
     HOLD,
     borrowed,

@@ -86,9 +86,8 @@ def doctor(name: str, output: str, target: Target) -> None:
 
 
 def _look(transport: Transport, rollouts: Resource, name: str, before: Before | None = None) -> Facts:
-    marks = keys(rollouts.group)
-    cluster = Cluster(Server(transport), transport.namespace, marks)
-    found = gather(cluster, marks, name, datetime.now(UTC), before)
+    cluster = Cluster(keys(rollouts.group), Server(transport), transport.namespace)
+    found = gather(cluster, name, datetime.now(UTC), before)
     if found is None:
         raise UsageError(f"rollout/{name} was deleted while it was looked at")
     return found

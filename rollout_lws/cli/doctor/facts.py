@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
-from rollout_lws.api.resources import Keys, rollouts
-from rollout_lws.cli.doctor.cluster import Cluster, Object
-from rollout_lws.controller.observe import observe
+from rollout_lws.api.resources import rollouts
+from rollout_lws.cli.doctor.cluster import Cluster
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, Resource
 from rollout_lws.objects.workloads import StatefulSet
+from rollout_lws.observe.observer import observe
+from rollout_lws.observe.snapshot import Object
 from rollout_lws.rollout.observation import Observation
 from rollout_lws.workload.facts import Facts as Workload
 
@@ -58,7 +60,7 @@ class Facts:
     def now(self) -> datetime:
         return self.observation.now
 
-    def is_fresh(self, live: Object, seconds: float) -> bool:
+    def is_fresh(self, live: Mapping[str, Any], seconds: float) -> bool:
         """Whether the object was written within so many seconds; where nobody can tell, whoever is to act on it gets
         the time between two looks.
         """
@@ -72,14 +74,14 @@ class Facts:
         return tuple(each for each in both if each is not None)
 
 
-def gather(cluster: Cluster, keys: Keys, name: str, now: datetime, before: Before | None = None) -> Facts | None:
+def gather(cluster: Cluster, name: str, now: datetime, before: Before | None = None) -> Facts | None:
     """Everything about Rollout ``name``; None when it does not exist. Unreadable when it is none."""
-    observation = observe(cluster, keys, name, now)
+    observation = observe(cluster, cluster.keys, name, now)
     if observation is None:
         return None
-    found = cluster.read(rollouts(keys.group), name)
+    found = cluster.find(rollouts(cluster.keys.group), name)
     lws = [each.lws.metadata.name for each in (observation.stable, observation.canary) if each is not None]
-    workloads = {each: cluster.read(LEADER_WORKER_SETS, each) for each in lws}
+    workloads = {each: cluster.find(LEADER_WORKER_SETS, each) for each in lws}
     return Facts(
         observation=observation,
         rollout=found or {},
@@ -90,7 +92,7 @@ def gather(cluster: Cluster, keys: Keys, name: str, now: datetime, before: Befor
     )
 
 
-def changed_at(live: Object) -> datetime | None:
+def changed_at(live: Mapping[str, Any]) -> datetime | None:
     """When somebody wrote the object last, its status apart, as metadata.managedFields tells; None where that is not
     told, and it was changed since it was made.
     """

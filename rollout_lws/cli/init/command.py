@@ -11,19 +11,20 @@ import yaml
 from rollout_lws.api.resources import Keys
 from rollout_lws.capacity import known
 from rollout_lws.cli.access.transport import Object, Transport
+from rollout_lws.cli.cluster_snapshot import look
 from rollout_lws.cli.init import render
 from rollout_lws.cli.init.proposal import Proposal, propose
-from rollout_lws.cli.looking import look
 from rollout_lws.cli.manifests import read_manifests
 from rollout_lws.cli.options import with_target
-from rollout_lws.cli.plan.overlay import overlaid, running
+from rollout_lws.cli.plan.overlay import overlaid
 from rollout_lws.cli.plan.sources import Sources, plans
 from rollout_lws.cli.rollouts import find_rollouts
-from rollout_lws.cli.snapshot import Snapshot
 from rollout_lws.cli.view import plain
 from rollout_lws.errors import UsageError
 from rollout_lws.kubeconfig.target import Target
 from rollout_lws.objects.resources import DEFAULT_API_GROUP
+from rollout_lws.observe.assume import running
+from rollout_lws.observe.snapshot import Snapshot
 
 _KINDS = ("lws", "leaderworkerset", "leaderworkersets", "leaderworkersets.leaderworkerset.x-k8s.io")
 _STRATEGIES = {each.flag: each for each in known.STRATEGIES}

@@ -12,7 +12,6 @@ from rollout_lws.cli.gitops import Ignored
 from rollout_lws.cli.init import routes, steps
 from rollout_lws.cli.init.routes import Routing
 from rollout_lws.cli.init.steps import Proposed
-from rollout_lws.cli.snapshot import Snapshot
 from rollout_lws.errors import UsageError
 from rollout_lws.objects.resources import (
     HORIZONTAL_POD_AUTOSCALERS,
@@ -23,6 +22,7 @@ from rollout_lws.objects.resources import (
     SERVICES,
 )
 from rollout_lws.objects.workloads import LeaderWorkerSet
+from rollout_lws.observe.snapshot import Snapshot
 from rollout_lws.rollout.bounds import scaled_workload
 from rollout_lws.rollout.reach import reached_by
 from rollout_lws.traffic import pools, services

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from rollout_lws.cli.gitops import Ignored
-from rollout_lws.cli.snapshot import Snapshot
 from rollout_lws.objects.resources import INFERENCE_POOLS, SERVICES
+from rollout_lws.observe.snapshot import Snapshot
 from rollout_lws.rollout.unlisted import made_by_lws
 from rollout_lws.traffic import pools, services
 from rollout_lws.traffic.facts import RoutingFacts

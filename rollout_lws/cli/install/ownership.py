@@ -13,8 +13,8 @@ from rollout_lws.cli.install.installation import POD_DELETION_POLICY, Installati
 from rollout_lws.cli.install.manifests import PART_OF, PRODUCT
 from rollout_lws.cli.install.rights import CONTROLLER
 from rollout_lws.cli.rollouts import SHORT_NAME
-from rollout_lws.controller.capabilities import CRD_NAME, definition
 from rollout_lws.objects.resources import ADMISSION_POLICIES, DEFAULT_API_GROUP, SERVICE_ACCOUNTS
+from rollout_lws.observe.capabilities import CRD_NAME, definition
 
 Object = dict[str, Any]
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from rollout_lws.api.resources import batch_releases, rollouts
 from rollout_lws.cli.lint.advice import advice
 from rollout_lws.cli.lint.documents import Document, Source, read
+from rollout_lws.cli.lint.file_snapshot import FileSnapshot, Shaped
 from rollout_lws.cli.lint.findings import Finding, Severity
 from rollout_lws.cli.lint.manifests import Manifest, Scope, manifests
 from rollout_lws.cli.lint.refused import refused
 from rollout_lws.cli.lint.shapes import shaped
 from rollout_lws.cli.lint.texts import misspelt
-from rollout_lws.cli.lint.world import FileWorld, Shaped
 
 _ROLLOUT, _BATCH = rollouts().kind, batch_releases().kind
 
@@ -68,7 +68,7 @@ def _judged(objects: Iterable[Manifest]) -> Iterator[Finding]:
         groups = {each.manifest.resource.group for each in here if each.manifest.resource.kind in (_ROLLOUT, _BATCH)}
         # Our kinds may be there under several groups, each with a controller of its own.
         for group in sorted(groups) or [rollouts().group]:
-            world = FileWorld(here, group)
-            for each in world.of_kind(_ROLLOUT):
-                yield from refused(each, world, broken)
-            yield from advice(world)
+            files = FileSnapshot(here, group)
+            for each in files.of_kind(_ROLLOUT):
+                yield from refused(each, files, broken)
+            yield from advice(files)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from rollout_lws.api.validation import problems
+from rollout_lws.cli.lint.file_snapshot import FileSnapshot, Shaped
 from rollout_lws.cli.lint.findings import Finding
 from rollout_lws.cli.lint.manifests import Manifest
-from rollout_lws.cli.lint.world import FileWorld, Shaped
 from rollout_lws.cli.paths import Path, located
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.rollout.draft import Draft
@@ -35,39 +35,39 @@ CODE_OF: Mapping[Reason, str] = {
 }
 
 
-def refused(rollout: Shaped, world: FileWorld, broken: Sequence[Manifest]) -> Iterator[Finding]:
+def refused(rollout: Shaped, files: FileSnapshot, broken: Sequence[Manifest]) -> Iterator[Finding]:
     """Findings of a Rollout whose shape is right. ``broken`` are manifests that have findings of their own and are not
-    in the world.
+    in the files.
     """
     made = rollout.manifest
-    d = Draft(world.observed(made.name))
+    d = Draft(files.observed(made.name))
     for problem in problems(d.o.rollout.spec):
         path = located(rollout.body, problem.path)
         yield made.found(CODE_OF[Reason.INVALID_SPEC], path, problem.message)
     for refusal in all_refusals(d):
         # A spec that is wrong was told field by field.
         if refusal.reason is not Reason.INVALID_SPEC:
-            yield _told(made, world, broken, refusal)
+            yield _told(made, files, broken, refusal)
     ref = d.o.rollout.spec.workload_ref
     if d.o.stable is None and (ref.kind, ref.api_version) == (LEADER_WORKER_SETS.kind, LEADER_WORKER_SETS.api_version):
         yield _missing(made, broken, LEADER_WORKER_SETS.kind, ref.name)
 
 
-def _told(made: Manifest, world: FileWorld, broken: Sequence[Manifest], refusal: Refusal) -> Finding:
+def _told(made: Manifest, files: FileSnapshot, broken: Sequence[Manifest], refusal: Refusal) -> Finding:
     place, code = refusal.field, CODE_OF[refusal.reason]
     if not place.kind:
-        message = _second(made, world) if refusal.reason is Reason.SECOND_ROLLOUT else refusal.message
+        message = _second(made, files) if refusal.reason is Reason.SECOND_ROLLOUT else refusal.message
         return made.found(code, located(made.body, place.path), message)
-    about = world.find(place.kind, place.name)
+    about = files.find(place.kind, place.name)
     if about is None:
         return _missing(made, broken, place.kind, place.name)
     return about.manifest.found(code, located(about.manifest.body, place.path), refusal.message)
 
 
-def _second(made: Manifest, world: FileWorld) -> str:
+def _second(made: Manifest, files: FileSnapshot) -> str:
     """Which of them is older is known in a cluster only."""
     workload = made.body["spec"]["workloadRef"]["name"]
-    others = [each.manifest for each in world.of_kind(made.resource.kind) if each.manifest is not made]
+    others = [each.manifest for each in files.of_kind(made.resource.kind) if each.manifest is not made]
     rival = next(each for each in others if each.body["spec"]["workloadRef"]["name"] == workload)
     return (
         f"LeaderWorkerSet {workload} is released by {rival.what} ({rival.place}) as well: delete one of the two; the"

@@ -12,17 +12,18 @@ from pydantic import ValidationError
 from rollout_lws.api import Rollout
 from rollout_lws.api.resources import VERSION, Keys, rollouts
 from rollout_lws.cli.access.transport import Object, Transport
-from rollout_lws.cli.looking import look
+from rollout_lws.cli.cluster_snapshot import look
 from rollout_lws.cli.plan.model import Plan
-from rollout_lws.cli.plan.overlay import assumed, overlaid, running, states_partition
+from rollout_lws.cli.plan.overlay import overlaid, states_partition
 from rollout_lws.cli.plan.planning import make
 from rollout_lws.cli.plan.quotas import short_of
 from rollout_lws.cli.rollouts import fetch_rollout, find_rollouts, style
-from rollout_lws.cli.snapshot import Snapshot
-from rollout_lws.controller.observe import observe
 from rollout_lws.errors import NoCluster, Unreachable, UsageError
 from rollout_lws.kubeconfig.target import Target
 from rollout_lws.objects.resources import DEFAULT_API_GROUP, LEADER_WORKER_SETS, RESOURCE_QUOTAS, SERVICES
+from rollout_lws.observe.assume import routed, running
+from rollout_lws.observe.observer import observe
+from rollout_lws.observe.snapshot import Snapshot
 from rollout_lws.rollout.observation import Observation
 
 #: Flags that say which cluster is meant: whoever gives one wants to hear that it does not answer.
@@ -76,7 +77,7 @@ def gather(target: Target, name: str, given: tuple[Object, ...], *, offline: boo
 def _unknown(found: Snapshot) -> Iterator[str]:
     if rollouts(found.keys.group) in found.absent:
         yield "the cluster does not serve Rollouts yet: rollout-lws crds | kubectl apply -f -"
-    for each, why in found.unlisted.items():
+    for each, why in found.refused.items():
         yield f"{each.kind}s may not be listed, so they are not looked at: {why}"
 
 
@@ -114,7 +115,7 @@ def _plan(sources: Sources, after: Snapshot, rollout: Object, now: datetime, loa
         raise UsageError(f"rollout/{name} refers to {what}: give its manifest with -f")
     if not sources.asked:
         routings = style(rollout).get("trafficRoutings") or [{}]
-        after, made_up = assumed(after, routings[0], workload)
+        after, made_up = routed(after, routings[0], workload)
         if made_up:
             told.append(f"not in the files, and assumed to be there and fit: {', '.join(made_up)}")
     after = running(after, workload)

@@ -47,8 +47,8 @@ class StoreSource:
 
 def look(world: World, refuses: Refuses = lambda _: False, before: Facts | None = None) -> Facts:
     source = StoreSource(world, refuses)
-    cluster = Cluster(source, NAMESPACE, KEYS)
-    found = gather(cluster, KEYS, NAME, world.now, None if before is None else seen(before))
+    cluster = Cluster(KEYS, source, NAMESPACE)
+    found = gather(cluster, NAME, world.now, None if before is None else seen(before))
     assert found is not None
     return found
 

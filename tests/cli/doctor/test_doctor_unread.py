@@ -128,8 +128,8 @@ async def test_what_lws_can_do_is_seen_where_its_definition_may_not_be_read(worl
 
     await at_rest(world)
     for source, known in ((Newer, True), (StoreSource, False)):
-        cluster = Cluster(source(world, lambda asked: asked == CUSTOM_RESOURCE_DEFINITIONS), NAMESPACE, KEYS)
-        found = gather(cluster, KEYS, NAME, world.now)
+        cluster = Cluster(KEYS, source(world, lambda asked: asked == CUSTOM_RESOURCE_DEFINITIONS), NAMESPACE)
+        found = gather(cluster, NAME, world.now)
         assert found is not None
         assert found.observation.capabilities.group_identity is known
 
@@ -169,7 +169,7 @@ async def test_pods_are_asked_for_by_label_and_nothing_is_asked_for_twice(world:
             asked.append((str(resource), resource.version, labels, fields))
             return super().list(resource, namespace, labels, fields)
 
-    gather(Cluster(Counting(world), NAMESPACE, KEYS), KEYS, NAME, world.now)
+    gather(Cluster(KEYS, Counting(world), NAMESPACE), NAME, world.now)
     assert [each for each in asked if each[0] in ("pods", "statefulsets.apps") and not each[2]] == []
     assert [each for each in asked if each[0] == "events" and not each[3]] == []
     assert len(asked) == len(set(asked))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from rollout_lws.api.resources import batch_releases
 from rollout_lws.cli.plan.model import Plan
-from rollout_lws.cli.plan.overlay import Object, overlaid
+from rollout_lws.cli.plan.overlay import overlaid
 from rollout_lws.cli.plan.planning import make
-from rollout_lws.cli.snapshot import Snapshot
-from rollout_lws.controller.observe import observe
 from rollout_lws.objects import resources as kinds
+from rollout_lws.observe.observer import observe
+from rollout_lws.observe.snapshot import Object, Snapshot
 from rollout_lws.rollout.observation import Observation
 from rollout_lws.sandbox import lws_crd
 from tests.scenarios.world import KEYS, NAME, NAMESPACE, ROLLOUTS, World

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from rollout_lws.cli.lint.file_snapshot import FileSnapshot
 from rollout_lws.cli.lint.findings import Finding
-from rollout_lws.cli.lint.world import FileWorld
 from rollout_lws.objects.resources import HORIZONTAL_POD_AUTOSCALERS, LEADER_WORKER_SETS
 from rollout_lws.rollout.bounds import scaled_workload
 
 
-def advice(world: FileWorld) -> Iterator[Finding]:
-    for each in world.of_kind(HORIZONTAL_POD_AUTOSCALERS.kind):
+def advice(files: FileSnapshot) -> Iterator[Finding]:
+    for each in files.of_kind(HORIZONTAL_POD_AUTOSCALERS.kind):
         name = scaled_workload(each.body)
-        lws = world.find(LEADER_WORKER_SETS.kind, name) if world.is_released(name) else None
+        lws = files.find(LEADER_WORKER_SETS.kind, name) if files.is_released(name) else None
         if lws is not None and lws.manifest.body["spec"].get("replicas") is not None:
             yield lws.manifest.found(
                 "LWS314",

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from rollout_lws.cli.lint.advice.releases import releases
+from rollout_lws.cli.lint.file_snapshot import FileSnapshot, Shaped, workload
 from rollout_lws.cli.lint.findings import Finding
-from rollout_lws.cli.lint.world import FileWorld, Shaped, workload
 from rollout_lws.cli.paths import Path
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.traffic import pools, services
@@ -23,14 +23,14 @@ DEFAULT_GRACE_SECONDS = 30
 _ASKING = ("httpGet", "grpc", "exec")
 
 
-def advice(world: FileWorld) -> Iterator[Finding]:
-    every = [*releases(world)]
+def advice(files: FileSnapshot) -> Iterator[Finding]:
+    every = [*releases(files)]
     routed = {each.rollout.spec.workload_ref.name for each in every if each.routing}
     timed = {each.rollout.spec.workload_ref.name for each in every if each.rollout.spec.strategy.min_ready_seconds}
-    for lws in world.of_kind(LEADER_WORKER_SETS.kind):
-        if world.is_released(lws.manifest.name):
+    for lws in files.of_kind(LEADER_WORKER_SETS.kind):
+        if files.is_released(lws.manifest.name):
             yield from _readiness(lws, timed=lws.manifest.name in timed)
-            yield from _leaders_first(world, lws, routed=lws.manifest.name in routed)
+            yield from _leaders_first(files, lws, routed=lws.manifest.name in routed)
         yield from _grace(lws)
         if lws.manifest.name in routed:
             yield from _shutdown(lws)
@@ -89,15 +89,15 @@ def _readiness(lws: Shaped, *, timed: bool) -> Iterator[Finding]:
         )
 
 
-def _leaders_first(world: FileWorld, lws: Shaped, *, routed: bool) -> Iterator[Finding]:
+def _leaders_first(files: FileSnapshot, lws: Shaped, *, routed: bool) -> Iterator[Finding]:
     own = workload(lws)
     if not own.spec.leaders_first or version_of(own.spec).size < 2:
         return
-    labels = world.leaders_by_workload[own.metadata.name].metadata.labels
+    labels = files.leader_labels[own.metadata.name]
     if routed or any(
         each.selects(live.body, labels)
         for each in (services.SELECTING, pools.SELECTING)
-        for live in world.of_kind(each.resource.kind)
+        for live in files.of_kind(each.resource.kind)
     ):
         yield lws.manifest.found(
             "LWS321",

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from rollout_lws.capacity.table import strategy_of_plan
 from rollout_lws.cli.lint.advice.releases import releases
+from rollout_lws.cli.lint.file_snapshot import FileSnapshot, Shaped, workload
 from rollout_lws.cli.lint.findings import Finding
-from rollout_lws.cli.lint.world import FileWorld, Shaped, workload
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, SERVICES
 from rollout_lws.objects.workloads import LeaderWorkerSet
 from rollout_lws.traffic.services import canary_service_name
@@ -18,14 +18,14 @@ from rollout_lws.workload.template import version_of
 _LABEL, _HASH = 63, 11
 
 
-def advice(world: FileWorld) -> Iterator[Finding]:
-    for each in world.of_kind(LEADER_WORKER_SETS.kind):
+def advice(files: FileSnapshot) -> Iterator[Finding]:
+    for each in files.of_kind(LEADER_WORKER_SETS.kind):
         yield from _workers(each, workload(each))
-    for release in releases(world):
-        lws = world.find(LEADER_WORKER_SETS.kind, release.rollout.spec.workload_ref.name)
+    for release in releases(files):
+        lws = files.find(LEADER_WORKER_SETS.kind, release.rollout.spec.workload_ref.name)
         if lws is not None and not strategy_of_plan(release.plan).one_workload:
             yield from _cut(lws, canary_name(workload(lws)))
-        service = world.find(SERVICES.kind, release.routing.service) if release.routing else None
+        service = files.find(SERVICES.kind, release.routing.service) if release.routing else None
         if service is not None:
             yield from _cut(service, canary_service_name(service.manifest.name))
 

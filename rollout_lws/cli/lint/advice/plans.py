@@ -8,8 +8,8 @@ from rollout_lws.api import batch_releases
 from rollout_lws.capacity.batches import is_last_full
 from rollout_lws.capacity.table import strategy_of_plan
 from rollout_lws.cli.lint.advice.releases import Release, releases
+from rollout_lws.cli.lint.file_snapshot import FileSnapshot
 from rollout_lws.cli.lint.findings import Finding
-from rollout_lws.cli.lint.world import FileWorld
 from rollout_lws.forecast.forecast import much_extra, step_of_much_extra
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.objects.scaling import scaled
@@ -20,14 +20,14 @@ from rollout_lws.workload.queueing import TIMEOUT_SECONDS, queue_of
 from rollout_lws.workload.template import version_of
 
 
-def advice(world: FileWorld) -> Iterator[Finding]:
-    for release in releases(world):
+def advice(files: FileSnapshot) -> Iterator[Finding]:
+    for release in releases(files):
         yield from _pauses(release)
         if release.lws is not None:
             yield from _groups(release, release.lws)
             yield from _deadline(release, release.lws)
-            yield from _claims(world, release, release.lws)
-    for each in world.of_kind(batch_releases().kind):
+            yield from _claims(files, release, release.lws)
+    for each in files.of_kind(batch_releases().kind):
         yield each.manifest.found(
             "LWS315",
             ("kind",),
@@ -84,12 +84,12 @@ def _groups(release: Release, lws: LeaderWorkerSet) -> Iterator[Finding]:
         most = max(most, asked)
 
 
-def _claims(world: FileWorld, release: Release, lws: LeaderWorkerSet) -> Iterator[Finding]:
+def _claims(files: FileSnapshot, release: Release, lws: LeaderWorkerSet) -> Iterator[Finding]:
     strategy = strategy_of_plan(release.plan)
     if not strategy.extra(1):
         return
     surge = strategy.surges
-    found, name = world.find(LEADER_WORKER_SETS.kind, lws.metadata.name), lws.metadata.name
+    found, name = files.find(LEADER_WORKER_SETS.kind, lws.metadata.name), lws.metadata.name
     stay = kept(version_of(lws.spec), by_scaling=surge)
     if stay and found is not None:
         first = next(stay.of(name if surge else canary_name(lws), [lws.spec.replicas if surge else 0]))

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rollout_lws.api import Rollout, StyleStrategy, TrafficRouting, rollouts
+from rollout_lws.cli.lint.file_snapshot import FileSnapshot
 from rollout_lws.cli.lint.manifests import Manifest
-from rollout_lws.cli.lint.world import FileWorld
 from rollout_lws.cli.paths import Path
 from rollout_lws.objects.workloads import LeaderWorkerSet
 
@@ -31,11 +31,11 @@ class Release:
         return ("spec", "strategy", "canary" if self.rollout.spec.strategy.canary else "blueGreen")
 
 
-def releases(world: FileWorld) -> Iterator[Release]:
+def releases(files: FileSnapshot) -> Iterator[Release]:
     """Of all Rollouts that could be released at all."""
-    for each in world.of_kind(rollouts().kind):
+    for each in files.of_kind(rollouts().kind):
         rollout = Rollout.model_validate(each.body)
         strategy = rollout.spec.strategy
         if strategy.style is not None and (strategy.canary is None or strategy.blue_green is None):
-            lws = world.workload(rollout.spec.workload_ref.name)
+            lws = files.snapshot.workload(rollout.spec.workload_ref.name)
             yield Release(each.manifest, rollout, strategy.style, lws)

@@ -9,8 +9,8 @@ from typing import Any
 from rollout_lws.capacity.table import strategy_of_plan
 from rollout_lws.cli.lint.advice.leaders import workers_answer
 from rollout_lws.cli.lint.advice.releases import releases
+from rollout_lws.cli.lint.file_snapshot import FileSnapshot, Shaped
 from rollout_lws.cli.lint.findings import Finding
-from rollout_lws.cli.lint.world import FileWorld, Shaped
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, LWS_NAME, LWS_WORKER_INDEX
 from rollout_lws.objects.workloads import LeaderWorkerSet
 from rollout_lws.rollout.reach import reached_by
@@ -22,34 +22,34 @@ from rollout_lws.workload.canary import canary_name
 _HEALTH = re.compile(r"health[-_]?(?:check|probe)[-_](?:protocol|type)$")
 
 
-def advice(world: FileWorld) -> Iterator[Finding]:
-    routings = [each.routing for each in releases(world) if each.routing]
+def advice(files: FileSnapshot) -> Iterator[Finding]:
+    routings = [each.routing for each in releases(files) if each.routing]
     whole = {each.service for each in routings if each.target == "AllPods"}
     named = {each.service for each in routings}
     for selecting in (services.SELECTING, pools.SELECTING):
-        for each in world.of_kind(selecting.resource.kind):
+        for each in files.of_kind(selecting.resource.kind):
             name = each.manifest.name
             serves = name in named or any(
-                selecting.selects(each.body, pod.metadata.labels) for pod in world.leaders_by_workload.values()
+                selecting.selects(each.body, labels) for labels in files.leader_labels.values()
             )
             if not serves or (_is_headless(each) and name not in named):
                 # Headless Services are there for pods to find each other.
                 continue
             if name not in whole:
-                yield from _workers(world, selecting, each)
+                yield from _workers(files, selecting, each)
             if selecting is services.SELECTING:
                 yield from _health(each)
-    for release in releases(world):
+    for release in releases(files):
         if release.lws is not None and release.routing is None and not strategy_of_plan(release.plan).one_workload:
-            yield from _behind(world, release.lws)
+            yield from _behind(files, release.lws)
 
 
-def _behind(world: FileWorld, lws: LeaderWorkerSet) -> Iterator[Finding]:
+def _behind(files: FileSnapshot, lws: LeaderWorkerSet) -> Iterator[Finding]:
     """Where nothing is routed, a canary gets its requests by a Service that selects its leaders as well, or none."""
     name, canary = lws.metadata.name, canary_name(lws)
-    labels = world.leaders_by_workload[name].metadata.labels
+    labels = files.leader_labels[name]
     every = {
-        each.manifest.name: each for each in world.of_kind(services.SELECTING.resource.kind) if not _is_headless(each)
+        each.manifest.name: each for each in files.of_kind(services.SELECTING.resource.kind) if not _is_headless(each)
     }
     found = reached_by((each.body for each in every.values()), [labels], {**labels, LWS_NAME: canary})
     if not found.new:
@@ -67,9 +67,9 @@ def _is_headless(each: Shaped) -> bool:
     return bool(each.body["spec"].get("clusterIP") == "None")
 
 
-def _workers(world: FileWorld, selecting: Selecting, each: Shaped) -> Iterator[Finding]:
-    for lws, labels in world.workers_by_workload.items():
-        found = world.find(LEADER_WORKER_SETS.kind, lws)
+def _workers(files: FileSnapshot, selecting: Selecting, each: Shaped) -> Iterator[Finding]:
+    for lws, labels in files.worker_labels.items():
+        found = files.find(LEADER_WORKER_SETS.kind, lws)
         if selecting.selects(each.body, labels) and not (found and workers_answer(found)):
             yield each.manifest.found(
                 "LWS306",

@@ -6,18 +6,18 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from rollout_lws.cli.lint.file_snapshot import FileSnapshot, Shaped
 from rollout_lws.cli.lint.findings import Finding
-from rollout_lws.cli.lint.world import FileWorld, Shaped
 from rollout_lws.cli.paths import Path
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
 
 _PARTITION: Path = ("spec", "rolloutStrategy", "rollingUpdateConfiguration", "partition")
 
 
-def advice(world: FileWorld) -> Iterator[Finding]:
-    for lws in world.of_kind(LEADER_WORKER_SETS.kind):
-        if world.is_released(lws.manifest.name):
-            yield from _partition(lws, f"{world.group}/original")
+def advice(files: FileSnapshot) -> Iterator[Finding]:
+    for lws in files.of_kind(LEADER_WORKER_SETS.kind):
+        if files.is_released(lws.manifest.name):
+            yield from _partition(lws, f"{files.group}/original")
         yield from _addresses(lws)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rollout_lws.api import keys
-from rollout_lws.cli.looking import look
+from rollout_lws.cli.cluster_snapshot import look
 from rollout_lws.errors import ApiError
 from rollout_lws.objects.resources import (
     CUSTOM_RESOURCE_DEFINITIONS,
@@ -45,7 +45,7 @@ UNSERVED = ApiError(404, "NotFound", "404 page not found")
 def test_what_may_not_be_listed_and_what_is_not_served_are_told_apart() -> None:
     refused = {HORIZONTAL_POD_AUTOSCALERS.plural: FORBIDDEN, INFERENCE_POOLS.plural: UNSERVED}
     found = look(Answers(refused), KEYS)  # type: ignore[arg-type]
-    assert found.unlisted == {HORIZONTAL_POD_AUTOSCALERS: "you may not"}
+    assert found.refused == {HORIZONTAL_POD_AUTOSCALERS: "you may not"}
     assert found.absent == {INFERENCE_POOLS}
     assert found.unknown(HORIZONTAL_POD_AUTOSCALERS) == "you may not"
     assert found.unknown(SERVICES) is None

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from rollout_lws.controller.stored import stored_object, stored_rollout
+from rollout_lws.observe.cache_types import stored_object, stored_rollout
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 

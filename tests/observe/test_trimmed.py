@@ -7,16 +7,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from rollout_lws.controller.trimmed import (
+from rollout_lws.objects.owners import is_claimed
+from rollout_lws.objects.resources import LWS_NAME, LWS_REVISION, LWS_WORKER_INDEX
+from rollout_lws.objects.workloads import ControllerRevision, LeaderWorkerSet, Pod, StatefulSet
+from rollout_lws.observe.cache_types import (
     trimmed_history,
     trimmed_leader,
     trimmed_revision,
     trimmed_set,
     trimmed_workload,
 )
-from rollout_lws.objects.owners import is_claimed
-from rollout_lws.objects.resources import LWS_NAME, LWS_REVISION, LWS_WORKER_INDEX
-from rollout_lws.objects.workloads import ControllerRevision, LeaderWorkerSet, Pod, StatefulSet
 from rollout_lws.workload.groups import SIZE_ANNOTATION
 from rollout_lws.workload.hold import writer_of_strategy
 from rollout_lws.workload.pod_words import pod_trouble

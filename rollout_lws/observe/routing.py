@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Protocol
 
 import msgspec
 
 from rollout_lws.api import Rollout, RolloutStatus, rollouts
 from rollout_lws.api.resources import Keys
 from rollout_lws.capacity.batch_release import owner_reference
-from rollout_lws.controller.stored import StoredObject, StoredRollout
-from rollout_lws.objects.resources import INFERENCE_POOLS, SERVICES, Resource
+from rollout_lws.objects.resources import INFERENCE_POOLS, SERVICES
 from rollout_lws.objects.workloads import LeaderWorkerSet, Pod
+from rollout_lws.observe.cache_types import StoredObject
+from rollout_lws.observe.world import World
 from rollout_lws.rollout.borrowing import looked_for
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.marked import Marked, noted_names
@@ -26,23 +26,6 @@ from rollout_lws.traffic.split import Object
 from rollout_lws.workload.canary import name_of_canary
 
 _BEING_LISTED = "routes and pools are being listed"
-
-
-class World(Protocol):
-    def workload(self, name: str) -> LeaderWorkerSet | None: ...
-    def every_leader(self) -> Iterable[Pod]: ...
-    def leaders(self, workload: str) -> Iterable[Pod]: ...
-    def pods(self, workload: str) -> Iterable[Pod]: ...
-    def every_service(self) -> Iterable[StoredObject]: ...
-    def noted_services(self, uid: str) -> Iterable[StoredObject]: ...
-    def endpoints(self, service: str) -> frozenset[str]: ...
-    def has_endpoint(self, service: str) -> bool: ...
-    def every(self, resource: Resource) -> Iterable[StoredObject]: ...
-    def every_rollout(self) -> Iterable[StoredRollout]: ...
-    def unserved(self, resource: Resource) -> bool: ...
-    def unknown(self, resource: Resource) -> str | None: ...
-    def unknown_endpoints(self, service: str) -> str | None: ...
-    def unknown_pods(self, workload: str) -> str | None: ...
 
 
 def marked(world: World, keys: Keys, rollout: Rollout, stable: LeaderWorkerSet | None) -> Marked:
@@ -136,13 +119,17 @@ def routing(
         asked=asked,
         owner=owner_reference(rollout, own.kind, own.api_version),
         objects={SERVICES: plain_all(world.every_service()), **objects},
-        endpoints={each: world.endpoints(each) for each in reached},
-        answering=frozenset(filter(world.has_endpoint, pickers)),
+        endpoints={each: _ready_pods(world, each) for each in reached},
+        answering=frozenset(each for each in pickers if any(s.any_ready for s in world.endpoint_slices(each))),
         other_leaders=_other_leaders(world, stable, canary),
         absent=frozenset(resource for resource in kinds if world.unserved(resource)),
         synced=waits is None,
         trouble=waits or "",
     )
+
+
+def _ready_pods(world: World, service: str) -> frozenset[str]:
+    return frozenset[str]().union(*(each.ready_pods for each in world.endpoint_slices(service)))
 
 
 def _names(rollout: Rollout, keys: Keys, services: Iterable[Object]) -> Names | None:

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
 import pytest
 
-from rollout_lws.api.resources import keys
-from rollout_lws.controller.diagnosis import DECODERS
-from rollout_lws.controller.observe import observe
-from rollout_lws.controller.stored import StoredObject, StoredRollout, stored_object, stored_rollout
+from rollout_lws.api.resources import batch_releases, keys
+from rollout_lws.api.resources import rollouts as rollouts_of
 from rollout_lws.errors import Unreadable
+from rollout_lws.objects.kueue import JOB_UID
 from rollout_lws.objects.meta import Meta, OwnerReference
 from rollout_lws.objects.resources import (
+    CONTROLLER_REVISIONS,
     CORE_EVENTS,
     HORIZONTAL_POD_AUTOSCALERS,
     KUEUE_CHECKS,
@@ -24,15 +24,24 @@ from rollout_lws.objects.resources import (
     KUEUE_WORKLOADS_BEFORE,
     LEADER_WORKER_SETS,
     LWS_NAME,
+    LWS_WORKER_INDEX,
+    PODS,
+    SERVICES,
+    STATEFUL_SETS,
     Resource,
 )
 from rollout_lws.objects.workloads import ControllerRevision, LeaderWorkerSet, Pod, StatefulSet
-from rollout_lws.rollout.observation import Capabilities, Observation
+from rollout_lws.observe.cache_types import StoredObject, StoredRollout, stored_object, stored_rollout
+from rollout_lws.observe.explanations import DECODERS
+from rollout_lws.observe.observer import observe
+from rollout_lws.observe.snapshot import Snapshot
+from rollout_lws.rollout.observation import Observation
 from rollout_lws.workload.canary import canary_name
 from rollout_lws.workload.facts import Listing, NamedObject
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 KEYS = keys()
+ROLLOUTS = rollouts_of(KEYS.group)
 
 
 def meta(name: str, lws: str = "", owner: str = "", labels: dict[str, str] | None = None) -> Meta:
@@ -58,92 +67,52 @@ def rollout(name: str, workload: str = "llama", replicas: Any = 1) -> StoredRoll
     return stored_rollout(json.dumps(body).encode())
 
 
-@dataclass
-class Namespace:
-    """What a test puts there; each question is answered by the same rule as the informers' indexes."""
-
-    all_rollouts: list[StoredRollout] = field(default_factory=lambda: [rollout("llama")])
-    workloads: list[LeaderWorkerSet] = field(default_factory=lambda: [LeaderWorkerSet(metadata=meta("llama"))])
-    all_leaders: list[Pod] = field(default_factory=list)
-    all_pods: list[Pod] = field(default_factory=list)
-    sets: list[StatefulSet] = field(default_factory=list)
-    all_revisions: list[ControllerRevision] = field(default_factory=list)
-    all_services: list[StoredObject] = field(default_factory=list)
-    kinds: dict[Resource, list[StoredObject]] = field(default_factory=dict)
-    not_served: frozenset[Resource] = frozenset()
-    unlisted: dict[Resource, str] = field(default_factory=dict)
-    records: list[ControllerRevision] = field(default_factory=list)
-    batches: list[StoredObject] = field(default_factory=list)
-    capabilities: Capabilities = field(default_factory=Capabilities)
-
-    def rollout(self, name: str) -> StoredRollout | None:
-        return next((each for each in self.all_rollouts if each.metadata.name == name), None)
-
-    def rollouts_of(self, workload: str) -> Iterable[StoredRollout]:
-        return [each for each in self.all_rollouts if each.workload == workload]
-
-    def batch_release(self, name: str) -> StoredObject | None:
-        return next((each for each in self.batches if each.metadata.name == name), None)
-
-    def workload(self, name: str) -> LeaderWorkerSet | None:
-        return next((each for each in self.workloads if each.metadata.name == name), None)
-
-    def canaries_of(self, workload: str) -> Iterable[LeaderWorkerSet]:
-        return [w for w in self.workloads if w.metadata.labels.get(KEYS.canary_leader_worker_set) == workload]
-
-    def leaders(self, workload: str) -> Iterable[Pod]:
-        return [each for each in self.all_leaders if each.workload == workload]
-
-    def pods(self, workload: str) -> Iterable[Pod]:
-        return [each for each in self.all_pods if each.workload == workload]
-
-    def stateful_sets(self, workload: str) -> Iterable[StatefulSet]:
-        return [each for each in self.sets if each.metadata.labels.get(LWS_NAME) == workload]
-
-    def revisions(self, workload: str) -> Iterable[ControllerRevision]:
-        return [each for each in self.all_revisions if each.metadata.labels.get(LWS_NAME) == workload]
-
-    def services(self, workload: str) -> Iterable[StoredObject]:
-        return [each for each in self.all_services if each.metadata.labels.get(LWS_NAME) == workload]
-
-    def history(self, owner_uid: str) -> Iterable[ControllerRevision]:
-        return [each for each in self.records if each.metadata.controlled_by(owner_uid)]
-
-    def every_leader(self) -> Iterable[Pod]:
-        return self.all_leaders
-
-    def every_service(self) -> Iterable[StoredObject]:
-        return self.all_services
-
-    def noted_services(self, uid: str) -> Iterable[StoredObject]:
-        return [each for each in self.all_services if uid.encode() in each.body]
-
-    def every(self, resource: Resource) -> Iterable[StoredObject]:
-        return self.kinds.get(resource, [])
-
-    def every_rollout(self) -> Iterable[StoredRollout]:
-        return self.all_rollouts
-
-    def unserved(self, resource: Resource) -> bool:
-        return resource in self.not_served
-
-    def endpoints(self, service: str) -> frozenset[str]:
-        return frozenset({f"{service}-0"})
-
-    def unknown(self, resource: Resource) -> str | None:
-        return self.unlisted.get(resource)
-
-    def unknown_endpoints(self, service: str) -> str | None:
-        return None
-
-    def unknown_pods(self, workload: str) -> str | None:
-        return None
+def leader(name: str, lws: str = "llama") -> Pod:
+    return Pod(metadata=meta(name, lws, labels={LWS_WORKER_INDEX: "0"}))
 
 
-def seen(world: Namespace, name: str = "llama") -> Observation:
+def namespace(
+    *,
+    rollouts: Iterable[StoredRollout] | None = None,
+    workloads: Iterable[LeaderWorkerSet] | None = None,
+    pods: Iterable[Pod] = (),
+    sets: Iterable[StatefulSet] = (),
+    revisions: Iterable[ControllerRevision] = (),
+    services: Iterable[StoredObject] = (),
+    batches: Iterable[StoredObject] = (),
+    kinds: Mapping[Resource, Iterable[StoredObject]] | None = None,
+    absent: frozenset[Resource] = frozenset(),
+    refused: Mapping[Resource, str] | None = None,
+) -> Snapshot:
+    """What a test puts there; by default Rollout llama and the LWS that it names."""
+    there: dict[Resource, Iterable[Any]] = {
+        ROLLOUTS: [rollout("llama")] if rollouts is None else rollouts,
+        LEADER_WORKER_SETS: [LeaderWorkerSet(metadata=meta("llama"))] if workloads is None else workloads,
+        PODS: pods,
+        STATEFUL_SETS: sets,
+        CONTROLLER_REVISIONS: revisions,
+        SERVICES: services,
+        batch_releases(): batches,
+        **(kinds or {}),
+    }
+    objects = {resource: [plain(each) for each in found] for resource, found in there.items()}
+    return Snapshot(KEYS, objects, absent=absent, refused=refused or {})
+
+
+def plain(each: Any) -> dict[str, Any]:
+    stored = isinstance(each, StoredObject | StoredRollout)
+    found: dict[str, Any] = json.loads(each.body if stored else msgspec.json.encode(each))
+    return found
+
+
+def seen(world: Snapshot, name: str = "llama") -> Observation:
     found = observe(world, KEYS, name, NOW)
     assert found is not None
     return found
+
+
+def service(name: str) -> StoredObject:
+    return stored_object(msgspec.json.encode({"metadata": meta(name, name)}))
 
 
 PLACE = canary_name(LeaderWorkerSet(metadata=meta("llama")))
@@ -158,16 +127,16 @@ def names(objects: Iterable[Any]) -> list[str]:
 
 
 def test_a_rollout_that_does_not_exist_has_no_picture() -> None:
-    assert observe(Namespace(), KEYS, "other", NOW) is None
+    assert observe(namespace(), KEYS, "other", NOW) is None
 
 
 def test_the_picture_carries_the_moment_it_was_taken_at() -> None:
-    assert seen(Namespace()).now == NOW
+    assert seen(namespace()).now == NOW
 
 
 def test_sets_are_told_apart_by_who_controls_them() -> None:
-    world = Namespace(
-        all_leaders=[Pod(metadata=meta("llama-1", "llama")), Pod(metadata=meta("llama-0", "llama"))],
+    world = namespace(
+        pods=[leader("llama-1"), leader("llama-0")],
         sets=[
             StatefulSet(metadata=meta("llama-1", "llama", owner="uid-llama-1")),
             StatefulSet(metadata=meta("llama", "llama", owner="uid-llama")),
@@ -183,16 +152,16 @@ def test_sets_are_told_apart_by_who_controls_them() -> None:
 
 
 def test_a_set_of_the_right_name_that_somebody_else_controls_is_no_leader_set() -> None:
-    facts = seen(Namespace(sets=[StatefulSet(metadata=meta("llama", "llama", owner="uid-other"))])).stable
+    facts = seen(namespace(sets=[StatefulSet(metadata=meta("llama", "llama", owner="uid-other"))])).stable
     assert facts is not None
     assert facts.leader_set is None
 
 
 def test_revisions_of_the_lws_and_of_its_leader_set_are_told_apart() -> None:
-    world = Namespace(
+    world = namespace(
         sets=[StatefulSet(metadata=meta("llama", "llama", owner="uid-llama-lws"))],
         workloads=[LeaderWorkerSet(metadata=Meta(name="llama", namespace="prod", uid="uid-llama-lws"))],
-        all_revisions=[
+        revisions=[
             ControllerRevision(metadata=meta("by-lws", "llama", owner="uid-llama-lws")),
             ControllerRevision(metadata=meta("by-set", "llama", owner="uid-llama")),
             ControllerRevision(metadata=meta("by-nobody", "llama")),
@@ -205,28 +174,26 @@ def test_revisions_of_the_lws_and_of_its_leader_set_are_told_apart() -> None:
 
 def test_the_canary_needs_both_the_mark_and_the_name() -> None:
     stable = LeaderWorkerSet(metadata=meta("llama"))
-    found = seen(Namespace(workloads=[stable, canary()])).canary
+    found = seen(namespace(workloads=[stable, canary()])).canary
     assert found is not None
     assert found.lws.metadata.name == PLACE
-    assert seen(Namespace(workloads=[stable, canary("marked-only")])).canary is None
-    assert seen(Namespace(workloads=[stable, LeaderWorkerSet(metadata=meta(PLACE))])).canary is None
+    assert seen(namespace(workloads=[stable, canary("marked-only")])).canary is None
+    assert seen(namespace(workloads=[stable, LeaderWorkerSet(metadata=meta(PLACE))])).canary is None
 
 
 def test_a_canary_is_still_seen_when_its_stable_lws_is_gone() -> None:
-    picture = seen(Namespace(workloads=[canary()]))
+    picture = seen(namespace(workloads=[canary()]))
     assert picture.stable is None
     assert picture.canary is not None
 
 
 def test_everything_in_a_new_canarys_place_is_named_once() -> None:
-    leader = Pod(metadata=meta(f"{PLACE}-0", PLACE))
-    world = Namespace(
+    world = namespace(
         workloads=[LeaderWorkerSet(metadata=meta("llama")), LeaderWorkerSet(metadata=meta(PLACE))],
         sets=[StatefulSet(metadata=meta(PLACE, PLACE))],
-        all_leaders=[leader],
-        all_pods=[leader, Pod(metadata=meta(f"{PLACE}-0-1", PLACE))],
-        all_services=[StoredObject(meta(PLACE, PLACE), b"{}"), StoredObject(meta("llama", "llama"), b"{}")],
-        all_revisions=[ControllerRevision(metadata=meta("r1", PLACE))],
+        pods=[leader(f"{PLACE}-0", PLACE), Pod(metadata=meta(f"{PLACE}-0-1", PLACE))],
+        services=[service(PLACE), service("llama")],
+        revisions=[ControllerRevision(metadata=meta("r1", PLACE))],
     )
     assert seen(world).remains == (
         NamedObject("LeaderWorkerSet", PLACE),
@@ -239,19 +206,19 @@ def test_everything_in_a_new_canarys_place_is_named_once() -> None:
 
 
 def test_a_living_canary_is_nobodys_remains() -> None:
-    world = Namespace(
+    world = namespace(
         workloads=[LeaderWorkerSet(metadata=meta("llama")), canary()], sets=[StatefulSet(metadata=meta(PLACE, PLACE))]
     )
     assert seen(world).remains == ()
 
 
 def test_rivals_are_the_other_rollouts_of_the_same_lws() -> None:
-    world = Namespace(all_rollouts=[rollout("llama"), rollout("second"), rollout("elsewhere", "mistral")])
+    world = namespace(rollouts=[rollout("llama"), rollout("second"), rollout("elsewhere", "mistral")])
     assert [each.name for each in seen(world).rivals] == ["second"]
 
 
 def test_what_is_no_rollout_is_told_with_its_place_and_stops_no_rival() -> None:
-    world = Namespace(all_rollouts=[rollout("llama"), rollout("second", replicas="many")])
+    world = namespace(rollouts=[rollout("llama"), rollout("second", replicas="many")])
     assert [each.name for each in seen(world).rivals] == ["second"]
     with pytest.raises(Unreadable, match=r"Rollout second cannot be read: spec\.strategy\.canary\.steps\.0\.replicas"):
         seen(world, "second")
@@ -265,10 +232,10 @@ def test_the_batch_release_is_the_one_that_a_rollout_of_this_name_made() -> None
         body = {"metadata": {**metadata, "ownerReferences": [reference]}, "spec": spec}
         return stored_object(json.dumps(body).encode())
 
-    assert seen(Namespace(batches=[batch("other")])).batch_release is None
-    assert seen(Namespace(batches=[batch("llama", owner="Deployment")])).batch_release is None
-    assert seen(Namespace(batches=[batch("llama", of="other")])).batch_release is None
-    found = seen(Namespace(batches=[batch("other"), batch("llama")])).batch_release
+    assert seen(namespace(batches=[batch("other")])).batch_release is None
+    assert seen(namespace(batches=[batch("llama", owner="Deployment")])).batch_release is None
+    assert seen(namespace(batches=[batch("llama", of="other")])).batch_release is None
+    found = seen(namespace(batches=[batch("other"), batch("llama")])).batch_release
     assert found is not None
     assert found.metadata.uid == "llama"
 
@@ -283,12 +250,13 @@ def refusal(name: str, uid: str) -> StoredObject:
 
 
 def queued(name: str, owner: str, resource: Resource = KUEUE_WORKLOADS, **status: Any) -> StoredObject:
-    metadata = {"ownerReferences": [{"apiVersion": "v1", "kind": "K", "name": "n", "uid": owner}]}
+    owners = [{"apiVersion": "v1", "kind": "K", "name": "n", "uid": owner}]
+    metadata = {"ownerReferences": owners, "labels": {JOB_UID: owner}}
     return stored(resource, name, metadata=metadata, spec={"podSets": [{"template": {}}]}, status=status)
 
 
 def test_refusals_are_those_of_its_own_stateful_sets() -> None:
-    world = Namespace(
+    world = namespace(
         sets=[StatefulSet(metadata=meta("llama", "llama", owner="uid-llama"))],
         kinds={CORE_EVENTS: [refusal("mine", "uid-llama"), refusal("others", "uid-other")]},
     )
@@ -299,7 +267,7 @@ def test_refusals_are_those_of_its_own_stateful_sets() -> None:
 
 def test_workloads_are_those_that_it_or_its_leaders_own() -> None:
     workloads = [queued("by-lws", "uid-llama"), queued("by-leader", "uid-llama-0"), queued("others", "uid-other")]
-    world = Namespace(all_leaders=[Pod(metadata=meta("llama-0", "llama"))], kinds={KUEUE_WORKLOADS: workloads})
+    world = namespace(pods=[leader("llama-0")], kinds={KUEUE_WORKLOADS: workloads})
     facts = seen(world).stable
     assert facts is not None
     assert names(facts.queued) == ["by-lws", "by-leader"]
@@ -308,26 +276,27 @@ def test_workloads_are_those_that_it_or_its_leaders_own() -> None:
 
 def test_kueue_is_read_in_the_version_that_is_served() -> None:
     kinds = {KUEUE_WORKLOADS_BEFORE: [queued("older", "uid-llama", KUEUE_WORKLOADS_BEFORE)]}
-    queues = seen(Namespace(kinds=kinds, not_served=frozenset({KUEUE_WORKLOADS}))).queues
+    queues = seen(namespace(kinds=kinds, absent=frozenset({KUEUE_WORKLOADS}))).queues
     assert (queues.served, names(queues.workloads)) == (KUEUE_WORKLOADS_BEFORE, ["older"])
 
 
 def test_admission_checks_are_pending_while_they_are_on_their_way_and_not_where_they_may_not_be_listed() -> None:
     kinds = {KUEUE_WORKLOADS: [queued("one", "uid-llama", admissionChecks=[{"name": "dispatch"}])]}
-    assert seen(Namespace(kinds=kinds, unlisted={KUEUE_CHECKS: ""})).queues.checks_pending
+    assert seen(namespace(kinds=kinds, refused={KUEUE_CHECKS: ""})).queues.checks_pending
     checks = [stored(KUEUE_CHECKS, "dispatch", spec={"controllerName": "kueue.x-k8s.io/multikueue"})]
-    queues = seen(Namespace(kinds={**kinds, KUEUE_CHECKS: checks})).queues
+    queues = seen(namespace(kinds={**kinds, KUEUE_CHECKS: checks})).queues
     assert (queues.checks_pending, queues.dispatching) == (False, frozenset({"dispatch"}))
-    assert not seen(Namespace(kinds=kinds, unlisted={KUEUE_CHECKS: "forbidden"})).queues.checks_pending
-    assert seen(Namespace(unlisted={KUEUE_WORKLOADS: ""})).queues.listing is Listing.PENDING
-    assert seen(Namespace(unlisted={KUEUE_WORKLOADS: "forbidden"})).queues.listing is Listing.UNAVAILABLE
+    assert not seen(namespace(kinds=kinds, refused={KUEUE_CHECKS: "forbidden"})).queues.checks_pending
+    assert seen(namespace(refused={KUEUE_WORKLOADS: ""})).queues.listing is Listing.PENDING
+    assert seen(namespace(refused={KUEUE_WORKLOADS: "forbidden"})).queues.listing is Listing.UNAVAILABLE
 
 
 def test_history_is_what_this_very_rollout_owns() -> None:
-    world = Namespace(
-        records=[
-            ControllerRevision(metadata=meta("mine", owner="uid-llama")),
-            ControllerRevision(metadata=meta("of-a-predecessor", owner="uid-older")),
+    kept = {KEYS.history: "llama"}
+    world = namespace(
+        revisions=[
+            ControllerRevision(metadata=meta("mine", owner="uid-llama", labels=kept)),
+            ControllerRevision(metadata=meta("of-a-predecessor", owner="uid-older", labels=kept)),
         ]
     )
     assert names(seen(world).history) == ["mine"]
@@ -351,11 +320,11 @@ def test_autoscalers_are_those_of_the_lws_and_those_that_carry_a_mark() -> None:
         autoscaler("pointed-elsewhere", "mistral", mark="uid-llama"),
         autoscaler("of-a-neighbour", "mistral", mark="uid-mistral"),
     ]
-    facts = seen(Namespace(kinds={HORIZONTAL_POD_AUTOSCALERS: found})).autoscalers
+    facts = seen(namespace(kinds={HORIZONTAL_POD_AUTOSCALERS: found})).autoscalers
     assert [live["metadata"]["name"] for live in facts.objects] == ["a", "b", "pointed-elsewhere"]
     assert (facts.synced, facts.living) == (True, {"uid-llama"})
 
 
 def test_autoscalers_that_are_not_listed_yet_are_not_taken_for_none() -> None:
-    facts = seen(Namespace(unlisted={HORIZONTAL_POD_AUTOSCALERS: "forbidden"})).autoscalers
+    facts = seen(namespace(refused={HORIZONTAL_POD_AUTOSCALERS: "forbidden"})).autoscalers
     assert (facts.objects, facts.synced, facts.trouble) == ((), False, "forbidden")

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from rollout_lws.controller.informers import BY_OWNER, BY_STABLE, MARKED, OF_LWS, Informers, place
-from rollout_lws.controller.stored import StoredObject, StoredRollout
 from rollout_lws.controller.watches import Watches
 from rollout_lws.objects.endpoints import EndpointSlice
 from rollout_lws.objects.resources import Resource
 from rollout_lws.objects.workloads import ControllerRevision, LeaderWorkerSet, Pod, StatefulSet
+from rollout_lws.observe.cache_types import StoredObject, StoredRollout
 from rollout_lws.rollout.observation import Capabilities
 
 
@@ -75,12 +75,8 @@ class CachedWorld:
     def every_rollout(self) -> Iterable[StoredRollout]:
         return self.informers.rollouts.all(self.namespace)
 
-    def endpoints(self, service: str) -> frozenset[str]:
-        slices = self.watched_slices.known(self.namespace, service)
-        return frozenset().union(*(each.ready_pods for each in slices))
-
-    def has_endpoint(self, service: str) -> bool:
-        return any(each.any_ready for each in self.watched_slices.known(self.namespace, service))
+    def endpoint_slices(self, service: str) -> Iterable[EndpointSlice]:
+        return self.watched_slices.known(self.namespace, service)
 
     def unserved(self, resource: Resource) -> bool:
         return self.watched_kinds[resource].unserved(self.namespace, "")

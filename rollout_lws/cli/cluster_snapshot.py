@@ -6,8 +6,6 @@ from collections.abc import Iterable
 
 from rollout_lws.api.resources import Keys, batch_releases, rollouts
 from rollout_lws.cli.access.transport import Object, Transport
-from rollout_lws.cli.snapshot import Snapshot
-from rollout_lws.controller.capabilities import CRD_NAME, of_objects, of_schema
 from rollout_lws.errors import ApiError
 from rollout_lws.objects.resources import (
     CONTROLLER_REVISIONS,
@@ -23,6 +21,8 @@ from rollout_lws.objects.resources import (
     STATEFUL_SETS,
     Resource,
 )
+from rollout_lws.observe.capabilities import CRD_NAME, of_objects, of_schema
+from rollout_lws.observe.snapshot import Snapshot
 from rollout_lws.traffic.registry import ROUTING_KINDS
 
 #: Kinds without which nothing can be told of a release.
@@ -42,7 +42,7 @@ def look(transport: Transport, keys: Keys, workloads: Iterable[str] = ()) -> Sna
     ApiError when what every release needs may not be listed; what may be missing besides is noted in the snapshot.
     """
     objects: dict[Resource, list[Object]] = {}
-    absent, unlisted = set(), {}
+    absent, refused = set(), {}
     for resource in (rollouts(keys.group), batch_releases(keys.group), *_NEEDED, *_BESIDES):
         try:
             objects[resource] = _list(transport, resource, ",".join(workloads), keys.history)
@@ -52,10 +52,10 @@ def look(transport: Transport, keys: Keys, workloads: Iterable[str] = ()) -> Sna
             if error.is_unserved:
                 absent.add(resource)
             else:
-                unlisted[resource] = error.message
+                refused[resource] = error.message
     schema = _workload_schema(transport)
     known = of_schema(schema) if schema else of_objects(objects[LEADER_WORKER_SETS])
-    return Snapshot(keys, objects, known, frozenset(absent), unlisted, schema)
+    return Snapshot(keys, objects, known, schema, absent=absent, refused=refused)
 
 
 def _list(transport: Transport, resource: Resource, workloads: str, history: str) -> list[Object]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
-from typing import Protocol, TypeVar, cast
+from typing import TypeVar, cast
 
 import msgspec
 from pydantic import ValidationError
@@ -14,72 +14,19 @@ from pydantic import ValidationError
 from rollout_lws.api import BatchRelease, Phase, Rollout, rollouts
 from rollout_lws.api.base import Model
 from rollout_lws.api.resources import Keys
-from rollout_lws.controller.explanations import queues, refusals
-from rollout_lws.controller.routes import marked, plain_all, routing
-from rollout_lws.controller.stored import StoredObject, StoredRollout, stored_rollout
 from rollout_lws.errors import Unreadable
 from rollout_lws.objects.core_events import CoreEvent
-from rollout_lws.objects.resources import HORIZONTAL_POD_AUTOSCALERS, Resource
+from rollout_lws.objects.resources import HORIZONTAL_POD_AUTOSCALERS
 from rollout_lws.objects.workloads import ControllerRevision, LeaderWorkerSet, Pod, StatefulSet
+from rollout_lws.observe.cache_types import StoredObject, StoredRollout, stored_rollout
+from rollout_lws.observe.explanations import queues, refusals
+from rollout_lws.observe.routing import marked, plain_all, routing
+from rollout_lws.observe.world import World
 from rollout_lws.rollout import bounds
-from rollout_lws.rollout.observation import Autoscalers, Capabilities, Observation, Queues, RefusedWrite
+from rollout_lws.rollout.observation import Autoscalers, Observation, Queues, RefusedWrite
 from rollout_lws.traffic import marks
 from rollout_lws.workload.canary import canary_name
 from rollout_lws.workload.facts import Facts, NamedObject
-
-
-class World(Protocol):
-    """What is known of one namespace; each answer is in no particular order."""
-
-    @property
-    def capabilities(self) -> Capabilities: ...
-    def rollout(self, name: str) -> StoredRollout | None: ...
-    def rollouts_of(self, workload: str) -> Iterable[StoredRollout]: ...
-    def batch_release(self, name: str) -> StoredObject | None: ...
-    def workload(self, name: str) -> LeaderWorkerSet | None: ...
-    def canaries_of(self, workload: str) -> Iterable[LeaderWorkerSet]: ...
-    def leaders(self, workload: str) -> Iterable[Pod]: ...
-    def pods(self, workload: str) -> Iterable[Pod]: ...
-    def stateful_sets(self, workload: str) -> Iterable[StatefulSet]: ...
-    def revisions(self, workload: str) -> Iterable[ControllerRevision]: ...
-    def services(self, workload: str) -> Iterable[StoredObject]: ...
-    def history(self, owner_uid: str) -> Iterable[ControllerRevision]: ...
-    def every_leader(self) -> Iterable[Pod]: ...
-    def every_service(self) -> Iterable[StoredObject]: ...
-    def noted_services(self, uid: str) -> Iterable[StoredObject]:
-        """At least the Services that carry notes of any Rollout, and those that the Rollout with this UID has made."""
-        ...
-
-    def endpoints(self, service: str) -> frozenset[str]:
-        """Names of the pods that a Service's EndpointSlices list as ready."""
-        ...
-
-    def has_endpoint(self, service: str) -> bool:
-        """Whether they list any endpoint as ready, be it no pod."""
-        ...
-
-    def every(self, resource: Resource) -> Iterable[StoredObject]:
-        """All objects of a kind that is watched on demand."""
-        ...
-
-    def every_rollout(self) -> Iterable[StoredRollout]: ...
-    def unserved(self, resource: Resource) -> bool:
-        """Whether the cluster does not serve a kind that is watched on demand."""
-        ...
-
-    def unknown(self, resource: Resource) -> str | None:
-        """Why objects of a kind that is watched on demand are not known yet: "" while their first list is on its way,
-        None once they are, or it is clear that there are none.
-        """
-        ...
-
-    def unknown_endpoints(self, service: str) -> str | None:
-        """The like for a Service's EndpointSlices: none listed yet must not be taken for none ready."""
-        ...
-
-    def unknown_pods(self, workload: str) -> str | None:
-        """The like for what ``pods`` lists: none listed yet must not be taken for none left."""
-        ...
 
 
 def observe(

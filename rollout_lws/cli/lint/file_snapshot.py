@@ -1,0 +1,118 @@
+"""The files' objects as the controller's rules see them: one namespace of a cluster in which all is at rest.
+
+What only a cluster makes is assumed: a leader of each LeaderWorkerSet with its labels, Gateways that accept every
+route, and the HorizontalPodAutoscaler that KEDA makes of a ScaledObject.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+
+import msgspec
+
+from rollout_lws.api.resources import batch_releases, keys, rollouts
+from rollout_lws.cli.lint.manifests import SCALED_OBJECTS, Manifest
+from rollout_lws.objects.resources import HORIZONTAL_POD_AUTOSCALERS, LEADER_WORKER_SETS, PODS, Resource
+from rollout_lws.objects.workloads import LeaderWorkerSet
+from rollout_lws.observe import assume
+from rollout_lws.observe.observer import observe
+from rollout_lws.observe.snapshot import Object, Snapshot
+from rollout_lws.rollout.observation import Observation
+from rollout_lws.traffic.registry import spec_of
+from rollout_lws.workload.template import version_of
+
+#: Any moment: nothing that is judged of objects at rest hangs on it.
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+_OWN_KINDS = (rollouts().kind, batch_releases().kind)
+#: Of metadata, what a server writes and dumps of live objects have, besides the uid, which owner references name.
+_SERVERS = (
+    *("creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generateName", "generation"),
+    *("managedFields", "resourceVersion", "selfLink"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Shaped:
+    """A manifest whose shape is right, and the object that a server would make of it."""
+
+    manifest: Manifest
+    body: Object
+
+
+class FileSnapshot:
+    """One namespace with the Rollouts of one API group."""
+
+    def __init__(self, objects: Iterable[Shaped], group: str) -> None:
+        self.group = group
+        self.objects: dict[tuple[str, str], Shaped] = {}
+        """By kind and name, as a release sees them: a ScaledObject stands under the autoscaler that it makes."""
+        for each in objects:
+            if each.manifest.resource.kind not in _OWN_KINDS or each.manifest.resource.group == group:
+                seen = _as_seen(each)
+                self.objects[seen.body["kind"], seen.body["metadata"]["name"]] = seen
+        found: dict[Resource, list[Object]] = {}
+        for each in self.objects.values():
+            resource = each.manifest.resource
+            resource = HORIZONTAL_POD_AUTOSCALERS if resource == SCALED_OBJECTS else resource
+            found.setdefault(resource, []).append(each.body)
+        found[PODS] = [assume.leader(lws) for lws in found.get(LEADER_WORKER_SETS, ())]
+        self.snapshot = Snapshot(keys(group), found)
+
+    def observed(self, rollout: str) -> Observation:
+        """What the controller would see of a Rollout that is here."""
+        found = observe(self.snapshot, self.snapshot.keys, rollout, NOW)
+        if found is None:
+            raise LookupError(f"there is no Rollout {rollout}")
+        return found
+
+    def find(self, kind: str, name: str) -> Shaped | None:
+        return self.objects.get((kind, name))
+
+    def of_kind(self, kind: str) -> Iterator[Shaped]:
+        return iter(self._by_kind.get(kind, ()))
+
+    def is_released(self, workload: str) -> bool:
+        """Whether a Rollout among the files is about this LeaderWorkerSet."""
+        return bool(self.snapshot.rollouts_of(workload))
+
+    @cached_property
+    def leader_labels(self) -> dict[str, dict[str, str]]:
+        """The labels of the first leader of each LeaderWorkerSet, by its name."""
+        return {each.manifest.name: assume.pod_labels(each.body) for each in self.of_kind(LEADER_WORKER_SETS.kind)}
+
+    @cached_property
+    def worker_labels(self) -> dict[str, dict[str, str]]:
+        """The labels of the first worker of each LeaderWorkerSet that has any, by its name."""
+        return {
+            each.manifest.name: assume.pod_labels(each.body, worker=1)
+            for each in self.of_kind(LEADER_WORKER_SETS.kind)
+            if version_of(workload(each).spec).size > 1
+        }
+
+    @cached_property
+    def _by_kind(self) -> dict[str, list[Shaped]]:
+        found: dict[str, list[Shaped]] = {}
+        for (kind, _), each in self.objects.items():
+            found.setdefault(kind, []).append(each)
+        return found
+
+
+def workload(shaped: Shaped) -> LeaderWorkerSet:
+    """A LeaderWorkerSet as the controller reads it."""
+    return msgspec.json.decode(msgspec.json.encode(shaped.body), type=LeaderWorkerSet)
+
+
+def _as_seen(each: Shaped) -> Shaped:
+    body, manifest = each.body, each.manifest
+    known = {name: value for name, value in body["metadata"].items() if name not in _SERVERS and value is not None}
+    metadata = {**known, "uid": known.get("uid") or f"{manifest.order:09}/{manifest.what}", "generation": 1}
+    body = {**body, "metadata": metadata}
+    spec = spec_of(manifest.resource.kind)
+    if spec is not None:
+        body = spec.in_use({**body, "status": {}})
+    elif manifest.resource == SCALED_OBJECTS:
+        body = assume.autoscaler(body)
+    return Shaped(manifest, body)

@@ -1,0 +1,121 @@
+"""What is made up where no cluster tells: objects as they would be once all has been made, accepted and is at rest."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from rollout_lws.objects.resources import (
+    HORIZONTAL_POD_AUTOSCALERS,
+    INFERENCE_POOLS,
+    LEADER_WORKER_SETS,
+    LWS_GROUP_INDEX,
+    LWS_NAME,
+    LWS_REVISION,
+    LWS_WORKER_INDEX,
+    PODS,
+    SERVICES,
+    STATEFUL_SETS,
+    Resource,
+)
+from rollout_lws.observe.snapshot import Object, Snapshot
+from rollout_lws.traffic.registry import SPECS, named_in, resources_of
+from rollout_lws.traffic.services import backends
+
+#: What LWS would call the version that is assumed to run.
+ASSUMED = "assumed"
+
+
+def created(resource: Resource, manifest: Object, namespace: str) -> Object:
+    """The object that an API server makes of a manifest."""
+    meta = {**manifest["metadata"], "namespace": namespace}
+    fresh = {"uid": f"{resource.kind}-{meta['name']}", "generation": 1, "resourceVersion": "0"}
+    return {**copy.deepcopy(manifest), "metadata": {**fresh, **meta}}
+
+
+def pod_labels(lws: Object, group: int = 0, worker: int = 0) -> dict[str, str]:
+    """The labels of a pod of an LWS: those of its template, and what LeaderWorkerSet and its webhook put there."""
+    templates = lws["spec"]["leaderWorkerTemplate"]
+    template = (templates.get("leaderTemplate") if worker == 0 else None) or templates.get("workerTemplate") or {}
+    place = {LWS_GROUP_INDEX: str(group), LWS_WORKER_INDEX: str(worker)}
+    own = {LWS_NAME: lws["metadata"]["name"], LWS_REVISION: ASSUMED, **place}
+    return {**((template.get("metadata") or {}).get("labels") or {}), **own}
+
+
+def leader(lws: Object, group: int = 0) -> Object:
+    """The leader of a group of an LWS, as far as its metadata goes."""
+    meta, name = lws["metadata"], f"{lws['metadata']['name']}-{group}"
+    made = {"name": name, "namespace": meta.get("namespace", ""), "uid": f"{PODS.kind}-{name}", "generation": 1}
+    return {"metadata": {**made, "labels": pod_labels(lws, group)}}
+
+
+def running(found: Snapshot, workload: str) -> Snapshot:
+    """``found`` with the LWS ``workload`` running as its manifest says, where nothing of it runs."""
+    lws = found.find(LEADER_WORKER_SETS, workload)
+    if lws is None or found.find(STATEFUL_SETS, workload) is not None:
+        return found
+    objects = {resource: list(known) for resource, known in found.objects.items()}
+    meta, replicas = lws["metadata"], lws["spec"].get("replicas", 1)
+    owner = {"apiVersion": LEADER_WORKER_SETS.api_version, "kind": LEADER_WORKER_SETS.kind, "name": workload}
+    leader_set = {
+        "metadata": {
+            "namespace": meta["namespace"],
+            "generation": 1,
+            "name": workload,
+            "uid": f"{STATEFUL_SETS.kind}-{workload}",
+            "labels": {LWS_NAME: workload, LWS_REVISION: ASSUMED},
+            "ownerReferences": [{**owner, "uid": meta["uid"], "controller": True}],
+        },
+        "spec": {"replicas": replicas},
+        "status": {"observedGeneration": 1, "currentRevision": ASSUMED, "updateRevision": ASSUMED},
+    }
+    objects.setdefault(STATEFUL_SETS, []).append(leader_set)
+    objects.setdefault(PODS, []).extend(leader(lws, group) for group in range(replicas))
+    workloads = [each for each in objects[LEADER_WORKER_SETS] if each is not lws]
+    objects[LEADER_WORKER_SETS] = [*workloads, {**lws, "status": {"observedGeneration": meta.get("generation", 1)}}]
+    return replace(found, objects=objects)
+
+
+def routed(found: Snapshot, asked: Mapping[str, Any], workload: str) -> tuple[Snapshot, list[str]]:
+    """``found`` with what ``asked``, a Rollout's trafficRouting, names and no file has, as it would have to be; and
+    what that is, as "Kind name". Routes that no Gateway could speak of yet are taken for accepted.
+    """
+    names = named_in(asked)
+    lws = found.find(LEADER_WORKER_SETS, workload)
+    namespace = lws["metadata"]["namespace"] if lws is not None else "default"
+    selector = {LWS_NAME: workload, LWS_WORKER_INDEX: "0"}
+    stable = backends(names).stable
+    reference = {"name": stable.name} | ({"group": stable.group, "kind": stable.kind} if stable.group else {"port": 80})
+    examples = {spec.resource: spec.example(names.service, reference) for spec in SPECS}
+    pool: Object = {"selector": {"matchLabels": selector}}
+    examples |= {SERVICES: {"selector": selector, "ports": [{"port": 80}]}, INFERENCE_POOLS: pool}
+    told = []
+    objects = {resource: list(known) for resource, known in found.objects.items()}
+    for resource, name in resources_of(names):
+        if name and found.find(resource, name) is None:
+            head = {"apiVersion": resource.api_version, "kind": resource.kind}
+            made = created(resource, {**head, "metadata": {"name": name}, "spec": examples[resource]}, namespace)
+            objects.setdefault(resource, []).append(made)
+            told.append(f"{resource.kind} {name}")
+    for spec in SPECS:
+        known = objects.get(spec.resource, ())
+        objects[spec.resource] = [spec.in_use(each) for each in known]
+    return replace(found, objects=objects), told
+
+
+def autoscaler(scaled: Object) -> Object:
+    """The HorizontalPodAutoscaler that KEDA makes of a ScaledObject."""
+    spec, metadata = scaled["spec"], scaled["metadata"]
+    owner = {"apiVersion": scaled["apiVersion"], "kind": scaled["kind"], "name": metadata["name"], "controller": True}
+    return {
+        "apiVersion": HORIZONTAL_POD_AUTOSCALERS.api_version,
+        "kind": HORIZONTAL_POD_AUTOSCALERS.kind,
+        "metadata": {**metadata, "name": f"keda-hpa-{metadata['name']}", "ownerReferences": [owner]},
+        "spec": {
+            "scaleTargetRef": spec["scaleTargetRef"],
+            "minReplicas": spec.get("minReplicaCount") or 1,
+            "maxReplicas": spec.get("maxReplicaCount") or 100,
+        },
+    }

@@ -1,0 +1,170 @@
+"""A namespace at one moment, as the controller's caches would know it, out of plain objects.
+
+The objects may come from a cluster, from files, or from both; nothing is watched.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, TypeVar
+
+import msgspec
+
+from rollout_lws.api.resources import Keys, batch_releases, rollouts
+from rollout_lws.objects.endpoints import SERVICE_NAME, EndpointSlice
+from rollout_lws.objects.resources import (
+    CONTROLLER_REVISIONS,
+    ENDPOINT_SLICES,
+    LEADER_WORKER_SETS,
+    LWS_NAME,
+    LWS_WORKER_INDEX,
+    PODS,
+    SERVICES,
+    STATEFUL_SETS,
+    Resource,
+)
+from rollout_lws.objects.workloads import ControllerRevision, LeaderWorkerSet, Pod, StatefulSet
+from rollout_lws.observe.cache_types import WHOLE, Decoders, StoredObject, StoredRollout, stored_object, stored_rollout
+from rollout_lws.observe.explanations import DECODERS, LABELS
+from rollout_lws.rollout.observation import Capabilities
+
+Object = dict[str, Any]
+_T = TypeVar("_T")
+
+_slices = msgspec.json.Decoder(EndpointSlice)
+
+
+@dataclass(frozen=True, eq=False)
+class ListedWorld(ABC):
+    """The questions of ``World``, but for ``capabilities``, answered by lists.
+
+    ``absent`` are kinds that the cluster does not serve, ``refused`` kinds that may not be read, each with the server's
+    words. Each object is decoded once.
+    """
+
+    decoders: ClassVar[Decoders] = WHOLE
+
+    keys: Keys
+    absent: Collection[Resource] = field(default_factory=frozenset, kw_only=True)
+    refused: Mapping[Resource, str] = field(default_factory=dict, kw_only=True)
+    _decoded: dict[tuple[Any, ...], Any] = field(default_factory=dict, init=False, repr=False)
+
+    @abstractmethod
+    def find(self, resource: Resource, name: str) -> Object | None:
+        """The object of this name, None when there is none."""
+
+    @abstractmethod
+    def select(self, resource: Resource, labels: str) -> Iterable[Object]:
+        """Those that a label selector selects, of ``key=value`` and ``key``, joined by commas; "" selects all."""
+
+    def rollout(self, name: str) -> StoredRollout | None:
+        return self._get(rollouts(self.keys.group), name, stored_rollout)
+
+    def rollouts_of(self, workload: str) -> Iterable[StoredRollout]:
+        return [each for each in self.every_rollout() if each.workload == workload]
+
+    def every_rollout(self) -> Iterable[StoredRollout]:
+        return self._list(rollouts(self.keys.group), "", stored_rollout)
+
+    def batch_release(self, name: str) -> StoredObject | None:
+        return self._get(batch_releases(self.keys.group), name, stored_object)
+
+    def workload(self, name: str) -> LeaderWorkerSet | None:
+        return self._get(LEADER_WORKER_SETS, name, self.decoders.workload)
+
+    def canaries_of(self, workload: str) -> Iterable[LeaderWorkerSet]:
+        marked = f"{self.keys.canary_leader_worker_set}={workload}"
+        return self._list(LEADER_WORKER_SETS, marked, self.decoders.workload)
+
+    def leaders(self, workload: str) -> Iterable[Pod]:
+        return [pod for pod in self._list(PODS, f"{LWS_NAME}={workload}", self.decoders.leader) if pod.is_leader]
+
+    def every_leader(self) -> Iterable[Pod]:
+        return self._list(PODS, f"{LWS_NAME},{LWS_WORKER_INDEX}=0", self.decoders.leader)
+
+    def pods(self, workload: str) -> Iterable[Pod]:
+        return self._list(PODS, f"{LWS_NAME}={workload}", self.decoders.pod)
+
+    def stateful_sets(self, workload: str) -> Iterable[StatefulSet]:
+        return self._list(STATEFUL_SETS, f"{LWS_NAME}={workload}", self.decoders.stateful_set)
+
+    def revisions(self, workload: str) -> Iterable[ControllerRevision]:
+        return self._list(CONTROLLER_REVISIONS, f"{LWS_NAME}={workload}", self.decoders.revision)
+
+    def history(self, owner_uid: str) -> Iterable[ControllerRevision]:
+        found = self._list(CONTROLLER_REVISIONS, self.keys.history, self.decoders.history)
+        return [each for each in found if each.metadata.controlled_by(owner_uid)]
+
+    def services(self, workload: str) -> Iterable[StoredObject]:
+        return self._list(SERVICES, f"{LWS_NAME}={workload}", stored_object)
+
+    def every_service(self) -> Iterable[StoredObject]:
+        return self._list(SERVICES, "", stored_object)
+
+    def noted_services(self, uid: str) -> Iterable[StoredObject]:  # noqa: ARG002 - all of them are at hand
+        return self.every_service()
+
+    def endpoint_slices(self, service: str) -> Iterable[EndpointSlice]:
+        return self._list(ENDPOINT_SLICES, f"{SERVICE_NAME}={service}", _slices.decode)
+
+    def every(self, resource: Resource) -> Iterable[StoredObject]:
+        return self._list(resource, LABELS.get(resource, ""), DECODERS.get(resource, stored_object))
+
+    def unserved(self, resource: Resource) -> bool:
+        self.every(resource)
+        return resource in self.absent
+
+    def unknown(self, resource: Resource) -> str | None:
+        self.every(resource)
+        return self.refused.get(resource)
+
+    def unknown_endpoints(self, service: str) -> str | None:
+        self.endpoint_slices(service)
+        return self.refused.get(ENDPOINT_SLICES)
+
+    def unknown_pods(self, workload: str) -> str | None:
+        self.pods(workload)
+        return self.refused.get(PODS)
+
+    def _get(self, resource: Resource, name: str, decode: Callable[[bytes], _T]) -> _T | None:
+        found = self.find(resource, name)
+        return None if found is None else _typed(found, decode)
+
+    def _list(self, resource: Resource, labels: str, decode: Callable[[bytes], _T]) -> Sequence[_T]:
+        asked = resource, labels, decode
+        if asked not in self._decoded:
+            self._decoded[asked] = [_typed(each, decode) for each in self.select(resource, labels)]
+        found: Sequence[_T] = self._decoded[asked]
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot(ListedWorld):
+    """``objects`` are those of one namespace, by kind. ``workload_schema`` is the openAPIV3Schema of LeaderWorkerSets
+    in that cluster, {} where it could not be read.
+    """
+
+    objects: Mapping[Resource, Sequence[Object]]
+    capabilities: Capabilities = field(default_factory=Capabilities)
+    workload_schema: Mapping[str, Any] = field(default_factory=dict)
+
+    def plain(self, resource: Resource) -> Sequence[Object]:
+        """All objects of a kind, as they are."""
+        return self.objects.get(resource, ())
+
+    def find(self, resource: Resource, name: str | None) -> Object | None:
+        return next((each for each in self.plain(resource) if each["metadata"]["name"] == name), None)
+
+    def select(self, resource: Resource, labels: str) -> Iterable[Object]:
+        wanted = [each.partition("=") for each in labels.split(",") if each]
+        for each in self.plain(resource):
+            there = each["metadata"].get("labels") or {}
+            if all(there.get(key) == value if equals else key in there for key, equals, value in wanted):
+                yield each
+
+
+def _typed(found: Object, decode: Callable[[bytes], _T]) -> _T:
+    """By way of JSON, because the structs keep some members as the bytes they were."""
+    return decode(msgspec.json.encode(found))

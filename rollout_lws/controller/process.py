@@ -33,7 +33,7 @@ from rollout_lws.metrics import Metrics
 from rollout_lws.settings import DEFAULT_GUARD, Election, Guard, Settings
 
 if TYPE_CHECKING:
-    from rollout_lws.controller.guarding import Guarding
+    from rollout_lws.admission.guard import RunningGuard
 
 log = logging.getLogger(__name__)
 
@@ -98,7 +98,7 @@ async def running(settings: Settings) -> AsyncIterator[Controller]:
 class _Process:
     controller: Controller
     elector: Elector | None
-    guard: Guarding | None = None
+    guard: RunningGuard | None = None
     _was_ready: bool = False
     _leaving: bool = False
 
@@ -108,7 +108,7 @@ class _Process:
         takes no readiness away. All replicas would lose it at a time, and with it the guard: every edit in the cluster
         would pass, or none, because of one right in one namespace.
         """
-        parts = (self.controller, self.elector, self.guard.keeper if self.guard is not None else None)
+        parts = (self.controller, self.elector, self.guard.bundles if self.guard is not None else None)
         missing = "".join(each.missing for each in parts if each is not None)
         if self._leaving:
             missing = missing or "stopping\n"
@@ -128,7 +128,7 @@ class _Process:
         """Why it has to begin anew, "" while it lives."""
         found, elector = self.controller.stuck, self.elector
         if self.guard is not None:
-            found += stuck(self.guard.keeper.informers)
+            found += stuck(self.guard.bundles.informers)
         if elector is None:
             return found
         found += stuck([elector.informer])
@@ -186,9 +186,9 @@ def _guarding(
     controller: Controller,
     counters: Metrics,
     denials: Denials,
-) -> AbstractAsyncContextManager[Guarding]:
+) -> AbstractAsyncContextManager[RunningGuard]:
     """It listens from the start, and until its caches are filled lets everything through: who asks must not wait."""
-    from rollout_lws.controller.guarding import guarding
+    from rollout_lws.admission import guard as admission
 
     client = Client(
         connection,
@@ -199,7 +199,7 @@ def _guarding(
     )
     hosts = guard.hosts or (f"{DEFAULT_GUARD}.{_home(_NO_HOST)}.svc",)
     known = replace(guard, hosts=hosts)
-    return guarding(client, known, controller.look, keys(settings.api_group), WallClock(), counters)
+    return admission.running(client, known, controller.look, keys(settings.api_group), WallClock().now, counters)
 
 
 def _give_back() -> None:

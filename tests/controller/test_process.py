@@ -34,7 +34,7 @@ from rollout_lws.sandbox import lws_crd
 from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.faults import Effect, Faults
 from rollout_lws.sandbox.http import Server
-from tests.guard.test_review import review
+from tests.admission.test_review import review
 from tests.kubectl.programs import ROLLOUT_LWS, Program, free_port
 
 FORBIDDEN = Effect(refusal=ApiError(403, "Forbidden", "this account may not list anything"))
@@ -155,11 +155,11 @@ class Part:
     missing = untold = ""
 
 
-@pytest.mark.parametrize("which", ["controller", "elector", "keeper"])
+@pytest.mark.parametrize("which", ["controller", "elector", "bundles"])
 def test_a_right_that_is_lost_later_takes_no_readiness_away(which: str) -> None:
-    parts: dict[str, Any] = {each: Part() for each in ("controller", "elector", "keeper")}
+    parts: dict[str, Any] = {each: Part() for each in ("controller", "elector", "bundles")}
     part = parts[which]
-    it = process._Process(parts["controller"], parts["elector"], cast(Any, SimpleNamespace(keeper=parts["keeper"])))
+    it = process._Process(parts["controller"], parts["elector"], cast(Any, SimpleNamespace(bundles=parts["bundles"])))
     part.untold = "pods: you may not\n"
     assert it.readiness() == Readiness(False, part.untold)
     part.untold, part.missing = "", "pods: the first list is on its way\n"

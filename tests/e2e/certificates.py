@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from rollout_lws.guard.certificates import general_name, private_pem, usage
+from rollout_lws.admission.certificates import general_name, private_pem, usage
 
 #: Longer than any run, and shorter than anybody could want to keep it.
 _LIFETIME = datetime.timedelta(days=2)

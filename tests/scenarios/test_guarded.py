@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from rollout_lws.controller.judging import judge
-from rollout_lws.guard.review import Request, User
-from rollout_lws.guard.verdict import Outcome, Rule
+from rollout_lws.admission.judge import judge
+from rollout_lws.admission.response import Outcome, Rule
+from rollout_lws.admission.review import Request, User
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.sandbox.patches import json_patch, merge_patch
 from rollout_lws.sandbox.store import Event

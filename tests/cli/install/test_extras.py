@@ -11,10 +11,10 @@ import celpy
 import pytest
 import yaml
 
+from rollout_lws.admission.response import Rule
 from rollout_lws.cli.install.installation import EXTRAS, Installation
 from rollout_lws.cli.install.manifests import objects
 from rollout_lws.errors import UsageError
-from rollout_lws.guard.verdict import Rule
 from tests.cli.install.test_manifests import IMAGE, container, named
 
 Object = dict[str, Any]

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from rollout_lws.guard.verdict import Outcome, Rule, Verdict
+from rollout_lws.admission.response import Outcome, Response, Rule
 from rollout_lws.objects.meta import Struct
 
 API_VERSION, KIND = "admission.k8s.io/v1", "AdmissionReview"
@@ -69,17 +69,17 @@ def crowded(rule: Rule, body: bytes) -> bool:
     return sum(body.count(each) for each in (b",", b"[", b"{")) > MOST_VALUES[rule]
 
 
-def answer(uid: str, verdict: Verdict) -> bytes:
+def answer(uid: str, response: Response) -> bytes:
     """The review that answers request ``uid``."""
-    response: dict[str, Any] = {"uid": uid, "allowed": verdict.outcome is not Outcome.DENIED}
-    if verdict.outcome is Outcome.DENIED:
-        response["status"] = {"code": 403, "reason": "Forbidden", "message": verdict.message}
-    if verdict.warnings:
-        response["warnings"] = [_cut(each) for each in verdict.warnings]
-    if verdict.patch:
-        response["patchType"] = "JSONPatch"
-        response["patch"] = base64.b64encode(msgspec.json.encode(verdict.patch)).decode()
-    return msgspec.json.encode({"apiVersion": API_VERSION, "kind": KIND, "response": response})
+    told: dict[str, Any] = {"uid": uid, "allowed": response.outcome is not Outcome.DENIED}
+    if response.outcome is Outcome.DENIED:
+        told["status"] = {"code": 403, "reason": "Forbidden", "message": response.message}
+    if response.warnings:
+        told["warnings"] = [_cut(each) for each in response.warnings]
+    if response.patch:
+        told["patchType"] = "JSONPatch"
+        told["patch"] = base64.b64encode(msgspec.json.encode(response.patch)).decode()
+    return msgspec.json.encode({"apiVersion": API_VERSION, "kind": KIND, "response": told})
 
 
 def _cut(warning: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from rollout_lws.guard.verdict import ALLOWED, Outcome, Verdict, denied
+from rollout_lws.admission.response import ALLOWED, Outcome, Response, denied
 from rollout_lws.objects.json_patch import member
 from rollout_lws.objects.workloads import LeaderWorkerSet
 from rollout_lws.rollout.draft import Draft
@@ -22,7 +22,7 @@ from rollout_lws.workload.template import supposed_version_of
 Object = Mapping[str, Any]
 
 
-def hold(o: Observation, before: LeaderWorkerSet, after: LeaderWorkerSet, body: Object) -> Verdict:
+def hold(o: Observation, before: LeaderWorkerSet, after: LeaderWorkerSet, body: Object) -> Response:
     """Repairs an edit that would open the hold, or a window, of the LWS of ``o``; ``body`` is the JSON of ``after``.
 
     What was written stays on record as the user's own, as the controller would do after the fact. But then the first
@@ -37,10 +37,10 @@ def hold(o: Observation, before: LeaderWorkerSet, after: LeaderWorkerSet, body: 
     patch = kept(before, after, o.keys)
     if patch is None:
         return ALLOWED
-    return Verdict(Outcome.REPAIRED, warnings=_told(o, before, after, patch), patch=tuple(_operations(patch, body)))
+    return Response(Outcome.REPAIRED, warnings=_told(o, before, after, patch), patch=tuple(_operations(patch, body)))
 
 
-def pending(o: Observation, before: LeaderWorkerSet, after: LeaderWorkerSet) -> Verdict:
+def pending(o: Observation, before: LeaderWorkerSet, after: LeaderWorkerSet) -> Response:
     """Denies an edit that leaves a version which may not even wait under the hold; who edits one that does so already
     is not kept from mending it.
     """

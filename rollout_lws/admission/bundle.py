@@ -10,7 +10,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
-from rollout_lws.guard.certificates import ORGANISATION
+from rollout_lws.admission.certificates import ORGANISATION
 
 #: Authorities of ours in a bundle. Every start of a process adds one, and only their end takes them out again.
 LIMIT = 32

@@ -18,8 +18,8 @@ from rollout_lws.api.resources import rollouts
 from rollout_lws.objects.resources import LEASES
 from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.http import Server
+from tests.admission.attack import lws, review, rollout
 from tests.controller.test_process import trusting
-from tests.guard.attack import lws, review, rollout
 from tests.kubectl.programs import Program, free_port
 
 #: Seconds of the attack.
@@ -63,14 +63,14 @@ async def test_releases_go_on_while_strangers_hold_and_flood_its_ports(tmp_path:
     kubeconfig = tmp_path / "kubeconfig"
     kubeconfig.write_text(yaml.safe_dump(server.kubeconfig()))
     ports = [str(health), str(guard)]
-    it = await Program.start(sys.executable, "-m", "tests.guard.watched", str(kubeconfig), *ports)
+    it = await Program.start(sys.executable, "-m", "tests.admission.watched", str(kubeconfig), *ports)
     attack = None
     try:
         async with aiohttp.ClientSession() as session:
             await it.says("leading")
             await ready(session, health)
         await ask(guard)
-        attack = await Program.start(sys.executable, "-m", "tests.guard.attack", *ports)
+        attack = await Program.start(sys.executable, "-m", "tests.admission.attack", *ports)
         await attack.says("attacking")
         it.signal(signal.SIGUSR1)
         until, waits, renewals = time.monotonic() + LASTS, [], set()

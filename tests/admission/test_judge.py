@@ -10,11 +10,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from rollout_lws.admission.judge import judge
+from rollout_lws.admission.response import ALLOWED, Outcome, Response, Rule
+from rollout_lws.admission.review import Request, User
 from rollout_lws.controller.clock import LoopClock
 from rollout_lws.controller.controller import Controller
-from rollout_lws.controller.judging import judge
-from rollout_lws.guard.review import Request, User
-from rollout_lws.guard.verdict import ALLOWED, Outcome, Rule, Verdict
 from rollout_lws.kube.client import Client
 from rollout_lws.metrics import Metrics
 from rollout_lws.objects.workloads import LeaderWorkerSet
@@ -64,7 +64,7 @@ def asked(
     me: str = ME,
     ready: bool = True,
     sub_resource: str = "",
-) -> Verdict:
+) -> Response:
     request = Request(
         uid="1",
         operation="UPDATE",
@@ -96,9 +96,9 @@ def test_what_the_controller_writes_itself_is_its_own_affair() -> None:
     ],
 )
 def test_who_cannot_judge_lets_pass_and_says_so(unable: Any, why: str) -> None:
-    verdict = asked(**unable)
-    assert verdict.outcome is Outcome.FAILED
-    assert verdict.warnings == (f"the guard of rollout-lws has not judged this: {why}",)
+    response = asked(**unable)
+    assert response.outcome is Outcome.FAILED
+    assert response.warnings == (f"the guard of rollout-lws has not judged this: {why}",)
 
 
 def test_what_a_rollout_that_is_gone_has_left_is_nobodys() -> None:
@@ -112,15 +112,15 @@ def test_neither_scaling_nor_coming_nor_going_is_an_edit(other: Any) -> None:
     assert asked(**other) == ALLOWED
 
 
-def plan(before: Any, after: Any, known: Snapshot) -> Verdict:
+def plan(before: Any, after: Any, known: Snapshot) -> Response:
     bodies = [None if each is None else _json(each) for each in (before, after)]
     return asked(Rule.PLAN, bodies[0], bodies[1], known=known)
 
 
 def test_a_rollout_is_judged_as_it_would_be_and_among_those_that_are_there() -> None:
     second = rollout(metadata={"name": "second", "uid": "uid-second"})
-    verdict = plan(None, second, world())
-    assert verdict.warnings == (
+    response = plan(None, second, world())
+    assert response.warnings == (
         f"LeaderWorkerSet {NAME} is already released by Rollout {NAME}: this one waits until that is gone",
     )
     assert plan(None, second, namespace(rollouts=[], workloads=[HELD])) == ALLOWED
@@ -131,16 +131,16 @@ def test_a_rollout_is_judged_as_it_would_be_and_among_those_that_are_there() -> 
 def test_a_rollout_that_nobody_can_read_is_not_judged() -> None:
     broken = json.loads(_json(rollout()))
     broken["spec"]["strategy"]["canary"]["steps"] = "many"
-    verdict = asked(Rule.PLAN, None, json.dumps(broken).encode())
-    assert verdict.outcome is Outcome.FAILED
-    assert "cannot be read: spec.strategy.canary.steps" in verdict.warnings[0]
+    response = asked(Rule.PLAN, None, json.dumps(broken).encode())
+    assert response.outcome is Outcome.FAILED
+    assert "cannot be read: spec.strategy.canary.steps" in response.warnings[0]
 
 
 @pytest.mark.parametrize("rule", Rule)
 def test_what_has_not_even_the_form_of_an_object_is_not_judged(rule: Rule) -> None:
-    verdict = asked(rule, b'{"metadata": 1}', b'{"metadata": 1}')
-    assert verdict.outcome is Outcome.FAILED
-    assert "Expected `object`, got `int`" in verdict.warnings[0]
+    response = asked(rule, b'{"metadata": 1}', b'{"metadata": 1}')
+    assert response.outcome is Outcome.FAILED
+    assert "Expected `object`, got `int`" in response.warnings[0]
 
 
 @pytest.mark.looptime

@@ -1,6 +1,6 @@
 """What strangers do to the ports of a controller, until it is ended; when it has begun it says so.
 
-python -m tests.guard.attack HEALTH_PORT GUARD_PORT
+python -m tests.admission.attack HEALTH_PORT GUARD_PORT
 
 It keeps 1,000 connections open to each port, or as many as it is allowed to, that send headers a byte at a time; and it
 posts reviews of 5 MB, 16 at a time, and smaller ones that are expensive to read.

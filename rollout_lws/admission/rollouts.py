@@ -10,9 +10,9 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import islice
 
+from rollout_lws.admission.response import Response, denied, warned
 from rollout_lws.api import Phase
 from rollout_lws.api.validation import each_problem
-from rollout_lws.guard.verdict import Verdict, denied, warned
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.observation import Observation
 from rollout_lws.rollout.refusals import older_rival, other_style
@@ -26,7 +26,7 @@ _TOLD = 3
 _WIDEST = 250
 
 
-def plan(o: Observation, before: Observation | None) -> Verdict:
+def plan(o: Observation, before: Observation | None) -> Response:
     """``o`` is the world with the Rollout as it would be, ``before`` with the one that is there, None for a new one.
 
     Only what an edit brings is denied: who writes something else must not suffer for what is there.

@@ -17,25 +17,21 @@ from typing import TYPE_CHECKING
 from aiohttp import web
 
 from rollout_lws import inbound
+from rollout_lws.admission import review
+from rollout_lws.admission.desk import SECONDS, Desk, NoRoom, Paper
+from rollout_lws.admission.response import Look, Outcome, Response, Rule, failed
+from rollout_lws.admission.review import BadReview, Request
 from rollout_lws.errors import UsageError
-from rollout_lws.guard import review
-from rollout_lws.guard.desk import SECONDS, Desk, NoRoom, Paper
-from rollout_lws.guard.review import BadReview, Request
-from rollout_lws.guard.verdict import Outcome, Rule, Verdict, failed
 from rollout_lws.settings import Address
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rollout_lws.guard.certificates import Identity
+    from rollout_lws.admission.certificates import Identity
 
 log = logging.getLogger(__name__)
 
-#: Decides by what was seen. In a thread, as ``Judge``.
-Decide = Callable[[], Verdict]
-#: Looks at what is known of the world, in the event loop.
-Look = Callable[[], Decide]
-#: Reads what is asked about.
+#: Reads what is asked about. In a thread, as ``Decide``.
 Judge = Callable[[Rule, Request], Look]
 Told = Callable[[Rule, Outcome], None]
 
@@ -69,7 +65,7 @@ def _readable(content: bytes) -> Iterator[str]:
 
 
 @asynccontextmanager
-async def served(address: Address, shown: ssl.SSLContext, judge: Judge, told: Told) -> AsyncIterator[Door]:
+async def served(address: Address, shown: ssl.SSLContext, judge: Judge, told: Told) -> AsyncIterator[ServerState]:
     """Judges what is posted to /hold, /pending and /plan, until the block ends. What cannot be judged is let through
     with a warning. UsageError when nobody can listen at ``address``.
     """
@@ -85,12 +81,12 @@ async def served(address: Address, shown: ssl.SSLContext, judge: Judge, told: To
                 f"{address.host}:{address.port} cannot be listened on: {error.strerror}; give another"
                 " --guard-bind-address"
             ) from error
-        guard.door.port = guard.room.port
-        yield guard.door
+        guard.state.port = guard.room.port
+        yield guard.state
 
 
 @dataclass(slots=True)
-class Door:
+class ServerState:
     """``port`` is where it listens. Of one that is ``leaving`` each answer ends its connection: API servers keep
     theirs, and would go on asking a pod that ends.
     """
@@ -104,7 +100,7 @@ class _Guard:
     judge: Judge
     told: Told
     desk: Desk
-    door: Door = field(default_factory=Door)
+    state: ServerState = field(default_factory=ServerState)
     room: inbound.Room = field(default_factory=inbound.Room)
 
     async def answer(self, rule: Rule, request: web.Request) -> web.Response:
@@ -128,28 +124,28 @@ class _Guard:
         except TimeoutError:
             late = f"the review did not come, or was not judged, within {SECONDS:g} seconds\n"
             return _closing(web.Response(status=408, text=late))
-        return _closing(answer) if self.door.leaving else answer
+        return _closing(answer) if self.state.leaving else answer
 
     async def _judged(self, rule: Rule, paper: Paper) -> web.Response:
         try:
             asked, crowded = await self.desk.aside(partial(_read, rule, paper))
         except BadReview as error:
             return web.Response(status=400, text=f"{error}\n")
-        verdict = failed(f"it has more than {review.MOST_VALUES[rule]:,} values") if crowded else None
+        response = failed(f"it has more than {review.MOST_VALUES[rule]:,} values") if crowded else None
         try:
-            verdict = verdict or await self._verdict(rule, asked)
+            response = response or await self._response(rule, asked)
         except Exception:
             # Whatever it is, it is our mistake, and serving goes before it.
             log.exception("edit not judged", extra={"fields": _where(rule, asked)})
-            verdict = failed("a bug, which the controller's log tells of")
-        self.told(rule, verdict.outcome)
-        if verdict.outcome is Outcome.DENIED:
-            log.info("edit denied", extra={"fields": {**_where(rule, asked), "why": verdict.message}})
-        elif verdict.outcome is Outcome.REPAIRED:
-            log.info("edit repaired", extra={"fields": {**_where(rule, asked), "why": "; ".join(verdict.warnings)}})
-        return web.Response(body=review.answer(asked.uid, verdict), content_type="application/json")
+            response = failed("a bug, which the controller's log tells of")
+        self.told(rule, response.outcome)
+        if response.outcome is Outcome.DENIED:
+            log.info("edit denied", extra={"fields": {**_where(rule, asked), "why": response.message}})
+        elif response.outcome is Outcome.REPAIRED:
+            log.info("edit repaired", extra={"fields": {**_where(rule, asked), "why": "; ".join(response.warnings)}})
+        return web.Response(body=review.answer(asked.uid, response), content_type="application/json")
 
-    async def _verdict(self, rule: Rule, asked: Request) -> Verdict:
+    async def _response(self, rule: Rule, asked: Request) -> Response:
         look = await self.desk.aside(partial(self.judge, rule, asked))
         # The caches change in the event loop, so that is where they are looked at.
         return await self.desk.aside(look())

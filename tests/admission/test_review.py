@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from rollout_lws.guard.review import BadReview, answer, read
-from rollout_lws.guard.verdict import ALLOWED, Outcome, Verdict, denied, failed, warned
+from rollout_lws.admission.response import ALLOWED, Outcome, Response, denied, failed, warned
+from rollout_lws.admission.review import BadReview, answer, read
 
 
 def review(**members: Any) -> bytes:
@@ -51,8 +51,8 @@ def test_what_is_no_question_is_told_in_a_line(body: bytes, told: str) -> None:
     assert "\n" not in str(refused.value)
 
 
-def answered(verdict: Verdict) -> dict[str, Any]:
-    found = json.loads(answer("1", verdict))
+def answered(response: Response) -> dict[str, Any]:
+    found = json.loads(answer("1", response))
     assert (found["apiVersion"], found["kind"]) == ("admission.k8s.io/v1", "AdmissionReview")
     response: dict[str, Any] = found["response"]
     assert response.pop("uid") == "1"
@@ -71,7 +71,7 @@ def test_each_verdict_has_its_answer() -> None:
         "warnings": ["the guard of rollout-lws has not judged this: it sleeps"],
     }
     operation = {"op": "add", "path": "/spec/replicas", "value": 2}
-    repaired = answered(Verdict(Outcome.REPAIRED, patch=(operation,)))
+    repaired = answered(Response(Outcome.REPAIRED, patch=(operation,)))
     assert (repaired["allowed"], repaired["patchType"]) == (True, "JSONPatch")
     assert json.loads(base64.b64decode(repaired["patch"])) == [operation]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from rollout_lws.guard.certificates import Identity
+from rollout_lws.admission.certificates import Identity
 
 #: API servers learn of a new bundle by a watch, so within a second; the rest is for one that has to begin it anew.
 GRACE = timedelta(seconds=60)

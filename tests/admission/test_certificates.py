@@ -9,10 +9,10 @@ from datetime import UTC, datetime, timedelta
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-from rollout_lws.guard.bundle import LIMIT, MOST, has, merged
-from rollout_lws.guard.certificates import LIFETIME, Identity, issue
-from rollout_lws.guard.patience import STAYED, Patience
-from rollout_lws.guard.rotation import GRACE, Rotation
+from rollout_lws.admission.backoff import STAYED, Backoff
+from rollout_lws.admission.bundle import LIMIT, MOST, has, merged
+from rollout_lws.admission.certificates import LIFETIME, Identity, issue
+from rollout_lws.admission.rotation import GRACE, Rotation
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HOST = "rollout-lws-guard.tools.svc"
@@ -158,7 +158,7 @@ def test_a_clock_that_is_ahead_by_hours_takes_nobody_out() -> None:
 
 
 def test_each_wait_is_twice_as_long_as_the_last_until_it_has_stayed() -> None:
-    now, it, pauses = 0.0, Patience(), []
+    now, it, pauses = 0.0, Backoff(), []
     for _ in range(11):
         it = it.vanished(now, 0.0)
         assert it.due is not None and it.vanished(it.due, 1.0) is it

@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from rollout_lws.guard import desk
-from rollout_lws.guard.desk import Desk, NoRoom
+from rollout_lws.admission import desk
+from rollout_lws.admission.desk import Desk, NoRoom
 
 
 @pytest.fixture

@@ -9,12 +9,11 @@ from typing import Any
 
 import msgspec
 
+from rollout_lws.admission import rollouts, workloads
+from rollout_lws.admission.response import ALLOWED, Decide, Look, Response, Rule, failed
+from rollout_lws.admission.review import Request
 from rollout_lws.api.resources import Keys
 from rollout_lws.errors import Unreadable
-from rollout_lws.guard import rollouts, workloads
-from rollout_lws.guard.review import Request
-from rollout_lws.guard.server import Decide, Look
-from rollout_lws.guard.verdict import ALLOWED, Rule, Verdict, failed
 from rollout_lws.objects.workloads import LeaderWorkerSet
 from rollout_lws.observe.observer import observe, posted, supposed
 from rollout_lws.observe.world import World
@@ -22,7 +21,7 @@ from rollout_lws.workload.hold import borrowed
 
 #: What is known of a namespace; None while the caches fill.
 Namespaces = Callable[[str], World | None]
-#: What is seen of the world for an edit that has been read; its verdict follows from that alone.
+#: What is seen of the world for an edit that has been read; its response follows from that alone.
 Seen = Callable[[World, Keys, datetime], Decide]
 
 _lws = msgspec.json.Decoder(LeaderWorkerSet)
@@ -51,8 +50,8 @@ def judge(
     return partial(_look, namespaces, keys, now, asked.namespace, seen)
 
 
-def _settled(verdict: Verdict) -> Look:
-    return lambda: lambda: verdict
+def _settled(response: Response) -> Look:
+    return lambda: lambda: response
 
 
 def _look(namespaces: Namespaces, keys: Keys, now: Callable[[], datetime], namespace: str, seen: Seen) -> Decide:

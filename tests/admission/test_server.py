@@ -19,13 +19,13 @@ import aiohttp
 import pytest
 
 from rollout_lws import inbound
+from rollout_lws.admission import desk, review, server
+from rollout_lws.admission.certificates import Identity, issue
+from rollout_lws.admission.response import ALLOWED, Outcome, Response, Rule, denied
+from rollout_lws.admission.review import Request
 from rollout_lws.errors import UsageError
-from rollout_lws.guard import desk, review, server
-from rollout_lws.guard.certificates import Identity, issue
-from rollout_lws.guard.review import Request
-from rollout_lws.guard.verdict import ALLOWED, Outcome, Rule, Verdict, denied
 from rollout_lws.settings import Address
-from tests.guard.test_review import review as asked_of
+from tests.admission.test_review import review as asked_of
 
 HOST = "127.0.0.1"
 
@@ -35,8 +35,8 @@ class Served:
     url: str
     port: int
     context: ssl.SSLContext
-    door: server.Door = field(default_factory=server.Door)
-    verdict: Verdict | Exception = ALLOWED
+    state: server.ServerState = field(default_factory=server.ServerState)
+    response: Response | Exception = ALLOWED
     judged: list[tuple[Rule, Request]] = field(default_factory=list)
     told: list[tuple[Rule, Outcome]] = field(default_factory=list)
     may_decide: threading.Event = field(default_factory=threading.Event)
@@ -48,11 +48,11 @@ class Served:
         self.judged.append((rule, asked))
         return lambda: self.decide
 
-    def decide(self) -> Verdict:
+    def decide(self) -> Response:
         self.may_decide.wait(5)
-        if isinstance(self.verdict, Exception):
-            raise self.verdict
-        return self.verdict
+        if isinstance(self.response, Exception):
+            raise self.response
+        return self.response
 
 
 @asynccontextmanager
@@ -62,8 +62,8 @@ async def served(identity: Identity) -> AsyncIterator[Served]:
     it = Served("", 0, context)
     async with server.served(
         Address(HOST, 0), context, it.judge, lambda rule, outcome: it.told.append((rule, outcome))
-    ) as it.door:
-        it.port, it.url = it.door.port, f"https://{HOST}:{it.door.port}"
+    ) as it.state:
+        it.port, it.url = it.state.port, f"https://{HOST}:{it.state.port}"
         yield it
 
 
@@ -95,7 +95,7 @@ async def test_who_trusts_the_authority_of_a_bundle_gets_an_answer() -> None:
             status, said = await post(session, f"{it.url}/{rule}", asked_of())
             assert (status, said["response"]) == (200, {"uid": "1", "allowed": True})
         assert [rule for rule, _ in it.judged] == [*Rule]
-        it.verdict = denied("no: do that")
+        it.response = denied("no: do that")
         _, said = await post(session, f"{it.url}/plan", asked_of())
         assert said["response"]["status"]["message"] == "no: do that"
         assert it.told[-1] == (Rule.PLAN, Outcome.DENIED)
@@ -105,7 +105,7 @@ async def test_who_leaves_judges_on_and_is_dialled_no_more() -> None:
     mine = made()
     async with served(mine) as it, client(mine) as session:
         for leaving, kept in ((False, None), (True, "close")):
-            it.door.leaving = leaving
+            it.state.leaving = leaving
             async with session.post(f"{it.url}/hold", data=io.BytesIO(asked_of())) as answer:
                 assert (answer.status, answer.headers.get("Connection")) == (200, kept)
                 assert (await answer.json())["response"]["allowed"] is True
@@ -121,7 +121,7 @@ async def test_nobody_else_does() -> None:
 async def test_a_bug_of_ours_stands_in_nobodys_way(caplog: pytest.LogCaptureFixture) -> None:
     mine = made()
     async with served(mine) as it, client(mine) as session:
-        it.verdict = ZeroDivisionError("a bug")
+        it.response = ZeroDivisionError("a bug")
         _, said = await post(session, f"{it.url}/hold", asked_of())
     assert said["response"]["allowed"] is True
     assert said["response"]["warnings"] == [
@@ -291,17 +291,17 @@ async def test_reviews_are_read_and_judged_beside_the_event_loop_and_the_world_i
         threads.append(threading.get_ident() == here)
         return decide
 
-    def decide() -> Verdict:
+    def decide() -> Response:
         threads.append(threading.get_ident() == here)
         return ALLOWED
 
     context = server.context()
     server.show(context, mine)
     async with (
-        server.served(Address(HOST, 0), context, judge, lambda *_: None) as door,
+        server.served(Address(HOST, 0), context, judge, lambda *_: None) as state,
         client(mine) as session,
     ):
-        assert (await post(session, f"https://{HOST}:{door.port}/hold", asked_of()))[0] == 200
+        assert (await post(session, f"https://{HOST}:{state.port}/hold", asked_of()))[0] == 200
     assert threads == [False, True, False]
 
 

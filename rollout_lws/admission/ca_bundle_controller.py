@@ -17,11 +17,11 @@ from typing import Any
 
 import msgspec
 
+from rollout_lws.admission import bundle
+from rollout_lws.admission.backoff import Backoff
+from rollout_lws.admission.certificates import Identity, issue
+from rollout_lws.admission.rotation import Rotation
 from rollout_lws.errors import ApiError, Unreachable
-from rollout_lws.guard import bundle
-from rollout_lws.guard.certificates import Identity, issue
-from rollout_lws.guard.patience import Patience
-from rollout_lws.guard.rotation import Rotation
 from rollout_lws.kube.client import Client, understood
 from rollout_lws.kube.informer import Informer
 from rollout_lws.objects.meta import Meta, Struct
@@ -66,9 +66,9 @@ class _Subject(Struct, frozen=True):
 _subjects = msgspec.json.Decoder(_Subject)
 
 
-class Keeper:
-    """Of the configurations called ``name``, for a server that is reached by ``hosts`` and told by ``show`` which
-    certificate to use. ``client`` must not be fenced.
+class CaBundleController:
+    """Of the webhook configurations called ``name``, for a server that is reached by ``hosts`` and told by ``show``
+    which certificate to use. ``client`` must not be fenced.
 
     ``me`` is this account's name as API servers know it, "" until they have told.
     """
@@ -105,7 +105,7 @@ class Keeper:
             each.on_change(lambda _before, _after: self._news.set())
             each.on_news(self._news.set)
         #: By resource: how long to wait for what has vanished there, and what was in all of its bundles once.
-        self._patience = dict.fromkeys((each.resource for each in self.informers), Patience())
+        self._backoff = dict.fromkeys((each.resource for each in self.informers), Backoff())
         self._known: dict[Resource, set[bytes]] = {each.resource: set() for each in self.informers}
 
     @property
@@ -230,7 +230,7 @@ class Keeper:
             try:
                 each.absorb(await self._client.send(patch))
                 self._known[each.resource] |= {*self._rotation.authorities}
-                self._patience[each.resource] = self._patience[each.resource].put_back(_seconds())
+                self._backoff[each.resource] = self._backoff[each.resource].put_back(_seconds())
             except ApiError as error:
                 # Somebody was quicker, or has deleted it: the watch tells.
                 wait, failure = min(wait, _AGAIN_SECONDS), failure if error.code in (404, 409) else error
@@ -245,11 +245,11 @@ class Keeper:
         known |= {one for one in authorities if _trusts(found, (one,))}
         lacking = {one for one in authorities if not _trusts(found, (one,))}
         if not lacking:
-            self._patience[resource] = self._patience[resource].there()
+            self._backoff[resource] = self._backoff[resource].there()
         if not lacking or not lacking <= known:
             return 0.0
-        waits = self._patience[resource].vanished(_seconds(), random.random())
-        self._patience[resource] = waits
+        waits = self._backoff[resource].vanished(_seconds(), random.random())
+        self._backoff[resource] = waits
         return 0.0 if waits.due is None else waits.due - _seconds()
 
     def _changes(self, resource: Resource, found: Configuration) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -25,7 +25,7 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Response:
     """``message`` says why an edit is denied and what to do instead. ``warnings`` are lines for whoever writes, which
     kubectl prints: of 256 bytes at most, or API servers cut them. ``patch`` are operations of a JSON Patch on the new
     object.
@@ -37,18 +37,23 @@ class Verdict:
     patch: tuple[Mapping[str, Any], ...] = ()
 
 
-ALLOWED = Verdict()
+#: Decides by what was seen. It shares nothing with what changes, so it may run in a thread.
+Decide = Callable[[], Response]
+#: Looks at what is known of the world, in the event loop.
+Look = Callable[[], Decide]
+
+ALLOWED = Response()
 
 
-def denied(message: str) -> Verdict:
-    return Verdict(Outcome.DENIED, message)
+def denied(message: str) -> Response:
+    return Response(Outcome.DENIED, message)
 
 
-def warned(*warnings: str) -> Verdict:
+def warned(*warnings: str) -> Response:
     """Allowed, with something to say."""
-    return Verdict(Outcome.WARNED, warnings=warnings) if warnings else ALLOWED
+    return Response(Outcome.WARNED, warnings=warnings) if warnings else ALLOWED
 
 
-def failed(why: str) -> Verdict:
+def failed(why: str) -> Response:
     """Allowed, since a guard that cannot judge must not stand in the way of who serves."""
-    return Verdict(Outcome.FAILED, warnings=(f"the guard of rollout-lws has not judged this: {why}",))
+    return Response(Outcome.FAILED, warnings=(f"the guard of rollout-lws has not judged this: {why}",))

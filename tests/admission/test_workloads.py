@@ -9,8 +9,8 @@ import msgspec
 import pytest
 from msgspec import structs
 
-from rollout_lws.guard.verdict import ALLOWED, Outcome, Verdict
-from rollout_lws.guard.workloads import hold, pending
+from rollout_lws.admission.response import ALLOWED, Outcome, Response
+from rollout_lws.admission.workloads import hold, pending
 from rollout_lws.objects.workloads import LeaderWorkerSet
 from rollout_lws.rollout.observation import Capabilities, Observation
 from rollout_lws.sandbox.patches import json_patch
@@ -60,14 +60,14 @@ def labelled(before: LeaderWorkerSet) -> LeaderWorkerSet:
     return structs.replace(before, metadata=structs.replace(before.metadata, labels={"team": "infra"}))
 
 
-def judged(before: LeaderWorkerSet, after: LeaderWorkerSet, **given: Any) -> tuple[Verdict, LeaderWorkerSet]:
-    """The verdict, and the LWS as it is then stored. Asked once more, as API servers may, the guard changes nothing."""
+def judged(before: LeaderWorkerSet, after: LeaderWorkerSet, **given: Any) -> tuple[Response, LeaderWorkerSet]:
+    """The response, and the LWS as it is then stored. Asked again, as API servers may, the guard changes nothing."""
     o = seen(**given)
-    verdict = hold(o, before, after, plain(after))
-    stored = json_patch(plain(after), list(verdict.patch))
+    response = hold(o, before, after, plain(after))
+    stored = json_patch(plain(after), list(response.patch))
     again: LeaderWorkerSet = msgspec.json.decode(msgspec.json.encode(stored), type=LeaderWorkerSet)
     assert hold(o, before, again, plain(again)) == ALLOWED
-    return verdict, again
+    return response, again
 
 
 def live(workload: LeaderWorkerSet) -> tuple[Any, Any, Any]:
@@ -90,9 +90,9 @@ def test_what_would_open_the_hold_is_kept_as_the_users_own(
     users: LeaderWorkerSet, edit: dict[str, Any], told: str
 ) -> None:
     before = at_hold(users)
-    verdict, stored = judged(before, edited(before, **edit))
-    assert verdict.outcome is Outcome.REPAIRED
-    assert verdict.warnings == (f"Rollout {NAME} holds LeaderWorkerSet {NAME}: {told} {KEPT}",)
+    response, stored = judged(before, edited(before, **edit))
+    assert response.outcome is Outcome.REPAIRED
+    assert response.warnings == (f"Rollout {NAME} holds LeaderWorkerSet {NAME}: {told} {KEPT}",)
     assert is_held(stored)
     wanted = edited(users, **edit).spec.rollout_strategy.rolling_update_configuration
     assert users_strategy(stored, KEYS) == wanted
@@ -103,9 +103,9 @@ def test_what_would_open_the_hold_is_kept_as_the_users_own(
 @pytest.mark.parametrize("record", [None, *MADE_UP, '{"by":"uid-rollout","original":{},"written":{}}', "{"])
 def test_our_record_stays_when_a_manifest_has_another_or_none(record: str | None) -> None:
     before = at_hold(lws(unavailable="25%", surge=1))
-    verdict, stored = judged(before, annotated(before, **{KEYS.original: record}))
-    assert verdict.outcome is Outcome.REPAIRED
-    assert verdict.warnings == (
+    response, stored = judged(before, annotated(before, **{KEYS.original: record}))
+    assert response.outcome is Outcome.REPAIRED
+    assert response.warnings == (
         f"annotation {KEYS.original} stays: it has what Rollout {NAME} gives back to LeaderWorkerSet {NAME}",
     )
     assert stored == before
@@ -116,8 +116,8 @@ def test_what_was_exported_while_our_values_stood_brings_the_users_own() -> None
     users = lws(unavailable=3, surge=1)
     mark = {"by": MINE, "original": {"partition": 0, "maxSurge": 1}, "written": {"partition": 3, "maxSurge": 0}}
     exported = lws(partition=3, unavailable=3, surge=0, annotations={KEYS.original: json.dumps(mark)})
-    verdict, stored = judged(at_hold(), exported)
-    assert verdict.warnings == (f"Rollout {NAME} holds LeaderWorkerSet {NAME}: partition 0 {KEPT}",)
+    response, stored = judged(at_hold(), exported)
+    assert response.warnings == (f"Rollout {NAME} holds LeaderWorkerSet {NAME}: partition 0 {KEPT}",)
     assert is_held(stored)
     assert users_strategy(stored, KEYS) == users.spec.rollout_strategy.rolling_update_configuration
 
@@ -126,8 +126,8 @@ def test_a_manifest_that_replaces_everything_opens_nothing() -> None:
     """kubectl replace: neither the record nor any other annotation, and a strategy of its own."""
     before = annotated(at_hold(lws(unavailable=3)), team="infra")
     after = lws(partition=0, unavailable=2)
-    verdict, stored = judged(before, after)
-    assert verdict.outcome is Outcome.REPAIRED
+    response, stored = judged(before, after)
+    assert response.outcome is Outcome.REPAIRED
     assert is_held(stored)
     assert users_strategy(stored, KEYS) == after.spec.rollout_strategy.rolling_update_configuration
     assert stored.metadata.annotations.keys() == {KEYS.original}
@@ -200,9 +200,9 @@ def test_a_window_stays_as_narrow_as_it_is_while_groups_are_renewed(
     mark = {"by": MINE, "original": dict.fromkeys(opened, 0), "written": opened}
     before = lws(partition=opened.get("partition", 0), unavailable=1, annotations={KEYS.original: json.dumps(mark)})
     after = edited(before, **edit)
-    verdict, stored = judged(before, after, status=in_step())
+    response, stored = judged(before, after, status=in_step())
     told = f"partition {edit['partition']} and maxUnavailable 100% and maxSurge 2"
-    assert verdict.warnings == (f"Rollout {NAME} renews groups of LeaderWorkerSet {NAME} now: {told} {KEPT}",)
+    assert response.warnings == (f"Rollout {NAME} renews groups of LeaderWorkerSet {NAME} now: {told} {KEPT}",)
     assert live(stored) == live(before)
     assert users_strategy(stored, KEYS) == after.spec.rollout_strategy.rolling_update_configuration
     assert borrowed(stored, KEYS) is not None
@@ -233,9 +233,9 @@ def test_another_version_that_comes_into_a_window_finds_the_hold(
 ) -> None:
     before = in_window(opened, live_now)
     after = edited(templated(before, containers=[]), **states)
-    verdict, stored = judged(before, after, status=in_step())
-    assert verdict.outcome is Outcome.REPAIRED
-    assert verdict.warnings == (
+    response, stored = judged(before, after, status=in_step())
+    assert response.outcome is Outcome.REPAIRED
+    assert response.warnings == (
         f"Rollout {NAME} renews groups of LeaderWorkerSet {NAME} now: the version that comes waits, and nothing of it"
         " starts in this window",
     )
@@ -261,8 +261,8 @@ def test_an_object_without_annotations_or_strategy_can_be_mended_too() -> None:
     body = plain(after)
     body["metadata"].pop("annotations", None)
     body["spec"].pop("rolloutStrategy", None)
-    verdict = hold(seen(), before, after, body)
-    stored = json_patch(body, list(verdict.patch))
+    response = hold(seen(), before, after, body)
+    stored = json_patch(body, list(response.patch))
     assert msgspec.json.decode(msgspec.json.encode(stored), type=LeaderWorkerSet) == before
     assert stored["spec"]["rolloutStrategy"]["type"] == "RollingUpdate"
 
@@ -272,7 +272,7 @@ def version(size: int = 2, **more: Any) -> LeaderWorkerSet:
     return at_hold(lws(template={"size": size, "workerTemplate": WORKER, **more}))
 
 
-def asked(before: LeaderWorkerSet, after: LeaderWorkerSet, **given: Any) -> Verdict:
+def asked(before: LeaderWorkerSet, after: LeaderWorkerSet, **given: Any) -> Response:
     stable = {"spec": {"leaderWorkerTemplate": {"size": 2, "workerTemplate": WORKER}}}
     known = facts(before, revisions=(revision_record("r1", OLD, data=stable),))
     status, spec = given.pop("status", at_rest()), given.pop("spec", {})
@@ -286,9 +286,9 @@ RELEASE = f'; to have it roll without steps, annotate it {KEYS.release_hold}: "t
 
 def test_a_version_that_would_damage_held_groups_is_denied() -> None:
     for status in (at_rest(), in_step()):
-        verdict = asked(version(), version(4), status=status)
-        assert verdict.outcome is Outcome.DENIED
-        assert verdict.message == (
+        response = asked(version(), version(4), status=status)
+        assert response.outcome is Outcome.DENIED
+        assert response.message == (
             f"the pending version of LeaderWorkerSet {NAME} changes its size; up to LWS 0.10 any group of the held"
             " version that restarts would be damaged: restore the size, or upgrade LeaderWorkerSet" + RELEASE
         )

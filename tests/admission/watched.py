@@ -1,6 +1,6 @@
 """A controller process with a guard that tells at its end how its event loop and its memory did since a SIGUSR1.
 
-python -m tests.guard.watched KUBECONFIG HEALTH_PORT GUARD_PORT
+python -m tests.admission.watched KUBECONFIG HEALTH_PORT GUARD_PORT
 """
 
 from __future__ import annotations

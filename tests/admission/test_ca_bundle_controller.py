@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
+from rollout_lws.admission import bundle
+from rollout_lws.admission.ca_bundle_controller import CaBundleController
+from rollout_lws.admission.certificates import LIFETIME, Identity
+from rollout_lws.admission.rotation import GRACE
 from rollout_lws.cli.install.installation import Installation
 from rollout_lws.cli.install.manifests import objects
 from rollout_lws.errors import ApiError
-from rollout_lws.guard import bundle
-from rollout_lws.guard.certificates import LIFETIME, Identity
-from rollout_lws.guard.keeper import Keeper
-from rollout_lws.guard.rotation import GRACE
 from rollout_lws.kube.client import Client
 from rollout_lws.kube.fence import Fence
 from rollout_lws.objects.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
@@ -47,7 +47,7 @@ class Calendar:
 
 @dataclass
 class Replica:
-    keeper: Keeper
+    bundles: CaBundleController
     faults: Faults
     shown: list[Identity] = field(default_factory=list)
 
@@ -56,10 +56,10 @@ class Replica:
 async def replica(server: ApiServer, calendar: Calendar, me: str = ME) -> AsyncIterator[Replica]:
     faults, shown = Faults(), []
     client = Client(DirectTransport(server, faults), field_manager=DEFAULT_GUARD, fence=Fence.none())
-    keeper = Keeper(client, DEFAULT_GUARD, ["guard.tools.svc"], shown.append, calendar.now, me)
-    running = asyncio.create_task(keeper.run())
+    bundles = CaBundleController(client, DEFAULT_GUARD, ["guard.tools.svc"], shown.append, calendar.now, me)
+    running = asyncio.create_task(bundles.run())
     try:
-        yield Replica(keeper, faults, shown)
+        yield Replica(bundles, faults, shown)
     finally:
         running.cancel()
         await asyncio.wait([running])
@@ -95,17 +95,17 @@ def version(server: ApiServer) -> list[str]:
 async def test_a_replica_is_ready_when_every_webhook_trusts_it() -> None:
     server = cluster()
     async with replica(server, Calendar()) as it:
-        assert it.keeper.missing == (
+        assert it.bundles.missing == (
             "guard: mutatingwebhookconfigurations.admissionregistration.k8s.io rollout-lws-guard: the first list is on"
             " its way\n"
             "guard: validatingwebhookconfigurations.admissionregistration.k8s.io rollout-lws-guard: the first list is"
             " on its way\n"
         )
         await asyncio.sleep(1)
-        assert it.keeper.missing == ""
+        assert it.bundles.missing == ""
         assert len(bundles(server)) == 3
         assert trusts(server, *it.shown)
-        assert it.keeper.until == ORIGIN + LIFETIME
+        assert it.bundles.until == ORIGIN + LIFETIME
         # Everything else is as it was installed, and what is trusted is not written again.
         before = version(server)
         await asyncio.sleep(7200)
@@ -123,7 +123,7 @@ async def test_two_replicas_do_not_push_each_other_out() -> None:
     async with replica(server, calendar) as one, replica(server, calendar) as other:
         await asyncio.sleep(1)
         assert trusts(server, *one.shown, *other.shown)
-        assert one.keeper.missing + other.keeper.missing == ""
+        assert one.bundles.missing + other.bundles.missing == ""
         before = version(server)
         await asyncio.sleep(7200)
         assert version(server) == before
@@ -138,7 +138,7 @@ async def test_whoever_resets_a_bundle_finds_it_filled_again(again: bool) -> Non
             for each in BOTH:
                 server.delete(each, "", DEFAULT_GUARD)
             await asyncio.sleep(1)
-            assert "does not exist: rollout-lws install --with guard makes it" in one.keeper.missing
+            assert "does not exist: rollout-lws install --with guard makes it" in one.bundles.missing
             install(server)
         else:
             for each in BOTH:
@@ -147,7 +147,7 @@ async def test_whoever_resets_a_bundle_finds_it_filled_again(again: bool) -> Non
         # Nobody puts back at once what somebody may take out again.
         await asyncio.sleep(10)
         assert trusts(server, *one.shown, *other.shown)
-        assert one.keeper.missing + other.keeper.missing == ""
+        assert one.bundles.missing + other.bundles.missing == ""
 
 
 async def test_who_empties_a_bundle_each_time_is_answered_ever_more_seldom() -> None:
@@ -193,12 +193,12 @@ async def test_a_certificate_is_renewed_first_in_the_bundles_then_on_the_wire() 
         await asyncio.sleep(3600)
         assert it.shown == [first]
         assert trusts(server, first)
-        assert it.keeper.missing == ""
+        assert it.bundles.missing == ""
         calendar.ahead += GRACE
         await asyncio.sleep(3600)
         first, second = it.shown
         assert trusts(server, first, second)
-        assert it.keeper.until == second.until == ORIGIN + timedelta(days=20) + LIFETIME
+        assert it.bundles.until == second.until == ORIGIN + timedelta(days=20) + LIFETIME
         calendar.ahead = timedelta(days=31)
         # The next write of anybody takes out what has expired.
         async with replica(server, calendar) as newcomer:
@@ -216,10 +216,10 @@ async def test_what_nobody_trusts_yet_is_not_shown() -> None:
         await asyncio.sleep(3700)
         assert len(it.shown) == 1
         # The one that it shows is good for nine days more, so API servers are to go on asking it.
-        assert (it.keeper.missing, it.keeper.untold) == ("", "guard: you may not\n")
+        assert (it.bundles.missing, it.bundles.untold) == ("", "guard: you may not\n")
         it.faults.rules.clear()
         await asyncio.sleep(10)
-        assert it.keeper.missing + it.keeper.untold == ""
+        assert it.bundles.missing + it.bundles.untold == ""
         calendar.ahead += GRACE
         await asyncio.sleep(3600)
         assert len(it.shown) == 2
@@ -233,8 +233,8 @@ async def test_who_could_not_renew_until_the_end_is_asked_no_more() -> None:
         it.faults.add(Effect(refusal=ApiError(403, "Forbidden", "you may not")), "patch", count=None)
         calendar.ahead = LIFETIME
         await asyncio.sleep(3700)
-        assert it.keeper.missing == "guard: the certificate that it shows has expired\nguard: you may not\n"
-        assert it.keeper.untold == ""
+        assert it.bundles.missing == "guard: the certificate that it shows has expired\nguard: you may not\n"
+        assert it.bundles.untold == ""
 
 
 async def test_a_right_to_look_that_is_lost_later_is_told_and_trust_stays() -> None:
@@ -244,13 +244,13 @@ async def test_a_right_to_look_that_is_lost_later_is_told_and_trust_stays() -> N
         it.faults.add(Effect(refusal=denied), "watch", count=None)
         it.faults.cut_watches()
         await asyncio.sleep(300)
-        assert it.keeper.missing == ""
-        assert it.keeper.untold.splitlines()[0].startswith(
+        assert it.bundles.missing == ""
+        assert it.bundles.untold.splitlines()[0].startswith(
             f"guard: {BOTH[0]} {DEFAULT_GUARD}: {denied.message}: allow "
         )
         it.faults.restore()
         await asyncio.sleep(300)
-        assert it.keeper.untold == ""
+        assert it.bundles.untold == ""
 
 
 async def test_somebody_quicker_is_no_trouble() -> None:
@@ -259,27 +259,27 @@ async def test_somebody_quicker_is_no_trouble() -> None:
         it.faults.add(Effect(refusal=ApiError(409, "Conflict", "it has changed")), "patch", count=2)
         await asyncio.sleep(1)
         assert not trusts(server, *it.shown)
-        assert "does not have this replica's authority yet" in it.keeper.missing
+        assert "does not have this replica's authority yet" in it.bundles.missing
         await asyncio.sleep(5)
         assert trusts(server, *it.shown)
-        assert it.keeper.missing == ""
+        assert it.bundles.missing == ""
 
 
 async def test_without_configurations_it_says_how_they_are_made() -> None:
     server = cluster(installed=False)
     async with replica(server, Calendar()) as it:
         await asyncio.sleep(1)
-        assert it.keeper.missing.count("does not exist: rollout-lws install --with guard makes it\n") == 2
+        assert it.bundles.missing.count("does not exist: rollout-lws install --with guard makes it\n") == 2
         install(server)
         await asyncio.sleep(1)
-        assert it.keeper.missing == ""
+        assert it.bundles.missing == ""
 
 
 async def test_who_does_not_know_itself_is_not_ready() -> None:
     async with replica(cluster(), Calendar(), me="") as it:
         await asyncio.sleep(1)
-        assert it.keeper.missing.splitlines()[0] == "guard: the API server has not said yet who this controller is"
-        assert "SelfSubjectReview is not served: the guard needs Kubernetes 1.28 or newer" in it.keeper.missing
+        assert it.bundles.missing.splitlines()[0] == "guard: the API server has not said yet who this controller is"
+        assert "SelfSubjectReview is not served: the guard needs Kubernetes 1.28 or newer" in it.bundles.missing
 
 
 async def test_a_right_that_is_missing_is_named() -> None:
@@ -289,7 +289,7 @@ async def test_a_right_that_is_missing_is_named() -> None:
         for each in BOTH:
             assert (
                 f"guard: {each} {DEFAULT_GUARD}: you may not: allow the controller's account to list and watch {each} "
-            ) in it.keeper.missing
+            ) in it.bundles.missing
 
 
 class Cut(DirectTransport):
@@ -309,10 +309,10 @@ class Cut(DirectTransport):
 
 async def test_half_an_answer_to_who_it_is_ends_no_guard() -> None:
     transport = Cut(cluster())
-    keeper = Keeper(Client(transport), DEFAULT_GUARD, ["guard.tools.svc"], lambda _: None, Calendar().now)
-    running = asyncio.create_task(keeper.run())
+    bundles = CaBundleController(Client(transport), DEFAULT_GUARD, ["guard.tools.svc"], lambda _: None, Calendar().now)
+    running = asyncio.create_task(bundles.run())
     await asyncio.sleep(120)
     assert not running.done()
-    assert keeper.me == "system:serviceaccount:tools:me"
+    assert bundles.me == "system:serviceaccount:tools:me"
     running.cancel()
     await asyncio.wait([running])

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from rollout_lws.admission.response import ALLOWED, Outcome, Response
+from rollout_lws.admission.rollouts import plan
 from rollout_lws.api import Rollout
-from rollout_lws.guard.rollouts import plan
-from rollout_lws.guard.verdict import ALLOWED, Outcome, Verdict
 from rollout_lws.objects.meta import Meta
 from rollout_lws.rollout.observation import Observation
 from rollout_lws.traffic.facts import RoutingFacts
@@ -24,7 +24,7 @@ def seen(given: Rollout, *rivals: Meta, **more: Any) -> Observation:
     return Observation(NOW, KEYS, given, rivals=rivals, **more)
 
 
-def asked(before: Rollout | None, after: Rollout, *rivals: Meta, **more: Any) -> Verdict:
+def asked(before: Rollout | None, after: Rollout, *rivals: Meta, **more: Any) -> Response:
     return plan(seen(after, *rivals, **more), None if before is None else seen(before, *rivals, **more))
 
 
@@ -53,8 +53,8 @@ RELEASING = rollout(status=in_step())
     ],
 )
 def test_in_the_words_in_which_a_release_began_it_ends(after: Rollout, told: str) -> None:
-    verdict = asked(RELEASING, after)
-    assert (verdict.outcome, verdict.message) == (Outcome.DENIED, told)
+    response = asked(RELEASING, after)
+    assert (response.outcome, response.message) == (Outcome.DENIED, told)
 
 
 def test_what_is_written_of_the_status_by_such_an_edit_counts_for_nothing() -> None:
@@ -98,8 +98,8 @@ NOTED = RoutingFacts(
 @pytest.mark.parametrize("name", ["other", None])
 def test_what_a_release_has_borrowed_it_gives_back(name: str | None) -> None:
     before, after = routed("llama", BORROWED), routed(name, BORROWED)
-    verdict = asked(before, after, batch_release=object(), routing=NOTED)
-    assert verdict.message == (
+    response = asked(before, after, batch_release=object(), routing=NOTED)
+    assert response.message == (
         "this release shares requests by Service llama, HTTPRoute llama: name the same in trafficRoutings again until"
         " it is over, or go back"
     )
@@ -123,8 +123,8 @@ SECOND = "LeaderWorkerSet llama is already released by Rollout first: this one w
 @pytest.mark.parametrize("hour", [None, 1, 12, 23])
 def test_who_comes_second_is_told_of_the_first_whatever_clocks_say(hour: int | None) -> None:
     """And comes in: what has another name in Git is made before the one that it was is deleted."""
-    verdict = asked(None, made_at(hour), rival(12))
-    assert (verdict.outcome, verdict.warnings) == (Outcome.WARNED, (SECOND,))
+    response = asked(None, made_at(hour), rival(12))
+    assert (response.outcome, response.warnings) == (Outcome.WARNED, (SECOND,))
 
 
 def test_one_that_goes_is_in_nobodys_way() -> None:
@@ -144,8 +144,8 @@ def test_who_is_second_already_is_not_kept_from_anything() -> None:
 
 def test_what_no_release_could_do_is_told_to_who_writes_it() -> None:
     wrong = rollout(steps=({"replicas": "50%"}, {"replicas": "20%"}))
-    verdict = asked(None, wrong)
-    assert verdict.outcome is Outcome.WARNED
-    assert len(verdict.warnings) == 1
-    assert verdict.warnings[0].startswith("spec.strategy.canary.steps[1].replicas: ")
+    response = asked(None, wrong)
+    assert response.outcome is Outcome.WARNED
+    assert len(response.warnings) == 1
+    assert response.warnings[0].startswith("spec.strategy.canary.steps[1].replicas: ")
     assert asked(wrong, wrong.model_copy(update={"status": None})) == ALLOWED

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from rollout_lws.api.expressions import unclosed
 from rollout_lws.api.rollout_spec import CanaryStrategy, HttpMatch, RolloutSpec, Step, StyleStrategy
-from rollout_lws.api.words import Capacity, Promotion
+from rollout_lws.api.words import Promotion
 from rollout_lws.objects.scaling import scaled
 
 #: Characters of expressions that are read of one spec: reading them takes 10 ms of a processor, and an object has room
@@ -87,12 +87,12 @@ def _routings(style: StyleStrategy, at: str) -> Iterator[Problem]:
 
 def _capacity(canary: CanaryStrategy, at: str) -> Iterator[Problem]:
     extra, capacity = canary.enable_extra_workload_for_canary, canary.capacity
-    if capacity is not None and extra is not None and extra != (capacity is Capacity.EXTRA_WORKLOAD):
+    if capacity is not None and extra is not None and extra != capacity.makes_workload:
         yield Problem(
             f"{at}.capacity",
             f"capacity {capacity} contradicts enableExtraWorkloadForCanary {str(extra).lower()}: remove the latter",
         )
-    elif canary.made_by is not Capacity.EXTRA_WORKLOAD and canary.patch_pod_template_metadata is not None:
+    elif not canary.made_by.makes_workload and canary.patch_pod_template_metadata is not None:
         yield Problem(
             f"{at}.patchPodTemplateMetadata",
             f"it is for the leaders of a second LeaderWorkerSet, and capacity {canary.made_by} makes none: remove it,"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import assert_never
 
 
 class Phase(StrEnum):
@@ -63,6 +64,17 @@ class Capacity(StrEnum):
     EXTRA_WORKLOAD = "ExtraWorkload"
     IN_PLACE = "InPlace"
     SURGE = "Surge"
+
+    @property
+    def makes_workload(self) -> bool:
+        """Whether new groups come in a second LeaderWorkerSet, an extra workload in OpenKruise's words."""
+        match self:
+            case Capacity.EXTRA_WORKLOAD:
+                return True
+            case Capacity.IN_PLACE | Capacity.SURGE:
+                return False
+            case _:
+                assert_never(self)
 
 
 class Promotion(StrEnum):

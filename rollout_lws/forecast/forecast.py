@@ -96,7 +96,7 @@ class _Course:
 
     def _step(self, index: int) -> Row:
         before, new = self.now, wanted_groups(self.plan, index, self.replicas)
-        made, stable = new - before.new, self.replicas - (new if self.strategy.updates_regular else 0)
+        made, stable = new - before.new, self.replicas - new + self.strategy.extra(new)
         weight = weight_of_step(self.plan, index, self.replicas)
         rest = self._shared(new, stable, weight) if self.routing else self._even(new, stable)
         if made and self.strategy.updates_regular:

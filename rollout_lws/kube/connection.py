@@ -1,26 +1,33 @@
-"""The real wire: kubernetes-asyncio's configuration and authentication over its aiohttp session.
+"""The real wire: kubernetes-asyncio's configuration, login and TLS under an aiohttp session.
 
 Its raw mode does not look at statuses, has no time-outs of its own, and its session reads proxies and netrc for every
-request (which doubles the cost of a call); all of that is settled here. What is imported of it, that is on connecting.
+request (which doubles the cost of a call); all of that is settled here. What a kubeconfig means is settled before, by
+``rollout_lws.kubeconfig``: read by kubernetes-asyncio alone it would be another server or another user than kubectl's.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import aiohttp
-import yaml
 from aiohttp.abc import AbstractStreamWriter
+from kubernetes_asyncio import config
+from kubernetes_asyncio.client import Configuration
+from kubernetes_asyncio.client.rest import RESTClientObject
 
 from rollout_lws.errors import Unreachable, UsageError
-from rollout_lws.kube import kubeconfigs
-from rollout_lws.kube.login import Login, why
+from rollout_lws.kube.login import Login, configured, why
 from rollout_lws.kube.status import refused
 from rollout_lws.kube.transport import Guard
-from rollout_lws.kubeconfig.urls import is_header_value
+from rollout_lws.kubeconfig.context import load
+from rollout_lws.kubeconfig.login import Headers, impersonation, program_of
+from rollout_lws.kubeconfig.proxies import proxy_of
+from rollout_lws.kubeconfig.target import Target
+from rollout_lws.kubeconfig.urls import is_header_value, shown
 
 #: Longest line of a watch: etcd takes no object above 1.5 MB, and JSON of it is not much more.
 _LINE_LIMIT = 8 * 2**20
@@ -51,17 +58,22 @@ class _Guarded(aiohttp.BytesPayload):
 
 
 class Connection:
-    """A transport to one API server; to be closed. ``login`` renews what ``configuration`` authenticates with."""
+    """A transport to one API server; to be closed. ``login`` renews what ``configuration`` authenticates with; to this
+    each request adds ``headers``.
+    """
 
-    def __init__(self, configuration: Any, login: Login | None = None) -> None:
+    def __init__(
+        self, configuration: Configuration, login: Login | None = None, headers: Sequence[tuple[str, str]] = ()
+    ) -> None:
         # Every watch holds a connection for as long as it lives; a full pool would let requests wait behind them.
         configuration.connection_pool_maxsize = 0
         self._configuration = configuration
         self._login = login
+        self._headers_of_all = [("accept", "application/json"), ("user-agent", "rollout-lws"), *headers]
         self._wire: dict[str, Any] = {"proxy": configuration.proxy, "proxy_headers": configuration.proxy_headers}
         if configuration.tls_server_name:
             self._wire["server_hostname"] = configuration.tls_server_name
-        self._rest = kubeconfigs.rest(configuration)
+        self._rest = RESTClientObject(configuration)
         connector = self._rest.pool_manager.connector
         self._session = aiohttp.ClientSession(
             connector=connector, connector_owner=False, trust_env=False, read_bufsize=2**18, auto_decompress=True
@@ -134,19 +146,19 @@ class Connection:
         if status == 401 and self._login is not None:
             self._login.refused()
 
-    async def _headers(self, content_type: str | None) -> dict[str, str]:
-        headers = {"accept": "application/json", "user-agent": "rollout-lws"}
+    async def _headers(self, content_type: str | None) -> Headers:
+        headers = [*self._headers_of_all]
         if content_type:
-            headers["content-type"] = content_type
+            headers.append(("content-type", content_type))
         # Its refresh hook may replace an expired token, of a file or of a login program.
         token = await self._configuration.get_api_key_with_prefix("BearerToken")
         if token:
             # A block scalar of a kubeconfig, a file and what a program prints end with a newline.
-            headers["authorization"] = token.strip()
-            if not is_header_value(headers["authorization"]):
-                raise Unreachable("no request is sent: the login's token has characters that no header may have")
-        elif self._configuration.username:
-            headers["authorization"] = self._configuration.get_basic_auth_token()
+            headers.append(("authorization", token.strip()))
+        for name, value in headers:
+            if not is_header_value(value):
+                what = "token" if name == "authorization" else name
+                raise Unreachable(f"no request is sent: the login's {what} has characters that no header may have")
         return headers
 
 
@@ -172,7 +184,7 @@ async def connect(kubeconfig: str | None = None, context: str | None = None) -> 
     Only the configuration is read here; whether the server is there shows with the first request. UsageError when there
     is no configuration to be read, or it makes no sense.
     """
-    config, configuration = kubeconfigs.config(), kubeconfigs.configuration()
+    configuration = Configuration()
     if kubeconfig is None and context is None:
         try:
             config.load_incluster_config(client_configuration=configuration)
@@ -180,19 +192,22 @@ async def connect(kubeconfig: str | None = None, context: str | None = None) -> 
             pass
         else:
             return Connection(configuration)
-    try:
-        loader = await config.load_kube_config(
-            config_file=kubeconfig, context=context, client_configuration=configuration
-        )
-    except Exception as error:  # whatever a malformed file makes of its reader, and whatever a login program says
-        where = kubeconfig or config.KUBE_CONFIG_DEFAULT_LOCATION
-        mark = error.problem_mark if isinstance(error, yaml.MarkedYAMLError) else None
-        # The library's reader would show the line, which may be that of a token.
-        reason = f"line {mark.line + 1} is no YAML" if mark else why(error, configuration)
+    chosen = load(Target(kubeconfig=kubeconfig, context=context))
+    if proxy_of(chosen.server, chosen.cluster, {}).startswith("socks"):
         raise UsageError(
-            f"no access to a cluster by {where}{f' and its context {context}' if context else ''}: {reason};"
-            " give another --kubeconfig or --context"
+            f"the kubeconfig's proxy-url {shown(chosen.cluster['proxy-url'])!r} is a SOCKS proxy, which the controller"
+            " cannot use: give it one of http:// or https://"
+        )
+    try:
+        loading = partial(config.load_kube_config_from_dict, configured(chosen))
+        loader = await loading(client_configuration=configuration)
+        login = Login(loading, loader, by_program=program_of(chosen.user) is not None)
+        configuration.refresh_api_key_hook = login.renew
+        return Connection(configuration, login, impersonation(chosen.user))
+    except UsageError:
+        raise
+    except Exception as error:  # whatever a login program says, and whatever is no certificate
+        raise UsageError(
+            f"no access to a cluster by context {chosen.name!r}: {why(error, configuration)}; give another"
+            " --kubeconfig or --context"
         ) from error
-    login = Login(loader)
-    configuration.refresh_api_key_hook = login.renew
-    return Connection(configuration, login)

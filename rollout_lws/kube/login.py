@@ -1,16 +1,21 @@
-"""Keeps a kubeconfig's login good for longer than its first token.
+"""A kubeconfig's context as kubernetes-asyncio takes it, and its login kept good for longer than its first token.
 
-A login program, an OIDC or cloud provider and a token file give tokens that end within the hour; kubernetes-asyncio
-reads them once, and renews them only in a loop that wakes every minute. Here the next request that needs it renews
-them.
+A login program and a token file give tokens that end within the hour; kubernetes-asyncio reads them once, and renews
+them only in a loop that wakes every minute. Here the next request that needs it renews them.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
 from typing import Any
 
+from rollout_lws.errors import UsageError
+from rollout_lws.kubeconfig.context import Context
+from rollout_lws.kubeconfig.login import exec_info, program_of
 from rollout_lws.kubeconfig.urls import scrubbed
 
 log = logging.getLogger(__name__)
@@ -19,8 +24,50 @@ log = logging.getLogger(__name__)
 _LOOK_SECONDS = 60.0
 #: After a refusal, sooner; but a server that refuses everything must not run a login program for each request.
 _REFUSED_SECONDS = 5.0
+#: kubernetes-asyncio tells a login program nothing of the cluster: this does, and is replaced by the program.
+_INFO = "ROLLOUT_LWS_EXEC_INFO"
+_TELL = f"""\
+import os, sys
+os.environ["KUBERNETES_EXEC_INFO"] = os.environ.pop("{_INFO}")
+os.execvp(sys.argv[1], sys.argv[1:])
+"""
 #: A login program or provider that takes longer than this has failed.
 _PROGRAM_SECONDS = 30.0
+
+
+def configured(context: Context) -> dict[str, Any]:
+    """``context`` as a kubeconfig of its own that says one thing only, however kubernetes-asyncio weighs two.
+
+    UsageError for what a controller cannot do: nobody answers a login program that asks.
+    """
+    user = {name: value for name, value in context.user.items() if value and name != "exec"}
+    if user.get("tokenFile") and user.get("token"):
+        # The file's token wins where there is one.
+        user.pop("token" if Path(user["tokenFile"]).is_file() else "tokenFile")
+    if user.get("username"):
+        user.setdefault("password", "")
+    program = program_of(context.user)
+    if program:
+        user["exec"] = _program(program, context)
+    cluster = {name: value for name, value in context.cluster.items() if value} | {"server": context.server}
+    return {
+        "current-context": context.name,
+        "contexts": [{"name": context.name, "context": {"cluster": context.name, "user": context.name}}],
+        "clusters": [{"name": context.name, "cluster": cluster}],
+        "users": [{"name": context.name, "user": user}],
+    }
+
+
+def _program(program: Mapping[str, Any], context: Context) -> dict[str, Any]:
+    command = [str(program["command"]), *map(str, program.get("args") or ())]
+    if program.get("interactiveMode") == "Always":
+        raise UsageError(f"the login program {command[0]!r} has to ask you something, which a controller cannot answer")
+    env = {str(pair["name"]): str(pair["value"]) for pair in program.get("env") or ()}
+    if program.get("provideClusterInfo"):
+        command = [sys.executable, "-IS", "-c", _TELL, *command]
+        env[_INFO] = exec_info(program, context, interactive=False)
+    named = [{"name": name, "value": value} for name, value in env.items()]
+    return {"apiVersion": program.get("apiVersion"), "command": command[0], "args": command[1:], "env": named}
 
 
 def why(error: Exception, configuration: Any) -> str:
@@ -32,10 +79,15 @@ def why(error: Exception, configuration: Any) -> str:
 
 
 class Login:
-    """The login of ``loader``, a kubernetes-asyncio KubeConfigLoader that has been loaded once."""
+    """A login that ``load`` reads anew into a configuration, as kubernetes-asyncio's ``load_kube_config_from_dict``
+    does. ``loader`` is what ``load`` answered at first; it reads again only what has expired. ``by_program`` is whether
+    a login program gives the token.
+    """
 
-    def __init__(self, loader: Any) -> None:
+    def __init__(self, load: Callable[..., Awaitable[Any]], loader: Any, *, by_program: bool) -> None:
+        self._load = load
         self._loader = loader
+        self._by_program = by_program
         self._looked = asyncio.get_running_loop().time()
         self._refused = False
         self._one = asyncio.Lock()
@@ -53,13 +105,12 @@ class Login:
                 return
             refused, self._refused = self._refused, False
             self._looked = asyncio.get_running_loop().time()
-            if not refused and self._lasting():
-                return
-            if refused and hasattr(self._loader, "exec_plugin_expiry"):
-                del self._loader.exec_plugin_expiry
             try:
                 async with asyncio.timeout(_PROGRAM_SECONDS):
-                    await self._loader.load_and_set(configuration)
+                    if refused:
+                        self._loader = await self._load(client_configuration=configuration)
+                    elif not self._lasting():
+                        await self._loader.load_and_set(configuration)
             except Exception as error:
                 log.warning("login cannot be renewed", extra={"fields": {"error": why(error, configuration)}})
 
@@ -69,5 +120,4 @@ class Login:
 
     def _lasting(self) -> bool:
         """A login program that named no expiry is not to be run again before the server refuses what it gave."""
-        user = self._loader._user
-        return user is not None and "exec" in user and not hasattr(self._loader, "exec_plugin_expiry")
+        return self._by_program and getattr(self._loader, "exec_plugin_expiry", None) is None

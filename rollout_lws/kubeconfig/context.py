@@ -19,6 +19,16 @@ _SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 #: Entries that name a file, relative to the kubeconfig they stand in.
 _FILES = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
 
+#: Entries that kubectl refuses together.
+_EITHER = (
+    ("certificate-authority", "certificate-authority-data"),
+    ("certificate-authority", "insecure-skip-tls-verify"),
+    ("certificate-authority-data", "insecure-skip-tls-verify"),
+    ("client-certificate", "client-certificate-data"),
+    ("client-key", "client-key-data"),
+    ("token", "username"),
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Context:
@@ -52,6 +62,7 @@ def load(target: Target, environment: Mapping[str, str] = os.environ) -> Context
         str(name or "of the flags"), str(cluster.get("server", "")), chosen.get("namespace") or "default", cluster, user
     )
     context = _flagged(found, target)
+    _check(context)
     if not is_address(context.server, ("http", "https")):
         raise UsageError(
             f"cluster {cluster_name!r} has no http:// or https:// server with a host and, if any, a port: correct the"
@@ -98,6 +109,23 @@ def _flagged(context: Context, target: Target) -> Context:
     if target.server and "://" not in server:
         server = f"https://{server}"
     return Context(context.name, server, target.namespace or context.namespace, cluster, user)
+
+
+def _check(context: Context) -> None:
+    """UsageError for what kubectl refuses, and for logins that Kubernetes has given up."""
+    if context.user.get("auth-provider"):
+        raise UsageError(
+            f"the user of context {context.name!r} has an auth-provider, which Kubernetes has removed or is about to:"
+            " use an exec plugin of your provider"
+        )
+    for entries in (context.cluster, context.user):
+        for one, other in _EITHER:
+            if entries.get(one) and entries.get(other):
+                raise UsageError(f"context {context.name!r} has both {one} and {other}: remove either, as kubectl asks")
+    program = context.user.get("exec")
+    missing = [name for name in ("command", "apiVersion") if program and not program.get(name)]
+    if missing:
+        raise UsageError(f"the login program of context {context.name!r} has no {missing[0]}: correct the kubeconfig")
 
 
 def _given(entries: Mapping[str, Any]) -> dict[str, Any]:

@@ -53,17 +53,12 @@ class Login:
         self._given: Mapping[str, Any] | None = None
         self._expires: datetime | None = None
         self._asking = threading.Lock()
-        if context.user.get("auth-provider"):
-            raise UsageError(
-                f"the user of context {context.name!r} has an auth-provider, which Kubernetes has removed: use an exec"
-                " plugin of your provider"
-            )
 
     @property
     def headers(self) -> Headers:
         """Of one request made now."""
         user = self._context.user
-        return [*self._authentication(), *_impersonation(user)]
+        return [*self._authentication(), *impersonation(user)]
 
     @property
     def certificate(self) -> Certificate | None:
@@ -86,13 +81,7 @@ class Login:
     def refused(self) -> bool:
         """The server knows nobody of that name: whether asking for the login again may help."""
         self._given = self._expires = None
-        return bool(self._program or self._context.user.get("tokenFile"))
-
-    @property
-    def _program(self) -> Mapping[str, Any] | None:
-        """The login program, which is asked only where the kubeconfig has nothing else (client-go's rule)."""
-        found: Mapping[str, Any] | None = self._context.user.get("exec")
-        return None if any(self._context.user.get(name) for name in _INSTEAD_OF_PROGRAMS) else found
+        return bool(program_of(self._context.user) or self._context.user.get("tokenFile"))
 
     def _authentication(self) -> Headers:
         user = {**self._context.user, **self._told()}
@@ -107,7 +96,7 @@ class Login:
 
     def _told(self) -> Mapping[str, Any]:
         """What the login program says, asked for when it has not been, or what it said has expired."""
-        program = self._program
+        program = program_of(self._context.user)
         if not program:
             return {}
         with self._asking:
@@ -137,7 +126,14 @@ def _of_file(path: str | None, instead: str | None) -> str | None:
         raise
 
 
-def _impersonation(user: Mapping[str, Any]) -> Headers:
+def program_of(user: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The login program of a user, which is asked only where the kubeconfig has nothing else (client-go's rule)."""
+    found: Mapping[str, Any] | None = user.get("exec")
+    return None if any(user.get(name) for name in _INSTEAD_OF_PROGRAMS) else found
+
+
+def impersonation(user: Mapping[str, Any]) -> Headers:
+    """The headers that ask for another user's rights. UsageError where it is nobody's name."""
     if not user.get("as"):
         if any(user.get(name) for name in ("as-uid", "as-groups", "as-user-extra")):
             raise UsageError("a group or UID is impersonated, and no user: give --as as well")
@@ -168,15 +164,11 @@ def _run(program: Mapping[str, Any], context: Context, patience: float | None) -
     interactive = patience is None and mode != "Never" and sys.stdin is not None and sys.stdin.isatty()
     if mode == "Always" and not interactive:
         raise UsageError(f"the login program {command[0]!r} has to ask you something: run this on a terminal")
-    told: dict[str, Any] = {"interactive": interactive}
-    if program.get("provideClusterInfo"):
-        told["cluster"] = _cluster_info(context)
-    request = {"apiVersion": program.get("apiVersion"), "kind": "ExecCredential", "spec": told}
     extra = {str(pair["name"]): str(pair["value"]) for pair in program.get("env") or ()}
     try:
         answer = subprocess.run(
             command,
-            env={**os.environ, **extra, "KUBERNETES_EXEC_INFO": json.dumps(request)},
+            env={**os.environ, **extra, "KUBERNETES_EXEC_INFO": exec_info(program, context, interactive)},
             stdin=None if interactive else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=None if patience is None else subprocess.DEVNULL,
@@ -190,6 +182,11 @@ def _run(program: Mapping[str, Any], context: Context, patience: float | None) -
         raise UsageError(f"the kubeconfig's login program {command[0]!r} is not installed: {hint}") from error
     except (subprocess.SubprocessError, ValueError, OSError) as error:
         raise UsageError(f"the kubeconfig's login program failed: {_why(error)}; run it by hand: {by_hand}") from error
+    if isinstance(said, dict) and said.get("apiVersion") != program.get("apiVersion"):
+        raise UsageError(
+            f"the kubeconfig's login program answered by apiVersion {said.get('apiVersion')!r} instead of"
+            f" {program.get('apiVersion')!r}; run it by hand: {by_hand}"
+        )
     if not isinstance(status, dict) or not (status.get("token") or status.get("clientCertificateData")):
         raise UsageError(
             f"the kubeconfig's login program gave neither a token nor a certificate; run it by hand: {by_hand}"
@@ -206,6 +203,14 @@ def _why(error: Exception) -> str:
     if isinstance(error, subprocess.TimeoutExpired):
         return f"it timed out after {error.timeout:g} s"
     return str(error)
+
+
+def exec_info(program: Mapping[str, Any], context: Context, interactive: bool) -> str:
+    """The JSON that a login program finds in $KUBERNETES_EXEC_INFO."""
+    told: dict[str, Any] = {"interactive": interactive}
+    if program.get("provideClusterInfo"):
+        told["cluster"] = _cluster_info(context)
+    return json.dumps({"apiVersion": program.get("apiVersion"), "kind": "ExecCredential", "spec": told})
 
 
 def _cluster_info(context: Context) -> dict[str, Any]:

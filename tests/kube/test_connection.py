@@ -158,9 +158,9 @@ async def test_a_token_file_that_changed_is_read_again(tmp_path: Path) -> None:
     token.write_text("old")
     connection = await connect(kubeconfig(tmp_path, "http://127.0.0.1:1", {"tokenFile": str(token)}))
     token.write_text("new")
-    assert (await connection._headers(None))["authorization"] == "Bearer old"
+    assert dict(await connection._headers(None))["authorization"] == "Bearer old"
     await asyncio.sleep(61)
-    assert (await connection._headers(None))["authorization"] == "Bearer new"
+    assert dict(await connection._headers(None))["authorization"] == "Bearer new"
     await connection.close()
 
 
@@ -180,7 +180,7 @@ async def test_the_proxy_of_the_kubeconfig_is_asked(tmp_path: Path) -> None:
 
 
 async def test_what_does_not_answer_is_named_without_the_secrets_of_its_url(tmp_path: Path, nowhere: str) -> None:
-    """A proxy that wants another password, a server that does not answer in time, a URL that is none."""
+    """A proxy that wants another password, and a server that does not answer in time."""
 
     async def refused(_: web.Request) -> web.Response:
         return web.Response(status=407)
@@ -195,7 +195,6 @@ async def test_what_does_not_answer_is_named_without_the_secrets_of_its_url(tmp_
             ("https://cluster.invalid/SECRET", {"proxy-url": secret}),
             (f"{nowhere}/SECRET", {"proxy-url": "http://bob:hunter2@127.0.0.1:1"}),
             (f"{server}/SECRET", {}),
-            ("http://bob:hunter2@127.0.0.1:99999/SECRET", {}),
         ]
         for host, cluster in ways:
             connection = await connect(kubeconfig(tmp_path, host, **cluster))
@@ -210,14 +209,6 @@ async def test_what_does_not_answer_is_named_without_the_secrets_of_its_url(tmp_
                         )
                 assert not [each for each in ("bob", "hunter2", "SECRET") if each in str(told.value)], str(told.value)
             await connection.close()
-
-
-async def test_a_kubeconfig_that_is_no_yaml_is_not_quoted(tmp_path: Path) -> None:
-    file = tmp_path / "config"
-    file.write_text("users:\n- user: {token: *hunter2}\n")
-    with pytest.raises(UsageError, match="line 2 is no YAML") as told:
-        await connect(str(file))
-    assert "hunter2" not in str(told.value)
 
 
 async def test_the_tls_server_name_of_the_kubeconfig_is_asked_for(tmp_path: Path, nowhere: str) -> None:
@@ -380,19 +371,15 @@ async def test_a_401_makes_the_login_be_renewed(tmp_path: Path, monkeypatch: pyt
         assert (await ask(connection)).status == 200
 
 
-@pytest.mark.parametrize("content", [None, "hello", "a: [b\n", "clusters: []\ncontexts: []\nusers: []\n", ""])
-async def test_a_kubeconfig_that_gives_no_cluster_is_one_clear_error(tmp_path: Path, content: str | None) -> None:
-    path = tmp_path / "config"
-    if content is not None:
-        path.write_text(content)
-    with pytest.raises(UsageError, match="--kubeconfig") as caught:
-        await connect(str(path))
-    assert str(path) in str(caught.value)
-
-
 async def test_a_context_that_does_not_exist_is_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="elsewhere"):
         await connect(kubeconfig(tmp_path, "http://127.0.0.1:1"), "elsewhere")
+
+
+async def test_a_login_that_cannot_be_had_names_its_context(tmp_path: Path) -> None:
+    user = {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "no-such-login"}}
+    with pytest.raises(UsageError, match=r"no access to a cluster by context 'main': .*no-such-login.*--kubeconfig"):
+        await connect(kubeconfig(tmp_path, "http://127.0.0.1:1", user))
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])

@@ -13,6 +13,8 @@ from rollout_lws.errors import UsageError
 from rollout_lws.kubeconfig import context as kubeconfig
 from rollout_lws.kubeconfig.target import Target
 
+PROGRAM = {"apiVersion": "client.authentication.k8s.io/v1", "command": "login"}
+
 
 def written(path: Path, cluster: dict[str, Any] | None = None, user: dict[str, Any] | None = None) -> str:
     """A kubeconfig with context main of cluster c and user u."""
@@ -51,7 +53,7 @@ def written(path: Path, cluster: dict[str, Any] | None = None, user: dict[str, A
 )
 def test_what_a_flag_says_wins(tmp_path: Path, flags: dict[str, Any], part: str, expected: dict[str, Any]) -> None:
     cluster = {"certificate-authority-data": "eA=="}
-    user = {"exec": {"command": "login"}, "client-key-data": "eA==", "as": "joe", "as-groups": ["all"]}
+    user = {"exec": PROGRAM, "client-key-data": "eA==", "as": "joe", "as-groups": ["all"]}
     path = written(tmp_path / "config", cluster, user)
     found = kubeconfig.load(Target(kubeconfig=path, **flags))
     assert expected.items() <= getattr(found, part).items()
@@ -131,7 +133,7 @@ def test_several_files_are_one_and_the_first_that_names_an_entry_wins(tmp_path: 
 
 @pytest.mark.parametrize(("command", "meant"), [("login", "login"), ("./bin/login", "{}/bin/login"), ("/a/b", "/a/b")])
 def test_a_login_program_with_a_path_is_beside_its_kubeconfig(tmp_path: Path, command: str, meant: str) -> None:
-    path = written(tmp_path / "config", user={"exec": {"command": command}})
+    path = written(tmp_path / "config", user={"exec": PROGRAM | {"command": command}})
     program = kubeconfig.load(Target(kubeconfig=path)).user["exec"]["command"]
     assert os.path.normpath(program) == meant.format(tmp_path)
 

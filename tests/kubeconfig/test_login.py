@@ -191,11 +191,6 @@ def test_a_login_program_that_has_to_ask_needs_a_terminal(tmp_path: Path) -> Non
         _ = login(program(tmp_path, "give(token='t')", interactiveMode="Always")).headers
 
 
-def test_what_kubernetes_has_removed_is_refused() -> None:
-    with pytest.raises(UsageError, match="auth-provider, which Kubernetes has removed"):
-        login({"auth-provider": {"name": "gcp"}})
-
-
 @pytest.mark.parametrize(
     "known", [{"token": "t"}, {"username": "me"}, {"tokenFile": "/t", "token": "t"}, {"client-certificate": "/c"}]
 )

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from rollout_lws.controller.informers import BY_OWNER, BY_STABLE, MARKED, OF_LWS, Informers, place
-from rollout_lws.controller.watches import Watches
+from rollout_lws.controller.on_demand_watches import OnDemandWatches
 from rollout_lws.objects.endpoints import EndpointSlice
 from rollout_lws.objects.resources import Resource
 from rollout_lws.objects.workloads import ControllerRevision, LeaderWorkerSet, Pod, StatefulSet
@@ -20,9 +20,9 @@ class CachedWorld:
 
     namespace: str
     informers: Informers
-    watched_pods: Watches[Pod]
-    watched_slices: Watches[EndpointSlice]
-    watched_kinds: Mapping[Resource, Watches[StoredObject]]
+    watched_pods: OnDemandWatches[Pod]
+    watched_slices: OnDemandWatches[EndpointSlice]
+    watched_kinds: Mapping[Resource, OnDemandWatches[StoredObject]]
     capabilities: Capabilities
 
     def rollout(self, name: str) -> StoredRollout | None:

@@ -13,14 +13,12 @@ from rollout_lws.api import Phase
 from rollout_lws.api.resources import keys, rollouts
 from rollout_lws.controller.cached_world import CachedWorld
 from rollout_lws.controller.clock import Clock
-from rollout_lws.controller.diagnosis import EXPLAINING, explaining
 from rollout_lws.controller.events import Events
-from rollout_lws.controller.informers import Informers, pods_of, slices_of
-from rollout_lws.controller.loads import Loads
-from rollout_lws.controller.pulse import Pulse, ages, stuck
+from rollout_lws.controller.informers import EXPLAINING, Informers, kind_of, pods_of, slices_of
+from rollout_lws.controller.on_demand_watches import OnDemandWatches, end
 from rollout_lws.controller.reconciler import Key, Reconciler
-from rollout_lws.controller.tasks import end
-from rollout_lws.controller.watches import Watches
+from rollout_lws.controller.self_metrics import SelfMetrics, ages, stuck
+from rollout_lws.controller.startup_metrics import StartupMetrics
 from rollout_lws.kube.client import Client
 from rollout_lws.kube.events import EventRecorder
 from rollout_lws.kube.informer import Informer
@@ -37,7 +35,7 @@ from rollout_lws.objects.resources import (
     Resource,
 )
 from rollout_lws.objects.workloads import LeaderWorkerSet, Pod
-from rollout_lws.observe.cache_types import StoredObject, StoredRollout, stored_object
+from rollout_lws.observe.cache_types import StoredObject, StoredRollout
 from rollout_lws.observe.capabilities import CRD_NAME, Definition, definition
 from rollout_lws.rollout.decide import decide
 from rollout_lws.rollout.decision import Wanted
@@ -62,21 +60,18 @@ class Controller:
         }
         self._tasks = asyncio.TaskGroup()
         # Pods decide for Rollouts of other LWSs, too, where one that is gone has left something pinned.
-        self._pods = Watches("pods", self._pod_informer, self._start, self._wake, each_change=True)
-        self._slices = Watches("endpoints", self._slice_informer, self._start, self._wake)
+        self._pods = OnDemandWatches("pods", self._pod_informer, self._start, self._wake, each_change=True)
+        self._slices = OnDemandWatches("endpoints", self._slice_informer, self._start, self._wake)
         self._kinds = {
-            resource: Watches(resource.plural, partial(self._kind_informer, resource), self._start, self._wake)
-            for resource in _ON_DEMAND
-        } | {
-            resource: Watches(
+            resource: OnDemandWatches(
                 resource.plural,
-                partial(self._explaining_informer, resource),
+                partial(self._kind_informer, resource),
                 self._start,
                 self._wake,
-                after=after,
-                each_change=True,
+                after=EXPLAINING.get(resource, 0.0),
+                each_change=resource in EXPLAINING,
             )
-            for resource, after in EXPLAINING.items()
+            for resource in (*_ON_DEMAND, *EXPLAINING)
         }
         self._definitions: Informer[Definition] = Informer(
             client, CUSTOM_RESOURCE_DEFINITIONS, definition, field_selector=f"metadata.name={CRD_NAME}"
@@ -101,7 +96,7 @@ class Controller:
         client.observe = metrics.requested
         metrics.fleet = self._fleet
         metrics.follow(
-            Pulse(
+            SelfMetrics(
                 self._queue,
                 lambda: self._informers,
                 lambda: self._on_demand,
@@ -110,7 +105,7 @@ class Controller:
             )
         )
         for scope in self._scopes.values():
-            Loads(scope, clock, lambda seconds: metrics.load.observe(seconds) if self._works else None)
+            StartupMetrics(scope, clock, lambda seconds: metrics.load.observe(seconds) if self._works else None)
 
     @property
     def stuck(self) -> str:
@@ -163,7 +158,7 @@ class Controller:
     def _on_demand(self) -> list[Informer[Any]]:
         """Without those that only explain: a controller that may not list them does without."""
         deciding = (watches for resource, watches in self._kinds.items() if resource not in EXPLAINING)
-        every: tuple[Watches[Any], ...] = (self._pods, self._slices, *deciding)
+        every: tuple[OnDemandWatches[Any], ...] = (self._pods, self._slices, *deciding)
         return [informer for watches in every for informer in watches.informers]
 
     def _fleet(self) -> Iterator[tuple[bytes, LeaderWorkerSet | None]]:
@@ -273,13 +268,12 @@ class Controller:
         return informer
 
     def _kind_informer(self, resource: Resource, namespace: str, _: str) -> Informer[StoredObject]:
-        informer, scope = Informer(self._client, resource, stored_object, namespace=namespace), self._scope(namespace)
-        of_autoscalers = resource == HORIZONTAL_POD_AUTOSCALERS
-        informer.on_change(scope.autoscaler_changed if of_autoscalers else scope.routing_changed)
+        informer, scope = kind_of(self._client, resource, namespace), self._scope(namespace)
+        if resource == HORIZONTAL_POD_AUTOSCALERS:
+            informer.on_change(scope.autoscaler_changed)
+        elif resource not in EXPLAINING:
+            informer.on_change(scope.routing_changed)
         return informer
-
-    def _explaining_informer(self, resource: Resource, namespace: str, _: str) -> Informer[StoredObject]:
-        return explaining(self._client, resource, namespace)
 
     def _all_again(self, _before: Definition | None, _after: Definition | None) -> None:
         """Have every Rollout decided; those that are being released do not wait behind thousands that rest."""

@@ -19,7 +19,11 @@ from rollout_lws.objects.endpoints import SERVICE_NAME, EndpointSlice
 from rollout_lws.objects.meta import Meta
 from rollout_lws.objects.resources import (
     CONTROLLER_REVISIONS,
+    CORE_EVENTS,
     ENDPOINT_SLICES,
+    KUEUE_CHECKS,
+    KUEUE_WORKLOADS,
+    KUEUE_WORKLOADS_BEFORE,
     LEADER_WORKER_SETS,
     LWS_NAME,
     LWS_WORKER_INDEX,
@@ -30,6 +34,7 @@ from rollout_lws.objects.resources import (
 )
 from rollout_lws.objects.workloads import ControllerRevision, LeaderWorkerSet, Pod, StatefulSet
 from rollout_lws.observe.cache_types import TRIMMED, StoredObject, StoredRollout, stored_object, stored_rollout
+from rollout_lws.observe.explanations import DECODERS, FIELDS, LABELS
 from rollout_lws.rollout.bounds import scaled_workload
 from rollout_lws.traffic import marks
 from rollout_lws.workload.canary import canary_name
@@ -42,6 +47,16 @@ Wake = Callable[[tuple[str, str]], None]
 #: carry notes of Rollouts, by namespace; of Rollouts, by their UID.
 OF_LWS, BY_CANARY, BY_STABLE, BY_OWNER, ROUTING = "lws", "canary", "stable", "owner", "routing"
 MARKED, BY_UID = "marked", "uid"
+
+
+#: Kinds that only explain why groups do not come, each with how long it has to be wanted, in seconds, before it is
+#: listed: in every rolling update pods are missing for a moment. What of them may not be listed is done without.
+EXPLAINING: Mapping[Resource, float] = {
+    CORE_EVENTS: 5.0,
+    KUEUE_WORKLOADS: 0.0,
+    KUEUE_WORKLOADS_BEFORE: 0.0,
+    KUEUE_CHECKS: 0.0,
+}
 
 
 class _Object(Protocol):
@@ -82,6 +97,18 @@ def slices_of(client: Client, namespace: str, service: str) -> Informer[Endpoint
         msgspec.json.Decoder(EndpointSlice).decode,
         namespace=namespace,
         label_selector=f"{SERVICE_NAME}={service}",
+    )
+
+
+def kind_of(client: Client, resource: Resource, namespace: str) -> Informer[StoredObject]:
+    """What a namespace has of a kind that is watched on demand; of one that has no namespace, all."""
+    return Informer(
+        client,
+        resource,
+        DECODERS.get(resource, stored_object),
+        namespace=namespace if resource.namespaced else "",
+        label_selector=LABELS.get(resource, ""),
+        field_selector=FIELDS.get(resource, ""),
     )
 
 

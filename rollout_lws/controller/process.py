@@ -21,7 +21,7 @@ from rollout_lws.controller.clock import WallClock
 from rollout_lws.controller.controller import Controller
 from rollout_lws.controller.health import Readiness
 from rollout_lws.controller.logs import fields
-from rollout_lws.controller.pulse import stuck
+from rollout_lws.controller.self_metrics import stuck
 from rollout_lws.errors import UsageError
 from rollout_lws.kube.client import Client
 from rollout_lws.kube.connection import Connection, connect

@@ -11,8 +11,8 @@ from typing import Protocol, TypeAlias
 from rollout_lws.api.resources import Keys, rollouts
 from rollout_lws.controller import apply
 from rollout_lws.controller.clock import Clock
-from rollout_lws.controller.failing import Failing
 from rollout_lws.controller.logs import fields
+from rollout_lws.controller.write_failures import WriteFailures
 from rollout_lws.errors import Unreadable
 from rollout_lws.metrics import Metrics, transitions
 from rollout_lws.objects.resources import Resource
@@ -56,7 +56,7 @@ class Reconciler:
     record: Record
     want: Want
     metrics: Metrics
-    failing: Failing[Key] = field(default_factory=Failing)
+    failing: WriteFailures[Key] = field(default_factory=WriteFailures)
     #: Rollouts that could not be read when they were looked at last.
     unreadable: set[Key] = field(default_factory=set)
 

@@ -12,7 +12,7 @@ import time
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 
-from rollout_lws.controller.tasks import end
+from rollout_lws.controller.on_demand_watches import end
 from rollout_lws.errors import ApiError, RolloutLwsError, Unreachable
 from rollout_lws.kube.client import Client
 from rollout_lws.kube.queue import KeyedQueue

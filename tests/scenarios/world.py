@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from rollout_lws.api.resources import batch_releases
 from rollout_lws.cli.versions import putting_back, stored, to_undo
 from rollout_lws.controller.apply import Next, classify, in_its_stead
-from rollout_lws.controller.failing import Failing
+from rollout_lws.controller.write_failures import WriteFailures
 from rollout_lws.errors import ApiError
 from rollout_lws.kube.client import request_of
 from rollout_lws.objects.owners import OURS
@@ -94,7 +94,7 @@ class World(User, Waits):
         #: Whether each status has to say why; not where others write statuses, too.
         self.judges_words = True
         self.refuse: Callable[[Write], ApiError | None] = lambda _: None
-        self.failing: Failing[str] = Failing()
+        self.failing: WriteFailures[str] = WriteFailures()
         #: Whether a story has stored a version in a spelling in which it cannot be patched.
         self.misspelt = False
         self._back_off = 0.0

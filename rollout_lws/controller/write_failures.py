@@ -21,17 +21,17 @@ PATIENCE_SECONDS = 30
 
 
 @dataclass(frozen=True, slots=True)
-class _Failing:
+class _Failure:
     since: datetime
     at_once: bool
     told: RefusedWrite
 
 
-class Failing(Generic[K]):
+class WriteFailures(Generic[K]):
     """What is known of each key's last write that failed; nothing of it has to survive a restart."""
 
     def __init__(self) -> None:
-        self._known: dict[K, _Failing] = {}
+        self._known: dict[K, _Failure] = {}
 
     def clear(self) -> None:
         """Nobody tries any more."""
@@ -44,7 +44,7 @@ class Failing(Generic[K]):
             return
         before = self._known.get(key)
         since = before.since if before is not None and before.told.what == told.what else now
-        self._known[key] = _Failing(since, failure.next is Next.REFUSED, told)
+        self._known[key] = _Failure(since, failure.next is Next.REFUSED, told)
 
     def forget(self, key: K) -> None:
         """All writes of ``key`` were carried out."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from rollout_lws.controller.apply import classify
-from rollout_lws.controller.failing import PATIENCE_SECONDS, Failing
+from rollout_lws.controller.write_failures import PATIENCE_SECONDS, WriteFailures
 from rollout_lws.errors import ApiError, Unreachable
 from rollout_lws.objects.permissions import SOURCE
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
@@ -19,8 +19,8 @@ CREATE = Create(LEADER_WORKER_SETS, {"metadata": {"name": "llama-canary", "names
 STATUS = Patch(LEADER_WORKER_SETS, "prod", "llama", {"status": {}}, "tell", subresource="status")
 
 
-def noted(*failures: tuple[ApiError | Unreachable, Write, datetime]) -> Failing[str]:
-    failing: Failing[str] = Failing()
+def noted(*failures: tuple[ApiError | Unreachable, Write, datetime]) -> WriteFailures[str]:
+    failing: WriteFailures[str] = WriteFailures()
     for error, write, moment in failures:
         failure = classify(error, write)
         assert failure is not None

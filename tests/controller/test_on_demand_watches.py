@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from rollout_lws.controller.informers import pods_of
-from rollout_lws.controller.watches import Watches
+from rollout_lws.controller.on_demand_watches import OnDemandWatches
 from rollout_lws.errors import ApiError
 from rollout_lws.kube.client import Client
 from rollout_lws.kube.informer import Informer
@@ -29,7 +29,7 @@ class Watched:
         self.woken: list[tuple[str, str]] = []
         self.answers = answers or (page("1"),)
         self.transport = FakeTransport(*self.answers)
-        self.pods = Watches("pods", self._make, self._start, self.woken.append, **how)
+        self.pods = OnDemandWatches("pods", self._make, self._start, self.woken.append, **how)
 
     @property
     def asked(self) -> list[Any]:

@@ -15,7 +15,7 @@ from rollout_lws.objects.workloads import Pod, StatefulSet
 from rollout_lws.workload.groups import group_of
 
 
-class Loads:
+class StartupMetrics:
     """Tells ``observe`` the seconds of each load of a group whose LWS, or canary, a Rollout takes care of."""
 
     def __init__(self, informers: Informers, clock: Clock, observe: Callable[[float], None]) -> None:

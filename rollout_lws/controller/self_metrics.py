@@ -44,7 +44,7 @@ def ages(informers: Iterable[Informer[Any]]) -> dict[str, float]:
     return found
 
 
-class Pulse(Collector):
+class SelfMetrics(Collector):
     """``always`` run as long as the controller, ``on_demand`` while some release needs them; ``unreadable`` counts
     Rollouts; ``denied`` are the permissions that are missing.
     """

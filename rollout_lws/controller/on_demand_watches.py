@@ -7,11 +7,10 @@ nothing while no release is on.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Collection, Coroutine, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeAlias
 
-from rollout_lws.controller.tasks import end
 from rollout_lws.kube.informer import Informer
 from rollout_lws.kube.store import T
 
@@ -29,7 +28,7 @@ class _Watch(Generic[T]):
     wanted_by: set[Key] = field(default_factory=set)
 
 
-class Watches(Generic[T]):
+class OnDemandWatches(Generic[T]):
     """One watch for each place that some key wants; ``make`` builds its informer, which ``start`` runs under a name
     that begins with ``what``. ``wake`` is called for each key that wants it when the first list is in, or cannot be
     had; at once for a key that comes later than that; and with ``each_change`` whenever something has changed. Nothing
@@ -128,3 +127,11 @@ class Watches(Generic[T]):
         watches, self._watches = [*self._watches.values()], {}
         self._wanted.clear()
         await end([watch.task for watch in watches])
+
+
+async def end(tasks: Collection[asyncio.Task[None]]) -> None:
+    """Cancel all and wait for their end; also when the caller is cancelled while it waits, which it then learns of."""
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        await asyncio.wait(tasks)

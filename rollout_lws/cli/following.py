@@ -1,4 +1,4 @@
-"""One Rollout as it changes, whatever becomes of connections and servers meanwhile."""
+"""One object as it changes, whatever becomes of connections and servers meanwhile."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Iterator
 import click
 
 from rollout_lws.cli.access.transport import Object, Transport
-from rollout_lws.cli.rollouts import fetch_rollout
 from rollout_lws.cli.view import plain
 from rollout_lws.errors import ApiError, Unreachable, UsageError
 from rollout_lws.objects.resources import Resource
@@ -23,17 +22,28 @@ def follow(transport: Transport, rollouts: Resource, first: Object, deadline: fl
     """The Rollout, ``first`` and each time it changes, until ``time.monotonic()`` is past ``deadline``. UsageError when
     it is deleted.
     """
+    for each in changes(transport, rollouts, first, deadline):
+        if each is None:
+            raise UsageError(f"rollout/{first['metadata']['name']} was deleted while its release was waited for")
+        yield each
+
+
+def changes(transport: Transport, resource: Resource, first: Object, deadline: float | None) -> Iterator[Object | None]:
+    """``first`` and each later state of that very object, until ``time.monotonic()`` is past ``deadline``; None at the
+    end when it is gone, also where another object of its name has taken its place.
+    """
     meta = first["metadata"]
-    name, namespace, version = meta["name"], meta["namespace"], meta["resourceVersion"]
+    name, namespace, version = meta["name"], meta.get("namespace") or "", meta["resourceVersion"]
     yield first
     while deadline is None or time.monotonic() < deadline:
         began = time.monotonic()
         try:
             chosen = f"metadata.name={name}"
-            for event in transport.watch(rollouts.path(namespace), version, deadline, fieldSelector=chosen):
+            for event in transport.watch(resource.path(namespace), version, deadline, fieldSelector=chosen):
                 version = event["object"]["metadata"]["resourceVersion"]
                 if event["type"] == "DELETED":
-                    raise UsageError(f"rollout/{name} was deleted while its release was waited for")
+                    yield None
+                    return
                 if event["type"] != "BOOKMARK":
                     yield event["object"]
             rest(began, deadline)
@@ -41,12 +51,13 @@ def follow(transport: Transport, rollouts: Resource, first: Object, deadline: fl
             if not has_forgotten(error):
                 wait_out(error, deadline)
         try:
-            current = fetch_rollout(transport, rollouts, name)
+            current = transport.find(resource.path(namespace, name))
         except (ApiError, Unreachable) as error:
             wait_out(error, deadline)
             continue
-        if current["metadata"]["uid"] != meta["uid"]:
-            raise UsageError(f"rollout/{name} was deleted and made anew while its release was waited for")
+        if current is None or current["metadata"]["uid"] != meta["uid"]:
+            yield None
+            return
         version = current["metadata"]["resourceVersion"]
         yield current
 

@@ -56,7 +56,7 @@ COMMANDS = {
     "set": Entry("edits", "set_", "Change a container's image."),
     "status": Entry("status", "status", "Wait for a release and tell its outcome as an exit code."),
     "undo": Entry("edits", "undo", "Put the version before into the LWS."),
-    "uninstall": Entry("uninstall.command", "uninstall", "Open the holds one by one, and take everything away."),
+    "uninstall": Entry("uninstall.command", "uninstall", "Open the holds, and print what deletes the rest."),
     "version": Entry("version", "version", "Print the version."),
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import quote
 
 from rollout_lws.errors import UsageError
@@ -38,6 +39,11 @@ class Resource:
         if subresource:
             parts.append(subresource)
         return "/" + "/".join(parts)
+
+    def manifest(self, name: str, namespace: str = "", **members: Any) -> dict[str, Any]:
+        """An object of this kind with these top-level members; no namespace where it is in none."""
+        metadata = {"name": name} | ({"namespace": namespace} if namespace else {})
+        return {"apiVersion": self.api_version, "kind": self.kind, "metadata": metadata, **members}
 
     def __str__(self) -> str:
         return f"{self.plural}.{self.group}" if self.group else self.plural

@@ -10,7 +10,6 @@ import pytest
 
 from rollout_lws.api import crd
 from rollout_lws.api.resources import rollouts
-from rollout_lws.cli.install.deployment import SELECTOR
 from rollout_lws.cli.install.installation import DEFAULT_NAMESPACE as HOME
 from rollout_lws.cli.install.manifests import PART_OF, PRODUCT
 from rollout_lws.cli.install.rights import CONTROLLER
@@ -159,13 +158,6 @@ def test_an_upgrade_keeps_its_api_group(helm: Any) -> None:
     upgrade(helm, apiGroup="rollouts.example.com")
 
 
-def before_election(replicas: int) -> Object:
-    pod = {"containers": [{"name": "controller", "image": "llama", "args": ["controller"]}]}
-    template = {"metadata": {"labels": SELECTOR}, "spec": pod}
-    spec = {"replicas": replicas, "selector": {"matchLabels": SELECTOR}, "template": template}
-    return {"metadata": {"namespace": HOME, "name": CONTROLLER}, "spec": spec}
-
-
 def look(helm: Any, **values: Any) -> str:
     """What the chart renders, and says, when it has looked at the cluster."""
     import helm_python
@@ -173,16 +165,6 @@ def look(helm: Any, **values: Any) -> str:
     with helm_python.Chart.load(CHART) as chart:
         made = helm.render(chart, {"image": IMAGE, **values}, name=RELEASE, namespace=HOME)
     return "\n".join(made.values())
-
-
-@pytest.mark.parametrize("replicas", [1, 0])
-def test_a_controller_that_looks_for_no_other_one_has_to_end_first(world: World, helm: Any, replicas: int) -> None:
-    world.do(lambda: world.server.create(DEPLOYMENTS, before_election(replicas)))
-    if replicas:
-        told = refused(look, helm)
-        assert "kubectl -n rollout-lws-system scale deployment rollout-lws-controller --replicas=0" in told
-    else:
-        assert "--leader-elect" in look(helm)
 
 
 @pytest.mark.parametrize("known", [True, False])
@@ -199,7 +181,6 @@ def test_a_policy_that_kubernetes_does_not_know_is_refused(world: World, helm: A
 
 
 def test_who_may_not_look_can_do_without(world: World, helm: Any) -> None:
-    world.do(lambda: world.server.create(DEPLOYMENTS, before_election(1)))
     world.do(lambda: world.server.delete(CUSTOM_RESOURCE_DEFINITIONS, "", "leaderworkersets.leaderworkerset.x-k8s.io"))
     assert "It needs LeaderWorkerSet" not in look(helm, checks={"enabled": False})
 

@@ -1,8 +1,9 @@
-"""`rollout-lws uninstall` on a real control plane, in the middle of a release: afterwards it is as it was before."""
+"""`rollout-lws uninstall` on a real control plane, in the middle of a release, and the commands that it prints."""
 
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,6 @@ from rollout_lws.kube.client import Client
 from rollout_lws.objects.resources import (
     CLUSTER_ROLE_BINDINGS,
     CLUSTER_ROLES,
-    CONTROLLER_REVISIONS,
     CUSTOM_RESOURCE_DEFINITIONS,
     DEPLOYMENTS,
     LEADER_WORKER_SETS,
@@ -21,9 +21,9 @@ from rollout_lws.objects.resources import (
     PODS,
     SERVICE_ACCOUNTS,
     SERVICES,
-    STATEFUL_SETS,
     Resource,
 )
+from tests.cli.uninstall.commands import NOTHING, printed
 from tests.e2e.plane import ControlPlane
 from tests.e2e.test_install import IMAGE, admin, begin, get, install, plane, programs, run
 from tests.e2e.waiting import until
@@ -39,7 +39,7 @@ INSTALLED = (
     *(NAMESPACES, CUSTOM_RESOURCE_DEFINITIONS, CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS),
     *(SERVICE_ACCOUNTS, DEPLOYMENTS),
 )
-RELEASED = (LEADER_WORKER_SETS, STATEFUL_SETS, PODS, SERVICES, CONTROLLER_REVISIONS)
+RELEASED = (LEADER_WORKER_SETS, SERVICES)
 
 
 async def listed(admin: Client, *kinds: Resource) -> list[tuple[Resource, Object]]:
@@ -51,12 +51,12 @@ async def named(admin: Client) -> set[str]:
 
 
 async def marked(admin: Client) -> list[str]:
-    """Whatever has a key or a finalizer of ours."""
+    """Users' objects that have a key or a finalizer of ours."""
     found = [(kind, {**meta, "managedFields": []}) for kind, meta in await listed(admin, *RELEASED)]
     return [f"{kind} {meta['name']}" for kind, meta in found if "rollouts.kruise.io" in json.dumps(meta)]
 
 
-async def test_in_the_middle_of_a_release_nothing_is_left_and_its_version_rolls(
+async def test_in_the_middle_of_a_release_its_version_rolls_and_the_commands_leave_nothing(
     plane: ControlPlane, admin: Client, programs: Programs, tmp_path: Path
 ) -> None:
     before = await named(admin)
@@ -65,15 +65,17 @@ async def test_in_the_middle_of_a_release_nothing_is_left_and_its_version_rolls(
     assert await marked(admin) != []
     told = await run(plane, programs, "uninstall", "--yes")
     assert "ROLLS in 2 groups, 1 at a time" in "".join(told)
-    assert told[-1] == "nothing of rollout-lws is left on this cluster"
     assert await controller.stop() == 0
-    assert await named(admin) == before
     assert await marked(admin) == []
     lws = await get(admin, LEADER_WORKER_SETS, "llama", "default")
     assert lws["spec"]["rolloutStrategy"]["rollingUpdateConfiguration"]["partition"] == 0
     for leader in ("llama-0", "llama-1"):
         await until(admin, PODS, "default", leader, lambda obj: image(obj) == "llama:v2", 60)
-    assert await run(plane, programs, "uninstall", "--yes") == ["nothing of rollout-lws is left on this cluster"]
+    for command in printed(told):
+        kubectl = await programs.start(*shlex.split(command, comments=True), "--kubeconfig", str(plane.admin))
+        assert await kubectl.end(120) == 0, kubectl.output
+    assert await named(admin) == before
+    assert await run(plane, programs, "uninstall", "--yes") == [NOTHING]
 
 
 def image(pod: Object | None) -> str:

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 from urllib.parse import urlencode, urlsplit
 
 from rollout_lws.cli.access.refusals import refusal, too_busy
-from rollout_lws.errors import Unreachable, UsageError
+from rollout_lws.errors import ApiError, Unreachable, UsageError
 from rollout_lws.kubeconfig import context as kubeconfig
 from rollout_lws.kubeconfig import proxies
 from rollout_lws.kubeconfig.context import Context
@@ -92,6 +92,15 @@ class Transport:
 
     def get(self, path: str, **query: str) -> Object:
         return self._json("GET", path, query)
+
+    def find(self, path: str, **query: str) -> Object | None:
+        """What is there, None where it does not exist, or where the cluster does not serve such a kind."""
+        try:
+            return self.get(path, **query)
+        except ApiError as error:
+            if error.code != 404:
+                raise
+            return None
 
     def merge_patch(self, path: str, body: Mapping[str, Any]) -> Object:
         return self._json("PATCH", path, {"fieldManager": "rollout-lws-cli"}, body, _MERGE)

@@ -1,239 +1,182 @@
-"""An installation put on a cluster: judged first, then applied, each object told; again and again if need be."""
+"""An installation applied to a cluster: judged first, then each object told; again and again if need be."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from rollout_lws.cli.access.transport import Transport
-from rollout_lws.cli.install import extras, order, ownership
-from rollout_lws.cli.install.installation import POD_DELETION_POLICY, Installation
-from rollout_lws.cli.install.manifests import NAMESPACED, PART_OF, PRODUCT, home, objects
+from rollout_lws.cli.install import ownership
+from rollout_lws.cli.install.extras import NEEDED
+from rollout_lws.cli.install.installation import Installation
+from rollout_lws.cli.install.inventory import RESOURCES, RIGHTS, SERVING, WEBHOOKS, labelled, name_of, place_of
+from rollout_lws.cli.install.manifests import home, names, objects
 from rollout_lws.cli.install.rights import CONTROLLER
 from rollout_lws.errors import ApiError, RolloutLwsError, Unreachable, UsageError
 from rollout_lws.objects.resources import (
-    ADMISSION_POLICIES,
-    ADMISSION_POLICY_BINDINGS,
     CLUSTER_ROLE_BINDINGS,
     CLUSTER_ROLES,
     CUSTOM_RESOURCE_DEFINITIONS,
     DEPLOYMENTS,
-    MUTATING_WEBHOOKS,
     NAMESPACES,
-    NETWORK_POLICIES,
-    POD_DISRUPTION_BUDGETS,
-    POD_MONITORS,
     ROLE_BINDINGS,
-    ROLES,
-    SERVICE_ACCOUNTS,
-    SERVICE_MONITORS,
-    SERVICES,
-    VALIDATING_WEBHOOKS,
     Resource,
 )
 
 Object = dict[str, Any]
 Tell = Callable[[str], None]
-#: Who has applied these fields, for the API server.
+#: The field manager of these fields.
 MANAGER = "rollout-lws-install"
-RESOURCES = {
-    each.kind: each
-    for each in (
-        *(NAMESPACES, CUSTOM_RESOURCE_DEFINITIONS, SERVICE_ACCOUNTS, DEPLOYMENTS, POD_DISRUPTION_BUDGETS),
-        *(CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS, ROLES, ROLE_BINDINGS, ADMISSION_POLICIES, ADMISSION_POLICY_BINDINGS),
-        *(NETWORK_POLICIES, SERVICES, SERVICE_MONITORS, POD_MONITORS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS),
-    )
-}
-
-
 #: An object, and what writes or deletes it and says what was done.
 Step = tuple[Object, Callable[[Object], str]]
 
 
-@dataclass(frozen=True, slots=True)
-class Left:
-    """What remains when everything is applied. ``alone_first``: the Deployment ends a controller that knows no election
-    before it starts the next one; once that runs, ``settle`` gives it the strategy that it is to have. ``rights`` are
-    those that only controllers of the version before need: ``withdraw`` takes them when none of these is left.
+def install(transport: Transport, chosen: Installation, tell: Tell, warn: Tell) -> tuple[Step, ...]:
+    """Apply everything that ``chosen`` needs, a line for each object. Returns the steps that take away rights which
+    only controllers of the version before need: ``take`` them when none of these is left.
+
+    UsageError before anything has changed when another product's object would be replaced; RolloutLwsError, which says
+    how far it got, when the API server refuses one.
     """
-
-    alone_first: bool
-    rights: tuple[Step, ...]
-
-
-def install(transport: Transport, chosen: Installation, tell: Tell, warn: Tell) -> Left:
-    """Apply everything that ``chosen`` needs, a line for each object, and take nothing away that a controller which
-    runs may need. UsageError before anything has changed when somebody else's would be replaced; RolloutLwsError,
-    which says how far it got, when the API server refuses one.
-    """
-    found = _judge(transport, chosen, warn)
+    before = _judge(transport, chosen, warn)
     wanted = _wanted(transport, chosen)
-    unwatched = [*_unwatched(transport, wanted)]
-    surplus = [each for each in extras.unwanted(chosen) if _left_over(transport, each)]
-    alone_first = found.deployment is not None and ownership.knows_no_election(found.deployment)
-    first, last = order.writes(map(_alone, wanted) if alone_first else wanted, _roles(transport, wanted))
-    apply, delete = partial(_apply, transport), partial(_withdraw, transport)
-    _take([*((each, apply) for each in first), *((each, delete) for each in surplus)], tell)
-    left = Left(alone_first, (*((each, apply) for each in last), *((each, delete) for each in unwatched)))
-    if found.deployment is not None:
-        return left
-    withdraw(left, tell)
-    return Left(alone_first, ())
+    roles = {each["metadata"]["name"]: _found(transport, each) for each in wanted if each["kind"] == CLUSTER_ROLES.kind}
+    first, narrowed = keeping_rules(wanted, roles)
+    apply, delete = partial(_apply, transport), partial(_delete, transport)
+    steps: list[Step] = [
+        *((each, apply) for each in first),
+        *((each, delete) for each in _surplus(transport, wanted, (*WEBHOOKS, *SERVING))),
+    ]
+    last: list[Step] = [
+        *((each, apply) for each in narrowed),
+        *((each, delete) for each in _surplus(transport, wanted, RIGHTS)),
+    ]
+    if before is not None and chosen.replicas:
+        take(steps, tell)
+        return tuple(last)
+    take([*steps, *last], tell)
+    return ()
 
 
-def withdraw(left: Left, tell: Tell) -> None:
-    """Take the rights that nobody needs any more. RolloutLwsError as from ``install``."""
-    _take(left.rights, tell)
-
-
-def _take(steps: Sequence[Step], tell: Tell) -> None:
-    for done, (each, take) in enumerate(steps):
+def take(steps: Sequence[Step], tell: Tell) -> None:
+    """RolloutLwsError as from ``install``."""
+    for done, (each, act) in enumerate(steps):
+        name = name_of(RESOURCES[each["kind"]], each)
         try:
-            tell(f"{name_of(each)} {take(each)}")
+            tell(f"{name} {act(each)}")
         except (ApiError, Unreachable) as error:
             raise RolloutLwsError(
-                f"{name_of(each)}: {error}; {done} of {len(steps)} objects are applied and stay: correct this and run"
+                f"{name}: {error}; {done} of {len(steps)} objects are applied and stay: correct this and run"
                 " the same command again, it goes on from there"
             ) from error
 
 
-def settle(transport: Transport, chosen: Installation, tell: Tell) -> None:
-    """The Deployment as it is wanted, now that no controller runs which knows no election."""
-    final = objects(chosen)[-1]
-    tell(f"{name_of(final)} {_apply(transport, final)}")
+def places_of(steps: Iterable[Step]) -> str:
+    return ", ".join(place_of(RESOURCES[each["kind"]], each) for each, _ in steps)
 
 
-def _alone(obj: Object) -> Object:
-    """The Deployment with the strategy that starts nothing before everything of the version before has ended."""
-    if obj["kind"] != DEPLOYMENTS.kind:
-        return obj
-    return {**obj, "spec": {**obj["spec"], "strategy": {"type": "Recreate"}}}
+def keeping_rules(
+    wanted: Iterable[Object], roles: Mapping[str, Object | None]
+) -> tuple[tuple[Object, ...], tuple[Object, ...]]:
+    """What to apply first, and what when no controller of the version before is left. ``roles`` are the ClusterRoles
+    that the cluster has, by name: one that loses rules is in both, and keeps them in the first. So the controllers that
+    run have their rights, whichever write is the last that succeeds.
+    """
+    first: list[Object] = []
+    last: list[Object] = []
+    for each in wanted:
+        before = roles.get(each["metadata"]["name"]) if each["kind"] == CLUSTER_ROLES.kind else None
+        lost = [rule for rule in (before or {}).get("rules") or () if rule not in each["rules"]]
+        first.append({**each, "rules": [*each["rules"], *lost]} if lost else each)
+        last += [each] if lost else []
+    return tuple(first), tuple(last)
+
+
+def _judge(transport: Transport, chosen: Installation, warn: Tell) -> Object | None:
+    """The Deployment that is there, when all that is wanted may be applied."""
+    looked_at = (
+        (name, transport.find(CUSTOM_RESOURCE_DEFINITIONS.path("", name))) for name in ownership.definitions(chosen)
+    )
+    found = ownership.Found(
+        {name: definition for name, definition in looked_at if definition is not None},
+        transport.find(CLUSTER_ROLE_BINDINGS.path("", CONTROLLER)),
+        transport.find(DEPLOYMENTS.path(chosen.namespace, CONTROLLER)),
+        tuple(each for each, (kind, _) in NEEDED.items() if each in chosen.extras and not _serves(transport, kind)),
+        tuple(each for each in chosen.watch_namespaces if transport.find(NAMESPACES.path("", each)) is None),
+    )
+    refusal = ownership.refusal(chosen, found)
+    if refusal:
+        raise UsageError(f"nothing was changed: {refusal}")
+    for each in ownership.warnings(chosen, found):
+        warn(each)
+    return found.deployment
+
+
+def _serves(transport: Transport, resource: Resource) -> bool:
+    """As far as the user may ask; the write tells whoever may not."""
+    try:
+        known = transport.find(f"/apis/{resource.api_version}") or {}
+    except ApiError:
+        return True
+    return any(each["name"] == resource.plural for each in known.get("resources") or ())
 
 
 def _wanted(transport: Transport, chosen: Installation) -> tuple[Object, ...]:
     """With the namespace, where there is none to live in."""
     made = objects(chosen)
-    if made[0]["kind"] == NAMESPACES.kind or _found(transport, NAMESPACES, chosen.namespace) is not None:
+    if made[0]["kind"] == NAMESPACES.kind or transport.find(NAMESPACES.path("", chosen.namespace)) is not None:
         return made
     return (home(chosen), *made)
 
 
-def name_of(obj: Object) -> str:
-    """As kubectl tells it: deployment.apps/name."""
-    resource = RESOURCES[obj["kind"]]
-    group = f".{resource.group}" if resource.group else ""
-    return f"{resource.kind.lower()}{group}/{obj['metadata']['name']}"
-
-
-def place_of(obj: Object) -> str:
-    """Its name, with the namespace that it is in."""
-    namespace = obj["metadata"].get("namespace")
-    return name_of(obj) + (f" in namespace {namespace}" if namespace else "")
-
-
-def path_of(obj: Object) -> str:
-    metadata = obj["metadata"]
-    return RESOURCES[obj["kind"]].path(metadata.get("namespace", ""), metadata["name"])
-
-
-def _judge(transport: Transport, chosen: Installation, warn: Tell) -> ownership.Found:
-    """What is there, when all that is wanted may be applied."""
-    looked_at = ((name, _found(transport, CUSTOM_RESOURCE_DEFINITIONS, name)) for name in ownership.definitions(chosen))
-    found = ownership.Found(
-        {name: definition for name, definition in looked_at if definition is not None},
-        _found(transport, CLUSTER_ROLE_BINDINGS, CONTROLLER),
-        _found(transport, DEPLOYMENTS, CONTROLLER, chosen.namespace),
-        POD_DELETION_POLICY not in chosen.extras or _serves(transport, ADMISSION_POLICIES),
-    )
-    refusal = ownership.refusal(chosen, found)
-    if refusal:
-        raise UsageError(f"nothing was changed: {refusal}")
-    missing = [name for name in chosen.watch_namespaces if _found(transport, NAMESPACES, name) is None]
-    if missing:
-        raise UsageError(
-            f"nothing was changed: namespace {' and '.join(missing)} of --watch-namespace does not exist: create it"
-            " first, the controller gets its rights there"
-        )
-    for each in ownership.warnings(chosen, found):
-        warn(each)
-    return found
-
-
-def _serves(transport: Transport, resource: Resource) -> bool:
-    """Whether it is there, as far as this can be asked; who may not ask is told by the write."""
-    try:
-        known = transport.get(f"/apis/{resource.api_version}").get("resources") or ()
-    except ApiError as error:
-        return error.code != 404
-    return any(each["name"] == resource.plural for each in known)
+def _surplus(transport: Transport, wanted: Iterable[Object], kinds: Iterable[Resource]) -> Iterator[Object]:
+    """What an installation before has made and this one does not need, in the order in which it can be deleted. Users
+    who may not even see such objects are not kept from installing.
+    """
+    known = names()
+    kept = {_path(each) for each in wanted}
+    for resource in kinds:
+        try:
+            there = labelled(transport, resource)
+        except ApiError as error:
+            if error.code != 403:
+                raise
+            continue
+        for each in there:
+            if (resource.kind, each["metadata"]["name"]) in known and _path(each) not in kept:
+                yield each
 
 
 def _apply(transport: Transport, obj: Object) -> str:
     """What was done, in kubectl's words."""
-    before = _found(transport, RESOURCES[obj["kind"]], obj["metadata"]["name"], obj["metadata"].get("namespace", ""))
+    before = _found(transport, obj)
     if before is not None and obj["kind"] == NAMESPACES.kind and not ownership.is_ours(before):
         return "exists, left as it is"
-    after = transport.apply(path_of(obj), obj, MANAGER)
+    after = transport.apply(_path(obj), obj, MANAGER)
     if before is None:
         return "created"
     same = before["metadata"]["resourceVersion"] == after["metadata"]["resourceVersion"]
     return "unchanged" if same else "configured"
 
 
-def _roles(transport: Transport, wanted: Iterable[Object]) -> dict[str, Object]:
-    names = [each["metadata"]["name"] for each in wanted if each["kind"] == CLUSTER_ROLES.kind]
-    return {name: role for name in names if (role := _found(transport, CLUSTER_ROLES, name)) is not None}
-
-
-def _unwatched(transport: Transport, wanted: Iterable[Object]) -> Iterator[Object]:
-    """The controller's rights in namespaces that it watches no longer, and the role that gives them when there is no
-    such namespace any more.
-    """
-    kept = {each["metadata"]["namespace"] for each in wanted if _watches(each)}
-    bound = transport.get(ROLE_BINDINGS.path(), labelSelector=f"{PART_OF}={PRODUCT}").get("items") or ()
-    for each in bound:
-        if each["metadata"]["name"] == CONTROLLER and each["metadata"]["namespace"] not in kept:
-            yield {**each, "kind": ROLE_BINDINGS.kind}
-    role = None if kept else _found(transport, CLUSTER_ROLES, NAMESPACED)
-    if role is not None and ownership.is_ours(role):
-        yield {**role, "kind": CLUSTER_ROLES.kind}
-
-
-def _left_over(transport: Transport, obj: Object) -> bool:
-    """Whether an installation before has made it. Who may not even see such objects is not kept from installing."""
-    metadata = obj["metadata"]
+def _delete(transport: Transport, obj: Object) -> str:
+    """What was done; another client may have been quicker."""
     try:
-        before = _found(transport, RESOURCES[obj["kind"]], metadata["name"], metadata.get("namespace", ""))
-    except ApiError as error:
-        if error.code != 403:
-            raise
-        return False
-    return before is not None and ownership.is_ours(before)
-
-
-def _watches(obj: Object) -> bool:
-    """Whether it gives the controller its rights in a namespace that it watches."""
-    return bool((obj["kind"], obj["metadata"]["name"]) == (ROLE_BINDINGS.kind, CONTROLLER))
-
-
-def _withdraw(transport: Transport, obj: Object) -> str:
-    """What was done; somebody else may have been quicker."""
-    try:
-        transport.delete(path_of(obj))
+        transport.delete(_path(obj))
     except ApiError as error:
         if error.code != 404:
             raise
-    if _watches(obj):
+    if (obj["kind"], obj["metadata"]["name"]) == (ROLE_BINDINGS.kind, CONTROLLER):
         return f"in namespace {obj['metadata']['namespace']} deleted: it is watched no longer"
     return "deleted: nothing needs it"
 
 
-def _found(transport: Transport, resource: Resource, name: str, namespace: str = "") -> Object | None:
-    try:
-        return transport.get(resource.path(namespace, name))
-    except ApiError as error:
-        if error.code != 404:
-            raise
-        return None
+def _found(transport: Transport, obj: Object) -> Object | None:
+    """What the cluster has in its place."""
+    return transport.find(_path(obj))
+
+
+def _path(obj: Object) -> str:
+    metadata = obj["metadata"]
+    return RESOURCES[obj["kind"]].path(metadata.get("namespace", ""), metadata["name"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import click
 import yaml
 
@@ -75,34 +77,25 @@ def install(
         click.echo(yaml.safe_dump_all(objects(chosen), sort_keys=False), nl=False)
         return
     with Transport.to(target) as transport:
-        left = applying.install(transport, chosen, click.echo, _warn)
+        last = applying.install(transport, chosen, click.echo, _warn)
         if timeout > 0 and replicas:
             try:
                 wait(transport, chosen.namespace, CONTROLLER, timeout, click.echo)
             except RolloutLwsError:
-                _warn_of_kept(left)
+                _warn_of_kept(last)
                 raise
-            if left.alone_first:
-                applying.settle(transport, chosen, click.echo)
-        elif left.alone_first:
-            _warn(
-                "the controller before this one looks for no other one, so it ends first; once the new one runs, run"
-                " the same command again: the next upgrade then ends none before another is ready"
-            )
-        # With no replica wanted the controllers that ran are on their way out: nobody needs their rights.
-        if timeout > 0 or not replicas or not left.rights or runs(transport, chosen.namespace, CONTROLLER):
-            applying.withdraw(left, click.echo)
-        else:
-            _warn_of_kept(left)
+        elif last and not runs(transport, chosen.namespace, CONTROLLER):
+            _warn_of_kept(last)
+            return
+        applying.take(last, click.echo)
 
 
-def _warn_of_kept(left: applying.Left) -> None:
-    """One that takes rights away before a new controller runs would leave the cluster with none that works."""
-    if left.rights:
-        names = ", ".join(applying.place_of(each) for each, _ in left.rights)
+def _warn_of_kept(last: Sequence[applying.Step]) -> None:
+    """Rights that are taken away before a new controller runs would leave the cluster with none that works."""
+    if last:
         _warn(
             f"the controller before this one keeps the rights that only it needs, since it leads until the new one runs"
-            f" ({names}); once that runs, run the same command again: it takes them away"
+            f" ({applying.places_of(last)}); once that runs, run the same command again: it takes them away"
         )
 
 

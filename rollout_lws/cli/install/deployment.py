@@ -21,31 +21,23 @@ def deployment(chosen: Installation) -> Object:
     """One leads and the others wait, so several may run at a time: an upgrade ends none before the next one is ready,
     and a version that does not start leaves the one before in charge.
     """
-    return {
-        "apiVersion": DEPLOYMENTS.api_version,
-        "kind": DEPLOYMENTS.kind,
-        "metadata": {"name": CONTROLLER, "namespace": chosen.namespace},
-        "spec": {
-            "replicas": chosen.replicas,
-            "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
-            "selector": {"matchLabels": dict(SELECTOR)},
-            "template": {"metadata": {"labels": dict(SELECTOR)}, "spec": _pod(chosen)},
-        },
+    spec = {
+        "replicas": chosen.replicas,
+        "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
+        "selector": {"matchLabels": dict(SELECTOR)},
+        "template": {"metadata": {"labels": dict(SELECTOR)}, "spec": _pod(chosen)},
     }
+    return DEPLOYMENTS.manifest(CONTROLLER, chosen.namespace, spec=spec)
 
 
 def disruption_budget(chosen: Installation) -> Object:
     """Drains take one at a time, and never wait for one that does not run anyway."""
-    return {
-        "apiVersion": POD_DISRUPTION_BUDGETS.api_version,
-        "kind": POD_DISRUPTION_BUDGETS.kind,
-        "metadata": {"name": CONTROLLER, "namespace": chosen.namespace},
-        "spec": {
-            "maxUnavailable": 1,
-            "unhealthyPodEvictionPolicy": "AlwaysAllow",
-            "selector": {"matchLabels": dict(SELECTOR)},
-        },
+    spec = {
+        "maxUnavailable": 1,
+        "unhealthyPodEvictionPolicy": "AlwaysAllow",
+        "selector": {"matchLabels": dict(SELECTOR)},
     }
+    return POD_DISRUPTION_BUDGETS.manifest(CONTROLLER, chosen.namespace, spec=spec)
 
 
 def arguments(chosen: Installation) -> list[str]:

@@ -42,28 +42,28 @@ def network_policy(chosen: Installation) -> Object:
     """
     ports = [{"port": port, "protocol": "TCP"} for port in sorted(container_ports(chosen).values())]
     spec = {"podSelector": _selected(), "policyTypes": ["Ingress"], "ingress": [{"ports": ports}]}
-    return _made(NETWORK_POLICIES, CONTROLLER, spec, chosen.namespace)
+    return NETWORK_POLICIES.manifest(CONTROLLER, chosen.namespace, spec=spec)
 
 
 def pod_monitor(chosen: Installation) -> Object:
     """Every replica is asked: who does not lead has metrics of its own."""
     spec = {"selector": _selected(), "podMetricsEndpoints": [_scraped()]}
-    return _made(POD_MONITORS, CONTROLLER, spec, chosen.namespace)
+    return POD_MONITORS.manifest(CONTROLLER, chosen.namespace, spec=spec)
 
 
 def metrics_service(chosen: Installation) -> Object:
     """Without an address of its own: it is there to be looked up, each pod is asked itself."""
     port = {"name": "metrics", "port": METRICS_PORT, "targetPort": "metrics", "protocol": "TCP"}
-    made = _made(
-        SERVICES, METRICS_SERVICE, {"clusterIP": "None", "selector": dict(SELECTOR), "ports": [port]}, chosen.namespace
-    )
-    return {**made, "metadata": {**made["metadata"], "labels": {"app.kubernetes.io/component": "metrics"}}}
+    spec = {"clusterIP": "None", "selector": dict(SELECTOR), "ports": [port]}
+    made = SERVICES.manifest(METRICS_SERVICE, chosen.namespace, spec=spec)
+    made["metadata"]["labels"] = {"app.kubernetes.io/component": "metrics"}
+    return made
 
 
 def service_monitor(chosen: Installation) -> Object:
     labels = {"app.kubernetes.io/name": SELECTOR["app.kubernetes.io/name"], "app.kubernetes.io/component": "metrics"}
     spec = {"selector": {"matchLabels": labels}, "endpoints": [_scraped()]}
-    return _made(SERVICE_MONITORS, CONTROLLER, spec, chosen.namespace)
+    return SERVICE_MONITORS.manifest(CONTROLLER, chosen.namespace, spec=spec)
 
 
 def deletion_policy(chosen: Installation) -> Object:
@@ -87,12 +87,12 @@ def deletion_policy(chosen: Installation) -> Object:
             }
         ],
     }
-    return _made(ADMISSION_POLICIES, DELETION_POLICY, spec)
+    return ADMISSION_POLICIES.manifest(DELETION_POLICY, spec=spec)
 
 
 def deletion_policy_binding(_: Installation) -> Object:
     spec = {"policyName": DELETION_POLICY, "validationActions": ["Deny"]}
-    return _made(ADMISSION_POLICY_BINDINGS, DELETION_POLICY, spec)
+    return ADMISSION_POLICY_BINDINGS.manifest(DELETION_POLICY, spec=spec)
 
 
 #: What each word brings, in the order in which it can be applied.
@@ -103,20 +103,17 @@ _BROUGHT: Mapping[str, tuple[Callable[[Installation], Object], ...]] = {
     POD_DELETION_POLICY: (deletion_policy, deletion_policy_binding),
     GUARD: (guard.role, guard.binding, guard.service, guard.mutating, guard.validating),
 }
-#: Kinds that a cluster has only when somebody has installed them, by the word that needs them.
-NEEDED: Mapping[str, Resource] = {POD_MONITOR: POD_MONITORS, SERVICE_MONITOR: SERVICE_MONITORS}
+#: Kinds that not every cluster serves, by the word that needs them, and what brings them.
+NEEDED: Mapping[str, tuple[Resource, str]] = {
+    POD_MONITOR: (POD_MONITORS, "the Prometheus operator"),
+    SERVICE_MONITOR: (SERVICE_MONITORS, "the Prometheus operator"),
+    POD_DELETION_POLICY: (ADMISSION_POLICIES, "Kubernetes 1.30 or newer"),
+}
 
 
 def wanted(chosen: Installation) -> list[Object]:
     """The objects that ``chosen`` asks for."""
     return [make(chosen) for extra, made in _BROUGHT.items() if extra in chosen.extras for make in made]
-
-
-def unwanted(chosen: Installation) -> list[Object]:
-    """Those that it does not ask for, as they would be: an installation before may have made them. What is bound goes
-    after what binds it.
-    """
-    return [make(chosen) for extra, made in _BROUGHT.items() if extra not in chosen.extras for make in reversed(made)]
 
 
 def _scraped() -> Object:
@@ -126,8 +123,3 @@ def _scraped() -> Object:
 
 def _selected() -> Object:
     return {"matchLabels": dict(SELECTOR)}
-
-
-def _made(resource: Resource, name: str, spec: Object, namespace: str = "") -> Object:
-    metadata = {"name": name} | ({"namespace": namespace} if namespace else {})
-    return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, "spec": spec}

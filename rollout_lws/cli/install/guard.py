@@ -14,7 +14,6 @@ from rollout_lws.objects.resources import (
     CLUSTER_ROLES,
     LEADER_WORKER_SETS,
     MUTATING_WEBHOOKS,
-    SERVICE_ACCOUNTS,
     SERVICES,
     VALIDATING_WEBHOOKS,
     Resource,
@@ -35,17 +34,13 @@ def role(_: Installation) -> Object:
 
 
 def binding(chosen: Installation) -> Object:
-    return {
-        **_made(CLUSTER_ROLE_BINDINGS, ROLE),
-        "roleRef": {"apiGroup": CLUSTER_ROLES.group, "kind": CLUSTER_ROLES.kind, "name": ROLE},
-        "subjects": [{"kind": SERVICE_ACCOUNTS.kind, "name": CONTROLLER, "namespace": chosen.namespace}],
-    }
+    return rights.binding(CLUSTER_ROLE_BINDINGS.manifest(ROLE), CLUSTER_ROLES, ROLE, chosen.namespace)
 
 
 def service(chosen: Installation) -> Object:
     """Only of replicas that are ready: the others are not trusted yet."""
     port = {"name": "guard", "port": _SERVICE_PORT, "targetPort": "guard", "protocol": "TCP"}
-    return _made(SERVICES, DEFAULT_GUARD, chosen.namespace) | {"spec": {"selector": dict(SELECTOR), "ports": [port]}}
+    return SERVICES.manifest(DEFAULT_GUARD, chosen.namespace, spec={"selector": dict(SELECTOR), "ports": [port]})
 
 
 def mutating(chosen: Installation) -> Object:
@@ -54,7 +49,7 @@ def mutating(chosen: Installation) -> Object:
         "reinvocationPolicy": "IfNeeded",
         "matchConditions": [_in_care(chosen), _by_others(chosen), _STAYS],
     }
-    return _made(MUTATING_WEBHOOKS, DEFAULT_GUARD) | {"webhooks": [hold]}
+    return MUTATING_WEBHOOKS.manifest(DEFAULT_GUARD, webhooks=[hold])
 
 
 def validating(chosen: Installation) -> Object:
@@ -64,7 +59,7 @@ def validating(chosen: Installation) -> Object:
     plan = _webhook(chosen, "plan", ["CREATE", "UPDATE"], rollouts(chosen.api_group)) | {
         "matchConditions": [_by_others(chosen), _STAYS]
     }
-    return _made(VALIDATING_WEBHOOKS, DEFAULT_GUARD) | {"webhooks": [pending, plan]}
+    return VALIDATING_WEBHOOKS.manifest(DEFAULT_GUARD, webhooks=[pending, plan])
 
 
 def _webhook(chosen: Installation, rule: str, operations: list[str], resource: Resource) -> Object:
@@ -102,8 +97,3 @@ def _by_others(chosen: Installation) -> Object:
     """Releases go on when no guard answers, whatever becomes of edits then."""
     account = f"system:serviceaccount:{chosen.namespace}:{CONTROLLER}"
     return {"name": "not-by-the-controller", "expression": f"request.userInfo.username != '{account}'"}
-
-
-def _made(resource: Resource, name: str, namespace: str = "") -> Object:
-    metadata = {"name": name} | ({"namespace": namespace} if namespace else {})
-    return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata}

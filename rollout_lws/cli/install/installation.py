@@ -50,14 +50,6 @@ class Installation:
         check_namespaces(self.watch_namespaces, "--watch-namespace")
         if self.replicas < 0:
             raise UsageError(f"--replicas {self.replicas}: use 2 or more, or 0 to install without starting it")
-        for extra in self.extras:
-            if extra not in EXTRAS:
-                raise UsageError(f"--with {extra!r} is not known: use one of {', '.join(EXTRAS)}")
-        if self.guard_failure_policy not in FAILURE_POLICIES:
-            raise UsageError(
-                f"--guard-failure-policy {self.guard_failure_policy!r} is not known: use one of"
-                f" {', '.join(FAILURE_POLICIES)}"
-            )
         if self.guard_failure_policy != FAILURE_POLICIES[0] and GUARD not in self.extras:
             raise UsageError(
                 f"--guard-failure-policy {self.guard_failure_policy}: there is no guard without --with guard"

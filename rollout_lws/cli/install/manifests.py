@@ -10,7 +10,7 @@ from rollout_lws import __version__
 from rollout_lws.api import crd
 from rollout_lws.cli.install import extras, rights
 from rollout_lws.cli.install.deployment import deployment, disruption_budget
-from rollout_lws.cli.install.installation import DEFAULT_NAMESPACE, Installation
+from rollout_lws.cli.install.installation import DEFAULT_NAMESPACE, EXTRAS, Installation
 from rollout_lws.cli.install.rights import CONTROLLER
 from rollout_lws.objects.resources import (
     CLUSTER_ROLE_BINDINGS,
@@ -19,7 +19,6 @@ from rollout_lws.objects.resources import (
     ROLE_BINDINGS,
     ROLES,
     SERVICE_ACCOUNTS,
-    Resource,
 )
 
 Object = dict[str, Any]
@@ -37,9 +36,18 @@ def objects(chosen: Installation) -> tuple[Object, ...]:
     Only the namespace that has our name is among them: whoever deletes these objects deletes no other one, which may be
     somebody else's home too.
     """
-    made = (
-        *([_own_namespace()] if chosen.namespace == DEFAULT_NAMESPACE else ()),
-        *crd.render(chosen.api_group),
+    own = [_own_namespace()] if chosen.namespace == DEFAULT_NAMESPACE else []
+    return tuple(map(_labelled, (*own, *crd.render(chosen.api_group), *_controller(chosen))))
+
+
+def names() -> set[tuple[str, str]]:
+    """Kind and name of all that an installation may have, but for its namespace and definitions."""
+    most = Installation("any", extras=EXTRAS, watch_namespaces=("any",))
+    return {(each["kind"], each["metadata"]["name"]) for each in _controller(most)}
+
+
+def _controller(chosen: Installation) -> list[Object]:
+    return [
         _service_account(chosen),
         *_granted(chosen),
         *_elected(chosen),
@@ -47,25 +55,24 @@ def objects(chosen: Installation) -> tuple[Object, ...]:
         disruption_budget(chosen),
         *extras.wanted(chosen),
         deployment(chosen),
-    )
-    return tuple(_labelled(each) for each in made)
+    ]
 
 
 def home(chosen: Installation) -> Object:
     """The controller's namespace as it is made where there is none."""
-    made = _own_namespace() if chosen.namespace == DEFAULT_NAMESPACE else _made(NAMESPACES, {"name": chosen.namespace})
-    return _labelled(made)
+    own = chosen.namespace == DEFAULT_NAMESPACE
+    return _labelled(_own_namespace() if own else NAMESPACES.manifest(chosen.namespace))
 
 
 def _own_namespace() -> Object:
     """Held to the restricted standard: nobody else lives there."""
-    labels = {"pod-security.kubernetes.io/enforce": "restricted"}
-    return _made(NAMESPACES, {"name": DEFAULT_NAMESPACE, "labels": labels})
+    made = NAMESPACES.manifest(DEFAULT_NAMESPACE)
+    made["metadata"]["labels"] = {"pod-security.kubernetes.io/enforce": "restricted"}
+    return made
 
 
 def _service_account(chosen: Installation) -> Object:
-    account = _made(SERVICE_ACCOUNTS, {"name": CONTROLLER, "namespace": chosen.namespace})
-    return account | {"automountServiceAccountToken": False}
+    return SERVICE_ACCOUNTS.manifest(CONTROLLER, chosen.namespace, automountServiceAccountToken=False)
 
 
 def _granted(chosen: Installation) -> list[Object]:
@@ -75,41 +82,26 @@ def _granted(chosen: Installation) -> list[Object]:
     nothing but what is in none, and a second one is bound in each of these.
     """
     everything = rights.controller_rules(chosen.api_group)
-    bound = _binding(_made(CLUSTER_ROLE_BINDINGS, {"name": CONTROLLER}), CLUSTER_ROLES, CONTROLLER, chosen)
+    bound = rights.binding(CLUSTER_ROLE_BINDINGS.manifest(CONTROLLER), CLUSTER_ROLES, CONTROLLER, chosen.namespace)
     if not chosen.watch_namespaces:
         return [rights.role(CONTROLLER, everything), bound]
+    bindings = (ROLE_BINDINGS.manifest(CONTROLLER, namespace) for namespace in chosen.watch_namespaces)
     return [
         rights.role(CONTROLLER, (rule for rule in everything if rule.cluster)),
         rights.role(NAMESPACED, (rule for rule in everything if not rule.cluster)),
         bound,
-        *(
-            _binding(
-                _made(ROLE_BINDINGS, {"name": CONTROLLER, "namespace": namespace}), CLUSTER_ROLES, NAMESPACED, chosen
-            )
-            for namespace in chosen.watch_namespaces
-        ),
+        *(rights.binding(each, CLUSTER_ROLES, NAMESPACED, chosen.namespace) for each in bindings),
     ]
 
 
 def _elected(chosen: Installation) -> list[Object]:
     """The rights to the Lease, in no other namespace."""
-    metadata = {"name": ELECTION, "namespace": chosen.namespace}
     rules = [rule.rendered() for rule in rights.leader_election_rules()]
+    made = ROLE_BINDINGS.manifest(ELECTION, chosen.namespace)
     return [
-        _made(ROLES, dict(metadata)) | {"rules": rules},
-        _binding(_made(ROLE_BINDINGS, dict(metadata)), ROLES, ELECTION, chosen),
+        ROLES.manifest(ELECTION, chosen.namespace, rules=rules),
+        rights.binding(made, ROLES, ELECTION, chosen.namespace),
     ]
-
-
-def _binding(made: Object, kind: Resource, role: str, chosen: Installation) -> Object:
-    return made | {
-        "roleRef": {"apiGroup": kind.group, "kind": kind.kind, "name": role},
-        "subjects": [{"kind": SERVICE_ACCOUNTS.kind, "name": CONTROLLER, "namespace": chosen.namespace}],
-    }
-
-
-def _made(resource: Resource, metadata: Object) -> Object:
-    return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata}
 
 
 def _labelled(obj: Object) -> Object:

@@ -9,36 +9,33 @@ from typing import Any
 import msgspec
 
 from rollout_lws.cli.install.extras import NEEDED
-from rollout_lws.cli.install.installation import POD_DELETION_POLICY, Installation
+from rollout_lws.cli.install.installation import Installation
 from rollout_lws.cli.install.manifests import PART_OF, PRODUCT
 from rollout_lws.cli.install.rights import CONTROLLER
 from rollout_lws.cli.rollouts import SHORT_NAME
-from rollout_lws.objects.resources import ADMISSION_POLICIES, DEFAULT_API_GROUP, SERVICE_ACCOUNTS
+from rollout_lws.objects.resources import DEFAULT_API_GROUP, SERVICE_ACCOUNTS
 from rollout_lws.observe.capabilities import CRD_NAME, definition
 
 Object = dict[str, Any]
 
 
 def definitions(chosen: Installation) -> tuple[str, ...]:
-    """Names of the CRDs that matter: ours, LeaderWorkerSet's, and those of the kinds that are asked for."""
-    return (*_ours(chosen), CRD_NAME, *_needed(chosen).values())
-
-
-def _needed(chosen: Installation) -> dict[str, str]:
-    """The CRD by the word that needs it."""
-    return {extra: str(resource) for extra, resource in NEEDED.items() if extra in chosen.extras}
+    """Names of the CRDs that matter: ours, and LeaderWorkerSet's."""
+    return (*_ours(chosen), CRD_NAME)
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
     """What a cluster has: of ``definitions`` those that exist, by name; the controller's ClusterRoleBinding, and its
-    Deployment in the namespace of the installation; whether it knows ValidatingAdmissionPolicy, where it is asked for.
+    Deployment in the namespace of the installation. ``unserved`` are extras whose kinds it does not serve,
+    ``missing`` the namespaces to watch that do not exist.
     """
 
     definitions: Mapping[str, Object]
     binding: Object | None = None
     deployment: Object | None = None
-    policies: bool = True
+    unserved: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
 
 
 def refusal(chosen: Installation, found: Found) -> str | None:
@@ -49,8 +46,8 @@ def refusal(chosen: Installation, found: Found) -> str | None:
         or _foreign_binding(chosen, found.binding)
         or _other_group(chosen, found.deployment)
         or _foreign_definitions(chosen, found.definitions)
-        or _nobody_reads(chosen, found.definitions)
-        or _too_old_for_policies(chosen, found)
+        or _not_served(found.unserved)
+        or _not_there(found.missing)
     )
 
 
@@ -67,23 +64,6 @@ def warnings(chosen: Installation, found: Found) -> list[str]:
     elif _too_old(leader_worker_set):
         told.append("LeaderWorkerSet is older than 0.9 here: nothing can be released before it is upgraded")
     return told
-
-
-def knows_no_election(deployment: Object) -> bool:
-    """Whether a controller may still run that looks for no other one: it must have ended before the next one starts.
-
-    One that is not told to elect is such a one, whatever its strategy; with no replica wanted, too, since a pod that
-    ends is in no count. Where the arguments elect, only the strategy Recreate tells of one before: while it stands
-    nobody knows of that one's end, unless pods of the newest form are there, which come after it, and no others.
-    """
-    spec, status = deployment["spec"], deployment.get("status") or {}
-    if "--leader-elect" not in _arguments(deployment):
-        return True
-    if (spec.get("strategy") or {}).get("type") != "Recreate":
-        return False
-    seen = int(status.get("observedGeneration") or 0) >= int(deployment["metadata"].get("generation") or 0)
-    updated = int(status.get("updatedReplicas") or 0)
-    return not (seen and updated > 0 and int(status.get("replicas") or 0) <= updated)
 
 
 def is_ours(obj: Object) -> bool:
@@ -156,22 +136,22 @@ def _other_group(chosen: Installation, deployment: Object | None) -> str | None:
     )
 
 
-def _nobody_reads(chosen: Installation, found: Mapping[str, Object]) -> str | None:
-    for extra, name in _needed(chosen).items():
-        if name not in found:
-            return (
-                f"--with {extra} needs CustomResourceDefinition {name} of the Prometheus operator, which is not"
-                f" installed: install that first, or leave --with {extra} out"
-            )
+def _not_served(unserved: Iterable[str]) -> str | None:
+    for extra in unserved:
+        resource, brings = NEEDED[extra]
+        return (
+            f"--with {extra} needs {resource.kind} of {resource.api_version}, which this cluster does not serve: it"
+            f" comes with {brings}; install that first, or leave --with {extra} out"
+        )
     return None
 
 
-def _too_old_for_policies(chosen: Installation, found: Found) -> str | None:
-    if found.policies or POD_DELETION_POLICY not in chosen.extras:
+def _not_there(namespaces: Iterable[str]) -> str | None:
+    if not namespaces:
         return None
     return (
-        f"--with {POD_DELETION_POLICY} needs ValidatingAdmissionPolicy of {ADMISSION_POLICIES.api_version}, which"
-        f" Kubernetes has from 1.30: leave --with {POD_DELETION_POLICY} out here"
+        f"namespace {_and(namespaces)} of --watch-namespace does not exist: create it first, the controller gets its"
+        " rights there"
     )
 
 
@@ -185,14 +165,11 @@ def _scope(namespaces: set[str]) -> str:
 
 def flags(deployment: Object, flag: str) -> list[str]:
     """The values of a flag that the controller of a Deployment was started with."""
-    return [argument.partition("=")[2] for argument in _arguments(deployment) if argument.startswith(f"{flag}=")]
-
-
-def _arguments(deployment: Object) -> list[str]:
     return [
-        argument
+        argument.partition("=")[2]
         for container in deployment["spec"]["template"]["spec"]["containers"]
         for argument in (*(container.get("command") or ()), *(container.get("args") or ()))
+        if argument.startswith(f"{flag}=")
     ]
 
 

@@ -15,7 +15,9 @@ from rollout_lws.objects.resources import (
     DEFAULT_API_GROUP,
     LEASES,
     MUTATING_WEBHOOKS,
+    SERVICE_ACCOUNTS,
     VALIDATING_WEBHOOKS,
+    Resource,
 )
 from rollout_lws.settings import DEFAULT_GUARD
 from rollout_lws.traffic.registry import SPECS
@@ -132,11 +134,17 @@ def people_roles(group: str = DEFAULT_API_GROUP) -> tuple[Object, ...]:
 
 def role(name: str, rules: Iterable[Rule], labels: dict[str, str] | None = None) -> Object:
     """A ClusterRole."""
-    return {
-        "apiVersion": CLUSTER_ROLES.api_version,
-        "kind": CLUSTER_ROLES.kind,
-        "metadata": {"name": name} | ({"labels": labels} if labels else {}),
-        "rules": [rule.rendered() for rule in rules],
+    made = CLUSTER_ROLES.manifest(name, rules=[rule.rendered() for rule in rules])
+    if labels:
+        made["metadata"]["labels"] = labels
+    return made
+
+
+def binding(made: Object, kind: Resource, role: str, namespace: str) -> Object:
+    """``made`` as a binding of the role to the controller, whose account is in ``namespace``."""
+    return made | {
+        "roleRef": {"apiGroup": kind.group, "kind": kind.kind, "name": role},
+        "subjects": [{"kind": SERVICE_ACCOUNTS.kind, "name": CONTROLLER, "namespace": namespace}],
     }
 
 

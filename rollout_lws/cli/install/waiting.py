@@ -1,4 +1,4 @@
-"""Until the controller's Deployment is available: what it waits for, told on change."""
+"""Waits until the controller's Deployment is available, and tells on change what it waits for."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from typing import Any
 from rollout_lws.cli.access.transport import Transport
 from rollout_lws.cli.durations import short
 from rollout_lws.cli.install.deployment import SELECTOR
-from rollout_lws.errors import ApiError, RolloutLwsError, Unreachable
+from rollout_lws.cli.releases import typed
+from rollout_lws.errors import RolloutLwsError, Unreachable
 from rollout_lws.objects.resources import DEPLOYMENTS, PODS
+from rollout_lws.objects.workloads import Pod
+from rollout_lws.workload.pod_words import pod_trouble
 
 Object = dict[str, Any]
-#: Seconds after which the controller's pods are looked at again: their trouble is no change of the Deployment.
-_LOOK = 5.0
-#: Seconds after which a server that did not answer is asked again.
-_AGAIN = 1.0
+#: Seconds after which the Deployment is read again, and its pods, whose trouble is no change of the Deployment.
+_LOOK = 1.0
 
 
 def wait(transport: Transport, namespace: str, name: str, patience: float, tell: Callable[[str], None]) -> None:
@@ -25,10 +26,8 @@ def wait(transport: Transport, namespace: str, name: str, patience: float, tell:
     """
     deadline, told = time.monotonic() + patience, ""
     while True:
-        deployment: Object | None = None
         try:
-            deployment = transport.get(DEPLOYMENTS.path(namespace, name))
-            now = _missing(transport, deployment)
+            now = _missing(transport, transport.get(DEPLOYMENTS.path(namespace, name)))
         except Unreachable as error:
             # A control plane that is upgraded, or a proxy that starts anew, answers a little later.
             now = str(error)
@@ -44,7 +43,7 @@ def wait(transport: Transport, namespace: str, name: str, patience: float, tell:
                 f" starts as soon as it can: see kubectl -n {namespace} describe pods, and kubectl -n {namespace} logs"
                 f" deployment/{name}"
             )
-        _change(transport, deployment, min(deadline, time.monotonic() + _LOOK))
+        time.sleep(max(0.0, min(_LOOK, deadline - time.monotonic())))
 
 
 def runs(transport: Transport, namespace: str, name: str) -> bool:
@@ -60,24 +59,6 @@ def _missing(transport: Transport, deployment: Object) -> str:
     selector = ",".join(f"{key}={value}" for key, value in SELECTOR.items())
     pods = transport.get(PODS.path(deployment["metadata"]["namespace"]), labelSelector=selector).get("items") or ()
     return "; ".join([missing, *refusals(deployment), *troubles(pods)])
-
-
-def _change(transport: Transport, deployment: Object | None, deadline: float) -> None:
-    """Return when the Deployment has changed, or at ``deadline``; after a moment when nothing can be followed."""
-    if deployment is None:
-        time.sleep(max(0.0, min(_AGAIN, deadline - time.monotonic())))
-        return
-    meta = deployment["metadata"]
-    path, chosen = DEPLOYMENTS.path(meta["namespace"]), f"metadata.name={meta['name']}"
-    try:
-        events = transport.watch(path, meta["resourceVersion"], deadline, fieldSelector=chosen)
-        next((event for event in events if event["type"] != "BOOKMARK"), None)
-    except Unreachable:
-        _change(transport, None, deadline)
-    except ApiError as error:
-        # What was read is too old to go on from: it is read again.
-        if error.code != 410:
-            raise
 
 
 def lacks(deployment: Object) -> str:
@@ -107,18 +88,6 @@ def refusals(deployment: Object) -> list[str]:
 
 
 def troubles(pods: Iterable[Object]) -> list[str]:
-    """Why pods do not run or are not ready, a sentence each."""
-    found = []
-    for pod in pods:
-        status, name = pod.get("status") or {}, pod["metadata"]["name"]
-        if pod["metadata"].get("deletionTimestamp"):
-            continue
-        for each in status.get("containerStatuses") or ():
-            waiting = (each.get("state") or {}).get("waiting") or {}
-            if waiting.get("reason"):
-                said = " ".join(str(waiting.get("message") or "").split())
-                found.append(f"pod {name}: {waiting['reason']}" + (f": {said}" if said else ""))
-        for condition in status.get("conditions") or ():
-            if (condition["type"], condition["status"]) == ("PodScheduled", "False"):
-                found.append(f"pod {name}: {condition.get('reason', '')}: {condition.get('message', '')}")
-    return found
+    """What keeps pods from being ready, a sentence each; not of those that are simply on their way."""
+    found = ((pod.metadata.name, pod_trouble(pod)) for pod in (typed(each, Pod) for each in pods))
+    return [f"pod {name} {' '.join(said.detail.split())}" for name, said in found if said.severity > 1]

@@ -1,1 +1,1 @@
-"""Taking rollout-lws off a cluster: the Rollouts first, while a controller gives things back, then the rest."""
+"""Taking Rollouts off their LeaderWorkerSets, and the commands that delete the installation."""

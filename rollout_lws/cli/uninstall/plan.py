@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rollout_lws.cli.uninstall.departures import OPEN, Departure, Fate, Roll
-from rollout_lws.cli.uninstall.homes import Home
-from rollout_lws.cli.uninstall.parts import Parts
+from rollout_lws.cli.uninstall.detach_plan import OPEN, Detachment, Fate, Roll
 from rollout_lws.objects.resources import DEFAULT_API_GROUP
+from rollout_lws.settings import DEFAULT_GUARD
 
 _SHOWN_IMAGES = 3
-#: To keep what runs where no Rollout is there that could be told to.
+#: To keep what runs where there is no Rollout to `undo`.
 PUT_BACK = "put the template of what runs back"
 
 
 @dataclass(frozen=True, slots=True)
 class Controller:
-    """The Deployment that was found, None values where there is none. ``watched`` are its namespaces, () for all."""
+    """The Deployment that was found; ``name`` is "" where there is none, and ``namespace`` is then where controllers
+    elected a leader, if known. ``watched`` are its namespaces, () for all.
+    """
 
     namespace: str = ""
     name: str = ""
@@ -25,45 +26,35 @@ class Controller:
     wanted: int = 0
     watched: tuple[str, ...] = ()
 
-    @property
-    def known(self) -> bool:
-        return bool(self.name)
-
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """In the order in which it is done. ``warnings`` are about things that nobody here can mend."""
+    """``guarded``: API servers refuse edits while no controller answers. ``warnings`` are of what this command cannot
+    change. ``groups`` are the API groups that the cluster serves for us. ``commands`` delete the installation itself.
+    """
 
-    departures: tuple[Departure, ...]
-    parts: Parts
-    home: Home | None = None
+    detachments: tuple[Detachment, ...]
     controller: Controller = Controller()
+    guarded: bool = False
     warnings: tuple[str, ...] = ()
-
-    @property
-    def empty(self) -> bool:
-        """Whether there is nothing to do."""
-        going = self.home is not None and self.home.doomed is not None
-        return not (self.departures or self.parts.doomed or self.parts.definitions or self.parts.helm or going)
-
-    @property
-    def stay(self) -> tuple[str, ...]:
-        """What is left alone, a line for each."""
-        if self.home is None or self.home.doomed is not None:
-            return self.parts.stay
-        return (*self.parts.stay, f"namespace/{self.home.name}: {self.home.why}")
+    groups: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
 
 
 def refusal(plan: Plan) -> str:
     """Why nothing may be begun, "" when it may: a Rollout that no controller lets go would stay half deleted."""
     bound, at = _bound(plan), plan.controller
-    if not bound or not at.known:
-        return ""
-    if not at.available:
+    if bound and at.name and not at.available:
         start = f"see kubectl -n {at.namespace} describe pods" if at.wanted else _scaling(at)
         return (
             f"the controller does not run (deployment/{at.name} in namespace {at.namespace}), and only a controller can"
             f" give back what {_count(bound)}: {start}. If it can run there no more, {_elsewhere(plan)}"
+        )
+    if plan.guarded and plan.detachments and not at.available:
+        return (
+            "no controller answers the guard's webhooks, and with failurePolicy Fail every edit is refused: kubectl"
+            f" delete mutatingwebhookconfigurations,validatingwebhookconfigurations {DEFAULT_GUARD}"
+            " --ignore-not-found, then run this command again"
         )
     unseen = [each for each in bound if at.watched and each.namespace not in at.watched]
     if unseen:
@@ -76,17 +67,17 @@ def refusal(plan: Plan) -> str:
 
 
 def warnings(plan: Plan) -> tuple[str, ...]:
-    """What may go wrong that nobody here can tell."""
-    if plan.controller.known or not _bound(plan):
+    """What may go wrong that this command cannot tell."""
+    if plan.controller.name or not _bound(plan):
         return plan.warnings
     return (*plan.warnings, "no Deployment of the controller is found: one has to run somewhere to let Rollouts go")
 
 
-def _bound(plan: Plan) -> list[Departure]:
-    return [each for each in plan.departures if each.finalizer]
+def _bound(plan: Plan) -> list[Detachment]:
+    return [each for each in plan.detachments if each.finalizer]
 
 
-def _count(bound: list[Departure]) -> str:
+def _count(bound: list[Detachment]) -> str:
     return "1 Rollout has borrowed" if len(bound) == 1 else f"{len(bound)} Rollouts have borrowed"
 
 
@@ -95,7 +86,7 @@ def _scaling(at: Controller) -> str:
 
 
 def _elsewhere(plan: Plan) -> str:
-    """A controller on the machine of whoever uninstalls; never two at once."""
+    """A controller on the user's machine; never two at once."""
     at = plan.controller
     delete = f"kubectl -n {at.namespace} delete deployment/{at.name} --cascade=foreground"
     return f"{delete}, let `{running(plan)}` run beside this command"
@@ -103,45 +94,30 @@ def _elsewhere(plan: Plan) -> str:
 
 def running(plan: Plan) -> str:
     """The command that runs a controller anywhere, and lets it wait while one on the cluster still leads."""
-    home = plan.controller.namespace or (plan.home.name if plan.home is not None else "")
+    home = plan.controller.namespace
     waits = ["--leader-elect", f"--leader-elect-resource-namespace {home}"] if home else []
-    groups = {each.group for each in plan.departures} - {DEFAULT_API_GROUP}
+    groups = {each.group for each in plan.detachments} - {DEFAULT_API_GROUP}
     return " ".join(["rollout-lws controller", *waits, *(f"--api-group {each}" for each in sorted(groups))])
 
 
 def lines(plan: Plan) -> Iterator[str]:
-    """The plan for people."""
-    if plan.departures:
+    """The plan for people, but for the commands."""
+    if plan.detachments:
         yield "These let go of their LeaderWorkerSets, one after the other:"
-        for each in plan.departures:
-            yield f"  {title(each)}: {outlook(each)}"
-            if each.roll is not None:
-                yield f"    {rolling(each.roll)}"
-            if each.roll is not None and each.rollout:
-                yield f"    to keep what runs, first: {keeping(each)}"
-    doomed = [*map(str, (*plan.parts.doomed, *plan.parts.definitions))]
-    if plan.home is not None and plan.home.doomed is not None:
-        doomed.append(f"namespace/{plan.home.name}{' with' if plan.home.inside else ''}")
-        doomed += [f"  {each}" for each in plan.home.inside]
-    if doomed and not plan.parts.helm:
-        yield "These are deleted then, in this order:"
-        yield from (f"  {each}" for each in doomed)
-    stay = [*plan.stay]
-    if plan.parts.helm:
-        stay += [f"{each}: until Helm's release is gone" for each in doomed]
-    if stay:
-        yield "These stay:"
-        yield from (f"  {each}" for each in stay)
-    if plan.parts.helm:
-        yield f"Helm takes away what it has made: {' && '.join(plan.parts.helm)}, then this command again"
+    for each in plan.detachments:
+        yield f"  {title(each)}: {outlook(each)}"
+        if each.roll is not None:
+            yield f"    {rolling(each.roll)}"
+        if each.roll is not None and each.rollout:
+            yield f"    to keep what runs, first: {keeping(each)}"
 
 
-def title(each: Departure) -> str:
+def title(each: Detachment) -> str:
     name = f"rollout/{each.rollout}" if each.rollout else f"leaderworkerset/{each.workload}"
     return f"{name} in namespace {each.namespace}"
 
 
-def outlook(each: Departure) -> str:
+def outlook(each: Detachment) -> str:
     """What becomes of its LWS before anything rolls."""
     said = []
     runs = f"revision {each.runs}" if each.runs else "the version that runs"
@@ -170,7 +146,7 @@ def rolling(roll: Roll) -> str:
     return f"{what} ROLLS in {_groups(roll.groups)}, {pace}{why}"
 
 
-def keeping(each: Departure) -> str:
+def keeping(each: Detachment) -> str:
     """The command after which nothing rolls."""
     return f"rollout-lws undo {each.rollout} -n {each.namespace}"
 

@@ -49,7 +49,6 @@ def rules(role: Object) -> set[tuple[str, str, str]]:
         ({"watch_namespaces": ("a", "a")}, "--watch-namespace names the same namespace twice"),
         ({"api_group": "rollouts"}, "--api-group 'rollouts' is no API group"),
         ({"replicas": -1}, "--replicas -1: use 2 or more, or 0 to install without starting it"),
-        ({"extras": ("grafana",)}, "--with 'grafana' is not known: use one of network-policy, pod-monitor"),
     ],
 )
 def test_what_cannot_be_installed_is_told(wrong: Object, told: str) -> None:

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from rollout_lws.cli.install import order, rights
+from rollout_lws.cli.install import rights
+from rollout_lws.cli.install.applying import keeping_rules
 from rollout_lws.cli.install.installation import Installation
 from rollout_lws.cli.install.manifests import objects
 from tests.cli.install.test_manifests import IMAGE, rules
@@ -56,7 +57,7 @@ def test_no_write_takes_a_right_that_is_still_needed(before: tuple[str, ...], af
     cluster = cluster_of(objects(Installation(IMAGE, watch_namespaces=before)))
     wanted = objects(Installation(IMAGE, watch_namespaces=after))
     roles = {name: role for (kind, _, name), role in cluster.items() if kind == "ClusterRole"}
-    first, last = order.writes(wanted, roles)
+    first, last = keeping_rules(wanted, roles)
     for each in first:
         cluster = applied(cluster, each)
         assert lacking(cluster, before) == set(), each["metadata"]["name"]
@@ -70,4 +71,4 @@ def test_no_write_takes_a_right_that_is_still_needed(before: tuple[str, ...], af
 
 def test_a_first_installation_writes_each_object_once() -> None:
     wanted = objects(Installation(IMAGE))
-    assert order.writes(wanted, {}) == (wanted, ())
+    assert keeping_rules(wanted, {}) == (wanted, ())

@@ -36,10 +36,12 @@ def test_a_deployment_is_available_only_in_its_newest_form(status: Object, missi
 
 
 def pod(name: str = "c-1", going: bool = False, **status: Any) -> Object:
-    return {"metadata": {"name": name} | ({"deletionTimestamp": "now"} if going else {}), "status": status}
+    going_on = {"deletionTimestamp": "2026-01-01T00:00:00Z"} if going else {}
+    return {"metadata": {"name": name, **going_on}, "status": status}
 
 
 PULL = {"reason": "ImagePullBackOff", "message": "Back-off pulling\n image"}
+PULLS = "ImagePullBackOff: Back-off pulling image"
 ROOM = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes are available"}
 
 
@@ -47,10 +49,10 @@ ROOM = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "m
     ("found", "told"),
     [
         (pod(), []),
-        (pod(containerStatuses=[{"state": {"running": {}}}]), []),
-        (pod(containerStatuses=[{"state": {"waiting": PULL}}]), ["pod c-1: ImagePullBackOff: Back-off pulling image"]),
-        (pod(containerStatuses=[{"state": {"waiting": {"reason": "X"}}}]), ["pod c-1: X"]),
-        (pod(conditions=[ROOM]), ["pod c-1: Unschedulable: 0/3 nodes are available"]),
+        (pod(containerStatuses=[{"name": "c", "state": {"running": {}}}]), []),
+        (pod(containerStatuses=[{"name": "c", "state": {"waiting": PULL}}]), [f"pod c-1 container c: {PULLS}"]),
+        (pod(containerStatuses=[{"name": "c", "state": {"waiting": {"reason": "X"}}}]), ["pod c-1 container c: X"]),
+        (pod(conditions=[ROOM]), ["pod c-1 is not scheduled: 0/3 nodes are available"]),
         (pod(going=True, conditions=[ROOM]), []),
     ],
 )
@@ -75,7 +77,7 @@ def test_it_returns_when_the_deployment_is_available(bare: World, monkeypatch: p
 
 
 def test_a_server_that_is_away_for_a_moment_is_asked_again(bare: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rollout_lws.cli.install.waiting._AGAIN", 0.0)
+    monkeypatch.setattr("rollout_lws.cli.install.waiting._LOOK", 0.0)
     bare.run("install", "--image", IMAGE, "--timeout", "0")
     bare.do(lambda: bare.server.patch(DEPLOYMENTS, HOME, NAME, {"status": TWO_RUN}, subresource="status"))
     # Looked at twice before it is waited for; a reused connection that is cut is tried again by itself.
@@ -110,7 +112,7 @@ def test_it_gives_up_with_what_stands_in_the_way_and_where_to_look(bare: World) 
     assert isinstance(result.exception, RolloutLwsError)
     told = str(result.exception)
     assert "is not available after 0.1s" in told
-    assert "pod c-1: ImagePullBackOff: Back-off pulling image" in told
+    assert f"pod c-1 container controller: {PULLS}" in told
     assert f"kubectl -n {HOME} logs deployment/{NAME}" in told
 
 

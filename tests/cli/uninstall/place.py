@@ -19,15 +19,18 @@ from rollout_lws.api.resources import rollouts
 from rollout_lws.cli.main import program
 from rollout_lws.errors import RolloutLwsError
 from rollout_lws.objects.resources import (
+    CONTROLLER_REVISIONS,
     CORE_EVENTS,
     DEPLOYMENTS,
     EVENTS,
     LEADER_WORKER_SETS,
     PODS,
+    STATEFUL_SETS,
     Resource,
 )
 from rollout_lws.sandbox.behaviours.gateway_status import CONTROLLER as GATEWAY_CONTROLLER
 from rollout_lws.sandbox.store import Event
+from tests.cli.uninstall.commands import NOTHING, carry_out, printed
 from tests.reader import Reader, reading
 
 Object = dict[str, Any]
@@ -35,6 +38,7 @@ IMAGE = "registry.example.com/rollout-lws:0.1.0"
 HOME, CONTROLLER = "rollout-lws-system", "rollout-lws-controller"
 #: Seconds after which a story is taken for hung.
 _PATIENCE = 20
+_COPIES = tuple(f"{each}/" for each in (PODS, STATEFUL_SETS, CONTROLLER_REVISIONS))
 _INSTALL = f"rollout-lws install --image {IMAGE} --timeout 0"
 
 
@@ -120,6 +124,13 @@ class Place:
         """The lines that are told."""
         return (await self.does(f"rollout-lws uninstall {' '.join(flags or ('--yes',))}")).splitlines()
 
+    async def leaves(self) -> list[str]:
+        """The lines that are told; then everything is deleted as they say."""
+        told = await self.uninstall()
+        carry_out(self.server, printed(told))
+        assert (await self.uninstall())[-1] == NOTHING
+        return told
+
     def makes(self) -> Counter[str]:
         """How often each regular leader is made from now on."""
         made: Counter[str] = Counter()
@@ -160,10 +171,15 @@ class Place:
         return found
 
     def traces(self, group: str = "rollouts.kruise.io") -> list[str]:
-        """Whatever speaks of us: a key, a finalizer, a name. Who wrote a field is the API server's own record."""
+        """Whatever speaks of us: a key, a finalizer, a name. Who wrote a field is the API server's own record. Labels
+        of pods, and LWS's copies of the marks of an LWS, do nothing and go with the next version.
+        """
         found = []
         for place, each in self.everything().items():
-            unsigned = {key: value for key, value in each["metadata"].items() if key != "managedFields"}
+            unread = {"managedFields"}
+            if place.startswith(_COPIES):
+                unread |= {"labels", "annotations"}
+            unsigned = {key: value for key, value in each["metadata"].items() if key not in unread}
             text = json.dumps({**each, "metadata": unsigned}).replace(GATEWAY_CONTROLLER, "")
             said = re.findall(rf"[^\"]*(?:{re.escape(group)}|rollout-lws)[^\"]*", text)
             found += [f"{place}: {each}" for each in said]

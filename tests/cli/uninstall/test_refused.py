@@ -12,17 +12,16 @@ from typing import Any
 import pytest
 
 from rollout_lws.api.resources import batch_releases
-from rollout_lws.cli.uninstall.departures import Departure, Workloads, departures
-from rollout_lws.cli.uninstall.homes import Home
-from rollout_lws.cli.uninstall.parts import Parts
+from rollout_lws.cli.uninstall.detach_plan import Detachment, Workloads, detachments
 from rollout_lws.cli.uninstall.plan import Controller, Plan, refusal, running, warnings
 from rollout_lws.errors import RolloutLwsError
 from rollout_lws.objects.resources import DEPLOYMENTS, LEADER_WORKER_SETS, NAMESPACES, PODS, STATEFUL_SETS
 from rollout_lws.sandbox.store import Event
 from rollout_lws.workload.hold import HOLD
 from tests.cli.conftest import World
+from tests.cli.uninstall.commands import printed
 from tests.cli.uninstall.held import GROUP, KEYS, NEW, leader_set, leaders, lws, rollout
-from tests.cli.uninstall.test_installations import CONTROLLER, HOME, NOTHING, everything, install, refused, uninstall
+from tests.cli.uninstall.test_installations import CONTROLLER, HOME, everything, install, refused, uninstall
 from tests.terminal import Program
 
 Object = dict[str, Any]
@@ -73,6 +72,26 @@ def test_a_controller_that_was_installed_without_starting_is_to_be_started(world
     assert f"kubectl -n {HOME} scale deployment/{CONTROLLER} --replicas=1" in refused(world, "--yes")
 
 
+@pytest.mark.parametrize("policy", ["Fail", "Ignore"])
+def test_a_guard_that_no_controller_answers_is_told_before_anything_is_changed(world: World, policy: str) -> None:
+    """With failurePolicy Fail an API server refuses to open what a Rollout of before has left held."""
+    install(world, "--with", "guard", "--guard-failure-policy", policy)
+    held(world, finalizer=False)
+    if policy == "Ignore":
+        uninstall(world)
+        return
+    before = everything(world)
+    assert refused(world, "--yes") == (
+        "nothing was changed: no controller answers the guard's webhooks, and with failurePolicy Fail every edit is"
+        " refused: kubectl delete mutatingwebhookconfigurations,validatingwebhookconfigurations rollout-lws-guard"
+        " --ignore-not-found, then run this command again"
+    )
+    assert everything(world) == before
+    available(world, 1)
+    uninstall(world)
+    assert partition(world) == 0
+
+
 def test_a_rollout_outside_of_the_watched_namespaces_is_told_before_anything_is_changed(world: World) -> None:
     world.do(lambda: world.server.create(NAMESPACES, {"metadata": {"name": "team-a"}}))
     install(world, "--watch-namespace", "team-a")
@@ -116,9 +135,12 @@ def test_a_rollout_that_somebody_makes_anew_keeps_its_controller_and_its_definit
 
     world.do(lambda: world.server.store.subscribe(again))
     told = refused(world, "--yes", kind=RolloutLwsError)
-    assert "rollout/chat in namespace default is there, so the controller and the definitions stay" in told
+    assert (
+        "rollout.rollouts.kruise.io/chat in namespace default is there, so the controller and the definitions have"
+        in told
+    )
     assert f"deployments.apps/{HOME}/{CONTROLLER}" in everything(world)
-    assert uninstall(world)[-1] == NOTHING
+    assert printed(uninstall(world)) != []
 
 
 def test_a_record_that_is_left_keeps_the_definitions(world: World) -> None:
@@ -127,7 +149,7 @@ def test_a_record_that_is_left_keeps_the_definitions(world: World) -> None:
     body |= {"spec": {"workloadRef": rollout()["spec"]["workloadRef"], "releasePlan": {}}}
     world.do(partial(world.server.create, records, body))
     told = refused(world, "--yes", kind=RolloutLwsError)
-    assert "batchrelease/llama in namespace default is there" in told
+    assert "batchrelease.rollouts.kruise.io/llama in namespace default is there" in told
 
 
 def test_what_a_rollout_has_left_held_is_opened_and_told(world: World) -> None:
@@ -136,7 +158,7 @@ def test_what_a_rollout_has_left_held_is_opened_and_told(world: World) -> None:
     told = uninstall(world)
     opened = "leaderworkerset/llama in namespace default has its own strategy back: the version that waits"
     assert any(line.startswith(opened) for line in told)
-    assert (told[-1], partition(world)) == (NOTHING, 0)
+    assert partition(world) == 0
 
 
 def at_a_terminal(world: World, *flags: str) -> Program:
@@ -150,7 +172,7 @@ def test_whoever_says_no_to_all_of_it_has_changed_nothing(world: World) -> None:
     with at_a_terminal(world) as program:
         where = world.http.url.partition("/token")[0]
         program.shows(
-            lambda text: re.search(rf"Take rollout-lws off \S+ \({re.escape(where)}\)\? \[y/N\]", text) is not None
+            lambda text: re.search(rf"Take these Rollouts off \S+ \({re.escape(where)}\)\? \[y/N\]", text) is not None
         )
         program.type("n\n")
         program.shows(lambda text: "rollout-lws: nothing was changed" in text)
@@ -163,7 +185,7 @@ def test_a_version_that_shall_not_roll_keeps_its_rollout_and_the_controller(worl
     held(world, finalizer=False)
     before = everything(world)
     with at_a_terminal(world) as program:
-        program.shows(lambda text: "Take rollout-lws off" in text)
+        program.shows(lambda text: "Take these Rollouts off" in text)
         program.type("y\n")
         program.shows(lambda text: "ROLLS in 4 groups, 1 at a time. Open the hold? [y/N]" in text)
         program.type("n\n")
@@ -175,7 +197,7 @@ def test_a_version_that_shall_not_roll_keeps_its_rollout_and_the_controller(worl
 def test_another_version_than_the_one_that_was_agreed_to_is_asked_for_again(world: World) -> None:
     held(world, finalizer=False)
     with at_a_terminal(world) as program:
-        program.shows(lambda text: "Take rollout-lws off" in text)
+        program.shows(lambda text: "Take these Rollouts off" in text)
         program.type("y\n")
         program.shows(lambda text: f"{NEW}) ROLLS" in text and "Open the hold? [y/N]" in text)
         spec = lws(image="third")["spec"]["leaderWorkerTemplate"]
@@ -204,7 +226,7 @@ def test_a_version_that_comes_when_the_rollout_is_gone_is_told_of_the_workload(w
 
     world.do(lambda: world.server.store.subscribe(comes_then))
     with at_a_terminal(world) as program:
-        program.shows(lambda text: "Take rollout-lws off" in text)
+        program.shows(lambda text: "Take these Rollouts off" in text)
         program.type("y\n")
         program.shows(lambda text: "leaderworkerset/llama in namespace default: the version that waits" in text)
         program.type("n\n")
@@ -215,9 +237,8 @@ def test_a_version_that_comes_when_the_rollout_is_gone_is_told_of_the_workload(w
 
 
 def plan(*, finalizer: bool = True, group: str = GROUP, **controller: Any) -> Plan:
-    found: tuple[Departure, ...] = departures(group, [rollout(finalizer=finalizer)], Workloads({}, {}, {}, {}))
-    at = Controller(HOME, CONTROLLER, **controller) if controller else Controller()
-    return Plan(found, Parts(), controller=at)
+    found: tuple[Detachment, ...] = detachments(group, [rollout(finalizer=finalizer)], Workloads({}, {}, {}))
+    return Plan(found, Controller(HOME, CONTROLLER, **controller) if controller else Controller())
 
 
 @pytest.mark.parametrize(
@@ -241,7 +262,7 @@ def test_a_controller_elsewhere_waits_for_the_one_on_the_cluster() -> None:
     waits = f"--leader-elect --leader-elect-resource-namespace {HOME}"
     assert running(plan(available=0)) == f"rollout-lws controller {waits}"
     assert running(plan(available=0, group="a.org")) == f"rollout-lws controller {waits} --api-group a.org"
-    assert running(replace(plan(), home=Home(HOME))) == f"rollout-lws controller {waits}"
+    assert running(replace(plan(), controller=Controller(HOME))) == f"rollout-lws controller {waits}"
     assert running(plan()) == "rollout-lws controller"
 
 

@@ -1,7 +1,7 @@
-"""What becomes of each LeaderWorkerSet when its Rollout goes: pure forecasts, in the controller's own terms.
+"""What happens to each LeaderWorkerSet when its Rollout is deleted: pure forecasts, in the controller's own terms.
 
-The controller gives a strategy back only where nothing would roll by that. Where a version waits under the hold the
-LWS stays held, so an uninstallation has to open it, and whoever asked for it has to know what starts then.
+The controller restores a user's strategy only where nothing rolls by that. Where a version waits under the hold the LWS
+stays held, so `uninstall` has to open the hold, and the user has to know what starts then.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from enum import Enum
 from typing import Any
 
 from rollout_lws.api.resources import Keys, keys
-from rollout_lws.cli.releases import todays_hashes, typed, version_hash
+from rollout_lws.cli.releases import typed, version_hash
 from rollout_lws.cli.rollouts import recorded_capacity, releasing, summary
-from rollout_lws.cli.versions import Stored, containers
+from rollout_lws.cli.versions import containers
+from rollout_lws.objects.resources import LWS_REVISION
 from rollout_lws.objects.workloads import LeaderWorkerSet
 from rollout_lws.rollout.reasons import Ending
 from rollout_lws.workload.hold import (
@@ -30,13 +31,13 @@ from rollout_lws.workload.hold import (
 Object = dict[str, Any]
 #: Namespace and name.
 Place = tuple[str, str]
-#: Of one that nobody holds any more.
+#: Note on an LWS that the user has opened.
 OPEN = "its hold is open already, it rolls by itself"
 _FINISHED_FIRST = (Ending.SUCCESS.value, Ending.ROLLED_OUT_NATIVELY.value)
 
 
 class Fate(Enum):
-    """What becomes of a release that is on."""
+    """What happens to a release that is in progress."""
 
     NONE = "no release is on"
     BACK = "goes back to stable"
@@ -47,8 +48,8 @@ class Fate(Enum):
 class Roll:
     """A version that starts by LWS's own rolling update when the hold opens.
 
-    ``version`` is our hash of it. ``groups`` are renewed, ``unavailable`` at a time, with ``surge`` more beside them.
-    ``aborted`` is why its release was aborted, "" when it was not.
+    ``version`` is our hash of it. LWS renews ``groups``, ``unavailable`` at a time, with ``surge`` more beside them.
+    ``aborted`` is the reason why its release was aborted, "" when it was not.
     """
 
     version: str
@@ -60,18 +61,17 @@ class Roll:
 
 
 @dataclass(frozen=True, slots=True)
-class Departure:
-    """One Rollout that goes, with its LWS; ``rollout`` is "" where one that is gone has left an LWS held.
+class Detachment:
+    """One Rollout to delete, with its LWS; ``rollout`` is "" where a Rollout that is gone has left an LWS held.
 
-    ``finalizer``: a controller has to let go before it is gone. ``runs`` is the revision that runs, "" when unknown.
-    ``roll`` is None when nothing starts.
+    ``finalizer``: the Rollout waits for a controller. ``runs`` is the revision that runs, "" when unknown. ``roll`` is
+    None when nothing starts.
     """
 
     group: str
     namespace: str
     rollout: str
     workload: str
-    uid: str = ""
     finalizer: bool = False
     state: str = ""
     fate: Fate = Fate.NONE
@@ -87,33 +87,30 @@ class Departure:
 
 @dataclass(frozen=True, slots=True)
 class Workloads:
-    """LWSs of a cluster by place, with the leader StatefulSets' wanted revisions and the revisions that leaders run;
-    ``history`` are stored versions by the place of their Rollout.
-    """
+    """LWSs of a cluster by place, with the leader StatefulSets' wanted revisions and the revisions that leaders run."""
 
     sets: Mapping[Place, Object]
     wanted: Mapping[Place, str]
     running: Mapping[Place, Sequence[str]]
-    history: Mapping[Place, Sequence[Stored]]
 
 
-def departures(group: str, rollouts: Iterable[Object], workloads: Workloads) -> tuple[Departure, ...]:
-    """In the order in which they go, by namespace and name; of several Rollouts of one LWS those that do not hold it
-    first, or the next would take it over. LWSs that are held for nobody come last.
+def detachments(group: str, rollouts: Iterable[Object], workloads: Workloads) -> tuple[Detachment, ...]:
+    """In the order in which Rollouts are deleted, by namespace and name; of several Rollouts of one LWS those that do
+    not hold it first, or the next would take it over. LWSs that are held without a Rollout come last.
     """
     by_workload: dict[Place, list[Object]] = {}
     for each in sorted(rollouts, key=_place):
         by_workload.setdefault((_place(each)[0], _workload(each)), []).append(each)
-    found: list[Departure] = []
+    found: list[Detachment] = []
     for place, named in by_workload.items():
         lws = workloads.sets.get(place)
         *others, holder = sorted(named, key=lambda each: _holds(each, lws, group))
         found += [_bystander(group, each, holder) for each in others]
-        found.append(_departure(group, holder, place, workloads))
+        found.append(_detachment(group, holder, place, workloads))
     return (*found, *_orphans(group, set(by_workload), workloads))
 
 
-def opening(lws: LeaderWorkerSet, group: Keys) -> Object | None:
+def restoring_patch(lws: LeaderWorkerSet, group: Keys) -> Object | None:
     """Merge patch that leaves an LWS without any mark of ours, with the user's own strategy; None when it has none."""
     body: Object = give_back(lws, group) or {}
     kept = (group.original, group.held, group.aborted, group.release_hold)
@@ -123,10 +120,12 @@ def opening(lws: LeaderWorkerSet, group: Keys) -> Object | None:
     return {**body, "metadata": {"annotations": dict.fromkeys(marks)}}
 
 
-def waiting(lws: Object, group: str, *, runs: str = "", wanted: str = "", running: Sequence[str] = ()) -> Roll | None:
+def pending_roll(
+    lws: Object, group: str, *, runs: str = "", wanted: str = "", running: Sequence[str] = ()
+) -> Roll | None:
     """What starts when the hold of ``lws`` opens. ``runs`` is our hash of the version that its groups have, "" where
-    that is not known. LWS's revisions tell as well: the ``wanted`` one, and those that leaders are ``running``. They
-    may differ where our hash does not, after an upgrade of LWS for instance, and LWS goes by them.
+    that is not known. LWS goes by its own revisions, the ``wanted`` one and those that leaders are ``running``, and
+    these may differ where our hash does not, after an upgrade of LWS for instance.
     """
     held, own = typed(lws, LeaderWorkerSet), keys(group)
     marks = held.metadata.annotations
@@ -134,7 +133,7 @@ def waiting(lws: Object, group: str, *, runs: str = "", wanted: str = "", runnin
         return None
     live = held.spec.rollout_strategy.rolling_update_configuration.partition
     if live < HOLD and "partition" in foreign_members(held, own):
-        # Somebody has opened it already.
+        # A user has opened it already.
         return None
     version = version_hash(lws)
     behind = (runs and version != runs) or any(each != wanted for each in running)
@@ -150,7 +149,12 @@ def waiting(lws: Object, group: str, *, runs: str = "", wanted: str = "", runnin
     return Roll(version, tuple(images), groups, unavailable, surge)
 
 
-def _departure(group: str, rollout: Object, place: Place, workloads: Workloads) -> Departure:
+def revision(obj: Object) -> str:
+    """LWS's revision of a leader StatefulSet or of a pod."""
+    return str((obj["metadata"].get("labels") or {}).get(LWS_REVISION) or "")
+
+
+def _detachment(group: str, rollout: Object, place: Place, workloads: Workloads) -> Detachment:
     made, status = _bare(group, rollout), rollout.get("status") or {}
     lws = workloads.sets.get(place)
     if lws is None:
@@ -174,23 +178,18 @@ def _departure(group: str, rollout: Object, place: Place, workloads: Workloads) 
 
 
 def _roll(group: str, rollout: Object, place: Place, workloads: Workloads, runs: str) -> Roll | None:
-    lws, aborted = workloads.sets[place], (rollout.get("status") or {}).get("aborted") or {}
-    today: Mapping[str, str] = {}
-    if runs and version_hash(lws) != runs:
-        # A controller of another version may hash differently; what it has stored tells which version it meant.
-        today = todays_hashes(workloads.history.get(_place(rollout), ()))
+    aborted = (rollout.get("status") or {}).get("aborted") or {}
     # In a release groups differ, and all are of one version before it is left.
     running = workloads.running.get(place, ()) if _fate(rollout) is Fate.NONE else ()
     wanted = workloads.wanted.get(place, "")
-    found = waiting(lws, group, runs=today.get(runs, runs), wanted=wanted, running=running)
-    left = str(aborted.get("templateHash") or "")
-    if found is None or not left or today.get(left, left) != found.version:
+    found = pending_roll(workloads.sets[place], group, runs=runs, wanted=wanted, running=running)
+    if found is None or aborted.get("templateHash") != found.version:
         return found
     return replace(found, aborted=str(aborted.get("reason") or aborted.get("message") or "aborted"))
 
 
 def _fate(rollout: Object) -> Fate:
-    """As the controller leaves: what is being promoted is finished, every other release goes back."""
+    """As the controller does: it finishes a promotion, and takes every other release back."""
     status = rollout.get("status") or {}
     if not releasing(rollout) or not status.get("stable"):
         return Fate.NONE
@@ -198,40 +197,39 @@ def _fate(rollout: Object) -> Fate:
     return Fate.FINISHED if reason in _FINISHED_FIRST else Fate.BACK
 
 
-def _bystander(group: str, rollout: Object, holder: Object) -> Departure:
+def _bystander(group: str, rollout: Object, holder: Object) -> Detachment:
     named = f"rollout/{holder['metadata']['name']}"
     return replace(_bare(group, rollout), note=f"leaderworkerset/{_workload(rollout)} is in the care of {named}")
 
 
-def _orphans(group: str, named: set[Place], workloads: Workloads) -> Iterable[Departure]:
+def _orphans(group: str, named: set[Place], workloads: Workloads) -> Iterable[Detachment]:
     own = keys(group)
     for place, lws in sorted(workloads.sets.items()):
         marks = lws["metadata"].get("annotations") or {}
         if place in named or not (own.original in marks or own.held in marks):
             continue
         running = workloads.running.get(place, ())
-        roll = waiting(lws, group, wanted=workloads.wanted.get(place, ""), running=running)
+        roll = pending_roll(lws, group, wanted=workloads.wanted.get(place, ""), running=running)
         runs = running[0] if len(set(running)) == 1 else ""
         replicas = int(lws["spec"].get("replicas", 1))
         note = "a Rollout that is gone has left it held"
-        yield Departure(group, place[0], "", place[1], runs=runs, replicas=replicas, roll=roll, note=note)
+        yield Detachment(group, place[0], "", place[1], runs=runs, replicas=replicas, roll=roll, note=note)
 
 
-def _bare(group: str, rollout: Object) -> Departure:
+def _bare(group: str, rollout: Object) -> Detachment:
     meta = rollout["metadata"]
-    return Departure(
+    return Detachment(
         group,
         meta["namespace"],
         meta["name"],
         _workload(rollout),
-        uid=meta["uid"],
         finalizer=keys(group).rollout_finalizer in (meta.get("finalizers") or ()),
         state=summary(rollout)["state"],
     )
 
 
 def _holds(rollout: Object, lws: Object | None, group: str) -> tuple[bool, bool]:
-    """Sorts last the Rollout that has borrowed the LWS, else one whose finalizer says that it cares for something."""
+    """Sorts last the Rollout that has borrowed the LWS, else one that has our finalizer."""
     mark = borrowed(typed(lws, LeaderWorkerSet), keys(group)) if lws is not None else None
     meta = rollout["metadata"]
     return (

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from rollout_lws.cli.releases import typed
-from rollout_lws.cli.uninstall.departures import Departure, Fate, Roll, Workloads, departures, opening
+from rollout_lws.cli.uninstall.detach_plan import Detachment, Fate, Roll, Workloads, detachments, restoring_patch
 from rollout_lws.cli.uninstall.plan import outlook, rolling
-from rollout_lws.cli.versions import Stored
 from rollout_lws.objects.workloads import LeaderWorkerSet
 from rollout_lws.workload.hold import HOLD
 from tests.cli.uninstall.held import GROUP, KEYS, NEW, PLACE, RUNS, WAITS, lws, rollout
@@ -24,10 +23,10 @@ ABORTED = {"phase": "Aborted", "aborted": {"templateHash": WAITS, "reason": "wro
 ROLLS = Roll(WAITS, (NEW,), 4, 1)
 
 
-def foretold(workload: Object | None, *rollouts: Object, **known: Any) -> tuple[Departure, ...]:
+def foretold(workload: Object | None, *rollouts: Object, **known: Any) -> tuple[Detachment, ...]:
     sets = {PLACE: workload} if workload else {}
-    facts: dict[str, Any] = {"wanted": {}, "running": {}, "history": {}}
-    return departures(GROUP, rollouts, Workloads(sets, **facts | known))
+    facts: dict[str, Any] = {"wanted": {}, "running": {}}
+    return detachments(GROUP, rollouts, Workloads(sets, **facts | known))
 
 
 @pytest.mark.parametrize(
@@ -71,15 +70,6 @@ def test_the_users_own_strategy_says_how_fast(users: Object, replicas: int, roll
     workload["spec"]["replicas"] = replicas
     (each,) = foretold(workload, rollout())
     assert (each.roll and (each.roll.groups, each.roll.unavailable, each.roll.surge)) == roll
-
-
-def test_a_version_that_another_controller_hashed_otherwise_is_still_the_same() -> None:
-    members = {"leaderWorkerTemplate": HELD["spec"]["leaderWorkerTemplate"]}
-    history = {PLACE: [Stored(1, "theirs", "rev-1", "", members)]}
-    (each,) = foretold(HELD, rollout(stable={"templateHash": "theirs", "revision": "rev-1"}), history=history)
-    assert each.roll is None
-    (each,) = foretold(WAITING, rollout(stable={"templateHash": "theirs", "revision": "rev-1"}), history=history)
-    assert each.roll == ROLLS
 
 
 def test_groups_that_lws_itself_would_renew_are_foretold_too() -> None:
@@ -152,7 +142,7 @@ def test_words_of_a_release_that_is_on() -> None:
 )
 def test_opened_it_has_the_users_strategy_and_no_mark(workload: Object, spec: Object | None) -> None:
     workload["metadata"]["annotations"] |= {"team": "a", KEYS.rollout_id: "7"}
-    body = opening(typed(workload, LeaderWorkerSet), KEYS)
+    body = restoring_patch(typed(workload, LeaderWorkerSet), KEYS)
     assert body is not None
     marks = {key for key in workload["metadata"]["annotations"] if KEYS.owns(key)} - {KEYS.rollout_id}
     assert body["metadata"] == {"annotations": dict.fromkeys(marks)}
@@ -161,7 +151,7 @@ def test_opened_it_has_the_users_strategy_and_no_mark(workload: Object, spec: Ob
 
 
 def test_nothing_is_written_on_a_workload_without_a_mark() -> None:
-    assert opening(typed(lws(), LeaderWorkerSet), KEYS) is None
+    assert restoring_patch(typed(lws(), LeaderWorkerSet), KEYS) is None
     assert RUNS != WAITS
 
 

@@ -1,0 +1,146 @@
+"""What `uninstall` needs to know of a cluster, read by few requests: the plan is made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from rollout_lws.api.resources import keys
+from rollout_lws.cli.access.transport import Transport
+from rollout_lws.cli.gitops import owner
+from rollout_lws.cli.install.inventory import labelled, listed, place_of
+from rollout_lws.cli.install.ownership import flags
+from rollout_lws.cli.install.rights import CONTROLLER
+from rollout_lws.cli.rollouts import rollouts_of
+from rollout_lws.cli.uninstall.detach_plan import Detachment, Place, Workloads, detachments, revision
+from rollout_lws.cli.uninstall.inventory import definitions_of, leases, our_groups, removal
+from rollout_lws.cli.uninstall.plan import Controller, Plan
+from rollout_lws.errors import UsageError
+from rollout_lws.objects.resources import (
+    CUSTOM_RESOURCE_DEFINITIONS,
+    DEFAULT_API_GROUP,
+    DEPLOYMENTS,
+    LEADER_WORKER_SETS,
+    LWS_NAME,
+    LWS_WORKER_INDEX,
+    MUTATING_WEBHOOKS,
+    PODS,
+    STATEFUL_SETS,
+    VALIDATING_WEBHOOKS,
+    Resource,
+)
+from rollout_lws.settings import DEFAULT_GUARD
+
+Object = dict[str, Any]
+
+
+def read(transport: Transport, group: str | None, namespace: str | None) -> Plan:
+    """``group`` and ``namespace`` are None where the cluster decides. UsageError when they do not fit what is there."""
+    definitions = listed(transport, CUSTOM_RESOURCE_DEFINITIONS)
+    deployments = labelled(transport, DEPLOYMENTS)
+    served = _served(definitions, group)
+    named = definitions_of(served)
+    warnings = [
+        *_kept(DEPLOYMENTS, deployments),
+        *_kept(CUSTOM_RESOURCE_DEFINITIONS, (each for each in definitions if each["metadata"]["name"] in named)),
+    ]
+    leaving: list[Detachment] = []
+    for each in served or _without_definitions(definitions, deployments, group):
+        rollouts = listed(transport, rollouts_of(each)) if each in served else []
+        warnings += _kept(rollouts_of(each), rollouts)
+        leaving += detachments(each, rollouts, _workloads(transport, each, rollouts))
+    return Plan(
+        tuple(leaving),
+        _controller(transport, deployments, namespace),
+        _guarded(transport),
+        tuple(warnings),
+        served,
+        tuple(removal(transport, served)),
+    )
+
+
+def _served(definitions: Iterable[Object], asked: str | None) -> tuple[str, ...]:
+    """The API groups whose Rollouts are ours."""
+    known = list(definitions)
+    ours = our_groups(known)
+    if asked is None or asked in ours:
+        return ours if asked is None else (asked,)
+    if any(each["metadata"]["name"] == f"rollouts.{asked}" for each in known):
+        raise UsageError(
+            f"nothing was changed: CustomResourceDefinition rollouts.{asked} is another product's (OpenKruise"
+            " Rollouts?), and is left alone: leave out --api-group"
+        )
+    return ()
+
+
+def _without_definitions(
+    definitions: Iterable[Object], deployments: Iterable[Object], asked: str | None
+) -> tuple[str, ...]:
+    """The API groups whose marks may be left where none of our definitions is there any more; never another
+    product's.
+    """
+    named = [asked] if asked else [group for each in deployments for group in flags(each, "--api-group")]
+    theirs = {each["spec"]["group"] for each in definitions if each["spec"]["names"]["plural"] == "rollouts"}
+    return tuple(group for group in named or [DEFAULT_API_GROUP] if group not in theirs)
+
+
+def _controller(transport: Transport, deployments: Iterable[Object], asked: str | None) -> Controller:
+    found = [each for each in deployments if each["metadata"]["name"] == CONTROLLER]
+    places = [each["metadata"]["namespace"] for each in found]
+    if len(found) > 1:
+        raise UsageError(
+            f"nothing was changed: deployment/{CONTROLLER} is in namespaces {' and '.join(places)}, and a cluster has"
+            " one installation: delete the one that does not belong there, with --cascade=foreground, then run this"
+            " command again"
+        )
+    if found and asked and asked != places[0]:
+        raise UsageError(
+            f"nothing was changed: rollout-lws is installed in namespace {places[0]}, not {asked}: leave out -n, the"
+            " installation of a cluster is found by its labels"
+        )
+    for each in found:
+        return Controller(
+            places[0],
+            CONTROLLER,
+            int((each.get("status") or {}).get("availableReplicas") or 0),
+            int(each["spec"].get("replicas", 1)),
+            tuple(flags(each, "--namespace")),
+        )
+    return Controller(next((each["metadata"]["namespace"] for each in leases(transport)), ""))
+
+
+def _guarded(transport: Transport) -> bool:
+    """Whether edits are refused while no controller answers."""
+    found = [transport.find(each.path("", DEFAULT_GUARD)) for each in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)]
+    return any(hook.get("failurePolicy") == "Fail" for each in found if each for hook in each.get("webhooks") or ())
+
+
+def _kept(resource: Resource, objects: Iterable[Object]) -> list[str]:
+    """A line for each that a GitOps controller would create again."""
+    return [
+        f"{place_of(resource, each)} is kept by {keeper}, which may make it anew: take it out of Git first"
+        for each in objects
+        if (keeper := owner(each))
+    ]
+
+
+def _workloads(transport: Transport, group: str, rollouts: Iterable[Object]) -> Workloads:
+    named = {(each["metadata"]["namespace"], each["spec"]["workloadRef"]["name"]) for each in rollouts}
+    own = keys(group)
+    chosen: dict[Place, Object] = {}
+    for lws in listed(transport, LEADER_WORKER_SETS):
+        meta = lws["metadata"]
+        place, marks = (meta["namespace"], meta["name"]), meta.get("annotations") or {}
+        canary = own.canary_leader_worker_set in (meta.get("labels") or {})
+        if place in named or (not canary and (own.original in marks or own.held in marks)):
+            chosen[place] = lws
+    if not chosen:
+        return Workloads(chosen, {}, {})
+    sets = listed(transport, STATEFUL_SETS, labelSelector=LWS_NAME)
+    wanted = {(each["metadata"]["namespace"], each["metadata"]["name"]): revision(each) for each in sets}
+    running: dict[Place, list[str]] = {}
+    for pod in listed(transport, PODS, labelSelector=f"{LWS_NAME},{LWS_WORKER_INDEX}=0"):
+        meta = pod["metadata"]
+        if not meta.get("deletionTimestamp"):
+            running.setdefault((meta["namespace"], meta["labels"][LWS_NAME]), []).append(revision(pod))
+    return Workloads(chosen, wanted, running)

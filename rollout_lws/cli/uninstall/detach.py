@@ -1,0 +1,155 @@
+"""One Rollout deleted, waited for until it is gone, and the hold of its LeaderWorkerSet opened."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from rollout_lws.api.resources import keys
+from rollout_lws.cli.access.transport import Object, Transport
+from rollout_lws.cli.durations import short
+from rollout_lws.cli.following import changes
+from rollout_lws.cli.install.inventory import listed
+from rollout_lws.cli.releases import typed
+from rollout_lws.cli.rollouts import message, rollouts_of
+from rollout_lws.cli.uninstall.detach_plan import Detachment, Roll, pending_roll, restoring_patch, revision
+from rollout_lws.cli.uninstall.plan import rolling, title
+from rollout_lws.errors import ApiError, RolloutLwsError
+from rollout_lws.objects.resources import (
+    LEADER_WORKER_SETS,
+    LWS_NAME,
+    LWS_WORKER_INDEX,
+    PODS,
+    STATEFUL_SETS,
+    Resource,
+)
+from rollout_lws.objects.workloads import LeaderWorkerSet
+
+#: Seconds in which a controller has seen that a Rollout is deleted, another one that takes its place included.
+ANSWER = 30.0
+#: Writes of one LWS that others may come before; it changes rarely.
+_TRIES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One run of the command. ``agrees`` asks the user whether a version may roll; ``patience`` is seconds for each
+    Rollout, ``run`` the command that runs a controller on any machine.
+    """
+
+    transport: Transport
+    tell: Callable[[str], None]
+    agrees: Callable[[Detachment, Roll], bool]
+    patience: float
+    run: str = "rollout-lws controller"
+
+
+def detach(session: Session, each: Detachment) -> Detachment | None:
+    """None when the Rollout is gone, and its LWS without a hold; what is left when the user does not want a version to
+    roll: the LWS alone where that came up only after its Rollout was gone.
+
+    RolloutLwsError when no controller lets go of it in time.
+    """
+    rollout = None
+    if each.rollout:
+        rollout = session.transport.find(rollouts_of(each.group).path(each.namespace, each.rollout))
+    agreed = ""
+    if each.roll is not None:
+        if not session.agrees(each, each.roll):
+            return each
+        agreed = each.roll.version
+    if rollout is not None:
+        _delete(session, each, rollout)
+    held = replace(each, rollout="")
+    return None if _open(session, held, agreed) else held
+
+
+def _delete(session: Session, each: Detachment, rollout: Object) -> None:
+    resource, began = rollouts_of(each.group), time.monotonic()
+    try:
+        session.transport.delete(resource.path(each.namespace, each.rollout), rollout["metadata"]["uid"])
+    except ApiError as error:
+        if error.code != 404:
+            raise
+    deadline, answer = began + session.patience, began + min(ANSWER, session.patience)
+    left = _wait(session, resource, rollout, answer, _answered)
+    if left is not None and not _answered(left):
+        raise RolloutLwsError(
+            f"{title(each)} is marked as deleted, and no controller has let go of it within"
+            f" {short(answer - began)}: is one running? `{session.run}` runs one on this machine. Nothing is"
+            " lost: the Rollout goes as soon as one runs, then run this command again"
+        )
+    told = ""
+
+    def look(seen: Object) -> bool:
+        nonlocal told
+        if message(seen) != told:
+            told = message(seen)
+            session.tell(f"{title(each)}: {told}")
+        return False
+
+    left = None if left is None else _wait(session, resource, left, deadline, look)
+    if left is not None:
+        raise RolloutLwsError(
+            f"{title(each)} is not gone after {short(session.patience)}: {message(left)}. It goes on by itself; run"
+            " this command again, or with a longer --timeout"
+        )
+    session.tell(f"{title(each)} deleted")
+
+
+def _wait(
+    session: Session, resource: Resource, last: Object, deadline: float, enough: Callable[[Object], bool]
+) -> Object | None:
+    """None when the object is gone; its last state when ``enough`` says so, or when the deadline has passed."""
+    for seen in changes(session.transport, resource, last, deadline):
+        if seen is None:
+            return None
+        last = seen
+        if enough(seen):
+            break
+    return last
+
+
+def _answered(rollout: Object) -> bool:
+    """Whether a controller has seen that it is deleted: the deletion is a generation of its own."""
+    seen = int((rollout.get("status") or {}).get("observedGeneration") or 0)
+    meta = rollout["metadata"]
+    return "deletionTimestamp" in meta and seen >= int(meta.get("generation") or 0)
+
+
+def _open(session: Session, each: Detachment, agreed: str) -> bool:
+    """Remove our marks from the LWS and restore the user's own strategy, once it is agreed what starts by that."""
+    path = LEADER_WORKER_SETS.path(each.namespace, each.workload)
+    for _ in range(_TRIES):
+        lws = session.transport.find(path)
+        body = None if lws is None else restoring_patch(typed(lws, LeaderWorkerSet), keys(each.group))
+        if lws is None or body is None:
+            return True
+        roll = _roll_now(session.transport, each, lws)
+        if roll is not None and roll.version != agreed:
+            if not session.agrees(each, roll):
+                return False
+            agreed = roll.version
+            continue
+        body["metadata"]["resourceVersion"] = lws["metadata"]["resourceVersion"]
+        try:
+            session.transport.merge_patch(path, body)
+        except ApiError as error:
+            if error.code != 409:
+                raise
+            continue
+        what = rolling(roll) if roll is not None else "nothing rolls"
+        session.tell(f"leaderworkerset/{each.workload} in namespace {each.namespace} has its own strategy back: {what}")
+        return True
+    raise RolloutLwsError(
+        f"leaderworkerset/{each.workload} in namespace {each.namespace} changes all the time and stays held: run this"
+        " command again"
+    )
+
+
+def _roll_now(transport: Transport, each: Detachment, lws: Object) -> Roll | None:
+    leader_set = transport.find(STATEFUL_SETS.path(each.namespace, each.workload))
+    leaders = listed(transport, PODS, each.namespace, labelSelector=f"{LWS_NAME}={each.workload},{LWS_WORKER_INDEX}=0")
+    running = [revision(pod) for pod in leaders if "deletionTimestamp" not in pod["metadata"]]
+    return pending_roll(lws, each.group, wanted=revision(leader_set) if leader_set else "", running=running)

@@ -1,0 +1,108 @@
+"""The commands that delete what an installation has put on a cluster, found by labels and names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rollout_lws.cli.access.transport import Object, Transport
+from rollout_lws.cli.install.inventory import RIGHTS, SERVING, WEBHOOKS, labelled, listed, name_of
+from rollout_lws.cli.install.manifests import PRODUCT
+from rollout_lws.cli.install.ownership import is_ours
+from rollout_lws.cli.install.rights import CONTROLLER
+from rollout_lws.cli.rollouts import SHORT_NAME
+from rollout_lws.objects.resources import (
+    CUSTOM_RESOURCE_DEFINITIONS,
+    DEPLOYMENTS,
+    LEASES,
+    NAMESPACES,
+    SERVICE_ACCOUNTS,
+    Resource,
+)
+from rollout_lws.settings import DEFAULT_LEASE
+
+#: In the order in which they have to be deleted; pods that still run need their rights.
+_STAGES: tuple[tuple[Resource, ...], ...] = (
+    WEBHOOKS,
+    (DEPLOYMENTS,),
+    (*SERVING, SERVICE_ACCOUNTS, LEASES),
+    RIGHTS,
+    (CUSTOM_RESOURCE_DEFINITIONS,),
+    (NAMESPACES,),
+)
+_HELM_RELEASE, _HELM_NAMESPACE = "meta.helm.sh/release-name", "meta.helm.sh/release-namespace"
+
+
+def removal(transport: Transport, groups: Iterable[str]) -> list[str]:
+    """The commands that delete what is there of an installation, in their order; ``groups`` are the API groups whose
+    definitions are ours. What Helm has made is Helm's to delete, but for the definitions, which it keeps.
+    """
+    definitions = definitions_of(groups)
+    helm: set[str] = set()
+    commands: list[str] = []
+    for stage in _STAGES:
+        names: dict[str, list[str]] = {}
+        for resource in stage:
+            for each in _installed(transport, resource, definitions):
+                if release := _helm(each):
+                    helm.add(release)
+                else:
+                    namespace = each["metadata"].get("namespace") or ""
+                    names.setdefault(namespace, []).append(name_of(resource, each))
+        commands += [_delete(stage, namespace, found) for namespace, found in names.items()]
+    return [*sorted(helm), *commands]
+
+
+def our_groups(definitions: Iterable[Object]) -> tuple[str, ...]:
+    """API groups whose Rollouts are ours: labelled by an installation, or with the short name that only ours have."""
+    return tuple(
+        sorted(
+            each["spec"]["group"]
+            for each in definitions
+            if each["spec"]["names"]["plural"] == "rollouts"
+            and each["spec"]["names"]["kind"] == "Rollout"
+            and (is_ours(each) or SHORT_NAME in (each["spec"]["names"].get("shortNames") or ()))
+        )
+    )
+
+
+def definitions_of(groups: Iterable[str]) -> set[str]:
+    """Names of our CustomResourceDefinitions in these API groups."""
+    return {f"{plural}.{group}" for group in groups for plural in ("rollouts", "batchreleases")}
+
+
+def leases(transport: Transport) -> list[Object]:
+    """By which controllers elect a leader, in every namespace: they create them themselves, without labels."""
+    return listed(transport, LEASES, fieldSelector=f"metadata.name={DEFAULT_LEASE}")
+
+
+def _installed(transport: Transport, resource: Resource, definitions: set[str]) -> list[Object]:
+    if resource == CUSTOM_RESOURCE_DEFINITIONS:
+        return [each for each in listed(transport, resource) if each["metadata"]["name"] in definitions]
+    if resource == LEASES:
+        return leases(transport)
+    found = labelled(transport, resource)
+    if resource == NAMESPACES:
+        return found
+    # Users may have put our label on objects of their own; every installation has the same Deployment.
+    prefix = CONTROLLER if resource == DEPLOYMENTS else PRODUCT
+    return [each for each in found if each["metadata"]["name"].startswith(prefix)]
+
+
+def _helm(obj: Object) -> str:
+    """The command that deletes the Helm release of an object, "" when it has none: what `helm template` prints for
+    other tools is of no release, and Helm keeps what says so.
+    """
+    notes = obj["metadata"].get("annotations") or {}
+    release, namespace = notes.get(_HELM_RELEASE), notes.get(_HELM_NAMESPACE)
+    if not release or notes.get("helm.sh/resource-policy") == "keep":
+        return ""
+    return f"helm uninstall {release}" + (f" -n {namespace}" if namespace else "")
+
+
+def _delete(stage: tuple[Resource, ...], namespace: str, names: Iterable[str]) -> str:
+    command = " ".join(["kubectl delete", *names, *([f"-n {namespace}"] if namespace else [])])
+    if stage == (DEPLOYMENTS,):
+        return f"{command} --cascade=foreground"
+    if stage == (NAMESPACES,):
+        return f"{command}   # with all that is in it: look first"
+    return command

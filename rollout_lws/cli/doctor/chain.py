@@ -8,19 +8,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rollout_lws.cli.doctor import (
-    of_groups,
-    of_multikueue,
-    of_pods,
-    of_readiness,
-    of_rollout,
-    of_routes,
-    of_services,
-    of_workload,
-)
 from rollout_lws.cli.doctor.case import Case
+from rollout_lws.cli.doctor.checks import groups, multikueue, pods, readiness, rollout, routes, services, workload
+from rollout_lws.cli.doctor.checks.group_troubles import UNMADE, UNPLACED, UNREADY, found_in
 from rollout_lws.cli.doctor.facts import Before, Facts
-from rollout_lws.cli.doctor.group_troubles import UNMADE, UNPLACED, UNREADY, found_in
 from rollout_lws.cli.doctor.links import Link, Name, State, first
 from rollout_lws.objects.resources import PODS, STATEFUL_SETS
 from rollout_lws.workload.facts import Facts as Workload
@@ -34,17 +25,17 @@ def chain(facts: Facts) -> tuple[Link, ...]:
     """All links in the order of ``Name``, those of the canary after those of the LWS that the Rollout names."""
     case = Case(facts)
     found: list[Link | None] = [
-        of_rollout.rollout(case),
-        of_rollout.controller(case),
-        of_workload.workload(case),
-        of_workload.hold(case),
-        of_workload.history(case),
+        rollout.rollout(case),
+        rollout.controller(case),
+        workload.workload(case),
+        workload.hold(case),
+        workload.history(case),
     ]
     for side in facts.sides:
-        found += [of_workload.leader_set(case, side), *_of_groups(case, side)]
-    found += [*of_services.links(case), *of_routes.links(case), of_routes.autoscaler(case), of_rollout.release(case)]
+        found += [workload.leader_set(case, side), *_of_groups(case, side)]
+    found += [*services.links(case), *routes.links(case), routes.autoscaler(case), rollout.release(case)]
     # Last, so that it hides nothing that is waited for now.
-    found.append(of_workload.own_surge(case))
+    found.append(workload.own_surge(case))
     there = [_held(case, each) for each in found if each is not None]
     return tuple(sorted(there, key=lambda each: _ORDER[each.name]))
 
@@ -56,16 +47,16 @@ def _of_groups(case: Case, side: Workload) -> tuple[Link, ...]:
         return (unread,)
     found = found_in(case, side)
     of_containers = [each for each in found if each.trouble.reason not in UNMADE | UNPLACED | UNREADY]
-    made = of_groups.made(case, side, about, [each for each in found if each.trouble.reason in UNMADE])
+    made = groups.made(case, side, about, [each for each in found if each.trouble.reason in UNMADE])
     elsewhere = case.dispatched(side)
     if elsewhere is not None:
-        running = of_pods.containers(case, side, about, of_containers)
-        return (made, *of_multikueue.admission(case, side, elsewhere), running)
+        running = pods.containers(case, side, about, of_containers)
+        return (made, *multikueue.admission(case, side, elsewhere), running)
     return (
         made,
-        of_pods.scheduling(case, side, about, [each for each in found if each.trouble.reason in UNPLACED]),
-        of_pods.containers(case, side, about, of_containers),
-        of_readiness.readiness(case, side, about, [each for each in found if each.trouble.reason in UNREADY]),
+        pods.scheduling(case, side, about, [each for each in found if each.trouble.reason in UNPLACED]),
+        pods.containers(case, side, about, of_containers),
+        readiness.readiness(case, side, about, [each for each in found if each.trouble.reason in UNREADY]),
     )
 
 

@@ -13,11 +13,11 @@ import click
 
 from rollout_lws.api.resources import keys
 from rollout_lws.cli.access.transport import Object, Transport
-from rollout_lws.cli.doctor import telling
 from rollout_lws.cli.doctor.chain import chain, seen
 from rollout_lws.cli.doctor.cluster import Cluster
 from rollout_lws.cli.doctor.facts import Before, Facts, gather
 from rollout_lws.cli.doctor.links import State, first
+from rollout_lws.cli.doctor.output import document, text
 from rollout_lws.cli.options import output_option, rollout_argument, with_target
 from rollout_lws.cli.rollouts import fetch_rollout, find_rollouts, release_name
 from rollout_lws.errors import ApiError, UsageError
@@ -78,9 +78,9 @@ def doctor(name: str, output: str, target: Target) -> None:
         facts = _look(transport, rollouts, name, before)
     links = chain(facts)
     if output == "json":
-        click.echo(json.dumps(telling.document(transport.namespace, name, links), indent=4))
+        click.echo(json.dumps(document(transport.namespace, name, links), indent=4))
     else:
-        click.echo("\n".join(telling.text(links, _width())))
+        click.echo("\n".join(text(links, _width())))
     if first(links, State.BROKEN) is not None:
         sys.exit(1)
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from rollout_lws.cli.doctor.chain import chain
+from rollout_lws.cli.doctor.checks.group_troubles import ROOM_SECONDS
 from rollout_lws.cli.doctor.command import SECOND_LOOK
-from rollout_lws.cli.doctor.group_troubles import ROOM_SECONDS
 from rollout_lws.cli.doctor.links import Link, Name, State, first
-from rollout_lws.cli.doctor.strays import COLLECTED_SECONDS
+from rollout_lws.cli.doctor.orphans import COLLECTED_SECONDS
 from rollout_lws.errors import ApiError
 from rollout_lws.objects.kueue import MANAGED, QUEUE_NAME
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, PODS, STATEFUL_SETS

@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from rollout_lws.cli.doctor.checks.routes import TAKEN_UP_SECONDS
 from rollout_lws.cli.doctor.links import Link, Name, State
-from rollout_lws.cli.doctor.of_routes import TAKEN_UP_SECONDS
 from rollout_lws.objects.endpoints import SERVICE_NAME
 from rollout_lws.objects.resources import (
     ENDPOINT_SLICES,

@@ -8,7 +8,7 @@ import pytest
 
 from rollout_lws.cli.doctor.facts import changed_at
 from rollout_lws.cli.doctor.links import Link, Name, State, ok
-from rollout_lws.cli.doctor.telling import document, text
+from rollout_lws.cli.doctor.output import document, text
 from tests.docs.pages import ROOT
 
 FINE = ok(Name.ROLLOUT, "Rollout/llama", "for LeaderWorkerSet llama")

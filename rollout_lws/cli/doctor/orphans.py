@@ -20,7 +20,7 @@ COLLECTED_SECONDS = 30
 
 
 @dataclass(frozen=True, slots=True)
-class Stray:
+class Orphan:
     """``owner`` is the name of who owned it, ``since`` when the successor was made that cannot take its place."""
 
     resource: Resource
@@ -37,16 +37,16 @@ class Stray:
         return self.since is None or (now - self.since).total_seconds() >= COLLECTED_SECONDS
 
 
-def strays(pods: Iterable[Pod], leaders: Iterable[Pod], sets: Iterable[StatefulSet]) -> tuple[Stray, ...]:
+def orphans(pods: Iterable[Pod], leaders: Iterable[Pod], sets: Iterable[StatefulSet]) -> tuple[Orphan, ...]:
     """Those of one LWS, by name: pods of StatefulSets that are no more, StatefulSets of leaders that are no more."""
     by_name = {each.metadata.name: each.metadata for each in sets}
     leading = {each.metadata.name: each.metadata for each in leaders}
-    found = [_stray(PODS, each.metadata, STATEFUL_SETS.kind, by_name) for each in pods]
-    found += [_stray(STATEFUL_SETS, each.metadata, PODS.kind, leading) for each in sets]
+    found = [_orphan(PODS, each.metadata, STATEFUL_SETS.kind, by_name) for each in pods]
+    found += [_orphan(STATEFUL_SETS, each.metadata, PODS.kind, leading) for each in sets]
     return tuple(sorted((each for each in found if each is not None), key=lambda each: each.name))
 
 
-def _stray(resource: Resource, meta: Meta, kind: str, owners: dict[str, Meta]) -> Stray | None:
+def _orphan(resource: Resource, meta: Meta, kind: str, owners: dict[str, Meta]) -> Orphan | None:
     owner = meta.controller
     if owner is None or owner.kind != kind or meta.terminating:
         return None
@@ -54,4 +54,4 @@ def _stray(resource: Resource, meta: Meta, kind: str, owners: dict[str, Meta]) -
     if now is None or now.uid == owner.uid:
         # Where nobody has taken the owner's name nothing is in the way of anybody.
         return None
-    return Stray(resource, meta.name, owner.name, owner.uid, now.creation_timestamp)
+    return Orphan(resource, meta.name, owner.name, owner.uid, now.creation_timestamp)

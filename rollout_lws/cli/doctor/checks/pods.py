@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from rollout_lws.cli.doctor.case import QUEUES, Case
-from rollout_lws.cli.doctor.group_troubles import QUEUED, Found, more, waits
+from rollout_lws.cli.doctor.checks.group_troubles import QUEUED, Found, more, waits
 from rollout_lws.cli.doctor.links import Link, Name, State, ok
 from rollout_lws.objects.resources import LWS_NAME
 from rollout_lws.rollout.queued import outside_quota

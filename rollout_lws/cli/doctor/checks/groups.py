@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rollout_lws.cli.doctor.case import Case
-from rollout_lws.cli.doctor.group_troubles import Found, more, waits
+from rollout_lws.cli.doctor.checks.group_troubles import Found, more, waits
 from rollout_lws.cli.doctor.links import Link, Name, State, ok
-from rollout_lws.cli.doctor.strays import Stray, strays
+from rollout_lws.cli.doctor.orphans import Orphan, orphans
 from rollout_lws.objects.resources import CORE_EVENTS, PODS
 from rollout_lws.rollout.silence import SILENCE_SECONDS
 from rollout_lws.workload.facts import Facts as Workload
@@ -16,9 +16,9 @@ from rollout_lws.workload.groups import groups
 
 def made(case: Case, side: Workload, about: str, found: list[Found]) -> Link:
     name = side.lws.metadata.name
-    missed = _strays(case, side)
+    missed = _orphans(case, side)
     if missed:
-        return _stray(case, side, missed)
+        return _orphan(case, side, missed)
     if found:
         found = sorted(found, key=lambda each: waits(case, each))
         one = found[0]
@@ -69,12 +69,12 @@ def _missing(case: Case, side: Workload, about: str) -> Link:
     )
 
 
-def _strays(case: Case, side: Workload) -> tuple[Stray, ...]:
+def _orphans(case: Case, side: Workload) -> tuple[Orphan, ...]:
     known = {each.metadata.uid: each for each in (*side.leaders, *side.pods)}
-    return strays(known.values(), side.leaders, case.facts.sets.get(side.lws.metadata.name, ()))
+    return orphans(known.values(), side.leaders, case.facts.sets.get(side.lws.metadata.name, ()))
 
 
-def _stray(case: Case, side: Workload, found: Sequence[Stray]) -> Link:
+def _orphan(case: Case, side: Workload, found: Sequence[Orphan]) -> Link:
     one = next((each for each in found if each.is_missed(case.now)), found[0])
     owner = f"{'StatefulSet' if one.resource == PODS else 'Pod'} {one.owner}"
     kept = "cannot make its own" if one.resource == PODS else "cannot have its workers"

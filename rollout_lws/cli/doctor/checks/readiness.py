@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from rollout_lws.cli.doctor.case import Case
-from rollout_lws.cli.doctor.group_troubles import Found, more
+from rollout_lws.cli.doctor.checks.group_troubles import Found, more
 from rollout_lws.cli.doctor.links import Link, Name, State, ok
 from rollout_lws.objects.workloads import Pod
 from rollout_lws.workload.facts import Facts as Workload

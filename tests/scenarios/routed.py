@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -35,76 +35,24 @@ POOL, CANARY_POOL, INGRESS = "llama-pool", "llama-pool-canary", "llama"
 
 @dataclass(frozen=True)
 class Provider:
-    """What a release shares requests by: ``words`` of the Rollout on it, what is borrowed besides the Service, and by
-    what a measured client enters.
+    """What a release shares requests by: ``words`` of the Rollout on it, what is borrowed besides the Service, what
+    makes all of it, and by what a measured client enters. ``tells``: something says when it has acted on a change.
     """
 
     name: str
     words: Mapping[str, Any]
     borrowed: tuple[tuple[Resource, str], ...]
+    create: Callable[[World], None]
     entry: Mapping[str, Any] = field(default_factory=lambda: {"route": ROUTE})
+    tells: bool = True
 
     def __str__(self) -> str:
         return self.name
 
 
-BY_ROUTE = Provider("HTTPRoute", {"gateway": {"httpRouteName": ROUTE}}, ((HTTP_ROUTES, ROUTE),))
-BY_POOLS = Provider(
-    "InferencePool",
-    {"gateway": {"httpRouteName": ROUTE, "inferencePool": {"stable": POOL, "canary": CANARY_POOL}}},
-    ((HTTP_ROUTES, ROUTE), (INFERENCE_POOLS, POOL), (INFERENCE_POOLS, CANARY_POOL)),
-)
-BY_INGRESS = Provider("Ingress", {"ingress": {"name": INGRESS}}, ((INGRESSES, INGRESS),), {"ingress": INGRESS})
-PROVIDERS = (BY_ROUTE, BY_POOLS, BY_INGRESS)
-
-
-def routing(provider: Provider = BY_ROUTE, **more: Any) -> list[dict[str, Any]]:
-    """The Rollout's words on traffic."""
-    return [{"service": SERVICE, **provider.words, **more}]
-
-
 def make(world: World, resource: Resource, name: str, **body: Any) -> None:
     head = {"apiVersion": resource.api_version, "kind": resource.kind}
     world.server.create(resource, {**head, "metadata": {"namespace": NAMESPACE, "name": name}, **body})
-
-
-def create_pools(world: World) -> None:
-    """A pool for each version, each with an endpoint picker of its own that nobody has started."""
-    selector = {"matchLabels": {"app": "llama", LWS_WORKER_INDEX: "0"}}
-    for pool in (POOL, CANARY_POOL):
-        ports = [{"port": 9002}]
-        make(world, SERVICES, f"{pool}-epp", spec={"selector": {"app": f"{pool}-epp"}, "ports": ports})
-        picker = {"name": f"{pool}-epp", "port": {"number": 9002}, "failureMode": "FailOpen"}
-        spec = {"selector": selector, "targetPorts": [{"number": 8000}], "endpointPickerRef": picker}
-        make(world, INFERENCE_POOLS, pool, spec=spec)
-
-
-def create_ingress(world: World, service: str = SERVICE) -> None:
-    """An Ingress of ingress-nginx."""
-    backend = {"service": {"name": service, "port": {"number": 80}}}
-    path = {"path": "/", "pathType": "Prefix", "backend": backend}
-    rules = [{"http": {"paths": [path]}}]
-    make(world, INGRESSES, INGRESS, spec={"ingressClassName": "nginx", "rules": rules})
-
-
-def create_provider(world: World, provider: Provider) -> None:
-    """All that requests need to reach the LWS, whichever way the provider takes."""
-    if provider is BY_POOLS:
-        create_pools(world)
-        group, kind = INFERENCE_POOLS.group, INFERENCE_POOLS.kind
-        create_route(world, backend={"group": group, "kind": kind, "name": POOL})
-    else:
-        create_route(world)
-    if provider is BY_INGRESS:
-        create_ingress(world)
-
-
-def select_all_pods(world: World, by: Provider) -> None:
-    """Have Service and pools select workers as well as leaders."""
-    world.patch(SERVICES, SERVICE, {"spec": {"selector": {LWS_WORKER_INDEX: None}}})
-    for resource, name in by.borrowed:
-        if resource == INFERENCE_POOLS:
-            world.patch(resource, name, {"spec": {"selector": {"matchLabels": {LWS_WORKER_INDEX: None}}}})
 
 
 def create_gateway(world: World) -> Mapping[str, str]:
@@ -123,6 +71,65 @@ def create_route(
     make(world, SERVICES, service, spec={"selector": selector, "ports": [{"port": 80, "targetPort": 8000}]})
     spec = {"parentRefs": [world.gateway or create_gateway(world)], "rules": [{"backendRefs": [reference]}]}
     make(world, HTTP_ROUTES, name, spec=spec)
+
+
+def create_pools(world: World) -> None:
+    """A pool for each version, each with an endpoint picker of its own that does not run, and a route to the first."""
+    selector = {"matchLabels": {"app": "llama", LWS_WORKER_INDEX: "0"}}
+    for pool in (POOL, CANARY_POOL):
+        ports = [{"port": 9002}]
+        make(world, SERVICES, f"{pool}-epp", spec={"selector": {"app": f"{pool}-epp"}, "ports": ports})
+        picker = {"name": f"{pool}-epp", "port": {"number": 9002}, "failureMode": "FailOpen"}
+        spec = {"selector": selector, "targetPorts": [{"number": 8000}], "endpointPickerRef": picker}
+        make(world, INFERENCE_POOLS, pool, spec=spec)
+    create_route(world, backend={"group": INFERENCE_POOLS.group, "kind": INFERENCE_POOLS.kind, "name": POOL})
+
+
+def create_ingress(world: World) -> None:
+    """An Ingress of ingress-nginx beside a route."""
+    create_route(world)
+    backend = {"service": {"name": SERVICE, "port": {"number": 80}}}
+    path = {"path": "/", "pathType": "Prefix", "backend": backend}
+    rules = [{"http": {"paths": [path]}}]
+    make(world, INGRESSES, INGRESS, spec={"ingressClassName": "nginx", "rules": rules})
+
+
+BY_ROUTE = Provider("HTTPRoute", {"gateway": {"httpRouteName": ROUTE}}, ((HTTP_ROUTES, ROUTE),), create_route)
+BY_POOLS = Provider(
+    "InferencePool",
+    {"gateway": {"httpRouteName": ROUTE, "inferencePool": {"stable": POOL, "canary": CANARY_POOL}}},
+    ((HTTP_ROUTES, ROUTE), (INFERENCE_POOLS, POOL), (INFERENCE_POOLS, CANARY_POOL)),
+    create_pools,
+)
+BY_INGRESS = Provider(
+    "Ingress",
+    {"ingress": {"name": INGRESS}},
+    ((INGRESSES, INGRESS),),
+    create_ingress,
+    {"ingress": INGRESS},
+    tells=False,
+)
+#: All there are; most stories go by the first, and those of ``OTHERS`` tell what differs.
+PROVIDERS = (BY_ROUTE, BY_POOLS, BY_INGRESS)
+OTHERS = PROVIDERS[1:]
+
+
+def create_provider(world: World, provider: Provider) -> None:
+    """All that requests need to reach the LWS, whichever way the provider takes."""
+    provider.create(world)
+
+
+def routing(provider: Provider = BY_ROUTE, **more: Any) -> list[dict[str, Any]]:
+    """The Rollout's words on traffic."""
+    return [{"service": SERVICE, **provider.words, **more}]
+
+
+def select_all_pods(world: World, by: Provider) -> None:
+    """Have Service and pools select workers as well as leaders."""
+    world.patch(SERVICES, SERVICE, {"spec": {"selector": {LWS_WORKER_INDEX: None}}})
+    for resource, name in by.borrowed:
+        if resource == INFERENCE_POOLS:
+            world.patch(resource, name, {"spec": {"selector": {"matchLabels": {LWS_WORKER_INDEX: None}}}})
 
 
 def routes_of(world: World, name: str = ROUTE) -> list[dict[str, int]]:
@@ -176,9 +183,8 @@ def assert_given_back(world: World, before: dict[str, Any], by: Provider = BY_RO
     """Everything is as before any release, and nothing that was made for one is left."""
     assert borrowed(world, by) == before
     assert f"{SERVICE}-canary" not in world.names()["services"]
-    assert [each["metadata"]["name"] for each in world.server.list(INGRESSES, NAMESPACE)] == (
-        [INGRESS] if by is BY_INGRESS else []
-    )
+    ingresses = [name for resource, name in by.borrowed if resource == INGRESSES]
+    assert [each["metadata"]["name"] for each in world.server.list(INGRESSES, NAMESPACE)] == ingresses
     assert "traffic" not in world.status
 
 

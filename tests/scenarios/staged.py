@@ -10,7 +10,7 @@ from rollout_lws.objects.resources import HTTP_ROUTES, INGRESSES, Resource
 from rollout_lws.objects.writes import Write
 from tests.scenarios.invariants import share_only_for_who_serves
 from tests.scenarios.judge import HOLD
-from tests.scenarios.routed import BY_INGRESS, INGRESS, ROUTE, borrowed, create_provider
+from tests.scenarios.routed import ROUTE, borrowed, create_provider
 from tests.scenarios.walk_acts import Acts
 from tests.scenarios.world import KEYS, NAME, NAMESPACE
 
@@ -68,5 +68,5 @@ class Staged(Acts):
         if self.plan.routed:
             assert borrowed(world, self.plan.provider) == self.lent, told
             assert names["services"] == sorted([NAME, *self.services]), told
-            ingresses = [INGRESS] if self.plan.provider is BY_INGRESS else []
+            ingresses = [name for resource, name in self.plan.provider.borrowed if resource == INGRESSES]
             assert [each["metadata"]["name"] for each in world.server.list(INGRESSES, NAMESPACE)] == ingresses, told

@@ -8,7 +8,7 @@ import pytest
 
 from tests.scenarios.metered import Metered, metered
 from tests.scenarios.one_workload import IN_PLACE, STYLES, SURGE, Style, watch
-from tests.scenarios.routed import BY_INGRESS, BY_POOLS, BY_ROUTE, Provider
+from tests.scenarios.routed import BY_ROUTE, OTHERS, Provider
 
 pytestmark = pytest.mark.looptime
 
@@ -32,9 +32,7 @@ async def shares(told: Metered) -> dict[str, float]:
 
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("style", STYLES, ids=str)
-@pytest.mark.parametrize(
-    "by", [BY_ROUTE, *(pytest.param(each, marks=pytest.mark.long) for each in (BY_POOLS, BY_INGRESS))], ids=str
-)
+@pytest.mark.parametrize("by", [BY_ROUTE, *(pytest.param(each, marks=pytest.mark.long) for each in OTHERS)], ids=str)
 async def test_weighted_steps_to_the_end(style: Style, by: Provider) -> None:
     async with metered(*FOUR, by=by, words=style.words) as told:
         windows = watch(told.world, style)

@@ -15,11 +15,11 @@ from rollout_lws.rollout.reasons import EventReason, Reason
 from tests.cli.doctor.looking import broken
 from tests.scenarios.borders import FOREIGN, marks
 from tests.scenarios.routed import (
-    BY_INGRESS,
     BY_POOLS,
     BY_ROUTE,
     FIVE,
     POOL,
+    PROVIDERS,
     SERVICE,
     Provider,
     borrowed,
@@ -190,7 +190,7 @@ def name_another(world: World) -> None:
 @pytest.mark.one_in(4)
 @pytest.mark.parametrize("edit", [leave_alone, name_another])
 @pytest.mark.parametrize("forge", [wipe, wipe_all])
-@pytest.mark.parametrize("by", [BY_ROUTE, BY_POOLS, BY_INGRESS], ids=str)
+@pytest.mark.parametrize("by", PROVIDERS, ids=str)
 async def test_what_a_release_wrote_is_given_back_though_neither_status_nor_spec_name_it(
     world: World, by: Provider, forge: Any, edit: Any
 ) -> None:

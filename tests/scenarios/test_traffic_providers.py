@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from tests.scenarios.metered import NEW_ONLY, STABLE_ONLY, metered, shared
-from tests.scenarios.routed import BY_INGRESS, BY_POOLS, FIVE, Provider
+from tests.scenarios.routed import FIVE, OTHERS, Provider
 from tests.scenarios.test_traffic_meter import HEADER
 from tests.scenarios.world import NAME
 
 pytestmark = [
     pytest.mark.looptime,
     # How the HTTPRoute with Services does is told in test_traffic_meter.py.
-    pytest.mark.parametrize("by", [BY_POOLS, BY_INGRESS], ids=str),
+    pytest.mark.parametrize("by", OTHERS, ids=str),
 ]
 TWO: tuple[dict[str, Any], ...] = (
     {"replicas": 1, "traffic": "20%", "pause": {}},

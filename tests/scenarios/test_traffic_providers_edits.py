@@ -8,7 +8,7 @@ import pytest
 
 from rollout_lws.objects.resources import INGRESSES, LEADER_WORKER_SETS, SERVICES
 from tests.scenarios.metered import NEW_ONLY, STABLE_ONLY, metered, shared
-from tests.scenarios.routed import BY_INGRESS, BY_POOLS, INGRESS, SERVICE, Provider, borrowed
+from tests.scenarios.routed import INGRESS, OTHERS, SERVICE, Provider, borrowed
 from tests.scenarios.stories import CANARY
 from tests.scenarios.test_traffic_meter import HEADER
 from tests.scenarios.world import NAME, ROLLOUTS
@@ -17,7 +17,7 @@ pytestmark = [
     pytest.mark.looptime,
     # What differs from the first measured stories by a single act.
     pytest.mark.long,
-    pytest.mark.parametrize("by", [BY_POOLS, BY_INGRESS], ids=str),
+    pytest.mark.parametrize("by", OTHERS, ids=str),
 ]
 
 TWO: tuple[dict[str, Any], ...] = (

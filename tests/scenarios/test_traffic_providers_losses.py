@@ -8,12 +8,12 @@ import pytest
 
 from rollout_lws.objects.resources import INFERENCE_POOLS, LEADER_WORKER_SETS, PODS
 from tests.scenarios.metered import ACCEPTED, LAG, NEW_ONLY, STABLE_ONLY, Metered, metered, shared
-from tests.scenarios.routed import BY_INGRESS, BY_POOLS, CANARY_POOL, POOL, Provider, assert_given_back, make
+from tests.scenarios.routed import CANARY_POOL, OTHERS, POOL, Provider, assert_given_back, make
 from tests.scenarios.stories import CANARY
 from tests.scenarios.test_traffic_others import again, vanish
 from tests.scenarios.world import NAME, NAMESPACE, World
 
-pytestmark = [pytest.mark.looptime, pytest.mark.parametrize("by", [BY_POOLS, BY_INGRESS], ids=str)]
+pytestmark = [pytest.mark.looptime, pytest.mark.parametrize("by", OTHERS, ids=str)]
 
 QUARTER = {"replicas": 1, "traffic": "25%", "pause": {}}
 TWO = {"replicas": 1, "traffic": "20%", "pause": {}}, {"replicas": 2, "traffic": "50%", "pause": {}}
@@ -137,8 +137,8 @@ async def test_a_full_canary_that_loses_a_group_in_a_promotion_gives_requests_ba
 @pytest.mark.long
 @pytest.mark.parametrize("order", ["promotion", "abort"])
 async def test_routers_that_accept_nothing_renew_and_remove_no_group(by: Provider, order: str) -> None:
-    if by is BY_INGRESS:
-        pytest.skip("nothing says whether ingress-nginx has taken up a change")
+    if not by.tells:
+        pytest.skip("nothing says whether it has taken up a change")
     async with metered({"replicas": 2, "traffic": "20%", "pause": {}}, replicas=4, by=by) as m:
         world = m.world
         await m.release()
@@ -183,8 +183,8 @@ async def test_what_a_rollout_that_is_gone_had_given_is_taken_back_by_the_next_o
 @pytest.mark.long
 @pytest.mark.parametrize("pool", [POOL, CANARY_POOL])
 async def test_requests_go_by_the_other_pool_while_one_is_gone(by: Provider, pool: str) -> None:
-    if by is BY_INGRESS:
-        pytest.skip("an Ingress leads to no pools")
+    if (INFERENCE_POOLS, pool) not in by.borrowed:
+        pytest.skip("it leads to no pools")
     async with metered(*TWO, replicas=4, by=by) as m:
         world = m.world
         await m.release(2)

@@ -13,15 +13,13 @@ from tests.cli.doctor.looking import assert_whole, broken, links, look, told
 from tests.cli.doctor.styles import EVERY_STYLE, STYLES
 from tests.scenarios.matrix import Moment
 from tests.scenarios.matrix_acts import Act
-from tests.scenarios.routed import BY_INGRESS, BY_POOLS, BY_ROUTE, PROVIDERS, ROUTE, Provider, routed_at_rest
+from tests.scenarios.routed import BY_ROUTE, OTHERS, PROVIDERS, ROUTE, Provider, routed_at_rest
 from tests.scenarios.stories import PROMOTED_STEPS, at_rest, waiting_for_approval
 from tests.scenarios.styles import Style
 from tests.scenarios.test_matrix import sample, tell
 from tests.scenarios.world import World
 
 pytestmark = pytest.mark.looptime
-
-_LONG = (BY_POOLS, BY_INGRESS)
 
 
 @pytest.mark.parametrize("by", PROVIDERS, ids=str)
@@ -37,7 +35,7 @@ async def test_at_no_moment_of_a_release_that_goes_well_is_anything_broken(world
     await _goes_well(world)
 
 
-@pytest.mark.parametrize("by", [BY_ROUTE, *(pytest.param(each, marks=pytest.mark.long) for each in _LONG)], ids=str)
+@pytest.mark.parametrize("by", [BY_ROUTE, *(pytest.param(each, marks=pytest.mark.long) for each in OTHERS)], ids=str)
 async def test_nor_of_one_that_shares_requests(world: World, by: Provider) -> None:
     await routed_at_rest(world, {"replicas": 1, "traffic": "20%", "pause": {}}, by=by)
     await _goes_well(world)

@@ -61,6 +61,16 @@ COMMANDS = {
 }
 
 
+#: Packages that only some need, as they are imported, and the extra of this package that installs each.
+EXTRAS = {
+    "celpy": "sandbox",
+    "cryptography": "admission",
+    "python_socks": "proxy",
+    "rich": "sandbox",
+    "urllib3": "proxy",
+}
+
+
 class LazyGroup(click.Group):
     """A group whose commands are imported on use; its help needs none of them."""
 
@@ -132,6 +142,17 @@ def main() -> None:
         # Whoever read our output has gone; what is still buffered for them must not fail at the interpreter's exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package not in EXTRAS:
+            raise
+        extra = EXTRAS[package]
+        click.echo(
+            f"rollout-lws: this needs the Python package {package}, which is not installed: install rollout-lws with"
+            f" its extra {extra} (pip install '.[{extra}]' in a clone)",
+            err=True,
+        )
+        sys.exit(1)
     except RolloutLwsError as error:
         from rollout_lws.cli.view import sentences
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +82,9 @@ class Playground:
 @asynccontextmanager
 async def playground(options: Options, api_group: str, port: int = 0) -> AsyncIterator[Playground]:
     """A cluster with LeaderWorkerSet and our kinds installed, from here to the end of the block."""
+    if find_spec("celpy") is None:
+        # It is imported with the first rule that is asked, which is in the middle of a client's request.
+        raise ModuleNotFoundError(name="celpy")
     server = ApiServer(time.time)
     for definition in (lws_crd.manifest(), *crd.render(api_group)):
         server.create(CUSTOM_RESOURCE_DEFINITIONS, definition)

@@ -6,12 +6,13 @@ import json
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from rollout_lws.cli.main import COMMANDS
+from rollout_lws.cli.main import COMMANDS, EXTRAS
 from rollout_lws.cli.playground import Playground
 from rollout_lws.errors import UsageError
 from rollout_lws.objects.resources import CUSTOM_RESOURCE_DEFINITIONS
@@ -181,6 +182,49 @@ def test_help_loads_neither_the_controller_nor_its_libraries() -> None:
 def test_a_controller_without_a_guard_loads_nothing_that_makes_certificates() -> None:
     code = "import sys, rollout_lws.controller.process; print([each for each in sys.modules if 'cryptography' in each])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout.strip() == b"[]"
+
+
+@pytest.mark.parametrize(
+    ("package", "extra", "arguments"),
+    [
+        ("rich", "sandbox", ["demo"]),
+        pytest.param("celpy", "sandbox", ["sandbox"], marks=pytest.mark.long),
+        ("python_socks", "proxy", ["get", "--kubeconfig", "config"]),
+        pytest.param(
+            "cryptography",
+            "admission",
+            ["controller", "--kubeconfig", "config", "--guard", "--guard-host", "localhost"],
+            marks=pytest.mark.long,
+        ),
+    ],
+)
+def test_a_package_that_only_some_need_is_asked_for_by_the_extra_that_has_it(
+    tmp_path: Path, package: str, extra: str, arguments: list[str]
+) -> None:
+    cluster = {"server": "http://api.invalid"} | ({"proxy-url": "socks5://127.0.0.1:1"} if extra == "proxy" else {})
+    config = {
+        "current-context": "c",
+        "contexts": [{"name": "c", "context": {"cluster": "c"}}],
+        "clusters": [{"name": "c", "cluster": cluster}],
+    }
+    (tmp_path / "config").write_text(json.dumps(config))
+    code = f"import sys; sys.modules[{package!r}] = None; from rollout_lws.cli.main import main; main()"
+    command = [sys.executable, "-c", code, *arguments]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr.splitlines()[-1] == (
+        f"rollout-lws: this needs the Python package {package}, which is not installed: install rollout-lws with its"
+        f" extra {extra} (pip install '.[{extra}]' in a clone)"
+    )
+
+
+def test_every_extra_has_the_packages_that_messages_say() -> None:
+    extras = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
+    distributions = {"celpy": "cel-python", "python_socks": "python-socks"}
+    for package, extra in EXTRAS.items():
+        assert distributions.get(package, package) in {re.split(r"[<>=]", each)[0] for each in extras[extra]}
 
 
 def test_get_loads_neither_the_controller_nor_its_libraries() -> None:

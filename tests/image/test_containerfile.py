@@ -20,7 +20,7 @@ NEEDED = {
     "README.md",
     "LICENSE",
     "requirements/build.txt",
-    "requirements/run.txt",
+    "requirements/controller.txt",
     "rollout_lws/",
 }
 BUILD, FINAL = stages()
@@ -38,6 +38,16 @@ def test_it_takes_what_it_needs_and_no_more() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     assert {project["project"]["readme"], *project["project"]["license-files"]} <= NEEDED
     assert {f"{name}/" for name in project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]} <= NEEDED
+
+
+def test_it_has_what_the_controller_needs_and_none_of_the_command_lines_own() -> None:
+    def names(file: str) -> set[str]:
+        return set(re.findall(r"^([\w.-]+==[\w.]+)", (ROOT / "requirements" / file).read_text(), re.MULTILINE))
+
+    assert names("controller.txt") < names("run.txt") < names("dev.txt")
+    left = {each.partition("==")[0] for each in names("run.txt") - names("controller.txt")}
+    assert {"cel-python", "rich", "python-socks"} <= left
+    assert "cryptography" not in left
 
 
 def test_an_engine_sees_all_of_that_and_nothing_else() -> None:
@@ -60,6 +70,8 @@ def test_an_engine_sees_all_of_that_and_nothing_else() -> None:
         ".kube/config",
         "rollout_lws/.env",
         "rollout_lws/cli/kubeconfig",
+        "rollout_lws/kubeconfig/kubeconfig",
+        "rollout_lws/kubeconfig/prod.yaml",
         "rollout_lws/prod.kubeconfig",
         "rollout_lws/kube/client.key",
         "rollout_lws/tls.pem",

@@ -6,16 +6,18 @@ Nothing is imported here but what every command needs: `get` and `promote` are o
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import click
 
-from rollout_lws.capacity import known
-from rollout_lws.capacity.base import CapacityStrategy
 from rollout_lws.cli.access.transport import Object, Transport
 from rollout_lws.errors import ApiError, RolloutLwsError, UsageError
 from rollout_lws.kubeconfig import context as kubeconfig
 from rollout_lws.kubeconfig.target import Target
 from rollout_lws.objects.resources import DEFAULT_API_GROUP, LEADER_WORKER_SETS, Resource
+
+if TYPE_CHECKING:
+    from rollout_lws.capacity.base import CapacityStrategy
 
 VERSION = "v1beta1"
 SHORT_NAME = "lwsro"
@@ -136,6 +138,9 @@ def style(rollout: Object) -> Object:
 
 def recorded_capacity(rollout: Object) -> CapacityStrategy:
     """That of the release that is on, by its status; ExtraWorkload where that says none, or a word from elsewhere."""
+    # A list of Rollouts asks none of them.
+    from rollout_lws.capacity import known
+
     return known.BY_NAME.get((rollout.get("status") or {}).get("capacity") or "", known.EXTRA_WORKLOAD)
 
 

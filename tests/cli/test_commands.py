@@ -227,9 +227,16 @@ def test_every_extra_has_the_packages_that_messages_say() -> None:
         assert distributions.get(package, package) in {re.split(r"[<>=]", each)[0] for each in extras[extra]}
 
 
-def test_get_loads_neither_the_controller_nor_its_libraries() -> None:
-    heavy = ["pydantic", "aiohttp", "kubernetes_asyncio", "rich"]
-    modules = "rollout_lws.cli.get.command, rollout_lws.cli.get.watch"
+@pytest.mark.parametrize(
+    ("modules", "also"),
+    [
+        ("rollout_lws.cli.get.command", ["msgspec", "shutil", "subprocess", "rollout_lws.capacity"]),
+        ("rollout_lws.cli.get.command, rollout_lws.cli.get.watch", []),
+    ],
+    ids=["list", "watch"],
+)
+def test_get_loads_neither_the_controller_nor_its_libraries(modules: str, also: list[str]) -> None:
+    heavy = ["pydantic", "aiohttp", "kubernetes_asyncio", "rich", *also]
     code = f"import sys, {modules}; print([name for name in {heavy} if name in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout.strip() == b"[]"
 

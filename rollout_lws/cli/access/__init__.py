@@ -1,4 +1,4 @@
-"""The command line's way to an API server: lean, because `get` has 0.16 s in all.
+"""The command line's requests to an API server: lean, because `get` has 0.12 s in all.
 
-The controller's own edge (``rollout_lws.kube``) takes too long to load. Understood is all that kubectl understands.
+The controller's own edge (``rollout_lws.kube``) takes too long to load.
 """

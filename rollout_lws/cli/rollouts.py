@@ -55,40 +55,31 @@ def find_rollouts(transport: Transport, group: str | None = None) -> Resource:
 
 
 def _serves(transport: Transport, group: str) -> bool:
-    try:
-        resources = transport.get(f"/apis/{group}/{VERSION}").get("resources", ())
-    except ApiError as error:
-        if error.code == 404:
-            return False
-        raise
+    resources = (transport.find(f"/apis/{group}/{VERSION}") or {}).get("resources", ())
     return any(each["name"] == "rollouts" and SHORT_NAME in (each.get("shortNames") or ()) for each in resources)
 
 
 def fetch_rollout(transport: Transport, rollouts: Resource, name: str) -> Object:
     """One Rollout; a missing one is a UsageError that names the namespace looked in."""
-    try:
-        return transport.get(rollouts.path(transport.namespace, name))
-    except ApiError as error:
-        if error.code == 404:
-            raise UsageError(
-                f"there is no Rollout {name!r} in namespace {transport.namespace!r}:"
-                f" see `rollout-lws get -n {transport.namespace}`"
-            ) from error
-        raise
+    found = transport.find(rollouts.path(transport.namespace, name))
+    if found is None:
+        raise UsageError(
+            f"there is no Rollout {name!r} in namespace {transport.namespace!r}:"
+            f" see `rollout-lws get -n {transport.namespace}`"
+        )
+    return found
 
 
 def fetch_workload(transport: Transport, rollout: Object) -> Object:
     """The LWS that a Rollout refers to; a missing one is a UsageError."""
     name = rollout["spec"]["workloadRef"]["name"]
-    try:
-        return transport.get(LEADER_WORKER_SETS.path(rollout["metadata"]["namespace"], name))
-    except ApiError as error:
-        if error.code != 404:
-            raise
+    found = transport.find(LEADER_WORKER_SETS.path(rollout["metadata"]["namespace"], name))
+    if found is None:
         raise UsageError(
             f"rollout/{rollout['metadata']['name']} refers to LeaderWorkerSet {name!r},"
             " which does not exist: apply it first"
-        ) from error
+        )
+    return found
 
 
 def chosen_names(transport: Transport, rollouts: Resource, names: Iterable[str], selector: str | None) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from rollout_lws.cli.install.installation import (
+from rollout_lws.cli.install.options import (
     GUARD,
     NETWORK_POLICY,
     POD_DELETION_POLICY,

@@ -10,9 +10,9 @@ import pytest
 
 from rollout_lws.api import crd
 from rollout_lws.api.resources import rollouts
-from rollout_lws.cli.install.installation import DEFAULT_NAMESPACE as HOME
 from rollout_lws.cli.install.manifests import PART_OF, PRODUCT
-from rollout_lws.cli.install.rights import CONTROLLER
+from rollout_lws.cli.install.options import DEFAULT_NAMESPACE as HOME
+from rollout_lws.cli.install.rbac import CONTROLLER
 from rollout_lws.objects.resources import (
     ADMISSION_POLICIES,
     CLUSTER_ROLE_BINDINGS,

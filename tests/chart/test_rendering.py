@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from rollout_lws import __version__
-from rollout_lws.cli.install.installation import EXTRAS, Installation
 from rollout_lws.cli.install.manifests import objects
+from rollout_lws.cli.install.options import EXTRAS, Installation
 from tests.chart.rendering import CHART, IMAGE, by_name, named, rendered, values_of, without_helms_own
 
 pytestmark = pytest.mark.helm
@@ -323,7 +323,7 @@ def test_kubernetes_knows_every_field_that_a_value_brings(knob: str) -> None:
         ),
         (
             {"replicas": 0, "guard": {"enabled": True, "failurePolicy": "Fail"}},
-            "guard.failurePolicy Fail with replicas 0: nobody would answer, and every edit would be refused",
+            "guard.failurePolicy Fail with replicas 0: no guard would answer, and every edit would be refused",
         ),
         ({"metrics": {"podMonitor": {"interval": "often"}}}, "at '/metrics/podMonitor/interval': 'often' does not"),
     ],

@@ -17,8 +17,8 @@ import pytest
 import yaml
 
 from rollout_lws.api import crd
-from rollout_lws.cli.install.installation import Installation
 from rollout_lws.cli.install.manifests import objects
+from rollout_lws.cli.install.options import Installation
 from rollout_lws.controller import process
 from rollout_lws.controller.health import Readiness
 from rollout_lws.errors import ApiError

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rollout_lws.cli.install import rights
+from rollout_lws.cli.install import rbac
 from rollout_lws.kube.client import Client
 from rollout_lws.objects.resources import (
     CLUSTER_ROLE_BINDINGS,
@@ -51,7 +51,7 @@ class Cluster:
 
 def role() -> dict[str, Any]:
     """The ClusterRole that `rollout-lws install` gives the controller, and that the documentation shows."""
-    return rights.controller_role()
+    return rbac.controller_role()
 
 
 def binding(name: str, metadata: Mapping[str, Any], subject: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from rollout_lws.cli.install.installation import DEFAULT_NAMESPACE as HOME
-from rollout_lws.cli.install.rights import CONTROLLER
+from rollout_lws.cli.install.options import DEFAULT_NAMESPACE as HOME
+from rollout_lws.cli.install.rbac import CONTROLLER
 from rollout_lws.errors import ApiError
 from rollout_lws.kube.client import Client
 from rollout_lws.objects.resources import (

@@ -15,8 +15,8 @@ import pytest_asyncio
 
 from rollout_lws.api.resources import keys, rollouts
 from rollout_lws.cli.install.deployment import arguments
-from rollout_lws.cli.install.installation import DEFAULT_NAMESPACE, Installation
-from rollout_lws.cli.install.rights import CONTROLLER
+from rollout_lws.cli.install.options import DEFAULT_NAMESPACE, Installation
+from rollout_lws.cli.install.rbac import CONTROLLER
 from rollout_lws.errors import ApiError
 from rollout_lws.kube.client import Client
 from rollout_lws.kube.connection import Connection

@@ -13,8 +13,8 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from rollout_lws.cli.install.installation import DEFAULT_NAMESPACE
-from rollout_lws.cli.install.rights import CONTROLLER
+from rollout_lws.cli.install.options import DEFAULT_NAMESPACE
+from rollout_lws.cli.install.rbac import CONTROLLER
 from rollout_lws.errors import ApiError
 from rollout_lws.kube.client import Client
 from rollout_lws.objects.resources import LEADER_WORKER_SETS

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rollout_lws.cli.install.installation import Installation
+from rollout_lws.cli.install.options import Installation
 from rollout_lws.kube.client import Client
 from rollout_lws.objects.resources import (
     CLUSTER_ROLE_BINDINGS,

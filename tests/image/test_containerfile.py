@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rollout_lws.cli.install.deployment import deployment
-from rollout_lws.cli.install.installation import Installation
+from rollout_lws.cli.install.options import Installation
 from tests.docs.pages import ROOT
 from tests.image.containerfile import copied, sent, stages
 

@@ -8,7 +8,7 @@ import asyncio
 
 import pytest
 
-from rollout_lws.cli.install.rights import leader_election_rules
+from rollout_lws.cli.install.rbac import leader_election_rules
 from rollout_lws.errors import ApiError
 from rollout_lws.objects.permissions import SOURCE
 from rollout_lws.objects.resources import LEASES

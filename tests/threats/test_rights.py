@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
-from rollout_lws.cli.install.installation import EXTRAS, Installation
 from rollout_lws.cli.install.manifests import objects
+from rollout_lws.cli.install.options import EXTRAS, Installation
 from tests.docs.pages import ROOT, blocks, pages
 
 IMAGE = "registry.example.com/rollout-lws:1"

@@ -1,4 +1,4 @@
-{{- /* Generated from rollout_lws/cli/install/rights.py by 'make generate'; do not edit. */}}
+{{- /* Generated from rollout_lws/cli/install/rbac.py by 'make generate'; do not edit. */}}
 {{- define "rollout-lws.rules.controller" -}}
 - apiGroups:
   - {{ .Values.apiGroup }}

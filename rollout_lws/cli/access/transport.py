@@ -24,6 +24,7 @@ from rollout_lws.kubeconfig.login import Login
 from rollout_lws.kubeconfig.target import Target
 from rollout_lws.kubeconfig.urls import is_header_value, shown
 from rollout_lws.objects.codec import nesting
+from rollout_lws.objects.resources import Resource
 
 Object = dict[str, Any]
 DEFAULT_TIMEOUT = 30.0
@@ -101,6 +102,14 @@ class Transport:
             if error.code != 404:
                 raise
             return None
+
+    def serves(self, resource: Resource) -> bool:
+        """Whether the cluster has such a kind, as far as the user may ask."""
+        try:
+            known = (self.find(f"/apis/{resource.api_version}") or {}).get("resources") or ()
+        except ApiError:
+            return True
+        return any(each["name"] == resource.plural for each in known)
 
     def merge_patch(self, path: str, body: Mapping[str, Any]) -> Object:
         return self._json("PATCH", path, {"fieldManager": "rollout-lws-cli"}, body, _MERGE)

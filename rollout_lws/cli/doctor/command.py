@@ -20,7 +20,7 @@ from rollout_lws.cli.doctor.links import State, first
 from rollout_lws.cli.doctor.output import document, text
 from rollout_lws.cli.options import output_option, rollout_argument, with_target
 from rollout_lws.cli.rollouts import fetch_rollout, find_rollouts, release_name
-from rollout_lws.errors import ApiError, UsageError
+from rollout_lws.errors import UsageError
 from rollout_lws.kubeconfig.target import Target
 from rollout_lws.objects.resources import Resource
 
@@ -44,14 +44,7 @@ class Server:
         return items
 
     def serves(self, resource: Resource) -> bool:
-        if not resource.group:
-            return True
-        try:
-            # Whoever is somebody may ask what is served.
-            found = self._transport.get(f"/apis/{resource.api_version}").get("resources") or ()
-        except ApiError as error:
-            return error.code != 404
-        return any(each["name"] == resource.plural for each in found)
+        return not resource.group or self._transport.serves(resource)
 
 
 @click.command()

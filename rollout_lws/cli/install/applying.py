@@ -9,10 +9,10 @@ from typing import Any
 from rollout_lws.cli.access.transport import Transport
 from rollout_lws.cli.install import ownership
 from rollout_lws.cli.install.extras import NEEDED
-from rollout_lws.cli.install.installation import Installation
 from rollout_lws.cli.install.inventory import RESOURCES, RIGHTS, SERVING, WEBHOOKS, labelled, name_of, place_of
 from rollout_lws.cli.install.manifests import home, names, objects
-from rollout_lws.cli.install.rights import CONTROLLER
+from rollout_lws.cli.install.options import Installation
+from rollout_lws.cli.install.rbac import CONTROLLER
 from rollout_lws.errors import ApiError, RolloutLwsError, Unreachable, UsageError
 from rollout_lws.objects.resources import (
     CLUSTER_ROLE_BINDINGS,
@@ -102,7 +102,7 @@ def _judge(transport: Transport, chosen: Installation, warn: Tell) -> Object | N
         {name: definition for name, definition in looked_at if definition is not None},
         transport.find(CLUSTER_ROLE_BINDINGS.path("", CONTROLLER)),
         transport.find(DEPLOYMENTS.path(chosen.namespace, CONTROLLER)),
-        tuple(each for each, (kind, _) in NEEDED.items() if each in chosen.extras and not _serves(transport, kind)),
+        tuple(each for each, (kind, _) in NEEDED.items() if each in chosen.extras and not transport.serves(kind)),
         tuple(each for each in chosen.watch_namespaces if transport.find(NAMESPACES.path("", each)) is None),
     )
     refusal = ownership.refusal(chosen, found)
@@ -111,15 +111,6 @@ def _judge(transport: Transport, chosen: Installation, warn: Tell) -> Object | N
     for each in ownership.warnings(chosen, found):
         warn(each)
     return found.deployment
-
-
-def _serves(transport: Transport, resource: Resource) -> bool:
-    """As far as the user may ask; the write tells whoever may not."""
-    try:
-        known = transport.find(f"/apis/{resource.api_version}") or {}
-    except ApiError:
-        return True
-    return any(each["name"] == resource.plural for each in known.get("resources") or ())
 
 
 def _wanted(transport: Transport, chosen: Installation) -> tuple[Object, ...]:
@@ -132,7 +123,7 @@ def _wanted(transport: Transport, chosen: Installation) -> tuple[Object, ...]:
 
 def _surplus(transport: Transport, wanted: Iterable[Object], kinds: Iterable[Resource]) -> Iterator[Object]:
     """What an installation before has made and this one does not need, in the order in which it can be deleted. Users
-    who may not even see such objects are not kept from installing.
+    that may not list a kind can install all the same.
     """
     known = names()
     kept = {_path(each) for each in wanted}

@@ -1,4 +1,4 @@
-"""Writes what the chart says of rights, which follows from ``rights``: ``make generate``, as for the definitions.
+"""Writes what the chart says of rights, which follows from ``rbac``: ``make generate``, as for the definitions.
 
 python -m rollout_lws.cli.install.chart            write them
 python -m rollout_lws.cli.install.chart --check    exit 1 and name the files that differ
@@ -14,12 +14,12 @@ from typing import Any
 import yaml
 
 from rollout_lws.api.generate import ROOT, TEMPLATES, bring, literal
-from rollout_lws.cli.install import rights
-from rollout_lws.cli.install.rights import Rule
+from rollout_lws.cli.install import rbac
+from rollout_lws.cli.install.rbac import Rule
 
-#: Where the chart has its value. Nobody's group can have this name.
+#: Stands for the chart's value: no API group can have this name.
 _GROUP = "group.invalid"
-_NOTE = "{{- /* Generated from rollout_lws/cli/install/rights.py by 'make generate'; do not edit. */}}\n"
+_NOTE = "{{- /* Generated from rollout_lws/cli/install/rbac.py by 'make generate'; do not edit. */}}\n"
 
 
 def files() -> dict[Path, str]:
@@ -28,13 +28,13 @@ def files() -> dict[Path, str]:
 
 
 def _rules() -> str:
-    everything = rights.controller_rules(_GROUP)
+    everything = rbac.controller_rules(_GROUP)
     named = {
         "controller": everything,
         "cluster": [rule for rule in everything if rule.cluster],
         "namespaced": [rule for rule in everything if not rule.cluster],
-        "leaderElection": rights.leader_election_rules(),
-        "guard": rights.guard_rules(),
+        "leaderElection": rbac.leader_election_rules(),
+        "guard": rbac.guard_rules(),
     }
     return _NOTE + "\n".join(_define(f"rollout-lws.rules.{name}", rules) for name, rules in named.items())
 
@@ -44,7 +44,7 @@ def _define(name: str, rules: Iterable[Rule]) -> str:
 
 
 def _people() -> str:
-    roles = "---\n".join(_role(each) for each in rights.people_roles(_GROUP))
+    roles = "---\n".join(_role(each) for each in rbac.people_roles(_GROUP))
     return f"{_NOTE}{{{{- if .Values.rbac.people }}}}\n{roles}{{{{- end }}}}\n"
 
 

@@ -10,15 +10,15 @@ import yaml
 from rollout_lws.cli.access.transport import Transport
 from rollout_lws.cli.durations import DURATION
 from rollout_lws.cli.install import applying
-from rollout_lws.cli.install.installation import (
+from rollout_lws.cli.install.manifests import objects
+from rollout_lws.cli.install.options import (
     DEFAULT_NAMESPACE,
     DEFAULT_REPLICAS,
     EXTRAS,
     FAILURE_POLICIES,
     Installation,
 )
-from rollout_lws.cli.install.manifests import objects
-from rollout_lws.cli.install.rights import CONTROLLER
+from rollout_lws.cli.install.rbac import CONTROLLER
 from rollout_lws.cli.install.waiting import runs, wait
 from rollout_lws.cli.options import with_target
 from rollout_lws.errors import RolloutLwsError, UsageError
@@ -38,7 +38,7 @@ from rollout_lws.objects.resources import DEFAULT_API_GROUP
     type=click.Choice(FAILURE_POLICIES),
     default=FAILURE_POLICIES[0],
     show_default=True,
-    help="What becomes of edits while no guard answers.",
+    help="Whether edits pass or are refused while no guard answers.",
 )
 @click.option("--dry-run", is_flag=True, help="Print what would be applied, without asking a cluster.")
 @click.option("-o", "--output", type=click.Choice(["yaml"]), help="Print it, for a repository or kubectl.")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from rollout_lws.cli.install.installation import GUARD, Installation
-from rollout_lws.cli.install.rights import CONTROLLER
+from rollout_lws.cli.install.options import GUARD, Installation
+from rollout_lws.cli.install.rbac import CONTROLLER
 from rollout_lws.objects.resources import DEFAULT_API_GROUP, DEPLOYMENTS, POD_DISRUPTION_BUDGETS
 
 Object = dict[str, Any]

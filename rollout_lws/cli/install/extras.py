@@ -9,7 +9,7 @@ from typing import Any
 
 from rollout_lws.cli.install import guard
 from rollout_lws.cli.install.deployment import METRICS_PORT, SELECTOR, container_ports
-from rollout_lws.cli.install.installation import (
+from rollout_lws.cli.install.options import (
     GUARD,
     NETWORK_POLICY,
     POD_DELETION_POLICY,
@@ -17,7 +17,7 @@ from rollout_lws.cli.install.installation import (
     SERVICE_MONITOR,
     Installation,
 )
-from rollout_lws.cli.install.rights import CONTROLLER
+from rollout_lws.cli.install.rbac import CONTROLLER
 from rollout_lws.objects.resources import (
     ADMISSION_POLICIES,
     ADMISSION_POLICY_BINDINGS,
@@ -37,8 +37,8 @@ DELETION_POLICY = f"{CONTROLLER}-pod-deletion"
 
 
 def network_policy(chosen: Installation) -> Object:
-    """Nobody reaches but the ports that are there. What the controller itself reaches is not limited: where the API
-    server listens, a policy would have to know, and one that is wrong cuts the controller off.
+    """Lets requests come to the ports that are there, and to no others. What the controller itself reaches is not
+    limited: a policy would have to know where the API server listens, and a wrong one cuts the controller off.
     """
     ports = [{"port": port, "protocol": "TCP"} for port in sorted(container_ports(chosen).values())]
     spec = {"podSelector": _selected(), "policyTypes": ["Ingress"], "ingress": [{"ports": ports}]}
@@ -46,7 +46,7 @@ def network_policy(chosen: Installation) -> Object:
 
 
 def pod_monitor(chosen: Installation) -> Object:
-    """Every replica is asked: who does not lead has metrics of its own."""
+    """Every replica is asked: those that do not lead have metrics of their own."""
     spec = {"selector": _selected(), "podMetricsEndpoints": [_scraped()]}
     return POD_MONITORS.manifest(CONTROLLER, chosen.namespace, spec=spec)
 

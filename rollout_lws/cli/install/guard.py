@@ -1,14 +1,14 @@
-"""The guard's part of an installation: who is asked about which edits, and how API servers reach it."""
+"""The guard's part of an installation: which edits API servers send to it, and how they reach it."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from rollout_lws.api.resources import keys, rollouts
-from rollout_lws.cli.install import rights
+from rollout_lws.cli.install import rbac
 from rollout_lws.cli.install.deployment import SELECTOR
-from rollout_lws.cli.install.installation import Installation
-from rollout_lws.cli.install.rights import CONTROLLER
+from rollout_lws.cli.install.options import Installation
+from rollout_lws.cli.install.rbac import CONTROLLER
 from rollout_lws.objects.resources import (
     CLUSTER_ROLE_BINDINGS,
     CLUSTER_ROLES,
@@ -23,18 +23,18 @@ from rollout_lws.settings import DEFAULT_GUARD
 Object = dict[str, Any]
 ROLE = f"{CONTROLLER}-guard"
 _SERVICE_PORT = 443
-#: Seconds; it answers in milliseconds, and whoever writes waits.
+#: Seconds; it answers in milliseconds, and the client of the write waits.
 _TIMEOUT = 3
-#: Finalizers of what goes can always be taken off, also where nobody answers.
+#: Finalizers of what is deleted can always be removed, also where no guard answers.
 _STAYS = {"name": "not-going", "expression": "!has(object.metadata.deletionTimestamp)"}
 
 
 def role(_: Installation) -> Object:
-    return rights.role(ROLE, rights.guard_rules())
+    return rbac.role(ROLE, rbac.guard_rules())
 
 
 def binding(chosen: Installation) -> Object:
-    return rights.binding(CLUSTER_ROLE_BINDINGS.manifest(ROLE), CLUSTER_ROLES, ROLE, chosen.namespace)
+    return rbac.binding(CLUSTER_ROLE_BINDINGS.manifest(ROLE), CLUSTER_ROLES, ROLE, chosen.namespace)
 
 
 def service(chosen: Installation) -> Object:
@@ -63,7 +63,7 @@ def validating(chosen: Installation) -> Object:
 
 
 def _webhook(chosen: Installation, rule: str, operations: list[str], resource: Resource) -> Object:
-    """Without caBundle, which belongs to the controllers: who applies this leaves theirs alone."""
+    """Without caBundle, which belongs to the controllers: applying this leaves theirs alone."""
     watched = [{"key": "kubernetes.io/metadata.name", "operator": "In", "values": list(chosen.watch_namespaces)}]
     rules = {"apiGroups": [resource.group], "apiVersions": [resource.version], "resources": [resource.plural]}
     return {

@@ -8,10 +8,10 @@ from typing import Any
 
 from rollout_lws import __version__
 from rollout_lws.api import crd
-from rollout_lws.cli.install import extras, rights
+from rollout_lws.cli.install import extras, rbac
 from rollout_lws.cli.install.deployment import deployment, disruption_budget
-from rollout_lws.cli.install.installation import DEFAULT_NAMESPACE, EXTRAS, Installation
-from rollout_lws.cli.install.rights import CONTROLLER
+from rollout_lws.cli.install.options import DEFAULT_NAMESPACE, EXTRAS, Installation
+from rollout_lws.cli.install.rbac import CONTROLLER
 from rollout_lws.objects.resources import (
     CLUSTER_ROLE_BINDINGS,
     CLUSTER_ROLES,
@@ -33,8 +33,8 @@ ELECTION = f"{CONTROLLER}-leader-election"
 def objects(chosen: Installation) -> tuple[Object, ...]:
     """Everything, each with the labels of the product; what others refer to comes first.
 
-    Only the namespace that has our name is among them: whoever deletes these objects deletes no other one, which may be
-    somebody else's home too.
+    Only the namespace that has our name is among them: deleting these objects deletes no other one, in which
+    others may live too.
     """
     own = [_own_namespace()] if chosen.namespace == DEFAULT_NAMESPACE else []
     return tuple(map(_labelled, (*own, *crd.render(chosen.api_group), *_controller(chosen))))
@@ -51,7 +51,7 @@ def _controller(chosen: Installation) -> list[Object]:
         _service_account(chosen),
         *_granted(chosen),
         *_elected(chosen),
-        *rights.people_roles(chosen.api_group),
+        *rbac.people_roles(chosen.api_group),
         disruption_budget(chosen),
         *extras.wanted(chosen),
         deployment(chosen),
@@ -65,7 +65,7 @@ def home(chosen: Installation) -> Object:
 
 
 def _own_namespace() -> Object:
-    """Held to the restricted standard: nobody else lives there."""
+    """Held to the restricted standard: only the controller lives there."""
     made = NAMESPACES.manifest(DEFAULT_NAMESPACE)
     made["metadata"]["labels"] = {"pod-security.kubernetes.io/enforce": "restricted"}
     return made
@@ -81,26 +81,26 @@ def _granted(chosen: Installation) -> list[Object]:
     The ClusterRole of this name is bound for the whole cluster; so where only some namespaces are watched it has
     nothing but what is in none, and a second one is bound in each of these.
     """
-    everything = rights.controller_rules(chosen.api_group)
-    bound = rights.binding(CLUSTER_ROLE_BINDINGS.manifest(CONTROLLER), CLUSTER_ROLES, CONTROLLER, chosen.namespace)
+    everything = rbac.controller_rules(chosen.api_group)
+    bound = rbac.binding(CLUSTER_ROLE_BINDINGS.manifest(CONTROLLER), CLUSTER_ROLES, CONTROLLER, chosen.namespace)
     if not chosen.watch_namespaces:
-        return [rights.role(CONTROLLER, everything), bound]
+        return [rbac.role(CONTROLLER, everything), bound]
     bindings = (ROLE_BINDINGS.manifest(CONTROLLER, namespace) for namespace in chosen.watch_namespaces)
     return [
-        rights.role(CONTROLLER, (rule for rule in everything if rule.cluster)),
-        rights.role(NAMESPACED, (rule for rule in everything if not rule.cluster)),
+        rbac.role(CONTROLLER, (rule for rule in everything if rule.cluster)),
+        rbac.role(NAMESPACED, (rule for rule in everything if not rule.cluster)),
         bound,
-        *(rights.binding(each, CLUSTER_ROLES, NAMESPACED, chosen.namespace) for each in bindings),
+        *(rbac.binding(each, CLUSTER_ROLES, NAMESPACED, chosen.namespace) for each in bindings),
     ]
 
 
 def _elected(chosen: Installation) -> list[Object]:
     """The rights to the Lease, in no other namespace."""
-    rules = [rule.rendered() for rule in rights.leader_election_rules()]
+    rules = [rule.rendered() for rule in rbac.leader_election_rules()]
     made = ROLE_BINDINGS.manifest(ELECTION, chosen.namespace)
     return [
         ROLES.manifest(ELECTION, chosen.namespace, rules=rules),
-        rights.binding(made, ROLES, ELECTION, chosen.namespace),
+        rbac.binding(made, ROLES, ELECTION, chosen.namespace),
     ]
 
 

@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 
 from rollout_lws.cli.install.extras import NEEDED
-from rollout_lws.cli.install.installation import Installation
 from rollout_lws.cli.install.manifests import PART_OF, PRODUCT
-from rollout_lws.cli.install.rights import CONTROLLER
+from rollout_lws.cli.install.options import Installation
+from rollout_lws.cli.install.rbac import CONTROLLER
 from rollout_lws.cli.rollouts import SHORT_NAME
 from rollout_lws.objects.resources import DEFAULT_API_GROUP, SERVICE_ACCOUNTS
 from rollout_lws.observe.capabilities import CRD_NAME, definition
@@ -106,7 +106,7 @@ def _other_installation(chosen: Installation, binding: Object | None) -> str | N
 
 
 def _foreign_binding(chosen: Installation, binding: Object | None) -> str | None:
-    """One that somebody wrote by hand, for a controller that runs elsewhere, would lose those whom it names."""
+    """A binding that was made by hand, for a controller that runs elsewhere, would lose its subjects."""
     if binding is None or is_ours(binding):
         return None
     own = (SERVICE_ACCOUNTS.kind, CONTROLLER, chosen.namespace)
@@ -118,8 +118,8 @@ def _foreign_binding(chosen: Installation, binding: Object | None) -> str | None
     if not others:
         return None
     return (
-        f"ClusterRoleBinding {CONTROLLER} was made by hand and gives rights to {_and(others)}, who would lose them: end"
-        f" the controller that uses them and run kubectl delete clusterrolebinding {CONTROLLER}, then install"
+        f"ClusterRoleBinding {CONTROLLER} was made by hand and gives rights to {_and(others)}, which would lose them:"
+        f" end the controller that uses them and run kubectl delete clusterrolebinding {CONTROLLER}, then install"
     )
 
 

@@ -10,7 +10,7 @@ from rollout_lws.cli.access.transport import Transport
 from rollout_lws.cli.gitops import owner
 from rollout_lws.cli.install.inventory import labelled, listed, place_of
 from rollout_lws.cli.install.ownership import flags
-from rollout_lws.cli.install.rights import CONTROLLER
+from rollout_lws.cli.install.rbac import CONTROLLER
 from rollout_lws.cli.rollouts import rollouts_of
 from rollout_lws.cli.uninstall.detach_plan import Detachment, Place, Workloads, detachments, revision
 from rollout_lws.cli.uninstall.inventory import definitions_of, leases, our_groups, removal

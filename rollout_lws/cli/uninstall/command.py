@@ -57,7 +57,9 @@ def uninstall(yes: bool, dry_run: bool, timeout: float, target: Target) -> None:
 
 def _confirm(transport: Transport, yes: bool) -> None:
     if not (yes or sys.stdin.isatty()):
-        raise UsageError("nothing was changed: without a terminal there is no question; if all of this is meant: --yes")
+        raise UsageError(
+            "nothing was changed: there is no terminal to ask at: run it with --yes to agree to all of this"
+        )
     if not (yes or _asks(transport, f"Take these Rollouts off {transport.cluster}?")):
         raise UsageError("nothing was changed")
 

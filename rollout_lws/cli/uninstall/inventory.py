@@ -8,7 +8,7 @@ from rollout_lws.cli.access.transport import Object, Transport
 from rollout_lws.cli.install.inventory import RIGHTS, SERVING, WEBHOOKS, labelled, listed, name_of
 from rollout_lws.cli.install.manifests import PRODUCT
 from rollout_lws.cli.install.ownership import is_ours
-from rollout_lws.cli.install.rights import CONTROLLER
+from rollout_lws.cli.install.rbac import CONTROLLER
 from rollout_lws.cli.rollouts import SHORT_NAME
 from rollout_lws.objects.resources import (
     CUSTOM_RESOURCE_DEFINITIONS,

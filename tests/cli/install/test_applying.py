@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from rollout_lws.api import crd
-from rollout_lws.cli.install import rights
+from rollout_lws.cli.install import rbac
 from rollout_lws.cli.install.applying import MANAGER, RESOURCES
-from rollout_lws.cli.install.installation import Installation
 from rollout_lws.cli.install.manifests import objects
+from rollout_lws.cli.install.options import Installation
 from rollout_lws.cli.install.ownership import Found, warnings
 from rollout_lws.errors import ApiError, RolloutLwsError, UsageError
 from rollout_lws.objects.resources import (
@@ -180,7 +180,7 @@ def test_a_binding_that_was_made_by_hand_keeps_those_whom_it_names(
         install(bare)
         return
     told = refused(bare)
-    assert "gives rights to User ann, who would lose them" in told
+    assert "gives rights to User ann, which would lose them" in told
     assert f"kubectl delete clusterrolebinding {NAME}" in told
     assert there(bare, CLUSTER_ROLE_BINDINGS, NAME)["subjects"] == subjects
 
@@ -268,7 +268,7 @@ def test_a_version_that_does_not_start_leaves_the_one_before_its_rights(bare: Wo
         assert "warning: the controller before this one keeps the rights that only it needs" in result.stderr
         assert "run the same command again: it takes them away" in result.stderr
         for namespace in {*old, *watched_by_flags(bare)}:
-            assert rights_in(bare, namespace) >= rules(rights.controller_role()), (timeout, namespace)
+            assert rights_in(bare, namespace) >= rules(rbac.controller_role()), (timeout, namespace)
     run(bare)
     told = bare.run("install", "--image", f"{IMAGE}-typo", "--timeout", "1s", *after)
     assert (told.exit_code, "keeps the rights" in told.stderr) == (0, False)
@@ -297,7 +297,7 @@ def test_wherever_a_change_of_scope_ends_the_controller_that_runs_has_its_rights
     before, after = CHANGES[change]
     for name in ("team-a", "team-b"):
         bare.do(lambda name=name: bare.server.create(NAMESPACES, {"metadata": {"name": name}}))  # type: ignore[misc]
-    needed = rules(rights.controller_role())
+    needed = rules(rbac.controller_role())
     # Every third request; test_order looks at each write.
     for nth in range(1, 80, 3):
         upgrade(bare, *before)

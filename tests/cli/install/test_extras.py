@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from rollout_lws.admission.response import Rule
-from rollout_lws.cli.install.installation import EXTRAS, Installation
 from rollout_lws.cli.install.manifests import objects
+from rollout_lws.cli.install.options import EXTRAS, Installation
 from rollout_lws.errors import UsageError
 from tests.cli.install.test_manifests import IMAGE, container, named
 
@@ -130,7 +130,7 @@ def test_what_goes_is_not_asked_about_so_its_finalizers_come_off_when_nobody_ans
 
 
 def test_a_guard_that_refuses_when_nobody_answers_needs_somebody_who_answers() -> None:
-    with pytest.raises(UsageError, match="--guard-failure-policy Fail with --replicas 0: nobody would answer"):
+    with pytest.raises(UsageError, match="--guard-failure-policy Fail with --replicas 0: no guard would answer"):
         Installation(IMAGE, replicas=0, extras=("guard",), guard_failure_policy="Fail")
     assert Installation(IMAGE, replicas=0, extras=("guard",)).replicas == 0
 

@@ -11,10 +11,10 @@ import yaml
 from click.testing import CliRunner
 
 from rollout_lws.cli.controller import controller
-from rollout_lws.cli.install import rights
+from rollout_lws.cli.install import rbac
 from rollout_lws.cli.install.deployment import arguments
-from rollout_lws.cli.install.installation import EXTRAS, Installation
 from rollout_lws.cli.install.manifests import objects
+from rollout_lws.cli.install.options import EXTRAS, Installation
 from rollout_lws.cli.main import program
 from rollout_lws.errors import UsageError
 from tests.docs.pages import blocks
@@ -149,7 +149,7 @@ def test_every_object_is_known_as_ours_and_refers_to_what_comes_before_it() -> N
 
 def test_the_documentation_shows_the_controllers_role() -> None:
     (page,) = [shown for text in blocks(Path("docs/run-on-a-cluster.md"), "yaml") if (shown := yaml.safe_load(text))]
-    assert page == rights.controller_role()
+    assert page == rbac.controller_role()
     assert rules(named(Installation(IMAGE), "ClusterRole")) == rules(page)
 
 
@@ -159,7 +159,7 @@ def test_where_some_namespaces_are_watched_nothing_of_a_namespace_is_granted_eve
         rules(named(chosen, "ClusterRole", f"rollout-lws-controller{end}")) for end in ("", "-namespaced")
     )
     assert {resource for _, resource, _ in everywhere} == {"customresourcedefinitions", "admissionchecks"}
-    assert everywhere | there == rules(rights.controller_role()) and not everywhere & there
+    assert everywhere | there == rules(rbac.controller_role()) and not everywhere & there
     bound = [each for each in objects(chosen) if each["kind"] == "RoleBinding"]
     assert {(each["metadata"]["namespace"], each["roleRef"]["kind"], each["roleRef"]["name"]) for each in bound} == {
         ("team-a", "ClusterRole", "rollout-lws-controller-namespaced"),
@@ -180,7 +180,7 @@ def test_people_have_more_the_more_they_are_trusted_with() -> None:
 
 def test_the_documentation_shows_the_roles_of_people() -> None:
     shown = [yaml.safe_load(text) for text in blocks(Path("docs/permissions.md"), "yaml")]
-    assert shown == list(rights.people_roles())
+    assert shown == list(rbac.people_roles())
 
 
 def test_with_another_group_every_right_is_about_it() -> None:
@@ -220,7 +220,7 @@ def test_the_image_has_to_be_named() -> None:
 
 @pytest.mark.parametrize("page", ["leader-election.md", "run-on-a-cluster.md"])
 def test_pages_name_the_rights_to_the_lease(page: str) -> None:
-    made, own = (rule.rendered()["verbs"] for rule in rights.leader_election_rules())
+    made, own = (rule.rendered()["verbs"] for rule in rbac.leader_election_rules())
     text = " ".join((Path(__file__).parents[3] / "docs" / page).read_text().split())
     assert made == ["create"] and "`create` on" in text
     *others, last = (f"`{verb}`" for verb in own)

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from rollout_lws.cli.install import rights
+from rollout_lws.cli.install import rbac
 from rollout_lws.cli.install.applying import keeping_rules
-from rollout_lws.cli.install.installation import Installation
 from rollout_lws.cli.install.manifests import objects
+from rollout_lws.cli.install.options import Installation
 from tests.cli.install.test_manifests import IMAGE, rules
 
 Object = dict[str, Any]
 Cluster = dict[tuple[str, str, str], Object]
-NEEDED = rules(rights.controller_role())
+NEEDED = rules(rbac.controller_role())
 
 
 def applied(cluster: Cluster, each: Object) -> Cluster:

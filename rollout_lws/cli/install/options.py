@@ -56,6 +56,6 @@ class Installation:
             )
         if self.guard_failure_policy != FAILURE_POLICIES[0] and self.replicas == 0:
             raise UsageError(
-                f"--guard-failure-policy {self.guard_failure_policy} with --replicas 0: nobody would answer, and every"
-                " edit would be refused: install it with Ignore, or with 2 replicas or more"
+                f"--guard-failure-policy {self.guard_failure_policy} with --replicas 0: no guard would answer, and"
+                " every edit would be refused: install it with Ignore, or with 2 replicas or more"
             )

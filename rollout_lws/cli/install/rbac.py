@@ -1,4 +1,4 @@
-"""Who may do what: the controller as little as it can work with, and people by what they are trusted with.
+"""The rights of the controller, as few as it can work with, and of people, by what they are trusted with.
 
 This is the only place that says so: the manifests, the documentation and the tests that run controllers under these
 rights take them from here.
@@ -106,11 +106,11 @@ def controller_role(group: str = DEFAULT_API_GROUP) -> Object:
 
 
 def people_roles(group: str = DEFAULT_API_GROUP) -> tuple[Object, ...]:
-    """ClusterRoles for people, which whoever is bound to Kubernetes' own view, edit or admin has by aggregation.
+    """ClusterRoles for people, which Kubernetes' own view, edit and admin include by aggregation.
 
     *view* sees releases and what they move, enough for every command that only looks; *operate* promotes, pauses,
     aborts and retries; *edit* writes Rollouts, and versions (undo, restart, set image). Operate is no part of view:
-    bind it to those who approve and may not edit.
+    bind it to people that approve and may not edit.
     """
     ours = ("rollouts", "batchreleases")
     view = (

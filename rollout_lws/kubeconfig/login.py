@@ -64,19 +64,13 @@ class Login:
     def certificate(self) -> Certificate | None:
         """The client's certificate, if that is how it says who it is."""
         user = {**self._context.user, **self._told()}
-        if user.get("client-certificate-data"):
-            return Certificate(
-                pem=_decoded(user["client-certificate-data"]),
-                key_pem=_decoded(user.get("client-key-data")),
-                key_path=user.get("client-key") or "",
-            )
-        if user.get("client-certificate"):
-            return Certificate(
-                path=user["client-certificate"],
-                key_path=user.get("client-key") or "",
-                key_pem=_decoded(user.get("client-key-data")),
-            )
-        return None
+        found = Certificate(
+            path=user.get("client-certificate") or "",
+            key_path=user.get("client-key") or "",
+            pem=_decoded(user.get("client-certificate-data")),
+            key_pem=_decoded(user.get("client-key-data")),
+        )
+        return found if found.path or found.pem else None
 
     def refused(self) -> bool:
         """The server knows nobody of that name: whether asking for the login again may help."""

@@ -16,7 +16,6 @@ from functools import partial
 from rollout_lws.admission import server
 from rollout_lws.admission.ca_bundle_controller import CaBundleController
 from rollout_lws.admission.judge import Namespaces, judge
-from rollout_lws.api.resources import Keys
 from rollout_lws.kube.client import Client
 from rollout_lws.metrics import Metrics
 from rollout_lws.metrics.guard import GuardMetrics
@@ -48,7 +47,6 @@ async def running(
     client: Client,
     settings: Guard,
     namespaces: Namespaces,
-    keys: Keys,
     now: Callable[[], datetime],
     metrics: Metrics,
 ) -> AsyncIterator[RunningGuard]:
@@ -56,7 +54,7 @@ async def running(
     shown = server.context()
     bundles = CaBundleController(client, settings.name, settings.hosts, partial(server.show, shown), now)
     counted = GuardMetrics(metrics.registry, lambda: bundles.until)
-    judging = partial(judge, namespaces, keys, now, lambda: bundles.me)
+    judging = partial(judge, namespaces, now, lambda: bundles.me)
     async with server.served(settings.address, shown, judging, counted.reviewed) as state:
         log.info("guard listens", extra={"fields": {"port": state.port, "hosts": ",".join(settings.hosts)}})
         # If the controller of the bundles ends by a bug, API servers stop trusting this guard, so the process ends too.

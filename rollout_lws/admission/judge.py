@@ -12,7 +12,6 @@ import msgspec
 from rollout_lws.admission import rollouts, workloads
 from rollout_lws.admission.response import ALLOWED, Decide, Look, Response, Rule, failed
 from rollout_lws.admission.review import Request
-from rollout_lws.api.resources import Keys
 from rollout_lws.errors import Unreadable
 from rollout_lws.objects.workloads import LeaderWorkerSet
 from rollout_lws.observe.observer import observe, posted, supposed
@@ -22,14 +21,14 @@ from rollout_lws.workload.hold import borrowed
 #: What is known of a namespace; None while the caches fill.
 Namespaces = Callable[[str], World | None]
 #: What is seen of the world for an edit that has been read; its response follows from that alone.
-Seen = Callable[[World, Keys, datetime], Decide]
+Seen = Callable[[World, datetime], Decide]
 
 _lws = msgspec.json.Decoder(LeaderWorkerSet)
 _ABSENT = b"null"
 
 
 def judge(
-    namespaces: Namespaces, keys: Keys, now: Callable[[], datetime], me: Callable[[], str], rule: Rule, asked: Request
+    namespaces: Namespaces, now: Callable[[], datetime], me: Callable[[], str], rule: Rule, asked: Request
 ) -> Look:
     """Reads the edit, which may be large; the result looks at the caches, and its result decides. The first and the
     last of these share nothing with what changes, so they may be done in a thread.
@@ -47,19 +46,19 @@ def judge(
         seen = _plan(asked) if rule is Rule.PLAN else _workload(rule, asked)
     except (Unreadable, msgspec.DecodeError) as error:
         return _settled(failed(str(error)))
-    return partial(_look, namespaces, keys, now, asked.namespace, seen)
+    return partial(_look, namespaces, now, asked.namespace, seen)
 
 
 def _settled(response: Response) -> Look:
     return lambda: lambda: response
 
 
-def _look(namespaces: Namespaces, keys: Keys, now: Callable[[], datetime], namespace: str, seen: Seen) -> Decide:
+def _look(namespaces: Namespaces, now: Callable[[], datetime], namespace: str, seen: Seen) -> Decide:
     world = namespaces(namespace)
     if world is None:
         return lambda: failed("it does not know now what is in this namespace, or does not watch it")
     try:
-        return seen(world, keys, now())
+        return seen(world, now())
     except Unreadable as error:
         message = str(error)
         return lambda: failed(message)
@@ -70,9 +69,9 @@ def _plan(asked: Request) -> Seen:
     there = None if old == _ABSENT else posted(old)
     comes = posted(bytes(asked.object))
 
-    def seen(world: World, keys: Keys, now: datetime) -> Decide:
-        before = None if there is None else supposed(world, keys, there, now)
-        return partial(rollouts.plan, supposed(world, keys, comes, now), before)
+    def seen(world: World, now: datetime) -> Decide:
+        before = None if there is None else supposed(world, there, now)
+        return partial(rollouts.plan, supposed(world, comes, now), before)
 
     return seen
 
@@ -83,11 +82,11 @@ def _workload(rule: Rule, asked: Request) -> Seen:
     before, after = _lws.decode(bytes(asked.old_object)), _lws.decode(bytes(asked.object))
     whole: dict[str, Any] = msgspec.json.decode(asked.object) if rule is Rule.HOLD else {}
 
-    def seen(world: World, keys: Keys, now: datetime) -> Decide:
-        mark = borrowed(before, keys)
+    def seen(world: World, now: datetime) -> Decide:
+        mark = borrowed(before, world.keys)
         by = mark.by if mark is not None else ""
         ours = next((each for each in world.rollouts_of(before.metadata.name) if each.metadata.uid == by), None)
-        o = None if ours is None else observe(world, keys, ours.metadata.name, now)
+        o = None if ours is None else observe(world, ours.metadata.name, now)
         if o is None:
             # What a Rollout that is gone has left is nobody's any more.
             return lambda: ALLOWED

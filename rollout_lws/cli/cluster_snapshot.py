@@ -21,7 +21,7 @@ from rollout_lws.objects.resources import (
     STATEFUL_SETS,
     Resource,
 )
-from rollout_lws.observe.capabilities import CRD_NAME, of_objects, of_schema
+from rollout_lws.observe.capabilities import CRD_NAME, of_objects, of_schema, schema_of
 from rollout_lws.observe.snapshot import Snapshot
 from rollout_lws.traffic.registry import ROUTING_KINDS
 
@@ -80,10 +80,8 @@ def _list(transport: Transport, resource: Resource, workloads: str, history: str
 
 
 def _workload_schema(transport: Transport) -> Object:
-    """What the cluster knows of LeaderWorkerSets; {} for whoever may not read definitions."""
+    """What the cluster knows of LeaderWorkerSets; {} for a person who may not read definitions."""
     try:
-        served = transport.get(CUSTOM_RESOURCE_DEFINITIONS.path(name=CRD_NAME))["spec"]["versions"]
+        return schema_of(transport.get(CUSTOM_RESOURCE_DEFINITIONS.path(name=CRD_NAME)))
     except ApiError:
         return {}
-    ours = (each for each in served if each["name"] == LEADER_WORKER_SETS.version)
-    return next((each["schema"]["openAPIV3Schema"] for each in ours), {})

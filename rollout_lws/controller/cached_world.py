@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from rollout_lws.api.resources import Keys
 from rollout_lws.controller.informers import BY_OWNER, BY_STABLE, MARKED, OF_LWS, Informers, place
 from rollout_lws.controller.on_demand_watches import OnDemandWatches
 from rollout_lws.objects.endpoints import EndpointSlice
@@ -18,6 +19,7 @@ from rollout_lws.rollout.observation import Capabilities
 class CachedWorld:
     """``namespace`` as the informers know it."""
 
+    keys: Keys
     namespace: str
     informers: Informers
     watched_pods: OnDemandWatches[Pod]

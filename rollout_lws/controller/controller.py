@@ -233,7 +233,7 @@ class Controller:
 
     def _world(self, namespace: str) -> CachedWorld:
         return CachedWorld(
-            namespace, self._scope(namespace), self._pods, self._slices, self._kinds, self._capabilities()
+            self._keys, namespace, self._scope(namespace), self._pods, self._slices, self._kinds, self._capabilities()
         )
 
     async def _want(self, key: Key, wanted: Wanted) -> None:

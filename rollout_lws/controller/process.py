@@ -199,7 +199,7 @@ def _guarding(
     )
     hosts = guard.hosts or (f"{DEFAULT_GUARD}.{_home(_NO_HOST)}.svc",)
     known = replace(guard, hosts=hosts)
-    return admission.running(client, known, controller.look, keys(settings.api_group), WallClock().now, counters)
+    return admission.running(client, known, controller.look, WallClock().now, counters)
 
 
 def _give_back() -> None:

@@ -95,7 +95,7 @@ class Reconciler:
         now = self.clock.now()
         world = self.world(namespace)
         stored = world.rollout(name)
-        seen = observe(world, self.keys, name, now, self.failing.of(key, now))
+        seen = observe(world, name, now, self.failing.of(key, now))
         self.unreadable.discard(key)
         if stored is None or seen is None:
             await self._let_go(key)

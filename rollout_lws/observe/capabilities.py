@@ -15,24 +15,6 @@ from rollout_lws.rollout.observation import Capabilities
 CRD_NAME = str(LEADER_WORKER_SETS)
 
 
-class _Schema(Struct, frozen=True):
-    open_api_v3_schema: dict[str, Any] = msgspec.field(default_factory=dict, name="openAPIV3Schema")
-
-
-class _Version(Struct, frozen=True):
-    name: str = ""
-    schema: _Schema = _Schema()
-
-
-class _Spec(Struct, frozen=True):
-    versions: tuple[_Version, ...] = ()
-
-
-class _Definition(Struct, frozen=True):
-    metadata: Meta
-    spec: _Spec = _Spec()
-
-
 class Definition(Struct, frozen=True):
     """What is kept of a CRD; ``capabilities`` is None for any other than LeaderWorkerSet's."""
 
@@ -41,11 +23,18 @@ class Definition(Struct, frozen=True):
 
 
 def definition(body: bytes) -> Definition:
-    found = msgspec.json.decode(body, type=_Definition)
+    """A CRD by its JSON."""
+    found = msgspec.json.decode(body, type=Definition)
     if found.metadata.name != CRD_NAME:
-        return Definition(metadata=found.metadata)
-    version = next((each for each in found.spec.versions if each.name == LEADER_WORKER_SETS.version), _Version())
-    return Definition(metadata=found.metadata, capabilities=of_schema(version.schema.open_api_v3_schema))
+        return Definition(found.metadata)
+    return Definition(found.metadata, of_schema(schema_of(msgspec.json.decode(body))))
+
+
+def schema_of(found: Mapping[str, Any]) -> dict[str, Any]:
+    """The openAPIV3Schema of the used version of LeaderWorkerSets, from their CRD; {} where that has none."""
+    versions = (found.get("spec") or {}).get("versions") or ()
+    ours = (each for each in versions if each["name"] == LEADER_WORKER_SETS.version)
+    return next(((each.get("schema") or {}).get("openAPIV3Schema") or {} for each in ours), {})
 
 
 def of_schema(schema: dict[str, Any]) -> Capabilities:
@@ -57,7 +46,7 @@ def of_schema(schema: dict[str, Any]) -> Capabilities:
 
 
 def of_objects(workloads: Iterable[Mapping[str, Any]]) -> Capabilities:
-    """For whoever may not read the schema: by a field that LWS itself fills in, of a version that is managed at all."""
+    """Where the schema may not be read: by a field that LWS itself fills in, of a version that is managed at all."""
     return Capabilities(group_identity=any("groupIdentity" in (each.get("spec") or {}) for each in workloads))
 
 

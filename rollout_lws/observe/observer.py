@@ -13,14 +13,13 @@ from pydantic import ValidationError
 
 from rollout_lws.api import BatchRelease, Phase, Rollout, rollouts
 from rollout_lws.api.base import Model
-from rollout_lws.api.resources import Keys
 from rollout_lws.errors import Unreadable
 from rollout_lws.objects.core_events import CoreEvent
 from rollout_lws.objects.resources import HORIZONTAL_POD_AUTOSCALERS
 from rollout_lws.objects.workloads import ControllerRevision, LeaderWorkerSet, Pod, StatefulSet
 from rollout_lws.observe.cache_types import StoredObject, StoredRollout, stored_rollout
 from rollout_lws.observe.explanations import queues, refusals
-from rollout_lws.observe.routing import marked, plain_all, routing
+from rollout_lws.observe.routing import marked, mentioning, plain_all, routing
 from rollout_lws.observe.world import World
 from rollout_lws.rollout import bounds
 from rollout_lws.rollout.observation import Autoscalers, Observation, Queues, RefusedWrite
@@ -29,15 +28,13 @@ from rollout_lws.workload.canary import canary_name
 from rollout_lws.workload.facts import Facts, NamedObject
 
 
-def observe(
-    world: World, keys: Keys, name: str, now: datetime, refused: RefusedWrite | None = None
-) -> Observation | None:
+def observe(world: World, name: str, now: datetime, refused: RefusedWrite | None = None) -> Observation | None:
     """The picture of Rollout ``name``; None when there is no such Rollout. Tuples are ordered by name.
 
     Unreadable when the Rollout or its BatchRelease is none.
     """
     stored = world.rollout(name)
-    return None if stored is None else _picture(world, keys, stored, _read(Rollout, stored), now, refused)
+    return None if stored is None else _picture(world, stored, _read(Rollout, stored), now, refused)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +59,13 @@ def posted(body: bytes) -> Posted:
     return Posted(stored, rollout)
 
 
-def supposed(world: World, keys: Keys, posted: Posted, now: datetime) -> Observation:
+def supposed(world: World, posted: Posted, now: datetime) -> Observation:
     """The picture of a Rollout as it is posted."""
-    return _picture(world, keys, posted.stored, posted.rollout, now, None)
+    return _picture(world, posted.stored, posted.rollout, now, None)
 
 
 def _picture(
-    world: World, keys: Keys, stored: StoredRollout, rollout: Rollout, now: datetime, refused: RefusedWrite | None
+    world: World, stored: StoredRollout, rollout: Rollout, now: datetime, refused: RefusedWrite | None
 ) -> Observation:
     name = stored.metadata.name
     workload = stored.workload
@@ -82,13 +79,13 @@ def _picture(
     batch = world.batch_release(name)
     if batch is not None and not _is_of(batch, rollout):
         batch = None
-    noted = marked(world, keys, rollout, stable)
-    shared = routing(world, keys, rollout, noted, stable, canary)
+    noted = marked(world, rollout, stable)
+    shared = routing(world, rollout, noted, stable, canary)
     shares_nothing = shared is None and rollout.status is not None and rollout.status.phase == Phase.PROGRESSING
     left = () if place is None or canary is not None else _pods_left(world, place)
     return Observation(
         now=now,
-        keys=keys,
+        keys=world.keys,
         rollout=rollout,
         capabilities=world.capabilities,
         rivals=tuple(
@@ -108,21 +105,18 @@ def _picture(
         refused=refused,
         marked=noted,
         routing=shared,
-        autoscalers=_autoscalers(world, keys, stored),
+        autoscalers=_autoscalers(world, stored),
         queues=known.queues,
         services=plain_all(world.every_service()) if shares_nothing else {},
     )
 
 
-def _autoscalers(world: World, keys: Keys, stored: StoredRollout) -> Autoscalers:
+def _autoscalers(world: World, stored: StoredRollout) -> Autoscalers:
     uid, workload = stored.metadata.uid, stored.workload
-    # Most of a namespace's autoscalers concern others, and decoding each of them takes longer than all the rest.
-    words = f'"{workload}"'.encode(), uid.encode()
-    near = (each for each in _by_name(world.every(HORIZONTAL_POD_AUTOSCALERS)) if any(w in each.body for w in words))
     objects = tuple(
         live
-        for live in (msgspec.json.decode(each.body) for each in near)
-        if bounds.scaled_workload(live) == workload or marks.read(live, uid, keys) is not None
+        for live in mentioning(world.every(HORIZONTAL_POD_AUTOSCALERS), f'"{workload}"', uid)
+        if bounds.scaled_workload(live) == workload or marks.read(live, uid, world.keys) is not None
     )
     waits = world.unknown(HORIZONTAL_POD_AUTOSCALERS)
     living = frozenset(each.metadata.uid for each in world.every_rollout()) if objects else frozenset()

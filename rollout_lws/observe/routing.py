@@ -28,16 +28,17 @@ from rollout_lws.workload.canary import name_of_canary
 _BEING_LISTED = "routes and pools are being listed"
 
 
-def marked(world: World, keys: Keys, rollout: Rollout, stable: LeaderWorkerSet | None) -> Marked:
+def marked(world: World, rollout: Rollout, stable: LeaderWorkerSet | None) -> Marked:
     """What carries notes of any Rollout, or was made by this one, as far as it has to be known now."""
-    uid, status = rollout.metadata.uid, rollout.status or RolloutStatus()
-    services = _noted(world.noted_services(uid), uid, keys)
+    keys, uid, status = world.keys, rollout.metadata.uid, rollout.status or RolloutStatus()
+    services = mentioning(world.noted_services(uid), keys.original, uid)
     names = _names(rollout, keys, services)
     living = frozenset(each.metadata.uid for each in world.every_rollout()) if services else frozenset[str]()
     routes = (near := Marked(uid, keys, {SERVICES: services}, living, names=names)).any_own or bool(near.ghosts)
     searched = looked_for(rollout, status, stable.metadata.uid if stable is not None else None, routes=routes)
     kinds = ROUTING_KINDS if searched else needed_kinds(names) if names else ()
-    objects = {resource: _noted(world.every(resource), uid, keys) for resource in kinds} | {SERVICES: services}
+    objects = {resource: mentioning(world.every(resource), keys.original, uid) for resource in kinds}
+    objects[SERVICES] = services
     waits = ""
     if searched:
         needed = needed_kinds(names) if names else ()
@@ -58,7 +59,7 @@ def _with_pods(world: World, found: Marked) -> Marked:
     standing = {leader.workload for leader in world.every_leader()}
     stable = [name for name in standing if name_of_canary(name) in pinned]
     near = {name_of_canary(name): name for name in (*stable, *pinned)}
-    foreign = frozenset(name for name, of in near.items() if _is_foreign(world, found.keys, name, of))
+    foreign = frozenset(name for name, of in near.items() if _is_foreign(world, name, of))
     workloads = tuple(sorted({*pinned, *(near.keys() - foreign), *(near[name] for name in near.keys() - foreign)}))
     pods = {
         pod.metadata.uid: pod
@@ -76,10 +77,10 @@ def _with_pods(world: World, found: Marked) -> Marked:
     )
 
 
-def _is_foreign(world: World, keys: Keys, name: str, stable: str) -> bool:
+def _is_foreign(world: World, name: str, stable: str) -> bool:
     """Whether the LWS of this name stands and is no canary of LWS ``stable``."""
     lws = world.workload(name)
-    return lws is not None and lws.metadata.labels.get(keys.canary_leader_worker_set) != stable
+    return lws is not None and lws.metadata.labels.get(world.keys.canary_leader_worker_set) != stable
 
 
 def _pod_name(pod: Pod) -> str:
@@ -88,13 +89,13 @@ def _pod_name(pod: Pod) -> str:
 
 def routing(
     world: World,
-    keys: Keys,
     rollout: Rollout,
     known: Marked,
     stable: LeaderWorkerSet | None,
     canary: LeaderWorkerSet | None,
 ) -> RoutingFacts | None:
     """What the release that is on has noted, before that what the spec names; None where neither names anything."""
+    keys = world.keys
     names = _names(rollout, keys, known.objects.get(SERVICES, ()))
     if names is None:
         return None
@@ -143,15 +144,13 @@ def _names(rollout: Rollout, keys: Keys, services: Iterable[Object]) -> Names | 
     return next(iter(noted), asked)
 
 
-def _noted(stored: Iterable[StoredObject], uid: str, keys: Keys) -> tuple[Object, ...]:
-    # Most of a namespace's objects concern nobody, and decoding each of them takes longer than all the rest.
-    words = keys.original.encode(), uid.encode()
-    near = sorted((each for each in stored if any(word in each.body for word in words)), key=_name)
-    return tuple(msgspec.json.decode(each.body) for each in near)
-
-
-def _name(stored: StoredObject) -> str:
-    return stored.metadata.name
+def mentioning(stored: Iterable[StoredObject], *words: str) -> tuple[Object, ...]:
+    """Those whose JSON has one of these words, by name. Most of a namespace's objects concern other Rollouts or none,
+    and decoding each of them takes longer than all the rest.
+    """
+    sought = [word.encode() for word in words]
+    near = (each for each in stored if any(word in each.body for word in sought))
+    return tuple(msgspec.json.decode(each.body) for each in sorted(near, key=lambda each: each.metadata.name))
 
 
 def _other_leaders(world: World, *own: LeaderWorkerSet | None) -> Mapping[str, tuple[dict[str, str], ...]]:

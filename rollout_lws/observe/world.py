@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Protocol
 
+from rollout_lws.api.resources import Keys
 from rollout_lws.objects.endpoints import EndpointSlice
 from rollout_lws.objects.resources import Resource
 from rollout_lws.objects.workloads import ControllerRevision, LeaderWorkerSet, Pod, StatefulSet
@@ -15,6 +16,8 @@ from rollout_lws.rollout.observation import Capabilities
 class World(Protocol):
     """Each answer is in no particular order."""
 
+    @property
+    def keys(self) -> Keys: ...
     @property
     def capabilities(self) -> Capabilities: ...
     def rollout(self, name: str) -> StoredRollout | None: ...

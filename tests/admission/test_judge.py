@@ -76,7 +76,7 @@ def asked(
         old_object=raw(before),
     )
     there = (known or world()) if ready else None
-    return partial(judge, lambda _: there, KEYS, lambda: NOW, lambda: me)(rule, request)()()
+    return partial(judge, lambda _: there, lambda: NOW, lambda: me)(rule, request)()()
 
 
 def test_an_edit_is_judged_by_the_rollout_that_holds() -> None:

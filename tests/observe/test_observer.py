@@ -106,7 +106,7 @@ def plain(each: Any) -> dict[str, Any]:
 
 
 def seen(world: Snapshot, name: str = "llama") -> Observation:
-    found = observe(world, KEYS, name, NOW)
+    found = observe(world, name, NOW)
     assert found is not None
     return found
 
@@ -127,7 +127,7 @@ def names(objects: Iterable[Any]) -> list[str]:
 
 
 def test_a_rollout_that_does_not_exist_has_no_picture() -> None:
-    assert observe(namespace(), KEYS, "other", NOW) is None
+    assert observe(namespace(), "other", NOW) is None
 
 
 def test_the_picture_carries_the_moment_it_was_taken_at() -> None:

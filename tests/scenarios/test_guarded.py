@@ -18,7 +18,7 @@ from rollout_lws.sandbox.store import Event
 from rollout_lws.workload.hold import HOLD
 from tests.scenarios.stories import at_rest
 from tests.scenarios.styles import STYLES, Style
-from tests.scenarios.world import KEYS, NAME, NAMESPACE, World
+from tests.scenarios.world import NAME, NAMESPACE, World
 
 pytestmark = pytest.mark.looptime
 
@@ -61,7 +61,7 @@ class Applier:
             object=msgspec.Raw(json.dumps(after).encode()),
             old_object=msgspec.Raw(json.dumps(before).encode()),
         )
-        look = judge(lambda _: self.world.view, KEYS, lambda: self.world.now, lambda: "me", Rule.HOLD, asked)
+        look = judge(lambda _: self.world.view, lambda: self.world.now, lambda: "me", Rule.HOLD, asked)
         verdict = look()()
         self.outcomes.append(verdict.outcome)
         server.replace(LEADER_WORKER_SETS, json_patch(after, list(verdict.patch)))

@@ -155,7 +155,7 @@ class World(User, Waits):
             self._timer.cancel()
             self._timer = None
         try:
-            seen = observe(self.view, KEYS, self.name, self.now, self.failing.of(self.name, self.now))
+            seen = observe(self.view, self.name, self.now, self.failing.of(self.name, self.now))
             if seen is None:
                 return
             self.decisions += 1

@@ -10,11 +10,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-import msgspec
-
 from rollout_lws.errors import ApiError
 from rollout_lws.objects.resources import CUSTOM_RESOURCE_DEFINITIONS, LEADER_WORKER_SETS, Resource
-from rollout_lws.observe.capabilities import CRD_NAME, definition, of_objects
+from rollout_lws.observe.capabilities import CRD_NAME, of_objects, of_schema, schema_of
 from rollout_lws.observe.explanations import FIELDS
 from rollout_lws.observe.snapshot import ListedWorld, Object
 from rollout_lws.rollout.observation import Capabilities
@@ -47,9 +45,10 @@ class Cluster(ListedWorld):
     def capabilities(self) -> Capabilities:
         """As the CRD says; where that may not be read, as the LWSs that were read show."""
         found = self.find(CUSTOM_RESOURCE_DEFINITIONS, CRD_NAME)
-        known = definition(msgspec.json.encode(found)).capabilities if found else None
+        if found is not None:
+            return of_schema(schema_of(found))
         read = (each for (resource, _), each in self._read.items() if resource == LEADER_WORKER_SETS)
-        return known or of_objects(each for each in read if each is not None)
+        return of_objects(each for each in read if each is not None)
 
     def find(self, resource: Resource, name: str) -> Object | None:
         """None also when it may not be read."""

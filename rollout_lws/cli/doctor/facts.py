@@ -76,7 +76,7 @@ class Facts:
 
 def gather(cluster: Cluster, name: str, now: datetime, before: Before | None = None) -> Facts | None:
     """Everything about Rollout ``name``; None when it does not exist. Unreadable when it is none."""
-    observation = observe(cluster, cluster.keys, name, now)
+    observation = observe(cluster, name, now)
     if observation is None:
         return None
     found = cluster.find(rollouts(cluster.keys.group), name)

@@ -6,15 +6,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
-
 from rollout_lws.cli.install.extras import NEEDED
 from rollout_lws.cli.install.manifests import PART_OF, PRODUCT
 from rollout_lws.cli.install.options import Installation
 from rollout_lws.cli.install.rbac import CONTROLLER
 from rollout_lws.cli.rollouts import SHORT_NAME
 from rollout_lws.objects.resources import DEFAULT_API_GROUP, SERVICE_ACCOUNTS
-from rollout_lws.observe.capabilities import CRD_NAME, definition
+from rollout_lws.observe.capabilities import CRD_NAME, of_schema, schema_of
 
 Object = dict[str, Any]
 
@@ -174,8 +172,7 @@ def flags(deployment: Object, flag: str) -> list[str]:
 
 
 def _too_old(leader_worker_set: Object) -> bool:
-    known = definition(msgspec.json.encode(leader_worker_set)).capabilities
-    return known is None or not known.observed_generation
+    return not of_schema(schema_of(leader_worker_set)).observed_generation
 
 
 def _ours(chosen: Installation) -> tuple[str, str]:

@@ -63,7 +63,7 @@ class FileSnapshot:
 
     def observed(self, rollout: str) -> Observation:
         """What the controller would see of a Rollout that is here."""
-        found = observe(self.snapshot, self.snapshot.keys, rollout, NOW)
+        found = observe(self.snapshot, rollout, NOW)
         if found is None:
             raise LookupError(f"there is no Rollout {rollout}")
         return found

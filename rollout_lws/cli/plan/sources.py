@@ -138,7 +138,7 @@ def _plan(sources: Sources, after: Snapshot, rollout: Object, now: datetime, loa
 
 
 def _seen(found: Snapshot, name: str, now: datetime) -> Observation:
-    seen = observe(found, found.keys, name, now)
+    seen = observe(found, name, now)
     assert seen is not None, "it was chosen from there"
     return seen
 

@@ -37,7 +37,7 @@ def snapshot(world: World) -> Snapshot:
 
 def seen(world: World, *manifests: Object) -> Observation:
     """A world as it is, or as it would be with these manifests applied."""
-    found = observe(overlaid(snapshot(world), manifests, NAMESPACE), KEYS, NAME, world.now)
+    found = observe(overlaid(snapshot(world), manifests, NAMESPACE), NAME, world.now)
     assert found is not None
     return found
 

@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 from rollout_lws.api.resources import Keys, rollouts
-from rollout_lws.cli.plan.defaults import filled
 from rollout_lws.objects.resources import (
     HORIZONTAL_POD_AUTOSCALERS,
     LEADER_WORKER_SETS,
@@ -98,3 +97,19 @@ def states_partition(manifest: Object) -> bool:
     """Whether a manifest of an LWS states the partition by which a Rollout holds it."""
     strategy = (manifest.get("spec") or {}).get("rolloutStrategy") or {}
     return "partition" in (strategy.get("rollingUpdateConfiguration") or {})
+
+
+def filled(value: Any, schema: Mapping[str, Any]) -> Any:
+    """``value`` with the defaults of ``schema`` (a CRD's openAPIV3Schema, or a part of it) where it says nothing, as an
+    API server fills them in.
+    """
+    if isinstance(value, list):
+        return [filled(item, schema.get("items") or {}) for item in value]
+    if not isinstance(value, Mapping):
+        return value
+    properties: Mapping[str, Mapping[str, Any]] = schema.get("properties") or {}
+    given = {name: item for name, item in value.items() if item is not None}
+    given |= {name: each["default"] for name, each in properties.items() if "default" in each and name not in given}
+    every = schema.get("additionalProperties")
+    others: Mapping[str, Any] = every if isinstance(every, Mapping) else {}
+    return {name: filled(item, properties.get(name, others)) for name, item in given.items()}

@@ -8,8 +8,7 @@ import pytest
 
 from rollout_lws.api import keys
 from rollout_lws.cli.demo import manifests
-from rollout_lws.cli.plan.defaults import filled
-from rollout_lws.cli.plan.overlay import overlaid
+from rollout_lws.cli.plan.overlay import filled, overlaid
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, PODS, SERVICES
 from rollout_lws.observe.assume import running
 from rollout_lws.observe.snapshot import Snapshot

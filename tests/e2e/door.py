@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-from rollout_lws.cli.access.transport import Connection
+from rollout_lws.cli.access.connection import Connection
 from rollout_lws.errors import ApiError, Unreachable
 from rollout_lws.kubeconfig import context as kubeconfig
 from rollout_lws.kubeconfig.login import Login

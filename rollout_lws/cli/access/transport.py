@@ -8,21 +8,21 @@ import http.client
 import json
 import math
 import os
-import socket
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 from urllib.parse import urlencode, urlsplit
 
+from rollout_lws.cli.access.connection import JSON, Connection
 from rollout_lws.cli.access.refusals import refusal, too_busy
-from rollout_lws.errors import ApiError, Unreachable, UsageError
+from rollout_lws.errors import ApiError, Unreachable
 from rollout_lws.kubeconfig import context as kubeconfig
 from rollout_lws.kubeconfig import proxies
 from rollout_lws.kubeconfig.context import Context
 from rollout_lws.kubeconfig.login import Login
 from rollout_lws.kubeconfig.target import Target
-from rollout_lws.kubeconfig.urls import is_header_value, shown
+from rollout_lws.kubeconfig.urls import shown
 from rollout_lws.objects.codec import nesting
 from rollout_lws.objects.resources import Resource
 
@@ -34,7 +34,7 @@ WATCH_SECONDS = 240
 _REPEATS = 10
 #: Seconds until then where it does not say.
 _BUSY_SECONDS = 1.0
-_JSON, _MERGE, _JSON_PATCH = "application/json", "application/merge-patch+json", "application/json-patch+json"
+_MERGE, _JSON_PATCH = "application/merge-patch+json", "application/json-patch+json"
 #: JSON is YAML, and there is no other name for it that all supported API servers know.
 _APPLY = "application/apply-patch+yaml"
 #: What a request carries: an object, or the operations of a JSON Patch.
@@ -64,7 +64,7 @@ class Transport:
         self._deadline = math.inf
         self._login = Login(context, None if asks else timeout)
         self._proxy = proxies.proxy_of(context.server, context.cluster, environment)
-        self._connection: http.client.HTTPConnection | None = None
+        self._connection: Connection | None = None
         self._watches: set[Connection] = set()
         self._hung_up = threading.Event()
 
@@ -175,7 +175,7 @@ class Transport:
         path: str,
         query: Mapping[str, str],
         body: Body | None = None,
-        content_type: str = _JSON,
+        content_type: str = JSON,
     ) -> Object:
         try:
             answer = nesting.read(_object, self._answer(method, path, query, body, content_type))
@@ -203,12 +203,12 @@ class Transport:
 
     def _send(
         self,
-        connection: http.client.HTTPConnection,
+        connection: Connection,
         method: str,
         path: str,
         query: Mapping[str, str],
         body: Body | None = None,
-        content_type: str = _JSON,
+        content_type: str = JSON,
     ) -> http.client.HTTPResponse:
         target = self._url.path + path + (f"?{urlencode(query)}" if query else "")
         content = None if body is None else _encoded(body)
@@ -230,34 +230,15 @@ class Transport:
             self._hung_up.wait(wait)
 
     def _ask_logged_in(
-        self, connection: http.client.HTTPConnection, method: str, target: str, body: bytes | None, content_type: str
+        self, connection: Connection, method: str, target: str, body: bytes | None, content_type: str
     ) -> http.client.HTTPResponse:
-        answer = self._ask(connection, method, target, body, content_type)
+        answer = connection.ask(method, target, body, content_type)
         if answer.status == 401 and self._login.refused():
             # With a new login comes a new certificate, perhaps, and that belongs to the connection.
             answer.read()
             connection.close()
-            answer = self._ask(connection, method, target, body, content_type)
+            answer = connection.ask(method, target, body, content_type)
         return answer
-
-    def _ask(
-        self, connection: http.client.HTTPConnection, method: str, target: str, body: bytes | None, content_type: str
-    ) -> http.client.HTTPResponse:
-        connection.putrequest(method, target, skip_accept_encoding=True)
-        try:
-            headers = self._login.headers
-        except OSError as error:
-            raise _unreadable(self._context, error) from error
-        for name, value in (*headers, ("Accept", _JSON), ("User-Agent", "rollout-lws")):
-            # http.client would quote it, and it may be a secret.
-            if not is_header_value(value):
-                raise _no_header(self._context, name)
-            connection.putheader(name, value)
-        if body is not None:
-            connection.putheader("Content-Type", content_type)
-            connection.putheader("Content-Length", str(len(body)))
-        connection.endheaders(body)
-        return connection.getresponse()
 
 
 def _encoded(body: Body) -> bytes:
@@ -303,58 +284,6 @@ def _events(answer: http.client.HTTPResponse) -> Iterator[Object]:
         if event["type"] == "ERROR":
             raise refusal(int(event["object"].get("code") or 500), event["object"])
         yield event
-
-
-class Connection(http.client.HTTPConnection):
-    """To the server of ``context``: by ``proxy`` (its URL) if there is one, and with TLS where the server wants it."""
-
-    def __init__(self, context: Context, login: Login, proxy: str, timeout: float) -> None:
-        url = urlsplit(context.server)
-        super().__init__(url.hostname or "", url.port or (443 if url.scheme == "https" else 80), timeout=timeout)
-        self._context, self._login, self._proxy = context, login, proxy
-        self._secure = url.scheme == "https"
-        # An answer that ends with its connection takes the socket out of the connection's hands, but not out of these.
-        self._wire: Any = None
-
-    def be_patient(self, seconds: float) -> None:
-        """Wait so long for each further piece of the answer."""
-        if self._wire is not None:
-            self._wire.settimeout(seconds)
-
-    def hang_up(self) -> None:
-        """End whatever is read from it, from any thread."""
-        if self._wire is not None:
-            # urllib3's TLS in TLS keeps the socket that can do that.
-            getattr(self._wire, "socket", self._wire).shutdown(socket.SHUT_RDWR)
-
-    def connect(self) -> None:
-        tls = None
-        if self._secure:
-            from rollout_lws.kubeconfig.tls import context as tls_context
-
-            try:
-                tls = tls_context(self._context.cluster, self._login.certificate)
-            except (OSError, ValueError) as error:
-                raise _unreadable(self._context, error) from error
-        self.sock = proxies.dial(self.host, self.port, self.timeout, self._proxy)
-        if tls is not None:
-            name = self._context.cluster.get("tls-server-name") or self.host
-            self.sock = proxies.wrapped(self.sock, tls, str(name))
-        self._wire = self.sock
-
-
-def _unreadable(context: Context, error: Exception) -> UsageError:
-    return UsageError(
-        f"the certificates or the token of context {context.name!r} cannot be read: {error}; correct the kubeconfig"
-    )
-
-
-def _no_header(context: Context, name: str) -> UsageError:
-    what = "token" if name == "Authorization" else f"value of the header {name}"
-    return UsageError(
-        f"the {what} for context {context.name!r} has characters that no header may have; correct the kubeconfig, or"
-        " what its login program gives"
-    )
 
 
 def _words(error: Exception) -> str:

@@ -112,7 +112,7 @@ def _as_seen(each: Shaped) -> Shaped:
     body = {**body, "metadata": metadata}
     spec = spec_of(manifest.resource.kind)
     if spec is not None:
-        body = spec.in_use({**body, "status": {}})
+        body = spec.in_use(body)
     elif manifest.resource == SCALED_OBJECTS:
         body = assume.autoscaler(body)
     return Shaped(manifest, body)

@@ -11,9 +11,9 @@ from rollout_lws.cli.lint.documents import Document, Source, read
 from rollout_lws.cli.lint.file_snapshot import FileSnapshot, Shaped
 from rollout_lws.cli.lint.findings import Finding, Severity
 from rollout_lws.cli.lint.manifests import Manifest, Scope, manifests
+from rollout_lws.cli.lint.name_formats import malformed_names
 from rollout_lws.cli.lint.refused import refused
-from rollout_lws.cli.lint.shapes import shaped
-from rollout_lws.cli.lint.texts import misspelt
+from rollout_lws.cli.lint.schema_check import shaped
 
 _ROLLOUT, _BATCH = rollouts().kind, batch_releases().kind
 
@@ -55,7 +55,7 @@ def _judged(objects: Iterable[Manifest]) -> Iterator[Finding]:
     for made in objects:
         body, found = shaped(made, ours=made.resource.kind in (_ROLLOUT, _BATCH))
         yield from found
-        yield from misspelt(made)
+        yield from malformed_names(made)
         if body is None:
             broken.append(made)
             if made.resource.kind == _ROLLOUT:

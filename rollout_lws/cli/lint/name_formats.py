@@ -24,8 +24,8 @@ _TEMPLATES: tuple[Path, ...] = (
 _LABELS: dict[str, tuple[Path, ...]] = {LEADER_WORKER_SETS.kind: _TEMPLATES, SERVICES.kind: (("spec", "selector"),)}
 
 
-def misspelt(made: Manifest) -> Iterator[Finding]:
-    """What no server takes, though its type is right."""
+def malformed_names(made: Manifest) -> Iterator[Finding]:
+    """Names and labels that no API server accepts, though their type is right."""
     for path in (("metadata", "labels"), *_LABELS.get(made.resource.kind, ())):
         labels = value_at(made.body, path)
         yield from _labels(made, path, labels if isinstance(labels, dict) else {})

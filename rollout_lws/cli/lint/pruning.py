@@ -54,7 +54,7 @@ _DISPENSABLE = {
 }
 
 
-def mended(kind: str, body: dict[str, Any], wrong: Iterable[Path]) -> dict[str, Any] | None:
+def pruned(kind: str, body: dict[str, Any], wrong: Iterable[Path]) -> dict[str, Any] | None:
     """``body`` without what is wrong at these paths; None where that cannot be left out."""
     made = copy.deepcopy(body)
     for path in wrong:

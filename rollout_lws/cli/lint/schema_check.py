@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from rollout_lws.cli.lint import complaints
+from rollout_lws.cli.lint import schema_errors
 from rollout_lws.cli.lint.findings import Finding
 from rollout_lws.cli.lint.manifests import Manifest
-from rollout_lws.cli.lint.mending import mended
+from rollout_lws.cli.lint.pruning import pruned
 from rollout_lws.cli.lint.rules import broken_rules
 from rollout_lws.cli.lint.schemas import METADATA, spec_schema
 from rollout_lws.cli.paths import Path, located, value_at
@@ -28,21 +28,21 @@ def shaped(made: Manifest, *, ours: bool) -> tuple[Object | None, list[Finding]]
     if made.body.get("spec") is None:
         return None, [made.found("LWS103", (), f"{made.what} has no spec: give it one")]
     body, unknown, wrong = _prepared(made)
-    unknown += [(name,) for name in made.body if ours and name not in complaints.TOP]
+    unknown += [(name,) for name in made.body if ours and name not in schema_errors.TOP]
     # What other programs print has nulls for what was left out.
     known = (path for path in unknown if ours or value_at(made.body, path) is not None)
-    findings = [complaints.unknown(made, path, ours=ours) for path in known]
-    findings += [complaints.violated(made, text) for text in wrong]
+    findings = [schema_errors.unknown(made, path, ours=ours) for path in known]
+    findings += [schema_errors.violated(made, text) for text in wrong]
     whole: Object | None = body
     if wrong:
-        whole = mended(made.resource.kind, body, [located(body, text.partition(": ")[0]) for text in wrong])
+        whole = pruned(made.resource.kind, body, [located(body, text.partition(": ")[0]) for text in wrong])
     if whole is None:
         return None, findings
     whole = _named(made, whole)
     if made.resource != LEADER_WORKER_SETS:
         return defaults.fill(made.resource, whole), findings
     whole = defaulted(whole)
-    refused = [complaints.refused(made, text) for text in validate(whole, None)]
+    refused = [schema_errors.refused(made, text) for text in validate(whole, None)]
     return (None if refused else whole), findings + refused
 
 

@@ -62,6 +62,7 @@ check: $(STAMP) ## format, lint, types, layers, generated files
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$(BIN)/python -m tests.sentences
+	@$(BIN)/python -m tests.purity
 	@$(BIN)/python -m rollout_lws.api.generate --check
 	@$(BIN)/python -m rollout_lws.cli.install.chart --check
 	@$(BIN)/python -m tests.docs.api_reference --check

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent / "rollout_lws"
 #: Packages in which decisions are made.
-CORE = ("release", "rollout", "traffic", "workload")
+CORE = ("capacity", "forecast", "rollout", "traffic", "workload")
 #: What sentences are called.
 SENTENCES = frozenset(
     {"advice", "detail", "message", "note", "said", "text", "told", "unaccepted", "waits", "why", "words"}
@@ -59,15 +59,20 @@ def _called(node: ast.expr) -> str:
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
-def main() -> int:
+def report(found: Callable[[Path, str], Iterator[tuple[int, str]]], advice: str) -> int:
+    """Print what a rule has found in the core; 1 when that is anything."""
     wrong = [
-        f"{path}:{line}: {what}; a fact that decides has a typed field"
+        f"{path}:{line}: {what}; {advice}"
         for package in CORE
         for path in sorted((ROOT / package).rglob("*.py"))
         for line, what in found(path.relative_to(ROOT), path.read_text())
     ]
     print("\n".join(wrong), end="\n" if wrong else "")
     return 1 if wrong else 0
+
+
+def main() -> int:
+    return report(found, "a fact that decides has a typed field")
 
 
 if __name__ == "__main__":

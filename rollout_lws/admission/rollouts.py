@@ -60,14 +60,14 @@ def _waits(o: Observation) -> Iterator[str]:
 
 def _first(o: Observation) -> str:
     """The Rollout that has the LWS already; "" for none."""
-    older = older_rival(Draft(o))
+    older = older_rival(Draft.of(o))
     rival = next((each for each in o.rivals if older is not None and each.uid == older.uid), None)
     # One that goes is in nobody's way for long.
     return rival.name if rival is not None and not rival.terminating else ""
 
 
 def _refused(o: Observation) -> Iterator[str]:
-    d, first = Draft(o), _first(o)
+    d, first = Draft.of(o), _first(o)
     if first:
         yield (
             f"LeaderWorkerSet {o.rollout.spec.workload_ref.name} is already released by Rollout {first}: edit that"

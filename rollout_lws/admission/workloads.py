@@ -68,8 +68,7 @@ def _unfit(o: Observation, lws: LeaderWorkerSet) -> Refusal | None:
     if o.stable is None or lws.spec.replicas == 0:
         # With no groups there is nothing that could be damaged, and a change is stable by itself.
         return None
-    d = Draft(replace(o, stable=replace(o.stable, lws=lws)))
-    d.version = supposed_version_of(lws.spec)
+    d = Draft.of(replace(o, stable=replace(o.stable, lws=lws))).supposing(supposed_version_of(lws.spec))
     return claims_changed(d) or unsafe_pending(d)
 
 

@@ -7,10 +7,10 @@ the seconds that LWS, routers and ending pods take, are not in it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from rollout_lws.api import StyleStrategy
+from rollout_lws.api import StyleStrategy, TrafficRouting
 from rollout_lws.capacity.base import CapacityStrategy
 from rollout_lws.capacity.batches import is_last_full, wanted_groups
 from rollout_lws.capacity.table import strategy_of_plan
@@ -30,7 +30,7 @@ def forecast(plan: StyleStrategy, given: Given) -> Forecast:
             f"{strategy.title} needs at least {strategy.least_replicas} groups, one to serve while the other is"
             " renewed: scale up, or use Surge or ExtraWorkload"
         )
-    return _Course(plan, strategy, given).run()
+    return _Course.begun(plan, strategy, given).run()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,30 +60,56 @@ class _Moment:
         return (self.new if self.share > 0 else 0) + (self.stable if self.share < 1 else 0)
 
 
-class _Course:
-    """The release as it goes on, phase after phase."""
+def _alone(replicas: int) -> _Moment:
+    """All requests at the LWS's own groups alone, as before a release and after it."""
+    return _Moment(0, replicas, Fraction(0), replicas)
 
-    def __init__(self, plan: StyleStrategy, strategy: CapacityStrategy, given: Given) -> None:
-        self.plan, self.strategy, self.given = plan, strategy, given
-        self.replicas, self.allowed = given.replicas, max(1, given.unavailable)
-        self.unit = given.load_seconds + given.min_ready_seconds
-        self.routing = plan.traffic_routings[0] if plan.traffic_routings else None
-        self.now = self._alone
-        self.clock = 0.0
+
+@dataclass(frozen=True)
+class _Course:
+    """The release up to a step: ``now`` is what serves, and ``clock`` the seconds since it began, up to its
+    first share.
+    """
+
+    plan: StyleStrategy
+    strategy: CapacityStrategy
+    given: Given
+    now: _Moment
+    clock: float = 0.0
+
+    @classmethod
+    def begun(cls, plan: StyleStrategy, strategy: CapacityStrategy, given: Given) -> _Course:
+        return cls(plan, strategy, given, _alone(given.replicas))
 
     def run(self) -> Forecast:
-        steps = [self._step(index) for index in range(1, len(self.plan.steps) + 1)]
-        return Forecast(self.strategy, self.given, (*steps, self._promotion()))
+        """All of it."""
+        course, rows = self, []
+        for index in range(1, len(self.plan.steps) + 1):
+            row, course = course._step(index)
+            rows.append(row)
+        return Forecast(self.strategy, self.given, (*rows, course._promotion()))
+
+    @property
+    def replicas(self) -> int:
+        return self.given.replicas
+
+    @property
+    def allowed(self) -> int:
+        return max(1, self.given.unavailable)
+
+    @property
+    def unit(self) -> float:
+        """Seconds until a group that is made counts as ready."""
+        return self.given.load_seconds + self.given.min_ready_seconds
+
+    @property
+    def routing(self) -> TrafficRouting | None:
+        return self.plan.traffic_routings[0] if self.plan.traffic_routings else None
 
     @property
     def _portion(self) -> int:
         """Groups renewed at once where no other groups stand beside them."""
         return min(self.allowed, self.replicas - 1)
-
-    @property
-    def _alone(self) -> _Moment:
-        """All requests at the LWS's own groups alone, as before a release and after it."""
-        return _Moment(0, self.replicas, Fraction(0), self.replicas)
 
     def _even(self, new: int, stable: int) -> _Moment:
         """Every ready group that requests reach with the same load."""
@@ -94,7 +120,7 @@ class _Course:
     def _shared(self, new: int, stable: int, weight: int) -> _Moment:
         return _Moment(new, stable, Fraction(weight, 100), self.replicas)
 
-    def _step(self, index: int) -> Row:
+    def _step(self, index: int) -> tuple[Row, _Course]:
         before, new = self.now, wanted_groups(self.plan, index, self.replicas)
         made, stable = new - before.new, self.replicas - new + self.strategy.extra(new)
         weight = weight_of_step(self.plan, index, self.replicas)
@@ -107,8 +133,7 @@ class _Course:
         pause = self.plan.steps[index - 1].pause.duration
         promotes = is_last_full(self.plan, index)
         loaded = rounds * self.unit + self._share_between(rounds, rest.share)
-        self.clock += loaded
-        seconds = loaded + self._first_share(rest.share) + (0 if promotes else pause or 0)
+        seconds = loaded + self._first_share(rest.share, loaded) + (0 if promotes else pause or 0)
         back = new if self.strategy.updates_regular else 0
         row = Row(
             step=index,
@@ -128,8 +153,7 @@ class _Course:
             back_loads=back,
             back_seconds=self._back(back, rest.share),
         )
-        self.now, self.clock = rest, self.clock + seconds - loaded
-        return row
+        return row, replace(self, now=rest, clock=self.clock + seconds)
 
     def _share_between(self, rounds: int, share: Fraction) -> float:
         """Seconds for which the second portion of a step in place waits until the groups of the first have a share."""
@@ -165,17 +189,18 @@ class _Course:
         """Loads one after the other until so many renewed groups are the old version's again."""
         return -(-groups // (self._portion if self.strategy.updates_regular else self.allowed))
 
-    def _first_share(self, share: Fraction) -> float:
-        """Seconds that the new version's first share waits: routers hear of its first group before they hear of it."""
+    def _first_share(self, share: Fraction, loaded: float) -> float:
+        """Seconds that the new version's first share waits ``loaded`` seconds from now: routers hear of its first group
+        before they hear of it.
+        """
         if self.routing is None or share == 0 or self.now.share > 0:
             return 0
-        return max(0, self.routing.grace_period_seconds + self.given.load_seconds - self.clock)
+        return max(0, self.routing.grace_period_seconds + self.given.load_seconds - self.clock - loaded)
 
     def _promotion(self) -> Row:
         before = self.now
         grown = self.replicas - before.new if self.strategy.full_set else 0
         new, waited = before.new + grown, min(grown, 1) * self.unit
-        self.clock += waited
         # Groups enough beside the LWS take all requests, so that its own can be renewed all at once.
         takes_over = self.routing is not None and not self.strategy.one_workload and new >= self.replicas
         emptied = takes_over and not self.given.unlisted
@@ -190,7 +215,7 @@ class _Course:
             weight = 100 if takes_over else weight_in_promotion(weight, new, self.replicas, portion)
             down = self._shared(new, staying, weight)
         rounds = -(-renewed // portion)
-        end = self._alone
+        end = _alone(self.replicas)
         return Row(
             step=None,
             new=new,
@@ -203,7 +228,7 @@ class _Course:
             windows=rounds,
             rounds=rounds + min(grown, 1),
             loads=renewed + grown,
-            seconds=waited + self._around(down.share, rounds, takes_over) + rounds * self.unit,
+            seconds=waited + self._around(down.share, rounds, takes_over, waited) + rounds * self.unit,
             approval=False,
             accelerators=(self.replicas + self.strategy.extra(new)) * self.given.accelerators,
             back_loads=self.replicas,
@@ -215,7 +240,7 @@ class _Course:
         left = self.replicas - new + self.strategy.extra(new)
         return left, left if emptied else min(left, self.strategy.portion(self.allowed, new, self.replicas))
 
-    def _around(self, share: Fraction, rounds: int, takes_over: bool) -> float:
+    def _around(self, share: Fraction, rounds: int, takes_over: bool, waited: float) -> float:
         """Seconds of a promotion in which routers hear of what changes, and running requests end."""
         if self.routing is None:
             return 0
@@ -224,7 +249,7 @@ class _Course:
             # Without a share there is none that routers have to hear the end of.
             shares = self.now.share > 0 or sharing_step(self.plan, len(self.plan.steps)).matches
             return grace if shares else 0
-        first, given = self._first_share(share), self.given
+        first, given = self._first_share(share, waited), self.given
         if not takes_over:
             return first + grace + drain
         heard = max(0, grace + given.load_seconds - rounds * self.unit)

@@ -10,14 +10,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum, auto
-from typing import TypeAlias
+from typing import TypeAlias, assert_never
 
 from rollout_lws.api import ActionType, LastAction, Phase, RequestedAction, StepState
 from rollout_lws.rollout.diagnosis import needs_workloads, workloads_pending
 from rollout_lws.rollout.draft import Abort, Advance, Draft, HoldState
 from rollout_lws.rollout.evictions import forgive
 from rollout_lws.rollout.plan import next_index
-from rollout_lws.rollout.reasons import Ending, EventReason, Task
+from rollout_lws.rollout.reasons import Ending, EventReason
+from rollout_lws.rollout.state import CleaningUp, Detaching, Idle, InSteps, Promoting, RollingBack, ending_of
 
 #: Outcomes that ``lastAction`` may have.
 DONE, REFUSED = "Done", "Refused"
@@ -42,62 +43,60 @@ class Refused:
 Answer: TypeAlias = Handled | Refused
 
 
-def act(d: Draft) -> None:
-    """Carry out the request, if there is one; what needs the machine is left as a flag on the draft."""
-    _refuse_late_jump(d)
+def act(d: Draft) -> Draft:
+    """Carry out the request, if there is one; what the step machine has to carry out is left as an intent."""
+    d = _refuse_late_jump(d)
     request = d.status.requested_action
     if request is None:
-        return
+        return d
     last = d.status.last_action
     if last is not None and last.id == request.id:
-        d.set(requested_action=None)
-        return
-    answer = _unbound(d, request) or _HANDLERS[request.type](d, request)
-    if answer is not Handled.LATER:
-        _file(d, request, answer.why if isinstance(answer, Refused) else "")
+        return d.set(requested_action=None)
+    unbound = _unbound(d, request)
+    d, answer = (d, unbound) if unbound is not None else _HANDLERS[request.type](d, request)
+    return d if answer is Handled.LATER else _file(d, request, answer.why if isinstance(answer, Refused) else "")
 
 
 def forced_since(d: Draft) -> datetime | None:
     """Since when the abort that is under way does not wait for routers; None while it does."""
     last, ending = d.status.last_action, d.status.finalising
-    if last is None or ending is None or ending.reason != Ending.ABORTED.value or ending.since is None:
+    if last is None or ending is None or ending_of(d.state) is not Ending.ABORTED or ending.since is None:
         return None
     forced = last.type is ActionType.ABORT and last.force and last.outcome == DONE and last.finished_at is not None
     return last.finished_at if forced and last.finished_at and last.finished_at >= ending.since else None
 
 
-def step_left(d: Draft) -> None:
+def step_left(d: Draft) -> Draft:
     """File the request that waited for the groups of its step, now that it is acted on."""
     request = d.status.requested_action
     if isinstance(d.intent, Advance) and request is not None:
-        _file(d, request, "")
-    if d.intent is Advance.LEAVE_STEP:
-        d.intent = None
+        d = _file(d, request, "")
+    return d.but(intent=None) if d.intent is Advance.LEAVE_STEP else d
 
 
-def refuse_abort(d: Draft, why: str) -> None:
+def refuse_abort(d: Draft, why: str) -> Draft:
     """The abort that was just granted turns out to be impossible."""
     last = d.status.last_action
     if not isinstance(d.intent, Abort) or last is None:
-        return
-    d.intent = None
-    d.set(last_action=last.model_copy(update={"outcome": REFUSED, "message": why}))
-    d.notice(EventReason.ACTION_REFUSED, f"{last.type} was refused: {why}", warning=True)
+        return d
+    d = d.but(intent=None).set(last_action=last.model_copy(update={"outcome": REFUSED, "message": why}))
+    return d.notice(EventReason.ACTION_REFUSED, f"{last.type} was refused: {why}", warning=True)
 
 
-def _file(d: Draft, request: RequestedAction, refusal: str) -> None:
+def _file(d: Draft, request: RequestedAction, refusal: str) -> Draft:
     outcome = REFUSED if refusal else DONE
     fields = request.model_dump(exclude_none=True)
-    d.set(
+    d = d.set(
         requested_action=None,
         last_action=LastAction(**fields, outcome=outcome, message=refusal or None, finished_at=d.now),
     )
     by = f" by {request.by}" if request.by else ""
     if refusal:
-        d.notice(EventReason.ACTION_REFUSED, f"{request.type}{by} was refused: {refusal}", warning=True)
+        d = d.notice(EventReason.ACTION_REFUSED, f"{request.type}{by} was refused: {refusal}", warning=True)
     else:
         why = f": {request.reason}" if request.reason else ""
-        d.notice(EventReason.ACTION, f"{request.type}{by}{why}")
+        d = d.notice(EventReason.ACTION, f"{request.type}{by}{why}")
+    return d
 
 
 def _unbound(d: Draft, request: RequestedAction) -> Refused | None:
@@ -117,127 +116,121 @@ def _rolls_by_itself(d: Draft) -> Refused:
 
 
 def _in_steps(d: Draft) -> bool:
-    return d.status.phase == Phase.PROGRESSING and d.status.finalising is None and d.o.stable is not None
+    return isinstance(d.state, InSteps) and d.o.stable is not None
 
 
-def _approve(d: Draft, _: RequestedAction) -> Answer:
+def _approve(d: Draft, _: RequestedAction) -> tuple[Draft, Answer]:
     if not _in_steps(d):
-        return Refused("no release waits for approval")
+        return d, Refused("no release waits for approval")
     if d.hold is HoldState.RELEASED:
-        return _rolls_by_itself(d)
+        return d, _rolls_by_itself(d)
     if d.status.step is None or d.status.step.paused_at is None:
-        return Refused(f"step {d.sub.current_step_index} does not wait for approval yet")
+        return d, Refused(f"step {d.sub.current_step_index} does not wait for approval yet")
     # Kept in the status, because the step may be left only later (paused, refused, a group that is not ready again).
-    d.set_sub(current_step_state=StepState.STEP_READY)
-    return Handled.DONE
+    return d.set_sub(current_step_state=StepState.STEP_READY), Handled.DONE
 
 
-def _jump(d: Draft, request: RequestedAction) -> Answer:
+def _jump(d: Draft, request: RequestedAction) -> tuple[Draft, Answer]:
     style = d.o.rollout.spec.strategy.style
     count = len(style.steps) if style else 0
     if not _in_steps(d):
-        return Refused("no release is in its steps")
+        return d, Refused("no release is in its steps")
     if d.hold is HoldState.RELEASED:
-        return _rolls_by_itself(d)
+        return d, _rolls_by_itself(d)
     if request.to_step is None or not 1 <= request.to_step <= count:
-        return Refused(f"toStep must be a number from 1 to {count}")
-    d.set_sub(next_step_index=request.to_step)
+        return d, Refused(f"toStep must be a number from 1 to {count}")
+    d = d.set_sub(next_step_index=request.to_step)
     if style is not None and request.to_step == next_index(style.steps, d.sub.current_step_index):
         # That it says anyway: the step that is on is left, as soon as its groups are ready.
-        d.intent = Advance.LEAVE_STEP
-        return Handled.LATER
-    return Handled.DONE
+        return d.but(intent=Advance.LEAVE_STEP), Handled.LATER
+    return d, Handled.DONE
 
 
-def _refuse_late_jump(d: Draft) -> None:
+def _refuse_late_jump(d: Draft) -> Draft:
     """A nextStepIndex that leads back, written when no step can be gone back to.
 
     Tools that write it have told their user that the release goes back: somebody has to say that it does not.
     """
-    asked, ending = d.sub.next_step_index, d.status.finalising
+    asked = d.sub.next_step_index
     if _in_steps(d) or not 1 <= asked < d.sub.current_step_index:
-        return
-    d.set_sub(next_step_index=-1)
-    if ending is None:
-        why = f"no release is in its steps; to release the version before: {d.command('undo')}"
-    elif (ending.reason, ending.task) == (Ending.SUCCESS.value, Task.PROMOTE.value):
-        why = f"the release is being promoted; to go back: {d.command('abort')}"
-    else:
-        why = "the release is ending"
-    d.notice(EventReason.ACTION_REFUSED, f"jump to step {asked} was refused: {why}", warning=True)
+        return d
+    d = d.set_sub(next_step_index=-1)
+    match d.state:
+        case Idle() | InSteps() | Detaching():
+            why = f"no release is in its steps; to release the version before: {d.command('undo')}"
+        case Promoting(Ending.SUCCESS):
+            why = f"the release is being promoted; to go back: {d.command('abort')}"
+        case Promoting() | RollingBack() | CleaningUp():
+            why = "the release is ending"
+        case unknown:
+            assert_never(unknown)
+    return d.notice(EventReason.ACTION_REFUSED, f"jump to step {asked} was refused: {why}", warning=True)
 
 
-def _abort(d: Draft, request: RequestedAction) -> Answer:
+def _abort(d: Draft, request: RequestedAction) -> tuple[Draft, Answer]:
     if d.status.phase != Phase.PROGRESSING or d.o.stable is None:
-        return Refused("no release is on")
-    ending = d.status.finalising
-    if ending is not None and ending.reason == Ending.SUCCESS.value and ending.task == Task.CLEAN_UP.value:
-        return Refused(PROMOTED_ALREADY)
-    if ending is not None and (ending.reason, ending.task) == (Ending.CONTINUOUS.value, Task.CLEAN_UP.value):
-        return Refused(
+        return d, Refused("no release is on")
+    ending = ending_of(d.state)
+    if d.state == CleaningUp(Ending.SUCCESS):
+        return d, Refused(PROMOTED_ALREADY)
+    if d.state == CleaningUp(Ending.CONTINUOUS):
+        return d, Refused(
             "the release is going back already, because another version was applied: restore the stable template, or"
             " abort again once the release of that version has begun"
         )
-    if ending is not None and ending.reason == Ending.ABORTED.value:
+    if ending is Ending.ABORTED:
         # That it is forced now has to be on file before anything is tried that has failed all the time.
-        d.persist_first()
-        return Handled.DONE
-    if ending is not None and ending.reason not in (Ending.SUCCESS.value, Ending.CONTINUOUS.value):
-        return Refused("the release is going back already")
+        return d.persist_first(), Handled.DONE
+    if ending not in (None, Ending.SUCCESS, Ending.CONTINUOUS):
+        return d, Refused("the release is going back already")
     if d.replicas == 0:
-        return Refused(f"the LeaderWorkerSet has 0 groups, so the new version needs no release; {PROMOTED_ALREADY}")
+        return d, Refused(f"the LeaderWorkerSet has 0 groups, so the new version needs no release; {PROMOTED_ALREADY}")
     if d.hold is HoldState.RELEASED:
-        return _rolls_by_itself(d)
-    d.intent = Abort(request.reason or (f"aborted by {request.by}" if request.by else "aborted by request"))
-    return Handled.DONE
+        return d, _rolls_by_itself(d)
+    reason = request.reason or (f"aborted by {request.by}" if request.by else "aborted by request")
+    return d.but(intent=Abort(reason)), Handled.DONE
 
 
-def _retry(d: Draft, request: RequestedAction) -> Answer:
+def _retry(d: Draft, request: RequestedAction) -> tuple[Draft, Answer]:
     aborted = d.status.aborted
     if _in_steps(d):
         if needs_workloads(d) and workloads_pending(d):
             # What Kueue has given up could not be forgiven yet.
-            return Handled.LATER
-        d.set_step(best_ready_at=d.now, partition_attempts=None)
-        d.set(restarts=())
-        forgive(d)
-        return Handled.DONE
+            return d, Handled.LATER
+        return forgive(d.set_step(best_ready_at=d.now, partition_attempts=None).set(restarts=())), Handled.DONE
     if aborted is None or d.o.stable is None or aborted.template_hash != d.version.template_hash:
-        return Refused("there is no aborted version to try again: apply it first")
+        return d, Refused("there is no aborted version to try again: apply it first")
     if request.template_hash and request.template_hash != aborted.template_hash:
-        return Refused("it names another version than the aborted one")
+        return d, Refused("it names another version than the aborted one")
     if d.status.finalising is not None:
         # The way back is not over yet.
-        return Handled.LATER
-    d.set(aborted=None, phase=Phase.HEALTHY)
-    return Handled.DONE
+        return d, Handled.LATER
+    return d.set(aborted=None, phase=Phase.HEALTHY), Handled.DONE
 
 
-def _promote_full(d: Draft, _: RequestedAction) -> Answer:
+def _promote_full(d: Draft, _: RequestedAction) -> tuple[Draft, Answer]:
     if not _in_steps(d):
-        return Refused("no release is in its steps")
+        return d, Refused("no release is in its steps")
     if d.hold is HoldState.RELEASED:
-        return _rolls_by_itself(d)
+        return d, _rolls_by_itself(d)
     # The step machine acts on it once the batch is ready, and files it then.
-    d.intent = Advance.PROMOTE_FULL
-    return Handled.LATER
+    return d.but(intent=Advance.PROMOTE_FULL), Handled.LATER
 
 
-def _pause(d: Draft, _: RequestedAction) -> Answer:
+def _pause(d: Draft, _: RequestedAction) -> tuple[Draft, Answer]:
     if d.hold is HoldState.RELEASED and d.status.phase == Phase.PROGRESSING:
-        return _rolls_by_itself(d)
-    d.set(paused=True)
-    return Handled.DONE
+        return d, _rolls_by_itself(d)
+    return d.set(paused=True), Handled.DONE
 
 
-def _resume(d: Draft, _: RequestedAction) -> Answer:
-    d.set(paused=None)
+def _resume(d: Draft, _: RequestedAction) -> tuple[Draft, Answer]:
+    d = d.set(paused=None)
     if d.o.rollout.spec.strategy.paused:
-        return Refused("spec.strategy.paused is true: set it to false")
-    return Handled.DONE
+        return d, Refused("spec.strategy.paused is true: set it to false")
+    return d, Handled.DONE
 
 
-_HANDLERS: dict[ActionType, Callable[[Draft, RequestedAction], Answer]] = {
+_HANDLERS: dict[ActionType, Callable[[Draft, RequestedAction], tuple[Draft, Answer]]] = {
     ActionType.APPROVE: _approve,
     ActionType.JUMP: _jump,
     ActionType.ABORT: _abort,

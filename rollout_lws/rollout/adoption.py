@@ -50,22 +50,25 @@ from rollout_lws.workload.revisions import (
 from rollout_lws.workload.template import Version
 
 
-def looks_first(d: Draft) -> bool:
-    """Whether it is not known yet if an LWS that is not in care may be touched at all."""
-    record = d.status.stable
-    adopted = record is not None and record.workload_uid == d.stable.lws.metadata.uid
-    unlisted = "" if adopted else waits_for_workloads(d)
-    if unlisted and was_dispatched(d):
+def looks_first(d: Draft) -> Draft | None:
+    """What is told while it is not known yet whether an LWS that is not in care may be touched at all; None once it is
+    known.
+    """
+    unlisted = None if is_adopted(d) else waits_for_workloads(d)
+    if unlisted is None:
+        return None
+    d = d.wake(unlisted.until)
+    if was_dispatched(d):
         # A controller that has just begun does not know that yet: what was said stands until it does.
-        return True
-    return bool(unlisted) and d.reconciling(Reason.ADOPTING, SummaryState.ADOPTING, unlisted)
+        return d
+    return d.reconciling(Reason.ADOPTING, SummaryState.ADOPTING, unlisted.message)
 
 
-def add_finalizer(d: Draft) -> bool:
-    """Before anything is borrowed, our own deletion must wait for it to be given back."""
+def add_finalizer(d: Draft) -> Draft | None:
+    """Before anything is borrowed, our own deletion must wait for it to be given back; None when it does already."""
     meta = d.o.rollout.metadata
     if d.keys.rollout_finalizer in meta.finalizers:
-        return False
+        return None
     finalizers = [*meta.finalizers, d.keys.rollout_finalizer]
     body = {"metadata": {"finalizers": finalizers}}
     patch = Patch(
@@ -76,22 +79,24 @@ def add_finalizer(d: Draft) -> bool:
         "nothing borrowed may be left behind",
         meta.resource_version,
     )
-    d.write((patch,))
     # The status is written with the version that this patch makes, in the reconcile that its answer starts.
-    d.persist = Persist.NOT
-    return True
+    return d.write((patch,)).but(persist=Persist.NOT)
 
 
-def adopt(d: Draft) -> bool:
-    """Record stable and hold the LWS, unless this very LWS is adopted already."""
+def is_adopted(d: Draft) -> bool:
+    """Whether this very LWS is in care."""
     record = d.status.stable
-    if record is not None and record.workload_uid == d.stable.lws.metadata.uid:
-        return False
-    if _replaced(d):
-        return True
+    return record is not None and record.workload_uid == d.stable.lws.metadata.uid
+
+
+def adopt(d: Draft) -> Draft:
+    """Record stable and hold the LWS; without the last word once it is in care and a version waits."""
+    d = _replaced(d)
+    if d.concluded:
+        return d
     # It need not be adopted for that: groups that go over by themselves have to be reached as well. A route of another
     # LWS that may not be written keeps none from being held.
-    left_behind.take_back_last(d)
+    d = left_behind.take_back_last(d)
     lws, name = d.stable.lws, d.stable.lws.metadata.name
     if not observed(d.stable):
         return waits_for_lws(d, SummaryState.ADOPTING)
@@ -135,7 +140,7 @@ def _has_one_version(d: Draft) -> bool:
     return not leaders_revisions(d.stable) - {current_revision(d.stable)}
 
 
-def waits_for_empty(d: Draft, state: SummaryState) -> bool:
+def waits_for_empty(d: Draft, state: SummaryState) -> Draft:
     """The last word while the groups of an LWS that was scaled to zero are still going."""
     name = d.stable.lws.metadata.name
     return d.reconciling(
@@ -145,60 +150,63 @@ def waits_for_empty(d: Draft, state: SummaryState) -> bool:
     )
 
 
-def _replaced(d: Draft) -> bool:
-    """An earlier LWS's canary keeps serving until the new LWS does; then it goes, before the new one is adopted."""
+def _replaced(d: Draft) -> Draft:
+    """An earlier LWS's canary keeps serving until the new LWS does; then it goes, before the new one is adopted. With
+    the last word while that is waited for.
+    """
     left = d.status.traffic is not None or d.o.marked.any_own
     if d.o.canary is None and d.o.batch_release is None and not left:
-        return False
+        return d
     serving = any(group.ready(d.now) for group in groups(d.stable))
     # One that has just become ready serves, too, whatever minReadySeconds asks of those that are counted.
     kept = d.o.canary is not None and any(group.ready(d.now) for group in groups(d.o.canary))
     if not serving and kept and d.replicas:
-        routing.carry_all(d)
+        d = routing.carry_all(d)
         name = d.stable.lws.metadata.name
         message = f"LeaderWorkerSet {name} was made anew; the canary goes as soon as a group of it is ready"
         return d.reconciling(Reason.ADOPTING, SummaryState.ADOPTING, message)
     if d.replicas and observed(d.stable) and _has_one_version(d) and set_is_settled(d.stable):
         # What was borrowed for the earlier LWS may be refused for long: it keeps no version from waiting for approval.
-        write_hold(d, "the LeaderWorkerSet is in care before what was borrowed is given back")
+        d = write_hold(d, "the LeaderWorkerSet is in care before what was borrowed is given back")
     if d.o.routing is not None and d.o.routing.waits:
         return d.reconciling(Reason.ADOPTING, SummaryState.ADOPTING, d.o.routing.waits)
-    giving = left_behind.take_back(d)
+    d, giving = left_behind.take_back(d)
     if giving or (d.status.traffic is None and not left_behind.left_pinned(d).done):
         # Its canary has had a share until now, so requests run there.
-        d.set(traffic=TrafficRecord(step=0, applied=recorded(ALL_STABLE), since=d.now))
+        d = d.set(traffic=TrafficRecord(step=0, applied=recorded(ALL_STABLE), since=d.now))
     if giving:
         waits = "giving back what a Rollout that is gone had borrowed"
         return d.reconciling(Reason.CLEANING_UP, SummaryState.ADOPTING, waits)
-    emptied = routing.withdraw(d)
+    d, emptied = routing.withdraw(d)
     if not emptied.done:
         return d.reconciling(Reason.ADOPTING, SummaryState.ADOPTING, emptied.message)
-    turn = d.take(remove(d.o.canary, d.keys))
-    restored = borrowing.restore(d) if turn.done else Routed(False)
+    turn, restored = remove(d.o.canary, d.keys), Routed(False)
+    d = d.take(turn)
+    if turn.done:
+        d, restored = borrowing.restore(d)
     if turn.done and d.o.batch_release is not None:
-        d.write(dismiss(d.o.batch_release, d.keys))
+        d = d.write(dismiss(d.o.batch_release, d.keys))
     if restored.done and d.o.batch_release is None:
-        d.set(traffic=None, flaps=None)
-        return False
+        return d.set(traffic=None, flaps=None)
     if restored.needs_person:
         return d.stalled(Reason.POD_STUCK_TERMINATING, restored.message)
     waits = restored.message or "removing the canary of an earlier LeaderWorkerSet"
     return d.reconciling(Reason.CLEANING_UP, SummaryState.ADOPTING, waits)
 
 
-def _adopted(d: Draft, stable: Version, revision: str) -> bool:
+def _adopted(d: Draft, stable: Version, revision: str) -> Draft:
     lws = d.stable.lws
-    d.confirm_leader_set("the revision that is recorded as stable")
-    autoscalers.expect_leftovers(d)
-    write_hold(d, "the LeaderWorkerSet is in care")
-    store_version(d, stable, revision)
-    d.set(
+    d = d.confirm_leader_set("the revision that is recorded as stable")
+    d = autoscalers.expect_leftovers(d)
+    d = write_hold(d, "the LeaderWorkerSet is in care")
+    d = store_version(d, stable, revision)
+    d = d.set(
         phase=Phase.HEALTHY,
         stable=StableRecord(template_hash=stable.template_hash, revision=revision, workload_uid=lws.metadata.uid),
         aborted=_aborted_mark(d),
         **_AT_REST,
     )
-    d.begin_sub(
+    d = d.begin_sub(
         stable_revision=revision,
         new_revision=revision,
         next_step_index=-1,
@@ -207,9 +215,9 @@ def _adopted(d: Draft, stable: Version, revision: str) -> bool:
     refusal = invalid_spec(d)
     if refusal is not None:
         return d.refuse(refusal)
-    d.notice(EventReason.ADOPTED, f"LeaderWorkerSet {lws.metadata.name} is held at revision {revision}")
+    d = d.notice(EventReason.ADOPTED, f"LeaderWorkerSet {lws.metadata.name} is held at revision {revision}")
     # The answer to the hold starts the next reconcile, which judges what is pending.
-    return d.ready(Reason.HEALTHY, SummaryState.HEALTHY) if d.version.template_hash == stable.template_hash else False
+    return d.ready(Reason.HEALTHY, SummaryState.HEALTHY) if d.version.template_hash == stable.template_hash else d
 
 
 _FRESH = RolloutStatus()
@@ -242,7 +250,7 @@ def _aborted_mark(d: Draft) -> AbortedRecord | None:
         return None
 
 
-def write_hold(d: Draft, reason: str, surge: int = 0) -> None:
+def write_hold(d: Draft, reason: str, surge: int = 0) -> Draft:
     """Hold the LWS if it is not, with so many surge groups, on the condition that it still is as observed."""
     body, meta = hold(d.stable.lws, d.keys, d.uid, surge), d.stable.lws.metadata
     if d.keys.held in meta.annotations:
@@ -250,4 +258,5 @@ def write_hold(d: Draft, reason: str, surge: int = 0) -> None:
         marks = (body or {}).get("metadata", {}).get("annotations", {})
         body = {**(body or {}), "metadata": {"annotations": {**marks, d.keys.held: None}}}
     if body is not None:
-        d.write((Patch(LEADER_WORKER_SETS, meta.namespace, meta.name, body, reason, meta.resource_version),))
+        d = d.write((Patch(LEADER_WORKER_SETS, meta.namespace, meta.name, body, reason, meta.resource_version),))
+    return d

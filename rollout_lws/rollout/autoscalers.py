@@ -7,8 +7,6 @@ held autoscaler protects the groups that serve; somebody who resets the hold is 
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from rollout_lws.api import AutoscalersRecord, Phase, SummaryState
 from rollout_lws.objects.resources import HORIZONTAL_POD_AUTOSCALERS, ObjectRef, Resource
 from rollout_lws.objects.writes import Write
@@ -39,13 +37,13 @@ def _version_waits(d: Draft) -> bool:
     return d.o.stable is not None and stable is not None and d.version.template_hash != stable.template_hash
 
 
-def await_list(d: Draft) -> bool:
+def await_list(d: Draft) -> Draft:
     """The last word while it is not known which autoscalers would work against a release."""
     facts, before = d.o.autoscalers, d.o.rollout.status
     # The list is mostly in before anybody could read that it is awaited, and whatever becomes of it wakes this Rollout.
     same = before is not None and before.phase == d.status.phase
     if same and not (facts.trouble or d.writes or d.notices):
-        d.persist = Persist.NOT
+        d = d.but(persist=Persist.NOT)
     return d.reconciling(Reason.PREPARING, SummaryState.LOADING, _unknown(d))
 
 
@@ -66,35 +64,40 @@ def cannot_hold(d: Draft) -> Refusal | None:
     return None
 
 
-def expect_leftovers(d: Draft) -> None:
+def expect_leftovers(d: Draft) -> Draft:
     """An LWS that somebody else has held is adopted: who has left the hold may have left held autoscalers, too."""
     mark = borrowed(d.stable.lws, d.keys)
     if mark is not None and mark.by != d.uid:
-        d.set(autoscalers=d.status.autoscalers or AutoscalersRecord(since=d.now))
+        d = d.set(autoscalers=d.status.autoscalers or AutoscalersRecord(since=d.now))
+    return d
 
 
-def follow(d: Draft) -> None:
+def follow(d: Draft) -> Draft:
     """Hold while a release is on, with as many groups as there are now; give back when none is, nor is about to be."""
     if d.status.phase != Phase.PROGRESSING:
         # Between two releases in a row no group shall be taken away either.
         if not (_version_waits(d) and d.verdict is not None and d.verdict.condition != "Stalled"):
-            restore(d)
+            d, _ = restore(d)
     elif d.o.stable is not None and d.o.autoscalers.synced:
-        _hold(d)
+        d = _hold(d)
+    return d
 
 
-def restore(d: Draft) -> bool:
+def restore(d: Draft) -> tuple[Draft, bool]:
     """Give everything back that is known to carry our mark, whatever the status says; True when nothing is left to do.
     An autoscaler that is gone counts as given back.
     """
     if not d.o.autoscalers.synced:
-        return d.status.autoscalers is None
-    writes = [write for live in d.o.autoscalers.objects for write in _patch(d, live, _users(d, live), "given back")]
-    d.write(writes)
+        return d, d.status.autoscalers is None
+    before = len(d.writes)
+    for live in d.o.autoscalers.objects:
+        d, writes = _patch(d, live, _users(d, live), "given back")
+        d = d.write(writes)
+    nothing_left = len(d.writes) == before
     if d.persist is not Persist.BEFORE_WRITES and d.status.autoscalers is not None:
         # A status is written only after all writes before it.
-        d.set(autoscalers=None)
-    return not writes
+        d = d.set(autoscalers=None)
+    return d, nothing_left
 
 
 def waits_for(d: Draft) -> str:
@@ -106,28 +109,30 @@ def _unknown(d: Draft) -> str:
     return d.o.autoscalers.trouble or "HorizontalPodAutoscalers are being listed"
 
 
-def _hold(d: Draft) -> None:
+def _hold(d: Draft) -> Draft:
     before = d.o.rollout.status.autoscalers if d.o.rollout.status else None
     if d.status.autoscalers is None and d.o.autoscalers.objects:
-        d.set(autoscalers=AutoscalersRecord(since=d.now))
+        d = d.set(autoscalers=AutoscalersRecord(since=d.now))
     if before is None or d.status.autoscalers is None:
-        return
+        return d
     writes: list[Write] = []
     held: list[str] = []
     for live in d.o.autoscalers.objects:
         after = _wanted(d, live)
-        waits = _fought(d, before, live, after)
-        if waits and d.verdict is not None:
-            d.verdict = replace(d.verdict, message=f"{d.verdict.message}; {waits}" if d.verdict.message else waits)
-        elif not waits:
-            writes += _patch(d, live, after, f"{d.replicas} groups are released")
+        d, waits = _fought(d, before, live, after)
+        if waits:
+            d = d.adding(waits)
+        else:
+            d, own = _patch(d, live, after, f"{d.replicas} groups are released")
+            writes += own
         if bounds.is_held(after, d.uid, d.keys):
             held.append(live["metadata"]["name"])
     # Before any group of the new version takes load away.
-    d.writes[:0] = writes
-    if not (writes and d.step_entered):
+    d = d.but(writes=(*writes, *d.writes))
+    if d.status.autoscalers is None or (writes and d.step_is_new):
         # On record before they are written, they would seem to have been written over, if a write fails.
-        d.set(autoscalers=d.status.autoscalers.model_copy(update={"held": tuple(held)}))
+        return d
+    return d.set(autoscalers=d.status.autoscalers.model_copy(update={"held": tuple(held)}))
 
 
 def _wanted(d: Draft, live: Object) -> Object:
@@ -142,16 +147,16 @@ def _users(d: Draft, live: Object) -> Object:
     return bounds.all_given_back(live, (*_gone(d, live), d.uid), d.keys)
 
 
-def _fought(d: Draft, before: AutoscalersRecord, live: Object, after: Object) -> str:
+def _fought(d: Draft, before: AutoscalersRecord, live: Object, after: Object) -> tuple[Draft, str]:
     """Why bounds that somebody wrote over are not put back yet, "" when they are to be, or nobody did."""
     vanished = live["metadata"]["name"] in before.held and not bounds.is_held(live, d.uid, d.keys)
     foreign = vanished or bounds.drifted(live, d.uid, d.keys)
     record = d.status.autoscalers
     if record is None or not foreign or bounds.bounds(after) == bounds.bounds(live):
-        return ""
-    conflicts, waits = quarrel.judged(d, record.conflicts, live, _ref(live), _ADVICE, EventReason.AUTOSCALER_RESET)
-    d.set(autoscalers=record.model_copy(update={"conflicts": conflicts}))
-    return waits
+        return d, ""
+    d, conflicts, wait = quarrel.judged(d, record.conflicts, live, _ref(live), _ADVICE, EventReason.AUTOSCALER_RESET)
+    d = d.set(autoscalers=record.model_copy(update={"conflicts": conflicts}))
+    return d, wait.message if wait is not None else ""
 
 
 def _scales(d: Draft, live: Object) -> bool:
@@ -167,17 +172,17 @@ def _gone(d: Draft, live: Object) -> tuple[str, ...]:
     return tuple(uid for uid in marks.others(live, d.uid, d.keys) if uid not in d.o.autoscalers.living)
 
 
-def _patch(d: Draft, live: Object, after: Object, reason: str) -> tuple[Write, ...]:
+def _patch(d: Draft, live: Object, after: Object, reason: str) -> tuple[Draft, tuple[Write, ...]]:
     """At most one write an object and decision, with an event about what others have left behind."""
     name = live["metadata"]["name"]
     if any((each.resource, each.name) == (HORIZONTAL_POD_AUTOSCALERS, name) for each in d.writes):
-        return ()
+        return d, ()
     writes = patched(HORIZONTAL_POD_AUTOSCALERS, live, after, reason)
     left = _gone(d, live)
     if writes and left:
-        d.notice(
+        d = d.notice(
             EventReason.RESTORED,
             f"{_ref(live)} carried what a Rollout that is gone (UID {', '.join(left)}) had written; it is given back",
             warning=True,
         )
-    return writes
+    return d, writes

@@ -52,7 +52,7 @@ def watched(d: Draft) -> tuple[tuple[str, ...], tuple[Resource, ...]]:
     return (*facts.endpoints,), (*looked_at_kinds(facts.names), *noting)
 
 
-def shares_noted(d: Draft) -> Routed:
+def shares_noted(d: Draft) -> tuple[Draft, Routed]:
     """Take away every share by the notes on the very routes, where nothing names these any more; done when no route
     carries one.
     """
@@ -60,27 +60,27 @@ def shares_noted(d: Draft) -> Routed:
     workload = d.o.stable.lws.metadata.uid if d.o.stable is not None else None
     wanted, known = (looked_for(d.o.rollout, each, workload, routes=noted.any_own) for each in (d.status, before))
     if noted.waits or (wanted and not known):
-        return Routed(False, noted.waits or "routes that carry notes of this release are being looked for")
+        return d, Routed(False, noted.waits or "routes that carry notes of this release are being looked for")
     writes = [*noted.take_shares_back("no request to the new version")]
-    d.write(writes)
+    d = d.write(writes)
     if not writes:
-        return DONE
+        return d, DONE
     what = ", ".join(f"{each.resource.kind} {each.name}" for each in writes)
-    return Routed(False, f"{what}: the new version's share is taken back")
+    return d, Routed(False, f"{what}: the new version's share is taken back")
 
 
-def prepare(d: Draft) -> Routed:
+def prepare(d: Draft) -> tuple[Draft, Routed]:
     """Pin what selects groups and make the canary's Service, before any pod exists that the first would select."""
     facts = d.o.routing
     if settings(d) is None or facts is None or facts.service is None:
-        return DONE
+        return d, DONE
     # From now on it is known that what the spec names has been pinned once.
-    d.set(traffic=d.status.traffic or TrafficRecord(desired=recorded(ALL_STABLE)))
+    d = d.set(traffic=d.status.traffic or TrafficRecord(desired=recorded(ALL_STABLE)))
     if not d.on_record:
-        return Routed(False, "the release is put on record first")
+        return d, Routed(False, "the release is put on record first")
     new = new_side(d)
-    pinned = answer(d, facts)
-    pinned_new = point(d, backends.of_new(facts), new)
+    d, pinned = answer(d, facts)
+    d, pinned_new = point(d, backends.of_new(facts), new)
     if facts.canary_service is None and not any(barred(d, each) for each in backends.of_stable(facts)):
         body = services.canary_service(
             facts.service,
@@ -90,20 +90,22 @@ def prepare(d: Draft) -> Routed:
             changes=selector_changes(new.selects, target(d)),
             owner=facts.owner,
         )
-        d.write((Create(SERVICES, body, "the new version's groups"),))
-    return pinned if not pinned.done else pinned_new
+        d = d.write((Create(SERVICES, body, "the new version's groups"),))
+    return d, pinned if not pinned.done else pinned_new
 
 
-def answer(d: Draft, facts: RoutingFacts) -> Routed:
+def answer(d: Draft, facts: RoutingFacts) -> tuple[Draft, Routed]:
     """Have the stable version's Service and pool select whoever can answer: the new one while no stable group can."""
-    side = new_side(d) if answers_for_stable(d, facts) else stable_side(d)
-    return point(d, backends.of_stable(facts), side) if side.exists or d.o.stable is not None else DONE
+    answers, until = answers_for_stable(d, facts)
+    d, side = d.wake(until), new_side(d) if answers else stable_side(d)
+    return point(d, backends.of_stable(facts), side) if side.exists or d.o.stable is not None else (d, DONE)
 
 
-def keep_pinned(d: Draft) -> None:
+def keep_pinned(d: Draft) -> Draft:
     """Nothing new is prepared while a release is paused, but what others take out of a selector is put back."""
     if _pinned_before(d):
-        prepare(d)
+        d, _ = prepare(d)
+    return d
 
 
 def target(d: Draft) -> str:
@@ -112,7 +114,7 @@ def target(d: Draft) -> str:
     return asked.target if asked else "AsSelected"
 
 
-def point(d: Draft, selectors: Iterable[Selector], side: Side) -> Routed:
+def point(d: Draft, selectors: Iterable[Selector], side: Side) -> tuple[Draft, Routed]:
     """Have these select the groups of one side; done when all do and no router says that it cannot use one as it is."""
     found = DONE
     for each in selectors:
@@ -126,16 +128,16 @@ def point(d: Draft, selectors: Iterable[Selector], side: Side) -> Routed:
             found = Routed(False, refusal, refused=True)
             continue
         if live is not None and _pinned_before(d) and (each.drifted or not each.given):
-            waits = quarrel.answer(d, live, each.ref, each.ignore)
+            d, waits = quarrel.answer(d, live, each.ref, each.ignore)
             if waits is not None:
                 found = waits
                 continue
         writes = each.pin(side.selects, side.name, target(d), checked=True)
-        d.write(writes)
+        d = d.write(writes)
         said = f"{each.ref} is pinned to groups of {side.name}" if writes else each.unaccepted
         if said and found.done:
             found = Routed(False, said)
-    return found
+    return d, found
 
 
 def _pinned_before(d: Draft) -> bool:
@@ -147,30 +149,30 @@ def _pinned_before(d: Draft) -> bool:
     return before.finalising is None or d.status.finalising is not None
 
 
-def restore(d: Draft) -> Routed:
+def restore(d: Draft) -> tuple[Draft, Routed]:
     """Give everything back that carries our note, and remove what was made for the release, as soon as no request could
     reach a version that leaves; done when nothing is left to do. A user's object that is gone counts as given back.
     """
     noted = d.o.marked
     if noted.waits:
-        return Routed(False, noted.waits)
-    waits = await_unreached(d) if noted.any_own or d.status.traffic is not None else DONE
-    if not waits.done:
-        return waits
+        return d, Routed(False, noted.waits)
+    if noted.any_own or d.status.traffic is not None:
+        d, waits = await_unreached(d)
+        if not waits.done:
+            return d, waits
     writes = [*noted.give_back("the release is over")]
-    d.write(writes)
-    return Routed(False, "giving Services and routes back") if writes else DONE
+    d = d.write(writes)
+    return d, Routed(False, "giving Services and routes back") if writes else DONE
 
 
-def await_unreached(d: Draft) -> Routed:
-    """The answer of ``unreached``, waited for: since when the last pod is gone is put on record, and the draft wakes
+def await_unreached(d: Draft) -> tuple[Draft, Routed]:
+    """The answer of ``unreached``, waited for: since when the last pod is gone is put on record, and it is looked again
     when time alone may change the answer.
     """
     answer, record = unreached(d), d.status.traffic
     if answer.timed and record is not None and record.last_pod_gone_at is None:
-        d.set(traffic=record.model_copy(update={"last_pod_gone_at": d.now}))
-    d.wake(answer.until)
-    return answer
+        d = d.set(traffic=record.model_copy(update={"last_pod_gone_at": d.now}))
+    return d.wake(answer.until), answer
 
 
 def unreached(d: Draft) -> Routed:

@@ -50,10 +50,7 @@ def can_wait(d: Draft) -> bool:
         return False
     decided = any(getattr(before, each) != getattr(d.status, each) for each in _DECIDED)
     decided = decided or _task(before) != _task(d.status)
-    if decided or _conflicts(before) != _conflicts(d.status):
-        return False
-    d.wake(d.now + timedelta(seconds=LOOK_AGAIN_SECONDS))
-    return True
+    return not (decided or _conflicts(before) != _conflicts(d.status))
 
 
 def _task(status: RolloutStatus) -> tuple[str, str, datetime | None] | None:
@@ -66,27 +63,28 @@ def _conflicts(status: RolloutStatus) -> tuple[WriteConflict, ...]:
     return status.traffic.conflicts if status.traffic else ()
 
 
-def outdated(d: Draft, before: RolloutStatus, after: RolloutStatus) -> bool:
+def outdated(d: Draft, before: RolloutStatus, after: RolloutStatus) -> tuple[bool, datetime | None]:
     """Whether what is waited for is told wrongly for so long that it is worth a write; or a leader has to leave the
-    file before another one comes.
+    file before another one comes. With the moment at which it may be though nothing but time has passed.
     """
-    if {each.uid for each in before.restarts} - {each.uid for each in after.restarts}:
-        return True
+    long, due = _loads_for_long(d, before)
+    if long or {each.uid for each in before.restarts} - {each.uid for each in after.restarts}:
+        return True, due
     going = {group.uid for _, group in _members(d) if group.terminating}
     counted = not significance.keeps_restarting(before)
     if counted and going & ({each.uid for each in after.restarts} - {each.uid for each in before.restarts}):
-        return True
-    if _loads_for_long(d, before):
-        return True
+        return True, due
     if before.message == after.message and _about_traffic(after) in (None, _about_traffic(before)):
-        return False
+        return False, due
     resting = after.phase in (Phase.HEALTHY, Phase.ABORTED)
     if resting and not d.o.remains and _accelerators(before) != _accelerators(after):
-        # The last of a canary has ended: what it held is free, and somebody may wait for that.
-        return True
+        # The last of a canary has ended: what it held is free, and another workload may wait for that.
+        return True, due
     told_at = max((each.last_update_time for each in before.conditions if each.last_update_time), default=d.now)
     ready = max((group.ready_since for _, group in _members(d) if group.ready_since), default=told_at)
-    return d.wake_in(told_at, significance.OUTDATED_SECONDS) and d.wake_in(ready, significance.SETTLED_SECONDS)
+    settled = ready + timedelta(seconds=significance.SETTLED_SECONDS)
+    corrected = max(settled, told_at + timedelta(seconds=significance.OUTDATED_SECONDS))
+    return corrected <= d.now, min(corrected, due) if due is not None else corrected
 
 
 def _about_traffic(status: RolloutStatus) -> str | None:
@@ -104,9 +102,9 @@ def _members(d: Draft) -> Iterable[tuple[str, Group]]:
             yield from ((facts.lws.metadata.name, group) for group in groups(facts))
 
 
-def _loads_for_long(d: Draft, before: RolloutStatus) -> bool:
-    """Whether a group that nobody was told of is on its way for longer than any before it was; with the first one
-    nobody knows how long that is.
+def _loads_for_long(d: Draft, before: RolloutStatus) -> tuple[bool, datetime | None]:
+    """Whether a group that the status does not name is on its way for longer than any before it was; with the first one
+    it is not known how long that is. With the moment at which it will be.
     """
     told = {(each.workload, each.group) for each in before.not_ready_groups}
     untold = {(each.workload, each.group) for each in d.status.not_ready_groups} - told
@@ -116,31 +114,36 @@ def _loads_for_long(d: Draft, before: RolloutStatus) -> bool:
         for workload, group in _members(d)
         if (workload, group.index) in untold and group.leader.metadata.creation_timestamp is not None
     ]
-    return bool(made) and d.wake_in(min(made), max(usual, significance.SETTLED_SECONDS))
+    due = d.yet_to_come(min(made), max(usual, significance.SETTLED_SECONDS)) if made else None
+    return bool(made) and due is None, due
 
 
-def written_lately(d: Draft, live: Object | None) -> bool:
-    """Whether we have written the object ourselves within the last moments, by the API server's clock."""
+def written_lately(d: Draft, live: Object | None) -> datetime | None:
+    """Whether we have written the object ourselves within the last moments, by the API server's clock: until when that
+    is so, None when it is not.
+    """
     entries = live["metadata"].get("managedFields") or () if live is not None else ()
     ours = (str(each.get("time", "")) for each in entries if str(each.get("manager", "")).startswith(OURS))
     try:
         return _lately(d, [datetime.fromisoformat(each) for each in ours])
     except ValueError:
-        return False
+        return None
 
 
-def scaled_lately(d: Draft, lws: LeaderWorkerSet) -> bool:
+def scaled_lately(d: Draft, lws: LeaderWorkerSet) -> datetime | None:
     """The same of a LeaderWorkerSet that is ours."""
     entries = lws.metadata.managed_fields
     return _lately(d, [each.time for each in entries if each.time and each.manager.startswith(OURS)])
 
 
-def applied_lately(d: Draft) -> bool:
-    """Whether somebody has written the stable LWS's template within the last moments."""
+def applied_lately(d: Draft) -> datetime | None:
+    """Whether somebody has written the stable LWS's template within the last moments: until when that is so, None when
+    it is not.
+    """
     entries = d.stable.lws.metadata.managed_fields
     return _lately(d, [each.time for each in entries if each.time and b"f:leaderWorkerTemplate" in bytes(each.fields)])
 
 
-def _lately(d: Draft, times: Iterable[datetime]) -> bool:
+def _lately(d: Draft, times: Iterable[datetime]) -> datetime | None:
     written = max(times, default=None)
-    return written is not None and written <= d.now and not d.wake_in(written, LATELY_SECONDS)
+    return d.yet_to_come(written, LATELY_SECONDS) if written is not None and written <= d.now else None

@@ -42,7 +42,11 @@ def scale_new(d: Draft, wanted: int, *, emptied: bool = False, waits: str = "") 
         # It is made first, in this very pass.
         return Turn()
     if d.one_workload:
-        return _windowed(d, wanted, emptied=emptied, waits=waits)
+        # Until it is known how often Kueue had given a group up before, that would count as the new version's failure.
+        unlisted = waits_for_workloads(d)
+        turn = _windowed(d, wanted, emptied=emptied, waits=unlisted.message if unlisted is not None else waits)
+        moments = (turn.wake_at, unlisted.until if unlisted is not None else None)
+        return replace(turn, wake_at=min(filter(None, moments), default=None))
     resource = batch_releases(d.keys.group)
     patch = d.strategy.metadata_patch
     return canary.scale(
@@ -57,8 +61,6 @@ def scale_new(d: Draft, wanted: int, *, emptied: bool = False, waits: str = "") 
 
 
 def _windowed(d: Draft, wanted: int, *, emptied: bool, waits: str) -> Turn:
-    # Until it is known how often Kueue had given a group up before, that would count as the new version's failure.
-    waits = waits_for_workloads(d) or waits
     own, may_open = renewal(d, emptied=emptied), not (worn(d) or waits)
     if own.is_open:
         return own.in_window(d.sub.new_revision)
@@ -92,23 +94,25 @@ def leaving(d: Draft, wanted: int) -> tuple[Group, ...]:
     return tuple(group for group in d.canary_groups if group.ordinal >= kept)
 
 
-def close_window(d: Draft) -> None:
+def close_window(d: Draft) -> Draft:
     """See a window of a step to its end where the step does not go on: none stays open for longer than its portion
     takes to exist.
     """
     if d.one_workload and renewal(d).is_open:
-        d.take(renewal(d).in_window(d.sub.new_revision))
+        return d.take(renewal(d).in_window(d.sub.new_revision))
+    return d
 
 
-def note_opened(d: Draft, turn: Turn) -> None:
+def note_opened(d: Draft, turn: Turn) -> Draft:
     """File the windows that a turn opens, by group."""
-    d.opening = turn.opened
+    d = d.but(opened=turn.opened)
     if turn.opened:
-        note_renewed(d, turn.opened)
+        d = note_renewed(d, turn.opened)
         opened = dict((d.status.step.partition_attempts if d.status.step else None) or {})
         for ordinal in turn.opened:
             opened[str(ordinal)] = tallied(opened.get(str(ordinal), 0) + 1)
-        d.set_step(partition_attempts=opened)
+        d = d.set_step(partition_attempts=opened)
+    return d
 
 
 def worn(d: Draft) -> tuple[str, ...]:

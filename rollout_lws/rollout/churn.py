@@ -26,12 +26,12 @@ WORDS_LIMIT = 300
 MOST_LEADERS = 50
 
 
-def remember_leaders(d: Draft, facts: Facts | None, revision: str, wanted: int) -> None:
+def remember_leaders(d: Draft, facts: Facts | None, revision: str, wanted: int) -> Draft:
     """File each leader of ``facts`` that carries ``revision``, with what its containers said when they failed; of the
     groups below ``wanted``. One that is on its way out comes on no file: it may have been lost with another pod.
     """
     if facts is None:
-        return
+        return d
     workload = facts.lws.metadata.name
     standing = [each for each in groups(facts) if each.revision == revision and 0 <= each.ordinal < wanted]
     lost = {each.uid for each in standing if lost_to_its_node(facts, each)}
@@ -49,7 +49,7 @@ def remember_leaders(d: Draft, facts: Facts | None, revision: str, wanted: int) 
     ]
     kept = [*_without_forgotten(d, known, {each.uid for each in standing}), *seen]
     # The oldest stay: with more groups than that, leaders would push each other out for ever.
-    d.set(restarts=tuple(kept[:MOST_LEADERS]))
+    return d.set(restarts=tuple(kept[:MOST_LEADERS]))
 
 
 def _failed(facts: Facts, group: Group) -> dict[str, str]:
@@ -88,9 +88,9 @@ def churning(d: Draft) -> dict[str, str]:
     return {group: _sentence(d, group, len(found[group])) for group in often}
 
 
-def await_quiet(d: Draft) -> None:
+def await_quiet(d: Draft) -> Draft:
     """Wake when the first of the groups that keep being rebuilt counts as whole again."""
-    d.wake(min(_quiet_moments(d), default=None))
+    return d.wake(min(_quiet_moments(d), default=None))
 
 
 def quiet_at(d: Draft) -> datetime:

@@ -17,38 +17,39 @@ from rollout_lws.workload.template import version_of
 _NAMED, _FIRST = 6, 3
 
 
-def told_of_canary(d: Draft) -> None:
+def told_of_canary(d: Draft) -> Draft:
     """In the decision that takes the groups of the canary away."""
     canary = d.o.canary
     if canary is None or canary.lws.metadata.terminating or not canary.lws.spec.replicas:
-        return
+        return d
     meta = canary.lws.metadata
     stay, groups = kept(version_of(canary.lws.spec), by_scaling=False), range(canary.lws.spec.replicas)
     names = [*islice(stay.of(meta.name, groups), _NAMED)]
-    _tell(d, names, stay.count(len(groups)), f"-l {LWS_NAME}={meta.name}")
+    return _tell(d, names, stay.count(len(groups)), f"-l {LWS_NAME}={meta.name}")
 
 
-def told_of_surge(d: Draft) -> None:
+def told_of_surge(d: Draft) -> Draft:
     """At the end of a release, of the groups that were beyond the number of the LWS's own."""
     if d.o.rollout.spec.strategy.style is None or d.capacity is not Capacity.SURGE:
-        return
+        return d
     meta, steps = d.stable.lws.metadata, len(d.strategy.steps)
     made = wanted_groups(d.strategy, max(1, min(d.sub.current_step_index, steps)), d.replicas)
     stay, groups = kept(d.version, by_scaling=True), range(d.replicas, d.replicas + made)
     count = stay.count(made)
     names = [*islice(stay.of(meta.name, groups), _NAMED if count <= _NAMED else _FIRST)]
     if count == len(names):
-        _tell(d, names, count, " ".join(names))
+        d = _tell(d, names, count, " ".join(names))
     else:
-        _tell(d, names, count, " ".join(stay.patterns(meta.name, groups)), how=", in bash or zsh")
+        d = _tell(d, names, count, " ".join(stay.patterns(meta.name, groups)), how=", in bash or zsh")
+    return d
 
 
-def _tell(d: Draft, names: Sequence[str], count: int, which: str, how: str = "") -> None:
+def _tell(d: Draft, names: Sequence[str], count: int, which: str, how: str = "") -> Draft:
     """``names`` are the first of so many, ``which`` is how kubectl finds all of them."""
     if not names:
-        return
+        return d
     more = f" and {count - len(names)} more" if count > len(names) else ""
-    d.notice(
+    return d.notice(
         EventReason.VOLUME_CLAIMS_KEPT,
         f"{count} PersistentVolumeClaim{'s' if count > 1 else ''} of the release's groups stay by their"
         f" retention policy, and groups of a later version would get what is in them: {', '.join(names)}"

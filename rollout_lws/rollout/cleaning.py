@@ -17,42 +17,46 @@ from rollout_lws.rollout.routed import Routed
 from rollout_lws.workload.groups import groups
 
 
-def clean_up(d: Draft, ending: Ending) -> bool:
+def clean_up(d: Draft, ending: Ending) -> Draft:
     """Remove canary and record; the last pass says how the release ended."""
-    d.set_sub(finalising_step=FinalisingStep.RELEASE_WORKLOAD_CONTROL)
+    d = d.set_sub(finalising_step=FinalisingStep.RELEASE_WORKLOAD_CONTROL)
     state = SummaryState.PROMOTING if ending is Ending.SUCCESS else SummaryState.ROLLING_BACK
     waiting = keeps_canary(d)
     if waiting:
-        routing.keep(d)
-        keep_clock(d, None)
+        d, _ = routing.keep(d)
+        d = keep_clock(d, None)
         late = deadline_passed(d, None)
         if late is not None:
             return d.stalled(late[0], f"clean-up: {late[1].rstrip('.')}; {waiting}", goes_on=True)
         return d.reconciling(Reason.WAITING_FOR_STABLE, state, waiting)
-    emptied = routing.withdraw(d)
+    d, emptied = routing.withdraw(d)
     if not emptied.done:
-        d.set_sub(finalising_step=FinalisingStep.ROUTE_TRAFFIC_TO_STABLE)
+        d = d.set_sub(finalising_step=FinalisingStep.ROUTE_TRAFFIC_TO_STABLE)
         if emptied.timed:
             return d.reconciling(Reason.DRAINING, state, emptied.message)
-        keep_clock(d, None)
+        d = keep_clock(d, None)
         late = deadline_passed(d, None)
         if late is not None:
             told = f"clean-up: traffic was not routed in time: {emptied.message.rstrip('.')}"
             return d.stalled(late[0], f"{told}; it goes on by itself when it is", goes_on=True)
         return d.reconciling(Reason.ROUTING, state, emptied.message)
-    claims.told_of_canary(d)
-    turn = d.take(remove(d.o.canary, d.keys))
+    d = claims.told_of_canary(d)
+    turn = remove(d.o.canary, d.keys)
+    d = d.take(turn)
     record = d.o.batch_release
-    unreached = borrowing.await_unreached(d) if turn.done else Routed(False, turn.message)
-    if turn.done and not unreached.done:
-        routing.stay_pinned(d)
-    restored = unreached.done and borrowing.restore(d).done
+    unreached = restored = Routed(False, turn.message)
+    if turn.done:
+        d, unreached = borrowing.await_unreached(d)
+        d, restored = borrowing.restore(d) if unreached.done else (routing.stay_pinned(d), unreached)
     if unreached.done and record is not None:
-        d.write(dismiss(record, d.keys))
+        d = d.write(dismiss(record, d.keys))
     # The next release makes a record of the same name, so this one must be gone.
-    if not restored or record is not None:
+    if not restored.done or record is not None:
         # Groups without requests mostly end at once; where they do not, that is told.
-        d.persist_later(brief=bool(d.writes) or (d.o.canary is not None and scaled_lately(d, d.o.canary.lws)))
+        if d.writes:
+            d = d.persist_later(brief=True)
+        else:
+            d = d.brief_until(scaled_lately(d, d.o.canary.lws) if d.o.canary is not None else None)
         told = unreached.message or "removing what was made for the release"
         if unreached.needs_person:
             return d.stalled(Reason.POD_STUCK_TERMINATING, told)
@@ -80,11 +84,11 @@ def keeps_canary(d: Draft) -> str:
     )
 
 
-def _end(d: Draft, ending: Ending) -> bool:
-    claims.told_of_surge(d)
+def _end(d: Draft, ending: Ending) -> Draft:
+    d = claims.told_of_surge(d)
     stable = d.status.stable
     revision = stable.revision if stable else ""
-    d.set(
+    d = d.set(
         finalising=None,
         traffic=None,
         flaps=None,
@@ -97,7 +101,7 @@ def _end(d: Draft, ending: Ending) -> bool:
         paused=None,
     )
     before = d.sub
-    d.begin_sub(
+    d = d.begin_sub(
         observed_workload_generation=before.observed_workload_generation,
         observed_rollout_id=before.observed_rollout_id,
         rollout_hash=before.rollout_hash,
@@ -112,27 +116,27 @@ def _end(d: Draft, ending: Ending) -> bool:
     )
     release = d.status.observed_rollout_id
     if ending in (Ending.SUCCESS, Ending.ROLLED_OUT_NATIVELY):
-        d.set(aborted=None)
-        d.notice(EventReason.COMPLETED, f"release {release} is complete: revision {revision}")
-        _mark_aborted(d, None)
+        d = d.set(aborted=None)
+        d = d.notice(EventReason.COMPLETED, f"release {release} is complete: revision {revision}")
+        d = _mark_aborted(d, None)
         return start.rests(d)
-    note_left(d, ending)
+    d = note_left(d, ending)
     if ending is Ending.ABORTED:
-        d.set(phase=Phase.ABORTED)
-        _mark_aborted(d, d.status.aborted)
-        d.notice(EventReason.ABORTED, f"release {release} is aborted; revision {revision} serves", warning=True)
+        d = d.set(phase=Phase.ABORTED)
+        d = _mark_aborted(d, d.status.aborted)
+        d = d.notice(EventReason.ABORTED, f"release {release} is aborted; revision {revision} serves", warning=True)
         return start.stays_aborted(d)
     if ending is Ending.ROLLBACK:
-        d.notice(EventReason.ROLLED_BACK, f"release {release} was taken back; revision {revision} serves")
+        d = d.notice(EventReason.ROLLED_BACK, f"release {release} was taken back; revision {revision} serves")
         return start.rests(d)
     return d.reconciling(Reason.CLEANING_UP, SummaryState.ROLLING_BACK, "the release has ended")
 
 
-def _mark_aborted(d: Draft, record: AbortedRecord | None) -> None:
+def _mark_aborted(d: Draft, record: AbortedRecord | None) -> Draft:
     """Note the aborted version on the LWS too, for a Rollout that is made anew."""
     meta = d.stable.lws.metadata
     text = record.model_dump_json(by_alias=True, exclude_none=True) if record else None
     if meta.annotations.get(d.keys.aborted) == text:
-        return
+        return d
     body = {"metadata": {"annotations": {d.keys.aborted: text}}}
-    d.write((Patch(LEADER_WORKER_SETS, meta.namespace, meta.name, body, "which version was aborted"),))
+    return d.write((Patch(LEADER_WORKER_SETS, meta.namespace, meta.name, body, "which version was aborted"),))

@@ -6,6 +6,8 @@ is leaving, what has to be adopted, what has to be held, and only then what is r
 
 from __future__ import annotations
 
+from typing import assert_never
+
 from rollout_lws.api import Phase, SummaryState
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.rollout import (
@@ -28,87 +30,93 @@ from rollout_lws.rollout import (
 from rollout_lws.rollout.decision import Decision
 from rollout_lws.rollout.draft import Draft, HoldState
 from rollout_lws.rollout.observation import Observation
-from rollout_lws.rollout.reasons import Ending, Reason, Task
+from rollout_lws.rollout.reasons import Ending, Reason
 from rollout_lws.rollout.refusal import FieldRef
 from rollout_lws.rollout.refusals import cannot_manage
 from rollout_lws.rollout.rollback import tell_way_back
+from rollout_lws.rollout.state import CleaningUp, Detaching, Idle, InSteps, Promoting, RollingBack, ending_of
 from rollout_lws.workload.revisions import target_revision
 
 
 def decide(observation: Observation) -> Decision:
     """What one Rollout needs now. Pure: the same observation always gives the same decision."""
-    told = report.tell_refusal(Draft(observation))
+    told = report.tell_refusal(observation)
     if told is not None:
         return told
     return report.finish(_decided(observation))
 
 
 def _decided(observation: Observation) -> Draft:
-    d = Draft(observation)
-    _rules(d)
-    autoscalers.follow(d)
+    d = autoscalers.follow(_rules(Draft.of(observation)))
     if d.o.stable is not None:
-        guard.tell_resets(d)
-    queued.tell(d)
-    multikueue.tell_pods_here(d)
-    return d
+        d = guard.tell_resets(d)
+    return multikueue.tell_pods_here(queued.tell(d))
 
 
-def _rules(d: Draft) -> bool:
+def _rules(d: Draft) -> Draft:
     refusal = cannot_manage(d)
-    d.set(phase=d.status.phase or Phase.INITIAL)
-    # Who leaves finishes what is on, and has to know it.
-    history.follow_hashes(d)
-    history.drop_doubles(d)
-    natively.follow_revision(d)
+    d = d.set(phase=d.status.phase or Phase.INITIAL)
+    # A Rollout that is deleted or disabled finishes its release first, and has to know its versions for that.
+    d = natively.follow_revision(history.drop_doubles(history.follow_hashes(d)))
     if leaving.deleting(d):
         return leaving.leave(d, Ending.DELETED)
     if d.o.rollout.spec.disabled:
         return leaving.leave(d, Ending.DISABLED)
     if refusal is not None:
         if d.status.stable is not None and d.status.phase != Phase.DISABLED:
-            leaving.leave(d, Ending.DISABLED)
+            d = leaving.leave(d, Ending.DISABLED)
         return d.refuse(refusal)
     if d.o.stable is None:
         return _workload_missing(d)
-    if adoption.looks_first(d):
-        return True
-    if adoption.add_finalizer(d):
-        return True
-    if adoption.adopt(d):
-        return True
-    guard.keep_hold(d)
+    not_yet = adoption.looks_first(d) or adoption.add_finalizer(d)
+    if not_yet is not None:
+        return not_yet
+    if not adoption.is_adopted(d):
+        d = adoption.adopt(d)
+        if d.concluded:
+            return d
+    d = guard.keep_hold(d)
     if d.hold is HoldState.RESTORED and guard.has_windows(d):
         # Before anything is asked of the release: what is filed as done has to be acted on in this very pass.
         return _held_first(d)
-    actions.act(d)
-    if d.hold is HoldState.RELEASED and _contested(d):
-        return True
-    return _release(d)
+    d = actions.act(d)
+    contested = _contested(d) if d.hold is HoldState.RELEASED else None
+    return contested if contested is not None else _release(d)
 
 
-def _held_first(d: Draft) -> bool:
+def _held_first(d: Draft) -> Draft:
     """What opens and closes windows has to see the hold that is being put back."""
-    handover.protect(d)
-    ending = d.status.finalising
-    state = SummaryState.LOADING if ending is None else SummaryState.ROLLING_BACK
-    if ending is not None and ending.task == Task.PROMOTE:
-        state = SummaryState.PROMOTING
-    return d.reconciling(Reason.PREPARING, state, "the hold is put back first")
+    d = handover.protect(d)
+    return d.reconciling(Reason.PREPARING, _shown(d), "the hold is put back first")
 
 
-def _release(d: Draft) -> bool:
-    natively.record_what_runs(d)
-    if d.status.finalising is not None:
-        finalising.run(d)
-        if d.status.finalising is not None or (start.pending(d) and _ended_visibly(d)):
-            return True
-    elif d.status.phase == Phase.PROGRESSING:
-        return steps.run(d)
+def _shown(d: Draft) -> SummaryState:
+    match d.state:
+        case Idle() | InSteps() | Detaching():
+            return SummaryState.LOADING
+        case Promoting():
+            return SummaryState.PROMOTING
+        case RollingBack() | CleaningUp():
+            return SummaryState.ROLLING_BACK
+
+
+def _release(d: Draft) -> Draft:
+    d = natively.record_what_runs(d)
+    match d.state:
+        case InSteps():
+            return steps.run(d)
+        case Promoting() | RollingBack() | CleaningUp():
+            d = finalising.run(d)
+            if d.status.finalising is not None or (start.pending(d) and _ended_visibly(d)):
+                return d
+        case Idle() | Detaching():
+            pass
+        case unknown:
+            assert_never(unknown)
     if _runs_already(d):
-        return finalising.run(d)
-    d.settled = start.settle(d)
-    return d.settled or steps.run(d)
+        return finalising.run(natively.follow_groups(d))
+    d = start.settle(d.but(verdict=None))
+    return d.but(at_rest=True) if d.concluded else steps.run(d)
 
 
 def _runs_already(d: Draft) -> bool:
@@ -124,11 +132,11 @@ def _ended_visibly(d: Draft) -> bool:
     return record is not None and record.reason not in (Ending.CONTINUOUS.value, Ending.DISABLED.value)
 
 
-def _workload_missing(d: Draft) -> bool:
+def _workload_missing(d: Draft) -> Draft:
     ref = d.o.rollout.spec.workload_ref
     if d.status.phase != Phase.PROGRESSING:
-        d.set(phase=Phase.INITIAL)
-    routing.carry_all(d)
+        d = d.set(phase=Phase.INITIAL)
+    d = routing.carry_all(d)
     kept = ", its canary keeps serving" if d.canary_ready else ""
     return d.stalled(
         Reason.WORKLOAD_NOT_FOUND,
@@ -138,22 +146,22 @@ def _workload_missing(d: Draft) -> bool:
     )
 
 
-def _contested(d: Draft) -> bool:
-    """The hold is not ours now: nothing goes forward; a version that has rolled by itself becomes stable."""
-    stable, ending = d.status.stable, d.status.finalising
-    if ending is not None and ending.task == Task.CLEAN_UP.value:
-        return False
+def _contested(d: Draft) -> Draft | None:
+    """The hold is not ours now: nothing goes forward; a version that has rolled by itself becomes stable. None of a
+    release that is only cleaned up.
+    """
+    stable = d.status.stable
+    if isinstance(d.state, CleaningUp):
+        return None
     restored = stable is not None and d.version.template_hash == stable.template_hash
     if restored and d.status.phase == Phase.PROGRESSING and natively.follows_template(d):
         # All groups have come back already: there is nothing to take back, and no window of ours to close.
-        if ending is None or ending.reason != Ending.ROLLBACK.value:
-            tell_way_back(d, Ending.ROLLBACK, "stable's template was restored")
-        d.begin_finalising(Ending.ROLLBACK, Task.CLEAN_UP)
-        return finalising.run(d)
-    if not restored and natively.rolled_natively(d):
+        if ending_of(d.state) is not Ending.ROLLBACK:
+            d = tell_way_back(d, Ending.ROLLBACK, "stable's template was restored")
+        return finalising.run(d.enter(CleaningUp(Ending.ROLLBACK)))
+    if not restored and natively.follows_template(d):
+        d = natively.record_native_roll(d)
         if d.status.phase == Phase.PROGRESSING:
-            d.begin_finalising(Ending.ROLLED_OUT_NATIVELY, Task.CLEAN_UP)
-            return finalising.run(d)
+            return finalising.run(d.enter(CleaningUp(Ending.ROLLED_OUT_NATIVELY)))
         return d.ready(Reason.HOLD_RELEASED, SummaryState.HEALTHY, "rolled by itself")
-    handover.protect(d)
-    return guard.contested(d)
+    return guard.contested(handover.protect(d))

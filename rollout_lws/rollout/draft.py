@@ -1,16 +1,17 @@
 """A decision under way: what is known, and what has been decided so far.
 
-Rules read the observation and add to the draft; nothing outside of one call of ``decide`` ever sees it.
+A draft never changes. A rule takes one and answers with the next, which says more; the rule that has the last word
+gives the verdict. Nothing outside of one call of ``decide`` ever sees a draft.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum, auto
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 from rollout_lws.api import (
     BlueGreenStatus,
@@ -34,8 +35,9 @@ from rollout_lws.objects.writes import Confirm, Write
 from rollout_lws.rollout.decision import Chore, Notice, Verdict
 from rollout_lws.rollout.limits import not_ahead
 from rollout_lws.rollout.observation import Observation
-from rollout_lws.rollout.reasons import Ending, EventReason, Reason, Task
+from rollout_lws.rollout.reasons import EventReason, Reason
 from rollout_lws.rollout.refusal import FieldRef, Refusal
+from rollout_lws.rollout.state import EndingState, Promoting, ReleaseState, state_of, task_of
 from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.groups import Group, groups
 from rollout_lws.workload.queueing import queue_of
@@ -78,33 +80,59 @@ class Advance(Enum):
     PROMOTE_FULL = auto()
 
 
+Intent: TypeAlias = Abort | Advance
+
+
+@dataclass(frozen=True)
 class Draft:
     """One decision in the making."""
 
-    def __init__(self, observation: Observation) -> None:
-        self.o = observation
-        self.now: datetime = observation.now
-        self.keys: Keys = observation.keys
-        known = observation.rollout.status or RolloutStatus()
-        self.status: RolloutStatus = not_ahead(known, observation.now)
-        #: Whether the status as stored has a moment that is still to come, so that it has to be written anew.
-        self.was_ahead = self.status is not known
-        self.verdict: Verdict | None = None
-        self.confirms: list[Write] = []
-        self.writes: list[Write] = []
-        self.chores: list[Chore] = []
-        self.notices: list[Notice] = []
-        self.wake_at: datetime | None = None
-        self.batch: Batch | None = None
-        self.hold = HoldState.KEPT
-        self.persist = Persist.AFTER_WRITES
-        self.intent: Abort | Advance | None = None
-        self.step_entered = False
-        self.settled = False
-        self.prepared = False
-        self.opening: tuple[int, ...] = ()
+    o: Observation
+    status: RolloutStatus
+    """The status as it shall be."""
+    verdict: Verdict | None = None
+    confirms: tuple[Confirm, ...] = ()
+    """What has to be as it was seen, or nothing is written."""
+    writes: tuple[Write, ...] = ()
+    chores: tuple[Chore, ...] = ()
+    notices: tuple[Notice, ...] = ()
+    wake_at: datetime | None = None
+    batch: Batch | None = None
+    """How far the groups of the new version are, for the BatchRelease."""
+    hold: HoldState = HoldState.KEPT
+    persist: Persist = Persist.AFTER_WRITES
+    intent: Intent | None = None
+    """What a person asked for, until the rule that carries it out has filed it."""
+    opened: tuple[int, ...] = ()
+    """Ordinals of the stable LWS for which a window is opened."""
+    at_rest: bool = False
+    """No release is on, and none begins."""
+
+    @classmethod
+    def of(cls, observation: Observation) -> Draft:
+        """Nothing is decided yet."""
+        return cls(observation, not_ahead(observation.rollout.status or RolloutStatus(), observation.now))
 
     # What is known
+
+    @property
+    def now(self) -> datetime:
+        return self.o.now
+
+    @property
+    def keys(self) -> Keys:
+        return self.o.keys
+
+    @property
+    def state(self) -> ReleaseState:
+        """Where the release is."""
+        return state_of(self.status)
+
+    @property
+    def was_ahead(self) -> bool:
+        """Whether the status as stored has a moment that is still to come, so that it has to be written anew."""
+        known = self.o.rollout.status
+        return known is not None and not_ahead(known, self.now) is not known
 
     @property
     def stable(self) -> Facts:
@@ -156,8 +184,7 @@ class Draft:
         where Kueue, which ends them, queues the LWS.
         """
         if self.status.phase == Phase.PROGRESSING:
-            known, ending = self.status.capacity or Capacity.EXTRA_WORKLOAD, self.status.finalising
-            promotes = ending is not None and ending.task == Task.PROMOTE
+            known, promotes = self.status.capacity or Capacity.EXTRA_WORKLOAD, isinstance(self.state, Promoting)
             if known is Capacity.SURGE and promotes and self.o.stable is not None and queue_of(self.o.stable.lws):
                 return Capacity.IN_PLACE
             return known
@@ -220,61 +247,24 @@ class Draft:
         before = self.o.rollout.status
         return before is not None and before.phase == Phase.PROGRESSING
 
-    # What is decided
+    @property
+    def step_is_new(self) -> bool:
+        """Whether this very decision has gone to another step, which is not on record yet."""
+        before = self.o.rollout.status
+        if before is None or before.sub is None or not self.on_record:
+            return False
+        moments = tuple(each.started_at if each is not None else None for each in (before.step, self.status.step))
+        return before.sub.current_step_index != self.sub.current_step_index or moments[0] != moments[1]
 
-    def set(self, **changes: Any) -> None:
-        self.status = self.status.model_copy(update=changes)
+    def yet_to_come(self, since: datetime, seconds: float) -> datetime | None:
+        """The moment ``seconds`` after ``since``; None once it has passed."""
+        moment = since + timedelta(seconds=seconds)
+        return moment if moment > self.now else None
 
-    def set_sub(self, **changes: Any) -> None:
-        before = self.sub
-        if "new_revision" in changes:
-            changes[before.revision_field] = changes.pop("new_revision")
-        after = before.model_copy(update=changes)
-        if (
-            after.current_step_state != before.current_step_state
-            or after.current_step_index != before.current_step_index
-        ):
-            after = after.model_copy(update={"last_update_time": self.now.replace(microsecond=0)})
-        self._put_sub(after)
-
-    def begin_sub(self, **fields: Any) -> None:
-        """Start the sub-status anew, with these fields and nothing else."""
-        kind = type(self.sub)
-        if "new_revision" in fields:
-            fields[kind.revision_field] = fields.pop("new_revision")
-        self._put_sub(kind(**fields))
-
-    def _put_sub(self, sub: SubStatus) -> None:
-        self.set(
-            canary_status=sub if isinstance(sub, CanaryStatus) else None,
-            blue_green_status=sub if isinstance(sub, BlueGreenStatus) else None,
-        )
-
-    def set_step(self, **changes: Any) -> None:
-        self.set(step=(self.status.step or StepRecord()).model_copy(update=changes))
-
-    def persist_first(self) -> None:
-        """Have the status on record before anything is written."""
-        if self.persist is not Persist.NOT:
-            self.persist = Persist.BEFORE_WRITES
-
-    def persist_later(self, *, brief: bool) -> None:
-        """Whether the status tells of what is over in a moment; it does not wait where it is to be on record first."""
-        if self.persist in (Persist.AFTER_WRITES, Persist.MAY_WAIT):
-            self.persist = Persist.MAY_WAIT if brief else Persist.AFTER_WRITES
-
-    def write(self, writes: Iterable[Write]) -> None:
-        self.writes.extend(writes)
-
-    def confirm_leader_set(self, reason: str) -> None:
-        """Have what follows written only if the leader StatefulSet still is as seen.
-
-        It comes by another watch than the LWS, so the LWS may say "observed" while the cached StatefulSet is the one
-        before.
-        """
-        confirm = self.confirmed_leader_set(reason)
-        if confirm is not None:
-            self.confirms.append(confirm)
+    @property
+    def concluded(self) -> bool:
+        """Whether a rule has given the last word."""
+        return self.verdict is not None
 
     def confirmed_leader_set(self, reason: str) -> Confirm | None:
         """What fails unless the leader StatefulSet still is as seen; None where there is none."""
@@ -284,69 +274,138 @@ class Draft:
         meta = leader_set.metadata
         return Confirm(STATEFUL_SETS, meta.namespace, meta.name, meta.uid, meta.generation, reason)
 
-    def wake(self, moment: datetime | None) -> None:
-        if moment is not None:
-            self.wake_at = moment if self.wake_at is None else min(self.wake_at, moment)
-
-    def wake_in(self, since: datetime, seconds: float) -> bool:
-        """Whether ``seconds`` after ``since`` have passed; if not, the draft will wake at that moment."""
-        moment = since + timedelta(seconds=seconds)
-        if moment <= self.now:
-            return True
-        self.wake(moment)
-        return False
-
-    def take(self, turn: Turn) -> Turn:
-        self.write(turn.writes)
-        self.wake(turn.wake_at)
-        return turn
-
-    def notice(self, reason: EventReason, note: str, *, warning: bool = False, about: str = "Rollout") -> None:
-        self.notices.append(Notice(reason.value, note, "Warning" if warning else "Normal", about))
-
-    def conclude(
-        self, condition: str, reason: Reason, state: SummaryState, message: str = "", *, by_spec: bool = False
-    ) -> bool:
-        """Give the last word; returns True so that a rule can end with it."""
-        self.verdict = Verdict(condition, reason, state, message, by_spec=by_spec)
-        return True
-
-    def ready(self, reason: Reason, state: SummaryState, message: str = "") -> bool:
-        return self.conclude("Ready", reason, state, message)
-
-    def reconciling(self, reason: Reason, state: SummaryState, message: str = "") -> bool:
-        return self.conclude("Reconciling", reason, state, message)
-
-    def stalled(self, reason: Reason, message: str, *, field: FieldRef | None = None, goes_on: bool = False) -> bool:
-        """Something needs a person, or at least a person's eye where it ``goes_on`` by itself; an Event tells it the
-        first time. ``field`` is what a person would change.
-        """
-        if not self.said(reason):
-            self.notice(EventReason.STALLED, message, warning=True)
-        self.verdict = Verdict("Stalled", reason, SummaryState.STALLED, message, field, goes_on)
-        return True
-
-    def refuse(self, refusal: Refusal) -> bool:
-        """The same with what a check has found."""
-        return self.stalled(refusal.reason, refusal.message, field=refusal.field)
-
     def said(self, reason: Reason) -> bool:
         """Whether the last word before was that the Rollout is stalled for this reason."""
         last = self.status.verdict
         return last is not None and (last.condition, last.reason) == (ConditionType.STALLED, reason)
 
-    def begin_finalising(self, ending: Ending, task: Task) -> None:
-        """Enter a task.
+    # What is decided
 
-        It is on record before its first write: a window nobody knows of would be closed as a mistake.
-        """
-        self.persist_first()
-        self.set(
-            finalising=FinalisingRecord(reason=ending.value, task=task.value, since=self.now), phase=Phase.PROGRESSING
+    def but(self, **changes: Any) -> Draft:
+        """The same with these fields of its own."""
+        after = object.__new__(Draft)
+        # With what was found out already: no change of a draft changes what is observed.
+        after.__dict__.update(vars(self), **changes)
+        return after
+
+    def supposing(self, version: Version) -> Draft:
+        """The same as if the LWS's spec asked for this version."""
+        return self.but(version=version)
+
+    def set(self, **changes: Any) -> Draft:
+        """With these fields of the status."""
+        return self.but(status=self.status.model_copy(update=changes))
+
+    def set_sub(self, **changes: Any) -> Draft:
+        """With these fields of the sub-status."""
+        before = self.sub
+        if "new_revision" in changes:
+            changes[before.revision_field] = changes.pop("new_revision")
+        after = before.model_copy(update=changes)
+        if (
+            after.current_step_state != before.current_step_state
+            or after.current_step_index != before.current_step_index
+        ):
+            after = after.model_copy(update={"last_update_time": self.now.replace(microsecond=0)})
+        return self._put_sub(after)
+
+    def begin_sub(self, **fields: Any) -> Draft:
+        """With a sub-status that has these fields and nothing else."""
+        kind = type(self.sub)
+        if "new_revision" in fields:
+            fields[kind.revision_field] = fields.pop("new_revision")
+        return self._put_sub(kind(**fields))
+
+    def _put_sub(self, sub: SubStatus) -> Draft:
+        return self.set(
+            canary_status=sub if isinstance(sub, CanaryStatus) else None,
+            blue_green_status=sub if isinstance(sub, BlueGreenStatus) else None,
         )
 
-    def set_task(self, task: Task, ending: Ending | None = None) -> None:
-        self.persist_first()
-        current = self.status.finalising
-        reason = ending.value if ending else (current.reason if current else Ending.SUCCESS.value)
-        self.set(finalising=FinalisingRecord(reason=reason, task=task.value, since=self.now))
+    def set_step(self, **changes: Any) -> Draft:
+        """With these fields of the record of the step."""
+        return self.set(step=(self.status.step or StepRecord()).model_copy(update=changes))
+
+    def persist_first(self) -> Draft:
+        """The status is on record before anything is written."""
+        return self if self.persist is Persist.NOT else self.but(persist=Persist.BEFORE_WRITES)
+
+    def persist_later(self, *, brief: bool) -> Draft:
+        """Whether the status tells of what is over in a moment; it does not wait where it is to be on record first."""
+        if self.persist in (Persist.AFTER_WRITES, Persist.MAY_WAIT):
+            return self.but(persist=Persist.MAY_WAIT if brief else Persist.AFTER_WRITES)
+        return self
+
+    def brief_until(self, moment: datetime | None) -> Draft:
+        """The status tells of what is over at this moment; of what may last where there is none."""
+        return self.persist_later(brief=moment is not None).wake(moment)
+
+    def write(self, writes: Iterable[Write]) -> Draft:
+        """With these writes after those before."""
+        return self.but(writes=(*self.writes, *writes))
+
+    def write_if_possible(self, chores: Iterable[Chore]) -> Draft:
+        """With these writes at the end, whose failure stops nothing."""
+        return self.but(chores=(*self.chores, *chores))
+
+    def confirm_leader_set(self, reason: str) -> Draft:
+        """What is decided is written only if the leader StatefulSet still is as seen.
+
+        It comes by another watch than the LWS, so the LWS may say "observed" while the cached StatefulSet is the one
+        before.
+        """
+        confirm = self.confirmed_leader_set(reason)
+        return self.but(confirms=(*self.confirms, confirm)) if confirm is not None else self
+
+    def wake(self, moment: datetime | None) -> Draft:
+        """It is looked again at this moment at the latest; None asks for nothing."""
+        if moment is None:
+            return self
+        return self.but(wake_at=moment if self.wake_at is None else min(self.wake_at, moment))
+
+    def take(self, turn: Turn) -> Draft:
+        """With what a piece of capacity work writes."""
+        return self.write(turn.writes).wake(turn.wake_at)
+
+    def notice(self, reason: EventReason, note: str, *, warning: bool = False, about: str = "Rollout") -> Draft:
+        """With an Event."""
+        told = Notice(reason.value, note, "Warning" if warning else "Normal", about)
+        return self.but(notices=(*self.notices, told))
+
+    def conclude(
+        self, condition: str, reason: Reason, state: SummaryState, message: str = "", *, by_spec: bool = False
+    ) -> Draft:
+        """With the last word."""
+        return self.but(verdict=Verdict(condition, reason, state, message, by_spec=by_spec))
+
+    def ready(self, reason: Reason, state: SummaryState, message: str = "") -> Draft:
+        return self.conclude("Ready", reason, state, message)
+
+    def reconciling(self, reason: Reason, state: SummaryState, message: str = "") -> Draft:
+        return self.conclude("Reconciling", reason, state, message)
+
+    def stalled(self, reason: Reason, message: str, *, field: FieldRef | None = None, goes_on: bool = False) -> Draft:
+        """Something needs a person, or at least a person's eye where it ``goes_on`` by itself; an Event tells it the
+        first time. ``field`` is what a person would change.
+        """
+        told = self if self.said(reason) else self.notice(EventReason.STALLED, message, warning=True)
+        return told.but(verdict=Verdict("Stalled", reason, SummaryState.STALLED, message, field, goes_on))
+
+    def refuse(self, refusal: Refusal) -> Draft:
+        """The same with what a check has found."""
+        return self.stalled(refusal.reason, refusal.message, field=refusal.field)
+
+    def adding(self, told: str) -> Draft:
+        """With one more sentence in the last word, if there is one."""
+        last = self.verdict
+        if last is None:
+            return self
+        return self.but(verdict=replace(last, message=f"{last.message}; {told}" if last.message else told))
+
+    def enter(self, state: EndingState) -> Draft:
+        """End the release, or go on with another task of its end.
+
+        It is on record before its first write: a window that is not on record would be closed as a mistake.
+        """
+        record = FinalisingRecord(reason=state.ending.value, task=task_of(state).value, since=self.now)
+        return self.persist_first().set(finalising=record)

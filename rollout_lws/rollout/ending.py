@@ -10,8 +10,9 @@ from rollout_lws.rollout.churn import await_quiet, churning
 from rollout_lws.rollout.draft import Abort, Draft
 from rollout_lws.rollout.evictions import given_up
 from rollout_lws.rollout.health import await_capacity, deadline_passed, keep_clock, waits_for_capacity
-from rollout_lws.rollout.reasons import Ending, Reason, Task
+from rollout_lws.rollout.reasons import Ending, Reason
 from rollout_lws.rollout.refusals import unsafe_pending
+from rollout_lws.rollout.state import Promoting
 
 
 def turned_round(d: Draft) -> tuple[Ending, str] | None:
@@ -26,37 +27,42 @@ def turned_round(d: Draft) -> tuple[Ending, str] | None:
     return None
 
 
-def frozen(d: Draft, own: Renewal) -> bool:
-    """Whether a version waits that would damage each group that restarts: then none is deleted and no window opened."""
+def frozen(d: Draft, own: Renewal) -> Draft | None:
+    """What is done while a version waits that would damage each group that restarts: none is deleted and no window
+    opened. None where none waits.
+    """
     refusal = unsafe_pending(d)
     if refusal is None:
-        return False
-    actions.refuse_abort(d, refusal.message)
+        return None
+    d = actions.refuse_abort(d, refusal.message)
     # Requests are kept from whoever stops serving all the same.
-    handover.protect(d)
-    d.write(own.close("a version waits that must not start"))
+    d = handover.protect(d)
+    d = d.write(own.close("a version waits that must not start"))
     return d.refuse(refusal)
 
 
-def late(d: Draft, own: Renewal, revision: str, what: str, doing: str) -> bool:
-    """Whether no group has become ready for too long while the release ends: told, but the work goes on."""
+def late(d: Draft, own: Renewal, revision: str, what: str, doing: str) -> Draft:
+    """With the last word where no group has become ready for too long while the release ends, or all that is missing is
+    room or quota: it is told, but the work goes on.
+    """
     ready = sum(group.ready(d.now, d.minimum) for group in own.regular if group.revision == revision)
     ending = d.status.finalising
     if ending is not None and ready > (ending.best_ready or 0):
-        d.set(finalising=ending.model_copy(update={"best_ready": ready, "best_ready_at": d.now}))
-    keep_time(d)
+        d = d.set(finalising=ending.model_copy(update={"best_ready": ready, "best_ready_at": d.now}))
+    d = keep_time(d)
     capacity = waits_for_capacity(d)
     passed = overdue(d)
     lost = given_up(d, d.o.stable, revision)
     if lost and passed is None:
         passed = Reason.DEADLINE, next(iter(lost.values()))
     if passed is not None:
-        promotes = ending is not None and ending.task == Task.PROMOTE
-        without = "" if promotes else _without_canary(d, own)
+        without = "" if isinstance(d.state, Promoting) else _without_canary(d, own)
         return d.stalled(
             passed[0], f"{what}: {passed[1].rstrip('.')}; it goes on by itself: {doing}{without}", goes_on=True
         )
-    return capacity is not None and d.reconciling(*capacity[:2], f"{what}: {capacity[2].rstrip('.')}; {doing}")
+    if capacity is None:
+        return d
+    return d.reconciling(*capacity[:2], f"{what}: {capacity[2].rstrip('.')}; {doing}")
 
 
 def _without_canary(d: Draft, own: Renewal) -> str:
@@ -70,11 +76,11 @@ def _without_canary(d: Draft, own: Renewal) -> str:
     )
 
 
-def keep_time(d: Draft) -> None:
+def keep_time(d: Draft) -> Draft:
     """Run the clocks by which ``overdue`` judges, and wake when it may have another answer."""
-    await_quiet(d)
-    await_capacity(d)
-    keep_clock(d, waits_for_capacity(d))
+    d = await_quiet(d)
+    d = await_capacity(d)
+    return keep_clock(d, waits_for_capacity(d))
 
 
 def is_patient(d: Draft, own: Renewal) -> bool:

@@ -25,18 +25,18 @@ def evicted_before(d: Draft) -> dict[str, int]:
     return {each.metadata.uid: each.evictions(PODS_READY_TIMEOUT) for each in others} | known
 
 
-def note_renewed(d: Draft, ordinals: Iterable[int]) -> None:
+def note_renewed(d: Draft, ordinals: Iterable[int]) -> Draft:
     """File how often Kueue has given up those groups of the stable LWS that are renewed now."""
     renewed = set(ordinals)
-    _note(d, (workload_of(d.stable, group) for group in groups(d.stable) if group.ordinal in renewed))
+    return _note(d, (workload_of(d.stable, group) for group in groups(d.stable) if group.ordinal in renewed))
 
 
-def forgive(d: Draft) -> None:
+def forgive(d: Draft) -> Draft:
     """Have what Kueue has given up until now count no more."""
-    _note(d, _queued(d))
+    return _note(d, _queued(d))
 
 
-def _note(d: Draft, workloads: Iterable[Workload | None]) -> None:
+def _note(d: Draft, workloads: Iterable[Workload | None]) -> Draft:
     """File these, newest last, in place of records of groups that are gone: status has room for so many only."""
     standing = {each.metadata.uid for each in _queued(d)}
     listed = all(facts.listing is Listing.DONE for facts in _sides(d))
@@ -48,7 +48,8 @@ def _note(d: Draft, workloads: Iterable[Workload | None]) -> None:
     found = (EvictionRecord(workload=uid, count=tallied(count)) for uid, count in known.items() if count)
     records = tuple(found)[-ITEMS_LIMIT:]
     if records != d.status.evictions:
-        d.set(evictions=records)
+        d = d.set(evictions=records)
+    return d
 
 
 def _sides(d: Draft) -> tuple[Facts, ...]:

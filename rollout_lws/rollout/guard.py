@@ -8,7 +8,6 @@ hold in the middle of it would keep two versions side by side that nobody has as
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime, timedelta
 
 from rollout_lws.api import Capacity, HoldConflict, Phase, SummaryState
@@ -18,8 +17,9 @@ from rollout_lws.rollout import contest
 from rollout_lws.rollout.adoption import write_hold
 from rollout_lws.rollout.draft import Draft, HoldState
 from rollout_lws.rollout.natively import is_rolling, past_stable, rolling_words
-from rollout_lws.rollout.reasons import EventReason, Reason, Task
+from rollout_lws.rollout.reasons import EventReason, Reason
 from rollout_lws.rollout.refusals import unsafe_pending
+from rollout_lws.rollout.state import CleaningUp, Detaching, Idle, InSteps, Promoting, RollingBack
 from rollout_lws.workload.hold import (
     HOLD,
     borrowed,
@@ -39,110 +39,111 @@ def released_by_hand(d: Draft) -> bool:
     return d.stable.lws.metadata.annotations.get(d.keys.release_hold) == "true"
 
 
-def keep_hold(d: Draft) -> None:
-    """Repair the hold, or leave it as it is; sets ``d.hold`` then. Windows of a release are left to it."""
+def keep_hold(d: Draft) -> Draft:
+    """Repair the hold, or leave it as it is. Windows of a release are left to it."""
     if released_by_hand(d):
-        _release(d)
-        return
+        return _release(d)
     lws = d.stable.lws
     foreign = "partition" in foreign_members(lws, d.keys) or (
         borrowed(lws, d.keys) is None and lws.spec.rollout_strategy.rolling_update_configuration.partition < HOLD
     )
     if foreign and d.status.hold_released_at is not None and is_rolling(d):
-        d.hold = HoldState.RELEASED
-        return
+        return d.but(hold=HoldState.RELEASED)
     if not foreign or d.status.hold_released_at is not None:
-        _follow(d)
-        return
+        return _follow(d)
     conflicts = contest.on_file(d.status.hold_conflicts, d.now)
     if contest.is_left(conflicts):
-        _left(d, conflicts)
+        d = _left(d, conflicts)
     elif contest.answers(conflicts, d.now, d.version.template_hash) >= contest.MOST_ANSWERS:
-        _leave(d, conflicts)
+        d = _leave(d, conflicts)
     else:
         manager = writer_of_strategy(lws)
         conflict = HoldConflict(at=d.now, manager=manager, put_back_at=d.now, template_hash=d.version.template_hash)
-        _file(d, (*conflicts, conflict))
-        _put_back(d, f"{manager} had reset the hold")
-        d.notice(
+        d = _file(d, (*conflicts, conflict))
+        d = _put_back(d, f"{manager} had reset the hold")
+        d = d.notice(
             EventReason.HOLD_RESET,
             f"{manager} reset the hold of LeaderWorkerSet {lws.metadata.name}; it was put back: {_ADVICE}",
             warning=True,
         )
+    return d
 
 
-def _release(d: Draft) -> None:
+def _release(d: Draft) -> Draft:
     """Give the user's own strategy back. That the annotation asks for it is on record first: found without a hold after
     a crash, the LWS would be held again as if somebody had reset it.
     """
-    d.hold = HoldState.RELEASED
+    d = d.but(hold=HoldState.RELEASED)
     if d.status.hold_released_at is None:
-        d.persist_first()
-        d.set(hold_released_at=d.now)
+        d = d.persist_first()
+        d = d.set(hold_released_at=d.now)
     body = give_back(d.stable.lws, d.keys)
     if body is not None:
         meta = d.stable.lws.metadata
         patch = Patch(LEADER_WORKER_SETS, meta.namespace, meta.name, body, "hold released", meta.resource_version)
-        d.write((patch,))
-        d.notice(
+        d = d.write((patch,))
+        d = d.notice(
             EventReason.HOLD_RELEASED,
             f"LeaderWorkerSet {meta.name} has its own strategy back",
             about="LeaderWorkerSet",
         )
     if d.status.hold_conflicts:
         # What a person opens on purpose is no contest, nor is what we put back once the annotation is gone.
-        d.set(hold_conflicts=())
+        d = d.set(hold_conflicts=())
+    return d
 
 
-def _follow(d: Draft) -> None:
+def _follow(d: Draft) -> Draft:
     """The hold stands, or was away on purpose and comes back now: see to the rest of the strategy."""
     lws = d.stable.lws
     closed = lws.spec.rollout_strategy.rolling_update_configuration.partition >= HOLD
     returns = d.status.hold_released_at is not None and not closed
     if returns:
-        d.confirm_leader_set("no roll of the LeaderWorkerSet's own has begun")
-    d.set(hold_released_at=None)
+        d = d.confirm_leader_set("no roll of the LeaderWorkerSet's own has begun")
+    d = d.set(hold_released_at=None)
     # Surge groups of a strategy edited in mid-release would be of the old version, or go while they serve.
     if (closed or returns or not has_windows(d)) and hold(lws, d.keys, d.uid, _surge(d)) is not None:
-        _put_back(d, "put the hold back")
+        d = _put_back(d, "put the hold back")
     conflicts = d.status.hold_conflicts
     if conflicts and is_held(lws, _surge(d)) and (contest.is_left(conflicts) or not contest.on_file(conflicts, d.now)):
         # Somebody else has put it back, or nobody has reset it for long.
-        d.set(hold_conflicts=())
+        d = d.set(hold_conflicts=())
+    return d
 
 
-def _leave(d: Draft, conflicts: tuple[HoldConflict, ...]) -> None:
+def _leave(d: Draft, conflicts: tuple[HoldConflict, ...]) -> Draft:
     """A tool answers each repair: leave its reset as it is."""
     manager, name = writer_of_strategy(d.stable.lws), d.stable.lws.metadata.name
-    _file(d, (*conflicts, HoldConflict(at=d.now, manager=manager, template_hash=d.version.template_hash)))
-    d.hold = HoldState.RELEASED
-    d.notice(
+    d = _file(d, (*conflicts, HoldConflict(at=d.now, manager=manager, template_hash=d.version.template_hash)))
+    d = d.but(hold=HoldState.RELEASED).notice(
         EventReason.HOLD_CONFLICT,
         f"{manager} resets the hold of LeaderWorkerSet {name} within seconds each time that it is put back: it is left"
         f" as it is for now; {_ADVICE}, or have {manager} leave the partition alone",
         warning=True,
     )
-    d.wake(_tried_again_at(d))
+    return d.wake(_tried_again_at(d))
 
 
-def _left(d: Draft, conflicts: tuple[HoldConflict, ...]) -> None:
+def _left(d: Draft, conflicts: tuple[HoldConflict, ...]) -> Draft:
     """The hold was left as it is: another version is worth another try at once, the same one only after a while, and
     never in the middle of a roll.
     """
     last, stable = conflicts[-1], d.status.stable
     if stable is None or last.at is None:
-        d.hold = HoldState.RELEASED
-        return
+        return d.but(hold=HoldState.RELEASED)
     pending = d.version.template_hash != stable.template_hash
     if pending and d.version.template_hash != last.template_hash and not _would_split(d):
         found = {"put_back_at": d.now, "template_hash": d.version.template_hash}
-        _file(d, (last.model_copy(update=found),))
-        _put_back(d, "another version was applied")
-    elif is_rolling(d) or not d.wake_in(last.at, contest.wait_seconds(conflicts)):
-        d.hold = HoldState.RELEASED
+        d = _file(d, (last.model_copy(update=found),))
+        d = _put_back(d, "another version was applied")
+    elif is_rolling(d):
+        d = d.but(hold=HoldState.RELEASED)
+    elif (until := d.yet_to_come(last.at, contest.wait_seconds(conflicts))) is not None:
+        d = d.but(hold=HoldState.RELEASED).wake(until)
     else:
-        _file(d, (*conflicts[:-1], last.model_copy(update={"put_back_at": d.now})))
-        _put_back(d, "the hold is tried again")
+        d = _file(d, (*conflicts[:-1], last.model_copy(update={"put_back_at": d.now})))
+        d = _put_back(d, "the hold is tried again")
+    return d
 
 
 def _would_split(d: Draft) -> bool:
@@ -154,13 +155,12 @@ def _would_split(d: Draft) -> bool:
     return d.status.phase != Phase.PROGRESSING and past_stable(d)
 
 
-def _put_back(d: Draft, reason: str) -> None:
-    d.hold = HoldState.RESTORED
-    write_hold(d, reason, _surge(d))
+def _put_back(d: Draft, reason: str) -> Draft:
+    return write_hold(d.but(hold=HoldState.RESTORED), reason, _surge(d))
 
 
-def _file(d: Draft, conflicts: tuple[HoldConflict, ...]) -> None:
-    d.set(hold_conflicts=conflicts[-contest.MOST_CONFLICTS :])
+def _file(d: Draft, conflicts: tuple[HoldConflict, ...]) -> Draft:
+    return d.set(hold_conflicts=conflicts[-contest.MOST_CONFLICTS :])
 
 
 def _tried_again_at(d: Draft) -> datetime | None:
@@ -171,20 +171,22 @@ def _tried_again_at(d: Draft) -> datetime | None:
 
 def has_windows(d: Draft) -> bool:
     """Whether somebody opens windows and closes them: a promotion and its way back, or, with one LWS, a step."""
-    ending = d.status.finalising
-    if ending is not None:
-        return ending.task != Task.CLEAN_UP
-    return d.status.phase == Phase.PROGRESSING and d.one_workload
+    match d.state:
+        case Promoting() | RollingBack():
+            return True
+        case InSteps():
+            return d.one_workload
+        case Idle() | CleaningUp() | Detaching():
+            return False
 
 
 def _surge(d: Draft) -> int:
     """Surge groups that belong to the release, so that a hold that is put back keeps them."""
-    ending = d.status.finalising
-    releasing = d.status.phase == Phase.PROGRESSING and (ending is None or ending.task != Task.CLEAN_UP)
+    releasing = isinstance(d.state, InSteps | Promoting | RollingBack)
     return standing_surge(d.stable.lws, d.keys) if releasing and d.capacity is Capacity.SURGE else 0
 
 
-def contested(d: Draft) -> bool:
+def contested(d: Draft) -> Draft:
     """The last word where the LWS is not held and rolls by itself."""
     name = d.stable.lws.metadata.name
     if released_by_hand(d):
@@ -209,7 +211,7 @@ def contested(d: Draft) -> bool:
     )
 
 
-def _finishes_its_roll(d: Draft) -> bool:
+def _finishes_its_roll(d: Draft) -> Draft:
     """The last word between the end of the annotation and that of the roll that it has let begin."""
     lws = d.stable.lws
     name, partition = lws.metadata.name, lws.spec.rollout_strategy.rolling_update_configuration.partition
@@ -227,18 +229,19 @@ def _finishes_its_roll(d: Draft) -> bool:
     )
 
 
-def tell_resets(d: Draft) -> None:
+def tell_resets(d: Draft) -> Draft:
     """Add to the last word that somebody resets the hold often, for as long as that is on file: each time a group may
     restart.
     """
     conflicts = contest.on_file(d.status.hold_conflicts, d.now)
     if d.verdict is None or d.hold is HoldState.RELEASED or len(conflicts) < contest.REPEATED:
-        return
+        return d
     last = conflicts[-1]
-    if last.put_back_at is None or d.wake_in(last.put_back_at, contest.PEACE_SECONDS):
-        return
+    until = d.yet_to_come(last.put_back_at, contest.PEACE_SECONDS) if last.put_back_at is not None else None
+    if until is None:
+        return d
     told = (
         f"{last.manager} resets the hold of LeaderWorkerSet {d.stable.lws.metadata.name} again and again, and each time"
         f" a group may restart: {_ADVICE}"
     )
-    d.verdict = replace(d.verdict, message=f"{d.verdict.message}; {told}" if d.verdict.message else told)
+    return d.wake(until).adding(told)

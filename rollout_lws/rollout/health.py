@@ -10,7 +10,8 @@ from rollout_lws.api import ConditionType, NotReadyGroup, StepRecord, SummarySta
 from rollout_lws.rollout.churn import last_failed
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.evictions import evicted_before
-from rollout_lws.rollout.reasons import Reason, Task
+from rollout_lws.rollout.reasons import Reason
+from rollout_lws.rollout.state import Promoting
 from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.queueing import judged_at
 from rollout_lws.workload.revisions import target_revision
@@ -43,11 +44,10 @@ NAMED_GROUPS = 10
 
 def _worst(d: Draft) -> tuple[Trouble, ...]:
     """The troubles of the groups that the release waits for now."""
-    canary, stable, task = d.o.canary, d.status.stable, d.status.finalising.task if d.status.finalising else ""
-    if task and d.o.stable is not None and stable is not None:
-        revision = d.sub.new_revision if task == Task.PROMOTE else stable.revision
-        found = _troubles(d, d.o.stable, revision or "")
-        if found or task != Task.PROMOTE or d.o.rollout.spec.strategy.blue_green is None:
+    canary, stable, promotes = d.o.canary, d.status.stable, isinstance(d.state, Promoting)
+    if d.status.finalising is not None and d.o.stable is not None and stable is not None:
+        found = _troubles(d, d.o.stable, d.sub.new_revision if promotes else stable.revision)
+        if found or not promotes or d.o.rollout.spec.strategy.blue_green is None:
             return found
         # Until it renews the first, the promotion waits for as many groups of green as there are to be.
     if d.one_workload and d.o.stable is not None:
@@ -82,12 +82,13 @@ def waits_for_capacity(d: Draft) -> CapacityWait | None:
     return None
 
 
-def await_capacity(d: Draft) -> None:
+def await_capacity(d: Draft) -> Draft:
     """Wake when ``waits_for_capacity`` may have another answer though nothing but time has passed: a StatefulSet that
     may not make its pods has not acted on its last change either.
     """
     for facts in (d.o.stable, d.o.canary):
-        d.wake(judged_at(facts, d.now) if facts is not None else None)
+        d = d.wake(judged_at(facts, d.now) if facts is not None else None)
+    return d
 
 
 def loading_words(d: Draft) -> str:
@@ -95,18 +96,18 @@ def loading_words(d: Draft) -> str:
     return next((f": {trouble.message}" for trouble in _worst(d) if trouble.severity > 2), "")
 
 
-def keep_clock(d: Draft, capacity: CapacityWait | None) -> None:
+def keep_clock(d: Draft, capacity: CapacityWait | None) -> Draft:
     """Bring the clock of the step, or of the task that ends the release, up to this moment, and wake when its time is
     up.
     """
     step = d.status.step
     if step is None or step.started_at is None:
-        return
+        return d
     kept = _kept(d, step, capacity)
     if kept != step:
-        d.set(step=kept)
+        d = d.set(step=kept)
     ends = _ends(d, kept, capacity)
-    d.wake(ends if ends is not None and ends > d.now else None)
+    return d.wake(ends if ends is not None and ends > d.now else None)
 
 
 def deadline_passed(d: Draft, capacity: CapacityWait | None) -> tuple[Reason, str] | None:
@@ -168,10 +169,10 @@ def _counted(d: Draft) -> bool:
     return last is None or last.condition == ConditionType.READY or last.reason in COUNTED | _WAITS
 
 
-def name_troubles(d: Draft, facts: Facts | None, revision: str) -> None:
+def name_troubles(d: Draft, facts: Facts | None, revision: str) -> Draft:
     """Put the groups that are not ready into status, worst first."""
     found = _troubles(d, facts, revision) if facts is not None else ()
-    d.set(not_ready_groups=tuple(not_ready_group(each) for each in found[:NAMED_GROUPS]))
+    return d.set(not_ready_groups=tuple(not_ready_group(each) for each in found[:NAMED_GROUPS]))
 
 
 def not_ready_group(trouble: Trouble) -> NotReadyGroup:

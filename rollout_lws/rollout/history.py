@@ -32,7 +32,7 @@ from rollout_lws.workload.template import Version
 LAST_NUMBER = 2**63 - 1
 
 
-def store_version(d: Draft, version: Version, revision: str) -> None:
+def store_version(d: Draft, version: Version, revision: str) -> Draft:
     """Keep the version in the Rollout's own history, as the newest release of it."""
     meta = d.o.rollout.metadata
     newest = max((each.revision for each in d.o.history), default=0)
@@ -43,8 +43,8 @@ def store_version(d: Draft, version: Version, revision: str) -> None:
         number = following if stored.revision < newest else None
         marks = {d.keys.rollback_reason: None} if d.keys.rollback_reason in stored.metadata.annotations else {}
         if number is not None or marks:
-            _note(d, stored, "the version is released again", marks, number)
-        return
+            d = _note(d, stored, "the version is released again", marks, number)
+        return d
     body = history_body(
         version,
         d.keys,
@@ -55,7 +55,7 @@ def store_version(d: Draft, version: Version, revision: str) -> None:
         number=following,
         revision=revision,
     )
-    d.write((Create(CONTROLLER_REVISIONS, body, "to be able to go back to it"),))
+    return d.write((Create(CONTROLLER_REVISIONS, body, "to be able to go back to it"),))
 
 
 def stable_version(d: Draft) -> Version | None:
@@ -73,19 +73,19 @@ def stable_version(d: Draft) -> Version | None:
     return recorded_version(known) if known else None
 
 
-def drop_surplus(d: Draft) -> None:
+def drop_surplus(d: Draft) -> Draft:
     """Forget what was released longest ago; never the stable version."""
     kept = stored_as(d, d.status.stable.template_hash) if d.status.stable else None
     doubles = {each.metadata.name for each in _doubles(d)}
     surplus = surplus_history(tuple(each for each in _standing(d) if each.metadata.name not in doubles), kept)
-    d.write(_deletion(each, "more than ten versions") for each in surplus)
+    return d.write(_deletion(each, "more than ten versions") for each in surplus)
 
 
-def drop_doubles(d: Draft) -> None:
+def drop_doubles(d: Draft) -> Draft:
     """Delete what has been stored anew under another name since, as soon as that is seen. Where that is refused, by a
     policy for instance, both stay, and the later one counts.
     """
-    d.chores += [Chore(_deletion(each, "it is stored anew")) for each in _doubles(d)]
+    return d.write_if_possible(Chore(_deletion(each, "it is stored anew")) for each in _doubles(d))
 
 
 def _doubles(d: Draft) -> list[ControllerRevision]:
@@ -127,14 +127,15 @@ def _age(stored: ControllerRevision) -> tuple[int, datetime, str]:
     return stored.revision, meta.creation_timestamp or datetime.min.replace(tzinfo=UTC), meta.name
 
 
-def drop_needless(d: Draft) -> None:
+def drop_needless(d: Draft) -> Draft:
     """Delete LWS's own records of versions that nothing needs: it keeps all of them for as long as it is held. Where
     that is refused, by a policy for instance, they stay.
     """
     found = needless_records(d.stable, d.status.stable.revision if d.status.stable else "")
     seen = d.confirmed_leader_set("the revisions that groups may come back with")
     if found and seen is not None:
-        d.chores += [Chore(seen), *(Chore(_deletion(each, "no group needs it")) for each in found)]
+        return d.write_if_possible((Chore(seen), *(Chore(_deletion(each, "no group needs it")) for each in found)))
+    return d
 
 
 def _deletion(record: ControllerRevision, reason: str) -> Delete:
@@ -142,14 +143,15 @@ def _deletion(record: ControllerRevision, reason: str) -> Delete:
     return Delete(CONTROLLER_REVISIONS, meta.namespace, meta.name, meta.uid, reason)
 
 
-def note_left(d: Draft, ending: Ending) -> None:
+def note_left(d: Draft, ending: Ending) -> Draft:
     """Mark the version whose release did not end with it: whoever wants "the version before" does not mean that one."""
     stored = stored_as(d, d.status.observed_template_hash or "")
     if stored is not None and stored.metadata.annotations.get(d.keys.rollback_reason) != ending.value:
-        _note(d, stored, "its release did not end with it", {d.keys.rollback_reason: ending.value})
+        d = _note(d, stored, "its release did not end with it", {d.keys.rollback_reason: ending.value})
+    return d
 
 
-def follow_hashes(d: Draft) -> None:
+def follow_hashes(d: Draft) -> Draft:
     """Call the versions on record by their hashes of today.
 
     Another release of this controller may know more that means the same, and so have hashed a version differently: it
@@ -158,7 +160,7 @@ def follow_hashes(d: Draft) -> None:
     """
     status = d.status
     if d.o.stable is None or status.stable is None or status.stable.workload_uid != d.stable.lws.metadata.uid:
-        return
+        return d
     known = _known(d)
     told = {_annotated(d, each) for each in _standing(d)}
     if d.version.template_hash not in known:
@@ -166,11 +168,12 @@ def follow_hashes(d: Draft) -> None:
         named = {_annotated(d, each): each for each in by_age}
         today = {before: after for before, each in named.items() if (after := hash_of(each))}
         if any(before != after for before, after in today.items()):
-            _rename(d, today)
+            d = _rename(d, today)
     elif known - told:
         for each in _latest(d):
             if (hashed := hash_of(each)) in known - told:
-                _note(d, each, "the version has another hash today", {d.keys.template_hash: hashed})
+                d = _note(d, each, "the version has another hash today", {d.keys.template_hash: hashed})
+    return d
 
 
 def _known(d: Draft) -> Set[str]:
@@ -179,14 +182,14 @@ def _known(d: Draft) -> Set[str]:
     return known | ({d.status.observed_template_hash} if d.status.observed_template_hash else set())
 
 
-def _rename(d: Draft, today: Mapping[str, str]) -> None:
+def _rename(d: Draft, today: Mapping[str, str]) -> Draft:
     def renamed(record: Any) -> Any:
         if record is None or record.template_hash not in today:
             return record
         return record.model_copy(update={"template_hash": today[record.template_hash]})
 
     observed = d.status.observed_template_hash
-    d.set(
+    return d.set(
         stable=renamed(d.status.stable),
         aborted=renamed(d.status.aborted),
         observed_template_hash=today.get(observed, observed) if observed else observed,
@@ -215,7 +218,7 @@ def stored_as(d: Draft, template_hash: str) -> ControllerRevision | None:
 
 def _note(
     d: Draft, stored: ControllerRevision, reason: str, annotations: Mapping[str, str | None], number: int | None = None
-) -> None:
+) -> Draft:
     """Change annotations (None removes one) and, if given, the number of a stored version.
 
     Kubernetes refuses every patch of one whose data was stored in another spelling than Go's: that is stored anew,
@@ -234,7 +237,7 @@ def _note(
         number=stored.revision if number is None else number,
     )
     anew = Create(CONTROLLER_REVISIONS, again, reason)
-    d.write((Patch(CONTROLLER_REVISIONS, meta.namespace, meta.name, body, reason, if_invalid=anew),))
+    return d.write((Patch(CONTROLLER_REVISIONS, meta.namespace, meta.name, body, reason, if_invalid=anew),))
 
 
 def _free_name(d: Draft, template_hash: str) -> str:

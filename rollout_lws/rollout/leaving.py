@@ -19,8 +19,9 @@ from rollout_lws.rollout import autoscalers, borrowing, finalising, natively, ro
 from rollout_lws.rollout.capacity import renewal
 from rollout_lws.rollout.cleaning import keeps_canary
 from rollout_lws.rollout.draft import Draft, Persist
-from rollout_lws.rollout.reasons import Ending, EventReason, Reason, Task
+from rollout_lws.rollout.reasons import Ending, EventReason, Reason
 from rollout_lws.rollout.rollback import begin_rollback
+from rollout_lws.rollout.state import CleaningUp, InSteps, Promoting, RollingBack
 from rollout_lws.workload.hold import borrowed, give_back
 from rollout_lws.workload.revisions import current_revision, target_revision
 
@@ -32,94 +33,92 @@ def deleting(d: Draft) -> bool:
     return d.o.rollout.metadata.deletion_timestamp is not None
 
 
-def leave(d: Draft, ending: Ending) -> bool:
+def leave(d: Draft, ending: Ending) -> Draft:
     """Go back or finish, give back, let go. Always has the last word."""
-    if d.keys.rollout_finalizer not in d.o.rollout.metadata.finalizers:
+    if not _is_kept(d):
         return _gone(d, ending)
     if d.o.stable is not None and d.status.phase == Phase.PROGRESSING and d.status.stable is not None:
-        natively.record_what_runs(d)
-        record = d.status.finalising
-        if record is None:
-            begin_rollback(d, ending, "the Rollout is leaving")
-        elif record.task == Task.CLEAN_UP.value and record.reason == Ending.CONTINUOUS.value:
-            d.set_task(Task.CLEAN_UP, ending)
-        finalising.run(d)
+        d = natively.record_what_runs(d)
+        if isinstance(d.state, InSteps):
+            d = begin_rollback(d, ending, "the Rollout is leaving")
+        elif d.state == CleaningUp(Ending.CONTINUOUS):
+            d = d.enter(CleaningUp(ending))
+        d = finalising.run(d)
         if _waits_in_vain(d):
-            _leave_as_it_is(d, ending)
+            d = _leave_as_it_is(d, ending)
         if d.status.finalising is not None:
             return _leaving(d, ending, d.verdict.message if d.verdict else "")
     elif d.o.canary is not None or d.o.batch_release is not None:
         waiting = keeps_canary(d)
         if waiting:
             return _leaving(d, ending, waiting)
-        emptied = routing.withdraw(d)
+        d, emptied = routing.withdraw(d)
         if not emptied.done:
             return _leaving(d, ending, emptied.message)
-        turn = d.take(remove(d.o.canary, d.keys))
+        turn = remove(d.o.canary, d.keys)
+        d = d.take(turn)
         if turn.done and d.o.batch_release is not None:
-            d.write(dismiss(d.o.batch_release, d.keys))
+            d = d.write(dismiss(d.o.batch_release, d.keys))
         return _leaving(d, ending, turn.message or "removing the BatchRelease")
-    restored = borrowing.restore(d)
+    d, restored = borrowing.restore(d)
     if restored.needs_person:
-        d.stalled(Reason.POD_STUCK_TERMINATING, restored.message)
+        d = d.stalled(Reason.POD_STUCK_TERMINATING, restored.message)
     if not restored.done:
         return _leaving(d, ending, restored.message)
-    if not autoscalers.restore(d):
+    d, given_back = autoscalers.restore(d)
+    if not given_back:
         return _leaving(d, ending, autoscalers.waits_for(d))
     if d.o.stable is not None:
-        _give_back(d)
+        d = _give_back(d)
     return _gone(d, ending)
 
 
 def _waits_in_vain(d: Draft) -> bool:
     """Whether what is left of the release waits for groups that will hardly become ready."""
-    record, told = d.status.finalising, d.verdict
+    told = d.verdict
     in_vain = told is not None and told.condition == "Stalled" and told.reason in _IN_VAIN
     if d.o.canary is not None and renewal(d).beside:
         # Its groups serve in the stead of those that are not ready, and would go.
         return False
-    return in_vain and record is not None and record.task != Task.CLEAN_UP.value
+    return in_vain and isinstance(d.state, Promoting | RollingBack)
 
 
-def _leave_as_it_is(d: Draft, ending: Ending) -> None:
+def _leave_as_it_is(d: Draft, ending: Ending) -> Draft:
     """A broken version must not keep a Rollout from leaving: groups stay as they are under the hold, and restart with
     the version that they would restart with anyway.
     """
     own = renewal(d)
     if own.is_open:
-        d.write(own.close("the Rollout is leaving"))
-        return
+        return d.write(own.close("the Rollout is leaving"))
     if d.writes:
-        return
-    natively.record_what_runs(d, released=True)
-    d.set_task(Task.CLEAN_UP, ending)
-    finalising.run(d)
+        return d
+    d = natively.record_what_runs(d, released=True)
+    return finalising.run(d.enter(CleaningUp(ending)))
 
 
-def _leaving(d: Draft, ending: Ending, message: str) -> bool:
+def _leaving(d: Draft, ending: Ending, message: str) -> Draft:
     phase = Phase.TERMINATING if ending is Ending.DELETED else Phase.DISABLING
     reason = Reason.TERMINATING if ending is Ending.DELETED else Reason.DISABLED
     if d.status.finalising is None:
-        d.set(phase=phase)
+        d = d.set(phase=phase)
     told = f"leaving the LeaderWorkerSet: {message}"
     if d.verdict is not None and d.verdict.condition == "Stalled":
-        d.verdict = replace(d.verdict, message=told)
-        return True
+        return d.but(verdict=replace(d.verdict, message=told))
     return d.reconciling(reason, SummaryState.TERMINATING, told)
 
 
-def _give_back(d: Draft) -> None:
+def _give_back(d: Draft) -> Draft:
     lws, stable = d.stable.lws, d.status.stable
     mark = borrowed(lws, d.keys)
     if mark is None or mark.by != d.uid:
-        return
+        return d
     waits = current_revision(d.stable) != target_revision(d.stable)
     if stable is not None and stable.workload_uid == lws.metadata.uid:
         waits = d.version.template_hash != stable.template_hash
     if not waits:
         # Which version was aborted matters only to whoever releases the LWS, and that is nobody now.
         body = give_back(lws, d.keys, forget=d.keys.aborted)
-        d.notice(
+        d = d.notice(
             EventReason.DETACHED,
             f"LeaderWorkerSet {lws.metadata.name} has its own strategy back",
             about="LeaderWorkerSet",
@@ -132,10 +131,11 @@ def _give_back(d: Draft) -> None:
             " Rollout name this LeaderWorkerSet"
         )
         body = {"metadata": {"annotations": {d.keys.held: text}}}
-        d.notice(EventReason.UPDATE_HELD, text, warning=True, about="LeaderWorkerSet")
+        d = d.notice(EventReason.UPDATE_HELD, text, warning=True, about="LeaderWorkerSet")
     if body is not None:
         meta = lws.metadata
-        d.write((Patch(LEADER_WORKER_SETS, meta.namespace, meta.name, body, "leaving", meta.resource_version),))
+        d = d.write((Patch(LEADER_WORKER_SETS, meta.namespace, meta.name, body, "leaving", meta.resource_version),))
+    return d
 
 
 def _where_they_stay(d: Draft) -> str:
@@ -148,24 +148,25 @@ def _where_they_stay(d: Draft) -> str:
     return f"restart with revision {revision}, and group {named(others)} carries another one until then"
 
 
-def _let_go(d: Draft) -> bool:
-    """Drop our finalizer, if it is there still; the status is not written any more in this pass."""
+def _is_kept(d: Draft) -> bool:
+    """Whether our finalizer is there still."""
+    return d.keys.rollout_finalizer in d.o.rollout.metadata.finalizers
+
+
+def _let_go(d: Draft) -> Draft:
+    """Drop our finalizer; the status is not written any more in this pass."""
     meta = d.o.rollout.metadata
-    if d.keys.rollout_finalizer not in meta.finalizers:
-        return False
     others = [each for each in meta.finalizers if each != d.keys.rollout_finalizer]
     body, resource = {"metadata": {"finalizers": others or None}}, rollouts(d.keys.group)
-    d.write((Patch(resource, meta.namespace, meta.name, body, "everything is given back", meta.resource_version),))
-    d.persist = Persist.NOT
-    return True
+    patch = Patch(resource, meta.namespace, meta.name, body, "everything is given back", meta.resource_version)
+    return d.write((patch,)).but(persist=Persist.NOT)
 
 
-def _gone(d: Draft, ending: Ending) -> bool:
+def _gone(d: Draft, ending: Ending) -> Draft:
     if ending is Ending.DELETED:
-        d.persist = Persist.NOT
-        _let_go(d)
+        d = _let_go(d) if _is_kept(d) else d.but(persist=Persist.NOT)
         return d.reconciling(Reason.TERMINATING, SummaryState.TERMINATING)
-    d.set(
+    d = d.set(
         phase=Phase.DISABLED,
         stable=None,
         finalising=None,
@@ -178,8 +179,8 @@ def _gone(d: Draft, ending: Ending) -> bool:
         evictions=(),
         unadmitted_groups=(),
     )
-    if _let_go(d):
-        return True
+    if _is_kept(d):
+        return _let_go(d)
     lws = d.o.stable.lws if d.o.stable is not None else None
     if lws is not None and d.keys.held in lws.metadata.annotations:
         message = f"disabled; LeaderWorkerSet {lws.metadata.name} stays held: {lws.metadata.annotations[d.keys.held]}"

@@ -17,7 +17,7 @@ from rollout_lws.traffic.marked import Kept
 TRIED_AGAIN_SECONDS = 30
 
 
-def take_back(d: Draft) -> bool:
+def take_back(d: Draft) -> tuple[Draft, bool]:
     """Give back what Rollouts that are gone (deleted while this controller was, or with their finalizer taken off by
     hand) have borrowed; True while there is something that can be, by which requests of this Rollout's groups come.
     What else they have left is given back as well, and holds nothing up. What would lead to more than one version stays
@@ -25,35 +25,36 @@ def take_back(d: Draft) -> bool:
     """
     noted, here = d.o.marked, d.o.rollout.spec.workload_ref.name
     if noted.waits and noted.ghosts:
-        return True
+        return d, True
     waits = False
     for ghost in noted.ghosts:
         if not noted.concerns(ghost, here):
-            _take_back_last(d, ghost)
+            d = _take_back_last(d, ghost)
             continue
         writes = [*noted.take_back(ghost, here, "the Rollout that wrote it is gone")]
         waits = waits or bool(writes)
         if not writes or any(_is_written(d, each) for each in writes):
             # Or one rule of this decision has done so already.
             continue
-        d.write(writes)
+        d = d.write(writes)
         stays = [*noted.kept(ghost, here)]
         pinned = {(each.selecting.resource, each.name) for each in stays}
         given = [f"{each.resource.kind} {each.name}" for each in writes if (each.resource, each.name) not in pinned]
         if given:
             told = _given_back(ghost, ", ".join(given))
-            d.notice(EventReason.RESTORED, "; ".join((told, *map(_kept, stays[:1]))), warning=True)
-    return waits
+            d = d.notice(EventReason.RESTORED, "; ".join((told, *map(_kept, stays[:1]))), warning=True)
+    return d, waits
 
 
-def take_back_last(d: Draft) -> None:
+def take_back_last(d: Draft) -> Draft:
     """Give back all that Rollouts that are gone have borrowed, after everything else: a refusal holds nothing up."""
     if not d.o.marked.waits:
         for ghost in d.o.marked.ghosts:
-            _take_back_last(d, ghost)
+            d = _take_back_last(d, ghost)
+    return d
 
 
-def _take_back_last(d: Draft, ghost: str) -> None:
+def _take_back_last(d: Draft, ghost: str) -> Draft:
     noted, here = d.o.marked, d.o.rollout.spec.workload_ref.name
     pinned = {(each.selecting.resource, each.name) for each in noted.kept(ghost, here)}
     for write in noted.take_back(ghost, here, "the Rollout that wrote it is gone"):
@@ -61,9 +62,10 @@ def _take_back_last(d: Draft, ghost: str) -> None:
             continue
         what = f"{write.resource.kind} {write.name}"
         told = Notice(EventReason.RESTORED.value, _given_back(ghost, what), "Warning")
-        d.chores.append(Chore(write, None if (write.resource, write.name) in pinned else told))
+        d = d.write_if_possible((Chore(write, None if (write.resource, write.name) in pinned else told),))
         # Nothing else says when what is refused now will be allowed.
-        d.wake(d.now + timedelta(seconds=TRIED_AGAIN_SECONDS))
+        d = d.wake(d.now + timedelta(seconds=TRIED_AGAIN_SECONDS))
+    return d
 
 
 def _is_written(d: Draft, write: Write) -> bool:

@@ -16,6 +16,7 @@ from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import Ending
 from rollout_lws.rollout.routed import DONE, Routed
 from rollout_lws.rollout.sides import new_stays
+from rollout_lws.rollout.state import ending_of
 from rollout_lws.traffic import backends
 from rollout_lws.traffic.backends import Selector
 from rollout_lws.traffic.facts import RoutingFacts
@@ -84,8 +85,7 @@ def leaves(d: Draft) -> bool:
         return True
     if new_stays(d):
         return False
-    ending, stable = d.status.finalising, d.status.stable
-    stays = ending is None or ending.reason in (Ending.SUCCESS.value, Ending.ROLLED_OUT_NATIVELY.value)
+    stable, stays = d.status.stable, ending_of(d.state) in (None, Ending.SUCCESS, Ending.ROLLED_OUT_NATIVELY)
     return not stays and stable is not None and stable.revision != d.sub.new_revision
 
 

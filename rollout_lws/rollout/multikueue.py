@@ -15,6 +15,7 @@ from rollout_lws.rollout.diagnosis import needs_workloads, workloads_pending
 from rollout_lws.rollout.draft import Draft, Persist
 from rollout_lws.rollout.reasons import EventReason, Reason
 from rollout_lws.rollout.refusal import FieldRef, Refusal
+from rollout_lws.rollout.wait import Wait
 from rollout_lws.workload.dispatch import dispatch, let_go, local_pods
 from rollout_lws.workload.facts import Facts, Listing
 from rollout_lws.workload.queueing import SETTLES_IN
@@ -70,17 +71,17 @@ def _why_here(facts: Facts, here: tuple[Pod, ...]) -> str:
     return "they began before MultiKueue dispatched it, or while another version waited"
 
 
-def tell_pods_here(d: Draft) -> None:
+def tell_pods_here(d: Draft) -> Draft:
     """Tell once, in an event, that pods of an LWS run here that MultiKueue dispatches, and keep their number."""
     facts = d.o.stable
     if d.persist is Persist.NOT or (facts is not None and facts.listing is Listing.PENDING and needs_workloads(d)):
-        return
+        return d
     here: tuple[Pod, ...] = ()
     if facts is not None and dispatch(facts, d.o.queues.dispatching) is not None:
         here = local_pods(facts)
         if here and not d.status.local_pods:
             name = facts.lws.metadata.name
-            d.notice(
+            d = d.notice(
                 EventReason.PODS_ON_MANAGER_CLUSTER,
                 f"pods of LeaderWorkerSet {name} run here, too, which MultiKueue dispatches to another cluster:"
                 f" {_why_here(facts, here)}",
@@ -88,21 +89,23 @@ def tell_pods_here(d: Draft) -> None:
                 about="LeaderWorkerSet",
             )
     if len(here) != (d.status.local_pods or 0):
-        d.set(local_pods=len(here) or None)
+        d = d.set(local_pods=len(here) or None)
+    return d
 
 
-def waits_for_workloads(d: Draft) -> str:
-    """Why an LWS that Kueue queues is not touched yet, "" when it may be: only its Workloads tell whether MultiKueue
+def waits_for_workloads(d: Draft) -> Wait | None:
+    """Why an LWS that Kueue queues is not touched yet, None when it may be: only its Workloads tell whether MultiKueue
     dispatches it.
     """
     if not needs_workloads(d):
-        return ""
+        return None
     lws = d.stable.lws
     if workloads_pending(d):
-        return f"Kueue queues LeaderWorkerSet {lws.metadata.name}: its Workloads are being listed"
+        return Wait(f"Kueue queues LeaderWorkerSet {lws.metadata.name}: its Workloads are being listed")
     created = lws.metadata.creation_timestamp
     told = any(each.checks or each.is_true("Admitted") for each in d.stable.queued)
-    if told or created is None or d.wake_in(created, SETTLES_IN.total_seconds()):
-        return ""
     # The admission checks of a Workload are noted a moment after it was made.
-    return f"Kueue queues LeaderWorkerSet {lws.metadata.name}, which is new: its Workloads are awaited"
+    until = None if told or created is None else d.yet_to_come(created, SETTLES_IN.total_seconds())
+    if until is None:
+        return None
+    return Wait(f"Kueue queues LeaderWorkerSet {lws.metadata.name}, which is new: its Workloads are awaited", until)

@@ -8,7 +8,8 @@ from rollout_lws.rollout.adoption import waits_for_empty
 from rollout_lws.rollout.capacity import renewal
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.history import store_version
-from rollout_lws.rollout.reasons import Ending, EventReason, Task
+from rollout_lws.rollout.reasons import Ending, EventReason
+from rollout_lws.rollout.state import CleaningUp
 from rollout_lws.workload.hold import HOLD, is_held, standing_surge
 from rollout_lws.workload.revisions import (
     current_revision,
@@ -58,42 +59,43 @@ def rolling_words(d: Draft) -> str:
     return f"{there} of {d.replicas} groups have its version and are ready{worst}"
 
 
-def rolled_natively(d: Draft) -> bool:
-    """Record the LWS's own template as stable if it rolled without us: every group of [0, R) carries it and is
-    ready.
-    """
+def record_native_roll(d: Draft) -> Draft:
+    """Record the LWS's own template as stable, which rolled without us: ``follows_template``."""
     stable, revision = d.status.stable, target_revision(d.stable)
-    if stable is None or not follows_template(d):
-        return False
-    d.confirm_leader_set("the revision that is recorded as stable")
+    if stable is None:
+        return d
+    d = d.confirm_leader_set("the revision that is recorded as stable")
     changes = {"template_hash": d.version.template_hash, "revision": revision}
-    d.set(stable=stable.model_copy(update=changes))
-    store_version(d, d.version, revision)
-    d.notice(EventReason.ROLLED_OUT_NATIVELY, f"revision {revision} is stable: the LeaderWorkerSet rolled by itself")
-    return True
+    d = d.set(stable=stable.model_copy(update=changes))
+    d = store_version(d, d.version, revision)
+    return d.notice(
+        EventReason.ROLLED_OUT_NATIVELY, f"revision {revision} is stable: the LeaderWorkerSet rolled by itself"
+    )
 
 
 def all_went_over(d: Draft) -> bool:
     """Whether every group has gone over to the version of the template without us (through a window that nobody
-    closed, or after zero groups): that one is stable then.
+    closed, or after zero groups): that one is stable then, see ``follow_groups``.
     """
     lws = d.stable.lws
     if not is_held(lws, standing_surge(lws, d.keys)) or current_revision(d.stable) != target_revision(d.stable):
         return False
-    if not rolled_natively(d):
-        return False
-    went_over(d)
-    return True
+    return d.status.stable is not None and follows_template(d)
 
 
-def went_over(d: Draft) -> None:
+def follow_groups(d: Draft) -> Draft:
+    """End the release, for ``all_went_over``: what runs is stable."""
+    return went_over(record_native_roll(d))
+
+
+def went_over(d: Draft) -> Draft:
     """End the release, for every group carries the version of the template by now; it is on record as stable."""
-    record_what_runs(d, released=True)
-    d.set(observed_template_hash=d.version.template_hash, observed_rollout_id=d.release_id)
-    d.set_task(Task.CLEAN_UP, Ending.ROLLED_OUT_NATIVELY)
+    d = record_what_runs(d, released=True)
+    d = d.set(observed_template_hash=d.version.template_hash, observed_rollout_id=d.release_id)
+    return d.enter(CleaningUp(Ending.ROLLED_OUT_NATIVELY))
 
 
-def follow_revision(d: Draft) -> None:
+def follow_revision(d: Draft) -> Draft:
     """Call the stable version by the revision that every group restarts with, where that is the same version.
 
     An LWS that was upgraded calls it by another one. Groups keep the one before for as long as the LWS is held, and so
@@ -102,11 +104,11 @@ def follow_revision(d: Draft) -> None:
     """
     stable, (runs, version) = d.status.stable, _what_runs(d)
     if stable is None or version is None or version.template_hash != stable.template_hash:
-        return
-    d.confirm_leader_set("the revision that stable is said to have now")
-    d.set(stable=stable.model_copy(update={"revision": runs}))
-    d.set_sub(stable_revision=runs)
-    d.notice(
+        return d
+    d = d.confirm_leader_set("the revision that stable is said to have now")
+    d = d.set(stable=stable.model_copy(update={"revision": runs}))
+    d = d.set_sub(stable_revision=runs)
+    return d.notice(
         EventReason.REVISION_RENAMED,
         f"revision {runs} is stable instead of {stable.revision}: LeaderWorkerSet {d.stable.lws.metadata.name} calls"
         " the unchanged version so, and all its groups were made anew with it",
@@ -126,7 +128,7 @@ def _what_runs(d: Draft) -> tuple[str, Version | None]:
     return (runs, version) if version is not None else ("", None)
 
 
-def record_what_runs(d: Draft, *, released: bool = False) -> None:
+def record_what_runs(d: Draft, *, released: bool = False) -> Draft:
     """Record as stable the version that every group restarts with, where that is neither the stable one, nor the one
     in the template, nor, unless ``released``, the one that is being released.
 
@@ -135,18 +137,18 @@ def record_what_runs(d: Draft, *, released: bool = False) -> None:
     """
     stable, (runs, version) = d.status.stable, _what_runs(d)
     if stable is None or version is None:
-        return
+        return d
     others = () if released else (target_revision(d.stable), d.sub.new_revision if d.on_record else "")
     if runs in others or not _is_closed(d):
-        return
-    d.confirm_leader_set("the revision that is recorded as stable")
-    d.set(stable=stable.model_copy(update={"template_hash": version.template_hash, "revision": runs}))
-    d.set_sub(stable_revision=runs)
+        return d
+    d = d.confirm_leader_set("the revision that is recorded as stable")
+    d = d.set(stable=stable.model_copy(update={"template_hash": version.template_hash, "revision": runs}))
+    d = d.set_sub(stable_revision=runs)
     if d.status.aborted is not None and d.status.aborted.template_hash == version.template_hash:
-        d.set(aborted=None)
-    store_version(d, version, runs)
+        d = d.set(aborted=None)
+    d = store_version(d, version, runs)
     name = d.stable.lws.metadata.name
-    d.notice(
+    return d.notice(
         EventReason.ROLLED_OUT_NATIVELY,
         f"revision {runs} is stable instead of {stable.revision}: all groups of LeaderWorkerSet {name} went over to it"
         " while the controller could not write, and restart with it",
@@ -162,16 +164,17 @@ def _is_closed(d: Draft) -> bool:
     return is_held(lws, standing_surge(lws, d.keys))
 
 
-def at_zero(d: Draft) -> bool:
-    """Without groups a version takes effect by itself: the one in the LWS is stable. True while that is awaited."""
+def at_zero(d: Draft) -> Draft:
+    """Without groups a version takes effect by itself: the one in the LWS is stable, and the release ends. With the
+    last word while that is awaited.
+    """
     stable = d.status.stable
     if not is_empty(d.stable):
         return waits_for_empty(d, SummaryState.PROMOTING)
     if stable is not None:
         changes = {"template_hash": d.version.template_hash, "revision": target_revision(d.stable)}
-        d.confirm_leader_set("the revision that is recorded as stable")
-        d.set(stable=stable.model_copy(update=changes), observed_template_hash=d.version.template_hash)
-        store_version(d, d.version, target_revision(d.stable))
-    actions.refuse_abort(d, actions.PROMOTED_ALREADY)
-    d.begin_finalising(Ending.ROLLED_OUT_NATIVELY, Task.CLEAN_UP)
-    return False
+        d = d.confirm_leader_set("the revision that is recorded as stable")
+        d = d.set(stable=stable.model_copy(update=changes), observed_template_hash=d.version.template_hash)
+        d = store_version(d, d.version, target_revision(d.stable))
+    d = actions.refuse_abort(d, actions.PROMOTED_ALREADY)
+    return d.enter(CleaningUp(Ending.ROLLED_OUT_NATIVELY))

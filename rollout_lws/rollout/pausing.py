@@ -7,7 +7,7 @@ from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import Reason
 
 
-def stays_paused(d: Draft, meanwhile: str = "") -> bool:
+def stays_paused(d: Draft, meanwhile: str = "") -> Draft:
     """The last word until a person ends the pause; ``meanwhile`` is how far it has come."""
     by_spec, last = bool(d.o.rollout.spec.strategy.paused), d.status.last_action
     if by_spec:

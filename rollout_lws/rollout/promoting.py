@@ -15,61 +15,58 @@ from rollout_lws.rollout.churn import remember_leaders
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.ending import frozen, is_patient, keep_time, late, turned_round
 from rollout_lws.rollout.multikueue import waits_for_workloads
-from rollout_lws.rollout.natively import all_went_over, at_zero, went_over
+from rollout_lws.rollout.natively import all_went_over, at_zero, follow_groups, went_over
 from rollout_lws.rollout.pausing import stays_paused
-from rollout_lws.rollout.reasons import Ending, EventReason, Reason, Task
+from rollout_lws.rollout.reasons import Ending, EventReason, Reason
 from rollout_lws.rollout.rollback import tell_way_back
 from rollout_lws.rollout.shares import green_grows
 from rollout_lws.rollout.sides import shares_nothing
+from rollout_lws.rollout.state import CleaningUp, RollingBack
 from rollout_lws.rollout.unlisted import tell_unlisted
 from rollout_lws.workload.revisions import current_revision
 
 
-def promote(d: Draft) -> bool:
-    """Renew the stable LWS; False when another task goes on in this pass."""
+def promote(d: Draft) -> Draft:
+    """Renew the stable LWS; without the last word when another task goes on in this pass."""
     if d.replicas == 0:
         return at_zero(d)
     revision, own = d.sub.new_revision, renewal(d)
     if _is_new(d, own, revision):
-        actions.refuse_abort(d, actions.PROMOTED_ALREADY)
-        _became_stable(d, revision)
-        return False
-    if frozen(d, own):
-        return True
+        return _became_stable(actions.refuse_abort(d, actions.PROMOTED_ALREADY), revision)
+    stands = frozen(d, own)
+    if stands is not None:
+        return stands
     turned = turned_round(d)
     if turned is not None and not _past_return(d, own):
-        tell_way_back(d, *turned)
+        d = tell_way_back(d, *turned)
         from_steps = d.one_workload and not shares_nothing(d)
-        d.set_task(Task.ROLL_BACK_STEPS if from_steps else Task.ROLL_BACK_PROMOTION, turned[0])
-        return False
-    actions.refuse_abort(d, actions.PROMOTED_ALREADY)
-    d.set_sub(finalising_step=FinalisingStep.RESUME_WORKLOAD)
-    _follow_canary(d)
-    tell_unlisted(d)
-    growing = _grows(d)
-    remember_leaders(d, d.o.canary if growing else d.stable, revision, d.replicas)
+        return d.enter(RollingBack(turned[0], promotion=not from_steps))
+    d = actions.refuse_abort(d, actions.PROMOTED_ALREADY)
+    d = d.set_sub(finalising_step=FinalisingStep.RESUME_WORKLOAD)
+    d = _follow_canary(d)
+    d = tell_unlisted(d)
+    d, growing = _grows(d)
+    d = remember_leaders(d, d.o.canary if growing else d.stable, revision, d.replicas)
     if growing:
-        routing.keep(d)
-        return late(d, own, revision, "promotion", growing) or d.reconciling(
-            Reason.PROMOTING, SummaryState.PROMOTING, growing
-        )
-    routed = handover.for_promotion(d)
+        d, _ = routing.keep(d)
+        d = late(d, own, revision, "promotion", growing)
+        return d if d.concluded else d.reconciling(Reason.PROMOTING, SummaryState.PROMOTING, growing)
+    d, routed = handover.for_promotion(d)
     own = renewal(d, emptied=routed.emptied)
     overtaken = d.version.template_hash != d.status.observed_template_hash
     if overtaken and all_went_over(d):
-        return False
+        return follow_groups(d)
     # No window may be opened to a version that is not released: what went over to it comes back.
     unlisted = waits_for_workloads(d)
-    may_open = not d.paused and not worn_out(d) and routed.done and not unlisted
-    turn = _overtaken(d, own) if overtaken else own.promote(revision, may_open=may_open)
+    d = d.wake(unlisted.until if unlisted is not None else None)
+    may_open = not d.paused and not worn_out(d) and routed.done and unlisted is None
+    if overtaken:
+        d, turn = _overtaken(d, own)
+    else:
+        turn = own.promote(revision, may_open=may_open)
     if overtaken and turn.done:
-        if current_revision(d.stable) == revision:
-            _became_stable(d, revision)
-        else:
-            went_over(d)
-        return False
-    d.take(turn)
-    note_opened(d, turn)
+        return _became_stable(d, revision) if current_revision(d.stable) == revision else went_over(d)
+    d = note_opened(d.take(turn), turn)
     used_up = worn_out(d)
     if used_up and not turn.writes:
         return d.stalled(Reason.CHURN, f"{used_up}. It is not renewed again; to go back: {d.command('abort')}")
@@ -83,22 +80,21 @@ def promote(d: Draft) -> bool:
         return d.reconciling(Reason.WAITING_FOR_STABLE, SummaryState.PROMOTING, turn.message)
     if turn.stuck:
         return d.stalled(Reason.REVISION_MISSING, _no_way_out(d))
-    waits = unlisted if routed.done else routed.message
+    waits = routed.message if unlisted is None or not routed.done else unlisted.message
     doing = turn.message if turn.writes or not waits else waits
-    if late(d, own, revision, "promotion", doing):
-        return True
-    return d.reconciling(Reason.PROMOTING, SummaryState.PROMOTING, doing)
+    d = late(d, own, revision, "promotion", doing)
+    return d if d.concluded else d.reconciling(Reason.PROMOTING, SummaryState.PROMOTING, doing)
 
 
-def _overtaken(d: Draft, own: Renewal) -> Turn:
+def _overtaken(d: Draft, own: Renewal) -> tuple[Draft, Turn]:
     """What another template waits for where groups cannot go back to the stable version: all of them come to the one
     that they restart with. They need not become ready for ever, or a broken version would hold back its mend.
     """
     back = own.go_back(d.status.stable.revision if d.status.stable else "")
     if back.stuck != POINT_OF_NO_RETURN:
-        return back
-    keep_time(d)
-    return own.go_back(current_revision(d.stable), patient=is_patient(d, own))
+        return d, back
+    d = keep_time(d)
+    return d, own.go_back(current_revision(d.stable), patient=is_patient(d, own))
 
 
 def _no_way_out(d: Draft) -> str:
@@ -110,13 +106,13 @@ def _no_way_out(d: Draft) -> str:
     )
 
 
-def _grows(d: Draft) -> str:
+def _grows(d: Draft) -> tuple[Draft, str]:
     """What a blue-green promotion waits for before anything of stable goes: as many ready groups as the LWS has."""
     if not green_grows(d):
-        return ""
+        return d, ""
     standing = d.o.canary.lws.spec.replicas if d.o.canary is not None else 0
-    turn = d.take(scale_new(d, max(d.replicas, standing)))
-    return turn.message or f"{d.canary_ready} of {d.replicas} groups of the new version ready"
+    turn = scale_new(d, max(d.replicas, standing))
+    return d.take(turn), turn.message or f"{d.canary_ready} of {d.replicas} groups of the new version ready"
 
 
 def _past_return(d: Draft, own: Renewal) -> bool:
@@ -125,28 +121,27 @@ def _past_return(d: Draft, own: Renewal) -> bool:
     return bool(own.go_back(stable.revision if stable else "").stuck)
 
 
-def _follow_canary(d: Draft) -> None:
+def _follow_canary(d: Draft) -> Draft:
     """The canary keeps the groups it had at its last step; its batch is judged for the record."""
     if d.o.rollout.spec.strategy.style is None:
         # Edited meanwhile to a strategy that cannot be started; what was begun by the old one is finished.
-        return
-    if not d.strategy.promotes_at_full:
-        d.batch = batch(d.new_groups, d.replicas, d.strategy.failure_threshold, d.now, d.minimum)
-        return
-    wanted = wanted_groups(d.strategy, min(d.sub.current_step_index, len(d.strategy.steps)), d.replicas)
-    d.batch = batch(d.new_groups, wanted, d.strategy.failure_threshold, d.now, d.minimum)
+        return d
+    wanted = d.replicas
+    if d.strategy.promotes_at_full:
+        wanted = wanted_groups(d.strategy, min(d.sub.current_step_index, len(d.strategy.steps)), d.replicas)
+    return d.but(batch=batch(d.new_groups, wanted, d.strategy.failure_threshold, d.now, d.minimum))
 
 
 def _is_new(d: Draft, own: Renewal, revision: str) -> bool:
     return d.replicas > 0 and own.promote(revision, may_open=False).done
 
 
-def _became_stable(d: Draft, revision: str) -> None:
+def _became_stable(d: Draft, revision: str) -> Draft:
     stable = d.status.stable
     if stable is not None:
         changes = {"template_hash": d.status.observed_template_hash, "revision": revision}
-        d.set(stable=stable.model_copy(update=changes))
-    d.set_task(Task.CLEAN_UP, Ending.SUCCESS)
+        d = d.set(stable=stable.model_copy(update=changes))
+    d = d.enter(CleaningUp(Ending.SUCCESS))
     whole = renewal(d).all_are(revision)
     how = f"all {d.replicas} groups are new and ready" if whole else "every group is new, but not all are ready"
-    d.notice(EventReason.PROMOTED, f"revision {revision} is stable: {how}", warning=not whole)
+    return d.notice(EventReason.PROMOTED, f"revision {revision} is stable: {how}", warning=not whole)

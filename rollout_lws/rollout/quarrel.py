@@ -7,7 +7,7 @@ that nobody wins and every router pays for. So each further answer waits longer,
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from rollout_lws.api import TrafficRecord, WriteConflict
@@ -19,6 +19,7 @@ from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import EventReason
 from rollout_lws.rollout.refusal import FieldRef
 from rollout_lws.rollout.routed import Routed
+from rollout_lws.rollout.wait import Wait
 from rollout_lws.traffic.registry import SPECS
 from rollout_lws.traffic.split import Object
 
@@ -36,22 +37,23 @@ _MEMBERS = tuple(
 _ANNOTATIONS = tuple(f"f:{spec.annotations}" for spec in SPECS if spec.annotations)
 
 
-def answer(d: Draft, live: Object | None, ref: ObjectRef, advice: str) -> Routed | None:
+def answer(d: Draft, live: Object | None, ref: ObjectRef, advice: str) -> tuple[Draft, Routed | None]:
     """Note that the object was written over, or deleted (``live`` is None then); None when it is to be put back now,
     else why that waits.
     """
     record = d.status.traffic or TrafficRecord()
-    conflicts, waits = judged(d, record.conflicts, live, ref, advice, EventReason.ROUTE_RESET)
-    if waits:
-        return Routed(False, waits, contested=True, field=FieldRef("spec", ref.kind, ref.name))
-    d.set(traffic=record.model_copy(update={"conflicts": conflicts}))
-    return None
+    d, conflicts, wait = judged(d, record.conflicts, live, ref, advice, EventReason.ROUTE_RESET)
+    if wait is not None:
+        return d, Routed(False, wait.message, contested=True, field=FieldRef("spec", ref.kind, ref.name))
+    return d.set(traffic=record.model_copy(update={"conflicts": conflicts})), None
 
 
 def judged(
     d: Draft, known: tuple[WriteConflict, ...], live: Object | None, ref: ObjectRef, advice: str, told_as: EventReason
-) -> tuple[tuple[WriteConflict, ...], str]:
-    """The same with ``known`` conflicts on file: those to keep on file, and why it waits. The first one is an event."""
+) -> tuple[Draft, tuple[WriteConflict, ...], Wait | None]:
+    """The same with ``known`` conflicts on file: those to keep on file, and what it waits for. The first one is an
+    event.
+    """
     since = d.now - timedelta(seconds=PEACE_SECONDS)
     conflicts = tuple(each for each in known if each.at is not None and each.at > since)
     # A tool that reverts all it knows of at once has reverted each once.
@@ -59,14 +61,14 @@ def judged(
     manager = _writer(live) if live is not None else "somebody"
     if recent:
         last = max(each.at for each in recent if each.at is not None)
-        wait = doubled(FIRST_WAIT_SECONDS, len(recent) - 1, PEACE_SECONDS)
-        if not d.wake_in(last, wait):
-            until: datetime = last + timedelta(seconds=wait)
-            return known, f"{manager} keeps writing over {ref}: {advice}; it is put back at {until:%H:%M:%S} UTC"
+        until = d.yet_to_come(last, doubled(FIRST_WAIT_SECONDS, len(recent) - 1, PEACE_SECONDS))
+        if until is not None:
+            told = f"{manager} keeps writing over {ref}: {advice}; it is put back at {until:%H:%M:%S} UTC"
+            return d.wake(until), known, Wait(told, until)
     else:
-        d.notice(told_as, f"{manager} wrote over {ref}; it was put back: {advice}", warning=True)
+        d = d.notice(told_as, f"{manager} wrote over {ref}; it was put back: {advice}", warning=True)
     conflict = WriteConflict(at=d.now, manager=manager, kind=ref.kind, name=ref.name)
-    return (*conflicts, conflict)[-MOST_CONFLICTS:], ""
+    return d, (*conflicts, conflict)[-MOST_CONFLICTS:], None
 
 
 def _writer(live: Object) -> str:

@@ -6,8 +6,8 @@ picker answers.
 
 from __future__ import annotations
 
-from dataclasses import replace
-from datetime import datetime, timedelta
+from dataclasses import dataclass, replace
+from datetime import datetime
 
 from rollout_lws.api import TrafficRecord
 from rollout_lws.objects import scaling
@@ -16,6 +16,7 @@ from rollout_lws.rollout.doubling import doubled
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.shares import DEFAULT_GRACE_SECONDS, settings, weight_of
 from rollout_lws.rollout.sides import Side, new_side, stable_side
+from rollout_lws.rollout.wait import Wait
 from rollout_lws.traffic import pools, services
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.pickers import unanswered
@@ -60,27 +61,40 @@ def _reached(side: Side, facts: RoutingFacts, service: str, pool: str | None) ->
     )
 
 
-def _not_yet(d: Draft) -> str:
-    """Why a new side that has no share stays without it, "" when it may have one.
+@dataclass(frozen=True, slots=True)
+class Safe:
+    """What both sides can carry of a split that is wanted; ``why`` it is not all of it, "" when it is.
+
+    ``until`` is when that ends though nothing but time has passed; None where it never does by that alone.
+    """
+
+    split: Split
+    why: str = ""
+    until: datetime | None = None
+
+
+def _not_yet(d: Draft) -> Wait | None:
+    """Why a new side that has no share stays without it, None when it may have one.
 
     Routers hear of its first endpoint and of its share by different ways, so they get their grace in between; one that
     stopped serving before has to show for longer that it serves. Groups on their way out are still known to routers.
     """
     asked, flaps, side = settings(d), d.status.flaps or 0, new_side(d)
     if asked is None or not side.exists:
-        return ""
+        return None
     kept = _kept(d)
     going = [group.index for group in side.groups if group.ordinal >= kept]
     if going:
-        return f"the new version gets its share when group {', '.join(going)} of {side.name} is gone"
+        return Wait(f"the new version gets its share when group {', '.join(going)} of {side.name} is gone")
     seconds = float(asked.grace_period_seconds)
     if flaps:
         seconds = max(seconds, _ban(d))
     since = _served_since(d, side)
-    if since is None or d.wake_in(since, seconds):
-        return ""
+    until = d.yet_to_come(since, seconds) if since is not None else None
+    if until is None:
+        return None
     again = " again, as it stopped serving before" if flaps else ""
-    return f"the new version gets its share{again} at {since + timedelta(seconds=seconds):%H:%M:%S} UTC"
+    return Wait(f"the new version gets its share{again} at {until:%H:%M:%S} UTC", until)
 
 
 def _ban(d: Draft) -> float:
@@ -104,25 +118,28 @@ def _kept(d: Draft) -> int:
     return d.o.canary.lws.spec.replicas if d.o.canary is not None else 0
 
 
-def answers_for_stable(d: Draft, facts: RoutingFacts) -> bool:
+def answers_for_stable(d: Draft, facts: RoutingFacts) -> tuple[bool, datetime | None]:
     """Whether the new version answers those as well who use the stable version's Service, past every router: from when
     no group of stable is ready until one has been for a while, provided that the new one has carried requests before.
+    With the moment at which that ends though nothing but time has passed, None where it never does by that alone.
     """
     record = d.status.traffic or TrafficRecord()
     new = new_side(d)
     if not d.new_ready or record.since is None:
-        return False
+        return False, None
     ready = stable_side(d).ready_since
     if not ready or record.stable_drained_at is not None:
         # After a promotion nothing has failed, so nothing has to prove itself.
-        return not ready
+        return not ready, None
     live = facts.service
-    answers = live is not None and new.selects.items() <= services.SELECTING.selector(live).items()
-    return answers and not d.wake_in(min(ready), max(d.minimum, SHORTEST_BAN_SECONDS))
+    if live is None or not new.selects.items() <= services.SELECTING.selector(live).items():
+        return False, None
+    until = d.yet_to_come(min(ready), max(d.minimum, SHORTEST_BAN_SECONDS))
+    return until is not None, until
 
 
-def _not_back_yet(d: Draft, facts: RoutingFacts, record: TrafficRecord) -> str:
-    """Why a stable side that stopped serving, or was renewed as a whole, does not get its share back yet; "" when it
+def _not_back_yet(d: Draft, facts: RoutingFacts, record: TrafficRecord) -> Wait | None:
+    """Why a stable side that stopped serving, or was renewed as a whole, does not get its share back yet; None when it
     does.
     """
     asked = settings(d)
@@ -136,9 +153,8 @@ def _not_back_yet(d: Draft, facts: RoutingFacts, record: TrafficRecord) -> str:
     if record.stable_drained_at is not None:
         # Nothing has failed: routers have to hear of its new groups, no more.
         seconds, why = asked.grace_period_seconds if asked else DEFAULT_GRACE_SECONDS, ""
-    if since is None or d.wake_in(since, seconds):
-        return ""
-    return f"the stable version gets its share back at {since + timedelta(seconds=seconds):%H:%M:%S} UTC{why}"
+    until = d.yet_to_come(since, seconds) if since is not None else None
+    return Wait(f"the stable version gets its share back at {until:%H:%M:%S} UTC{why}", until) if until else None
 
 
 def groups_for_all(d: Draft) -> int:
@@ -148,41 +164,41 @@ def groups_for_all(d: Draft) -> int:
     return d.replicas - (scaling.scaled(threshold, d.replicas) if threshold else 0)
 
 
-def safe(d: Draft, facts: RoutingFacts, split: Split) -> tuple[Split, str]:
-    """``split`` as far as both sides can carry it, and why it is not more."""
+def safe(d: Draft, facts: RoutingFacts, split: Split) -> Safe:
+    """``split`` as far as both sides can carry it."""
     record = d.status.traffic or TrafficRecord()
     new, stable = new_serves(d, facts), stable_serves(d, facts)
     if split.reaches_new and not new:
         if not stable:
-            return _as_written(split, facts), "neither version has a ready endpoint: shares stay as they are"
+            return Safe(_as_written(split, facts), "neither version has a ready endpoint: shares stay as they are")
         refuses = unanswered(facts, facts.names.canary_pool)
-        return ALL_STABLE, refuses or f"{_new_side(facts)} has no ready endpoint: its share waits"
+        return Safe(ALL_STABLE, refuses or f"{_new_side(facts)} has no ready endpoint: its share waits")
     if split.reaches_new and stable and not any(each.reaches_new for each in routers(facts)):
         waits = _not_yet(d)
-        if waits:
-            return ALL_STABLE, waits
+        if waits is not None:
+            return Safe(ALL_STABLE, waits.message, waits.until)
     if split.weight < 100 and new and not stable and d.o.stable is not None and record.since is not None:
         refuses = unanswered(facts, facts.names.stable_pool)
         least = groups_for_all(d)
         if refuses and stable_side(d).ready_since and d.new_ready < least:
             # Mostly a picker is back in a moment, and by then a few groups under all requests would have failed, too.
             stays = f"shares stay as they are, for 100% needs {least} ready groups of the new version"
-            return _as_written(split, facts), f"{refuses}: {stays}"
+            return Safe(_as_written(split, facts), f"{refuses}: {stays}")
         why = (
             f"{refuses or f'{_stable_side(facts)} has no ready endpoint'}: all requests go to the new version"
             if record.stable_drained_at is None or refuses
             else f"all requests stay at the canary until {_stable_side(facts)} leads to renewed groups"
         )
-        return replace(split, weight=100), why
+        return Safe(replace(split, weight=100), why)
     if split.weight < 100 and new and stable:
         waits = _not_back_yet(d, facts, record)
-        if waits:
-            return replace(split, weight=100), waits
+        if waits is not None:
+            return Safe(replace(split, weight=100), waits.message, waits.until)
     if split.weight == 100 and stable:
         needed = groups_for_all(d)
         if d.new_ready < needed:
-            return _standing(split, record), f"100% needs {needed} ready groups of the new version"
-    return split, ""
+            return Safe(_standing(split, record), f"100% needs {needed} ready groups of the new version")
+    return Safe(split)
 
 
 def _stable_side(facts: RoutingFacts) -> str:

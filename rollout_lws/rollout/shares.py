@@ -12,8 +12,8 @@ from rollout_lws.capacity.replica_math import portion_beside
 from rollout_lws.capacity.weights import MOST, sharing_step, weight_in_place, weight_in_promotion, weight_of_step
 from rollout_lws.rollout.capacity import leaving, renewal
 from rollout_lws.rollout.draft import Draft
-from rollout_lws.rollout.reasons import Task
 from rollout_lws.rollout.sides import stable_side
+from rollout_lws.rollout.state import CleaningUp, Detaching, Idle, InSteps, Promoting, RollingBack
 from rollout_lws.traffic.split import ALL_STABLE, Split
 from rollout_lws.workload.groups import groups
 from rollout_lws.workload.hold import resolved_unavailable, users_strategy
@@ -72,22 +72,23 @@ def wanted_share(d: Draft) -> Split:
     record = d.status.traffic
     if record is None or not record.step or settings(d) is None:
         return ALL_STABLE
-    split, ending = share_of_step(d, record.step), d.status.finalising
+    split = share_of_step(d, record.step)
     if d.capacity is Capacity.IN_PLACE:
         return _share_in_place(d, split)
-    if d.one_workload or ending is None or ending.task not in (Task.PROMOTE, Task.ROLL_BACK_PROMOTION):
-        return split
-    if ending.task == Task.PROMOTE and green_grows(d):
-        return split
-    return _share_in_promotion(d, split)
+    match d.state:
+        case Idle() | InSteps() | Detaching() | CleaningUp() | RollingBack(promotion=False):
+            return split
+        case Promoting() if green_grows(d):
+            return split
+        case Promoting() | RollingBack():
+            return split if d.one_workload else _share_in_promotion(d, split)
 
 
 def _share_in_place(d: Draft, split: Split) -> Split:
     """What the step says once its groups are ready; until then the new version's part of the ready groups, at most what
     the step says. Before groups go back it gives up the part of those that are next.
     """
-    ending = d.status.finalising
-    back = ending is not None and ending.task == Task.ROLL_BACK_STEPS
+    back = isinstance(d.state, RollingBack) and not d.state.promotion
     wanted = 0 if back else wanted_groups(d.strategy, max(1, d.sub.current_step_index), d.replicas)
     going = [group for group in leaving(d, wanted) if group.ready(d.now, d.minimum)]
     if back:

@@ -13,7 +13,7 @@ from datetime import datetime
 from rollout_lws.objects.resources import LWS_NAME, LWS_REVISION
 from rollout_lws.objects.workloads import Pod
 from rollout_lws.rollout.draft import Draft
-from rollout_lws.rollout.reasons import Task
+from rollout_lws.rollout.state import CleaningUp, Promoting, RollingBack
 from rollout_lws.workload.canary import canary_name
 from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.groups import Group, groups
@@ -78,8 +78,7 @@ def new_stays(d: Draft) -> bool:
     """Whether groups of the new version stay in the one LWS at the end of a release that did not promote it: a Rollout
     that leaves could not finish, and from the clean-up on nothing takes them back.
     """
-    ending = d.status.finalising
-    if not d.one_workload or d.o.stable is None or ending is None or ending.task != Task.CLEAN_UP:
+    if not d.one_workload or d.o.stable is None or not isinstance(d.state, CleaningUp):
         return False
     kept = d.replicas + standing_surge(d.o.stable.lws, d.keys)
     return any(each.ordinal < kept and not each.terminating for each in d.new_groups)
@@ -87,8 +86,7 @@ def new_stays(d: Draft) -> bool:
 
 def _is_merged(d: Draft) -> bool:
     """Whether the versions of one LWS get the requests as their groups come and go, behind one Service."""
-    ending = d.status.finalising
-    comes_and_goes = ending is not None and ending.task in (Task.PROMOTE, Task.ROLL_BACK_PROMOTION)
+    comes_and_goes = isinstance(d.state, Promoting) or (isinstance(d.state, RollingBack) and d.state.promotion)
     return (comes_and_goes or new_stays(d)) and shares_nothing(d)
 
 

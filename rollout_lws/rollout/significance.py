@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from rollout_lws.api import Capacity, Condition, ConditionType, Phase, RolloutStatus, StepState, SummaryState
-from rollout_lws.rollout.reasons import Reason, Task
+from rollout_lws.rollout.reasons import Reason
+from rollout_lws.rollout.state import CleaningUp, Promoting, RollingBack, state_of
 from rollout_lws.workload.pod_words import ON_THE_WAY
 
 #: What is told of now and is no longer true is corrected after this many seconds at the latest.
@@ -24,8 +25,8 @@ LONGER_THAN_USUAL = 1.25
 def of_rollout(status: RolloutStatus) -> dict[str, Any]:
     """The part of a Rollout's status whose change is worth a write."""
     releasing = status.phase == Phase.PROGRESSING
-    cleaning = status.finalising is not None and status.finalising.task == Task.CLEAN_UP.value
-    renewing = status.finalising is not None and not cleaning
+    state = state_of(status)
+    cleaning, renewing = isinstance(state, CleaningUp), isinstance(state, Promoting | RollingBack)
     sub, summary = status.sub, status.summary
     kept = status.model_dump(
         exclude={
@@ -85,7 +86,7 @@ def keeps_restarting(status: RolloutStatus) -> bool:
     for a group that crashes every few seconds would be written about as often for as long as nobody comes. A group
     that a window renews is not rebuilt for ever, and that it has had its last window is told at once.
     """
-    forward = status.finalising is None or status.finalising.task == Task.PROMOTE.value
+    forward = not isinstance(state_of(status), RollingBack | CleaningUp)
     if forward and status.step is not None and status.step.partition_attempts:
         return False
     last = status.verdict

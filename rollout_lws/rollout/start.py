@@ -24,17 +24,18 @@ def pending(d: Draft) -> bool:
     return stable is not None and d.version.template_hash != stable.template_hash
 
 
-def settle(d: Draft) -> bool:
-    """Judge an LWS at rest. True with the last word; False when a release has just been started."""
+def settle(d: Draft) -> Draft:
+    """Judge an LWS at rest. With the last word, unless a release has just been started."""
     stable = d.status.stable
     if stable is None:
         raise LookupError("an LWS at rest has been adopted")
-    if left_behind.take_back(d):
+    d, giving = left_behind.take_back(d)
+    if giving:
         return d.reconciling(
             Reason.CLEANING_UP, SummaryState.PREPARING, "giving back what a Rollout that is gone had borrowed"
         )
     pinned = left_behind.left_pinned(d)
-    d.wake(pinned.until)
+    d = d.wake(pinned.until)
     if pinned.needs_person:
         return d.stalled(Reason.POD_STUCK_TERMINATING, pinned.message)
     if not pinned.done:
@@ -42,7 +43,7 @@ def settle(d: Draft) -> bool:
         return d.reconciling(Reason.CLEANING_UP, SummaryState.PREPARING, told)
     left = d.o.marked.any_own and d.o.canary is None and d.o.batch_release is None
     # The status was forged or lost in a release, or somebody has applied again what a release had written.
-    restored = borrowing.restore(d) if left else DONE
+    d, restored = borrowing.restore(d) if left else (d, DONE)
     if restored.needs_person:
         return d.stalled(Reason.POD_STUCK_TERMINATING, restored.message)
     if not restored.done:
@@ -65,31 +66,29 @@ def settle(d: Draft) -> bool:
         return _nothing_pending(d, stable)
     if target_revision(d.stable) == stable.revision:
         # Written differently, but the same version to LWS (1000m and 1): nothing to release.
-        d.confirm_leader_set("the same revision for another template")
-        d.set(stable=stable.model_copy(update={"template_hash": d.version.template_hash}))
-        store_version(d, d.version, stable.revision)
+        d = d.confirm_leader_set("the same revision for another template")
+        d = d.set(stable=stable.model_copy(update={"template_hash": d.version.template_hash}))
+        d = store_version(d, d.version, stable.revision)
         return _nothing_pending(d, stable)
     if d.replicas == 0:
         return _at_zero(d, stable)
     if _is_aborted(d):
-        _judged(d)
-        d.set(phase=Phase.ABORTED)
-        return stays_aborted(d)
+        return stays_aborted(_judged(_known_as_aborted(d)).set(phase=Phase.ABORTED))
     refusal = cannot_release(d)
     if refusal:
         return refuse(d, refusal)
-    if d.o.routing is not None and d.o.routing.waits:
-        d.persist_later(brief=not d.o.routing.trouble and applied_lately(d))
-        return d.reconciling(Reason.PREPARING, SummaryState.ROUTING, d.o.routing.waits)
+    facts = d.o.routing
+    if facts is not None and facts.waits:
+        d = d.brief_until(applied_lately(d) if not facts.trouble else None)
+        return d.reconciling(Reason.PREPARING, SummaryState.ROUTING, facts.waits)
     if not d.o.autoscalers.synced:
-        d.persist_later(brief=not d.o.autoscalers.trouble and applied_lately(d))
+        d = d.brief_until(applied_lately(d) if not d.o.autoscalers.trouble else None)
         return autoscalers.await_list(d)
     unlisted = waits_for_workloads(d)
-    if unlisted:
-        d.persist_later(brief=applied_lately(d))
-        return d.reconciling(Reason.PREPARING, SummaryState.LOADING, unlisted)
-    _start(d)
-    return False
+    if unlisted is not None:
+        d = d.wake(unlisted.until).brief_until(applied_lately(d))
+        return d.reconciling(Reason.PREPARING, SummaryState.LOADING, unlisted.message)
+    return _start(d)
 
 
 def _is_aborted(d: Draft) -> bool:
@@ -97,15 +96,19 @@ def _is_aborted(d: Draft) -> bool:
     aborted = d.status.aborted
     if aborted is None:
         return False
-    if aborted.template_hash != d.version.template_hash:
-        if aborted.revision != target_revision(d.stable):
-            return False
-        d.confirm_leader_set("the revision that was aborted, for another template")
-        d.set(aborted=aborted.model_copy(update={"template_hash": d.version.template_hash}))
-    return True
+    return aborted.template_hash == d.version.template_hash or aborted.revision == target_revision(d.stable)
 
 
-def stays_aborted(d: Draft) -> bool:
+def _known_as_aborted(d: Draft) -> Draft:
+    """The version that was aborted is on record by its hash of today."""
+    aborted = d.status.aborted
+    if aborted is None or aborted.template_hash == d.version.template_hash:
+        return d
+    d = d.confirm_leader_set("the revision that was aborted, for another template")
+    return d.set(aborted=aborted.model_copy(update={"template_hash": d.version.template_hash}))
+
+
+def stays_aborted(d: Draft) -> Draft:
     """The last word on an LWS whose template asks for the version that was aborted."""
     aborted, stable = d.status.aborted or AbortedRecord(template_hash=""), d.status.stable
     return d.conclude(
@@ -118,35 +121,35 @@ def stays_aborted(d: Draft) -> bool:
     )
 
 
-def refuse(d: Draft, refusal: Refusal) -> bool:
+def refuse(d: Draft, refusal: Refusal) -> Draft:
     """The version waits under the hold; told once as an Event on the LWS, so that a freeze is never silent."""
     if d.status.observed_template_hash != d.version.template_hash:
-        d.notice(
+        d = d.notice(
             EventReason.RELEASE_REFUSED,
             f"the new version waits: {refusal.message}",
             warning=True,
             about="LeaderWorkerSet",
         )
-    _judged(d)
+    d = _judged(d)
     return d.refuse(refusal)
 
 
-def _nothing_pending(d: Draft, stable: StableRecord) -> bool:
+def _nothing_pending(d: Draft, stable: StableRecord) -> Draft:
     if target_revision(d.stable) != stable.revision and d.status.observed_workload_generation != _generation(d):
-        d.confirm_leader_set("the revision that stable is said to have now")
-        d.notice(
+        d = d.confirm_leader_set("the revision that stable is said to have now")
+        d = d.notice(
             EventReason.REVISION_RENAMED,
             f"LeaderWorkerSet calls the unchanged version {target_revision(d.stable)} instead of {stable.revision};"
             " nothing is released",
         )
-    _judged(d)
-    d.set(phase=Phase.HEALTHY)
-    d.set_sub(stable_revision=stable.revision, new_revision=stable.revision)
-    drop_surplus(d)
+    d = _judged(d)
+    d = d.set(phase=Phase.HEALTHY)
+    d = d.set_sub(stable_revision=stable.revision, new_revision=stable.revision)
+    d = drop_surplus(d)
     return rests(d)
 
 
-def rests(d: Draft) -> bool:
+def rests(d: Draft) -> Draft:
     """The last word on an LWS that runs the version that it asks for. An obstacle that would refuse the next version is
     told as soon as it is known, though it holds nothing up yet: with 0 groups a change is not released in steps.
     """
@@ -155,11 +158,11 @@ def rests(d: Draft) -> bool:
     return d.ready(Reason.HEALTHY, SummaryState.HEALTHY, told)
 
 
-def _at_zero(d: Draft, stable: StableRecord) -> bool:
+def _at_zero(d: Draft, stable: StableRecord) -> Draft:
     """With no groups a change takes effect by itself: it is stable, unless it is the one that was aborted."""
-    _judged(d)
+    d = _judged(d)
     if _is_aborted(d):
-        return d.stalled(
+        return _known_as_aborted(d).stalled(
             Reason.SCALED_TO_ZERO,
             f"LeaderWorkerSet {d.stable.lws.metadata.name} has 0 groups and holds the aborted version: the next"
             " scale-up would start it; apply another version first",
@@ -167,16 +170,18 @@ def _at_zero(d: Draft, stable: StableRecord) -> bool:
     if not is_empty(d.stable):
         return waits_for_empty(d, SummaryState.PREPARING)
     revision = target_revision(d.stable)
-    d.confirm_leader_set("the revision that is recorded as stable")
-    d.set(stable=stable.model_copy(update={"template_hash": d.version.template_hash, "revision": revision}))
-    store_version(d, d.version, revision)
-    d.set_sub(stable_revision=revision, new_revision=revision)
-    d.notice(EventReason.ROLLED_OUT_NATIVELY, f"version {revision} is stable: LeaderWorkerSet has no groups to release")
+    d = d.confirm_leader_set("the revision that is recorded as stable")
+    d = d.set(stable=stable.model_copy(update={"template_hash": d.version.template_hash, "revision": revision}))
+    d = store_version(d, d.version, revision)
+    d = d.set_sub(stable_revision=revision, new_revision=revision)
+    d = d.notice(
+        EventReason.ROLLED_OUT_NATIVELY, f"version {revision} is stable: LeaderWorkerSet has no groups to release"
+    )
     return d.ready(Reason.HEALTHY, SummaryState.HEALTHY)
 
 
-def _judged(d: Draft) -> None:
-    d.set(
+def _judged(d: Draft) -> Draft:
+    return d.set(
         observed_template_hash=d.version.template_hash,
         observed_rollout_id=d.release_id,
         observed_workload_generation=_generation(d),
@@ -187,17 +192,17 @@ def _generation(d: Draft) -> int:
     return d.stable.lws.metadata.generation
 
 
-def _start(d: Draft) -> None:
+def _start(d: Draft) -> Draft:
     stable, revision = d.status.stable, target_revision(d.stable)
     reused = d.status.observed_rollout_id == d.release_id and d.status.observed_template_hash not in (
         None,
         "",
         d.version.template_hash,
     )
-    d.confirm_leader_set("the revision that is released")
-    store_version(d, d.version, revision)
-    _judged(d)
-    d.set(
+    d = d.confirm_leader_set("the revision that is released")
+    d = store_version(d, d.version, revision)
+    d = _judged(d)
+    d = d.set(
         phase=Phase.PROGRESSING,
         capacity=d.strategy.made_by,
         step=StepRecord(started_at=d.now),
@@ -206,7 +211,7 @@ def _start(d: Draft) -> None:
         evictions=(),
         not_ready_groups=(),
     )
-    d.begin_sub(
+    d = d.begin_sub(
         observed_workload_generation=_generation(d),
         observed_rollout_id=d.release_id,
         rollout_hash=plan_hash(d.o.rollout.spec.strategy),
@@ -218,12 +223,13 @@ def _start(d: Draft) -> None:
         current_step_state=StepState.BEFORE_STEP_UPGRADE,
         last_update_time=d.now.replace(microsecond=0),
     )
-    d.notice(
+    d = d.notice(
         EventReason.RELEASE_STARTED, f"release {d.release_id}: {len(d.strategy.steps)} steps to revision {revision}"
     )
     if reused:
-        d.notice(
+        d = d.notice(
             EventReason.ROLLOUT_ID_REUSED,
             f"rollout-id {d.release_id} named another version before: a gate on it cannot tell them apart",
             warning=True,
         )
+    return d

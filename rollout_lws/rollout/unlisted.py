@@ -51,13 +51,13 @@ def unlisted(facts: RoutingFacts, labels: Iterable[Mapping[str, str]]) -> Iterat
                 yield selecting.resource, name
 
 
-def tell_unlisted(d: Draft) -> None:
+def tell_unlisted(d: Draft) -> Draft:
     """Once for each: clients of a Service or pool that is not named reach stable groups whatever is decided here, and
     budgets limit evictions, which a release does not make. So is it told of who shares a backend that is pinned.
     """
     facts, record = d.o.routing, d.status.traffic
     if facts is None or record is None:
-        return
+        return d
     name = d.stable.lws.metadata.name
     leaders = [leader.metadata.labels for leader in d.stable.leaders]
     # The status holds no more, and what it does not hold would be told again at every look.
@@ -66,7 +66,7 @@ def tell_unlisted(d: Draft) -> None:
         {f"{resource.kind} {name}" for resource, name in unlisted(facts, leaders)} - {*record.unmanaged_backends}
     )[:room]
     for what in found:
-        d.notice(
+        d = d.notice(
             EventReason.UNMANAGED_BACKEND,
             f"{what} sends requests to groups of LeaderWorkerSet {name} too, whatever share a step says: its clients"
             " get the old version until the promotion renews the groups; use the one in trafficRoutings",
@@ -78,14 +78,14 @@ def tell_unlisted(d: Draft) -> None:
     }
     budgets = sorted(covering - {*record.unmanaged_backends})[: room - len(found)]
     for what in budgets:
-        d.notice(
+        d = d.notice(
             EventReason.UNMANAGED_BACKEND,
             f"{what} covers groups of LeaderWorkerSet {name}: it limits evictions, and a release makes none; how many"
             " groups are renewed at a time is up to maxUnavailable",
         )
     others = sorted(_shut_out(facts) - {*record.unmanaged_backends})[: room - len(found) - len(budgets)]
     for what in others:
-        d.notice(
+        d = d.notice(
             EventReason.SHARED_BACKEND,
             f"{what} gets no requests from it until the release of LeaderWorkerSet {name} is over, for which it is"
             " pinned: give it one of its own",
@@ -93,7 +93,8 @@ def tell_unlisted(d: Draft) -> None:
         )
     known = tuple(sorted({*record.unmanaged_backends, *found, *budgets, *others}))
     if known != record.unmanaged_backends:
-        d.set(traffic=record.model_copy(update={"unmanaged_backends": known}))
+        d = d.set(traffic=record.model_copy(update={"unmanaged_backends": known}))
+    return d
 
 
 def shut_out(facts: RoutingFacts, each: Selector) -> tuple[str, ...]:

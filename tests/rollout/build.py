@@ -73,4 +73,4 @@ def canary(*leaders: Any, replicas: int = 2, **parts: Any) -> Facts:
 
 
 def draft(given: Rollout, *, stable: Facts | None = None, **observed: Any) -> Draft:
-    return Draft(Observation(NOW, KEYS, given, stable=held() if stable is None else stable, **observed))
+    return Draft.of(Observation(NOW, KEYS, given, stable=held() if stable is None else stable, **observed))

@@ -15,8 +15,7 @@ from tests.rollout.build import HASH, OTHER_HASH, at_rest, draft, held, in_step,
 def asked(kind: str, status: dict[str, Any], *, paused: bool | None = None, replicas: int = 4, **members: Any) -> Draft:
     request = {"type": kind, "id": "a1", **members}
     d = draft(rollout(status=status | {"requested_action": request}, paused=paused), stable=held(replicas))
-    act(d)
-    return d
+    return act(d)
 
 
 def outcome(d: Draft) -> tuple[str, str | None]:
@@ -87,7 +86,7 @@ def test_a_promotion_of_everything_stays_requested_until_it_is_acted_on() -> Non
 def test_an_abort_that_turns_out_to_be_impossible_is_filed_as_refused() -> None:
     d = asked("Abort", in_step(finalising=FinalisingRecord(reason="Success", task="Promote")), by="ann")
     assert outcome(d) == ("Done", None)
-    refuse_abort(d, "too late")
+    d = refuse_abort(d, "too late")
     assert outcome(d) == ("Refused", "too late")
     assert d.intent is None
 
@@ -112,7 +111,7 @@ def test_an_id_that_was_filed_is_removed_and_not_run_again() -> None:
     assert d.status.requested_action is None
     assert d.status.last_action == before
     assert d.sub.current_step_state == StepState.STEP_PAUSED
-    assert d.notices == []
+    assert d.notices == ()
 
 
 PROMOTING = FinalisingRecord(reason="Success", task="Promote")
@@ -136,7 +135,7 @@ def test_a_step_back_that_comes_too_late_is_refused_and_forgotten(
     status = in_step(3, finalising=ending)
     status["canary_status"] |= {"nextStepIndex": asked_for}
     d = draft(rollout(status=status))
-    act(d)
+    d = act(d)
     told = [f"jump to step {asked_for} was refused: {why}"] if why else []
     assert [notice.note for notice in d.notices] == told
     assert d.sub.next_step_index == (-1 if why else asked_for)

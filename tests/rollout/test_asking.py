@@ -65,13 +65,13 @@ def test_no_question_leaves_a_trace(status: dict[str, Any]) -> None:
     before = d.status
     for question in (overdue, churning, waits_for_capacity, unreached):
         assert question(d) == question(d)
-    assert (d.status, d.wake_at, d.writes, d.notices) == (before, None, [], [])
+    assert (d.status, d.wake_at, d.writes, d.notices) == (before, None, (), ())
 
 
 def test_what_is_kept_tells_the_same_answer_and_when_it_may_be_another() -> None:
     d = taken_back(step=StepRecord(started_at=ago(200), waiting_since=ago(30)), conditions=())
     told = overdue(d)
-    keep_time(d)
+    d = keep_time(d)
     assert (overdue(d), d.status.step and d.status.step.waiting_since) == (told, None)
     assert d.wake_at == NOW + timedelta(seconds=90), "the clock starts anew after a wait for room"
     worn = taken_back(step=StepRecord(started_at=ago(200)), restarts=rebuilt(300, 200, 100, 50))
@@ -83,9 +83,10 @@ def test_what_is_kept_tells_the_same_answer_and_when_it_may_be_another() -> None
 
 def test_that_the_last_pod_is_gone_is_put_on_record_once_by_whoever_waits_for_it() -> None:
     d = taken_back(traffic=TrafficRecord(step=1))
-    answer = await_unreached(d)
+    d, answer = await_unreached(d)
     assert (answer.done, answer.until) == (False, NOW + timedelta(seconds=3))
     assert (d.status.traffic and d.status.traffic.last_pod_gone_at, d.wake_at) == (NOW, answer.until)
     later = taken_back(traffic=TrafficRecord(step=1, last_pod_gone_at=ago(3)))
-    assert await_unreached(later).done
+    later, answer = await_unreached(later)
+    assert answer.done
     assert (later.status.traffic and later.status.traffic.last_pod_gone_at, later.wake_at) == (ago(3), None)

@@ -31,8 +31,7 @@ def followed(status: dict[str, Any], *objects: Any, synced: bool = True, replica
         stable=held(replicas),
         autoscalers=Autoscalers(objects or (autoscaler(),), synced=synced),
     )
-    autoscalers.follow(d)
-    return d
+    return autoscalers.follow(d)
 
 
 def bounds(d: Draft) -> list[dict[str, Any]]:
@@ -56,7 +55,7 @@ def test_where_both_versions_share_one_lws_its_size_is_pinned(
 
 def test_that_something_may_be_held_is_on_record_before_it_is() -> None:
     first = followed(in_step())
-    assert (first.writes, first.status.autoscalers is not None) == ([], True)
+    assert (first.writes, first.status.autoscalers is not None) == ((), True)
     second = followed(in_step(**ON_RECORD))
     assert len(second.writes) == 1
     assert second.status.autoscalers is not None
@@ -65,12 +64,12 @@ def test_that_something_may_be_held_is_on_record_before_it_is() -> None:
 
 def test_without_an_autoscaler_nothing_is_put_on_record() -> None:
     d = draft(rollout(status=in_step()), autoscalers=Autoscalers())
-    autoscalers.follow(d)
+    d = autoscalers.follow(d)
     assert d.status.autoscalers is None
 
 
 def test_what_is_not_known_yet_is_neither_held_nor_counted_as_given_back() -> None:
-    assert followed(in_step(**ON_RECORD), synced=False).writes == []
+    assert followed(in_step(**ON_RECORD), synced=False).writes == ()
     unknown = followed(at_rest(**ON_RECORD), synced=False)
     assert unknown.status.autoscalers is not None
     assert autoscalers.watched(unknown) == (HORIZONTAL_POD_AUTOSCALERS,)
@@ -81,6 +80,7 @@ def test_what_is_not_known_yet_is_neither_held_nor_counted_as_given_back() -> No
 
 def test_a_status_that_is_written_first_does_not_say_given_back_before_it_is() -> None:
     d = draft(rollout(status=at_rest(**ON_RECORD)), autoscalers=Autoscalers((autoscaler(),)))
-    d.persist = Persist.BEFORE_WRITES
-    assert autoscalers.restore(d)
+    d = d.but(persist=Persist.BEFORE_WRITES)
+    d, nothing_left = autoscalers.restore(d)
+    assert nothing_left
     assert d.status.autoscalers is not None

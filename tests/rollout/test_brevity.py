@@ -13,6 +13,7 @@ from rollout_lws.objects.meta import ManagedField
 from rollout_lws.rollout.brevity import LOOK_AGAIN_SECONDS, applied_lately, can_wait, scaled_lately, written_lately
 from rollout_lws.rollout.draft import Persist
 from rollout_lws.rollout.reasons import EventReason
+from rollout_lws.rollout.report import finish
 from tests.rollout.build import draft, held, in_step, rollout
 from tests.workload.build import NOW, lws
 
@@ -30,10 +31,10 @@ def live(manager: str, age: float | None) -> dict[str, Any]:
 
 
 def test_what_is_over_in_a_moment_waits_for_a_second() -> None:
-    d = draft(rollout(status=in_step()))
-    d.persist = Persist.MAY_WAIT
+    d = draft(rollout(status=in_step())).but(persist=Persist.MAY_WAIT)
     assert can_wait(d)
-    assert d.wake_at == NOW + timedelta(seconds=LOOK_AGAIN_SECONDS)
+    decision = finish(d.set(message="it is told in a second"))
+    assert (decision.writes, decision.wake_at) == ((), NOW + timedelta(seconds=LOOK_AGAIN_SECONDS))
 
 
 def test_what_lasts_is_told_at_once() -> None:
@@ -48,27 +49,27 @@ def test_what_lasts_is_told_at_once() -> None:
         {"finalising": FinalisingRecord(reason="Success", task="CleanUp")},
         {"stable": StableRecord(template_hash="b", revision="r2", workload_uid="u")},
         {"flaps": 1},
-        {"traffic": TrafficRecord(conflicts=(WriteConflict(at=NOW, manager=ANOTHER, what="Service a"),))},
+        {"traffic": TrafficRecord(conflicts=(WriteConflict(at=NOW, manager=ANOTHER, kind="Service", name="a"),))},
     ],
     ids=lambda changes: next(iter(changes)),
 )
 def test_what_is_decided_for_good_never_waits(decided: dict[str, Any]) -> None:
     d = draft(rollout(status=in_step()))
-    d.persist = Persist.MAY_WAIT
-    d.set(**decided)
+    d = d.but(persist=Persist.MAY_WAIT)
+    d = d.set(**decided)
     assert not can_wait(d)
 
 
 def test_a_request_that_somebody_waits_for_is_answered_at_once() -> None:
     d = draft(rollout(status=in_step(requested_action=RequestedAction(type="Pause", id="1"))))
-    d.persist = Persist.MAY_WAIT
+    d = d.but(persist=Persist.MAY_WAIT)
     assert not can_wait(d)
 
 
 def test_what_an_event_tells_is_on_record_at_once_so_that_it_is_told_once() -> None:
     d = draft(rollout(status=in_step()))
-    d.persist = Persist.MAY_WAIT
-    d.notice(EventReason.UNMANAGED_BACKEND, "Service stray sends requests to groups too", warning=True)
+    d = d.but(persist=Persist.MAY_WAIT)
+    d = d.notice(EventReason.UNMANAGED_BACKEND, "Service stray sends requests to groups too", warning=True)
     assert not can_wait(d)
 
 
@@ -87,7 +88,7 @@ def test_what_an_event_tells_is_on_record_at_once_so_that_it_is_told_once() -> N
     ids=["now", "before", "another", "ahead", "untimed", "unmanaged", "gone"],
 )
 def test_what_we_have_written_a_moment_ago_is_about_to_take_effect(written: dict[str, Any] | None, brief: bool) -> None:
-    assert written_lately(draft(rollout(status=in_step())), written) is brief
+    assert (written_lately(draft(rollout(status=in_step())), written) is not None) is brief
 
 
 @pytest.mark.parametrize(
@@ -96,7 +97,7 @@ def test_what_we_have_written_a_moment_ago_is_about_to_take_effect(written: dict
     ids=["now", "before", "another"],
 )
 def test_a_canary_that_we_have_scaled_a_moment_ago_is_about_to_follow(entry: ManagedField, brief: bool) -> None:
-    assert scaled_lately(draft(rollout(status=in_step())), lws(managed_fields=(entry,))) is brief
+    assert (scaled_lately(draft(rollout(status=in_step())), lws(managed_fields=(entry,))) is not None) is brief
 
 
 @pytest.mark.parametrize(
@@ -109,4 +110,5 @@ def test_a_canary_that_we_have_scaled_a_moment_ago_is_about_to_follow(entry: Man
     ids=["now", "before", "not the template"],
 )
 def test_a_template_that_was_applied_a_moment_ago_is_about_to_be_looked_at(entry: ManagedField, brief: bool) -> None:
-    assert applied_lately(draft(rollout(status=in_step()), stable=held(managed_fields=(entry,)))) is brief
+    d = draft(rollout(status=in_step()), stable=held(managed_fields=(entry,)))
+    assert (applied_lately(d) is not None) is brief

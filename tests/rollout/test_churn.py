@@ -81,7 +81,7 @@ def test_a_group_counts_as_whole_again_when_one_of_the_three_rebuilds_is_old_eno
     d = told(restarts(400, 300, 200, 100))
     moment = NOW + timedelta(seconds=CHURN_WINDOW_SECONDS - 300)
     assert churning(d)
-    await_quiet(d)
+    d = await_quiet(d)
     assert (quiet_at(d), d.wake_at) == (moment, moment)
 
 
@@ -91,8 +91,7 @@ def leader(uid: str, index: int = 0, **given: Any) -> Pod:
 
 def remembered(seen: tuple[RestartRecord, ...], *leaders: Pod, pods: tuple[Pod, ...] = (), wanted: int = 2) -> Draft:
     d = told(seen)
-    remember_leaders(d, canary(*leaders, pods=pods), NEW, wanted)
-    return d
+    return remember_leaders(d, canary(*leaders, pods=pods), NEW, wanted)
 
 
 def uids(d: Draft) -> list[str]:
@@ -171,5 +170,5 @@ def test_the_oldest_leaders_stay_when_there_are_too_many() -> None:
 
 def test_without_an_lws_nothing_changes() -> None:
     d = told(restarts(9999))
-    remember_leaders(d, None, NEW, 2)
+    d = remember_leaders(d, None, NEW, 2)
     assert len(d.status.restarts) == 1

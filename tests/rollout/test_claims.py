@@ -29,7 +29,7 @@ def told(replicas: int, surged: int, size: int, *claims: str, **policy: str) -> 
     facts = replace(facts, lws=change(facts.lws, spec=spec))
     plan = {"steps": [{"replicas": surged}], "capacity": "Surge"}
     d = draft(rollout(canary=plan, status=in_step(capacity="Surge")), stable=facts)
-    told_of_surge(d)
+    d = told_of_surge(d)
     (notice,) = d.notices
     return notice.note, {*kept(d.version, by_scaling=True).of(NAME, range(replicas, replicas + surged))}
 

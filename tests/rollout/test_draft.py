@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from datetime import timedelta
 
 import pytest
 
+from rollout_lws.api import SummaryState
 from rollout_lws.rollout.reasons import Reason
 from tests.rollout.build import draft, held, in_step, rollout
 from tests.workload.build import KEYS, NOW, OLD
@@ -28,22 +30,27 @@ def test_a_release_is_called_as_its_user_calls_it(
 
 def test_of_several_moments_the_earliest_wakes() -> None:
     d = draft(rollout())
-    assert d.wake_in(NOW, 0)
-    assert d.wake_at is None
-    assert not d.wake_in(NOW, 60)
-    assert not d.wake_in(NOW, 30)
-    d.wake(NOW + timedelta(seconds=45))
+    assert d.yet_to_come(NOW, 0) is None
+    assert d.wake(None).wake_at is None
+    for seconds in (60, 30, 45):
+        d = d.wake(d.yet_to_come(NOW, seconds))
     assert d.wake_at == NOW + timedelta(seconds=30)
 
 
+def test_a_draft_never_changes() -> None:
+    d = draft(rollout(status=in_step()))
+    told = d.set(message="told").ready(Reason.HEALTHY, SummaryState.HEALTHY)
+    assert (d.status.message, d.verdict, told.status.message) == (None, None, "told")
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        d.verdict = told.verdict  # type: ignore[misc]
+
+
 def test_the_same_trouble_is_one_event_however_often_it_is_found() -> None:
-    first = draft(rollout(status=in_step()))
-    first.stalled(Reason.DEADLINE, "late")
+    first = draft(rollout(status=in_step())).stalled(Reason.DEADLINE, "late")
     assert [notice.note for notice in first.notices] == ["late"]
     told = {"condition": "Stalled", "reason": "ProgressDeadlineExceeded"}
-    again = draft(rollout(status=in_step(verdict=told)))
-    again.stalled(Reason.DEADLINE, "later")
-    assert again.notices == []
+    again = draft(rollout(status=in_step(verdict=told))).stalled(Reason.DEADLINE, "later")
+    assert again.notices == ()
 
 
 @pytest.mark.parametrize(("spec", "action", "expected"), [(True, None, True), (None, True, True), (None, None, False)])

@@ -55,9 +55,8 @@ def test_no_eviction_from_before_is_blamed_where_kueue_had_given_up_more_groups_
     once = dict.fromkeys(range(MANY), 1)
     renewed, forgiven = evicted(once), evicted(once)
     for group in range(MANY):
-        note_renewed(renewed, (group,))
-    forgive(forgiven)
-    for d in (renewed, forgiven):
+        renewed = note_renewed(renewed, (group,))
+    for d in (renewed, forgive(forgiven)):
         assert blamed(once, filed(d)) == set()
         # The latest are on record, and are blamed for what comes after.
         assert blamed({**once, 0: 2, MANY - 1: 2}, filed(d)) == {str(MANY - 1)}
@@ -79,7 +78,7 @@ def test_a_group_that_is_given_up_and_has_no_leader_has_failed_where_it_comes_ba
         blames = {each: set(given_up(d, d.stable, each)) for each in (OLD, NEW, "")}
         assert blames == {OLD: set(), NEW: set(), "": set(), revision: {"1"}}
         # That a person forgives it holds for groups without a leader, too.
-        forgive(d)
+        d = forgive(d)
         again = gone(partition, filed(d))
         assert given_up(again, again.stable, revision) == {}
 
@@ -94,10 +93,10 @@ def test_an_index_that_no_group_has_is_no_group(index: str) -> None:
 
 def test_room_that_scaled_down_groups_leave_is_taken_by_groups_that_had_none() -> None:
     d = evicted(dict.fromkeys(range(MANY), 1))
-    forgive(d)
+    d = forgive(d)
     fewer = dict.fromkeys(range(MANY // 2), 1)
     d = evicted(fewer, filed(d))
-    note_renewed(d, (MANY // 4,))
+    d = note_renewed(d, (MANY // 4,))
     assert len(filed(d)) == len(fewer)
     assert blamed(fewer, filed(d)) == set()
     assert blamed({**fewer, 0: 2}, filed(d)) == {"0"}
@@ -106,7 +105,7 @@ def test_room_that_scaled_down_groups_leave_is_taken_by_groups_that_had_none() -
 def test_records_of_groups_that_are_gone_make_room() -> None:
     gone = tuple(EvictionRecord(workload=f"gone-{n}", count=1) for n in range(ITEMS_LIMIT))
     d = evicted({0: 0, 1: 3}, gone)
-    note_renewed(d, (0, 1))
+    d = note_renewed(d, (0, 1))
     assert filed(d) == (EvictionRecord(workload="workload-1", count=3),)
     assert blamed({0: 0, 1: 3}, filed(d)) == set()
     assert blamed({0: 1, 1: 3}, filed(d)) == {"0"}

@@ -53,8 +53,7 @@ def kept(
     stable = held(partition=partition, **metadata)
     leaders = tuple(pod(index, revision=revision) for index, revision in enumerate(groups))
     d = draft(rollout(status=status), stable=replace(stable, leaders=leaders))
-    keep_hold(d)
-    return d
+    return keep_hold(d)
 
 
 def rolling(groups: tuple[str, ...], version: str, partition: int) -> Facts:
@@ -71,7 +70,7 @@ def partitions(d: Draft) -> list[int]:
 
 def test_a_hold_that_stands_is_left_alone() -> None:
     d = kept(at_rest(), HOLD)
-    assert (d.writes, d.hold, d.notices) == ([], HoldState.KEPT, [])
+    assert (d.writes, d.hold, d.notices) == ((), HoldState.KEPT, ())
 
 
 def test_the_first_reset_is_undone() -> None:
@@ -114,14 +113,14 @@ def test_each_version_is_worth_a_try_of_its_own() -> None:
 
 def test_a_tool_that_answers_each_repair_within_seconds_is_left_alone() -> None:
     d = kept(in_step(hold_conflicts=conflicts(*TOOL)))
-    assert (d.writes, d.hold) == ([], HoldState.RELEASED)
+    assert (d.writes, d.hold) == ((), HoldState.RELEASED)
     assert [notice.reason for notice in d.notices] == ["HoldConflict"]
     assert (d.status.hold_conflicts[-1].put_back_at, d.status.hold_conflicts[-1].template_hash) == (None, HASH)
 
 
 def test_a_hold_that_is_left_with_nothing_pending_comes_back_at_the_exact_moment_and_later_each_time() -> None:
     before = kept(at_rest(hold_conflicts=conflicts(*ago(62), left=FIRST_WAIT_SECONDS - 7)))
-    assert (before.writes, before.hold, before.wake_at) == ([], HoldState.RELEASED, NOW + timedelta(seconds=7))
+    assert (before.writes, before.hold, before.wake_at) == ((), HoldState.RELEASED, NOW + timedelta(seconds=7))
     after = kept(at_rest(hold_conflicts=conflicts(*ago(62), left=FIRST_WAIT_SECONDS)))
     assert (partitions(after), after.hold) == ([HOLD], HoldState.RESTORED)
     again = after.status.hold_conflicts
@@ -144,7 +143,7 @@ def test_a_hold_that_is_left_does_not_come_back_in_the_middle_of_a_roll() -> Non
         in_step(hold_released_at=NOW - timedelta(seconds=9_000)),
     ):
         d = kept(status, groups=(OLD, OLD, OLD, NEW))
-        assert (d.writes, d.hold) == ([], HoldState.RELEASED)
+        assert (d.writes, d.hold) == ((), HoldState.RELEASED)
 
 
 def test_a_hold_that_somebody_brought_back_ends_the_contest() -> None:

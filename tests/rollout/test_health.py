@@ -49,7 +49,7 @@ def late(status: dict[str, Any], **strategy: Any) -> Any:
     d = draft(
         rollout(status=status, **strategy), canary=canary(pod(0, revision=NEW, since=None, workload="llama-canary"))
     )
-    keep_clock(d, None)
+    d = keep_clock(d, None)
     return deadline_passed(d, None), d.wake_at
 
 

@@ -96,11 +96,11 @@ ITSELF = VERSION.template_hash
 STABLE = StableRecord(template_hash=ITSELF, revision="gone", workload_uid=UID)
 
 
-def written(*history: ControllerRevision) -> list[Write]:
+def written(*history: ControllerRevision) -> tuple[Write, ...]:
     """What it takes to have the version stored as the newest."""
     assert VERSION is not None
     d = draft(rollout(status=at_rest()), history=history)
-    store_version(d, VERSION, OLD)
+    d = store_version(d, VERSION, OLD)
     return d.writes
 
 
@@ -111,7 +111,7 @@ def test_a_version_whose_only_record_is_on_its_way_out_is_stored_beside_it() -> 
         (write,) = written(*going, stored("llama-other", 6, annotated="other", image="model:2"))
         assert isinstance(write, Create)
         assert (write.body["metadata"]["name"], write.body["revision"]) == (free, 7)
-    assert written(stored(f"{name}-2", 6, annotated=ITSELF), stored(name, 6, annotated=ITSELF, terminating=True)) == []
+    assert written(stored(f"{name}-2", 6, annotated=ITSELF), stored(name, 6, annotated=ITSELF, terminating=True)) == ()
 
 
 def test_a_number_that_no_further_one_follows_is_given_again() -> None:
@@ -128,8 +128,8 @@ def test_a_stable_version_is_known_for_as_long_as_a_record_of_it_is_there() -> N
 
 def dropped(*history: ControllerRevision) -> list[str]:
     d = draft(rollout(status=at_rest(stable=STABLE)), history=history)
-    drop_doubles(d)
-    drop_surplus(d)
+    d = drop_doubles(d)
+    d = drop_surplus(d)
     return deletions(d.writes, d.chores)
 
 

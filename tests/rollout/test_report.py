@@ -34,7 +34,7 @@ def status_of(decision: Decision) -> dict[str, Any]:
 
 
 def test_a_refused_write_is_told_before_anything_else_is_tried() -> None:
-    decision = tell_refusal(draft(rollout(status=in_step()), refused=REFUSED))
+    decision = tell_refusal(draft(rollout(status=in_step()), refused=REFUSED).o)
     assert decision is not None
     assert decision.only_tells
     assert len(decision.writes) == 1
@@ -47,23 +47,22 @@ def test_a_refused_write_is_told_before_anything_else_is_tried() -> None:
 
 def test_a_refusal_that_is_told_already_is_tried_again() -> None:
     told = {"verdict": VerdictRecord(condition="Stalled", reason="WriteRefused"), "message": MESSAGE}
-    assert tell_refusal(draft(rollout(status=in_step(**told)), refused=REFUSED)) is None
+    assert tell_refusal(draft(rollout(status=in_step(**told)), refused=REFUSED).o) is None
 
 
 def test_another_refusal_is_told_as_well() -> None:
     verdict = VerdictRecord(condition="Stalled", reason="WriteRefused")
     told = {"verdict": verdict, "message": "the API server refuses to …"}
-    assert tell_refusal(draft(rollout(status=in_step(**told)), refused=REFUSED)) is not None
+    assert tell_refusal(draft(rollout(status=in_step(**told)), refused=REFUSED).o) is not None
 
 
 def test_nothing_refused_is_nothing_to_tell() -> None:
-    assert tell_refusal(draft(rollout(status=in_step()))) is None
+    assert tell_refusal(draft(rollout(status=in_step())).o) is None
 
 
 def concluded(before: dict[str, Any], kind: str, message: str) -> Decision:
     d = draft(rollout(status=before))
-    d.conclude(kind, Reason.HEALTHY, SummaryState.HEALTHY, message)
-    return finish(d)
+    return finish(d.conclude(kind, Reason.HEALTHY, SummaryState.HEALTHY, message))
 
 
 @pytest.mark.parametrize("kind", ["Ready", "Reconciling", "Stalled"])
@@ -100,7 +99,7 @@ def test_a_sentence_that_is_still_true_is_never_written_again() -> None:
 
 def test_a_release_that_is_over_says_what_of_its_canary_still_ends() -> None:
     d = draft(rollout(status=at_rest()), remains=(NamedObject("Pod", "llama-canary-1-2", terminating=True),))
-    d.ready(Reason.HEALTHY, SummaryState.HEALTHY)
+    d = d.ready(Reason.HEALTHY, SummaryState.HEALTHY)
     assert status_of(finish(d))["message"] == "group 1 of llama-canary still ends"
 
 
@@ -122,7 +121,7 @@ def test_what_still_ends_is_told_with_the_accelerators_that_it_holds(
     asking = held(2, template={"size": 2, "workerTemplate": GPUS})
     left = (NamedObject("StatefulSet", "llama-canary-1"),)
     d = draft(rollout(status=at_rest()), stable=asking, remains=left, pods_left=pods, unknown_pods=unknown)
-    d.ready(Reason.HEALTHY, SummaryState.HEALTHY)
+    d = d.ready(Reason.HEALTHY, SummaryState.HEALTHY)
     told = status_of(finish(d))
     ends = "group 1 of llama-canary still ends"
     assert told["message"] == (f"{ends} and holds accelerators: {taken}" if taken else ends)
@@ -133,7 +132,7 @@ def test_groups_that_were_scaled_away_are_none_of_stables() -> None:
     standing = held(4)
     shrunk = dataclasses.replace(standing, lws=held(2).lws)
     d = draft(rollout(status=at_rest()), stable=shrunk)
-    d.ready(Reason.HEALTHY, SummaryState.HEALTHY)
+    d = d.ready(Reason.HEALTHY, SummaryState.HEALTHY)
     assert status_of(finish(d))["summary"]["stable"] == "2/2"
 
 
@@ -141,8 +140,7 @@ def test_what_the_last_of_a_canary_held_is_told_as_free_at_once() -> None:
     asking = held(2, template={"size": 2, "workerTemplate": GPUS})
     left = (NamedObject("StatefulSet", "llama-canary-1"),)
     ending = draft(rollout(status=at_rest()), stable=asking, remains=left, unknown_pods={"llama-canary": ""})
-    ending.ready(Reason.HEALTHY, SummaryState.HEALTHY)
-    over = draft(rollout(status={**at_rest(), **status_of(finish(ending))}), stable=asking)
-    over.ready(Reason.HEALTHY, SummaryState.HEALTHY)
-    told = status_of(finish(over))
+    told = status_of(finish(ending.ready(Reason.HEALTHY, SummaryState.HEALTHY)))
+    over = draft(rollout(status={**at_rest(), **told}), stable=asking)
+    told = status_of(finish(over.ready(Reason.HEALTHY, SummaryState.HEALTHY)))
     assert (told["message"], told["summary"]["accelerators"]) == (None, 32)

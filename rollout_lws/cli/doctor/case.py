@@ -102,7 +102,7 @@ class Case:
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
         self.now = facts.now
-        self.d = Draft(facts.observation)
+        self.d = Draft.of(facts.observation)
         meta = facts.observation.rollout.metadata
         self.name, self.namespace = meta.name, meta.namespace
         self.workload_name = facts.observation.rollout.spec.workload_ref.name
@@ -161,7 +161,7 @@ class Case:
 
     def _refused(self) -> Complaint | None:
         """Also what would keep a version waiting that nobody has applied yet."""
-        d = Draft(self.facts.observation)
+        d = Draft.of(self.facts.observation)
         if self.is_leaving:
             return None
         found = cannot_manage(d)

@@ -40,7 +40,7 @@ def refused(rollout: Shaped, files: FileSnapshot, broken: Sequence[Manifest]) ->
     in the files.
     """
     made = rollout.manifest
-    d = Draft(files.observed(made.name))
+    d = Draft.of(files.observed(made.name))
     for problem in problems(d.o.rollout.spec):
         path = located(rollout.body, problem.path)
         yield made.found(CODE_OF[Reason.INVALID_SPEC], path, problem.message)

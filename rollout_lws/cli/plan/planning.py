@@ -68,7 +68,7 @@ def make(
     seen = before.stable or after.stable
     if seen is None or after.stable is None:
         raise LookupError("the LeaderWorkerSet does not exist")
-    d = Draft(at_rest(after, version_of(seen.lws.spec)))
+    d = Draft.of(at_rest(after, version_of(seen.lws.spec)))
     old = stable_version(d) or version_of(seen.lws.spec)
     style = d.o.rollout.spec.strategy.style
     meta = d.o.rollout.metadata
@@ -146,8 +146,8 @@ def _adopted(before: Observation) -> Verdict | None:
     """What a controller says that takes the LWS into care as it stands; None where it does, or has."""
     if before.stable is None or before.stable.leader_set is None:
         return None
-    scratch = Draft(before)
-    return scratch.verdict if adoption.adopt(scratch) else None
+    d = Draft.of(before)
+    return None if adoption.is_adopted(d) else adoption.adopt(d).verdict
 
 
 def _refusals(d: Draft) -> Iterable[str]:

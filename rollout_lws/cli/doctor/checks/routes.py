@@ -11,7 +11,7 @@ from rollout_lws.cli.doctor.links import Link, Name, State, ok
 from rollout_lws.objects.resources import HORIZONTAL_POD_AUTOSCALERS, HTTP_ROUTES
 from rollout_lws.rollout import bounds
 from rollout_lws.rollout.quarrel import PEACE_SECONDS
-from rollout_lws.rollout.serving import safe
+from rollout_lws.rollout.serving import Safe, safe
 from rollout_lws.rollout.shares import settings, told, wanted_share
 from rollout_lws.traffic import http_route, second_pool
 from rollout_lws.traffic.facts import RoutingFacts
@@ -60,7 +60,8 @@ def _route(case: Case, facts: RoutingFacts, router: Router) -> Link:
         by_itself = "it is put back, each time later; nothing goes forward meanwhile"
         return Link(Name.ROUTE, State.BROKEN, about, text, users, by_itself, steps)
     wanted = wanted_share(case.d) if case.is_on else ALL_STABLE
-    split, why = safe(case.d, facts, wanted) if case.is_on else (wanted, "")
+    found = safe(case.d, facts, wanted) if case.is_on else Safe(wanted)
+    split, why = found.split, found.why
     writes = {f"{each.resource.kind}/{each.name}" for each in router.writes(split, "", checked=True)}
     if writes:
         unread = case.unread(Name.ROUTE, about, *case.unjudged)

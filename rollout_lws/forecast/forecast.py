@@ -67,9 +67,7 @@ def _alone(replicas: int) -> _Moment:
 
 @dataclass(frozen=True)
 class _Course:
-    """The release up to a step: ``now`` is what serves, and ``clock`` the seconds since it began, up to its
-    first share.
-    """
+    """The release up to a step: ``now`` is what serves, ``clock`` the seconds since it began."""
 
     plan: StyleStrategy
     strategy: CapacityStrategy

@@ -15,8 +15,8 @@ from rollout_lws.api import Phase
 from rollout_lws.api.validation import each_problem
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.observation import Observation
-from rollout_lws.rollout.refusals import older_rival, other_style
-from rollout_lws.rollout.routable import renamed
+from rollout_lws.rollout.preflight import older_rival, other_style
+from rollout_lws.rollout.routing.routing_preflight import renamed
 
 #: Whoever comes now is younger than all that are there, whatever clocks say.
 _YOUNGEST = datetime.max.replace(tzinfo=UTC)

@@ -13,9 +13,9 @@ from rollout_lws.objects.json_patch import member
 from rollout_lws.objects.workloads import LeaderWorkerSet
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.observation import Observation
+from rollout_lws.rollout.preflight import claims_changed, unsafe_pending
 from rollout_lws.rollout.reasons import Reason
 from rollout_lws.rollout.refusal import Refusal
-from rollout_lws.rollout.refusals import claims_changed, unsafe_pending
 from rollout_lws.workload.hold import HOLD, borrowed, kept, slips_in, stands
 from rollout_lws.workload.template import supposed_version_of
 

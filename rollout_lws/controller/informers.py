@@ -35,7 +35,7 @@ from rollout_lws.objects.resources import (
 from rollout_lws.objects.workloads import ControllerRevision, LeaderWorkerSet, Pod, StatefulSet
 from rollout_lws.observe.cache_types import TRIMMED, StoredObject, StoredRollout, stored_object, stored_rollout
 from rollout_lws.observe.explanations import DECODERS, FIELDS, LABELS
-from rollout_lws.rollout.bounds import scaled_workload
+from rollout_lws.rollout.autoscaling.hpa_bounds import scaled_workload
 from rollout_lws.traffic import marks
 from rollout_lws.workload.canary import canary_name
 

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from rollout_lws.api import ConditionType, SummaryState
 from rollout_lws.metrics.glance import Counts, Glance, Status
 from rollout_lws.objects.workloads import LeaderWorkerSet
-from rollout_lws.rollout.health import COUNTED
+from rollout_lws.rollout.groups.health import COUNTED
 from rollout_lws.workload.template import version_of
 
 #: Families by name, with the words for HELP. All are gauges, and have the labels namespace and rollout first.

@@ -21,7 +21,7 @@ from rollout_lws.observe.cache_types import StoredObject, StoredRollout, stored_
 from rollout_lws.observe.explanations import queues, refusals
 from rollout_lws.observe.routing import marked, mentioning, plain_all, routing
 from rollout_lws.observe.world import World
-from rollout_lws.rollout import bounds
+from rollout_lws.rollout.autoscaling import hpa_bounds
 from rollout_lws.rollout.observation import Autoscalers, Observation, Queues, RefusedWrite
 from rollout_lws.traffic import marks
 from rollout_lws.workload.canary import canary_name
@@ -116,7 +116,7 @@ def _autoscalers(world: World, stored: StoredRollout) -> Autoscalers:
     objects = tuple(
         live
         for live in mentioning(world.every(HORIZONTAL_POD_AUTOSCALERS), f'"{workload}"', uid)
-        if bounds.scaled_workload(live) == workload or marks.read(live, uid, world.keys) is not None
+        if hpa_bounds.scaled_workload(live) == workload or marks.read(live, uid, world.keys) is not None
     )
     waits = world.unknown(HORIZONTAL_POD_AUTOSCALERS)
     living = frozenset(each.metadata.uid for each in world.every_rollout()) if objects else frozenset()

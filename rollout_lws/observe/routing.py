@@ -14,7 +14,7 @@ from rollout_lws.objects.resources import INFERENCE_POOLS, SERVICES
 from rollout_lws.objects.workloads import LeaderWorkerSet, Pod
 from rollout_lws.observe.cache_types import StoredObject
 from rollout_lws.observe.world import World
-from rollout_lws.rollout.borrowing import looked_for
+from rollout_lws.rollout.routing.selector_pinning import looked_for
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.marked import Marked, noted_names
 from rollout_lws.traffic.names import Names

@@ -10,31 +10,29 @@ from typing import assert_never
 
 from rollout_lws.api import Phase, SummaryState
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
-from rollout_lws.rollout import (
-    actions,
-    adoption,
-    autoscalers,
-    finalising,
-    guard,
-    handover,
-    history,
-    leaving,
-    multikueue,
-    natively,
-    queued,
-    report,
-    routing,
-    start,
-    steps,
-)
+from rollout_lws.rollout import history
+from rollout_lws.rollout.autoscaling import autoscalers
 from rollout_lws.rollout.decision import Decision
 from rollout_lws.rollout.draft import Draft, HoldState
+from rollout_lws.rollout.groups import kueue_admission, multikueue
+from rollout_lws.rollout.lifecycle import (
+    actions,
+    adoption,
+    detach,
+    finalize,
+    hold_enforcement,
+    idle,
+    native_rollout,
+    steps,
+)
+from rollout_lws.rollout.lifecycle.rollback import tell_way_back
 from rollout_lws.rollout.observation import Observation
+from rollout_lws.rollout.preflight import cannot_manage
 from rollout_lws.rollout.reasons import Ending, Reason
 from rollout_lws.rollout.refusal import FieldRef
-from rollout_lws.rollout.refusals import cannot_manage
-from rollout_lws.rollout.rollback import tell_way_back
+from rollout_lws.rollout.routing import route, traffic_shift
 from rollout_lws.rollout.state import CleaningUp, Detaching, Idle, InSteps, Promoting, RollingBack, ending_of
+from rollout_lws.rollout.status import report
 from rollout_lws.workload.revisions import target_revision
 
 
@@ -49,22 +47,22 @@ def decide(observation: Observation) -> Decision:
 def _decided(observation: Observation) -> Draft:
     d = autoscalers.follow(_rules(Draft.of(observation)))
     if d.o.stable is not None:
-        d = guard.tell_resets(d)
-    return multikueue.tell_pods_here(queued.tell(d))
+        d = hold_enforcement.tell_resets(d)
+    return multikueue.tell_pods_here(kueue_admission.tell(d))
 
 
 def _rules(d: Draft) -> Draft:
     refusal = cannot_manage(d)
     d = d.set(phase=d.status.phase or Phase.INITIAL)
     # A Rollout that is deleted or disabled finishes its release first, and has to know its versions for that.
-    d = natively.follow_revision(history.drop_doubles(history.follow_hashes(d)))
-    if leaving.deleting(d):
-        return leaving.leave(d, Ending.DELETED)
+    d = native_rollout.follow_revision(history.drop_doubles(history.follow_hashes(d)))
+    if detach.deleting(d):
+        return detach.leave(d, Ending.DELETED)
     if d.o.rollout.spec.disabled:
-        return leaving.leave(d, Ending.DISABLED)
+        return detach.leave(d, Ending.DISABLED)
     if refusal is not None:
         if d.status.stable is not None and d.status.phase != Phase.DISABLED:
-            d = leaving.leave(d, Ending.DISABLED)
+            d = detach.leave(d, Ending.DISABLED)
         return d.refuse(refusal)
     if d.o.stable is None:
         return _workload_missing(d)
@@ -75,8 +73,8 @@ def _rules(d: Draft) -> Draft:
         d = adoption.adopt(d)
         if d.concluded:
             return d
-    d = guard.keep_hold(d)
-    if d.hold is HoldState.RESTORED and guard.has_windows(d):
+    d = hold_enforcement.keep_hold(d)
+    if d.hold is HoldState.RESTORED and hold_enforcement.has_windows(d):
         # Before anything is asked of the release: what is filed as done has to be acted on in this very pass.
         return _held_first(d)
     d = actions.act(d)
@@ -86,7 +84,7 @@ def _rules(d: Draft) -> Draft:
 
 def _held_first(d: Draft) -> Draft:
     """What opens and closes windows has to see the hold that is being put back."""
-    d = handover.protect(d)
+    d = traffic_shift.protect(d)
     return d.reconciling(Reason.PREPARING, _shown(d), "the hold is put back first")
 
 
@@ -101,21 +99,21 @@ def _shown(d: Draft) -> SummaryState:
 
 
 def _release(d: Draft) -> Draft:
-    d = natively.record_what_runs(d)
+    d = native_rollout.record_what_runs(d)
     match d.state:
         case InSteps():
             return steps.run(d)
         case Promoting() | RollingBack() | CleaningUp():
-            d = finalising.run(d)
-            if d.status.finalising is not None or (start.pending(d) and _ended_visibly(d)):
+            d = finalize.run(d)
+            if d.status.finalising is not None or (idle.pending(d) and _ended_visibly(d)):
                 return d
         case Idle() | Detaching():
             pass
         case unknown:
             assert_never(unknown)
     if _runs_already(d):
-        return finalising.run(natively.follow_groups(d))
-    d = start.settle(d.but(verdict=None))
+        return finalize.run(native_rollout.follow_groups(d))
+    d = idle.settle(d.but(verdict=None))
     return d.but(at_rest=True) if d.concluded else steps.run(d)
 
 
@@ -123,7 +121,7 @@ def _runs_already(d: Draft) -> bool:
     """Whether what is pending, refused or aborted runs in every group all the same: zero groups keep no version."""
     stable = d.status.stable
     renamed = stable is None or target_revision(d.stable) == stable.revision
-    return not renamed and start.pending(d) and natively.all_went_over(d)
+    return not renamed and idle.pending(d) and native_rollout.all_went_over(d)
 
 
 def _ended_visibly(d: Draft) -> bool:
@@ -136,7 +134,7 @@ def _workload_missing(d: Draft) -> Draft:
     ref = d.o.rollout.spec.workload_ref
     if d.status.phase != Phase.PROGRESSING:
         d = d.set(phase=Phase.INITIAL)
-    d = routing.carry_all(d)
+    d = route.carry_all(d)
     kept = ", its canary keeps serving" if d.canary_ready else ""
     return d.stalled(
         Reason.WORKLOAD_NOT_FOUND,
@@ -154,14 +152,14 @@ def _contested(d: Draft) -> Draft | None:
     if isinstance(d.state, CleaningUp):
         return None
     restored = stable is not None and d.version.template_hash == stable.template_hash
-    if restored and d.status.phase == Phase.PROGRESSING and natively.follows_template(d):
+    if restored and d.status.phase == Phase.PROGRESSING and native_rollout.follows_template(d):
         # All groups have come back already: there is nothing to take back, and no window of ours to close.
         if ending_of(d.state) is not Ending.ROLLBACK:
             d = tell_way_back(d, Ending.ROLLBACK, "stable's template was restored")
-        return finalising.run(d.enter(CleaningUp(Ending.ROLLBACK)))
-    if not restored and natively.follows_template(d):
-        d = natively.record_native_roll(d)
+        return finalize.run(d.enter(CleaningUp(Ending.ROLLBACK)))
+    if not restored and native_rollout.follows_template(d):
+        d = native_rollout.record_native_roll(d)
         if d.status.phase == Phase.PROGRESSING:
-            return finalising.run(d.enter(CleaningUp(Ending.ROLLED_OUT_NATIVELY)))
+            return finalize.run(d.enter(CleaningUp(Ending.ROLLED_OUT_NATIVELY)))
         return d.ready(Reason.HOLD_RELEASED, SummaryState.HEALTHY, "rolled by itself")
-    return guard.contested(handover.protect(d))
+    return hold_enforcement.contested(traffic_shift.protect(d))

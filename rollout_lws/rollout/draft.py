@@ -33,7 +33,7 @@ from rollout_lws.capacity.table import strategy_of
 from rollout_lws.objects.resources import STATEFUL_SETS
 from rollout_lws.objects.writes import Confirm, Write
 from rollout_lws.rollout.decision import Chore, Notice, Verdict
-from rollout_lws.rollout.limits import not_ahead
+from rollout_lws.rollout.field_limits import not_ahead
 from rollout_lws.rollout.observation import Observation
 from rollout_lws.rollout.reasons import EventReason, Reason
 from rollout_lws.rollout.refusal import FieldRef, Refusal

@@ -158,3 +158,10 @@ class Task(StrEnum):
     ROLL_BACK_STEPS = "RollBackSteps"
     ROLL_BACK_PROMOTION = "RollBackPromotion"
     CLEAN_UP = "CleanUp"
+
+
+class Outcome(StrEnum):
+    """What became of a request (``status.lastAction.outcome``)."""
+
+    DONE = "Done"
+    REFUSED = "Refused"

@@ -12,10 +12,11 @@ A release that ends is told by ``status.finalising``: why (``Ending``) and what 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TypeAlias
 
-from rollout_lws.api import Capacity, Phase, RolloutStatus
-from rollout_lws.rollout.reasons import Ending, Task
+from rollout_lws.api import ActionType, Capacity, Phase, RolloutStatus
+from rollout_lws.rollout.reasons import Ending, Outcome, Task
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,3 +107,14 @@ def task_of(state: EndingState) -> Task:
             return Task.ROLL_BACK_STEPS
         case CleaningUp():
             return Task.CLEAN_UP
+
+
+def forced_since(status: RolloutStatus) -> datetime | None:
+    """Since when the abort that is under way does not wait for routers; None while it does."""
+    last, ending = status.last_action, status.finalising
+    if last is None or ending is None or ending_of(state_of(status)) is not Ending.ABORTED or ending.since is None:
+        return None
+    forced = (
+        last.type is ActionType.ABORT and last.force and last.outcome == Outcome.DONE and last.finished_at is not None
+    )
+    return last.finished_at if forced and last.finished_at and last.finished_at >= ending.since else None

@@ -8,9 +8,9 @@ import pytest
 import yaml
 
 from rollout_lws.objects.resources import HORIZONTAL_POD_AUTOSCALERS
-from rollout_lws.rollout.bounds import held
+from rollout_lws.rollout.autoscaling.hpa_bounds import held
 from tests.docs.pages import blocks
-from tests.rollout.test_bounds import autoscaler
+from tests.rollout.test_hpa_bounds import autoscaler
 from tests.traffic.build import KEYS, A
 
 

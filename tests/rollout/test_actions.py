@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from rollout_lws.api import AbortedRecord, FinalisingRecord, LastAction, Phase, StepState
-from rollout_lws.rollout.actions import PROMOTED_ALREADY, act, refuse_abort
 from rollout_lws.rollout.draft import Advance, Draft
+from rollout_lws.rollout.lifecycle.actions import PROMOTED_ALREADY, act, refuse_abort
 from tests.rollout.build import HASH, OTHER_HASH, at_rest, draft, held, in_step, rollout
 
 

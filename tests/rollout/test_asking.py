@@ -9,12 +9,12 @@ import pytest
 
 from rollout_lws.api import FinalisingRecord, RestartRecord, StepRecord, TrafficRecord
 from rollout_lws.objects.meta import Condition
-from rollout_lws.rollout.borrowing import await_unreached, unreached
-from rollout_lws.rollout.churn import churning
 from rollout_lws.rollout.draft import Draft
-from rollout_lws.rollout.ending import keep_time, overdue
-from rollout_lws.rollout.health import waits_for_capacity
+from rollout_lws.rollout.groups.crash_loops import churning
+from rollout_lws.rollout.groups.health import waits_for_capacity
+from rollout_lws.rollout.lifecycle.finalize_common import keep_time, overdue
 from rollout_lws.rollout.reasons import Ending, Reason, Task
+from rollout_lws.rollout.routing.selector_pinning import await_unreached, unreached
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.names import ManagedRef, Names
 from tests.rollout.build import KEYS, canary, draft, in_step, rollout

@@ -8,7 +8,7 @@ import pytest
 
 from rollout_lws.objects.resources import HORIZONTAL_POD_AUTOSCALERS, LEADER_WORKER_SETS
 from rollout_lws.objects.writes import Patch
-from rollout_lws.rollout import autoscalers
+from rollout_lws.rollout.autoscaling import autoscalers
 from rollout_lws.rollout.draft import Draft, Persist
 from rollout_lws.rollout.observation import Autoscalers
 from tests.rollout.build import at_rest, draft, held, in_step, rollout

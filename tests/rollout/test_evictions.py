@@ -18,8 +18,8 @@ from rollout_lws.objects.kueue import (
 )
 from rollout_lws.objects.meta import Meta
 from rollout_lws.rollout.draft import Draft
-from rollout_lws.rollout.evictions import forgive, given_up, note_renewed
-from rollout_lws.rollout.limits import within_limits
+from rollout_lws.rollout.field_limits import within_limits
+from rollout_lws.rollout.groups.evictions import forgive, given_up, note_renewed
 from rollout_lws.workload.facts import Listing
 from tests.rollout.build import draft, in_step, rollout
 from tests.workload.build import NEW, OLD, facts, leader_set, lws, pod

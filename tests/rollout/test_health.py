@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from rollout_lws.api import FinalisingRecord, StepRecord, SummaryState, VerdictRecord
 from rollout_lws.objects.meta import Condition
 from rollout_lws.objects.workloads import PodSpec, SchedulingGate
-from rollout_lws.rollout.health import deadline_passed, keep_clock, waits_for_capacity
+from rollout_lws.rollout.groups.health import deadline_passed, keep_clock, waits_for_capacity
 from rollout_lws.rollout.reasons import Reason
 from tests.rollout.build import canary, draft, in_step, rollout
 from tests.workload.build import NEW, NOW, pod

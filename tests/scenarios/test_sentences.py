@@ -17,10 +17,10 @@ import pytest
 
 from rollout_lws.capacity.result import Turn
 from rollout_lws.objects.writes import Create, Patch
-from rollout_lws.rollout.actions import Refused
 from rollout_lws.rollout.decision import Notice, Verdict
+from rollout_lws.rollout.lifecycle.actions import Refused
 from rollout_lws.rollout.refusal import Refusal
-from rollout_lws.rollout.routed import Routed
+from rollout_lws.rollout.routing.route_result import Routed
 from rollout_lws.sandbox.behaviours.cluster import Options
 from rollout_lws.traffic.router import Problem
 from rollout_lws.workload.pod_words import Failure, PodTrouble

@@ -23,8 +23,8 @@ from rollout_lws.objects.resources import (
 )
 from rollout_lws.objects.workloads import LeaderWorkerSet
 from rollout_lws.observe.snapshot import Snapshot
-from rollout_lws.rollout.bounds import scaled_workload
-from rollout_lws.rollout.reach import reached_by
+from rollout_lws.rollout.autoscaling.hpa_bounds import scaled_workload
+from rollout_lws.rollout.routing.reach import reached_by
 from rollout_lws.traffic import pools, services
 from rollout_lws.workload.canary import canary_name
 from rollout_lws.workload.hold import HOLD, borrowed, resolved_surge

@@ -9,7 +9,7 @@ from typing import Any
 from rollout_lws.cli.gitops import Ignored
 from rollout_lws.objects.resources import INFERENCE_POOLS, SERVICES
 from rollout_lws.observe.snapshot import Snapshot
-from rollout_lws.rollout.unlisted import made_by_lws
+from rollout_lws.rollout.routing.unmanaged_backends import made_by_lws
 from rollout_lws.traffic import pools, services
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.names import CANARY, STABLE, ManagedRef, Names

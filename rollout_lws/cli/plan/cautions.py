@@ -13,11 +13,11 @@ from rollout_lws.cli.plan.model import Plan
 from rollout_lws.forecast.forecast import much_extra
 from rollout_lws.forecast.model import Forecast
 from rollout_lws.objects.resources import POD_DISRUPTION_BUDGETS
-from rollout_lws.rollout import bounds
+from rollout_lws.rollout.autoscaling import hpa_bounds
 from rollout_lws.rollout.draft import Draft
-from rollout_lws.rollout.reach import Reach
-from rollout_lws.rollout.shares import settings
-from rollout_lws.rollout.unlisted import covers, unlisted
+from rollout_lws.rollout.routing.reach import Reach
+from rollout_lws.rollout.routing.unmanaged_backends import covers, unlisted
+from rollout_lws.rollout.routing.weights import settings
 from rollout_lws.workload.canary import canary_name
 from rollout_lws.workload.claims import kept, policy_that_deletes
 from rollout_lws.workload.hold import resolved_unavailable, users_strategy
@@ -214,7 +214,7 @@ def _unrouted(found: Reach) -> Iterator[str]:
 
 def _autoscalers(d: Draft) -> Iterator[str]:
     for live in d.o.autoscalers.objects:
-        if bounds.scaled_workload(live) == d.stable.lws.metadata.name and d.replicas:
+        if hpa_bounds.scaled_workload(live) == d.stable.lws.metadata.name and d.replicas:
             name = live["metadata"]["name"]
             how = "at this number of groups" if d.one_workload else "so that it takes no group away"
             yield f"HorizontalPodAutoscaler {name} is held {how} while the release is on"

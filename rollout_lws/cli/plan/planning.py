@@ -18,14 +18,14 @@ from rollout_lws.cli.plan.written import planned
 from rollout_lws.cli.versions import containers
 from rollout_lws.forecast.forecast import forecast
 from rollout_lws.forecast.model import Forecast, Given
-from rollout_lws.rollout import adoption
 from rollout_lws.rollout.decision import Verdict
 from rollout_lws.rollout.draft import Draft
-from rollout_lws.rollout.handover import reached_by_others
 from rollout_lws.rollout.history import stable_version
+from rollout_lws.rollout.lifecycle import adoption
 from rollout_lws.rollout.observation import Observation
-from rollout_lws.rollout.reach import Reach, reach
-from rollout_lws.rollout.refusals import all_refusals
+from rollout_lws.rollout.preflight import all_refusals
+from rollout_lws.rollout.routing.reach import Reach, reach
+from rollout_lws.rollout.routing.traffic_shift import reached_by_others
 from rollout_lws.traffic.split import Object
 from rollout_lws.workload.accelerators import held
 from rollout_lws.workload.facts import Facts

@@ -16,9 +16,9 @@ from rollout_lws.objects.resources import (
     SERVICES,
     Resource,
 )
-from rollout_lws.rollout import bounds
+from rollout_lws.rollout.autoscaling import hpa_bounds
 from rollout_lws.rollout.draft import Draft
-from rollout_lws.rollout.shares import settings
+from rollout_lws.rollout.routing.weights import settings
 from rollout_lws.traffic.registry import resources_of, spec_of
 from rollout_lws.traffic.router import written_name
 from rollout_lws.traffic.routers import named
@@ -104,8 +104,8 @@ def _traffic(d: Draft, found: Forecast) -> Iterator[Planned]:
 
 def _autoscalers(d: Draft) -> Iterator[Planned]:
     for live in d.o.autoscalers.objects:
-        held = bounds.held(live, d.uid, d.keys, d.replicas, pinned=d.one_workload)
-        if bounds.scaled_workload(live) == d.stable.lws.metadata.name and held != live:
-            low, high = bounds.bounds(held)
+        held = hpa_bounds.held(live, d.uid, d.keys, d.replicas, pinned=d.one_workload)
+        if hpa_bounds.scaled_workload(live) == d.stable.lws.metadata.name and held != live:
+            low, high = hpa_bounds.bounds(held)
             why = f"held at minReplicas {low}, maxReplicas {high}; given back"
             yield Planned(HORIZONTAL_POD_AUTOSCALERS, live["metadata"]["name"], _PATCH, why)

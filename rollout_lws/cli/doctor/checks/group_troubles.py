@@ -8,7 +8,7 @@ from datetime import datetime
 
 from rollout_lws.cli.doctor.case import Case
 from rollout_lws.objects.workloads import Pod
-from rollout_lws.rollout.evictions import evicted_before
+from rollout_lws.rollout.groups.evictions import evicted_before
 from rollout_lws.workload.facts import Facts as Workload
 from rollout_lws.workload.groups import Group, groups
 from rollout_lws.workload.pod_words import pod_trouble, pods_of

@@ -8,7 +8,7 @@ from rollout_lws.cli.doctor.case import QUEUES, Case
 from rollout_lws.cli.doctor.checks.group_troubles import QUEUED, Found, more, waits
 from rollout_lws.cli.doctor.links import Link, Name, State, ok
 from rollout_lws.objects.resources import LWS_NAME
-from rollout_lws.rollout.queued import outside_quota
+from rollout_lws.rollout.groups.kueue_admission import outside_quota
 from rollout_lws.workload.facts import Facts as Workload
 from rollout_lws.workload.queueing import left_out
 from rollout_lws.workload.trouble import Trouble

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator
 from rollout_lws.cli.doctor.case import Case
 from rollout_lws.cli.doctor.links import Link, Name, State, ok
 from rollout_lws.objects.resources import HORIZONTAL_POD_AUTOSCALERS, HTTP_ROUTES
-from rollout_lws.rollout import bounds
-from rollout_lws.rollout.quarrel import PEACE_SECONDS
-from rollout_lws.rollout.serving import Safe, safe
-from rollout_lws.rollout.shares import settings, told, wanted_share
+from rollout_lws.rollout.autoscaling import hpa_bounds
+from rollout_lws.rollout.routing.serving import Safe, safe
+from rollout_lws.rollout.routing.weights import settings, told, wanted_share
+from rollout_lws.rollout.write_conflicts import PEACE_SECONDS
 from rollout_lws.traffic import http_route, second_pool
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.pickers import unanswered
@@ -134,9 +134,9 @@ def autoscaler(case: Case) -> Link | None:
         each for each in (d.status.autoscalers.conflicts if d.status.autoscalers else ()) if each.at is not None
     ]
     recent = [each for each in conflicts if each.at and (case.now - each.at).total_seconds() < PEACE_SECONDS]
-    drifted = [each for each in known if bounds.drifted(each, d.uid, d.keys)]
-    left = [] if case.is_on else [each for each in known if bounds.is_held(each, d.uid, d.keys)]
-    scaling = [each for each in known if bounds.scaled_workload(each) == case.workload_name]
+    drifted = [each for each in known if hpa_bounds.drifted(each, d.uid, d.keys)]
+    left = [] if case.is_on else [each for each in known if hpa_bounds.is_held(each, d.uid, d.keys)]
+    scaling = [each for each in known if hpa_bounds.scaled_workload(each) == case.workload_name]
     if len(scaling) > 1:
         text = f"{_names(scaling)} scale {about} at the same time: delete all but one"
         return _conflict(case, scaling[0], text, "each undoes what the other does")

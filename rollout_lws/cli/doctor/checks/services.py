@@ -8,10 +8,10 @@ from rollout_lws.cli.doctor.case import Case
 from rollout_lws.cli.doctor.links import Link, Name, State, ok
 from rollout_lws.objects.resources import ENDPOINT_SLICES, LWS_WORKER_INDEX, PODS, SERVICES
 from rollout_lws.objects.workloads import Pod
-from rollout_lws.rollout.borrowing import target
-from rollout_lws.rollout.shares import settings, wanted_share
-from rollout_lws.rollout.sides import Side, new_side, stable_side
-from rollout_lws.rollout.unlisted import shut_out
+from rollout_lws.rollout.routing.selector_pinning import target
+from rollout_lws.rollout.routing.unmanaged_backends import shut_out
+from rollout_lws.rollout.routing.versions import Side, new_side, stable_side
+from rollout_lws.rollout.routing.weights import settings, wanted_share
 from rollout_lws.traffic import marks
 from rollout_lws.traffic.backends import Selector, of_new, of_stable
 from rollout_lws.traffic.facts import RoutingFacts

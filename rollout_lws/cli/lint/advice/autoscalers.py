@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from rollout_lws.cli.lint.file_snapshot import FileSnapshot
 from rollout_lws.cli.lint.findings import Finding
 from rollout_lws.objects.resources import HORIZONTAL_POD_AUTOSCALERS, LEADER_WORKER_SETS
-from rollout_lws.rollout.bounds import scaled_workload
+from rollout_lws.rollout.autoscaling.hpa_bounds import scaled_workload
 
 
 def advice(files: FileSnapshot) -> Iterator[Finding]:

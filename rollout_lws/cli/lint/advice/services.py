@@ -13,7 +13,7 @@ from rollout_lws.cli.lint.file_snapshot import FileSnapshot, Shaped
 from rollout_lws.cli.lint.findings import Finding
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, LWS_NAME, LWS_WORKER_INDEX
 from rollout_lws.objects.workloads import LeaderWorkerSet
-from rollout_lws.rollout.reach import reached_by
+from rollout_lws.rollout.routing.reach import reached_by
 from rollout_lws.traffic import pools, services
 from rollout_lws.traffic.selectors import Selecting
 from rollout_lws.workload.canary import canary_name

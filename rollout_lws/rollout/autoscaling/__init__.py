@@ -1,0 +1,1 @@
+"""Autoscalers of the LWS: their bounds are held while it is released."""

@@ -1,0 +1,190 @@
+"""Autoscalers of an LWS are held while it is released, and given back when the release is over.
+
+Level-triggered: after every other rule, whichever of them had the last word, it is looked whether a release is on. That
+something may be held is on record before the first write, so that whoever is started after a crash gives it back. A
+held autoscaler protects the groups that serve; somebody who resets the hold is named, but the release goes on.
+"""
+
+from __future__ import annotations
+
+from rollout_lws.api import AutoscalersRecord, Phase, SummaryState
+from rollout_lws.objects.resources import HORIZONTAL_POD_AUTOSCALERS, ObjectRef, Resource
+from rollout_lws.objects.writes import Write
+from rollout_lws.rollout.autoscaling import hpa_bounds
+from rollout_lws.rollout.draft import Draft, Persist
+from rollout_lws.rollout.reasons import EventReason, Reason
+from rollout_lws.rollout.refusal import FieldRef, Refusal
+from rollout_lws.rollout.write_conflicts import Managed, judged
+from rollout_lws.traffic import marks
+from rollout_lws.traffic.router import patched
+from rollout_lws.traffic.split import Object
+from rollout_lws.workload.hold import borrowed
+
+_MANAGED = Managed((hpa_bounds.MINIMUM, hpa_bounds.MAXIMUM))
+_ADVICE = (
+    "what it wrote counts after the release, and a tool that writes again and again must ignore minReplicas and"
+    " maxReplicas"
+)
+
+
+def watched(d: Draft) -> tuple[Resource, ...]:
+    """The kind, while a version waits for its release, a release is on, or something may still be held."""
+    if _version_waits(d) or d.status.phase == Phase.PROGRESSING or d.status.autoscalers is not None:
+        return (HORIZONTAL_POD_AUTOSCALERS,)
+    return ()
+
+
+def _version_waits(d: Draft) -> bool:
+    stable = d.status.stable
+    return d.o.stable is not None and stable is not None and d.version.template_hash != stable.template_hash
+
+
+def await_list(d: Draft) -> Draft:
+    """The last word while it is not known which autoscalers would work against a release."""
+    facts, before = d.o.autoscalers, d.o.rollout.status
+    # The list is mostly in before anybody could read that it is awaited, and whatever becomes of it wakes this Rollout.
+    same = before is not None and before.phase == d.status.phase
+    if same and not (facts.trouble or d.writes or d.notices):
+        d = d.but(persist=Persist.NOT)
+    return d.reconciling(Reason.PREPARING, SummaryState.LOADING, _unknown(d))
+
+
+def cannot_hold(d: Draft) -> Refusal | None:
+    """Whether an autoscaler would undo a hold."""
+    for live in d.o.autoscalers.objects:
+        owner = hpa_bounds.scaled_object(live)
+        if owner and _scales(d, live):
+            namespace = d.o.rollout.metadata.namespace
+            return Refusal(
+                Reason.AUTOSCALER_PROBLEM,
+                f"{_ref(live)} is written by ScaledObject {owner} of KEDA, which would undo a hold of it: pause it"
+                f" until the release is over (kubectl annotate scaledobject {owner} -n {namespace}"
+                " autoscaling.keda.sh/paused=true), or let a HorizontalPodAutoscaler of your own scale the"
+                " LeaderWorkerSet",
+                FieldRef("spec.scaleTargetRef", HORIZONTAL_POD_AUTOSCALERS.kind, str(live["metadata"]["name"])),
+            )
+    return None
+
+
+def expect_leftovers(d: Draft) -> Draft:
+    """An LWS that somebody else has held is adopted: who has left the hold may have left held autoscalers, too."""
+    mark = borrowed(d.stable.lws, d.keys)
+    if mark is not None and mark.by != d.uid:
+        d = d.set(autoscalers=d.status.autoscalers or AutoscalersRecord(since=d.now))
+    return d
+
+
+def follow(d: Draft) -> Draft:
+    """Hold while a release is on, with as many groups as there are now; give back when none is, nor is about to be."""
+    if d.status.phase != Phase.PROGRESSING:
+        # Between two releases in a row no group shall be taken away either.
+        if not (_version_waits(d) and d.verdict is not None and d.verdict.condition != "Stalled"):
+            d, _ = restore(d)
+    elif d.o.stable is not None and d.o.autoscalers.synced:
+        d = _hold(d)
+    return d
+
+
+def restore(d: Draft) -> tuple[Draft, bool]:
+    """Give everything back that is known to carry our mark, whatever the status says; True when nothing is left to do.
+    An autoscaler that is gone counts as given back.
+    """
+    if not d.o.autoscalers.synced:
+        return d, d.status.autoscalers is None
+    before = len(d.writes)
+    for live in d.o.autoscalers.objects:
+        d, writes = _patch(d, live, _users(d, live), "given back")
+        d = d.write(writes)
+    nothing_left = len(d.writes) == before
+    if d.persist is not Persist.BEFORE_WRITES and d.status.autoscalers is not None:
+        # A status is written only after all writes before it.
+        d = d.set(autoscalers=None)
+    return d, nothing_left
+
+
+def waits_for(d: Draft) -> str:
+    """What giving back waits for."""
+    return _unknown(d) if not d.o.autoscalers.synced else "giving autoscalers back"
+
+
+def _unknown(d: Draft) -> str:
+    return d.o.autoscalers.trouble or "HorizontalPodAutoscalers are being listed"
+
+
+def _hold(d: Draft) -> Draft:
+    before = d.o.rollout.status.autoscalers if d.o.rollout.status else None
+    if d.status.autoscalers is None and d.o.autoscalers.objects:
+        d = d.set(autoscalers=AutoscalersRecord(since=d.now))
+    if before is None or d.status.autoscalers is None:
+        return d
+    writes: list[Write] = []
+    held: list[str] = []
+    for live in d.o.autoscalers.objects:
+        after = _wanted(d, live)
+        d, waits = _fought(d, before, live, after)
+        if waits:
+            d = d.adding(waits)
+        else:
+            d, own = _patch(d, live, after, f"{d.replicas} groups are released")
+            writes += own
+        if hpa_bounds.is_held(after, d.uid, d.keys):
+            held.append(live["metadata"]["name"])
+    # Before any group of the new version takes load away.
+    d = d.but(writes=(*writes, *d.writes))
+    if d.status.autoscalers is None or (writes and d.step_is_new):
+        # On record before they are written, they would seem to have been written over, if a write fails.
+        return d
+    return d.set(autoscalers=d.status.autoscalers.model_copy(update={"held": tuple(held)}))
+
+
+def _wanted(d: Draft, live: Object) -> Object:
+    if hpa_bounds.scaled_object(live) or not _scales(d, live):
+        # It cannot be held, or was pointed elsewhere meanwhile.
+        return _users(d, live)
+    clean = hpa_bounds.all_given_back(live, _gone(d, live), d.keys)
+    return hpa_bounds.held(clean, d.uid, d.keys, d.replicas, pinned=d.one_workload)
+
+
+def _users(d: Draft, live: Object) -> Object:
+    return hpa_bounds.all_given_back(live, (*_gone(d, live), d.uid), d.keys)
+
+
+def _fought(d: Draft, before: AutoscalersRecord, live: Object, after: Object) -> tuple[Draft, str]:
+    """Why bounds that somebody wrote over are not put back yet, "" when they are to be, or nobody did."""
+    vanished = live["metadata"]["name"] in before.held and not hpa_bounds.is_held(live, d.uid, d.keys)
+    foreign = vanished or hpa_bounds.drifted(live, d.uid, d.keys)
+    record = d.status.autoscalers
+    if record is None or not foreign or hpa_bounds.bounds(after) == hpa_bounds.bounds(live):
+        return d, ""
+    d, conflicts, wait = judged(d, record.conflicts, live, _ref(live), _MANAGED, _ADVICE, EventReason.AUTOSCALER_RESET)
+    d = d.set(autoscalers=record.model_copy(update={"conflicts": conflicts}))
+    return d, wait.message if wait is not None else ""
+
+
+def _scales(d: Draft, live: Object) -> bool:
+    return hpa_bounds.scaled_workload(live) == d.o.rollout.spec.workload_ref.name
+
+
+def _ref(live: Object) -> ObjectRef:
+    return ObjectRef(HORIZONTAL_POD_AUTOSCALERS.kind, live["metadata"]["name"])
+
+
+def _gone(d: Draft, live: Object) -> tuple[str, ...]:
+    """UIDs of Rollouts that are gone and have left their marks."""
+    return tuple(uid for uid in marks.others(live, d.uid, d.keys) if uid not in d.o.autoscalers.living)
+
+
+def _patch(d: Draft, live: Object, after: Object, reason: str) -> tuple[Draft, tuple[Write, ...]]:
+    """At most one write an object and decision, with an event about what others have left behind."""
+    name = live["metadata"]["name"]
+    if any((each.resource, each.name) == (HORIZONTAL_POD_AUTOSCALERS, name) for each in d.writes):
+        return d, ()
+    writes = patched(HORIZONTAL_POD_AUTOSCALERS, live, after, reason)
+    left = _gone(d, live)
+    if writes and left:
+        d = d.notice(
+            EventReason.RESTORED,
+            f"{_ref(live)} carried what a Rollout that is gone (UID {', '.join(left)}) had written; it is given back",
+            warning=True,
+        )
+    return d, writes

@@ -1,0 +1,188 @@
+"""When a release does not get on: what its groups lack, deadlines, and waits for room that are nobody's fault."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import TypeAlias
+
+from rollout_lws.api import ConditionType, NotReadyGroup, StepRecord, SummaryState
+from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.groups.crash_loops import last_failed
+from rollout_lws.rollout.groups.evictions import evicted_before
+from rollout_lws.rollout.reasons import Reason
+from rollout_lws.rollout.state import Promoting
+from rollout_lws.workload.facts import Facts
+from rollout_lws.workload.queueing import judged_at
+from rollout_lws.workload.revisions import target_revision
+from rollout_lws.workload.trouble import CAPACITY_REASONS, QUOTA_REASONS, Trouble, shortened, troubles
+
+#: Verdicts under which the clock of a deadline runs: pauses, approvals, waits for room and refusals do not count.
+COUNTED = frozenset(
+    {
+        Reason.LOADING,
+        Reason.ROUTING,
+        Reason.PROMOTING,
+        Reason.ROLLING_BACK,
+        Reason.WAITING_FOR_STABLE,
+        Reason.TERMINATING,
+        Reason.DISABLED,
+        Reason.DEADLINE,
+        Reason.CHURN,
+        Reason.WRITE_REFUSED,
+    }
+)
+#: Waits for room and quota: for how long they have lasted is in the step's record.
+_WAITS = frozenset({Reason.WAITING_FOR_ACCELERATORS, Reason.WAITING_FOR_QUOTA, Reason.CAPACITY_DEADLINE})
+#: A wait for room or quota that is over sooner has not stopped the clock: a group that is made again has such moments.
+SHORTEST_WAIT = timedelta(seconds=5)
+#: A wait for room or quota, as a verdict of Reconciling tells it.
+CapacityWait: TypeAlias = tuple[Reason, SummaryState, str]
+#: Groups named in status, worst first.
+NAMED_GROUPS = 10
+
+
+def _worst(d: Draft) -> tuple[Trouble, ...]:
+    """The troubles of the groups that the release waits for now."""
+    canary, stable, promotes = d.o.canary, d.status.stable, isinstance(d.state, Promoting)
+    if d.status.finalising is not None and d.o.stable is not None and stable is not None:
+        found = _troubles(d, d.o.stable, d.sub.new_revision if promotes else stable.revision)
+        if found or not promotes or d.o.rollout.spec.strategy.blue_green is None:
+            return found
+        # Until it renews the first, the promotion waits for as many groups of green as there are to be.
+    if d.one_workload and d.o.stable is not None:
+        return _troubles(d, d.o.stable, d.sub.new_revision)
+    return _troubles(d, canary, target_revision(canary)) if canary else ()
+
+
+def _troubles(d: Draft, facts: Facts, revision: str) -> tuple[Trouble, ...]:
+    found = troubles(facts, revision, d.now, d.minimum, evicted_before(d))
+    return tuple(_after_failure(d, each) for each in found)
+
+
+def _after_failure(d: Draft, trouble: Trouble) -> Trouble:
+    """What is on its way again after a failure says so: its new pods know nothing of why there are new ones."""
+    failed = last_failed(d, trouble.group, trouble.workload) if trouble.severity == 1 else None
+    if failed is None or not failed.message:
+        return trouble
+    told = failed.message if trouble.reason == "Terminating" else f"{failed.message}; {trouble.message}"
+    pod, container = failed.pod or trouble.pod, failed.container or trouble.container
+    return replace(trouble, message=shortened(told), pod=pod, container=container, previous=False)
+
+
+def waits_for_capacity(d: Draft) -> CapacityWait | None:
+    """Whether all that is missing is room or quota; such waiting is shown as waiting, not as failure."""
+    found = [trouble for trouble in _worst(d) if trouble.severity > 0 and trouble.reason != "NotObserved"]
+    if found and all(trouble.reason in QUOTA_REASONS for trouble in found):
+        return Reason.WAITING_FOR_QUOTA, SummaryState.WAITING_FOR_QUOTA, f"waiting for quota: {found[0].message}"
+    room = next((trouble.message for trouble in found if trouble.reason in CAPACITY_REASONS), None)
+    if room is not None and found[0].severity <= 2:
+        state = SummaryState.WAITING_FOR_ACCELERATORS
+        return Reason.WAITING_FOR_ACCELERATORS, state, f"waiting for accelerators: {room}"
+    return None
+
+
+def await_capacity(d: Draft) -> Draft:
+    """Wake when ``waits_for_capacity`` may have another answer though nothing but time has passed: a StatefulSet that
+    may not make its pods has not acted on its last change either.
+    """
+    for facts in (d.o.stable, d.o.canary):
+        d = d.wake(judged_at(facts, d.now) if facts is not None else None)
+    return d
+
+
+def loading_words(d: Draft) -> str:
+    """The worst trouble of a group that waiting alone will hardly mend, as it follows on how many are ready."""
+    return next((f": {trouble.message}" for trouble in _worst(d) if trouble.severity > 2), "")
+
+
+def keep_clock(d: Draft, capacity: CapacityWait | None) -> Draft:
+    """Bring the clock of the step, or of the task that ends the release, up to this moment, and wake when its time is
+    up.
+    """
+    step = d.status.step
+    if step is None or step.started_at is None:
+        return d
+    kept = _kept(d, step, capacity)
+    if kept != step:
+        d = d.set(step=kept)
+    ends = _ends(d, kept, capacity)
+    return d.wake(ends if ends is not None and ends > d.now else None)
+
+
+def deadline_passed(d: Draft, capacity: CapacityWait | None) -> tuple[Reason, str] | None:
+    """Whether the time of the step, or of the task that ends the release, is up."""
+    step = d.status.step
+    if step is None or step.started_at is None:
+        return None
+    ends = _ends(d, _kept(d, step, capacity), capacity)
+    if ends is None or ends > d.now:
+        return None
+    strategy = d.o.rollout.spec.strategy
+    if capacity is not None:
+        limit = strategy.capacity_deadline_seconds
+        return Reason.CAPACITY_DEADLINE, f"{capacity[2].rstrip('.')}, for more than {limit} s"
+    why = next((trouble.message for trouble in _worst(d) if trouble.message), "")
+    message = f"no further group became ready within {_seconds(d):g} s"
+    return Reason.DEADLINE, f"{message}: {why}" if why else message
+
+
+def _kept(d: Draft, step: StepRecord, capacity: CapacityWait | None) -> StepRecord:
+    """The record with its clock at this moment: it starts anew when more groups are ready than ever before in it, and
+    after a pause, or a wait for room or quota that has lasted.
+    """
+    counted = _counted(d)
+    waiting = step.waiting_since if counted else None
+    if capacity is not None:
+        return step.model_copy(update={"waiting_since": waiting or d.now})
+    restarts = _begun(d, step) < d.now and (not counted or _waited(d, waiting))
+    return step.model_copy(update={"waiting_since": None, "best_ready_at": d.now if restarts else step.best_ready_at})
+
+
+def _ends(d: Draft, kept: StepRecord, capacity: CapacityWait | None) -> datetime | None:
+    """When the time is up by a record whose clock is kept; None where no deadline runs."""
+    if capacity is None:
+        return _begun(d, kept) + timedelta(seconds=_seconds(d))
+    limit = d.o.rollout.spec.strategy.capacity_deadline_seconds
+    return (kept.waiting_since or d.now) + timedelta(seconds=limit) if limit is not None else None
+
+
+def _begun(d: Draft, step: StepRecord) -> datetime:
+    ending = d.status.finalising
+    moments = [step.started_at, step.best_ready_at]
+    if ending is not None:
+        moments += [ending.since, ending.best_ready_at]
+    return max(moment for moment in moments if moment is not None)
+
+
+def _seconds(d: Draft) -> float:
+    return d.o.rollout.spec.strategy.progress_deadline_seconds or d.version.progress_deadline_seconds
+
+
+def _waited(d: Draft, since: datetime | None) -> bool:
+    return since is not None and d.now - since >= SHORTEST_WAIT
+
+
+def _counted(d: Draft) -> bool:
+    """Whether the last pass, too, waited for nothing but groups, or room or quota for them."""
+    last = d.status.verdict
+    return last is None or last.condition == ConditionType.READY or last.reason in COUNTED | _WAITS
+
+
+def name_troubles(d: Draft, facts: Facts | None, revision: str) -> Draft:
+    """Put the groups that are not ready into status, worst first."""
+    found = _troubles(d, facts, revision) if facts is not None else ()
+    return d.set(not_ready_groups=tuple(not_ready_group(each) for each in found[:NAMED_GROUPS]))
+
+
+def not_ready_group(trouble: Trouble) -> NotReadyGroup:
+    """The group as the status names it."""
+    return NotReadyGroup(
+        workload=trouble.workload,
+        group=trouble.group,
+        pod=trouble.pod or None,
+        container=trouble.container or None,
+        previous_logs=trouble.previous or None,
+        reason=trouble.reason,
+        message=trouble.message,
+    )

@@ -1,0 +1,31 @@
+"""An LWS whose controller does not act on it: waited for, and after a minute told as what it mostly is."""
+
+from __future__ import annotations
+
+from rollout_lws.api import SummaryState
+from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.reasons import Reason
+from rollout_lws.rollout.recent_writes import applied_lately
+
+#: The LeaderWorkerSet controller acts within a second; it restarts within half a minute.
+SILENCE_SECONDS = 60
+
+
+def waits_for_lws(d: Draft, state: SummaryState) -> Draft:
+    """The last word while the LeaderWorkerSet controller has not acted on the LWS, outside of a release: that has
+    deadlines of its own.
+    """
+    name, namespace = d.stable.lws.metadata.name, d.stable.lws.metadata.namespace
+    last = d.status.verdict
+    since = last.since if last is not None and last.reason == Reason.WAITING_FOR_LWS else None
+    until = d.yet_to_come(since, SILENCE_SECONDS) if since is not None else None
+    if d.said(Reason.LWS_UNRESPONSIVE) or (since is not None and until is None):
+        return d.stalled(
+            Reason.LWS_UNRESPONSIVE,
+            f"the LeaderWorkerSet controller has not acted on {name} for {SILENCE_SECONDS} s: is it running?"
+            f" kubectl get pods -n lws-system. If it is, the Events of {name} say why: kubectl describe"
+            f" leaderworkerset {name} -n {namespace}",
+        )
+    d = d.wake(until).brief_until(applied_lately(d))
+    message = f"waiting for the LeaderWorkerSet controller to act on {name}"
+    return d.reconciling(Reason.WAITING_FOR_LWS, state, message)

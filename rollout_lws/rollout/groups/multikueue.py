@@ -1,0 +1,111 @@
+"""LeaderWorkerSets that MultiKueue dispatches to another cluster: recognised, and left alone.
+
+The cluster that manages them knows of each group whether it has quota, and where, but not whether any pod is ready, nor
+which version it runs. MultiKueue copies an LWS once: the copy follows neither template nor partition, and whatever is
+new comes to all groups at once when it is made anew. In a worker cluster the copy is not the user's: it is gone with
+the next dispatch, and whatever was released with it.
+"""
+
+from __future__ import annotations
+
+from rollout_lws.objects.kueue import MULTIKUEUE, ORIGIN
+from rollout_lws.objects.resources import LEADER_WORKER_SETS
+from rollout_lws.objects.workloads import Pod
+from rollout_lws.rollout.draft import Draft, Persist
+from rollout_lws.rollout.groups.watch_demand import needs_workloads, workloads_pending
+from rollout_lws.rollout.reasons import EventReason, Reason
+from rollout_lws.rollout.refusal import FieldRef, Refusal
+from rollout_lws.rollout.wait import Wait
+from rollout_lws.workload.dispatch import dispatch, let_go, local_pods
+from rollout_lws.workload.facts import Facts, Listing
+from rollout_lws.workload.queueing import SETTLES_IN
+
+#: The page that says how to have an LWS in several clusters.
+_PAGE = "docs/multikueue.md"
+
+
+def copied_from_another_cluster(d: Draft) -> Refusal | None:
+    """Whether the LWS is MultiKueue's copy of one in another cluster."""
+    origin = d.o.stable.lws.metadata.labels.get(ORIGIN) if d.o.stable else None
+    if origin is None:
+        return None
+    return Refusal(
+        Reason.MULTIKUEUE,
+        f"LeaderWorkerSet {d.stable.lws.metadata.name} is a copy that MultiKueue ({origin}) has made: what is changed"
+        " here is lost, with all groups, when it is made anew. Have it released in a queue without MultiKueue"
+        f" ({_PAGE}), and delete this Rollout",
+        FieldRef("metadata.labels", LEADER_WORKER_SETS.kind, d.stable.lws.metadata.name),
+    )
+
+
+def dispatched_to_another_cluster(d: Draft) -> Refusal | None:
+    """Whether MultiKueue sends, or is about to send, the groups of the LWS to another cluster."""
+    found = dispatch(d.stable, d.o.queues.dispatching) if d.o.stable is not None else None
+    if found is None:
+        return None
+    name = d.stable.lws.metadata.name
+    plural = "s" if len(found.checks) > 1 else ""
+    by = f"admission check{plural} {', '.join(found.checks)}" if found.checks else MULTIKUEUE
+    here = local_pods(d.stable)
+    told = (
+        f". {len(here)} of its pods run{'s' if len(here) == 1 else ''} here: {_why_here(d.stable, here)}"
+        if here
+        else ""
+    )
+    return Refusal(
+        Reason.MULTIKUEUE,
+        f"LeaderWorkerSet {name} is {'' if found.clusters else 'about to be '}dispatched to {found.where} by MultiKueue"
+        f" ({by}): its groups run there, from a copy that follows neither template nor partition. A version applied"
+        " here comes to all groups at once when the copy is made anew, which a single lost group can cause. To release"
+        f" in steps, have the LeaderWorkerSet in each cluster, in a queue without that check: {_PAGE}{told}",
+        FieldRef("metadata.labels", LEADER_WORKER_SETS.kind, name),
+    )
+
+
+def _why_here(facts: Facts, here: tuple[Pod, ...]) -> str:
+    if let_go(facts, here):
+        return (
+            "Kueue lets leaders of the old version go while a version waits; give this cluster no node that fits, or"
+            " restore the template"
+        )
+    return "they began before MultiKueue dispatched it, or while another version waited"
+
+
+def tell_pods_here(d: Draft) -> Draft:
+    """Tell once, in an event, that pods of an LWS run here that MultiKueue dispatches, and keep their number."""
+    facts = d.o.stable
+    if d.persist is Persist.NOT or (facts is not None and facts.listing is Listing.PENDING and needs_workloads(d)):
+        return d
+    here: tuple[Pod, ...] = ()
+    if facts is not None and dispatch(facts, d.o.queues.dispatching) is not None:
+        here = local_pods(facts)
+        if here and not d.status.local_pods:
+            name = facts.lws.metadata.name
+            d = d.notice(
+                EventReason.PODS_ON_MANAGER_CLUSTER,
+                f"pods of LeaderWorkerSet {name} run here, too, which MultiKueue dispatches to another cluster:"
+                f" {_why_here(facts, here)}",
+                warning=True,
+                about="LeaderWorkerSet",
+            )
+    if len(here) != (d.status.local_pods or 0):
+        d = d.set(local_pods=len(here) or None)
+    return d
+
+
+def waits_for_workloads(d: Draft) -> Wait | None:
+    """Why an LWS that Kueue queues is not touched yet, None when it may be: only its Workloads tell whether MultiKueue
+    dispatches it.
+    """
+    if not needs_workloads(d):
+        return None
+    lws = d.stable.lws
+    if workloads_pending(d):
+        return Wait(f"Kueue queues LeaderWorkerSet {lws.metadata.name}: its Workloads are being listed")
+    created = lws.metadata.creation_timestamp
+    told = any(each.checks or each.is_true("Admitted") for each in d.stable.queued)
+    # The admission checks of a Workload are noted a moment after it was made.
+    until = None if told or created is None else d.yet_to_come(created, SETTLES_IN.total_seconds())
+    if until is None:
+        return None
+    return Wait(f"Kueue queues LeaderWorkerSet {lws.metadata.name}, which is new: its Workloads are awaited", until)

@@ -1,0 +1,134 @@
+"""Groups of the new version: as many as a step, or a promotion, asks for, made in the way that the Rollout says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from rollout_lws.api import Capacity, batch_releases
+from rollout_lws.api.base import tallied
+from rollout_lws.capacity import canary
+from rollout_lws.capacity.batch_release import owner_reference
+from rollout_lws.capacity.partition_update import Renewal
+from rollout_lws.capacity.result import Turn
+from rollout_lws.capacity.table import strategy_of
+from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.groups.crash_loops import words_of
+from rollout_lws.rollout.groups.evictions import note_renewed
+from rollout_lws.rollout.groups.multikueue import waits_for_workloads
+from rollout_lws.workload.groups import Group, groups
+
+#: Windows a group may get in one step or promotion: the first, and three more when it came back old.
+WINDOWS_A_GROUP = 4
+
+
+def renewal(d: Draft, *, emptied: bool = False) -> Renewal:
+    """The stable LWS's own groups; ``emptied``: no request reaches those that are to go."""
+    return Renewal(d.stable, d.keys, d.uid, d.now, _beside(d), d.minimum, emptied, strategy_of(d.capacity))
+
+
+def _beside(d: Draft) -> int:
+    """Ready groups of the new version besides the regular ones of the stable LWS."""
+    if not d.one_workload:
+        return d.canary_ready
+    return sum(group.ready(d.now, d.minimum) for group in d.new_groups if group.ordinal >= d.replicas)
+
+
+def scale_new(d: Draft, wanted: int, *, emptied: bool = False, waits: str = "") -> Turn:
+    """Have ``wanted`` groups of the new version; done when that many are asked for, or exist. ``emptied``: no request
+    reaches those that are to go. ``waits``: why no further one may be renewed in place, "" when one may.
+    """
+    record = d.o.batch_release
+    if record is None:
+        # It is made first, in this very pass.
+        return Turn()
+    if d.one_workload:
+        # Until it is known how often Kueue had given a group up before, that would count as the new version's failure.
+        unlisted = waits_for_workloads(d)
+        turn = _windowed(d, wanted, emptied=emptied, waits=unlisted.message if unlisted is not None else waits)
+        moments = (turn.wake_at, unlisted.until if unlisted is not None else None)
+        return replace(turn, wake_at=min(filter(None, moments), default=None))
+    resource = batch_releases(d.keys.group)
+    patch = d.strategy.metadata_patch
+    return canary.scale(
+        d.stable.lws,
+        d.o.canary,
+        d.o.remains,
+        d.keys,
+        owner=owner_reference(record, resource.kind, resource.api_version),
+        wanted=wanted,
+        metadata_patch=patch.to_json_dict() if patch else None,
+    )
+
+
+def _windowed(d: Draft, wanted: int, *, emptied: bool, waits: str) -> Turn:
+    own, may_open = renewal(d, emptied=emptied), not (worn(d) or waits)
+    if own.is_open:
+        return own.in_window(d.sub.new_revision)
+    regular = [group for group in d.new_groups if group.ordinal < d.replicas]
+    stable = d.status.stable
+    if len(regular) > wanted and stable is not None:
+        turn = own.take_back(stable.revision, keep=wanted)
+        if not turn.done:
+            return turn
+    if d.capacity is Capacity.SURGE:
+        # Surge groups that became regular ones by scaling are there already.
+        turn = own.extend(d.sub.new_revision, max(0, wanted - len(regular)), may_open=may_open)
+    else:
+        turn = own.renew(d.sub.new_revision, wanted, may_open=may_open)
+    return turn if turn.done or turn.writes or may_open or not waits else replace(turn, message=waits)
+
+
+def leaving(d: Draft, wanted: int) -> tuple[Group, ...]:
+    """Groups of the new version that go when there are to be ``wanted``; all of them where somebody has deleted their
+    LWS.
+    """
+    if d.one_workload:
+        regular = [group for group in d.new_groups if group.ordinal < d.replicas]
+        stays = d.replicas + max(0, wanted - len(regular))
+        extra = [group for group in d.new_groups if group.ordinal >= stays]
+        return (*regular[: max(0, len(regular) - wanted)], *extra)
+    found = d.o.canary.lws if d.o.canary is not None else None
+    if found is None or not (found.metadata.terminating or found.spec.replicas > wanted):
+        return ()
+    kept = 0 if found.metadata.terminating else wanted
+    return tuple(group for group in d.canary_groups if group.ordinal >= kept)
+
+
+def close_window(d: Draft) -> Draft:
+    """See a window of a step to its end where the step does not go on: none stays open for longer than its portion
+    takes to exist.
+    """
+    if d.one_workload and renewal(d).is_open:
+        return d.take(renewal(d).in_window(d.sub.new_revision))
+    return d
+
+
+def note_opened(d: Draft, turn: Turn) -> Draft:
+    """File the windows that a turn opens, by group."""
+    d = d.but(opened=turn.opened)
+    if turn.opened:
+        d = note_renewed(d, turn.opened)
+        opened = dict((d.status.step.partition_attempts if d.status.step else None) or {})
+        for ordinal in turn.opened:
+            opened[str(ordinal)] = tallied(opened.get(str(ordinal), 0) + 1)
+        d = d.set_step(partition_attempts=opened)
+    return d
+
+
+def worn(d: Draft) -> tuple[str, ...]:
+    """Indices of the groups whose windows are used up and that are old all the same."""
+    if renewal(d).is_open:
+        # The last one may still renew it.
+        return ()
+    opened = (d.status.step.partition_attempts if d.status.step else None) or {}
+    old = {group.index for group in groups(d.stable) if group.revision != d.sub.new_revision}
+    return tuple(sorted(index for index, count in opened.items() if count >= WINDOWS_A_GROUP and index in old))
+
+
+def worn_out(d: Draft) -> str:
+    """What a person is told of such groups, "" when there are none."""
+    used_up, name = worn(d), d.stable.lws.metadata.name
+    if not used_up:
+        return ""
+    why = words_of(d, used_up[0], name) or "look at its pods"
+    return f"group {', '.join(used_up)} of {name} came back at the old version {WINDOWS_A_GROUP} times: {why}"

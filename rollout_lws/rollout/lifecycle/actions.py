@@ -1,0 +1,229 @@
+"""What a person asked for through ``status.requestedAction``: done or refused once, and filed with its outcome.
+
+A request names at least its type and an id; an id that is filed already is never run again. With templateHash or step
+it is refused when they no longer hold, so that a late click cannot promote another release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import TypeAlias, assert_never
+
+from rollout_lws.api import ActionType, LastAction, Phase, RequestedAction, StepState
+from rollout_lws.rollout.draft import Abort, Advance, Draft, HoldState
+from rollout_lws.rollout.groups.evictions import forgive
+from rollout_lws.rollout.groups.watch_demand import needs_workloads, workloads_pending
+from rollout_lws.rollout.reasons import Ending, EventReason, Outcome
+from rollout_lws.rollout.state import CleaningUp, Detaching, Idle, InSteps, Promoting, RollingBack, ending_of
+from rollout_lws.rollout.step_plan import next_index
+
+PROMOTED_ALREADY = "already promoted: undo it by applying the template of the version before"
+
+
+class Handled(Enum):
+    """How a request was taken that was not refused."""
+
+    DONE = auto()
+    LATER = auto()
+    """Its moment has not come: the request stays."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Why a request has no effect, and what to do instead."""
+
+    why: str
+
+
+Answer: TypeAlias = Handled | Refused
+
+
+def act(d: Draft) -> Draft:
+    """Carry out the request, if there is one; what the step machine has to carry out is left as an intent."""
+    d = _refuse_late_jump(d)
+    request = d.status.requested_action
+    if request is None:
+        return d
+    last = d.status.last_action
+    if last is not None and last.id == request.id:
+        return d.set(requested_action=None)
+    unbound = _unbound(d, request)
+    d, answer = (d, unbound) if unbound is not None else _HANDLERS[request.type](d, request)
+    return d if answer is Handled.LATER else _file(d, request, answer.why if isinstance(answer, Refused) else "")
+
+
+def step_left(d: Draft) -> Draft:
+    """File the request that waited for the groups of its step, now that it is acted on."""
+    request = d.status.requested_action
+    if isinstance(d.intent, Advance) and request is not None:
+        d = _file(d, request, "")
+    return d.but(intent=None) if d.intent is Advance.LEAVE_STEP else d
+
+
+def refuse_abort(d: Draft, why: str) -> Draft:
+    """The abort that was just granted turns out to be impossible."""
+    last = d.status.last_action
+    if not isinstance(d.intent, Abort) or last is None:
+        return d
+    d = d.but(intent=None).set(last_action=last.model_copy(update={"outcome": Outcome.REFUSED.value, "message": why}))
+    return d.notice(EventReason.ACTION_REFUSED, f"{last.type} was refused: {why}", warning=True)
+
+
+def _file(d: Draft, request: RequestedAction, refusal: str) -> Draft:
+    outcome = Outcome.REFUSED if refusal else Outcome.DONE
+    fields = request.model_dump(exclude_none=True)
+    d = d.set(
+        requested_action=None,
+        last_action=LastAction(**fields, outcome=outcome.value, message=refusal or None, finished_at=d.now),
+    )
+    by = f" by {request.by}" if request.by else ""
+    if refusal:
+        d = d.notice(EventReason.ACTION_REFUSED, f"{request.type}{by} was refused: {refusal}", warning=True)
+    else:
+        why = f": {request.reason}" if request.reason else ""
+        d = d.notice(EventReason.ACTION, f"{request.type}{by}{why}")
+    return d
+
+
+def _unbound(d: Draft, request: RequestedAction) -> Refused | None:
+    if request.template_hash and request.template_hash != d.status.observed_template_hash:
+        return Refused("it was meant for another version; look again: " + d.command("get"))
+    if request.step is not None and request.step != d.sub.current_step_index:
+        return Refused(f"it was meant for step {request.step}, the release is at step {d.sub.current_step_index}")
+    return None
+
+
+def _rolls_by_itself(d: Draft) -> Refused:
+    """Why nothing that is asked of a release has an effect while its LWS is not held."""
+    return Refused(
+        f"LeaderWorkerSet {d.stable.lws.metadata.name} is not held now and rolls by itself, whatever is asked of the"
+        " release: restore the stable template to go back"
+    )
+
+
+def _in_steps(d: Draft) -> bool:
+    return isinstance(d.state, InSteps) and d.o.stable is not None
+
+
+def _approve(d: Draft, _: RequestedAction) -> tuple[Draft, Answer]:
+    if not _in_steps(d):
+        return d, Refused("no release waits for approval")
+    if d.hold is HoldState.RELEASED:
+        return d, _rolls_by_itself(d)
+    if d.status.step is None or d.status.step.paused_at is None:
+        return d, Refused(f"step {d.sub.current_step_index} does not wait for approval yet")
+    # Kept in the status, because the step may be left only later (paused, refused, a group that is not ready again).
+    return d.set_sub(current_step_state=StepState.STEP_READY), Handled.DONE
+
+
+def _jump(d: Draft, request: RequestedAction) -> tuple[Draft, Answer]:
+    style = d.o.rollout.spec.strategy.style
+    count = len(style.steps) if style else 0
+    if not _in_steps(d):
+        return d, Refused("no release is in its steps")
+    if d.hold is HoldState.RELEASED:
+        return d, _rolls_by_itself(d)
+    if request.to_step is None or not 1 <= request.to_step <= count:
+        return d, Refused(f"toStep must be a number from 1 to {count}")
+    d = d.set_sub(next_step_index=request.to_step)
+    if style is not None and request.to_step == next_index(style.steps, d.sub.current_step_index):
+        # That it says anyway: the step that is on is left, as soon as its groups are ready.
+        return d.but(intent=Advance.LEAVE_STEP), Handled.LATER
+    return d, Handled.DONE
+
+
+def _refuse_late_jump(d: Draft) -> Draft:
+    """A nextStepIndex that leads back, written when no step can be gone back to.
+
+    Tools that write it have told their user that the release goes back: somebody has to say that it does not.
+    """
+    asked = d.sub.next_step_index
+    if _in_steps(d) or not 1 <= asked < d.sub.current_step_index:
+        return d
+    d = d.set_sub(next_step_index=-1)
+    match d.state:
+        case Idle() | InSteps() | Detaching():
+            why = f"no release is in its steps; to release the version before: {d.command('undo')}"
+        case Promoting(Ending.SUCCESS):
+            why = f"the release is being promoted; to go back: {d.command('abort')}"
+        case Promoting() | RollingBack() | CleaningUp():
+            why = "the release is ending"
+        case unknown:
+            assert_never(unknown)
+    return d.notice(EventReason.ACTION_REFUSED, f"jump to step {asked} was refused: {why}", warning=True)
+
+
+def _abort(d: Draft, request: RequestedAction) -> tuple[Draft, Answer]:
+    if d.status.phase != Phase.PROGRESSING or d.o.stable is None:
+        return d, Refused("no release is on")
+    ending = ending_of(d.state)
+    if d.state == CleaningUp(Ending.SUCCESS):
+        return d, Refused(PROMOTED_ALREADY)
+    if d.state == CleaningUp(Ending.CONTINUOUS):
+        return d, Refused(
+            "the release is going back already, because another version was applied: restore the stable template, or"
+            " abort again once the release of that version has begun"
+        )
+    if ending is Ending.ABORTED:
+        # That it is forced now has to be on file before anything is tried that has failed all the time.
+        return d.persist_first(), Handled.DONE
+    if ending not in (None, Ending.SUCCESS, Ending.CONTINUOUS):
+        return d, Refused("the release is going back already")
+    if d.replicas == 0:
+        return d, Refused(f"the LeaderWorkerSet has 0 groups, so the new version needs no release; {PROMOTED_ALREADY}")
+    if d.hold is HoldState.RELEASED:
+        return d, _rolls_by_itself(d)
+    reason = request.reason or (f"aborted by {request.by}" if request.by else "aborted by request")
+    return d.but(intent=Abort(reason)), Handled.DONE
+
+
+def _retry(d: Draft, request: RequestedAction) -> tuple[Draft, Answer]:
+    aborted = d.status.aborted
+    if _in_steps(d):
+        if needs_workloads(d) and workloads_pending(d):
+            # What Kueue has given up could not be forgiven yet.
+            return d, Handled.LATER
+        return forgive(d.set_step(best_ready_at=d.now, partition_attempts=None).set(restarts=())), Handled.DONE
+    if aborted is None or d.o.stable is None or aborted.template_hash != d.version.template_hash:
+        return d, Refused("there is no aborted version to try again: apply it first")
+    if request.template_hash and request.template_hash != aborted.template_hash:
+        return d, Refused("it names another version than the aborted one")
+    if d.status.finalising is not None:
+        # The way back is not over yet.
+        return d, Handled.LATER
+    return d.set(aborted=None, phase=Phase.HEALTHY), Handled.DONE
+
+
+def _promote_full(d: Draft, _: RequestedAction) -> tuple[Draft, Answer]:
+    if not _in_steps(d):
+        return d, Refused("no release is in its steps")
+    if d.hold is HoldState.RELEASED:
+        return d, _rolls_by_itself(d)
+    # The step machine acts on it once the batch is ready, and files it then.
+    return d.but(intent=Advance.PROMOTE_FULL), Handled.LATER
+
+
+def _pause(d: Draft, _: RequestedAction) -> tuple[Draft, Answer]:
+    if d.hold is HoldState.RELEASED and d.status.phase == Phase.PROGRESSING:
+        return d, _rolls_by_itself(d)
+    return d.set(paused=True), Handled.DONE
+
+
+def _resume(d: Draft, _: RequestedAction) -> tuple[Draft, Answer]:
+    d = d.set(paused=None)
+    if d.o.rollout.spec.strategy.paused:
+        return d, Refused("spec.strategy.paused is true: set it to false")
+    return d, Handled.DONE
+
+
+_HANDLERS: dict[ActionType, Callable[[Draft, RequestedAction], tuple[Draft, Answer]]] = {
+    ActionType.APPROVE: _approve,
+    ActionType.JUMP: _jump,
+    ActionType.ABORT: _abort,
+    ActionType.RETRY: _retry,
+    ActionType.PROMOTE_FULL: _promote_full,
+    ActionType.PAUSE: _pause,
+    ActionType.RESUME: _resume,
+}

@@ -1,0 +1,263 @@
+"""Taking an LWS into care: which version is stable, and the hold from then on.
+
+Done once for each LWS object (by UID). Nothing restarts: the hold is written while the LWS is at rest, or was there
+already.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from rollout_lws.api import (
+    AbortedRecord,
+    Phase,
+    RolloutStatus,
+    StableRecord,
+    StepState,
+    SummaryState,
+    TrafficRecord,
+    rollouts,
+)
+from rollout_lws.capacity.batch_release import dismiss
+from rollout_lws.capacity.canary import remove
+from rollout_lws.objects.resources import LEADER_WORKER_SETS
+from rollout_lws.objects.writes import Patch
+from rollout_lws.rollout.autoscaling import autoscalers
+from rollout_lws.rollout.draft import Draft, Persist
+from rollout_lws.rollout.groups.lws_unresponsive import waits_for_lws
+from rollout_lws.rollout.groups.multikueue import waits_for_workloads
+from rollout_lws.rollout.groups.watch_demand import was_dispatched
+from rollout_lws.rollout.history import store_version
+from rollout_lws.rollout.preflight import invalid_spec
+from rollout_lws.rollout.reasons import EventReason, Reason
+from rollout_lws.rollout.routing import orphaned_notes, route, selector_pinning
+from rollout_lws.rollout.routing.route_result import Routed
+from rollout_lws.rollout.routing.weights import recorded
+from rollout_lws.traffic.split import ALL_STABLE
+from rollout_lws.workload.groups import groups
+from rollout_lws.workload.hold import HOLD, borrowed, hold
+from rollout_lws.workload.revisions import (
+    current_revision,
+    is_empty,
+    leaders_revisions,
+    lws_revision,
+    observed,
+    recorded_version,
+    set_is_settled,
+    target_revision,
+)
+from rollout_lws.workload.template import Version
+
+
+def looks_first(d: Draft) -> Draft | None:
+    """What is told while it is not known yet whether an LWS that is not in care may be touched at all; None once it is
+    known.
+    """
+    unlisted = None if is_adopted(d) else waits_for_workloads(d)
+    if unlisted is None:
+        return None
+    d = d.wake(unlisted.until)
+    if was_dispatched(d):
+        # A controller that has just begun does not know that yet: what was said stands until it does.
+        return d
+    return d.reconciling(Reason.ADOPTING, SummaryState.ADOPTING, unlisted.message)
+
+
+def add_finalizer(d: Draft) -> Draft | None:
+    """Before anything is borrowed, our own deletion must wait for it to be given back; None when it does already."""
+    meta = d.o.rollout.metadata
+    if d.keys.rollout_finalizer in meta.finalizers:
+        return None
+    finalizers = [*meta.finalizers, d.keys.rollout_finalizer]
+    body = {"metadata": {"finalizers": finalizers}}
+    patch = Patch(
+        rollouts(d.keys.group),
+        meta.namespace,
+        meta.name,
+        body,
+        "nothing borrowed may be left behind",
+        meta.resource_version,
+    )
+    # The status is written with the version that this patch makes, in the reconcile that its answer starts.
+    return d.write((patch,)).but(persist=Persist.NOT)
+
+
+def is_adopted(d: Draft) -> bool:
+    """Whether this very LWS is in care."""
+    record = d.status.stable
+    return record is not None and record.workload_uid == d.stable.lws.metadata.uid
+
+
+def adopt(d: Draft) -> Draft:
+    """Record stable and hold the LWS; without the last word once it is in care and a version waits."""
+    d = _replaced(d)
+    if d.concluded:
+        return d
+    # It need not be adopted for that: groups that go over by themselves have to be reached as well. A route of another
+    # LWS that may not be written keeps none from being held.
+    d = orphaned_notes.take_back_last(d)
+    lws, name = d.stable.lws, d.stable.lws.metadata.name
+    if not observed(d.stable):
+        return waits_for_lws(d, SummaryState.ADOPTING)
+    if lws.spec.replicas == 0:
+        if not is_empty(d.stable):
+            return waits_for_empty(d, SummaryState.ADOPTING)
+        return _adopted(d, d.version, target_revision(d.stable))
+    current = current_revision(d.stable)
+    mixed = not _has_one_version(d)
+    held = (
+        lws.spec.rollout_strategy.rolling_update_configuration.partition >= HOLD and borrowed(lws, d.keys) is not None
+    )
+    if not mixed and set_is_settled(d.stable):
+        return _adopted(d, d.version, current)
+    if not mixed and held:
+        own = lws_revision(d.stable, current)
+        version = recorded_version(own) if own else None
+        if version is None:
+            return d.stalled(
+                Reason.REVISION_MISSING,
+                f"LeaderWorkerSet {name} is held with groups of revision {current or 'unknown'}, but its"
+                " ControllerRevision is"
+                f" gone: annotate it {d.keys.release_hold}=true to let the pending version roll",
+            )
+        return _adopted(d, version, current)
+    if lws.spec.rollout_strategy.rolling_update_configuration.partition > 0:
+        return d.stalled(
+            Reason.PARTITION_IN_USE,
+            f"LeaderWorkerSet {name} runs several versions because of its partition"
+            f" {lws.spec.rollout_strategy.rolling_update_configuration.partition}: set it to 0 to let the new version"
+            " roll, or restore the old template; the LeaderWorkerSet is adopted once it has one version",
+        )
+    return d.reconciling(
+        Reason.NATIVE_ROLLOUT,
+        SummaryState.ADOPTING,
+        f"waiting until LeaderWorkerSet {name} has finished its own rolling update",
+    )
+
+
+def _has_one_version(d: Draft) -> bool:
+    return not leaders_revisions(d.stable) - {current_revision(d.stable)}
+
+
+def waits_for_empty(d: Draft, state: SummaryState) -> Draft:
+    """The last word while the groups of an LWS that was scaled to zero are still going."""
+    name = d.stable.lws.metadata.name
+    return d.reconciling(
+        Reason.SCALING_TO_ZERO,
+        state,
+        f"LeaderWorkerSet {name} has 0 groups: waiting until its controller has acted on that, and the last is gone",
+    )
+
+
+def _replaced(d: Draft) -> Draft:
+    """An earlier LWS's canary keeps serving until the new LWS does; then it goes, before the new one is adopted. With
+    the last word while that is waited for.
+    """
+    left = d.status.traffic is not None or d.o.marked.any_own
+    if d.o.canary is None and d.o.batch_release is None and not left:
+        return d
+    serving = any(group.ready(d.now) for group in groups(d.stable))
+    # One that has just become ready serves, too, whatever minReadySeconds asks of those that are counted.
+    kept = d.o.canary is not None and any(group.ready(d.now) for group in groups(d.o.canary))
+    if not serving and kept and d.replicas:
+        d = route.carry_all(d)
+        name = d.stable.lws.metadata.name
+        message = f"LeaderWorkerSet {name} was made anew; the canary goes as soon as a group of it is ready"
+        return d.reconciling(Reason.ADOPTING, SummaryState.ADOPTING, message)
+    if d.replicas and observed(d.stable) and _has_one_version(d) and set_is_settled(d.stable):
+        # What was borrowed for the earlier LWS may be refused for long: it keeps no version from waiting for approval.
+        d = write_hold(d, "the LeaderWorkerSet is in care before what was borrowed is given back")
+    if d.o.routing is not None and d.o.routing.waits:
+        return d.reconciling(Reason.ADOPTING, SummaryState.ADOPTING, d.o.routing.waits)
+    d, giving = orphaned_notes.take_back(d)
+    if giving or (d.status.traffic is None and not orphaned_notes.left_pinned(d).done):
+        # Its canary has had a share until now, so requests run there.
+        d = d.set(traffic=TrafficRecord(step=0, applied=recorded(ALL_STABLE), since=d.now))
+    if giving:
+        waits = "giving back what a Rollout that is gone had borrowed"
+        return d.reconciling(Reason.CLEANING_UP, SummaryState.ADOPTING, waits)
+    d, emptied = route.withdraw(d)
+    if not emptied.done:
+        return d.reconciling(Reason.ADOPTING, SummaryState.ADOPTING, emptied.message)
+    turn, restored = remove(d.o.canary, d.keys), Routed(False)
+    d = d.take(turn)
+    if turn.done:
+        d, restored = selector_pinning.restore(d)
+    if turn.done and d.o.batch_release is not None:
+        d = d.write(dismiss(d.o.batch_release, d.keys))
+    if restored.done and d.o.batch_release is None:
+        return d.set(traffic=None, flaps=None)
+    if restored.needs_person:
+        return d.stalled(Reason.POD_STUCK_TERMINATING, restored.message)
+    waits = restored.message or "removing the canary of an earlier LeaderWorkerSet"
+    return d.reconciling(Reason.CLEANING_UP, SummaryState.ADOPTING, waits)
+
+
+def _adopted(d: Draft, stable: Version, revision: str) -> Draft:
+    lws = d.stable.lws
+    d = d.confirm_leader_set("the revision that is recorded as stable")
+    d = autoscalers.expect_leftovers(d)
+    d = write_hold(d, "the LeaderWorkerSet is in care")
+    d = store_version(d, stable, revision)
+    d = d.set(
+        phase=Phase.HEALTHY,
+        stable=StableRecord(template_hash=stable.template_hash, revision=revision, workload_uid=lws.metadata.uid),
+        aborted=_aborted_mark(d),
+        **_AT_REST,
+    )
+    d = d.begin_sub(
+        stable_revision=revision,
+        new_revision=revision,
+        next_step_index=-1,
+        current_step_state=StepState.COMPLETED,
+    )
+    refusal = invalid_spec(d)
+    if refusal is not None:
+        return d.refuse(refusal)
+    d = d.notice(EventReason.ADOPTED, f"LeaderWorkerSet {lws.metadata.name} is held at revision {revision}")
+    # The answer to the hold starts the next reconcile, which judges what is pending.
+    return d.ready(Reason.HEALTHY, SummaryState.HEALTHY) if d.version.template_hash == stable.template_hash else d
+
+
+_FRESH = RolloutStatus()
+#: Everything that belongs to a release or to an earlier LWS, at its empty value.
+_AT_REST: dict[str, Any] = {
+    name: getattr(_FRESH, name)
+    for name in (
+        "capacity",
+        "step",
+        "finalising",
+        "restarts",
+        "evictions",
+        "unadmitted_groups",
+        "hold_conflicts",
+        "hold_released_at",
+        "flaps",
+        "not_ready_groups",
+        "observed_template_hash",
+    )
+}
+
+
+def _aborted_mark(d: Draft) -> AbortedRecord | None:
+    text = d.stable.lws.metadata.annotations.get(d.keys.aborted)
+    if not text:
+        return None
+    try:
+        return AbortedRecord.model_validate(msgspec.json.decode(text))
+    except (RecursionError, ValueError):
+        return None
+
+
+def write_hold(d: Draft, reason: str, surge: int = 0) -> Draft:
+    """Hold the LWS if it is not, with so many surge groups, on the condition that it still is as observed."""
+    body, meta = hold(d.stable.lws, d.keys, d.uid, surge), d.stable.lws.metadata
+    if d.keys.held in meta.annotations:
+        # What an earlier leaving said of the version that waits is no longer true.
+        marks = (body or {}).get("metadata", {}).get("annotations", {})
+        body = {**(body or {}), "metadata": {"annotations": {**marks, d.keys.held: None}}}
+    if body is not None:
+        d = d.write((Patch(LEADER_WORKER_SETS, meta.namespace, meta.name, body, reason, meta.resource_version),))
+    return d

@@ -1,0 +1,191 @@
+"""Leaving an LWS: the Rollout is deleted or disabled, or may no longer manage it.
+
+At rest the user gets the strategy back and nothing rolls. Before a promotion the release goes back first; in a
+promotion it is finished first. Where a version waits that must not start by itself the hold stays, with a mark that
+says how to open it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from rollout_lws.api import Phase, SummaryState, rollouts
+from rollout_lws.capacity.batch_release import dismiss
+from rollout_lws.capacity.canary import remove
+from rollout_lws.capacity.partition_update import named
+from rollout_lws.objects.resources import LEADER_WORKER_SETS
+from rollout_lws.objects.writes import Patch
+from rollout_lws.rollout.autoscaling import autoscalers
+from rollout_lws.rollout.draft import Draft, Persist
+from rollout_lws.rollout.groups.scaling import renewal
+from rollout_lws.rollout.lifecycle import finalize, native_rollout
+from rollout_lws.rollout.lifecycle.cleanup import keeps_canary
+from rollout_lws.rollout.lifecycle.rollback import begin_rollback
+from rollout_lws.rollout.reasons import Ending, EventReason, Reason
+from rollout_lws.rollout.routing import route, selector_pinning
+from rollout_lws.rollout.state import CleaningUp, InSteps, Promoting, RollingBack
+from rollout_lws.workload.hold import borrowed, give_back
+from rollout_lws.workload.revisions import current_revision, target_revision
+
+#: Why groups that are waited for will hardly become ready.
+_IN_VAIN = frozenset({Reason.CHURN, Reason.DEADLINE, Reason.CAPACITY_DEADLINE})
+
+
+def deleting(d: Draft) -> bool:
+    return d.o.rollout.metadata.deletion_timestamp is not None
+
+
+def leave(d: Draft, ending: Ending) -> Draft:
+    """Go back or finish, give back, let go. Always has the last word."""
+    if not _is_kept(d):
+        return _gone(d, ending)
+    if d.o.stable is not None and d.status.phase == Phase.PROGRESSING and d.status.stable is not None:
+        d = native_rollout.record_what_runs(d)
+        if isinstance(d.state, InSteps):
+            d = begin_rollback(d, ending, "the Rollout is leaving")
+        elif d.state == CleaningUp(Ending.CONTINUOUS):
+            d = d.enter(CleaningUp(ending))
+        d = finalize.run(d)
+        if _waits_in_vain(d):
+            d = _leave_as_it_is(d, ending)
+        if d.status.finalising is not None:
+            return _leaving(d, ending, d.verdict.message if d.verdict else "")
+    elif d.o.canary is not None or d.o.batch_release is not None:
+        waiting = keeps_canary(d)
+        if waiting:
+            return _leaving(d, ending, waiting)
+        d, emptied = route.withdraw(d)
+        if not emptied.done:
+            return _leaving(d, ending, emptied.message)
+        turn = remove(d.o.canary, d.keys)
+        d = d.take(turn)
+        if turn.done and d.o.batch_release is not None:
+            d = d.write(dismiss(d.o.batch_release, d.keys))
+        return _leaving(d, ending, turn.message or "removing the BatchRelease")
+    d, restored = selector_pinning.restore(d)
+    if restored.needs_person:
+        d = d.stalled(Reason.POD_STUCK_TERMINATING, restored.message)
+    if not restored.done:
+        return _leaving(d, ending, restored.message)
+    d, given_back = autoscalers.restore(d)
+    if not given_back:
+        return _leaving(d, ending, autoscalers.waits_for(d))
+    if d.o.stable is not None:
+        d = _give_back(d)
+    return _gone(d, ending)
+
+
+def _waits_in_vain(d: Draft) -> bool:
+    """Whether what is left of the release waits for groups that will hardly become ready."""
+    told = d.verdict
+    in_vain = told is not None and told.condition == "Stalled" and told.reason in _IN_VAIN
+    if d.o.canary is not None and renewal(d).beside:
+        # Its groups serve in the stead of those that are not ready, and would go.
+        return False
+    return in_vain and isinstance(d.state, Promoting | RollingBack)
+
+
+def _leave_as_it_is(d: Draft, ending: Ending) -> Draft:
+    """A broken version must not keep a Rollout from leaving: groups stay as they are under the hold, and restart with
+    the version that they would restart with anyway.
+    """
+    own = renewal(d)
+    if own.is_open:
+        return d.write(own.close("the Rollout is leaving"))
+    if d.writes:
+        return d
+    d = native_rollout.record_what_runs(d, released=True)
+    return finalize.run(d.enter(CleaningUp(ending)))
+
+
+def _leaving(d: Draft, ending: Ending, message: str) -> Draft:
+    phase = Phase.TERMINATING if ending is Ending.DELETED else Phase.DISABLING
+    reason = Reason.TERMINATING if ending is Ending.DELETED else Reason.DISABLED
+    if d.status.finalising is None:
+        d = d.set(phase=phase)
+    told = f"leaving the LeaderWorkerSet: {message}"
+    if d.verdict is not None and d.verdict.condition == "Stalled":
+        return d.but(verdict=replace(d.verdict, message=told))
+    return d.reconciling(reason, SummaryState.TERMINATING, told)
+
+
+def _give_back(d: Draft) -> Draft:
+    lws, stable = d.stable.lws, d.status.stable
+    mark = borrowed(lws, d.keys)
+    if mark is None or mark.by != d.uid:
+        return d
+    waits = current_revision(d.stable) != target_revision(d.stable)
+    if stable is not None and stable.workload_uid == lws.metadata.uid:
+        waits = d.version.template_hash != stable.template_hash
+    if not waits:
+        # Which version was aborted matters only to whoever releases the LWS, and that is nobody now.
+        body = give_back(lws, d.keys, forget=d.keys.aborted)
+        d = d.notice(
+            EventReason.DETACHED,
+            f"LeaderWorkerSet {lws.metadata.name} has its own strategy back",
+            about="LeaderWorkerSet",
+        )
+    else:
+        text = (
+            f"the version in the template of LeaderWorkerSet {lws.metadata.name} is not running: its groups"
+            f" {_where_they_stay(d)}. To let it roll at once, set"
+            " spec.rolloutStrategy.rollingUpdateConfiguration.partition to 0; to have it released in steps, let a"
+            " Rollout name this LeaderWorkerSet"
+        )
+        body = {"metadata": {"annotations": {d.keys.held: text}}}
+        d = d.notice(EventReason.UPDATE_HELD, text, warning=True, about="LeaderWorkerSet")
+    if body is not None:
+        meta = lws.metadata
+        d = d.write((Patch(LEADER_WORKER_SETS, meta.namespace, meta.name, body, "leaving", meta.resource_version),))
+    return d
+
+
+def _where_they_stay(d: Draft) -> str:
+    stable = d.status.stable
+    is_of_this = stable is not None and stable.workload_uid == d.stable.lws.metadata.uid
+    revision = stable.revision if stable is not None and is_of_this else current_revision(d.stable)
+    others = [group for group in renewal(d).regular if group.revision != revision]
+    if not others:
+        return f"stay at revision {revision}"
+    return f"restart with revision {revision}, and group {named(others)} carries another one until then"
+
+
+def _is_kept(d: Draft) -> bool:
+    """Whether our finalizer is there still."""
+    return d.keys.rollout_finalizer in d.o.rollout.metadata.finalizers
+
+
+def _let_go(d: Draft) -> Draft:
+    """Drop our finalizer; the status is not written any more in this pass."""
+    meta = d.o.rollout.metadata
+    others = [each for each in meta.finalizers if each != d.keys.rollout_finalizer]
+    body, resource = {"metadata": {"finalizers": others or None}}, rollouts(d.keys.group)
+    patch = Patch(resource, meta.namespace, meta.name, body, "everything is given back", meta.resource_version)
+    return d.write((patch,)).but(persist=Persist.NOT)
+
+
+def _gone(d: Draft, ending: Ending) -> Draft:
+    if ending is Ending.DELETED:
+        d = _let_go(d) if _is_kept(d) else d.but(persist=Persist.NOT)
+        return d.reconciling(Reason.TERMINATING, SummaryState.TERMINATING)
+    d = d.set(
+        phase=Phase.DISABLED,
+        stable=None,
+        finalising=None,
+        capacity=None,
+        step=None,
+        traffic=None,
+        flaps=None,
+        not_ready_groups=(),
+        restarts=(),
+        evictions=(),
+        unadmitted_groups=(),
+    )
+    if _is_kept(d):
+        return _let_go(d)
+    lws = d.o.stable.lws if d.o.stable is not None else None
+    if lws is not None and d.keys.held in lws.metadata.annotations:
+        message = f"disabled; LeaderWorkerSet {lws.metadata.name} stays held: {lws.metadata.annotations[d.keys.held]}"
+    else:
+        message = "disabled: the LeaderWorkerSet rolls by its own strategy"
+    return d.ready(Reason.DISABLED, SummaryState.DISABLED, message)

@@ -1,0 +1,101 @@
+"""What every way to the end of a release has to look at: what was asked meanwhile, what must not start, and how long it
+takes.
+"""
+
+from __future__ import annotations
+
+from rollout_lws.capacity.partition_update import Renewal
+from rollout_lws.rollout.draft import Abort, Draft
+from rollout_lws.rollout.groups.crash_loops import await_quiet, churning
+from rollout_lws.rollout.groups.evictions import given_up
+from rollout_lws.rollout.groups.health import await_capacity, deadline_passed, keep_clock, waits_for_capacity
+from rollout_lws.rollout.lifecycle import actions
+from rollout_lws.rollout.preflight import unsafe_pending
+from rollout_lws.rollout.reasons import Ending, Reason
+from rollout_lws.rollout.routing import traffic_shift
+from rollout_lws.rollout.state import Promoting
+
+
+def turned_round(d: Draft) -> tuple[Ending, str] | None:
+    """Why a promotion that is under way shall not go on."""
+    if isinstance(d.intent, Abort):
+        return Ending.ABORTED, d.intent.reason
+    stable = d.status.stable
+    if stable is not None and d.version.template_hash == stable.template_hash:
+        return Ending.ROLLBACK, "stable's template was restored"
+    if d.version.template_hash != d.status.observed_template_hash:
+        return Ending.CONTINUOUS, "another version was applied"
+    return None
+
+
+def frozen(d: Draft, own: Renewal) -> Draft | None:
+    """What is done while a version waits that would damage each group that restarts: none is deleted and no window
+    opened. None where none waits.
+    """
+    refusal = unsafe_pending(d)
+    if refusal is None:
+        return None
+    d = actions.refuse_abort(d, refusal.message)
+    # Requests are kept from whoever stops serving all the same.
+    d = traffic_shift.protect(d)
+    d = d.write(own.close("a version waits that must not start"))
+    return d.refuse(refusal)
+
+
+def late(d: Draft, own: Renewal, revision: str, what: str, doing: str) -> Draft:
+    """With the last word where no group has become ready for too long while the release ends, or all that is missing is
+    room or quota: it is told, but the work goes on.
+    """
+    ready = sum(group.ready(d.now, d.minimum) for group in own.regular if group.revision == revision)
+    ending = d.status.finalising
+    if ending is not None and ready > (ending.best_ready or 0):
+        d = d.set(finalising=ending.model_copy(update={"best_ready": ready, "best_ready_at": d.now}))
+    d = keep_time(d)
+    capacity = waits_for_capacity(d)
+    passed = overdue(d)
+    lost = given_up(d, d.o.stable, revision)
+    if lost and passed is None:
+        passed = Reason.DEADLINE, next(iter(lost.values()))
+    if passed is not None:
+        without = "" if isinstance(d.state, Promoting) else _without_canary(d, own)
+        return d.stalled(
+            passed[0], f"{what}: {passed[1].rstrip('.')}; it goes on by itself: {doing}{without}", goes_on=True
+        )
+    if capacity is None:
+        return d
+    return d.reconciling(*capacity[:2], f"{what}: {capacity[2].rstrip('.')}; {doing}")
+
+
+def _without_canary(d: Draft, own: Renewal) -> str:
+    """How a person ends the wait for groups that hardly become ready, where a canary serves meanwhile."""
+    if d.o.canary is None or not own.beside:
+        return ""
+    meta = d.o.canary.lws.metadata
+    return (
+        f". {own.beside} of canary {meta.name} serve meanwhile; to do without them now: kubectl delete leaderworkerset"
+        f" {meta.name} -n {meta.namespace}"
+    )
+
+
+def keep_time(d: Draft) -> Draft:
+    """Run the clocks by which ``overdue`` judges, and wake when it may have another answer."""
+    d = await_quiet(d)
+    d = await_capacity(d)
+    return keep_clock(d, waits_for_capacity(d))
+
+
+def is_patient(d: Draft, own: Renewal) -> bool:
+    """Whether groups that come back are waited for until they are ready: always where groups of the new version serve
+    beside them, which go when the wait ends; else until they will hardly become ready.
+    """
+    return own.beside > 0 or overdue(d) is None
+
+
+def overdue(d: Draft) -> tuple[Reason, str] | None:
+    """Why groups that the end of a release waits for will hardly become ready: one keeps being rebuilt, or the time is
+    up; None while they may.
+    """
+    worn = churning(d)
+    if worn:
+        return Reason.CHURN, next(iter(worn.values()))
+    return deadline_passed(d, waits_for_capacity(d))

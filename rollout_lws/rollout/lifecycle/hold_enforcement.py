@@ -1,0 +1,251 @@
+"""Keeping the hold: put back whenever somebody resets it, left alone for a while where a tool insists, and away for as
+long as the break-glass annotation asks for it.
+
+A manifest that states a partition rolls in the very write that applies it, so the hold is put back at once and the
+written values become the user's new originals. Where the hold was away, the LWS finishes the roll that it has begun: a
+hold in the middle of it would keep two versions side by side that nobody has asked for.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from rollout_lws.api import Capacity, HoldConflict, Phase, SummaryState
+from rollout_lws.objects.resources import LEADER_WORKER_SETS
+from rollout_lws.objects.writes import Patch
+from rollout_lws.rollout.draft import Draft, HoldState
+from rollout_lws.rollout.lifecycle import hold_conflicts
+from rollout_lws.rollout.lifecycle.adoption import write_hold
+from rollout_lws.rollout.lifecycle.native_rollout import is_rolling, past_stable, rolling_words
+from rollout_lws.rollout.preflight import unsafe_pending
+from rollout_lws.rollout.reasons import EventReason, Reason
+from rollout_lws.rollout.state import CleaningUp, Detaching, Idle, InSteps, Promoting, RollingBack
+from rollout_lws.workload.hold import (
+    HOLD,
+    borrowed,
+    foreign_members,
+    give_back,
+    hold,
+    is_held,
+    standing_surge,
+    writer_of_strategy,
+)
+
+_ADVICE = "remove rollingUpdateConfiguration.partition from its manifest"
+
+
+def released_by_hand(d: Draft) -> bool:
+    """The break-glass annotation: the user's own values are back and nothing is fought until it is removed."""
+    return d.stable.lws.metadata.annotations.get(d.keys.release_hold) == "true"
+
+
+def keep_hold(d: Draft) -> Draft:
+    """Repair the hold, or leave it as it is. Windows of a release are left to it."""
+    if released_by_hand(d):
+        return _release(d)
+    lws = d.stable.lws
+    foreign = "partition" in foreign_members(lws, d.keys) or (
+        borrowed(lws, d.keys) is None and lws.spec.rollout_strategy.rolling_update_configuration.partition < HOLD
+    )
+    if foreign and d.status.hold_released_at is not None and is_rolling(d):
+        return d.but(hold=HoldState.RELEASED)
+    if not foreign or d.status.hold_released_at is not None:
+        return _follow(d)
+    conflicts = hold_conflicts.on_file(d.status.hold_conflicts, d.now)
+    if hold_conflicts.is_left(conflicts):
+        d = _left(d, conflicts)
+    elif hold_conflicts.answers(conflicts, d.now, d.version.template_hash) >= hold_conflicts.MOST_ANSWERS:
+        d = _leave(d, conflicts)
+    else:
+        manager = writer_of_strategy(lws)
+        conflict = HoldConflict(at=d.now, manager=manager, put_back_at=d.now, template_hash=d.version.template_hash)
+        d = _file(d, (*conflicts, conflict))
+        d = _put_back(d, f"{manager} had reset the hold")
+        d = d.notice(
+            EventReason.HOLD_RESET,
+            f"{manager} reset the hold of LeaderWorkerSet {lws.metadata.name}; it was put back: {_ADVICE}",
+            warning=True,
+        )
+    return d
+
+
+def _release(d: Draft) -> Draft:
+    """Give the user's own strategy back. That the annotation asks for it is on record first: found without a hold after
+    a crash, the LWS would be held again as if somebody had reset it.
+    """
+    d = d.but(hold=HoldState.RELEASED)
+    if d.status.hold_released_at is None:
+        d = d.persist_first()
+        d = d.set(hold_released_at=d.now)
+    body = give_back(d.stable.lws, d.keys)
+    if body is not None:
+        meta = d.stable.lws.metadata
+        patch = Patch(LEADER_WORKER_SETS, meta.namespace, meta.name, body, "hold released", meta.resource_version)
+        d = d.write((patch,))
+        d = d.notice(
+            EventReason.HOLD_RELEASED,
+            f"LeaderWorkerSet {meta.name} has its own strategy back",
+            about="LeaderWorkerSet",
+        )
+    if d.status.hold_conflicts:
+        # What a person opens on purpose is no contest, nor is what we put back once the annotation is gone.
+        d = d.set(hold_conflicts=())
+    return d
+
+
+def _follow(d: Draft) -> Draft:
+    """The hold stands, or was away on purpose and comes back now: see to the rest of the strategy."""
+    lws = d.stable.lws
+    closed = lws.spec.rollout_strategy.rolling_update_configuration.partition >= HOLD
+    returns = d.status.hold_released_at is not None and not closed
+    if returns:
+        d = d.confirm_leader_set("no roll of the LeaderWorkerSet's own has begun")
+    d = d.set(hold_released_at=None)
+    # Surge groups of a strategy edited in mid-release would be of the old version, or go while they serve.
+    if (closed or returns or not has_windows(d)) and hold(lws, d.keys, d.uid, _surge(d)) is not None:
+        d = _put_back(d, "put the hold back")
+    conflicts = d.status.hold_conflicts
+    if (
+        conflicts
+        and is_held(lws, _surge(d))
+        and (hold_conflicts.is_left(conflicts) or not hold_conflicts.on_file(conflicts, d.now))
+    ):
+        # Somebody else has put it back, or nobody has reset it for long.
+        d = d.set(hold_conflicts=())
+    return d
+
+
+def _leave(d: Draft, conflicts: tuple[HoldConflict, ...]) -> Draft:
+    """A tool answers each repair: leave its reset as it is."""
+    manager, name = writer_of_strategy(d.stable.lws), d.stable.lws.metadata.name
+    d = _file(d, (*conflicts, HoldConflict(at=d.now, manager=manager, template_hash=d.version.template_hash)))
+    d = d.but(hold=HoldState.RELEASED).notice(
+        EventReason.HOLD_CONFLICT,
+        f"{manager} resets the hold of LeaderWorkerSet {name} within seconds each time that it is put back: it is left"
+        f" as it is for now; {_ADVICE}, or have {manager} leave the partition alone",
+        warning=True,
+    )
+    return d.wake(_tried_again_at(d))
+
+
+def _left(d: Draft, conflicts: tuple[HoldConflict, ...]) -> Draft:
+    """The hold was left as it is: another version is worth another try at once, the same one only after a while, and
+    never in the middle of a roll.
+    """
+    last, stable = conflicts[-1], d.status.stable
+    if stable is None or last.at is None:
+        return d.but(hold=HoldState.RELEASED)
+    pending = d.version.template_hash != stable.template_hash
+    if pending and d.version.template_hash != last.template_hash and not _would_split(d):
+        found = {"put_back_at": d.now, "template_hash": d.version.template_hash}
+        d = _file(d, (last.model_copy(update=found),))
+        d = _put_back(d, "another version was applied")
+    elif is_rolling(d):
+        d = d.but(hold=HoldState.RELEASED)
+    elif (until := d.yet_to_come(last.at, hold_conflicts.wait_seconds(conflicts))) is not None:
+        d = d.but(hold=HoldState.RELEASED).wake(until)
+    else:
+        d = _file(d, (*conflicts[:-1], last.model_copy(update={"put_back_at": d.now})))
+        d = _put_back(d, "the hold is tried again")
+    return d
+
+
+def _would_split(d: Draft) -> bool:
+    """Whether a hold now would keep groups at a version that nothing takes back: a release does that when it ends. The
+    one that goes at this moment comes back at stable's version, but not where the version that waits would damage it.
+    """
+    if unsafe_pending(d) is not None:
+        return is_rolling(d)
+    return d.status.phase != Phase.PROGRESSING and past_stable(d)
+
+
+def _put_back(d: Draft, reason: str) -> Draft:
+    return write_hold(d.but(hold=HoldState.RESTORED), reason, _surge(d))
+
+
+def _file(d: Draft, conflicts: tuple[HoldConflict, ...]) -> Draft:
+    return d.set(hold_conflicts=conflicts[-hold_conflicts.MOST_CONFLICTS :])
+
+
+def _tried_again_at(d: Draft) -> datetime | None:
+    conflicts = d.status.hold_conflicts
+    last = conflicts[-1].at if conflicts else None
+    return last + timedelta(seconds=hold_conflicts.wait_seconds(conflicts)) if last is not None else None
+
+
+def has_windows(d: Draft) -> bool:
+    """Whether somebody opens windows and closes them: a promotion and its way back, or, with one LWS, a step."""
+    match d.state:
+        case Promoting() | RollingBack():
+            return True
+        case InSteps():
+            return d.one_workload
+        case Idle() | CleaningUp() | Detaching():
+            return False
+
+
+def _surge(d: Draft) -> int:
+    """Surge groups that belong to the release, so that a hold that is put back keeps them."""
+    releasing = isinstance(d.state, InSteps | Promoting | RollingBack)
+    return standing_surge(d.stable.lws, d.keys) if releasing and d.capacity is Capacity.SURGE else 0
+
+
+def contested(d: Draft) -> Draft:
+    """The last word where the LWS is not held and rolls by itself."""
+    name = d.stable.lws.metadata.name
+    if released_by_hand(d):
+        return d.reconciling(
+            Reason.HOLD_RELEASED,
+            SummaryState.HOLD_RELEASED,
+            f"the hold of LeaderWorkerSet {name} was released by its annotation"
+            f" {d.keys.release_hold}: remove the annotation to have releases in steps again",
+        )
+    if d.status.hold_released_at is not None:
+        return _finishes_its_roll(d)
+    last, stable = d.status.hold_conflicts[-1], d.status.stable
+    outlook, until = "a new version would roll by itself", _tried_again_at(d)
+    when = f"it is put back at {until:%H:%M:%S} UTC, at once when another version is applied" if until else ""
+    if stable is not None and d.version.template_hash != stable.template_hash:
+        outlook = "the new version rolls by itself now"
+        when = f"it is put back once that roll is over ({rolling_words(d)})" if is_rolling(d) else when
+    return d.stalled(
+        Reason.HOLD_CONFLICT,
+        f"{last.manager} resets the partition of LeaderWorkerSet {name} within seconds each time that the hold is put"
+        f" back, so {outlook}: {_ADVICE}, or have {last.manager} leave it alone; {when}",
+    )
+
+
+def _finishes_its_roll(d: Draft) -> Draft:
+    """The last word between the end of the annotation and that of the roll that it has let begin."""
+    lws = d.stable.lws
+    name, partition = lws.metadata.name, lws.spec.rollout_strategy.rolling_update_configuration.partition
+    if 0 < partition < d.replicas:
+        return d.stalled(
+            Reason.PARTITION_IN_USE,
+            f"LeaderWorkerSet {name} is rolling by itself, and its partition {partition} ends that before all groups"
+            " have one version: set it to 0, or restore the template of the version before; then it is held again",
+        )
+    return d.reconciling(
+        Reason.NATIVE_ROLLOUT,
+        SummaryState.HOLD_RELEASED,
+        f"LeaderWorkerSet {name} is held again as soon as the roll is over that its annotation has let begin:"
+        f" {rolling_words(d)}. To go back, restore the template of the version before",
+    )
+
+
+def tell_resets(d: Draft) -> Draft:
+    """Add to the last word that somebody resets the hold often, for as long as that is on file: each time a group may
+    restart.
+    """
+    conflicts = hold_conflicts.on_file(d.status.hold_conflicts, d.now)
+    if d.verdict is None or d.hold is HoldState.RELEASED or len(conflicts) < hold_conflicts.REPEATED:
+        return d
+    last = conflicts[-1]
+    until = d.yet_to_come(last.put_back_at, hold_conflicts.PEACE_SECONDS) if last.put_back_at is not None else None
+    if until is None:
+        return d
+    told = (
+        f"{last.manager} resets the hold of LeaderWorkerSet {d.stable.lws.metadata.name} again and again, and each time"
+        f" a group may restart: {_ADVICE}"
+    )
+    return d.wake(until).adding(told)

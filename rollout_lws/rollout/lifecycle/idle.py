@@ -1,0 +1,236 @@
+"""At rest: what is pending, and the start of its release or the reason why it does not start."""
+
+from __future__ import annotations
+
+from rollout_lws.api import AbortedRecord, Phase, StableRecord, StepRecord, StepState, SummaryState
+from rollout_lws.rollout.autoscaling import autoscalers
+from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.groups.lws_unresponsive import waits_for_lws
+from rollout_lws.rollout.groups.multikueue import waits_for_workloads
+from rollout_lws.rollout.history import drop_surplus, store_version
+from rollout_lws.rollout.lifecycle.adoption import waits_for_empty
+from rollout_lws.rollout.preflight import cannot_release, invalid_spec, refused_by_spec
+from rollout_lws.rollout.reasons import EventReason, Reason
+from rollout_lws.rollout.recent_writes import applied_lately
+from rollout_lws.rollout.refusal import Refusal
+from rollout_lws.rollout.routing import orphaned_notes, selector_pinning
+from rollout_lws.rollout.routing.route_result import DONE
+from rollout_lws.rollout.step_plan import plan_hash
+from rollout_lws.workload.revisions import is_empty, observed, target_revision
+
+
+def pending(d: Draft) -> bool:
+    """Whether the LWS's spec asks for another version than stable; meaningful once LWS has observed it."""
+    stable = d.status.stable
+    return stable is not None and d.version.template_hash != stable.template_hash
+
+
+def settle(d: Draft) -> Draft:
+    """Judge an LWS at rest. With the last word, unless a release has just been started."""
+    stable = d.status.stable
+    if stable is None:
+        raise LookupError("an LWS at rest has been adopted")
+    d, giving = orphaned_notes.take_back(d)
+    if giving:
+        return d.reconciling(
+            Reason.CLEANING_UP, SummaryState.PREPARING, "giving back what a Rollout that is gone had borrowed"
+        )
+    pinned = orphaned_notes.left_pinned(d)
+    d = d.wake(pinned.until)
+    if pinned.needs_person:
+        return d.stalled(Reason.POD_STUCK_TERMINATING, pinned.message)
+    if not pinned.done:
+        told = f"giving back what a Rollout that is gone had borrowed: {pinned.message}"
+        return d.reconciling(Reason.CLEANING_UP, SummaryState.PREPARING, told)
+    left = d.o.marked.any_own and d.o.canary is None and d.o.batch_release is None
+    # The status was forged or lost in a release, or somebody has applied again what a release had written.
+    d, restored = selector_pinning.restore(d) if left else (d, DONE)
+    if restored.needs_person:
+        return d.stalled(Reason.POD_STUCK_TERMINATING, restored.message)
+    if not restored.done:
+        told = f"giving back what a release had borrowed: {restored.message}"
+        return d.reconciling(Reason.CLEANING_UP, SummaryState.PREPARING, told)
+    refusal = invalid_spec(d)
+    if refusal and not pending(d):
+        return d.refuse(refusal)
+    refusal = refused_by_spec(d) if pending(d) and d.replicas else None
+    if refusal:
+        # The LeaderWorkerSet controller cannot even act on some of these, so nobody would be told if we waited for it.
+        return refuse(d, refusal)
+    if not observed(d.stable):
+        aborted = d.status.aborted
+        if d.status.phase == Phase.ABORTED and aborted and aborted.template_hash == d.version.template_hash:
+            # Something else of the LWS has changed, its strategy at the end of the release for one.
+            return stays_aborted(d)
+        return waits_for_lws(d, SummaryState.PREPARING)
+    if d.version.template_hash == stable.template_hash:
+        return _nothing_pending(d, stable)
+    if target_revision(d.stable) == stable.revision:
+        # Written differently, but the same version to LWS (1000m and 1): nothing to release.
+        d = d.confirm_leader_set("the same revision for another template")
+        d = d.set(stable=stable.model_copy(update={"template_hash": d.version.template_hash}))
+        d = store_version(d, d.version, stable.revision)
+        return _nothing_pending(d, stable)
+    if d.replicas == 0:
+        return _at_zero(d, stable)
+    if _is_aborted(d):
+        return stays_aborted(_judged(_known_as_aborted(d)).set(phase=Phase.ABORTED))
+    refusal = cannot_release(d)
+    if refusal:
+        return refuse(d, refusal)
+    facts = d.o.routing
+    if facts is not None and facts.waits:
+        d = d.brief_until(applied_lately(d) if not facts.trouble else None)
+        return d.reconciling(Reason.PREPARING, SummaryState.ROUTING, facts.waits)
+    if not d.o.autoscalers.synced:
+        d = d.brief_until(applied_lately(d) if not d.o.autoscalers.trouble else None)
+        return autoscalers.await_list(d)
+    unlisted = waits_for_workloads(d)
+    if unlisted is not None:
+        d = d.wake(unlisted.until).brief_until(applied_lately(d))
+        return d.reconciling(Reason.PREPARING, SummaryState.LOADING, unlisted.message)
+    return _start(d)
+
+
+def _is_aborted(d: Draft) -> bool:
+    """Whether the version that is pending is the one that was aborted, by our hash of it or by LWS's revision."""
+    aborted = d.status.aborted
+    if aborted is None:
+        return False
+    return aborted.template_hash == d.version.template_hash or aborted.revision == target_revision(d.stable)
+
+
+def _known_as_aborted(d: Draft) -> Draft:
+    """The version that was aborted is on record by its hash of today."""
+    aborted = d.status.aborted
+    if aborted is None or aborted.template_hash == d.version.template_hash:
+        return d
+    d = d.confirm_leader_set("the revision that was aborted, for another template")
+    return d.set(aborted=aborted.model_copy(update={"template_hash": d.version.template_hash}))
+
+
+def stays_aborted(d: Draft) -> Draft:
+    """The last word on an LWS whose template asks for the version that was aborted."""
+    aborted, stable = d.status.aborted or AbortedRecord(template_hash=""), d.status.stable
+    return d.conclude(
+        "Stalled",
+        Reason.ABORTED,
+        SummaryState.ABORTED,
+        f"release {aborted.release_id or aborted.revision} was aborted ({aborted.message or aborted.reason}); revision"
+        f" {stable.revision if stable else ''} serves. Apply another version, or start this one again:"
+        f" {d.command('retry')}",
+    )
+
+
+def refuse(d: Draft, refusal: Refusal) -> Draft:
+    """The version waits under the hold; told once as an Event on the LWS, so that a freeze is never silent."""
+    if d.status.observed_template_hash != d.version.template_hash:
+        d = d.notice(
+            EventReason.RELEASE_REFUSED,
+            f"the new version waits: {refusal.message}",
+            warning=True,
+            about="LeaderWorkerSet",
+        )
+    d = _judged(d)
+    return d.refuse(refusal)
+
+
+def _nothing_pending(d: Draft, stable: StableRecord) -> Draft:
+    if target_revision(d.stable) != stable.revision and d.status.observed_workload_generation != _generation(d):
+        d = d.confirm_leader_set("the revision that stable is said to have now")
+        d = d.notice(
+            EventReason.REVISION_RENAMED,
+            f"LeaderWorkerSet calls the unchanged version {target_revision(d.stable)} instead of {stable.revision};"
+            " nothing is released",
+        )
+    d = _judged(d)
+    d = d.set(phase=Phase.HEALTHY)
+    d = d.set_sub(stable_revision=stable.revision, new_revision=stable.revision)
+    d = drop_surplus(d)
+    return rests(d)
+
+
+def rests(d: Draft) -> Draft:
+    """The last word on an LWS that runs the version that it asks for. An obstacle that would refuse the next version is
+    told as soon as it is known, though it holds nothing up yet: with 0 groups a change is not released in steps.
+    """
+    refusal = cannot_release(d) if d.replicas else None
+    told = f"the next version would wait: {refusal.message}" if refusal else ""
+    return d.ready(Reason.HEALTHY, SummaryState.HEALTHY, told)
+
+
+def _at_zero(d: Draft, stable: StableRecord) -> Draft:
+    """With no groups a change takes effect by itself: it is stable, unless it is the one that was aborted."""
+    d = _judged(d)
+    if _is_aborted(d):
+        return _known_as_aborted(d).stalled(
+            Reason.SCALED_TO_ZERO,
+            f"LeaderWorkerSet {d.stable.lws.metadata.name} has 0 groups and holds the aborted version: the next"
+            " scale-up would start it; apply another version first",
+        )
+    if not is_empty(d.stable):
+        return waits_for_empty(d, SummaryState.PREPARING)
+    revision = target_revision(d.stable)
+    d = d.confirm_leader_set("the revision that is recorded as stable")
+    d = d.set(stable=stable.model_copy(update={"template_hash": d.version.template_hash, "revision": revision}))
+    d = store_version(d, d.version, revision)
+    d = d.set_sub(stable_revision=revision, new_revision=revision)
+    d = d.notice(
+        EventReason.ROLLED_OUT_NATIVELY, f"version {revision} is stable: LeaderWorkerSet has no groups to release"
+    )
+    return d.ready(Reason.HEALTHY, SummaryState.HEALTHY)
+
+
+def _judged(d: Draft) -> Draft:
+    return d.set(
+        observed_template_hash=d.version.template_hash,
+        observed_rollout_id=d.release_id,
+        observed_workload_generation=_generation(d),
+    )
+
+
+def _generation(d: Draft) -> int:
+    return d.stable.lws.metadata.generation
+
+
+def _start(d: Draft) -> Draft:
+    stable, revision = d.status.stable, target_revision(d.stable)
+    reused = d.status.observed_rollout_id == d.release_id and d.status.observed_template_hash not in (
+        None,
+        "",
+        d.version.template_hash,
+    )
+    d = d.confirm_leader_set("the revision that is released")
+    d = store_version(d, d.version, revision)
+    d = _judged(d)
+    d = d.set(
+        phase=Phase.PROGRESSING,
+        capacity=d.strategy.made_by,
+        step=StepRecord(started_at=d.now),
+        finalising=None,
+        restarts=(),
+        evictions=(),
+        not_ready_groups=(),
+    )
+    d = d.begin_sub(
+        observed_workload_generation=_generation(d),
+        observed_rollout_id=d.release_id,
+        rollout_hash=plan_hash(d.o.rollout.spec.strategy),
+        stable_revision=stable.revision if stable else "",
+        new_revision=revision,
+        pod_template_hash=revision,
+        current_step_index=1,
+        next_step_index=2 if len(d.strategy.steps) > 1 else -1,
+        current_step_state=StepState.BEFORE_STEP_UPGRADE,
+        last_update_time=d.now.replace(microsecond=0),
+    )
+    d = d.notice(
+        EventReason.RELEASE_STARTED, f"release {d.release_id}: {len(d.strategy.steps)} steps to revision {revision}"
+    )
+    if reused:
+        d = d.notice(
+            EventReason.ROLLOUT_ID_REUSED,
+            f"rollout-id {d.release_id} named another version before: a gate on it cannot tell them apart",
+            warning=True,
+        )
+    return d

@@ -1,0 +1,148 @@
+"""The promotion: the stable LWS's own groups are renewed through windows.
+
+``status.stable`` changes in one write only, when every group of the stable LWS is new and ready under the hold.
+"""
+
+from __future__ import annotations
+
+from rollout_lws.api import FinalisingStep, SummaryState
+from rollout_lws.capacity.batches import batch, wanted_groups
+from rollout_lws.capacity.partition_update import LAST_SERVING, POINT_OF_NO_RETURN, Renewal
+from rollout_lws.capacity.result import Turn
+from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.groups.crash_loops import remember_leaders
+from rollout_lws.rollout.groups.multikueue import waits_for_workloads
+from rollout_lws.rollout.groups.scaling import note_opened, renewal, scale_new, worn_out
+from rollout_lws.rollout.lifecycle import actions
+from rollout_lws.rollout.lifecycle.finalize_common import frozen, is_patient, keep_time, late, turned_round
+from rollout_lws.rollout.lifecycle.native_rollout import all_went_over, at_zero, follow_groups, went_over
+from rollout_lws.rollout.lifecycle.paused import stays_paused
+from rollout_lws.rollout.lifecycle.rollback import tell_way_back
+from rollout_lws.rollout.reasons import Ending, EventReason, Reason
+from rollout_lws.rollout.routing import route, traffic_shift
+from rollout_lws.rollout.routing.unmanaged_backends import tell_unlisted
+from rollout_lws.rollout.routing.versions import shares_nothing
+from rollout_lws.rollout.routing.weights import green_grows
+from rollout_lws.rollout.state import CleaningUp, RollingBack
+from rollout_lws.workload.revisions import current_revision
+
+
+def promote(d: Draft) -> Draft:
+    """Renew the stable LWS; without the last word when another task goes on in this pass."""
+    if d.replicas == 0:
+        return at_zero(d)
+    revision, own = d.sub.new_revision, renewal(d)
+    if _is_new(d, own, revision):
+        return _became_stable(actions.refuse_abort(d, actions.PROMOTED_ALREADY), revision)
+    stands = frozen(d, own)
+    if stands is not None:
+        return stands
+    turned = turned_round(d)
+    if turned is not None and not _past_return(d, own):
+        d = tell_way_back(d, *turned)
+        from_steps = d.one_workload and not shares_nothing(d)
+        return d.enter(RollingBack(turned[0], promotion=not from_steps))
+    d = actions.refuse_abort(d, actions.PROMOTED_ALREADY)
+    d = d.set_sub(finalising_step=FinalisingStep.RESUME_WORKLOAD)
+    d = _follow_canary(d)
+    d = tell_unlisted(d)
+    d, growing = _grows(d)
+    d = remember_leaders(d, d.o.canary if growing else d.stable, revision, d.replicas)
+    if growing:
+        d, _ = route.keep(d)
+        d = late(d, own, revision, "promotion", growing)
+        return d if d.concluded else d.reconciling(Reason.PROMOTING, SummaryState.PROMOTING, growing)
+    d, routed = traffic_shift.for_promotion(d)
+    own = renewal(d, emptied=routed.emptied)
+    overtaken = d.version.template_hash != d.status.observed_template_hash
+    if overtaken and all_went_over(d):
+        return follow_groups(d)
+    # No window may be opened to a version that is not released: what went over to it comes back.
+    unlisted = waits_for_workloads(d)
+    d = d.wake(unlisted.until if unlisted is not None else None)
+    may_open = not d.paused and not worn_out(d) and routed.done and unlisted is None
+    if overtaken:
+        d, turn = _overtaken(d, own)
+    else:
+        turn = own.promote(revision, may_open=may_open)
+    if overtaken and turn.done:
+        return _became_stable(d, revision) if current_revision(d.stable) == revision else went_over(d)
+    d = note_opened(d.take(turn), turn)
+    used_up = worn_out(d)
+    if used_up and not turn.writes:
+        return d.stalled(Reason.CHURN, f"{used_up}. It is not renewed again; to go back: {d.command('abort')}")
+    if d.paused:
+        return stays_paused(d, f"promotion: {turn.message.rstrip('.')}")
+    if routed.contested and not turn.writes:
+        return d.stalled(Reason.ROUTE_CONFLICT, routed.message, field=routed.field)
+    if routed.timed and not turn.writes:
+        return d.reconciling(Reason.DRAINING, SummaryState.PROMOTING, routed.message)
+    if turn.stuck == LAST_SERVING:
+        return d.reconciling(Reason.WAITING_FOR_STABLE, SummaryState.PROMOTING, turn.message)
+    if turn.stuck:
+        return d.stalled(Reason.REVISION_MISSING, _no_way_out(d))
+    waits = routed.message if unlisted is None or not routed.done else unlisted.message
+    doing = turn.message if turn.writes or not waits else waits
+    d = late(d, own, revision, "promotion", doing)
+    return d if d.concluded else d.reconciling(Reason.PROMOTING, SummaryState.PROMOTING, doing)
+
+
+def _overtaken(d: Draft, own: Renewal) -> tuple[Draft, Turn]:
+    """What another template waits for where groups cannot go back to the stable version: all of them come to the one
+    that they restart with. They need not become ready for ever, or a broken version would hold back its mend.
+    """
+    back = own.go_back(d.status.stable.revision if d.status.stable else "")
+    if back.stuck != POINT_OF_NO_RETURN:
+        return d, back
+    d = keep_time(d)
+    return d, own.go_back(current_revision(d.stable), patient=is_patient(d, own))
+
+
+def _no_way_out(d: Draft) -> str:
+    name, runs = d.stable.lws.metadata.name, current_revision(d.stable)
+    return (
+        f"another version waits, but groups of LeaderWorkerSet {name} restart with revision {runs}, whose"
+        f" ControllerRevision is gone: annotate it {d.keys.release_hold}=true to let the version of its template roll"
+        " by itself"
+    )
+
+
+def _grows(d: Draft) -> tuple[Draft, str]:
+    """What a blue-green promotion waits for before anything of stable goes: as many ready groups as the LWS has."""
+    if not green_grows(d):
+        return d, ""
+    standing = d.o.canary.lws.spec.replicas if d.o.canary is not None else 0
+    turn = scale_new(d, max(d.replicas, standing))
+    return d.take(turn), turn.message or f"{d.canary_ready} of {d.replicas} groups of the new version ready"
+
+
+def _past_return(d: Draft, own: Renewal) -> bool:
+    """Whether the way back is closed: the promotion is finished then, and a new template waits for its end."""
+    stable = d.status.stable
+    return bool(own.go_back(stable.revision if stable else "").stuck)
+
+
+def _follow_canary(d: Draft) -> Draft:
+    """The canary keeps the groups it had at its last step; its batch is judged for the record."""
+    if d.o.rollout.spec.strategy.style is None:
+        # Edited meanwhile to a strategy that cannot be started; what was begun by the old one is finished.
+        return d
+    wanted = d.replicas
+    if d.strategy.promotes_at_full:
+        wanted = wanted_groups(d.strategy, min(d.sub.current_step_index, len(d.strategy.steps)), d.replicas)
+    return d.but(batch=batch(d.new_groups, wanted, d.strategy.failure_threshold, d.now, d.minimum))
+
+
+def _is_new(d: Draft, own: Renewal, revision: str) -> bool:
+    return d.replicas > 0 and own.promote(revision, may_open=False).done
+
+
+def _became_stable(d: Draft, revision: str) -> Draft:
+    stable = d.status.stable
+    if stable is not None:
+        changes = {"template_hash": d.status.observed_template_hash, "revision": revision}
+        d = d.set(stable=stable.model_copy(update=changes))
+    d = d.enter(CleaningUp(Ending.SUCCESS))
+    whole = renewal(d).all_are(revision)
+    how = f"all {d.replicas} groups are new and ready" if whole else "every group is new, but not all are ready"
+    return d.notice(EventReason.PROMOTED, f"revision {revision} is stable: {how}", warning=not whole)

@@ -1,0 +1,122 @@
+"""The ways back of one LWS that holds both versions: out of the steps, and for every capacity out of a promotion."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from rollout_lws.api import AbortedRecord, FinalisingStep, SummaryState
+from rollout_lws.capacity.partition_update import LAST_SERVING, POINT_OF_NO_RETURN, Renewal
+from rollout_lws.capacity.result import Turn
+from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.groups.crash_loops import remember_leaders
+from rollout_lws.rollout.groups.evictions import forgive
+from rollout_lws.rollout.groups.scaling import renewal
+from rollout_lws.rollout.lifecycle import actions
+from rollout_lws.rollout.lifecycle.finalize_common import frozen, is_patient, keep_time, late, overdue, turned_round
+from rollout_lws.rollout.lifecycle.native_rollout import past_stable
+from rollout_lws.rollout.reasons import Ending, EventReason, Reason
+from rollout_lws.rollout.routing import traffic_shift
+from rollout_lws.rollout.state import CleaningUp, Promoting, RollingBack
+
+
+def begin_rollback(d: Draft, ending: Ending, why: str) -> Draft:
+    """Leave the steps without promotion. With a second LWS nothing of stable has to be touched, unless groups of it
+    went over while it was not held.
+    """
+    d = tell_way_back(d, ending, why)
+    takes_back = d.one_workload or (d.o.stable is not None and past_stable(d))
+    return d.enter(RollingBack(ending, promotion=False) if takes_back else CleaningUp(ending))
+
+
+def tell_way_back(d: Draft, ending: Ending, why: str) -> Draft:
+    # What is deleted from now on to be made anew at the old version does not keep failing.
+    d = d.set(restarts=())
+    d = forgive(d)
+    if ending is Ending.CONTINUOUS:
+        d = d.notice(EventReason.SUPERSEDED, f"release {d.sub.observed_rollout_id} ends: {why}")
+    else:
+        d = d.notice(EventReason.ROLLING_BACK, f"back to the stable version: {why}", warning=ending is Ending.ABORTED)
+    if ending is Ending.ABORTED and d.o.stable is not None:
+        d = d.set(
+            aborted=AbortedRecord(
+                template_hash=d.status.observed_template_hash or "",
+                revision=d.sub.new_revision,
+                release_id=d.status.observed_rollout_id,
+                at=d.now,
+                reason=why,
+                message=why,
+            )
+        )
+    return d
+
+
+def roll_back(d: Draft, state: RollingBack) -> Draft:
+    """What was renewed comes back at the stable version; without the last word when another task goes on."""
+    turned = turned_round(d)
+    if turned is not None and turned[0] not in (state.ending, Ending.CONTINUOUS):
+        # It is told why it goes back as that was said last: an abort of a superseded release means its version.
+        state = replace(state, ending=turned[0])
+        d = tell_way_back(d, *turned).enter(state)
+    return _out_of_promotion(d, state) if state.promotion else _out_of_steps(d, state)
+
+
+def _out_of_steps(d: Draft, state: RollingBack) -> Draft:
+    """Where one LWS holds both versions, or groups of the stable one went over while it was not held."""
+    own, revision = renewal(d), d.status.stable.revision if d.status.stable else ""
+    stands = frozen(d, own)
+    if stands is not None:
+        return stands
+    turn = own.go_back(revision, from_steps=True)
+    if turn.stuck == POINT_OF_NO_RETURN:
+        # Requests stay with the groups there are, for none comes that they could go to.
+        return _went_back(d, state, own, turn)
+    d, room = traffic_shift.make_room(d)
+    own = renewal(d, emptied=room.emptied)
+    if not (room.done or own.is_open):
+        if room.contested:
+            return d.stalled(Reason.ROUTE_CONFLICT, room.message, field=room.field)
+        d = late(d, own, revision, "going back", room.message)
+        return d if d.concluded else d.reconciling(Reason.ROUTING, SummaryState.ROLLING_BACK, room.message)
+    return _went_back(d, state, own, own.go_back(revision, from_steps=True, patient=is_patient(d, own)))
+
+
+def _out_of_promotion(d: Draft, state: RollingBack) -> Draft:
+    """With requests shared as they are."""
+    own, revision = renewal(d), d.status.stable.revision if d.status.stable else ""
+    if own.go_back(revision).done:
+        return d.enter(CleaningUp(state.ending))
+    stands = frozen(d, own)
+    if stands is not None:
+        return stands
+    d, handed = traffic_shift.for_promotion(d)
+    own = renewal(d, emptied=handed.emptied)
+    return _went_back(d, state, own, own.go_back(revision, patient=is_patient(d, own)))
+
+
+def _went_back(d: Draft, state: RollingBack, own: Renewal, turn: Turn) -> Draft:
+    """Act on a turn of the way back; without the last word when another task goes on in this pass."""
+    d = keep_time(d)
+    stable, passed = d.status.stable, overdue(d)
+    if turn.done:
+        if passed is not None and stable is not None and not own.all_are(stable.revision):
+            # Whatever waits next, a version that mends it above all, must not be held back by a broken stable version.
+            d = d.notice(
+                EventReason.ROLLING_BACK,
+                f"every group is back at revision {stable.revision}, but not ready, and is not waited for any longer:"
+                f" {passed[1]}",
+                warning=True,
+            )
+        return d.enter(CleaningUp(state.ending))
+    d = d.take(turn)
+    if turn.stuck == LAST_SERVING and not state.promotion:
+        # Its version is not asked for: it is kept for as long as it is the only one that serves.
+        if passed is not None and state.ending in (Ending.DELETED, Ending.DISABLED):
+            return d.stalled(passed[0], turn.message, goes_on=True)
+        return d.reconciling(Reason.WAITING_FOR_STABLE, SummaryState.ROLLING_BACK, turn.message)
+    if turn.stuck:
+        d = d.enter(Promoting(Ending.SUCCESS)).set(aborted=None)
+        return d.notice(EventReason.PROMOTING, actions.PROMOTED_ALREADY, warning=True)
+    d = d.set_sub(finalising_step=FinalisingStep.RESUME_WORKLOAD)
+    d = remember_leaders(d, d.stable, stable.revision if stable else "", d.replicas)
+    d = late(d, own, stable.revision if stable else "", "going back", turn.message)
+    return d if d.concluded else d.reconciling(Reason.ROLLING_BACK, SummaryState.ROLLING_BACK, turn.message)

@@ -1,0 +1,356 @@
+"""The step machine: capacity, then the wait, then the next step, as far in one go as the world allows.
+
+A step is left (by its timer, an approval, a forward jump, or the promotion of everything) only while its batch is
+ready; until then an approval is kept and an elapsed timer waits.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from rollout_lws.api import BatchRelease, Capacity, Step, StepRecord, StepState, SummaryState
+from rollout_lws.capacity.batch_release import dismiss
+from rollout_lws.capacity.batches import Batch, batch, is_last_full, wanted_groups
+from rollout_lws.capacity.canary import remove
+from rollout_lws.capacity.result import Turn
+from rollout_lws.rollout.draft import Abort, Advance, Draft
+from rollout_lws.rollout.groups.crash_loops import await_quiet, churning, quiet_at, remember_leaders
+from rollout_lws.rollout.groups.evictions import given_up
+from rollout_lws.rollout.groups.health import (
+    CapacityWait,
+    await_capacity,
+    deadline_passed,
+    keep_clock,
+    loading_words,
+    waits_for_capacity,
+)
+from rollout_lws.rollout.groups.scaling import close_window, leaving, note_opened, scale_new, worn_out
+from rollout_lws.rollout.lifecycle import actions, finalize
+from rollout_lws.rollout.lifecycle.native_rollout import all_went_over, at_zero, follow_groups
+from rollout_lws.rollout.lifecycle.paused import stays_paused
+from rollout_lws.rollout.lifecycle.rollback import begin_rollback
+from rollout_lws.rollout.preflight import cannot_release, surge_under_kueue
+from rollout_lws.rollout.reasons import Ending, EventReason, Reason
+from rollout_lws.rollout.routing import route, selector_pinning, traffic_shift
+from rollout_lws.rollout.routing.reach import no_requests
+from rollout_lws.rollout.routing.route_result import Routed
+from rollout_lws.rollout.routing.unmanaged_backends import tell_unlisted
+from rollout_lws.rollout.routing.weights import carries
+from rollout_lws.rollout.state import Promoting
+from rollout_lws.rollout.status import batch_release
+from rollout_lws.rollout.step_plan import next_index, plan_hash, resumed_index
+from rollout_lws.workload.revisions import observed, target_revision
+
+#: How a release that waits for groups goes on.
+WHEN_READY = "it goes on when its groups become ready"
+
+
+def run(d: Draft) -> Draft:
+    """One pass over a release that is in its steps; always has the last word."""
+    stable, version = d.status.stable, d.version
+    if isinstance(d.intent, Abort):
+        return finalize.run(begin_rollback(d, Ending.ABORTED, d.intent.reason))
+    if stable is not None and version.template_hash == stable.template_hash:
+        return finalize.run(begin_rollback(d, Ending.ROLLBACK, "stable's template was restored"))
+    if version.template_hash != d.status.observed_template_hash:
+        return finalize.run(begin_rollback(d, Ending.CONTINUOUS, "another version was applied"))
+    if d.replicas == 0 and carries(d) and not d.one_workload:
+        d, _ = route.keep(d)
+        return d.stalled(
+            Reason.SCALED_TO_ZERO,
+            f"LeaderWorkerSet {d.stable.lws.metadata.name} has 0 groups, and its canary carries requests: it keeps"
+            " serving until there are groups again: scale up",
+        )
+    if d.replicas == 0:
+        d = at_zero(d)
+        return d if d.concluded else finalize.run(d)
+    if all_went_over(d):
+        # It was scaled to zero and up again, or rolled natively, while no controller ran.
+        return finalize.run(follow_groups(d))
+    d = _follow_release(d)
+    ends = surge_under_kueue(d)
+    if ends is not None:
+        # Its groups would end while they serve.
+        return finalize.run(begin_rollback(d, Ending.ROLLBACK, ends.message))
+    refusal = cannot_release(d)
+    if refusal:
+        d, _ = route.keep(selector_pinning.keep_pinned(d))
+        return close_window(d).refuse(refusal)
+    if d.paused:
+        d = close_window(_with(d, _judge(d)))
+        d, _ = route.keep(selector_pinning.keep_pinned(d))
+        return stays_paused(d)
+    record = d.o.batch_release
+    if record is not None and record.metadata.deletion_timestamp is not None:
+        return _without_record(d, record).reconciling(
+            Reason.PREPARING, SummaryState.LOADING, "the BatchRelease was deleted by hand and is made again"
+        )
+    return _advance(_jump(_edited_plan(d)))
+
+
+def _follow_release(d: Draft) -> Draft:
+    """A new id or generation on an unchanged template starts nothing; the record follows."""
+    d = d.set(observed_rollout_id=d.release_id, observed_workload_generation=d.stable.lws.metadata.generation)
+    d = d.set_sub(observed_rollout_id=d.release_id, observed_workload_generation=d.stable.lws.metadata.generation)
+    revision = target_revision(d.stable)
+    if observed(d.stable) and revision != d.sub.new_revision:
+        # Another release of LeaderWorkerSet calls the version differently, or the sub-status was wiped.
+        d = d.confirm_leader_set("the revision that is released")
+        stable = d.status.stable
+        d = d.set_sub(new_revision=revision, stable_revision=stable.revision if stable else "")
+    return d
+
+
+def _without_record(d: Draft, record: BatchRelease) -> Draft:
+    """A BatchRelease that is being deleted takes its canary with it; both are made again. Groups that are not in an LWS
+    of their own stay.
+    """
+    if not d.one_workload:
+        d, withdrawn = route.withdraw(d)
+        if not withdrawn.done:
+            return d
+    turn = remove(d.o.canary, d.keys)
+    d = d.take(turn)
+    return d.write(dismiss(record, d.keys)) if turn.done else d
+
+
+def _edited_plan(d: Draft) -> Draft:
+    asked = plan_hash(d.o.rollout.spec.strategy)
+    if d.sub.rollout_hash == asked:
+        return d
+    steps, index = d.strategy.steps, d.sub.current_step_index
+    standing = _standing(d)
+    target = resumed_index(d.strategy, index, standing, d.replicas)
+    d = d.set_sub(rollout_hash=asked)
+    if target != index or wanted_groups(d.strategy, target, d.replicas) != standing:
+        return _enter(d, target)
+    return d.set_sub(next_step_index=next_index(steps, index))
+
+
+def _standing(d: Draft) -> int:
+    """Groups of the new version that are asked for already, at least 1."""
+    if d.one_workload:
+        return max(1, sum(not group.terminating for group in d.new_groups))
+    return d.o.canary.lws.spec.replicas if d.o.canary else 1
+
+
+def _jump(d: Draft) -> Draft:
+    """A nextStepIndex other than the one we wrote is a jump; what is no step's number is put right."""
+    steps, index, asked = d.strategy.steps, d.sub.current_step_index, d.sub.next_step_index
+    own = next_index(steps, index)
+    if asked == own:
+        return d
+    if not 1 <= asked <= len(steps):
+        return d.set_sub(next_step_index=own)
+    judged = _judge(d) if asked > index else None
+    if judged is not None and not (judged.enough and _is_whole(d, judged)):
+        return d
+    d = d.notice(EventReason.STEP_CHANGED, f"jump from step {index} to step {asked}")
+    return _enter(d, asked)
+
+
+def _enter(d: Draft, index: int) -> Draft:
+    # On record before its first write: whoever has made its groups and could not write that down would take them away
+    # again, as more than the step before asks for, and make them anew, for as long as a write is refused.
+    return (
+        d.persist_first()
+        .set(step=StepRecord(started_at=d.now))
+        .set_sub(
+            current_step_index=index,
+            next_step_index=next_index(d.strategy.steps, index),
+            current_step_state=StepState.BEFORE_STEP_UPGRADE,
+        )
+    )
+
+
+def _judge(d: Draft) -> Batch:
+    steps = d.strategy.steps
+    # A plan that was shortened while paused is followed only afterwards.
+    index = max(1, min(d.sub.current_step_index, len(steps)))
+    wanted = wanted_groups(d.strategy, index, d.replicas)
+    return batch(d.new_groups, wanted, d.strategy.failure_threshold, d.now, d.minimum)
+
+
+def _with(d: Draft, judged: Batch) -> Draft:
+    """With how far the groups of the new version are, and looked at again when the next of them counts as ready."""
+    return d.but(batch=judged).wake(judged.next_ready_at)
+
+
+def _advance(d: Draft) -> Draft:
+    steps = d.strategy.steps
+    wanted = wanted_groups(d.strategy, d.sub.current_step_index, d.replicas)
+    if d.one_workload:
+        d = remember_leaders(d, d.stable, d.sub.new_revision, d.replicas + wanted)
+    else:
+        d = remember_leaders(d, d.o.canary, target_revision(d.o.canary) if d.o.canary else "", wanted)
+    d = await_quiet(d)
+    d, pinned = selector_pinning.prepare(d)
+    d = tell_unlisted(batch_release.begin(d))
+    while True:
+        index = d.sub.current_step_index
+        step, judged = steps[index - 1], _judge(d)
+        d = _with(d, judged)
+        emptied, shared = False, None
+        if leaving(d, judged.wanted):
+            # They must not be sent requests any more, and be done with those they have.
+            d, room = traffic_shift.make_room(d, index)
+            if not room.done:
+                return _routing(d, room)
+            emptied = room.emptied
+        elif d.capacity is Capacity.IN_PLACE:
+            # Before the next old group goes the new ones have to have their part.
+            d, shared = route.route(d, index)
+        turn = scale_new(d, judged.wanted, emptied=emptied, waits=shared.message if shared else "")
+        d = _best_ready(d, judged)
+        if not (judged.enough and turn.done) or not _is_whole(d, judged):
+            return _loading(d, judged, turn, shared)
+        if not pinned.done:
+            # Until then the stable version's requests reach the new one too, and the share would be another.
+            if shared is None:
+                d, _ = route.keep(d)
+            return _routing(d, pinned)
+        d, routed = (d, shared) if shared is not None else route.route(d, index)
+        if not routed.done:
+            return _routing(d, routed)
+        approved = (
+            d.sub.current_step_state == StepState.STEP_READY
+            and d.status.step is not None
+            and d.status.step.paused_at is not None
+        )
+        if d.status.step is None or d.status.step.paused_at is None:
+            d = d.set_step(routed_at=d.now, paused_at=d.now)
+            d = d.notice(EventReason.BATCH_READY, _and_requests(d, f"step {index}: {_ready_of(judged)}"))
+        d = d.set_sub(current_step_state=StepState.STEP_PAUSED)
+        ends_at = _pause_ends_at(d, step, index)
+        elapsed = ends_at is not None and ends_at <= d.now
+        if not (isinstance(d.intent, Advance) or approved or elapsed):
+            return _waiting(d.wake(ends_at), step, index)
+        d = actions.step_left(d)
+        if d.intent is Advance.PROMOTE_FULL or index == len(steps):
+            d = d.set_sub(current_step_state=StepState.COMPLETED)
+            d = d.notice(EventReason.PROMOTING, f"step {index} done: the stable LeaderWorkerSet is renewed")
+            return finalize.run(d.enter(Promoting(Ending.SUCCESS)))
+        d = d.notice(EventReason.STEP_CHANGED, f"step {index} done, step {index + 1} begins")
+        d = _enter(d, index + 1)
+
+
+def _routing(d: Draft, routed: Routed) -> Draft:
+    """The last word while routers have not accepted what is asked of them."""
+    if d.sub.current_step_state != StepState.STEP_READY or d.status.step is None or d.status.step.paused_at is None:
+        d = d.set_sub(current_step_state=StepState.STEP_TRAFFIC_ROUTING)
+    if routed.contested:
+        return d.stalled(Reason.ROUTE_CONFLICT, routed.message, field=routed.field)
+    if routed.timed:
+        return d.reconciling(Reason.DRAINING, SummaryState.ROUTING, routed.message)
+    d = keep_clock(d, None)
+    late = deadline_passed(d, None)
+    if late is not None:
+        return failed(d, late[0], f"traffic was not routed in time: {routed.message}", "it goes on when it is")
+    return d.reconciling(Reason.ROUTING, SummaryState.ROUTING, routed.message)
+
+
+def _pause_ends_at(d: Draft, step: Step, index: int) -> datetime | None:
+    """When the step's own pause lets it go on, None where it never does; the last step at 100 % of groups has nothing
+    left to wait for.
+    """
+    if is_last_full(d.strategy, index):
+        return d.now
+    if step.pause is None or step.pause.duration is None or d.status.step is None or d.status.step.paused_at is None:
+        return None
+    return d.status.step.paused_at + timedelta(seconds=step.pause.duration)
+
+
+def _waiting(d: Draft, step: Step, index: int) -> Draft:
+    paused_at = d.status.step.paused_at if d.status.step else None
+    if step.pause is not None and step.pause.duration is not None and paused_at is not None:
+        until = paused_at + timedelta(seconds=step.pause.duration)
+        told = f"step {index} goes on at {until:%H:%M:%S} UTC"
+        return d.reconciling(Reason.PAUSING, SummaryState.PAUSING, _and_requests(d, told))
+    limit = step.pause.approval_timeout_seconds if step.pause is not None else None
+    if limit is not None and paused_at is not None:
+        expires = d.yet_to_come(paused_at, limit)
+        if expires is None:
+            message = f"step {index} was not approved within {limit} s"
+            return failed(d, Reason.APPROVAL_TIMEOUT, message, f"it still can be approved: {d.command('promote')}")
+        d = d.wake(expires)
+    told = f"step {index} of {len(d.strategy.steps)} waits for approval: {d.command('promote')}"
+    return d.reconciling(Reason.AWAITING_APPROVAL, SummaryState.AWAITING_APPROVAL, _and_requests(d, told))
+
+
+def _aborts(d: Draft) -> bool:
+    return d.o.rollout.spec.strategy.on_failure == "Abort"
+
+
+def failed(d: Draft, reason: Reason, message: str, way_on: str) -> Draft:
+    """The release does not get on: go back, or tell a person and wait, as ``onFailure`` says."""
+    if _aborts(d):
+        return finalize.run(begin_rollback(d, Ending.ABORTED, message))
+    return d.stalled(reason, f"{message.rstrip('.')}. The release waits, {way_on}; to go back: {d.command('abort')}")
+
+
+def _is_whole(d: Draft, judged: Batch) -> bool:
+    """Whether a batch that is ready is so without the groups that keep being rebuilt, too."""
+    worn = churning(d)
+    whole = [group for group in d.new_groups if group.index not in worn]
+    return not worn or batch(whole, judged.wanted, d.strategy.failure_threshold, d.now, d.minimum).enough
+
+
+def _best_ready(d: Draft, judged: Batch) -> Draft:
+    step = d.status.step or StepRecord(started_at=d.now)
+    if judged.ready > (step.best_ready or 0):
+        d = d.set_step(best_ready=judged.ready, best_ready_at=d.now)
+    return d
+
+
+def _loading(d: Draft, judged: Batch, turn: Turn, shared: Routed | None) -> Draft:
+    """The last word while groups are made, or taken back; ``shared``: what routers say where that was asked before."""
+    if d.sub.current_step_state != StepState.STEP_READY or d.status.step is None or d.status.step.paused_at is None:
+        d = d.set_sub(current_step_state=StepState.STEP_UPGRADE)
+    d = await_capacity(d)
+    capacity = waits_for_capacity(d)
+    goes = bool(turn.message) and not d.one_workload
+    if not goes:
+        # What is on its way out takes the time it takes.
+        d = keep_clock(d, capacity)
+    trouble = _trouble(d, judged, turn, capacity)
+    if trouble is None or not _aborts(d):
+        # A release that goes back begins nothing any more.
+        d = note_opened(d.take(turn), turn)
+        if shared is None:
+            d, _ = route.keep(d)
+    if trouble is not None:
+        return failed(d, *trouble)
+    if goes:
+        return d.reconciling(Reason.PREPARING, SummaryState.LOADING, turn.message)
+    if capacity is not None:
+        return d.reconciling(*capacity)
+    told = turn.message if d.one_workload and turn.message else _ready_of(judged)
+    return d.reconciling(Reason.LOADING, SummaryState.LOADING, told + loading_words(d))
+
+
+def _trouble(d: Draft, judged: Batch, turn: Turn, capacity: CapacityWait | None) -> tuple[Reason, str, str] | None:
+    """Why the step does not get on, with how it goes on nevertheless."""
+    worn = churning(d)
+    if len(worn) > judged.tolerated:
+        way_on = f"it goes on at {quiet_at(d):%H:%M:%S} UTC if no group is rebuilt until then"
+        return Reason.CHURN, next(iter(worn.values())), way_on
+    facts = d.o.stable if d.one_workload else d.o.canary
+    lost = given_up(d, facts, target_revision(facts) if facts is not None else "")
+    if len(lost) > judged.tolerated:
+        return Reason.DEADLINE, next(iter(lost.values())), WHEN_READY
+    used_up = worn_out(d) if d.one_workload else ""
+    if used_up:
+        return Reason.CHURN, used_up, f"to have it tried again: {d.command('retry')}"
+    late = None if turn.message and not d.one_workload else deadline_passed(d, capacity)
+    return (*late, WHEN_READY) if late is not None else None
+
+
+def _and_requests(d: Draft, told: str) -> str:
+    """Whoever is to judge the new version hears at once that no request can tell anything of it."""
+    return ". ".join(filter(None, (told, no_requests(d))))
+
+
+def _ready_of(judged: Batch) -> str:
+    if judged.ready > judged.wanted:
+        return f"{judged.ready - judged.wanted} groups of the new version go: the step asks for {judged.wanted}"
+    return f"{judged.ready} of {judged.wanted} groups of the new version ready"

@@ -1,0 +1,274 @@
+"""When a Rollout must not act: LWSs it cannot manage, and versions it cannot release now.
+
+Each check answers None or a refusal whose message says what to do. "Cannot manage" leaves everything untouched; "cannot
+release now" keeps the hold, so that the version waits until the obstacle is gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from rollout_lws.api import BlueGreenStatus, CanaryStatus, Capacity, Phase
+from rollout_lws.api.validation import problems
+from rollout_lws.objects.meta import Meta
+from rollout_lws.objects.resources import LEADER_WORKER_SETS
+from rollout_lws.rollout.autoscaling.autoscalers import cannot_hold
+from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.groups.multikueue import copied_from_another_cluster, dispatched_to_another_cluster
+from rollout_lws.rollout.history import stable_version
+from rollout_lws.rollout.reasons import Reason
+from rollout_lws.rollout.refusal import FieldRef, Refusal
+from rollout_lws.rollout.routing.routing_preflight import cannot_route, obstacles
+from rollout_lws.workload.canary import canary_name
+from rollout_lws.workload.queueing import queue_of
+
+#: Longest value of a label.
+NAME_LIMIT = 63
+
+
+def _in_lws(d: Draft, path: str) -> FieldRef:
+    return FieldRef(path, LEADER_WORKER_SETS.kind, d.stable.lws.metadata.name)
+
+
+def wrong_kind(d: Draft) -> Refusal | None:
+    ref = d.o.rollout.spec.workload_ref
+    if ref.kind == LEADER_WORKER_SETS.kind and ref.api_version == LEADER_WORKER_SETS.api_version:
+        return None
+    return Refusal(
+        Reason.WRONG_WORKLOAD_KIND,
+        f"spec.workloadRef names {ref.api_version} {ref.kind}; only {LEADER_WORKER_SETS.api_version}"
+        f" {LEADER_WORKER_SETS.kind} can be released: correct apiVersion and kind",
+        FieldRef("spec.workloadRef"),
+    )
+
+
+def long_name(d: Draft) -> Refusal | None:
+    """The Rollout's name is the value of a label on the versions that it remembers."""
+    name = d.o.rollout.metadata.name
+    if len(name) <= NAME_LIMIT:
+        return None
+    return Refusal(
+        Reason.NAME_TOO_LONG,
+        f"the Rollout's name has {len(name)} characters: make it anew with a name of at most {NAME_LIMIT}",
+        FieldRef("metadata.name"),
+    )
+
+
+def older_rival(d: Draft) -> Meta | None:
+    """Who is in charge instead: the older Rollout wins; of two made in one second, the one with the smaller UID."""
+    mine = d.o.rollout.metadata
+    for meta in d.o.rivals:
+        if (meta.creation_timestamp, meta.uid) < (mine.creation_timestamp, mine.uid):
+            return meta
+    return None
+
+
+def second_rollout(d: Draft) -> Refusal | None:
+    older = older_rival(d)
+    if older is None:
+        return None
+    return Refusal(
+        Reason.SECOND_ROLLOUT,
+        f"LeaderWorkerSet {d.o.rollout.spec.workload_ref.name} is already released by Rollout {older.name}, which is"
+        " older: delete one of the two",
+        FieldRef("spec.workloadRef.name"),
+    )
+
+
+def owned(d: Draft) -> Refusal | None:
+    owner = d.o.stable.lws.metadata.controller if d.o.stable else None
+    if owner is None:
+        return None
+    return Refusal(
+        Reason.WORKLOAD_OWNED,
+        f"LeaderWorkerSet {d.stable.lws.metadata.name} is controlled by {owner.kind} {owner.name}, which would undo a"
+        " release:"
+        f" release the {owner.kind} by its own means, or remove the owner reference",
+        _in_lws(d, "metadata.ownerReferences"),
+    )
+
+
+def hash_identity(d: Draft) -> Refusal | None:
+    if d.o.stable is None or d.stable.lws.spec.group_identity != "Hash":
+        return None
+    return Refusal(
+        Reason.HASH_IDENTITY,
+        f"LeaderWorkerSet {d.stable.lws.metadata.name} has groupIdentity Hash, which cannot be held back by a"
+        " partition: make it anew with groupIdentity Ordinal, which cannot be changed later",
+        _in_lws(d, "spec.groupIdentity"),
+    )
+
+
+def too_old(d: Draft) -> Refusal | None:
+    if d.o.capabilities.observed_generation:
+        return None
+    return Refusal(
+        Reason.LWS_TOO_OLD,
+        "LeaderWorkerSet's status has no observedGeneration in this cluster: upgrade LeaderWorkerSet to 0.9 or newer",
+    )
+
+
+_MANAGE: tuple[Callable[[Draft], Refusal | None], ...] = (
+    wrong_kind,
+    long_name,
+    second_rollout,
+    owned,
+    copied_from_another_cluster,
+    dispatched_to_another_cluster,
+    hash_identity,
+    too_old,
+)
+
+
+def cannot_manage(d: Draft) -> Refusal | None:
+    return next((refusal for check in _MANAGE if (refusal := check(d))), None)
+
+
+def invalid_spec(d: Draft) -> Refusal | None:
+    """Judged from the Rollout alone, at its own generation."""
+    found = problems(d.o.rollout.spec)
+    if not found:
+        return None
+    more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+    return Refusal(Reason.INVALID_SPEC, f"{found[0].path}: {found[0].message}{more}")
+
+
+def _changed(d: Draft, pick: Callable[[dict[str, Any]], Any]) -> bool:
+    stable = stable_version(d)
+    return stable is not None and pick(stable.meaning) != pick(d.version.meaning)
+
+
+def claims_changed(d: Draft) -> Refusal | None:
+    if not _changed(d, lambda members: members["leaderWorkerTemplate"].get("volumeClaimTemplates") or []):
+        return None
+    return Refusal(
+        Reason.CLAIMS_CHANGED,
+        f"the pending version of LeaderWorkerSet {d.stable.lws.metadata.name} changes volumeClaimTemplates, which a"
+        " StatefulSet"
+        " cannot change: restore them, or make a new LeaderWorkerSet",
+    )
+
+
+def unsafe_pending(d: Draft) -> Refusal | None:
+    """LWS up to 0.10 gives restarted groups of the held version the pending size, network and subgroups."""
+    if d.o.capabilities.group_identity:
+        return None
+    for name, pick in _SHAPE.items():
+        if _changed(d, pick):
+            return Refusal(
+                Reason.UNSAFE_PENDING,
+                f"the pending version of LeaderWorkerSet {d.stable.lws.metadata.name} changes its {name}; up to LWS"
+                " 0.10 any"
+                f" group of the held version that restarts would be damaged: restore the {name}, or upgrade"
+                " LeaderWorkerSet",
+            )
+    return None
+
+
+_SHAPE: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "size": lambda members: members["leaderWorkerTemplate"].get("size") or 1,
+    "networkConfig": lambda members: (members.get("networkConfig") or {}).get("subdomainPolicy") or "Shared",
+    "subGroupPolicy": lambda members: members["leaderWorkerTemplate"].get("subGroupPolicy"),
+}
+
+
+def name_taken(d: Draft) -> Refusal | None:
+    name = canary_name(d.stable.lws)
+    if (
+        d.one_workload
+        or d.o.canary is not None
+        or not any(each.kind == LEADER_WORKER_SETS.kind for each in d.o.remains)
+    ):
+        return None
+    return Refusal(
+        Reason.NAME_TAKEN,
+        f"LeaderWorkerSet {name} exists and is not ours, but the canary needs its name: delete it, or make it anew"
+        " under another name",
+        FieldRef("metadata.name", LEADER_WORKER_SETS.kind, name),
+    )
+
+
+def other_style(d: Draft) -> Refusal | None:
+    """A release that is on has its groups and its place in the plan in the words of one style."""
+    known, spec = d.status.sub, d.o.rollout.spec.strategy
+    wanted = BlueGreenStatus if spec.blue_green is not None else CanaryStatus
+    if d.status.phase != Phase.PROGRESSING or known is None:
+        return None
+    if isinstance(known, wanted):
+        return _other_capacity(d)
+    begun = "canary" if isinstance(known, CanaryStatus) else "blueGreen"
+    return Refusal(
+        Reason.INVALID_SPEC,
+        f"the style of a release that is on cannot change: restore spec.strategy.{begun} until it is over, or go back",
+    )
+
+
+def _other_capacity(d: Draft) -> Refusal | None:
+    if d.strategy.made_by is d.capacity:
+        return None
+    return Refusal(
+        Reason.INVALID_SPEC,
+        f"the capacity of a release that is on cannot change: restore spec.strategy.canary.capacity {d.capacity} until"
+        " it is over, or go back",
+    )
+
+
+def too_few_groups(d: Draft) -> Refusal | None:
+    """In place the last group is renewed in the promotion, and another one has to serve meanwhile."""
+    if d.capacity is not Capacity.IN_PLACE or d.replicas != 1:
+        return None
+    other = Capacity.EXTRA_WORKLOAD if queue_of(d.stable.lws) else Capacity.SURGE
+    return Refusal(
+        Reason.TOO_FEW_GROUPS,
+        f"LeaderWorkerSet {d.stable.lws.metadata.name} has 1 group, and capacity InPlace renews groups while others"
+        f" serve: scale it to 2, or use capacity {other}",
+        FieldRef("spec.strategy.canary.capacity"),
+    )
+
+
+def surge_under_kueue(d: Draft) -> Refusal | None:
+    """Kueue deletes the Workloads of surge groups, and so ends these, once LWS counts as many new groups as it has."""
+    queue = queue_of(d.stable.lws) if d.capacity is Capacity.SURGE else ""
+    if not queue:
+        return None
+    return Refusal(
+        Reason.SURGE_UNDER_KUEUE,
+        f"LeaderWorkerSet {d.stable.lws.metadata.name} is queued by Kueue ({queue}), which ends surge groups as soon as"
+        " there are as many new groups as the LWS has, while they serve: use capacity InPlace or ExtraWorkload",
+        FieldRef("spec.strategy.canary.capacity"),
+    )
+
+
+_SPEC: tuple[Callable[[Draft], Refusal | None], ...] = (
+    invalid_spec,
+    other_style,
+    too_few_groups,
+    surge_under_kueue,
+    claims_changed,
+    unsafe_pending,
+)
+
+
+def cannot_release(d: Draft) -> Refusal | None:
+    return refused_by_spec(d) or name_taken(d) or cannot_route(d) or cannot_hold(d)
+
+
+def refused_by_spec(d: Draft) -> Refusal | None:
+    """What the two specs alone decide; it is known before the LeaderWorkerSet controller has acted."""
+    return next((refusal for check in _SPEC if (refusal := check(d))), None)
+
+
+def all_refusals(d: Draft) -> Iterator[Refusal]:
+    """Everything that stops an LWS at rest from being released, for whoever looks at objects before a cluster has them.
+
+    Without the LWS only what is known without it.
+    """
+    yield from filter(None, (check(d) for check in _MANAGE))
+    if d.o.stable is None:
+        return
+    yield from filter(None, (check(d) for check in _SPEC))
+    yield from filter(None, (name_taken(d),))
+    if d.o.rollout.spec.strategy.style is not None:
+        yield from obstacles(d)
+    yield from filter(None, (cannot_hold(d),))

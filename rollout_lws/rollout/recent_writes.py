@@ -1,0 +1,45 @@
+"""What was written a moment ago, as metadata.managedFields tells: its effect is still on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from rollout_lws.objects.owners import OURS
+from rollout_lws.objects.workloads import LeaderWorkerSet
+from rollout_lws.rollout.draft import Draft
+from rollout_lws.traffic.split import Object
+
+#: Seconds for which a write counts as one of this moment; times in managedFields are whole seconds.
+LATELY_SECONDS = 2
+
+
+def written_lately(d: Draft, live: Object | None) -> datetime | None:
+    """Whether we have written the object ourselves within the last moments, by the API server's clock: until when that
+    is so, None when it is not.
+    """
+    entries = live["metadata"].get("managedFields") or () if live is not None else ()
+    ours = (str(each.get("time", "")) for each in entries if str(each.get("manager", "")).startswith(OURS))
+    try:
+        return _lately(d, [datetime.fromisoformat(each) for each in ours])
+    except ValueError:
+        return None
+
+
+def scaled_lately(d: Draft, lws: LeaderWorkerSet) -> datetime | None:
+    """The same of a LeaderWorkerSet that is ours."""
+    entries = lws.metadata.managed_fields
+    return _lately(d, [each.time for each in entries if each.time and each.manager.startswith(OURS)])
+
+
+def applied_lately(d: Draft) -> datetime | None:
+    """Whether somebody has written the stable LWS's template within the last moments: until when that is so, None when
+    it is not.
+    """
+    entries = d.stable.lws.metadata.managed_fields
+    return _lately(d, [each.time for each in entries if each.time and b"f:leaderWorkerTemplate" in bytes(each.fields)])
+
+
+def _lately(d: Draft, times: Iterable[datetime]) -> datetime | None:
+    written = max(times, default=None)
+    return d.yet_to_come(written, LATELY_SECONDS) if written is not None and written <= d.now else None

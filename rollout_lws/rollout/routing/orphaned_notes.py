@@ -1,0 +1,132 @@
+"""What Rollouts that are gone have left borrowed: it is given back by the notes that they left on the very objects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+from rollout_lws.objects.writes import Write
+from rollout_lws.rollout.decision import Chore, Notice
+from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.reasons import EventReason
+from rollout_lws.rollout.routing import draining
+from rollout_lws.rollout.routing.route_result import DONE, Routed
+from rollout_lws.traffic.marked import Kept
+
+#: What could not be given back after everything else is tried again after so many seconds.
+TRIED_AGAIN_SECONDS = 30
+
+
+def take_back(d: Draft) -> tuple[Draft, bool]:
+    """Give back what Rollouts that are gone (deleted while this controller was, or with their finalizer taken off by
+    hand) have borrowed; True while there is something that can be, by which requests of this Rollout's groups come.
+    What else they have left is given back as well, and holds nothing up. What would lead to more than one version stays
+    pinned (see ``left_pinned``).
+    """
+    noted, here = d.o.marked, d.o.rollout.spec.workload_ref.name
+    if noted.waits and noted.ghosts:
+        return d, True
+    waits = False
+    for ghost in noted.ghosts:
+        if not noted.concerns(ghost, here):
+            d = _take_back_last(d, ghost)
+            continue
+        writes = [*noted.take_back(ghost, here, "the Rollout that wrote it is gone")]
+        waits = waits or bool(writes)
+        if not writes or any(_is_written(d, each) for each in writes):
+            # Or one rule of this decision has done so already.
+            continue
+        d = d.write(writes)
+        stays = [*noted.kept(ghost, here)]
+        pinned = {(each.selecting.resource, each.name) for each in stays}
+        given = [f"{each.resource.kind} {each.name}" for each in writes if (each.resource, each.name) not in pinned]
+        if given:
+            told = _given_back(ghost, ", ".join(given))
+            d = d.notice(EventReason.RESTORED, "; ".join((told, *map(_kept, stays[:1]))), warning=True)
+    return d, waits
+
+
+def take_back_last(d: Draft) -> Draft:
+    """Give back all that Rollouts that are gone have borrowed, after everything else: a refusal holds nothing up."""
+    if not d.o.marked.waits:
+        for ghost in d.o.marked.ghosts:
+            d = _take_back_last(d, ghost)
+    return d
+
+
+def _take_back_last(d: Draft, ghost: str) -> Draft:
+    noted, here = d.o.marked, d.o.rollout.spec.workload_ref.name
+    pinned = {(each.selecting.resource, each.name) for each in noted.kept(ghost, here)}
+    for write in noted.take_back(ghost, here, "the Rollout that wrote it is gone"):
+        if _is_written(d, write):
+            continue
+        what = f"{write.resource.kind} {write.name}"
+        told = Notice(EventReason.RESTORED.value, _given_back(ghost, what), "Warning")
+        d = d.write_if_possible((Chore(write, None if (write.resource, write.name) in pinned else told),))
+        # Nothing else says when what is refused now will be allowed.
+        d = d.wake(d.now + timedelta(seconds=TRIED_AGAIN_SECONDS))
+    return d
+
+
+def _is_written(d: Draft, write: Write) -> bool:
+    """Whether one rule of this decision writes the object already."""
+    decided = (*d.writes, *(each.write for each in d.chores))
+    return any((each.resource, each.name) == (write.resource, write.name) for each in decided)
+
+
+def _given_back(ghost: str, what: str) -> str:
+    return f"{what} carried what a Rollout that is gone (UID {ghost}) had written; it is given back"
+
+
+def left_pinned(d: Draft) -> Routed:
+    """Whether nothing by which requests of this Rollout's groups come stays pinned by one that is gone.
+
+    ``needs_person`` when that waits for a pod that does not end by itself.
+    """
+    kept = next((each for each in _all_kept(d) if _shares_by(d, each)), None)
+    if kept is None:
+        return DONE
+    unknown = next((why or f"pods of {name} are being listed" for name, why in d.o.marked.unknown_pods.items()), None)
+    if unknown:
+        return Routed(False, unknown)
+    message = f"{_kept(kept)}; to end that earlier, correct the selector of {kept.ref} and take annotation"
+    return draining.waits_for(d, f"{message} {d.keys.original} off it", kept.pods)
+
+
+def others_left(d: Draft) -> str:
+    """What else stays as a Rollout that is gone had written it, and how that ends; "" for nothing."""
+    kept = next((each for each in _all_kept(d) if each.pods and not _shares_by(d, each)), None)
+    told = [_others_refused(d)]
+    if kept is not None:
+        told.append(
+            f"of a Rollout that is gone: {_kept(kept)}; a Rollout for that LeaderWorkerSet ends what it had begun"
+        )
+    return "; ".join(filter(None, told))
+
+
+def _others_refused(d: Draft) -> str:
+    """What else still carries what a Rollout that is gone had written; "" when nothing does."""
+    left = [f"{each.write.resource.kind} {each.write.name}" for each in d.chores if each.notice is not None]
+    if not left:
+        return ""
+    return (
+        f"of a Rollout that is gone: {', '.join(left)} still carries what it had written; the controller tries to give"
+        f" it back every {TRIED_AGAIN_SECONDS} s, and its log says what refuses that"
+    )
+
+
+def _all_kept(d: Draft) -> Iterator[Kept]:
+    for ghost in d.o.marked.ghosts:
+        yield from d.o.marked.kept(ghost, d.o.rollout.spec.workload_ref.name)
+
+
+def _shares_by(d: Draft, kept: Kept) -> bool:
+    if d.o.marked.is_of(d.o.rollout.spec.workload_ref.name, kept.workload):
+        return True
+    return (kept.selecting.resource, kept.name) in d.o.marked.named
+
+
+def _kept(kept: Kept) -> str:
+    pods, workloads = draining.named(kept.pods), sorted({pod.workload for pod in kept.pods})
+    until = f"pod {pods} of LeaderWorkerSet {', '.join(workloads)} is gone" if pods else "all pods are known"
+    return f"{kept.ref}, which it had pinned, stays pinned to groups of LeaderWorkerSet {kept.workload} until {until}"

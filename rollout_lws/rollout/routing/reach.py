@@ -1,0 +1,58 @@
+"""Whom the Services of a namespace lead to in a release, where it has no trafficRoutings: selectors decide."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.routing.unmanaged_backends import labels_of_new, made_by_lws
+from rollout_lws.rollout.routing.weights import settings
+from rollout_lws.traffic import services
+from rollout_lws.traffic.split import Object
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """Names of Services that lead to leaders of the LWS: ``both`` to those of the new version as well, ``old`` not."""
+
+    both: tuple[str, ...] = ()
+    old: tuple[str, ...] = ()
+
+    @property
+    def new(self) -> bool:
+        """Whether the new version gets requests, as far as anything is known to lead to either."""
+        return bool(self.both) or not self.old
+
+
+def reached_by(every: Iterable[Object], leaders: Iterable[Mapping[str, str]], new: Mapping[str, str]) -> Reach:
+    """By these Services, but for those that LWS makes for the pods of a group: ``leaders`` are the labels of those that
+    run, ``new`` those that the new version's will have.
+    """
+    labels = tuple(leaders)
+    leading = {
+        live["metadata"]["name"]: services.selects(live, new)
+        for live in every
+        if not made_by_lws(live) and any(services.selects(live, each) for each in labels)
+    }
+    both = tuple(sorted(name for name, also in leading.items() if also))
+    return Reach(both, tuple(sorted(leading.keys() - {*both})))
+
+
+def reach(d: Draft, every: Mapping[str, Object]) -> Reach:
+    """Of all Services of the namespace, by name."""
+    return reached_by(every.values(), (leader.metadata.labels for leader in d.stable.leaders), labels_of_new(d))
+
+
+def no_requests(d: Draft) -> str:
+    """A sentence for who looks at the new version while it waits: that no Service leads to it, "" where one does, where
+    trafficRoutings share requests, and where no Service leads to the old one either.
+    """
+    if settings(d) is not None:
+        return ""
+    found = reach(d, d.o.services)
+    if found.new:
+        return ""
+    listed = ", ".join(found.old)
+    who = f"Services {listed} select" if len(found.old) > 1 else f"Service {listed} selects"
+    return f"The new version gets no requests before the promotion: {who} none of its groups"

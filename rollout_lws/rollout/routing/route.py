@@ -1,0 +1,306 @@
+"""Traffic in a release: which share the new version gets now, and whether routers accept it.
+
+Level-triggered like the rest: each pass computes the share that shall be routed from the status, corrects it for a side
+that does not serve, and compares the routing objects with it. At most one write an object a pass.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from rollout_lws.api import TrafficRecord
+from rollout_lws.api.base import tallied
+from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.reasons import Ending
+from rollout_lws.rollout.recent_writes import written_lately
+from rollout_lws.rollout.routing import route_conflicts
+from rollout_lws.rollout.routing.route_result import DONE, Routed
+from rollout_lws.rollout.routing.routing_preflight import barred
+from rollout_lws.rollout.routing.selector_pinning import answer, shares_noted
+from rollout_lws.rollout.routing.serving import new_serves, safe, stable_serves
+from rollout_lws.rollout.routing.versions import new_side, stable_side
+from rollout_lws.rollout.routing.weights import (
+    DEFAULT_DRAIN_SECONDS,
+    DEFAULT_GRACE_SECONDS,
+    recorded,
+    settings,
+    told,
+    wanted_share,
+    weight_of,
+)
+from rollout_lws.rollout.state import Promoting, RollingBack, ending_of, forced_since
+from rollout_lws.traffic import second_pool
+from rollout_lws.traffic.facts import RoutingFacts
+from rollout_lws.traffic.pickers import unanswered
+from rollout_lws.traffic.router import Router
+from rollout_lws.traffic.routers import routers
+from rollout_lws.traffic.split import ALL_STABLE, Split
+
+
+def route(d: Draft, index: int) -> tuple[Draft, Routed]:
+    """Have the share of step ``index`` routed; done when all routers have accepted it."""
+    if settings(d) is None:
+        return d, DONE
+    record = d.status.traffic or TrafficRecord()
+    if record.step != index:
+        d = d.set(traffic=record.model_copy(update={"step": index}))
+    return keep(d)
+
+
+def keep(d: Draft) -> tuple[Draft, Routed]:
+    """Have what shall be routed now routed: rewritten where others changed it, withdrawn where a side fails."""
+    facts, record = d.o.routing, d.status.traffic
+    if facts is None or record is None or record.step is None:
+        return d, DONE
+    if not isinstance(d.state, Promoting | RollingBack):
+        # In a promotion they are handed over.
+        d, _ = answer(d, facts)
+    wanted = wanted_share(d)
+    if d.paused:
+        # Only what protects is written: less, but no more than there is.
+        wanted = replace(wanted, weight=min(wanted.weight, weight_of(record.desired)))
+    return _apply(d, facts, wanted)
+
+
+def carry_all(d: Draft) -> Draft:
+    """Without a stable group the canary has all the requests, provided that it had some of them before."""
+    facts, record = d.o.routing, d.status.traffic
+    if facts is not None and record is not None and record.since is not None and new_serves(d, facts):
+        d, _ = answer(d, facts)
+        d, _ = _apply(d, facts, Split(100))
+    return d
+
+
+def _apply(d: Draft, facts: RoutingFacts, wanted: Split) -> tuple[Draft, Routed]:
+    if facts.waits:
+        return d, Routed(False, facts.waits)
+    every = routers(facts)
+    missing = next(filter(None, (each.missing for each in every)), "")
+    found = safe(d, facts, wanted)
+    d, split, why = d.wake(found.until), found.split, found.why
+    if missing and split.reaches_new:
+        return d, Routed(False, f"{missing} does not exist: make it anew")
+    cut_off = next(filter(None, (each.cut_off for each in every)), "")
+    if cut_off and split.reaches_new:
+        split, why = ALL_STABLE, cut_off
+    unsaid = next(filter(None, (each.inexpressible(split) for each in every)), "")
+    if unsaid:
+        # A plan that was edited meanwhile: what stands is shared until it is put right.
+        return note(d, message=unsaid), Routed(False, unsaid)
+    nobody = next(filter(None, (each.nobody_accepts for each in every)), "") if split.reaches_new else ""
+    if nobody and not any(each.given for each in every):
+        # Those that accept it before our first write are asked from then on: nobody would be.
+        return note(d, desired=recorded(wanted), message=nobody), Routed(False, nobody)
+    refusal = next(filter(None, (barred(d, each, split) for each in every)), "") if split.reaches_new else ""
+    if refusal:
+        return note(d, desired=recorded(wanted), message=refusal), Routed(False, refusal, refused=True)
+    denied = second_pool.denied(facts) if split.reaches_new else ""
+    if denied and not any(each.reaches_new for each in every):
+        return note(d, desired=recorded(wanted), message=denied), Routed(False, denied)
+    if wanted.reaches_new:
+        d, waits = _quarrelled(d, every, split)
+        # From who does not serve it is taken whoever wants otherwise.
+        if waits is not None and split.reaches_new:
+            return note(d, message=waits.message), waits
+    record = d.status.traffic or TrafficRecord()
+    given = split.reaches_new or any(each.given for each in every) or record.since is not None
+    reached_new = any(each.reaches_new for each in every)
+    if d.step_is_new and record.since is None and _lacks(every, split):
+        # A first share that is on record before it is written would seem to have been taken away, if that write fails.
+        return d, Routed(False, "the step is put on record first")
+    d, writing = _write(d, every, split)
+    if writing:
+        withdrawn = wanted.reaches_new and not split.reaches_new and not cut_off
+        lost = facts.names.canary_pool if withdrawn else facts.names.stable_pool
+        silent = bool(unanswered(facts, lost)) and (withdrawn or split.weight == 100 > wanted.weight)
+        if silent:
+            d = note(d, unanswered=d.now)
+        if (withdrawn and record.applied not in (None, recorded(ALL_STABLE))) or (silent and not withdrawn):
+            d = d.set(flaps=tallied((d.status.flaps or 0) + 1))
+        d = note(d, desired=recorded(wanted), message=why or None)
+        # Routers may act on it long before they say so; and that nothing is given has to be accepted once more.
+        again = reached_new and not split.reaches_new and record.applied == recorded(split)
+        if record.since is None or again:
+            d = note(d, since=d.now, applied=None)
+        d = d.persist_later(brief=_is_recorded(d) and not (why or again))
+        return d, Routed(False, why or f"{writing} is being written")
+    refused = next(filter(None, (each.unaccepted for each in every)), "") or nobody
+    if split.reaches_new:
+        refused = refused or second_pool.unaccepted(facts)
+    if refused:
+        lately = (moment for each in every if (moment := written_lately(d, each.live)) is not None)
+        d = d.brief_until(next(lately, None) if _is_recorded(d) and not nobody else None)
+        return note(d, desired=recorded(wanted), message=refused), Routed(False, refused)
+    if given and record.applied != recorded(split):
+        d = note(d, since=d.now, applied=recorded(split))
+    d = note(d, desired=recorded(wanted), message=why or None)
+    # Where stable fails the new version has more than was asked for, and it may be what mends stable.
+    more = wanted.reaches_new and split.weight >= wanted.weight and split.matches == wanted.matches
+    return d, DONE if more or not why else Routed(False, why)
+
+
+def _is_recorded(d: Draft) -> bool:
+    """Whether it is on record that this release has written a share: who takes it out again is known by that."""
+    before = d.o.rollout.status
+    return before is not None and before.traffic is not None and before.traffic.since is not None
+
+
+def _write(d: Draft, every: tuple[Router, ...], split: Split) -> tuple[Draft, str]:
+    """Write what is not as the split wants it; gives the names of that, "" when all is."""
+    writing = []
+    for each in every:
+        writes = each.writes(split, f"{told(split)} of requests to the new version", checked=True)
+        d = d.write(writes)
+        writing += [str(each.ref)] if writes else []
+    return d, ", ".join(writing)
+
+
+def _lacks(every: tuple[Router, ...], split: Split) -> bool:
+    return any(each.writes(split, "", checked=True) for each in every)
+
+
+def _quarrelled(d: Draft, every: tuple[Router, ...], split: Split) -> tuple[Draft, Routed | None]:
+    """Why what others wrote over is not put back yet, None when it is to be, or nothing was written over."""
+    record = d.status.traffic
+    # What was taken away by ourselves, be it with the whole object, nobody has written over.
+    stands = record is not None and record.since is not None and record.applied != recorded(ALL_STABLE)
+    written_before = stands and split.reaches_new
+    for each in every:
+        # Our note may have gone together with what we wrote.
+        if not each.missing and (each.written_over or (written_before and not each.given)):
+            d, waits = route_conflicts.answer(d, each.live, each.ref, each.ignore)
+            if waits is not None:
+                return d, waits
+    return d, None
+
+
+def note(d: Draft, **changes: Any) -> Draft:
+    """Put it on record."""
+    return d.set(traffic=(d.status.traffic or TrafficRecord()).model_copy(update=changes))
+
+
+# The end
+
+
+def withdraw(d: Draft) -> tuple[Draft, Routed]:
+    """Take the share away and let what runs end; done when the new side's groups may go.
+
+    A side without a ready group goes without waiting, and so does one that never had a share; in an abort that was
+    forced it goes after grace and drain, whatever routers say.
+    """
+    record, facts = d.status.traffic, d.o.routing
+    if facts is None or not facts.names.any_router:
+        return _withdrawn_by_notes(d)
+    if record is None or record.step is None:
+        if not any(each.reaches_new for each in routers(facts)):
+            return d, DONE
+        # The status was wiped: what is written there counts.
+        record = TrafficRecord(step=0)
+        d = d.set(traffic=record)
+    if not (d.o.canary or new_side(d).exists):
+        return _returned(d, facts) if _went_over(d) else (d, DONE)
+    forced = _forced(d)
+    if forced.done:
+        # Whoever forced it knows that requests may be lost: no router is asked any more, and none can hold it up.
+        return d, DONE
+    d = d.wake(forced.until)
+    if record.step:
+        d = note(d, step=0)
+    d, pinned = _answered(d, facts)
+    d, routed = _apply(d, facts, ALL_STABLE)
+    if not routed.done:
+        return d, routed
+    if not pinned.is_all_there_is:
+        return d, pinned
+    given_at = (d.status.traffic or record).since
+    # Requests run on in ready groups even where nothing sends them new ones, their Service being gone.
+    if given_at is None or not d.new_ready:
+        return d, DONE
+    return awaited(d, drained(d, given_at, "the new version"))
+
+
+def _withdrawn_by_notes(d: Draft) -> tuple[Draft, Routed]:
+    """The same where nothing names the routes any more, be it that the Service with the note was made anew, and
+    trafficRoutings was removed: what they carry themselves tells of them.
+    """
+    forced = _forced(d)
+    if forced.done:
+        return d, DONE
+    d = d.wake(forced.until)
+    if d.o.routing is not None:
+        d, _ = _answered(d, d.o.routing)
+    d, taken = shares_noted(d)
+    if not taken.done:
+        return note(d, since=d.now, applied=None, desired=recorded(ALL_STABLE)) if d.writes else d, taken
+    given_at = d.status.traffic.since if d.status.traffic else None
+    return awaited(d, drained(d, given_at, "the new version") if given_at is not None and d.new_ready else DONE)
+
+
+def _forced(d: Draft) -> Routed:
+    """Whether an abort that does not wait for routers has given requests the time to end."""
+    forced = forced_since(d.status)
+    return drained(d, forced, "the new version") if forced is not None else Routed(False)
+
+
+def _went_over(d: Draft) -> bool:
+    """Whether the groups of the one LWS went over to the new version by themselves, and serve."""
+    natively = ending_of(d.state) is Ending.ROLLED_OUT_NATIVELY
+    return natively and d.one_workload and any(group.ready(d.now) for group in stable_side(d).groups)
+
+
+def _returned(d: Draft, facts: RoutingFacts) -> tuple[Draft, Routed]:
+    """Have the version that became stable reached by its own Service again, before the one made for it goes."""
+    d = note(d, step=0)
+    d, pinned = _answered(d, facts)
+    if not pinned.is_all_there_is:
+        return d, pinned
+    if not stable_serves(d, facts):
+        waits = f"waiting until Service {facts.names.service} sends requests to groups of the new version"
+        return d, Routed(False, unanswered(facts, facts.names.stable_pool) or waits)
+    d, routed = _apply(d, facts, ALL_STABLE)
+    return awaited(d, grace_over(d)) if routed.done else (d, routed)
+
+
+def stay_pinned(d: Draft) -> Draft:
+    """Put back what others take out of a selector before it can be given back."""
+    facts = d.o.routing
+    if facts is not None and d.status.traffic is not None:
+        d, _ = _answered(d, facts)
+    return d
+
+
+def _answered(d: Draft, facts: RoutingFacts) -> tuple[Draft, Routed]:
+    """Pins are kept for as long as the BatchRelease stands, which goes when everything has been given back."""
+    return answer(d, facts) if d.o.batch_release is not None else (d, DONE)
+
+
+def awaited(d: Draft, routed: Routed) -> tuple[Draft, Routed]:
+    """An answer to which nothing but time may be missing, looked at again when that is over."""
+    return d.wake(routed.until), routed
+
+
+def drained(d: Draft, since: datetime, where: str) -> Routed:
+    """Whether routers have had their grace, and requests the time to end."""
+    until = since + timedelta(seconds=sum(_patience(d)))
+    if until <= d.now:
+        return DONE
+    return Routed(False, f"requests that run on {where} get until {until:%H:%M:%S} UTC", timed=True, until=until)
+
+
+def grace_over(d: Draft) -> Routed:
+    """Whether routers have had their grace since the last change of shares."""
+    since = d.status.traffic.since if d.status.traffic else None
+    until = since + timedelta(seconds=_patience(d)[0]) if since is not None else d.now
+    if until <= d.now:
+        return DONE
+    return Routed(False, f"routers get until {until:%H:%M:%S} UTC to act on it", until=until)
+
+
+def _patience(d: Draft) -> tuple[int, int]:
+    """Seconds that routers get to act, and that running requests get to end."""
+    asked = settings(d)
+    if asked is None:
+        return DEFAULT_GRACE_SECONDS, DEFAULT_DRAIN_SECONDS
+    return asked.grace_period_seconds, asked.drain_seconds

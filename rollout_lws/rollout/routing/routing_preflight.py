@@ -1,0 +1,271 @@
+"""Whether the requests of an LWS can be shared at all: what its Rollout names, and what else selects its groups.
+
+Everything here keeps a version waiting under the hold; the message says what to do. In a release that is on it is asked
+again before anything is written that the release has not written yet, be it that trafficRoutings was added, or that an
+object was made anew. Else only an edit of what is named, or of steps to what routers cannot express, stops it: objects
+that vanish are waited for where they are needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+
+from rollout_lws.api import Phase, TrafficRouting
+from rollout_lws.capacity.batches import wanted_groups
+from rollout_lws.capacity.weight_limits import overload
+from rollout_lws.objects.resources import (
+    INFERENCE_POOLS,
+    LWS_NAME,
+    LWS_PREFIX,
+    SERVICES,
+)
+from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.reasons import Reason
+from rollout_lws.rollout.refusal import FieldRef, Refusal
+from rollout_lws.rollout.routing.serving import groups_for_all
+from rollout_lws.rollout.routing.unmanaged_backends import labels_of_new, unlisted
+from rollout_lws.rollout.routing.weights import settings, share_of_step
+from rollout_lws.traffic import backends, pools, services
+from rollout_lws.traffic.backends import Selector
+from rollout_lws.traffic.facts import RoutingFacts
+from rollout_lws.traffic.registry import resources_of
+from rollout_lws.traffic.router import Router
+from rollout_lws.traffic.routers import named, routers
+from rollout_lws.traffic.selectors import Selecting
+from rollout_lws.traffic.split import ALL_STABLE, Object, Split
+from rollout_lws.workload.canary import canary_name
+
+#: Labels that controllers give to pods; no template tells them.
+_NOT_OF_TEMPLATES = (LWS_PREFIX, "statefulset.kubernetes.io/", "apps.kubernetes.io/")
+
+
+def cannot_route(d: Draft) -> Refusal | None:
+    """The first obstacle, None when requests can be shared or nobody asks for it."""
+    if d.status.phase == Phase.PROGRESSING:
+        return renamed(d) or _unsaid(d, d.o.routing) or _unwritten(d)
+    return next(obstacles(d), None)
+
+
+def barred(d: Draft, each: Selector | Router, *splits: Split) -> str:
+    """Why an object must not be written that this release has not written yet, as a sentence that says what to do; ""
+    where it may be, or has been. Every first write asks this. ``splits`` are those that a router is to be given.
+    """
+    facts, names = d.o.routing, named(settings(d))
+    if each.given or facts is None:
+        return ""
+    if names is None or (each.resource, each.name) not in resources_of(names):
+        return f"{each.ref} is not named in trafficRoutings: name it again until the release is over, or go back"
+    if isinstance(each, Selector):
+        if each.live is None:
+            return ""
+        if facts.waits or d.o.stable is None:
+            return facts.waits or f"LeaderWorkerSet {d.o.rollout.spec.workload_ref.name} does not exist: create it"
+        # What is wrong with the plan, or with other objects, stops steps: a version that runs stays kept apart.
+        about = _service(d, facts) if each.resource == SERVICES else _pool(d, facts, each.name)
+        refusal = next(about, None)
+        return refusal.message if refusal else ""
+    problem = each.problem(splits, begun=True)
+    return facts.waits or (problem.message if problem is not None else "")
+
+
+def _unwritten(d: Draft) -> Refusal | None:
+    """What stands in the way of what a release is about to pin for the first time, or makes beside it."""
+    asked, facts = settings(d), d.o.routing
+    if asked is None or facts is None or not facts.synced:
+        return None
+    pinned = (*backends.of_stable(facts), *backends.of_new(facts))
+    if any(each.live is not None and not each.given for each in pinned):
+        return next(obstacles(d), None)
+    return next(chain(_canary_service(d, asked, facts), _taken(facts)), None)
+
+
+def _taken(facts: RoutingFacts) -> Iterator[Refusal]:
+    """What stands in the place of the second objects that routers need; another refusal of theirs is waited for."""
+    for each in routers(facts):
+        if each.taken:
+            yield Refusal(Reason.ROUTE_PROBLEM, each.taken, FieldRef("metadata.name", each.ref.kind, each.ref.name))
+
+
+def obstacles(d: Draft) -> Iterator[Refusal]:
+    """Everything in the way of the next release, most basic first; () when nobody asks for requests to be shared."""
+    asked, facts = settings(d), d.o.routing
+    if asked is not None and facts is not None:
+        yield from _service(d, facts)
+        for check in (_pools, _canary_service, _routers, _full, _overloaded, _unlisted):
+            yield from check(d, asked, facts)
+
+
+def renamed(d: Draft) -> Refusal | None:
+    """What a release has begun to share requests by cannot change to something else in the middle."""
+    facts = d.o.routing
+    if facts is None or named(settings(d)) == facts.names:
+        return None
+    there = ", ".join(f"{resource.kind} {name}" for resource, name in resources_of(facts.names) if name)
+    return Refusal(
+        Reason.ROUTE_PROBLEM,
+        f"this release shares requests by {there}: name the same in trafficRoutings again until it is over, or go back",
+    )
+
+
+def _unsaid(d: Draft, facts: RoutingFacts | None) -> Refusal | None:
+    """A plan that was edited to something that routers cannot say would be shared in another way than it reads."""
+    if facts is None or not facts.synced:
+        return None
+    # Whoever may write the status may write any number there.
+    steps = range(max(1, d.sub.current_step_index), len(d.strategy.steps) + 1)
+    said = (each.inexpressible(share_of_step(d, index)) for index in steps for each in routers(facts))
+    problem = next(filter(None, said), "")
+    return Refusal(Reason.ROUTE_PROBLEM, problem) if problem else None
+
+
+def _at(d: Draft, path: str) -> FieldRef:
+    """A member of the strategy's style in the Rollout."""
+    style = "canary" if d.o.rollout.spec.strategy.canary is not None else "blueGreen"
+    return FieldRef(f"spec.strategy.{style}.{path}")
+
+
+def _service(d: Draft, facts: RoutingFacts) -> Iterator[Refusal]:
+    lws, name = d.stable.lws.metadata, facts.names.service
+    if facts.service is None:
+        yield Refusal(
+            Reason.SERVICE_PROBLEM,
+            f"Service {name} does not exist in namespace {lws.namespace}: create it, or name another one"
+            " in trafficRoutings",
+            FieldRef("", SERVICES.kind, name),
+        )
+        return
+    problem = services.service_problem(
+        facts.service, d.uid, d.keys, workload=lws.name, canary=canary_name(d.stable.lws), leaders=_leaders(d, facts)
+    )
+    problem = problem or _selects_nothing_new(d, services.SELECTING, facts.service)
+    if problem:
+        yield Refusal(Reason.SERVICE_PROBLEM, problem, FieldRef("spec.selector", SERVICES.kind, name))
+
+
+def _leaders(d: Draft, facts: RoutingFacts) -> dict[str, Sequence[Mapping[str, str]]]:
+    return {d.stable.lws.metadata.name: [leader.metadata.labels for leader in d.stable.leaders], **facts.other_leaders}
+
+
+def _selects_nothing_new(d: Draft, selecting: Selecting, live: Object) -> str:
+    """Why the new version's groups would never be reached: the pending template may have other labels."""
+    own = selecting.selector(selecting.unpinned(live, d.uid, d.keys))
+    labels = labels_of_new(d)
+    lacking = {
+        key: value for key, value in own.items() if labels.get(key) != value and not key.startswith(_NOT_OF_TEMPLATES)
+    }
+    if not lacking:
+        return ""
+    wanted = ", ".join(f"{key}: {value}" for key, value in sorted(lacking.items()))
+    return (
+        f"{selecting.resource.kind} {live['metadata']['name']} would select no group of the new version, whose leaders"
+        f" have no label {wanted}: add it to the template, or remove it from the selector"
+    )
+
+
+def _pools(d: Draft, _: TrafficRouting, facts: RoutingFacts) -> Iterator[Refusal]:
+    stable, new = facts.names.stable_pool, facts.names.canary_pool
+    if not stable or not new or not facts.synced:
+        return
+    named_by = "trafficRoutings[0].gateway.inferencePool"
+    if INFERENCE_POOLS in facts.absent:
+        yield Refusal(
+            Reason.POOL_PROBLEM,
+            f"this cluster does not serve {INFERENCE_POOLS}: install the Gateway API inference extension (v1), or refer"
+            " to Services in the route",
+            _at(d, named_by),
+        )
+        return
+    if stable == new:
+        yield Refusal(
+            Reason.POOL_PROBLEM,
+            f"inferencePool names {stable} for both versions: make a second pool with an endpoint picker of its own",
+            _at(d, f"{named_by}.canary"),
+        )
+        return
+    for name in (stable, new):
+        yield from _pool(d, facts, name)
+
+
+def _pool(d: Draft, facts: RoutingFacts, name: str) -> Iterator[Refusal]:
+    pool = facts.find(INFERENCE_POOLS, name)
+    if pool is None:
+        yield Refusal(
+            Reason.POOL_PROBLEM,
+            f"InferencePool {name} does not exist in namespace {facts.namespace}: create it, or name another one in"
+            " trafficRoutings",
+            FieldRef("", INFERENCE_POOLS.kind, name),
+        )
+        return
+    workload, canary = d.stable.lws.metadata.name, canary_name(d.stable.lws)
+    # Whether the new version's pool selects anything shows only in the release.
+    leaders = _leaders(d, facts) if name == facts.names.stable_pool else {**facts.other_leaders}
+    problem = pools.pool_problem(pool, d.uid, d.keys, workload=workload, canary=canary, leaders=leaders)
+    if name == facts.names.canary_pool:
+        problem = problem or _selects_nothing_new(d, pools.SELECTING, pool)
+    if problem:
+        yield Refusal(Reason.POOL_PROBLEM, problem, FieldRef("spec.selector", INFERENCE_POOLS.kind, name))
+
+
+def _canary_service(_: Draft, __: TrafficRouting, facts: RoutingFacts) -> Iterator[Refusal]:
+    found, name = facts.canary_service, facts.canary_service_name
+    if found is not None and not facts.is_ours(found):
+        yield Refusal(
+            Reason.SERVICE_PROBLEM,
+            f"Service {name} exists and is not ours, but the new version's needs its name: delete it,"
+            " or make it anew under another name",
+            FieldRef("metadata.name", SERVICES.kind, name),
+        )
+
+
+def _routers(d: Draft, _: TrafficRouting, facts: RoutingFacts) -> Iterator[Refusal]:
+    if not facts.synced:
+        return
+    for each in routers(facts):
+        problem = each.problem((ALL_STABLE,))
+        if problem is not None:
+            where = "" if each.missing else "spec.rules"
+            field = FieldRef(where, problem.ref.kind, problem.ref.name)
+            yield Refusal(Reason.ROUTE_PROBLEM, problem.message, field)
+            continue
+        for index in range(1, len(d.strategy.steps) + 1):
+            unsaid = each.inexpressible(share_of_step(d, index))
+            if unsaid:
+                yield Refusal(Reason.ROUTE_PROBLEM, unsaid, _at(d, f"steps[{index - 1}].matches"))
+
+
+def _full(d: Draft, _: TrafficRouting, __: RoutingFacts) -> Iterator[Refusal]:
+    """All requests at too few groups: the share would never be given, and the step never be left."""
+    steps, needed = d.strategy.steps, groups_for_all(d)
+    for index, step in enumerate(steps, 1):
+        groups = wanted_groups(d.strategy, index, d.replicas)
+        if step.traffic and share_of_step(d, index).weight == 100 and groups < needed:
+            yield Refusal(
+                Reason.ROUTE_PROBLEM,
+                f"step {index} sends all requests to {groups} of {d.replicas} groups, which cannot carry them: raise"
+                " its replicas to 100%, or lower its traffic",
+                _at(d, f"steps[{index - 1}].traffic"),
+            )
+
+
+def _overloaded(d: Draft, _: TrafficRouting, __: RoutingFacts) -> Iterator[Refusal]:
+    """Where one LWS holds both versions, a share that does not fit the groups falls on few."""
+    over = overload(d.strategy, d.replicas)
+    if over:
+        yield Refusal(Reason.ROUTE_PROBLEM, over.message, _at(d, f"steps[{over.step - 1}].traffic"))
+
+
+def _unlisted(d: Draft, asked: TrafficRouting, facts: RoutingFacts) -> Iterator[Refusal]:
+    """What else selects the new version's leaders would send them requests whatever the route says."""
+    if asked.allow_unmanaged_backends:
+        return
+    way_out = f"add {LWS_NAME}: {d.stable.lws.metadata.name} to its selector"
+    if d.one_workload:
+        way_out = "have its clients use the Service in trafficRoutings"
+    for resource, name in unlisted(facts, [labels_of_new(d)]):
+        yield Refusal(
+            Reason.SERVICE_PROBLEM,
+            f"{resource.kind} {name} would select groups of the new version too, whatever share they have: {way_out},"
+            " or set allowUnmanagedBackends",
+            FieldRef("spec.selector", resource.kind, name),
+        )

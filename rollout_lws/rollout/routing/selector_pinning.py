@@ -1,0 +1,201 @@
+"""Services, pools and routes of the user's, borrowed for a release: pinned before it, given back after it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import timedelta
+
+from rollout_lws.api import Phase, Rollout, RolloutStatus, TrafficRecord
+from rollout_lws.objects.resources import SERVICES, Resource
+from rollout_lws.objects.writes import Create
+from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.routing import draining, route_conflicts
+from rollout_lws.rollout.routing.route_result import DONE, Routed
+from rollout_lws.rollout.routing.routing_preflight import barred
+from rollout_lws.rollout.routing.serving import answers_for_stable
+from rollout_lws.rollout.routing.versions import Side, new_side, stable_side
+from rollout_lws.rollout.routing.weights import DEFAULT_GRACE_SECONDS, recorded, settings
+from rollout_lws.traffic import backends, services
+from rollout_lws.traffic.backends import Selector
+from rollout_lws.traffic.facts import RoutingFacts
+from rollout_lws.traffic.registry import ROUTING_KINDS, looked_at_kinds
+from rollout_lws.traffic.selectors import selector_changes
+from rollout_lws.traffic.split import ALL_STABLE
+
+
+def looked_for(rollout: Rollout, status: RolloutStatus, workload: str | None, *, routes: bool) -> bool:
+    """Whether all has to be known that may carry notes of a release: unless one goes on, where ``routes``: where a
+    Service carries notes that have to be given back, or the status says that something may have been shared.
+    ``workload`` is the UID of the LWS, None without one.
+    """
+    leaves = rollout.metadata.deletion_timestamp is not None or bool(rollout.spec.disabled)
+    kept = status.stable is not None and workload in (None, status.stable.workload_uid)
+    goes_on = status.phase == Phase.PROGRESSING and status.finalising is None and kept and not leaves
+    return (routes or status.traffic is not None) and not goes_on
+
+
+def watched(d: Draft) -> tuple[tuple[str, ...], tuple[Resource, ...]]:
+    """Services of which the endpoints are wanted, and kinds of which all objects of the namespace are: while something
+    is, or may be, routed, or may have to be given back.
+    """
+    facts, noted = d.o.routing, d.o.marked
+    routes = noted.any_own or bool(noted.ghosts)
+    workload = d.o.stable.lws.metadata.uid if d.o.stable is not None else None
+    noting = ROUTING_KINDS if looked_for(d.o.rollout, d.status, workload, routes=routes) else ()
+    if facts is None:
+        return (), noting
+    stable = d.status.stable
+    waits = d.o.stable is not None and stable is not None and d.version.template_hash != stable.template_hash
+    releases = d.status.phase == Phase.PROGRESSING or d.status.traffic is not None
+    if not (waits or releases or routes or d.o.canary is not None):
+        return (), noting
+    return (*facts.endpoints,), (*looked_at_kinds(facts.names), *noting)
+
+
+def shares_noted(d: Draft) -> tuple[Draft, Routed]:
+    """Take away every share by the notes on the very routes, where nothing names these any more; done when no route
+    carries one.
+    """
+    noted, before = d.o.marked, d.o.rollout.status or RolloutStatus()
+    workload = d.o.stable.lws.metadata.uid if d.o.stable is not None else None
+    wanted, known = (looked_for(d.o.rollout, each, workload, routes=noted.any_own) for each in (d.status, before))
+    if noted.waits or (wanted and not known):
+        return d, Routed(False, noted.waits or "routes that carry notes of this release are being looked for")
+    writes = [*noted.take_shares_back("no request to the new version")]
+    d = d.write(writes)
+    if not writes:
+        return d, DONE
+    what = ", ".join(f"{each.resource.kind} {each.name}" for each in writes)
+    return d, Routed(False, f"{what}: the new version's share is taken back")
+
+
+def prepare(d: Draft) -> tuple[Draft, Routed]:
+    """Pin what selects groups and make the canary's Service, before any pod exists that the first would select."""
+    facts = d.o.routing
+    if settings(d) is None or facts is None or facts.service is None:
+        return d, DONE
+    # From now on it is known that what the spec names has been pinned once.
+    d = d.set(traffic=d.status.traffic or TrafficRecord(desired=recorded(ALL_STABLE)))
+    if not d.on_record:
+        return d, Routed(False, "the release is put on record first")
+    new = new_side(d)
+    d, pinned = answer(d, facts)
+    d, pinned_new = point(d, backends.of_new(facts), new)
+    if facts.canary_service is None and not any(barred(d, each) for each in backends.of_stable(facts)):
+        body = services.canary_service(
+            facts.service,
+            d.uid,
+            d.keys,
+            name=facts.canary_service_name,
+            changes=selector_changes(new.selects, target(d)),
+            owner=facts.owner,
+        )
+        d = d.write((Create(SERVICES, body, "the new version's groups"),))
+    return d, pinned if not pinned.done else pinned_new
+
+
+def answer(d: Draft, facts: RoutingFacts) -> tuple[Draft, Routed]:
+    """Have the stable version's Service and pool select whoever can answer: the new one while no stable group can."""
+    answers, until = answers_for_stable(d, facts)
+    d, side = d.wake(until), new_side(d) if answers else stable_side(d)
+    return point(d, backends.of_stable(facts), side) if side.exists or d.o.stable is not None else (d, DONE)
+
+
+def keep_pinned(d: Draft) -> Draft:
+    """Nothing new is prepared while a release is paused, but what others take out of a selector is put back."""
+    if _pinned_before(d):
+        d, _ = prepare(d)
+    return d
+
+
+def target(d: Draft) -> str:
+    """Which pods of a group receive requests."""
+    asked = settings(d)
+    return asked.target if asked else "AsSelected"
+
+
+def point(d: Draft, selectors: Iterable[Selector], side: Side) -> tuple[Draft, Routed]:
+    """Have these select the groups of one side; done when all do and no router says that it cannot use one as it is."""
+    found = DONE
+    for each in selectors:
+        live = each.live
+        if any((write.resource, write.name) == (each.selecting.resource, each.name) for write in d.writes):
+            # One rule of this decision has pointed it already.
+            found = Routed(False, f"{each.ref} is pinned to groups of {side.name}") if found.done else found
+            continue
+        refusal = barred(d, each)
+        if refusal:
+            found = Routed(False, refusal, refused=True)
+            continue
+        if live is not None and _pinned_before(d) and (each.drifted or not each.given):
+            d, waits = route_conflicts.answer(d, live, each.ref, each.ignore)
+            if waits is not None:
+                found = waits
+                continue
+        writes = each.pin(side.selects, side.name, target(d), checked=True)
+        d = d.write(writes)
+        said = f"{each.ref} is pinned to groups of {side.name}" if writes else each.unaccepted
+        if said and found.done:
+            found = Routed(False, said)
+    return d, found
+
+
+def _pinned_before(d: Draft) -> bool:
+    """Whether an earlier decision of this release has pinned what it names: the BatchRelease is made after that."""
+    before = d.o.rollout.status
+    if before is None or before.traffic is None or d.o.batch_release is None:
+        return False
+    # One decision may end a release, with everything given back, and begin the next.
+    return before.finalising is None or d.status.finalising is not None
+
+
+def restore(d: Draft) -> tuple[Draft, Routed]:
+    """Give everything back that carries our note, and remove what was made for the release, as soon as no request could
+    reach a version that leaves; done when nothing is left to do. A user's object that is gone counts as given back.
+    """
+    noted = d.o.marked
+    if noted.waits:
+        return d, Routed(False, noted.waits)
+    if noted.any_own or d.status.traffic is not None:
+        d, waits = await_unreached(d)
+        if not waits.done:
+            return d, waits
+    writes = [*noted.give_back("the release is over")]
+    d = d.write(writes)
+    return d, Routed(False, "giving Services and routes back") if writes else DONE
+
+
+def await_unreached(d: Draft) -> tuple[Draft, Routed]:
+    """The answer of ``unreached``, waited for: since when the last pod is gone is put on record, and it is looked again
+    when time alone may change the answer.
+    """
+    answer, record = unreached(d), d.status.traffic
+    if answer.timed and record is not None and record.last_pod_gone_at is None:
+        d = d.set(traffic=record.model_copy(update={"last_pod_gone_at": d.now}))
+    return d.wake(answer.until), answer
+
+
+def unreached(d: Draft) -> Routed:
+    """Whether no request could reach a version that leaves if everything were given back now; ``timed`` while endpoint
+    pickers are the last to hear of it.
+    """
+    facts = d.o.routing
+    if facts is None:
+        return DONE
+    if not facts.synced:
+        return Routed(False, facts.waits)
+    reached = draining.reached(d, facts)
+    return _pickers_know(d, facts) if reached.done else reached
+
+
+def _pickers_know(d: Draft, facts: RoutingFacts) -> Routed:
+    """Whether endpoint pickers have had the time to hear that the last pod that could get requests is gone."""
+    record = d.status.traffic
+    if record is None or not facts.names.stable_pool or not draining.leaves(d):
+        return DONE
+    asked, gone = settings(d), record.last_pod_gone_at or d.now
+    until = gone + timedelta(seconds=asked.grace_period_seconds if asked else DEFAULT_GRACE_SECONDS)
+    if until <= d.now:
+        return DONE
+    told = f"endpoint pickers get until {until:%H:%M:%S} UTC to hear that the last pod is gone"
+    return Routed(False, told, timed=True, until=until)

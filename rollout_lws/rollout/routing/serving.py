@@ -1,0 +1,224 @@
+"""Which share either version can carry: a matter of readiness alone, and of how often it has stopped serving.
+
+What is safe comes from whether a side has ready groups that routers can reach, and, behind a pool, whether its endpoint
+picker answers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from rollout_lws.api import TrafficRecord
+from rollout_lws.objects import scaling
+from rollout_lws.objects.resources import INFERENCE_POOLS
+from rollout_lws.rollout.backoff import doubled
+from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.routing.versions import Side, new_side, stable_side
+from rollout_lws.rollout.routing.weights import DEFAULT_GRACE_SECONDS, settings, weight_of
+from rollout_lws.rollout.wait import Wait
+from rollout_lws.traffic import pools, services
+from rollout_lws.traffic.facts import RoutingFacts
+from rollout_lws.traffic.pickers import unanswered
+from rollout_lws.traffic.routers import routers
+from rollout_lws.traffic.split import ALL_STABLE, Split
+from rollout_lws.workload.hold import standing_surge
+
+#: A side that stopped serving gets its share back after so many seconds, twice as many each time, at most the second.
+SHORTEST_BAN_SECONDS, LONGEST_BAN_SECONDS = 10, 300
+
+
+def stable_serves(d: Draft, facts: RoutingFacts) -> bool:
+    return behind_stable(d, facts, stable_side(d))
+
+
+def behind_stable(d: Draft, facts: RoutingFacts, side: Side) -> bool:
+    """Whether a side answers those who are sent to the stable version."""
+    pool = facts.names.stable_pool
+    return side.serves(d.now, _reached(side, facts, facts.names.service, pool)) and not unanswered(facts, pool)
+
+
+def new_serves(d: Draft, facts: RoutingFacts) -> bool:
+    side = new_side(d)
+    pool = facts.names.canary_pool
+    return side.serves(d.now, _reached(side, facts, facts.canary_service_name, pool)) and not unanswered(facts, pool)
+
+
+def _reached(side: Side, facts: RoutingFacts, service: str, pool: str | None) -> frozenset[str]:
+    """Names of the pods that routers can send requests to: a pool's picker goes by the pods themselves."""
+    if not pool:
+        return facts.endpoints.get(service, frozenset())
+    live = facts.find(INFERENCE_POOLS, pool)
+    if live is None:
+        return frozenset()
+    return frozenset(
+        pod.metadata.name
+        for pod in side.pods
+        if pod.is_leader
+        and pod.ready_since
+        and not pod.metadata.terminating
+        and pools.selects(live, pod.metadata.labels)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Safe:
+    """What both sides can carry of a split that is wanted; ``why`` it is not all of it, "" when it is.
+
+    ``until`` is when that ends though nothing but time has passed; None where it never does by that alone.
+    """
+
+    split: Split
+    why: str = ""
+    until: datetime | None = None
+
+
+def _not_yet(d: Draft) -> Wait | None:
+    """Why a new side that has no share stays without it, None when it may have one.
+
+    Routers hear of its first endpoint and of its share by different ways, so they get their grace in between; one that
+    stopped serving before has to show for longer that it serves. Groups on their way out are still known to routers.
+    """
+    asked, flaps, side = settings(d), d.status.flaps or 0, new_side(d)
+    if asked is None or not side.exists:
+        return None
+    kept = _kept(d)
+    going = [group.index for group in side.groups if group.ordinal >= kept]
+    if going:
+        return Wait(f"the new version gets its share when group {', '.join(going)} of {side.name} is gone")
+    seconds = float(asked.grace_period_seconds)
+    if flaps:
+        seconds = max(seconds, _ban(d))
+    since = _served_since(d, side)
+    until = d.yet_to_come(since, seconds) if since is not None else None
+    if until is None:
+        return None
+    again = " again, as it stopped serving before" if flaps else ""
+    return Wait(f"the new version gets its share{again} at {until:%H:%M:%S} UTC", until)
+
+
+def _ban(d: Draft) -> float:
+    """Seconds for which a side has to serve again before it gets back the share that it has lost."""
+    return doubled(max(d.minimum, SHORTEST_BAN_SECONDS), max(d.status.flaps or 0, 1) - 1, LONGEST_BAN_SECONDS)
+
+
+def _served_since(d: Draft, side: Side) -> datetime | None:
+    """Since when a side serves as far as that is known: its pods say that, and nothing says since when an endpoint
+    picker answers, so it counts from when the share was taken for want of one. None without a ready group.
+    """
+    lost = d.status.traffic.unanswered if d.status.traffic else None
+    ready = min(side.ready_since, default=None)
+    return max(ready, lost) if ready is not None and lost is not None else ready
+
+
+def _kept(d: Draft) -> int:
+    """The ordinal from which on groups of the new version's LWS are on their way out."""
+    if d.one_workload:
+        return d.replicas + standing_surge(d.stable.lws, d.keys)
+    return d.o.canary.lws.spec.replicas if d.o.canary is not None else 0
+
+
+def answers_for_stable(d: Draft, facts: RoutingFacts) -> tuple[bool, datetime | None]:
+    """Whether the new version answers those as well who use the stable version's Service, past every router: from when
+    no group of stable is ready until one has been for a while, provided that the new one has carried requests before.
+    With the moment at which that ends though nothing but time has passed, None where it never does by that alone.
+    """
+    record = d.status.traffic or TrafficRecord()
+    new = new_side(d)
+    if not d.new_ready or record.since is None:
+        return False, None
+    ready = stable_side(d).ready_since
+    if not ready or record.stable_drained_at is not None:
+        # After a promotion nothing has failed, so nothing has to prove itself.
+        return not ready, None
+    live = facts.service
+    if live is None or not new.selects.items() <= services.SELECTING.selector(live).items():
+        return False, None
+    until = d.yet_to_come(min(ready), max(d.minimum, SHORTEST_BAN_SECONDS))
+    return until is not None, until
+
+
+def _not_back_yet(d: Draft, facts: RoutingFacts, record: TrafficRecord) -> Wait | None:
+    """Why a stable side that stopped serving, or was renewed as a whole, does not get its share back yet; None when it
+    does.
+    """
+    asked = settings(d)
+    # A picker may be back before routers say that they have heard.
+    taken = weight_of(record.applied) == 100 or (
+        record.unanswered is not None and _as_written(ALL_STABLE, facts).weight == 100
+    )
+    since = _served_since(d, stable_side(d)) if taken and weight_of(record.desired) < 100 else None
+    seconds = _ban(d) if record.unanswered is not None else max(d.minimum, SHORTEST_BAN_SECONDS)
+    why = ", as it stopped serving before"
+    if record.stable_drained_at is not None:
+        # Nothing has failed: routers have to hear of its new groups, no more.
+        seconds, why = asked.grace_period_seconds if asked else DEFAULT_GRACE_SECONDS, ""
+    until = d.yet_to_come(since, seconds) if since is not None else None
+    return Wait(f"the stable version gets its share back at {until:%H:%M:%S} UTC{why}", until) if until else None
+
+
+def groups_for_all(d: Draft) -> int:
+    """Ready groups of the new version without which it never gets all requests: R, less the tolerated ones."""
+    style = d.o.rollout.spec.strategy.style
+    threshold = style.failure_threshold if style is not None else None
+    return d.replicas - (scaling.scaled(threshold, d.replicas) if threshold else 0)
+
+
+def safe(d: Draft, facts: RoutingFacts, split: Split) -> Safe:
+    """``split`` as far as both sides can carry it."""
+    record = d.status.traffic or TrafficRecord()
+    new, stable = new_serves(d, facts), stable_serves(d, facts)
+    if split.reaches_new and not new:
+        if not stable:
+            return Safe(_as_written(split, facts), "neither version has a ready endpoint: shares stay as they are")
+        refuses = unanswered(facts, facts.names.canary_pool)
+        return Safe(ALL_STABLE, refuses or f"{_new_side(facts)} has no ready endpoint: its share waits")
+    if split.reaches_new and stable and not any(each.reaches_new for each in routers(facts)):
+        waits = _not_yet(d)
+        if waits is not None:
+            return Safe(ALL_STABLE, waits.message, waits.until)
+    if split.weight < 100 and new and not stable and d.o.stable is not None and record.since is not None:
+        refuses = unanswered(facts, facts.names.stable_pool)
+        least = groups_for_all(d)
+        if refuses and stable_side(d).ready_since and d.new_ready < least:
+            # Mostly a picker is back in a moment, and by then a few groups under all requests would have failed, too.
+            stays = f"shares stay as they are, for 100% needs {least} ready groups of the new version"
+            return Safe(_as_written(split, facts), f"{refuses}: {stays}")
+        why = (
+            f"{refuses or f'{_stable_side(facts)} has no ready endpoint'}: all requests go to the new version"
+            if record.stable_drained_at is None or refuses
+            else f"all requests stay at the canary until {_stable_side(facts)} leads to renewed groups"
+        )
+        return Safe(replace(split, weight=100), why)
+    if split.weight < 100 and new and stable:
+        waits = _not_back_yet(d, facts, record)
+        if waits is not None:
+            return Safe(replace(split, weight=100), waits.message, waits.until)
+    if split.weight == 100 and stable:
+        needed = groups_for_all(d)
+        if d.new_ready < needed:
+            return Safe(_standing(split, record), f"100% needs {needed} ready groups of the new version")
+    return Safe(split)
+
+
+def _stable_side(facts: RoutingFacts) -> str:
+    pool = facts.names.stable_pool
+    return f"InferencePool {pool}" if pool else f"Service {facts.names.service}"
+
+
+def _new_side(facts: RoutingFacts) -> str:
+    pool = facts.names.canary_pool
+    return f"InferencePool {pool}" if pool else f"Service {facts.canary_service_name}"
+
+
+def _standing(split: Split, record: TrafficRecord) -> Split:
+    """``split`` with the weight that was accepted last."""
+    return replace(split, weight=weight_of(record.applied))
+
+
+def _as_written(split: Split, facts: RoutingFacts) -> Split:
+    """``split`` with the weight that routes have, whether that is accepted yet or not; nothing where none gives the new
+    version a share.
+    """
+    standing = [each.weight for each in routers(facts) if each.reaches_new]
+    return replace(split, weight=min(standing)) if standing else ALL_STABLE

@@ -1,0 +1,128 @@
+"""Who else sends requests to the groups of an LWS, or limits what may be done to them: told, or refused.
+
+What a Rollout does not name it does not pin, so clients of it reach groups whatever share a step says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from rollout_lws.api.structural import ITEMS_LIMIT
+from rollout_lws.objects.resources import LWS_REVISION, LWS_WORKER_INDEX, POD_DISRUPTION_BUDGETS, Resource
+from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.reasons import EventReason
+from rollout_lws.rollout.routing.versions import new_side
+from rollout_lws.traffic import backends, pools, services
+from rollout_lws.traffic.backends import Selector
+from rollout_lws.traffic.facts import RoutingFacts
+from rollout_lws.traffic.selectors import matched
+from rollout_lws.traffic.split import Object
+from rollout_lws.workload.revisions import target_revision
+
+
+def labels_of_new(d: Draft) -> dict[str, str]:
+    """The labels that leaders of the new version will have."""
+    template = d.version.members["leaderWorkerTemplate"]
+    leader: dict[str, Any] = template.get("leaderTemplate") or template.get("workerTemplate") or {}
+    patch = d.strategy.metadata_patch
+    return {
+        **((leader.get("metadata") or {}).get("labels") or {}),
+        **(patch.labels if patch else {}),
+        **new_side(d).selects,
+        LWS_REVISION: target_revision(d.stable),
+        LWS_WORKER_INDEX: "0",
+    }
+
+
+def unlisted(facts: RoutingFacts, labels: Iterable[Mapping[str, str]]) -> Iterator[tuple[Resource, str]]:
+    """Kind and name of each Service and pool that the Rollout does not name and that selects a pod with any of these
+    labels; those that LWS makes for the pods of a group to find each other apart.
+    """
+    sets = tuple(labels)
+    names = facts.names
+    listed = {
+        services.SELECTING: (names.service, facts.canary_service_name),
+        pools.SELECTING: (names.stable_pool, names.canary_pool),
+    }
+    for selecting, known in listed.items():
+        for name, live in sorted(facts.objects.get(selecting.resource, {}).items()):
+            if name not in known and not made_by_lws(live) and any(selecting.selects(live, each) for each in sets):
+                yield selecting.resource, name
+
+
+def tell_unlisted(d: Draft) -> Draft:
+    """Once for each: clients of a Service or pool that is not named reach stable groups whatever is decided here, and
+    budgets limit evictions, which a release does not make. So is it told of who shares a backend that is pinned.
+    """
+    facts, record = d.o.routing, d.status.traffic
+    if facts is None or record is None:
+        return d
+    name = d.stable.lws.metadata.name
+    leaders = [leader.metadata.labels for leader in d.stable.leaders]
+    # The status holds no more, and what it does not hold would be told again at every look.
+    room = ITEMS_LIMIT - len(record.unmanaged_backends)
+    found = sorted(
+        {f"{resource.kind} {name}" for resource, name in unlisted(facts, leaders)} - {*record.unmanaged_backends}
+    )[:room]
+    for what in found:
+        d = d.notice(
+            EventReason.UNMANAGED_BACKEND,
+            f"{what} sends requests to groups of LeaderWorkerSet {name} too, whatever share a step says: its clients"
+            " get the old version until the promotion renews the groups; use the one in trafficRoutings",
+        )
+    covering = {
+        f"PodDisruptionBudget {budget}"
+        for budget, live in facts.objects.get(POD_DISRUPTION_BUDGETS, {}).items()
+        if any(covers(live, each) for each in leaders)
+    }
+    budgets = sorted(covering - {*record.unmanaged_backends})[: room - len(found)]
+    for what in budgets:
+        d = d.notice(
+            EventReason.UNMANAGED_BACKEND,
+            f"{what} covers groups of LeaderWorkerSet {name}: it limits evictions, and a release makes none; how many"
+            " groups are renewed at a time is up to maxUnavailable",
+        )
+    others = sorted(_shut_out(facts) - {*record.unmanaged_backends})[: room - len(found) - len(budgets)]
+    for what in others:
+        d = d.notice(
+            EventReason.SHARED_BACKEND,
+            f"{what} gets no requests from it until the release of LeaderWorkerSet {name} is over, for which it is"
+            " pinned: give it one of its own",
+            warning=True,
+        )
+    known = tuple(sorted({*record.unmanaged_backends, *found, *budgets, *others}))
+    if known != record.unmanaged_backends:
+        d = d.set(traffic=record.model_copy(update={"unmanaged_backends": known}))
+    return d
+
+
+def shut_out(facts: RoutingFacts, each: Selector) -> tuple[str, ...]:
+    """Names of the other LWSs whose leaders the user's own selector selects, and the pin of this release does not:
+    they came up, or it was changed, after that was checked.
+    """
+    if each.live is None or not each.given:
+        return ()
+    own = each.selecting.selector(each.selecting.unpinned(each.live, facts.by, facts.keys))
+    found = (name for name, sets in facts.other_leaders.items() if any(matched(own, labels) for labels in sets))
+    return tuple(sorted(found))
+
+
+def _shut_out(facts: RoutingFacts) -> set[str]:
+    return {
+        f"LeaderWorkerSet {name} behind {each.ref}"
+        for each in (*backends.of_stable(facts), *backends.of_new(facts))
+        for name in shut_out(facts, each)
+    }
+
+
+def covers(budget: Object, labels: Mapping[str, str]) -> bool:
+    """Whether a budget's selector matches; one with expressions is taken to match by its labels alone."""
+    wanted = ((budget.get("spec") or {}).get("selector") or {}).get("matchLabels") or {}
+    return bool(wanted) and wanted.items() <= labels.items()
+
+
+def made_by_lws(live: Object) -> bool:
+    """Whether LWS made a Service for the pods of a group to find each other."""
+    owners = live["metadata"].get("ownerReferences") or ()
+    return any(each.get("controller") and each.get("kind") in ("LeaderWorkerSet", "Pod") for each in owners)

@@ -1,0 +1,1 @@
+"""What the Rollout tells: status, conditions, counts and the BatchRelease, and when that is worth a write."""

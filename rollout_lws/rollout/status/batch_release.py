@@ -1,0 +1,88 @@
+"""The BatchRelease of a release, and the labels by which its pods say which batch they are of: what tools of Kruise
+look at.
+"""
+
+from __future__ import annotations
+
+import re
+
+from rollout_lws.api import BatchReleasePhase, Capacity, rollouts
+from rollout_lws.capacity import batch_release as record
+from rollout_lws.capacity.batches import wanted_groups
+from rollout_lws.objects.resources import PODS
+from rollout_lws.objects.writes import Patch
+from rollout_lws.rollout.decision import Chore
+from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.reasons import Ending
+from rollout_lws.rollout.state import CleaningUp, InSteps, Promoting, ending_of
+from rollout_lws.rollout.status.counts import groups_released
+from rollout_lws.workload.groups import Group
+
+_LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
+
+
+def begin(d: Draft) -> Draft:
+    """Make the BatchRelease of a release that is on record and whose Services are pinned, unless it is there."""
+    meta = d.o.rollout
+    if d.o.batch_release is not None or not d.on_record or meta.metadata.deletion_timestamp is not None:
+        return d
+    resource = rollouts(d.keys.group)
+    owner = record.owner_reference(meta, resource.kind, resource.api_version)
+    return d.write((record.create(meta, _wanted(d), d.keys, owner),))
+
+
+def follow(d: Draft) -> Draft:
+    """Have the BatchRelease tell what the Rollout does; it is dismissed by the task that cleans up."""
+    known = d.o.batch_release
+    if isinstance(d.state, CleaningUp):
+        return d
+    if known is None or known.metadata.deletion_timestamp is not None:
+        return d
+    spec = record.update_spec(known, d.o.rollout, _wanted(d), d.keys)
+    # After a patch of the spec its answer starts the next reconcile, which then tells the status of that generation.
+    return d.write(spec or record.update_status(known, d.o.rollout, _wanted(d), d.batch, d.keys, d.now))
+
+
+def _wanted(d: Draft) -> record.Wanted:
+    ending, stable = ending_of(d.state), d.status.stable
+    return record.Wanted(
+        partition=None if ending is Ending.SUCCESS else max(0, d.sub.current_step_index - 1),
+        rollout_id=d.status.observed_rollout_id or "",
+        stable_revision=stable.revision if stable else "",
+        update_revision=d.sub.new_revision,
+        phase=BatchReleasePhase.PROGRESSING if ending is None else BatchReleasePhase.FINALIZING,
+        replicas=d.replicas,
+    )
+
+
+def label_pods(d: Draft) -> Draft:
+    """Live leader pods of the new version carry the release's id and their batch, again after a recreation."""
+    if not isinstance(d.state, InSteps | Promoting):
+        return d
+    steps, release = d.strategy.steps, d.status.observed_rollout_id or ""
+    for group in groups_released(d):
+        if group.terminating:
+            continue
+        number, place = len(steps), _place(d, group)
+        if place is not None:
+            asked = (i for i in range(1, len(steps) + 1) if wanted_groups(d.strategy, i, d.replicas) > place)
+            number = next(asked, len(steps))
+        labels = {d.keys.rollout_batch_id: str(number)}
+        # An id that comes from an annotation may be any text; the API server would refuse both labels for it.
+        if _LABEL_VALUE.fullmatch(release):
+            labels[d.keys.rollout_id] = release
+        meta = group.leader.metadata
+        if any(meta.labels.get(key) != value for key, value in labels.items()):
+            body = {"metadata": {"labels": labels}}
+            patch = Patch(PODS, meta.namespace, meta.name, body, "which batch it is of")
+            d = d.write_if_possible((Chore(patch),))
+    return d
+
+
+def _place(d: Draft, group: Group) -> int | None:
+    """How many groups of the new version steps make before this one; None for one that only the promotion makes."""
+    if d.capacity is Capacity.IN_PLACE:
+        return d.replicas - 1 - group.ordinal
+    if d.capacity is Capacity.SURGE:
+        return group.ordinal - d.replicas if group.ordinal >= d.replicas else None
+    return group.ordinal if group.uid in {each.uid for each in d.canary_groups} else None

@@ -1,0 +1,162 @@
+"""How many groups of either version there are, how many are ready, and what they hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from rollout_lws.api import CanaryStatus, GroupCount, GroupCounts, Phase, Summary
+from rollout_lws.api.base import tallied
+from rollout_lws.capacity import canary
+from rollout_lws.rollout import history
+from rollout_lws.rollout.decision import Verdict
+from rollout_lws.rollout.draft import Draft
+from rollout_lws.rollout.groups import kueue_admission
+from rollout_lws.rollout.groups.health import name_troubles
+from rollout_lws.rollout.reasons import Reason
+from rollout_lws.rollout.state import CleaningUp, Detaching, Idle, InSteps, Promoting, RollingBack
+from rollout_lws.workload.accelerators import held, held_to_the_end
+from rollout_lws.workload.canary import canary_name
+from rollout_lws.workload.groups import Group, groups, moment_ready
+from rollout_lws.workload.hold import borrowed
+from rollout_lws.workload.revisions import target_revision
+
+
+def groups_released(d: Draft) -> list[Group]:
+    if d.one_workload:
+        return [*d.new_groups]
+    revision = d.sub.new_revision
+    regular = [group for group in groups(d.stable) if group.revision == revision] if is_releasing(d) else []
+    return [*d.canary_groups, *regular]
+
+
+def is_releasing(d: Draft) -> bool:
+    stable = d.status.stable
+    return d.status.phase == Phase.PROGRESSING and stable is not None and d.sub.new_revision != stable.revision
+
+
+def count(d: Draft) -> Draft:
+    stable_groups = groups(d.stable)
+    new = groups_released(d)
+    everything = [*stable_groups, *d.canary_groups]
+    for group in everything:
+        d = d.wake(moment_ready(group, d.minimum, d.now))
+    if isinstance(d.sub, CanaryStatus):
+        d = d.set_sub(canary_replicas=len(d.new_groups), canary_ready_replicas=d.new_ready)
+    going = _going(d, stable_groups)
+    d = d.set_sub(
+        replicas=len(everything),
+        ready_replicas=sum(group.ready(d.now, d.minimum) for group in everything if group.uid not in going),
+        updated_replicas=len(new) if is_releasing(d) else len(stable_groups),
+        updated_ready_replicas=sum(
+            group.ready(d.now, d.minimum) for group in (new if is_releasing(d) else stable_groups)
+        ),
+    )
+    d = kueue_admission.name_stable(_name_troubles(d))
+    loads = [
+        (group.ready_since - group.leader.metadata.creation_timestamp).total_seconds()
+        for group in new
+        if group.ready_since is not None and group.leader.metadata.creation_timestamp is not None
+    ]
+    longest = tallied(round(max([*loads, d.status.longest_startup_seconds or 0])))
+    if longest:
+        d = d.set(longest_startup_seconds=longest)
+    return d
+
+
+def _name_troubles(d: Draft) -> Draft:
+    match d.state:
+        case InSteps() if d.one_workload:
+            return name_troubles(d, d.stable, d.sub.new_revision)
+        case Promoting():
+            return name_troubles(d, d.stable, d.sub.new_revision)
+        case RollingBack():
+            return name_troubles(d, d.stable, d.status.stable.revision if d.status.stable is not None else "")
+        case InSteps() | CleaningUp() if d.o.canary is not None:
+            return name_troubles(d, d.o.canary, target_revision(d.o.canary))
+        case InSteps() | CleaningUp() | Idle() | Detaching():
+            return d.set(not_ready_groups=()) if d.status.not_ready_groups else d
+
+
+def summarize(d: Draft, verdict: Verdict) -> Draft:
+    before = d.status.summary
+    stable = d.o.stable
+    releasing = d.status.phase == Phase.PROGRESSING
+    style = d.o.rollout.spec.strategy.style
+    applied = d.status.traffic.applied if d.status.traffic is not None else None
+    step = f"{d.sub.current_step_index}/{len(style.steps)}" if releasing and style else None
+    regular = groups(stable) if stable is not None else ()
+    new = groups_released(d) if stable is not None and releasing else []
+    taken = _held(d, regular, new, held_by_ending(d, verdict)) if stable is not None else None
+    # What is beyond the replicas is on its way out: surge groups at the end of a release, or groups scaled away.
+    # A portion is no longer stable's from the moment its window opens: it goes in a moment that is not told.
+    gone = {each.uid for each in new} | _going(d, regular)
+    old = [group for group in regular if group.uid not in gone and group.ordinal < d.replicas]
+    counts = GroupCounts(
+        stable=_counted(d, old) if stable is not None else None,
+        new=_counted(d, new, d.batch.wanted if d.batch is not None else 0) if releasing else None,
+    )
+    summary = Summary(
+        state=verdict.state.value,
+        step=step,
+        traffic=applied.text if releasing and applied is not None else None,
+        new=counts.new.text if counts.new is not None else None,
+        stable=counts.stable.text if counts.stable is not None else None,
+        accelerators=taken[0] if taken is not None else None,
+        new_accelerators=taken[1] if taken is not None and releasing else None,
+        since=before.since if before is not None and before.state == verdict.state.value else d.now,
+    )
+    return d.set(groups=counts, summary=summary)
+
+
+def _counted(d: Draft, members: Sequence[Group], wanted: int = 0) -> GroupCount:
+    """``wanted`` groups count as there: a step may be told before they are made."""
+    ready = sum(group.ready(d.now, d.minimum) for group in members)
+    return GroupCount(ready=ready, total=max(len(members), wanted))
+
+
+def _going(d: Draft, regular: Sequence[Group]) -> frozenset[str]:
+    """UIDs of the groups of the stable LWS that a window of ours, or one that opens now, is about to replace."""
+    if not regular:
+        return frozenset()
+    lws, mark = d.stable.lws, borrowed(d.stable.lws, d.keys)
+    partition = lws.spec.rollout_strategy.rolling_update_configuration.partition
+    ours = is_releasing(d) and mark is not None and mark.written.get("partition") == partition
+    return frozenset(
+        group.uid
+        for group in regular
+        if group.ordinal in d.opened or (ours and partition <= group.ordinal and group.revision != d.sub.new_revision)
+    )
+
+
+def _held(d: Draft, regular: Iterable[Group], new: Iterable[Group], ending: int) -> tuple[int, int] | None:
+    """Accelerators that all groups hold, ``ending`` ones with them, and those of the new version; None where no
+    version asks for any.
+    """
+    ours = {group.uid for group in new}
+    old = [group for group in regular if group.uid not in ours]
+    stable = d.status.stable
+    changed = stable is not None and stable.template_hash != d.version.template_hash
+    before = (history.stable_version(d) if old and changed else None) or d.version
+    of_old = sum(sum(held(d.stable, group, before).values()) for group in old)
+    of_new = 0
+    for group in new:
+        facts = d.o.canary if d.o.canary is not None and group.leader in d.o.canary.leaders else d.stable
+        of_new += sum(held(facts, group, d.version).values())
+    if not (of_old or of_new or ending or before.accelerators or d.version.accelerators):
+        return None
+    return of_old + of_new + ending, of_new
+
+
+def still_ending(d: Draft, verdict: Verdict) -> tuple[str, ...]:
+    """Groups of the canary of a release that is over, by index."""
+    over = verdict.reason in (Reason.HEALTHY, Reason.ABORTED) and not d.on_record
+    if not over or d.o.stable is None or d.o.canary is not None:
+        return ()
+    return canary.still_ending(d.o.stable.lws, d.o.remains)
+
+
+def held_by_ending(d: Draft, verdict: Verdict) -> int:
+    """Accelerators that these hold."""
+    left = still_ending(d, verdict)
+    known = bool(left) and canary_name(d.stable.lws) not in d.o.unknown_pods
+    return held_to_the_end(left, d.o.pods_left, d.version, known=known)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rollout_lws.api.resources import Keys
 from rollout_lws.capacity.result import Turn
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.objects.workloads import LeaderWorkerSet
 from rollout_lws.objects.writes import Create, Delete, Patch, Write
 from rollout_lws.workload.canary import canary_body, canary_name
 from rollout_lws.workload.facts import Facts, NamedObject
+
+if TYPE_CHECKING:
+    from rollout_lws.api.resources import Keys
 
 
 def scale(
@@ -29,14 +31,16 @@ def scale(
     if canary is None:
         if remains:
             listed = ", ".join(f"{each.kind} {each.name}" for each in remains[:3])
-            return Turn(message=f"waiting until what is left of an earlier {name} is gone: {listed}")
+            return Turn(preparing=True, message=f"waiting until what is left of an earlier {name} is gone: {listed}")
         body = canary_body(stable, keys, owner=owner, replicas=wanted, metadata_patch=metadata_patch)
         return Turn(writes=(Create(LEADER_WORKER_SETS, body, f"first {wanted} groups of the new version"),))
     if canary.lws.metadata.terminating or not canary.lws.metadata.controlled_by(str(owner["uid"])):
         # Deleted by hand, or made for a BatchRelease that is no more: it goes, and is made again once nothing is left
         # of it.
         return Turn(
-            writes=remove(canary, keys).writes, message=f"LeaderWorkerSet {name} is going; it will be made again"
+            writes=remove(canary, keys).writes,
+            preparing=True,
+            message=f"LeaderWorkerSet {name} is going; it will be made again",
         )
     if canary.lws.spec.replicas == wanted:
         return Turn(done=True)

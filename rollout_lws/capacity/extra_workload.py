@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
+from typing import TYPE_CHECKING, TypeVar
 
-from rollout_lws.capacity.base import CapacityStrategy
+from rollout_lws.capacity import canary as canaries
+from rollout_lws.capacity.base import CapacityStrategy, Scaling
 from rollout_lws.capacity.replica_math import portion_beside
+
+if TYPE_CHECKING:
+    from rollout_lws.capacity.result import Turn
+    from rollout_lws.workload.facts import Facts
+    from rollout_lws.workload.groups import Group
+
+_T = TypeVar("_T")
 
 
 class ExtraWorkload(CapacityStrategy):
@@ -15,14 +25,23 @@ class ExtraWorkload(CapacityStrategy):
     title = "capacity ExtraWorkload"
     flag = "canary"
     help = "New groups come in a second LeaderWorkerSet; the old ones stay until the promotion."
-    manifest = ("canary:",)
+    manifest: tuple[str, ...] = ("canary:",)
     rolling_style = "Canary"
 
     one_workload = False
+    steps_open_windows = False
     surges = False
     updates_regular = False
     full_set = False
     least_replicas = 1
+    fits_kueue = True
+    pins_replicas = False
+
+    def of_new(self, stable: _T, canary: _T) -> _T:
+        return canary
+
+    def in_promotion(self, *, queued: bool) -> CapacityStrategy:
+        return self
 
     def extra(self, new: int) -> int:
         return new
@@ -32,3 +51,31 @@ class ExtraWorkload(CapacityStrategy):
 
     def portion(self, allowed: int, beside: int, replicas: int) -> int:
         return portion_beside(allowed, beside, replicas)
+
+    def beside(self, new: Sequence[Group], replicas: int) -> Sequence[Group]:
+        return new
+
+    def standing(self, new: Sequence[Group], canary: Facts | None) -> int:
+        return canary.lws.spec.replicas if canary is not None else 1
+
+    def leaving(self, new: Sequence[Group], wanted: int, replicas: int, canary: Facts | None) -> tuple[Group, ...]:
+        """All of them where the canary was deleted by hand."""
+        found = canary.lws if canary is not None else None
+        if found is None or not (found.metadata.terminating or found.spec.replicas > wanted):
+            return ()
+        kept = 0 if found.metadata.terminating else wanted
+        return tuple(group for group in new if group.ordinal >= kept)
+
+    def place(self, ordinal: int, replicas: int, *, in_canary: bool) -> int | None:
+        return ordinal if in_canary else None
+
+    def scale(self, asked: Scaling) -> Turn:
+        return canaries.scale(
+            asked.own.facts.lws,
+            asked.canary,
+            asked.remains,
+            asked.own.keys,
+            owner=asked.owner,
+            wanted=asked.wanted,
+            metadata_patch=asked.metadata_patch,
+        )

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
+from typing import TYPE_CHECKING
 
-from rollout_lws.capacity.base import CapacityStrategy
+from rollout_lws.capacity.base import CapacityStrategy, Scaling
+from rollout_lws.capacity.one_workload import OneWorkload
 from rollout_lws.capacity.replica_math import portion_beside
 
+if TYPE_CHECKING:
+    from rollout_lws.capacity.result import Turn
 
-class InPlace(CapacityStrategy):
+
+class InPlace(OneWorkload):
     """The LeaderWorkerSet keeps its R groups: while some are updated, the others serve."""
 
     name = "InPlace"
@@ -16,19 +20,23 @@ class InPlace(CapacityStrategy):
     flag = "in-place"
     help = "Groups of the LeaderWorkerSet itself become new, from the highest ordinal: no accelerator more."
     manifest = ("canary:", "  capacity: InPlace")
-    rolling_style = "Partition"
 
-    one_workload = True
     surges = False
     updates_regular = True
-    full_set = False
     least_replicas = 2
+    fits_kueue = True
+
+    def in_promotion(self, *, queued: bool) -> CapacityStrategy:
+        return self
 
     def extra(self, new: int) -> int:
         return 0
 
-    def exact_weight(self, new: int, replicas: int) -> Fraction:
-        return Fraction(100 * new, max(1, replicas))
-
     def portion(self, allowed: int, beside: int, replicas: int) -> int:
         return portion_beside(allowed, replicas, replicas)
+
+    def place(self, ordinal: int, replicas: int, *, in_canary: bool) -> int | None:
+        return replicas - 1 - ordinal
+
+    def make(self, asked: Scaling, regular: int) -> Turn:
+        return asked.own.renew(asked.new_revision, asked.wanted, may_open=asked.may_open)

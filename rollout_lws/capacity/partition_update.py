@@ -11,10 +11,9 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
+from typing import Protocol
 
 from rollout_lws.api.resources import Keys
-from rollout_lws.capacity.base import CapacityStrategy
-from rollout_lws.capacity.known import EXTRA_WORKLOAD
 from rollout_lws.capacity.result import Turn
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, PODS, STATEFUL_SETS
 from rollout_lws.objects.writes import Confirm, Delete, Patch, Write
@@ -44,6 +43,18 @@ AT_ONCE = "the portion is renewed at once"
 LAST_SERVING = "LastServing"
 
 
+class Manner(Protocol):
+    """What an update asks of the capacity of its release."""
+
+    @property
+    def surges(self) -> bool: ...
+
+    @property
+    def updates_regular(self) -> bool: ...
+
+    def portion(self, allowed: int, beside: int, replicas: int) -> int: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Renewal:
     """The stable LWS's groups seen against the version they are to carry.
@@ -58,9 +69,9 @@ class Renewal:
     uid: str
     now: datetime
     beside: int
+    strategy: Manner
     minimum: float = 0
     emptied: bool = False
-    strategy: CapacityStrategy = EXTRA_WORKLOAD
 
     @property
     def replicas(self) -> int:

@@ -19,5 +19,7 @@ class Turn:
     message: str = ""
     wake_at: datetime | None = None
     stuck: str = ""
+    preparing: bool = False
+    """What an earlier release has left goes first: no group loads yet, and no deadline runs."""
     opened: tuple[int, ...] = ()
     """Ordinals for which this turn opens a window."""

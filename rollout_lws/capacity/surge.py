@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
+from typing import TYPE_CHECKING
 
-from rollout_lws.capacity.base import CapacityStrategy
+from rollout_lws.capacity.base import CapacityStrategy, Scaling
+from rollout_lws.capacity.in_place import InPlace
+from rollout_lws.capacity.one_workload import OneWorkload
+
+if TYPE_CHECKING:
+    from rollout_lws.capacity.result import Turn
 
 
-class Surge(CapacityStrategy):
+class Surge(OneWorkload):
     """Groups with ordinals from R on carry the new version until the promotion has updated [0, R)."""
 
     name = "Surge"
@@ -15,19 +20,26 @@ class Surge(CapacityStrategy):
     flag = "surge"
     help = "New groups come in the LeaderWorkerSet itself, on top of its own; these stay until the promotion."
     manifest = ("canary:", "  capacity: Surge")
-    rolling_style = "Partition"
 
-    one_workload = True
     surges = True
     updates_regular = False
-    full_set = False
     least_replicas = 1
+    # It deletes the Workloads of surge groups once LWS counts as many new groups as it has.
+    fits_kueue = False
+
+    def in_promotion(self, *, queued: bool) -> CapacityStrategy:
+        return InPlace() if queued else self
 
     def extra(self, new: int) -> int:
         return new
 
-    def exact_weight(self, new: int, replicas: int) -> Fraction:
-        return Fraction(100 * new, max(1, replicas))
-
     def portion(self, allowed: int, beside: int, replicas: int) -> int:
         return beside
+
+    def place(self, ordinal: int, replicas: int, *, in_canary: bool) -> int | None:
+        return ordinal - replicas if ordinal >= replicas else None
+
+    def make(self, asked: Scaling, regular: int) -> Turn:
+        # Surge groups that became regular ones by scaling are there already.
+        missing = max(0, asked.wanted - regular)
+        return asked.own.extend(asked.new_revision, missing, may_open=asked.may_open)

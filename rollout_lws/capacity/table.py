@@ -22,6 +22,12 @@ def strategy_of(capacity: Capacity) -> CapacityStrategy:
             assert_never(capacity)
 
 
+def strategy_on_record(capacity: Capacity | None, plan: StyleStrategy | None) -> CapacityStrategy:
+    """How a release that is on makes its groups: the record says of a blue-green one what it says of ExtraWorkload."""
+    found = strategy_of(capacity or Capacity.EXTRA_WORKLOAD)
+    return known.BLUE_GREEN if found is known.EXTRA_WORKLOAD and isinstance(plan, BlueGreenStrategy) else found
+
+
 def strategy_of_plan(plan: StyleStrategy) -> CapacityStrategy:
     """How the releases of a plan make their groups."""
     return known.BLUE_GREEN if isinstance(plan, BlueGreenStrategy) else strategy_of(plan.made_by)

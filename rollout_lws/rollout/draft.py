@@ -16,7 +16,6 @@ from typing import Any, TypeAlias
 from rollout_lws.api import (
     BlueGreenStatus,
     CanaryStatus,
-    Capacity,
     ConditionType,
     FinalisingRecord,
     Phase,
@@ -27,9 +26,11 @@ from rollout_lws.api import (
     SummaryState,
 )
 from rollout_lws.api.resources import Keys
+from rollout_lws.capacity import known
+from rollout_lws.capacity.base import CapacityStrategy
 from rollout_lws.capacity.batches import Batch
 from rollout_lws.capacity.result import Turn
-from rollout_lws.capacity.table import strategy_of
+from rollout_lws.capacity.table import strategy_of_plan, strategy_on_record
 from rollout_lws.objects.resources import STATEFUL_SETS
 from rollout_lws.objects.writes import Confirm, Write
 from rollout_lws.rollout.decision import Chore, Notice, Verdict
@@ -179,27 +180,33 @@ class Draft:
         return sum(group.ready(self.now, self.minimum) for group in self.canary_groups)
 
     @property
-    def capacity(self) -> Capacity:
+    def capacity(self) -> CapacityStrategy:
         """How the release that is on makes its groups; at rest, how the next one would. A promotion has no surge groups
         where Kueue, which ends them, queues the LWS.
         """
-        if self.status.phase == Phase.PROGRESSING:
-            known, promotes = self.status.capacity or Capacity.EXTRA_WORKLOAD, isinstance(self.state, Promoting)
-            if known is Capacity.SURGE and promotes and self.o.stable is not None and queue_of(self.o.stable.lws):
-                return Capacity.IN_PLACE
-            return known
-        style = self.o.rollout.spec.strategy.style
-        return style.made_by if style is not None else Capacity.EXTRA_WORKLOAD
+        plan = self.o.rollout.spec.strategy.style
+        if self.status.phase != Phase.PROGRESSING:
+            return strategy_of_plan(plan) if plan is not None else known.EXTRA_WORKLOAD
+        found = strategy_on_record(self.status.capacity, plan)
+        if not isinstance(self.state, Promoting):
+            return found
+        return found.in_promotion(queued=self.o.stable is not None and bool(queue_of(self.o.stable.lws)))
 
     @property
-    def one_workload(self) -> bool:
-        """Whether one LWS holds groups of both versions."""
-        return strategy_of(self.capacity).one_workload
+    def home(self) -> Facts | None:
+        """The LWS that has the groups of the new version; None before it is made."""
+        return self.capacity.of_new(self.o.stable, self.o.canary)
+
+    @property
+    def new_revision(self) -> str:
+        """What that LWS calls the new version."""
+        canary = self.o.canary
+        return self.capacity.of_new(self.sub.new_revision, target_revision(canary) if canary is not None else "")
 
     @property
     def new_groups(self) -> tuple[Group, ...]:
         """Groups of the version that is being released, wherever they stand; none once that is stable."""
-        if not self.one_workload:
+        if not self.capacity.one_workload:
             return self.canary_groups
         stable, revision = self.status.stable, self.sub.new_revision
         if self.o.stable is None or self.status.phase != Phase.PROGRESSING or stable is None:

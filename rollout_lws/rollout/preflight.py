@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from rollout_lws.api import BlueGreenStatus, CanaryStatus, Capacity, Phase
+from rollout_lws.api import BlueGreenStatus, CanaryStatus, Phase
 from rollout_lws.api.validation import problems
+from rollout_lws.capacity import known
+from rollout_lws.capacity.table import strategy_of_plan
 from rollout_lws.objects.meta import Meta
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.rollout.autoscaling.autoscalers import cannot_hold
@@ -176,7 +178,7 @@ _SHAPE: dict[str, Callable[[dict[str, Any]], Any]] = {
 def name_taken(d: Draft) -> Refusal | None:
     name = canary_name(d.stable.lws)
     if (
-        d.one_workload
+        d.capacity.one_workload
         or d.o.canary is not None
         or not any(each.kind == LEADER_WORKER_SETS.kind for each in d.o.remains)
     ):
@@ -205,31 +207,31 @@ def other_style(d: Draft) -> Refusal | None:
 
 
 def _other_capacity(d: Draft) -> Refusal | None:
-    if d.strategy.made_by is d.capacity:
+    if strategy_of_plan(d.strategy).name == d.capacity.name:
         return None
     return Refusal(
         Reason.INVALID_SPEC,
-        f"the capacity of a release that is on cannot change: restore spec.strategy.canary.capacity {d.capacity} until"
-        " it is over, or go back",
+        "the capacity of a release that is on cannot change: restore spec.strategy.canary.capacity"
+        f" {d.capacity.name} until it is over, or go back",
     )
 
 
 def too_few_groups(d: Draft) -> Refusal | None:
     """In place the last group is renewed in the promotion, and another one has to serve meanwhile."""
-    if d.capacity is not Capacity.IN_PLACE or d.replicas != 1:
+    if not 0 < d.replicas < d.capacity.least_replicas:
         return None
-    other = Capacity.EXTRA_WORKLOAD if queue_of(d.stable.lws) else Capacity.SURGE
+    other = known.EXTRA_WORKLOAD if queue_of(d.stable.lws) else known.SURGE
     return Refusal(
         Reason.TOO_FEW_GROUPS,
-        f"LeaderWorkerSet {d.stable.lws.metadata.name} has 1 group, and capacity InPlace renews groups while others"
-        f" serve: scale it to 2, or use capacity {other}",
+        f"LeaderWorkerSet {d.stable.lws.metadata.name} has 1 group, and {d.capacity.title} renews groups while others"
+        f" serve: scale it to {d.capacity.least_replicas}, or use capacity {other.name}",
         FieldRef("spec.strategy.canary.capacity"),
     )
 
 
 def surge_under_kueue(d: Draft) -> Refusal | None:
     """Kueue deletes the Workloads of surge groups, and so ends these, once LWS counts as many new groups as it has."""
-    queue = queue_of(d.stable.lws) if d.capacity is Capacity.SURGE else ""
+    queue = "" if d.capacity.fits_kueue else queue_of(d.stable.lws)
     if not queue:
         return None
     return Refusal(

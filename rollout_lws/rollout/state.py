@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeAlias
 
-from rollout_lws.api import ActionType, Capacity, Phase, RolloutStatus
+from rollout_lws.api import ActionType, Phase, RolloutStatus
+from rollout_lws.capacity.table import strategy_on_record
 from rollout_lws.rollout.reasons import Ending, Outcome, Task
 
 
@@ -74,7 +75,9 @@ def state_of(status: RolloutStatus) -> ReleaseState:
                 return Idle()
     if record.reason not in {*Ending} or record.task not in {*Task}:
         # A status may have been written by others: on the way back nothing is lost.
-        return RollingBack(Ending.CONTINUOUS, promotion=status.capacity in (None, Capacity.EXTRA_WORKLOAD))
+        return RollingBack(
+            Ending.CONTINUOUS, promotion=not strategy_on_record(status.capacity, None).steps_open_windows
+        )
     ending = Ending(record.reason)
     match Task(record.task):
         case Task.PROMOTE:

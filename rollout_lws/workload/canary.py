@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rollout_lws.api.resources import Keys
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.objects.workloads import LeaderWorkerSet
 from rollout_lws.workload.copies import copied_marks, copy_name
 from rollout_lws.workload.template import version_of
+
+if TYPE_CHECKING:
+    from rollout_lws.api.resources import Keys
 
 #: Longest LWS name whose worker pods can still be labelled with their StatefulSet's revision (63 characters less two
 #: dots of punctuation, three digits of an ordinal and ten of a hash).

@@ -6,9 +6,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from rollout_lws.api.resources import Keys
 from rollout_lws.workload.template import short_hash
+
+if TYPE_CHECKING:
+    from rollout_lws.api.resources import Keys
 
 _SUFFIX = "-canary"
 

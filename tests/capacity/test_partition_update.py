@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace as change
 
-from rollout_lws.capacity import known
 from rollout_lws.capacity.base import CapacityStrategy
+from rollout_lws.capacity.known import EXTRA_WORKLOAD, IN_PLACE, STRATEGIES, SURGE
 from rollout_lws.capacity.partition_update import MOST_GROUPS, Renewal
 from rollout_lws.capacity.result import Turn
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, PODS, STATEFUL_SETS
@@ -59,7 +59,7 @@ def renewal(
     sets = leader_set(target, partition=at, current=f"set-{settled_on}", update="set-new", observed=5 if acted else 4)
     records = (revision_record("lws-old", OLD),) if known else ()
     seen = facts(workload, *leaders(picture), leader_set=sets, revisions=records)
-    return Renewal(seen, KEYS, UID, NOW, canary, minimum, emptied)
+    return Renewal(seen, KEYS, UID, NOW, canary, EXTRA_WORKLOAD, minimum, emptied)
 
 
 def strategy(write: Write) -> dict[str, Any]:
@@ -224,7 +224,7 @@ def test_groups_that_were_scaled_away_are_not_waited_for_as_surge_groups() -> No
     ("picture", "acted", "done"), [("NNN", True, False), ("NNy", True, False), ("NN", True, True), ("NN", False, False)]
 )
 def test_a_surge_is_over_when_its_groups_are_gone(picture: str, acted: bool, done: bool) -> None:
-    made = replace(renewal(picture, replicas=2, settled_on="new", acted=acted), strategy=known.SURGE)
+    made = replace(renewal(picture, replicas=2, settled_on="new", acted=acted), strategy=SURGE)
     assert made.promote(NEW).done is done
 
 
@@ -237,7 +237,7 @@ def test_a_hold_with_surge_groups_is_put_right_before_the_end() -> None:
     made = renewal("NN", settled_on="new")
     surged = patched(made.facts.lws, {"spec": {"rolloutStrategy": {"rollingUpdateConfiguration": {"maxSurge": 1}}}})
     seen = facts(surged, *leaders("NN"), leader_set=made.facts.leader_set)
-    turn = Renewal(seen, KEYS, UID, NOW, 1).promote(NEW)
+    turn = Renewal(seen, KEYS, UID, NOW, 1, EXTRA_WORKLOAD).promote(NEW)
     assert not turn.done
     assert strategy(turn.writes[0])["maxSurge"] == 0
 
@@ -409,10 +409,10 @@ def test_the_way_back_ends_when_all_groups_are_stable_and_ready(picture: str, do
 @pytest.mark.parametrize(
     ("strategy", "picture", "opened"),
     [
-        (known.IN_PLACE, "ooo", (1, 2)),
-        (known.IN_PLACE, "ooO", ()),
-        (known.SURGE, "ooo", ()),
-        (known.EXTRA_WORKLOAD, "ooo", ()),
+        (IN_PLACE, "ooo", (1, 2)),
+        (IN_PLACE, "ooO", ()),
+        (SURGE, "ooo", ()),
+        (EXTRA_WORKLOAD, "ooo", ()),
     ],
     ids=lambda each: getattr(each, "name", str(each)),
 )
@@ -434,7 +434,7 @@ def test_a_window_of_an_lws_that_has_no_annotations_demands_its_resource_version
 
 
 @pytest.mark.timeout(20)
-@pytest.mark.parametrize("strategy", known.STRATEGIES, ids=lambda each: each.name)
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda each: each.name)
 @pytest.mark.parametrize("window_at", [None, 0, 2])
 def test_as_many_groups_as_a_number_can_name_cost_no_more_than_those_that_exist(
     strategy: CapacityStrategy, window_at: int | None

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rollout_lws.capacity import known
 from rollout_lws.capacity.partition_update import Renewal
 from rollout_lws.capacity.result import Turn
 from rollout_lws.objects.workloads import LeaderWorkerSet, Pod
@@ -65,7 +66,8 @@ class World:
         name = {OLD: "set-old", NEW: "set-new"}[self.current]
         sets = leader_set(NEW, partition=self.set_partition, current=name, update="set-new")
         records = (revision_record("lws-old", OLD),)
-        return Renewal(facts(self.lws, *pods, leader_set=sets, revisions=records), KEYS, UID, NOW, self.canary)
+        seen = facts(self.lws, *pods, leader_set=sets, revisions=records)
+        return Renewal(seen, KEYS, UID, NOW, self.canary, known.EXTRA_WORKLOAD)
 
     # What others do
 

@@ -204,7 +204,7 @@ def _warnings(
     for live in _autoscalers(found, name):
         yield (
             f"HorizontalPodAutoscaler {live['metadata']['name']} scales {name}: it is held while a release is on"
-            + (f", at {replicas} groups" if capacity.one_workload else ", so that it takes no group away")
+            + (f", at {replicas} groups" if capacity.pins_replicas else ", so that it takes no group away")
         )
 
 

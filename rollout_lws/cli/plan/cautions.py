@@ -216,5 +216,5 @@ def _autoscalers(d: Draft) -> Iterator[str]:
     for live in d.o.autoscalers.objects:
         if hpa_bounds.scaled_workload(live) == d.stable.lws.metadata.name and d.replicas:
             name = live["metadata"]["name"]
-            how = "at this number of groups" if d.one_workload else "so that it takes no group away"
+            how = "at this number of groups" if d.capacity.pins_replicas else "so that it takes no group away"
             yield f"HorizontalPodAutoscaler {name} is held {how} while the release is on"

@@ -104,7 +104,7 @@ def _traffic(d: Draft, found: Forecast) -> Iterator[Planned]:
 
 def _autoscalers(d: Draft) -> Iterator[Planned]:
     for live in d.o.autoscalers.objects:
-        held = hpa_bounds.held(live, d.uid, d.keys, d.replicas, pinned=d.one_workload)
+        held = hpa_bounds.held(live, d.uid, d.keys, d.replicas, pinned=d.capacity.pins_replicas)
         if hpa_bounds.scaled_workload(live) == d.stable.lws.metadata.name and held != live:
             low, high = hpa_bounds.bounds(held)
             why = f"held at minReplicas {low}, maxReplicas {high}; given back"

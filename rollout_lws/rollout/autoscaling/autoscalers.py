@@ -142,7 +142,7 @@ def _wanted(d: Draft, live: Object) -> Object:
         # It cannot be held, or was pointed elsewhere meanwhile.
         return _users(d, live)
     clean = hpa_bounds.all_given_back(live, _gone(d, live), d.keys)
-    return hpa_bounds.held(clean, d.uid, d.keys, d.replicas, pinned=d.one_workload)
+    return hpa_bounds.held(clean, d.uid, d.keys, d.replicas, pinned=d.capacity.pins_replicas)
 
 
 def _users(d: Draft, live: Object) -> Object:

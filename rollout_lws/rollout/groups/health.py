@@ -14,7 +14,6 @@ from rollout_lws.rollout.reasons import Reason
 from rollout_lws.rollout.state import Promoting
 from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.queueing import judged_at
-from rollout_lws.workload.revisions import target_revision
 from rollout_lws.workload.trouble import CAPACITY_REASONS, QUOTA_REASONS, Trouble, shortened, troubles
 
 #: Verdicts under which the clock of a deadline runs: pauses, approvals, waits for room and refusals do not count.
@@ -44,15 +43,13 @@ NAMED_GROUPS = 10
 
 def _worst(d: Draft) -> tuple[Trouble, ...]:
     """The troubles of the groups that the release waits for now."""
-    canary, stable, promotes = d.o.canary, d.status.stable, isinstance(d.state, Promoting)
+    stable, promotes = d.status.stable, isinstance(d.state, Promoting)
     if d.status.finalising is not None and d.o.stable is not None and stable is not None:
         found = _troubles(d, d.o.stable, d.sub.new_revision if promotes else stable.revision)
-        if found or not promotes or d.o.rollout.spec.strategy.blue_green is None:
+        if found or not promotes or not d.capacity.full_set:
             return found
         # Until it renews the first, the promotion waits for as many groups of green as there are to be.
-    if d.one_workload and d.o.stable is not None:
-        return _troubles(d, d.o.stable, d.sub.new_revision)
-    return _troubles(d, canary, target_revision(canary)) if canary else ()
+    return _troubles(d, d.home, d.new_revision) if d.home is not None else ()
 
 
 def _troubles(d: Draft, facts: Facts, revision: str) -> tuple[Trouble, ...]:

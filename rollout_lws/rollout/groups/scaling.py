@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rollout_lws.api import Capacity, batch_releases
+from rollout_lws.api import batch_releases
 from rollout_lws.api.base import tallied
-from rollout_lws.capacity import canary
+from rollout_lws.capacity.base import Scaling
 from rollout_lws.capacity.batch_release import owner_reference
 from rollout_lws.capacity.partition_update import Renewal
 from rollout_lws.capacity.result import Turn
-from rollout_lws.capacity.table import strategy_of
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.groups.crash_loops import words_of
 from rollout_lws.rollout.groups.evictions import note_renewed
@@ -23,14 +22,8 @@ WINDOWS_A_GROUP = 4
 
 def renewal(d: Draft, *, emptied: bool = False) -> Renewal:
     """The stable LWS's own groups; ``emptied``: no request reaches those that are to go."""
-    return Renewal(d.stable, d.keys, d.uid, d.now, _beside(d), d.minimum, emptied, strategy_of(d.capacity))
-
-
-def _beside(d: Draft) -> int:
-    """Ready groups of the new version besides the regular ones of the stable LWS."""
-    if not d.one_workload:
-        return d.canary_ready
-    return sum(group.ready(d.now, d.minimum) for group in d.new_groups if group.ordinal >= d.replicas)
+    beside = sum(group.ready(d.now, d.minimum) for group in d.capacity.beside(d.new_groups, d.replicas))
+    return Renewal(d.stable, d.keys, d.uid, d.now, beside, d.capacity, d.minimum, emptied)
 
 
 def scale_new(d: Draft, wanted: int, *, emptied: bool = False, waits: str = "") -> Turn:
@@ -41,64 +34,40 @@ def scale_new(d: Draft, wanted: int, *, emptied: bool = False, waits: str = "") 
     if record is None:
         # It is made first, in this very pass.
         return Turn()
-    if d.one_workload:
-        # Until it is known how often Kueue had given a group up before, that would count as the new version's failure.
-        unlisted = waits_for_workloads(d)
-        turn = _windowed(d, wanted, emptied=emptied, waits=unlisted.message if unlisted is not None else waits)
-        moments = (turn.wake_at, unlisted.until if unlisted is not None else None)
-        return replace(turn, wake_at=min(filter(None, moments), default=None))
+    # Until it is known how often Kueue had given a group up before, that would count as the new version's failure.
+    unlisted = waits_for_workloads(d) if d.capacity.steps_open_windows else None
+    waits = unlisted.message if unlisted is not None else waits
     resource = batch_releases(d.keys.group)
-    patch = d.strategy.metadata_patch
-    return canary.scale(
-        d.stable.lws,
-        d.o.canary,
-        d.o.remains,
-        d.keys,
-        owner=owner_reference(record, resource.kind, resource.api_version),
-        wanted=wanted,
-        metadata_patch=patch.to_json_dict() if patch else None,
+    stable, patch = d.status.stable, d.strategy.metadata_patch
+    turn = d.capacity.scale(
+        Scaling(
+            wanted=wanted,
+            own=renewal(d, emptied=emptied),
+            new=d.new_groups,
+            stable_revision=stable.revision if stable is not None else None,
+            new_revision=d.sub.new_revision,
+            may_open=not (waits or worn(d)),
+            waits=waits,
+            canary=d.o.canary,
+            remains=d.o.remains,
+            owner=owner_reference(record, resource.kind, resource.api_version),
+            metadata_patch=patch.to_json_dict() if patch else None,
+        )
     )
-
-
-def _windowed(d: Draft, wanted: int, *, emptied: bool, waits: str) -> Turn:
-    own, may_open = renewal(d, emptied=emptied), not (worn(d) or waits)
-    if own.is_open:
-        return own.in_window(d.sub.new_revision)
-    regular = [group for group in d.new_groups if group.ordinal < d.replicas]
-    stable = d.status.stable
-    if len(regular) > wanted and stable is not None:
-        turn = own.take_back(stable.revision, keep=wanted)
-        if not turn.done:
-            return turn
-    if d.capacity is Capacity.SURGE:
-        # Surge groups that became regular ones by scaling are there already.
-        turn = own.extend(d.sub.new_revision, max(0, wanted - len(regular)), may_open=may_open)
-    else:
-        turn = own.renew(d.sub.new_revision, wanted, may_open=may_open)
-    return turn if turn.done or turn.writes or may_open or not waits else replace(turn, message=waits)
+    moments = (turn.wake_at, unlisted.until if unlisted is not None else None)
+    return replace(turn, wake_at=min(filter(None, moments), default=None))
 
 
 def leaving(d: Draft, wanted: int) -> tuple[Group, ...]:
-    """Groups of the new version that go when there are to be ``wanted``; all of them where somebody has deleted their
-    LWS.
-    """
-    if d.one_workload:
-        regular = [group for group in d.new_groups if group.ordinal < d.replicas]
-        stays = d.replicas + max(0, wanted - len(regular))
-        extra = [group for group in d.new_groups if group.ordinal >= stays]
-        return (*regular[: max(0, len(regular) - wanted)], *extra)
-    found = d.o.canary.lws if d.o.canary is not None else None
-    if found is None or not (found.metadata.terminating or found.spec.replicas > wanted):
-        return ()
-    kept = 0 if found.metadata.terminating else wanted
-    return tuple(group for group in d.canary_groups if group.ordinal >= kept)
+    """Groups of the new version that go when there are to be ``wanted``."""
+    return d.capacity.leaving(d.new_groups, wanted, d.replicas, d.o.canary)
 
 
 def close_window(d: Draft) -> Draft:
     """See a window of a step to its end where the step does not go on: none stays open for longer than its portion
     takes to exist.
     """
-    if d.one_workload and renewal(d).is_open:
+    if d.capacity.steps_open_windows and renewal(d).is_open:
         return d.take(renewal(d).in_window(d.sub.new_revision))
     return d
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import islice
 
-from rollout_lws.api import Capacity
 from rollout_lws.capacity.batches import wanted_groups
 from rollout_lws.objects.resources import LWS_NAME
 from rollout_lws.rollout.draft import Draft
@@ -30,7 +29,7 @@ def told_of_canary(d: Draft) -> Draft:
 
 def told_of_surge(d: Draft) -> Draft:
     """At the end of a release, of the groups that were beyond the number of the LWS's own."""
-    if d.o.rollout.spec.strategy.style is None or d.capacity is not Capacity.SURGE:
+    if d.o.rollout.spec.strategy.style is None or not d.capacity.surges:
         return d
     meta, steps = d.stable.lws.metadata, len(d.strategy.steps)
     made = wanted_groups(d.strategy, max(1, min(d.sub.current_step_index, steps)), d.replicas)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from rollout_lws.api import Capacity, HoldConflict, Phase, SummaryState
+from rollout_lws.api import HoldConflict, Phase, SummaryState
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.objects.writes import Patch
 from rollout_lws.rollout.draft import Draft, HoldState
@@ -179,7 +179,7 @@ def has_windows(d: Draft) -> bool:
         case Promoting() | RollingBack():
             return True
         case InSteps():
-            return d.one_workload
+            return d.capacity.steps_open_windows
         case Idle() | CleaningUp() | Detaching():
             return False
 
@@ -187,7 +187,7 @@ def has_windows(d: Draft) -> bool:
 def _surge(d: Draft) -> int:
     """Surge groups that belong to the release, so that a hold that is put back keeps them."""
     releasing = isinstance(d.state, InSteps | Promoting | RollingBack)
-    return standing_surge(d.stable.lws, d.keys) if releasing and d.capacity is Capacity.SURGE else 0
+    return standing_surge(d.stable.lws, d.keys) if releasing and d.capacity.surges else 0
 
 
 def contested(d: Draft) -> Draft:

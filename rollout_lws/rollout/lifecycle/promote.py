@@ -40,7 +40,7 @@ def promote(d: Draft) -> Draft:
     turned = turned_round(d)
     if turned is not None and not _past_return(d, own):
         d = tell_way_back(d, *turned)
-        from_steps = d.one_workload and not shares_nothing(d)
+        from_steps = d.capacity.one_workload and not shares_nothing(d)
         return d.enter(RollingBack(turned[0], promotion=not from_steps))
     d = actions.refuse_abort(d, actions.PROMOTED_ALREADY)
     d = d.set_sub(finalising_step=FinalisingStep.RESUME_WORKLOAD)

@@ -24,7 +24,7 @@ def begin_rollback(d: Draft, ending: Ending, why: str) -> Draft:
     went over while it was not held.
     """
     d = tell_way_back(d, ending, why)
-    takes_back = d.one_workload or (d.o.stable is not None and past_stable(d))
+    takes_back = d.capacity.steps_open_windows or (d.o.stable is not None and past_stable(d))
     return d.enter(RollingBack(ending, promotion=False) if takes_back else CleaningUp(ending))
 
 

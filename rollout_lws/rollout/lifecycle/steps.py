@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from rollout_lws.api import BatchRelease, Capacity, Step, StepRecord, StepState, SummaryState
+from rollout_lws.api import BatchRelease, Step, StepRecord, StepState, SummaryState
 from rollout_lws.capacity.batch_release import dismiss
 from rollout_lws.capacity.batches import Batch, batch, is_last_full, wanted_groups
 from rollout_lws.capacity.canary import remove
@@ -54,7 +54,7 @@ def run(d: Draft) -> Draft:
         return finalize.run(begin_rollback(d, Ending.ROLLBACK, "stable's template was restored"))
     if version.template_hash != d.status.observed_template_hash:
         return finalize.run(begin_rollback(d, Ending.CONTINUOUS, "another version was applied"))
-    if d.replicas == 0 and carries(d) and not d.one_workload:
+    if d.replicas == 0 and carries(d) and not d.capacity.one_workload:
         d, _ = route.keep(d)
         return d.stalled(
             Reason.SCALED_TO_ZERO,
@@ -105,7 +105,7 @@ def _without_record(d: Draft, record: BatchRelease) -> Draft:
     """A BatchRelease that is being deleted takes its canary with it; both are made again. Groups that are not in an LWS
     of their own stay.
     """
-    if not d.one_workload:
+    if not d.capacity.one_workload:
         d, withdrawn = route.withdraw(d)
         if not withdrawn.done:
             return d
@@ -119,19 +119,12 @@ def _edited_plan(d: Draft) -> Draft:
     if d.sub.rollout_hash == asked:
         return d
     steps, index = d.strategy.steps, d.sub.current_step_index
-    standing = _standing(d)
+    standing = d.capacity.standing(d.new_groups, d.o.canary)
     target = resumed_index(d.strategy, index, standing, d.replicas)
     d = d.set_sub(rollout_hash=asked)
     if target != index or wanted_groups(d.strategy, target, d.replicas) != standing:
         return _enter(d, target)
     return d.set_sub(next_step_index=next_index(steps, index))
-
-
-def _standing(d: Draft) -> int:
-    """Groups of the new version that are asked for already, at least 1."""
-    if d.one_workload:
-        return max(1, sum(not group.terminating for group in d.new_groups))
-    return d.o.canary.lws.spec.replicas if d.o.canary else 1
 
 
 def _jump(d: Draft) -> Draft:
@@ -179,10 +172,7 @@ def _with(d: Draft, judged: Batch) -> Draft:
 def _advance(d: Draft) -> Draft:
     steps = d.strategy.steps
     wanted = wanted_groups(d.strategy, d.sub.current_step_index, d.replicas)
-    if d.one_workload:
-        d = remember_leaders(d, d.stable, d.sub.new_revision, d.replicas + wanted)
-    else:
-        d = remember_leaders(d, d.o.canary, target_revision(d.o.canary) if d.o.canary else "", wanted)
+    d = remember_leaders(d, d.home, d.new_revision, d.capacity.of_new(d.replicas, 0) + wanted)
     d = await_quiet(d)
     d, pinned = selector_pinning.prepare(d)
     d = tell_unlisted(batch_release.begin(d))
@@ -197,7 +187,7 @@ def _advance(d: Draft) -> Draft:
             if not room.done:
                 return _routing(d, room)
             emptied = room.emptied
-        elif d.capacity is Capacity.IN_PLACE:
+        elif d.capacity.updates_regular:
             # Before the next old group goes the new ones have to have their part.
             d, shared = route.route(d, index)
         turn = scale_new(d, judged.wanted, emptied=emptied, waits=shared.message if shared else "")
@@ -308,8 +298,7 @@ def _loading(d: Draft, judged: Batch, turn: Turn, shared: Routed | None) -> Draf
         d = d.set_sub(current_step_state=StepState.STEP_UPGRADE)
     d = await_capacity(d)
     capacity = waits_for_capacity(d)
-    goes = bool(turn.message) and not d.one_workload
-    if not goes:
+    if not turn.preparing:
         # What is on its way out takes the time it takes.
         d = keep_clock(d, capacity)
     trouble = _trouble(d, judged, turn, capacity)
@@ -320,11 +309,11 @@ def _loading(d: Draft, judged: Batch, turn: Turn, shared: Routed | None) -> Draf
             d, _ = route.keep(d)
     if trouble is not None:
         return failed(d, *trouble)
-    if goes:
+    if turn.preparing:
         return d.reconciling(Reason.PREPARING, SummaryState.LOADING, turn.message)
     if capacity is not None:
         return d.reconciling(*capacity)
-    told = turn.message if d.one_workload and turn.message else _ready_of(judged)
+    told = turn.message or _ready_of(judged)
     return d.reconciling(Reason.LOADING, SummaryState.LOADING, told + loading_words(d))
 
 
@@ -334,14 +323,13 @@ def _trouble(d: Draft, judged: Batch, turn: Turn, capacity: CapacityWait | None)
     if len(worn) > judged.tolerated:
         way_on = f"it goes on at {quiet_at(d):%H:%M:%S} UTC if no group is rebuilt until then"
         return Reason.CHURN, next(iter(worn.values())), way_on
-    facts = d.o.stable if d.one_workload else d.o.canary
-    lost = given_up(d, facts, target_revision(facts) if facts is not None else "")
+    lost = given_up(d, d.home, target_revision(d.home) if d.home is not None else "")
     if len(lost) > judged.tolerated:
         return Reason.DEADLINE, next(iter(lost.values())), WHEN_READY
-    used_up = worn_out(d) if d.one_workload else ""
+    used_up = worn_out(d)
     if used_up:
         return Reason.CHURN, used_up, f"to have it tried again: {d.command('retry')}"
-    late = None if turn.message and not d.one_workload else deadline_passed(d, capacity)
+    late = None if turn.preparing else deadline_passed(d, capacity)
     return (*late, WHEN_READY) if late is not None else None
 
 

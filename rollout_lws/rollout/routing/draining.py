@@ -81,7 +81,7 @@ def leaves(d: Draft) -> bool:
     """Whether a version leaves at all: where one LWS holds both, the groups of one that is promoted stay, and so do
     those that are left as they are.
     """
-    if not d.one_workload:
+    if not d.capacity.one_workload:
         return True
     if new_stays(d):
         return False
@@ -96,11 +96,11 @@ def _pinned(facts: RoutingFacts) -> tuple[Selector, ...]:
 def _home(d: Draft) -> str:
     """The LWS that has, or had, the groups of the version that leaves."""
     lws = d.stable.lws
-    return lws.metadata.name if d.one_workload else canary_name(lws)
+    return d.capacity.of_new(lws.metadata.name, canary_name(lws))
 
 
 def _leaving(d: Draft) -> tuple[Pod, ...]:
-    if not d.one_workload:
+    if not d.capacity.one_workload:
         # An LWS of that name is somebody else's by now, and so are its pods.
         taken = any(each.kind == LEADER_WORKER_SETS.kind for each in d.o.remains)
         return () if taken else d.o.pods_left

@@ -247,7 +247,7 @@ def _forced(d: Draft) -> Routed:
 def _went_over(d: Draft) -> bool:
     """Whether the groups of the one LWS went over to the new version by themselves, and serve."""
     natively = ending_of(d.state) is Ending.ROLLED_OUT_NATIVELY
-    return natively and d.one_workload and any(group.ready(d.now) for group in stable_side(d).groups)
+    return natively and d.capacity.one_workload and any(group.ready(d.now) for group in stable_side(d).groups)
 
 
 def _returned(d: Draft, facts: RoutingFacts) -> tuple[Draft, Routed]:

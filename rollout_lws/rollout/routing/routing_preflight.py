@@ -260,7 +260,7 @@ def _unlisted(d: Draft, asked: TrafficRouting, facts: RoutingFacts) -> Iterator[
     if asked.allow_unmanaged_backends:
         return
     way_out = f"add {LWS_NAME}: {d.stable.lws.metadata.name} to its selector"
-    if d.one_workload:
+    if d.capacity.one_workload:
         way_out = "have its clients use the Service in trafficRoutings"
     for resource, name in unlisted(facts, [labels_of_new(d)]):
         yield Refusal(

@@ -113,9 +113,8 @@ def _served_since(d: Draft, side: Side) -> datetime | None:
 
 def _kept(d: Draft) -> int:
     """The ordinal from which on groups of the new version's LWS are on their way out."""
-    if d.one_workload:
-        return d.replicas + standing_surge(d.stable.lws, d.keys)
-    return d.o.canary.lws.spec.replicas if d.o.canary is not None else 0
+    canary = d.o.canary.lws.spec.replicas if d.o.canary is not None else 0
+    return d.capacity.of_new(d.replicas + standing_surge(d.stable.lws, d.keys), canary)
 
 
 def answers_for_stable(d: Draft, facts: RoutingFacts) -> tuple[bool, datetime | None]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import assert_never
 
-from rollout_lws.api import Capacity
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.recent_writes import written_lately
 from rollout_lws.rollout.routing.route import awaited, drained, grace_over, keep, note, route, withdraw
@@ -31,7 +30,7 @@ def protect(d: Draft) -> Draft:
         case Idle() | InSteps() | Detaching() | RollingBack(promotion=False):
             d, _ = keep(d)
         case Promoting() | RollingBack() | CleaningUp():
-            d, _ = keep(d) if d.one_workload else hand_over(d)
+            d, _ = keep(d) if d.capacity.one_workload else hand_over(d)
         case unknown:
             assert_never(unknown)
     return d
@@ -39,7 +38,7 @@ def protect(d: Draft) -> Draft:
 
 def for_promotion(d: Draft) -> tuple[Draft, Routed]:
     """Before regular groups of the stable LWS are renewed; done when no request is lost by a window."""
-    return merge(d) if d.one_workload else hand_over(d)
+    return merge(d) if d.capacity.one_workload else hand_over(d)
 
 
 def hand_over(d: Draft) -> tuple[Draft, Routed]:
@@ -112,7 +111,7 @@ def make_room(d: Draft, index: int | None = None) -> tuple[Draft, Routed]:
     run on these groups get the time to end. In place, where too few others serve, the share only follows.
     """
     record = d.status.traffic
-    follows = d.capacity is Capacity.IN_PLACE and record is not None and bool(record.step) and not does_without(d)
+    follows = d.capacity.updates_regular and record is not None and bool(record.step) and not does_without(d)
     if follows:
         d, routed = keep(d) if index is None else route(d, index)
         return awaited(d, grace_over(d)) if routed.done else (d, routed)

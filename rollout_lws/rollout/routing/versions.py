@@ -46,7 +46,7 @@ class Side:
 
 def new_side(d: Draft) -> Side:
     """The version that is being released; without groups before any is made, and once it is stable."""
-    if d.one_workload:
+    if d.capacity.one_workload:
         return _by_revision(d, d.sub.new_revision, d.new_groups)
     facts = d.o.canary
     if facts is not None:
@@ -57,7 +57,7 @@ def new_side(d: Draft) -> Side:
 def stable_side(d: Draft) -> Side:
     """The version that serves until the promotion; where one LWS is renewed by it, whatever that LWS has."""
     stable = d.status.stable
-    if d.one_workload and stable is not None and not _is_merged(d):
+    if d.capacity.one_workload and stable is not None and not _is_merged(d):
         members = groups(d.o.stable) if d.o.stable is not None else ()
         return _by_revision(d, stable.revision, tuple(each for each in members if each.revision == stable.revision))
     return both_sides(d)
@@ -78,7 +78,7 @@ def new_stays(d: Draft) -> bool:
     """Whether groups of the new version stay in the one LWS at the end of a release that did not promote it: a Rollout
     that leaves could not finish, and from the clean-up on nothing takes them back.
     """
-    if not d.one_workload or d.o.stable is None or not isinstance(d.state, CleaningUp):
+    if not d.capacity.one_workload or d.o.stable is None or not isinstance(d.state, CleaningUp):
         return False
     kept = d.replicas + standing_surge(d.o.stable.lws, d.keys)
     return any(each.ordinal < kept and not each.terminating for each in d.new_groups)

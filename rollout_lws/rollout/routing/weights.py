@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rollout_lws.api import Capacity, TrafficRecord, TrafficRouting, TrafficWeight
+from rollout_lws.api import TrafficRecord, TrafficRouting, TrafficWeight
 from rollout_lws.capacity.batches import batch, wanted_groups
 from rollout_lws.capacity.replica_math import portion_beside
 from rollout_lws.capacity.weights import MOST, sharing_step, weight_in_place, weight_in_promotion, weight_of_step
@@ -53,7 +53,7 @@ def green_grows(d: Draft) -> bool:
     goes.
     """
     regular = [group for group in groups(d.stable) if 0 <= group.ordinal < d.replicas]
-    if d.o.rollout.spec.strategy.blue_green is None or d.canary_ready >= d.replicas:
+    if not d.capacity.full_set or d.canary_ready >= d.replicas:
         return False
     return not any(group.revision == d.sub.new_revision for group in regular)
 
@@ -73,7 +73,7 @@ def wanted_share(d: Draft) -> Split:
     if record is None or not record.step or settings(d) is None:
         return ALL_STABLE
     split = share_of_step(d, record.step)
-    if d.capacity is Capacity.IN_PLACE:
+    if d.capacity.updates_regular:
         return _share_in_place(d, split)
     match d.state:
         case Idle() | InSteps() | Detaching() | CleaningUp() | RollingBack(promotion=False):
@@ -81,7 +81,7 @@ def wanted_share(d: Draft) -> Split:
         case Promoting() if green_grows(d):
             return split
         case Promoting() | RollingBack():
-            return split if d.one_workload else _share_in_promotion(d, split)
+            return split if d.capacity.one_workload else _share_in_promotion(d, split)
 
 
 def _share_in_place(d: Draft, split: Split) -> Split:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 
-from rollout_lws.api import BatchReleasePhase, Capacity, rollouts
+from rollout_lws.api import BatchReleasePhase, rollouts
 from rollout_lws.capacity import batch_release as record
 from rollout_lws.capacity.batches import wanted_groups
 from rollout_lws.objects.resources import PODS
@@ -16,7 +16,6 @@ from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import Ending
 from rollout_lws.rollout.state import CleaningUp, InSteps, Promoting, ending_of
 from rollout_lws.rollout.status.counts import groups_released
-from rollout_lws.workload.groups import Group
 
 _LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 
@@ -60,10 +59,11 @@ def label_pods(d: Draft) -> Draft:
     if not isinstance(d.state, InSteps | Promoting):
         return d
     steps, release = d.strategy.steps, d.status.observed_rollout_id or ""
+    of_canary = {each.uid for each in d.canary_groups}
     for group in groups_released(d):
         if group.terminating:
             continue
-        number, place = len(steps), _place(d, group)
+        number, place = len(steps), d.capacity.place(group.ordinal, d.replicas, in_canary=group.uid in of_canary)
         if place is not None:
             asked = (i for i in range(1, len(steps) + 1) if wanted_groups(d.strategy, i, d.replicas) > place)
             number = next(asked, len(steps))
@@ -77,12 +77,3 @@ def label_pods(d: Draft) -> Draft:
             patch = Patch(PODS, meta.namespace, meta.name, body, "which batch it is of")
             d = d.write_if_possible((Chore(patch),))
     return d
-
-
-def _place(d: Draft, group: Group) -> int | None:
-    """How many groups of the new version steps make before this one; None for one that only the promotion makes."""
-    if d.capacity is Capacity.IN_PLACE:
-        return d.replicas - 1 - group.ordinal
-    if d.capacity is Capacity.SURGE:
-        return group.ordinal - d.replicas if group.ordinal >= d.replicas else None
-    return group.ordinal if group.uid in {each.uid for each in d.canary_groups} else None

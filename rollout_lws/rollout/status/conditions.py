@@ -46,7 +46,7 @@ def _conditions(d: Draft, verdict: Verdict) -> Draft:
             and "spec" in write.body
             for write in d.writes
         )
-        windows = d.one_workload if ending is None else isinstance(d.state, Promoting)
+        windows = d.capacity.steps_open_windows if ending is None else isinstance(d.state, Promoting)
         held = held or (d.status.phase == Phase.PROGRESSING and windows)
         wanted[ConditionType.HELD] = (
             held and d.hold is not HoldState.RELEASED,

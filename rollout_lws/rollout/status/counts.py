@@ -22,7 +22,7 @@ from rollout_lws.workload.revisions import target_revision
 
 
 def groups_released(d: Draft) -> list[Group]:
-    if d.one_workload:
+    if d.capacity.one_workload:
         return [*d.new_groups]
     revision = d.sub.new_revision
     regular = [group for group in groups(d.stable) if group.revision == revision] if is_releasing(d) else []
@@ -65,13 +65,13 @@ def count(d: Draft) -> Draft:
 
 def _name_troubles(d: Draft) -> Draft:
     match d.state:
-        case InSteps() if d.one_workload:
-            return name_troubles(d, d.stable, d.sub.new_revision)
+        case InSteps() if d.home is not None:
+            return name_troubles(d, d.home, d.new_revision)
         case Promoting():
             return name_troubles(d, d.stable, d.sub.new_revision)
         case RollingBack():
             return name_troubles(d, d.stable, d.status.stable.revision if d.status.stable is not None else "")
-        case InSteps() | CleaningUp() if d.o.canary is not None:
+        case CleaningUp() if d.o.canary is not None:
             return name_troubles(d, d.o.canary, target_revision(d.o.canary))
         case InSteps() | CleaningUp() | Idle() | Detaching():
             return d.set(not_ready_groups=()) if d.status.not_ready_groups else d

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from rollout_lws.api import Capacity, Condition, ConditionType, Phase, RolloutStatus, StepState, SummaryState
+from rollout_lws.api import Condition, ConditionType, Phase, RolloutStatus, StepState, SummaryState
+from rollout_lws.capacity.table import strategy_on_record
 from rollout_lws.rollout.reasons import Reason
 from rollout_lws.rollout.state import CleaningUp, Promoting, RollingBack, state_of
 from rollout_lws.workload.pod_words import ON_THE_WAY
@@ -104,7 +105,7 @@ def _makes_generations(status: RolloutStatus) -> bool:
     if status.finalising is not None:
         return True
     waits = status.sub is not None and status.sub.current_step_state == StepState.STEP_PAUSED
-    return status.capacity in (Capacity.IN_PLACE, Capacity.SURGE) and not waits
+    return strategy_on_record(status.capacity, None).steps_open_windows and not waits
 
 
 def _freed(status: RolloutStatus) -> tuple[int | None, int | None] | None:

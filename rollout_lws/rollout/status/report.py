@@ -142,6 +142,6 @@ def _troubled(d: Draft) -> tuple[str, ...]:
             continue
         troubled = any(group.ready_since is None for group in groups(facts))
         promoting = isinstance(d.state, Promoting | RollingBack)
-        if troubled or (releasing and (facts is d.o.canary or promoting or d.one_workload)):
+        if troubled or (releasing and (facts is d.o.canary or facts is d.home or promoting)):
             wanted.append(facts.lws.metadata.name)
     return tuple(dict.fromkeys((*wanted, *draining.watched(d))))

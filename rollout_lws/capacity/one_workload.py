@@ -1,0 +1,61 @@
+"""What the capacities share with which one LeaderWorkerSet has the groups of both versions."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, TypeVar
+
+from rollout_lws.capacity.base import CapacityStrategy, Scaling
+
+if TYPE_CHECKING:
+    from rollout_lws.capacity.result import Turn
+    from rollout_lws.workload.facts import Facts
+    from rollout_lws.workload.groups import Group
+
+_T = TypeVar("_T")
+
+
+class OneWorkload(CapacityStrategy):
+    """Groups get the new version, or come with it, through windows of the stable LeaderWorkerSet."""
+
+    rolling_style = "Partition"
+    one_workload = True
+    steps_open_windows = True
+    full_set = False
+    pins_replicas = True
+
+    def of_new(self, stable: _T, canary: _T) -> _T:
+        return stable
+
+    def exact_weight(self, new: int, replicas: int) -> Fraction:
+        return Fraction(100 * new, max(1, replicas))
+
+    def beside(self, new: Sequence[Group], replicas: int) -> Sequence[Group]:
+        return [group for group in new if group.ordinal >= replicas]
+
+    def standing(self, new: Sequence[Group], canary: Facts | None) -> int:
+        return max(1, sum(not group.terminating for group in new))
+
+    def leaving(self, new: Sequence[Group], wanted: int, replicas: int, canary: Facts | None) -> tuple[Group, ...]:
+        regular = [group for group in new if group.ordinal < replicas]
+        stays = replicas + max(0, wanted - len(regular))
+        return (*regular[: max(0, len(regular) - wanted)], *self.beside(new, stays))
+
+    def scale(self, asked: Scaling) -> Turn:
+        own = asked.own
+        if own.is_open:
+            return own.in_window(asked.new_revision)
+        regular = sum(group.ordinal < own.replicas for group in asked.new)
+        if regular > asked.wanted and asked.stable_revision is not None:
+            back = own.take_back(asked.stable_revision, keep=asked.wanted)
+            if not back.done:
+                return back
+        made = self.make(asked, regular)
+        return replace(made, message=asked.waits) if asked.waits and not (made.done or made.writes) else made
+
+    @abstractmethod
+    def make(self, asked: Scaling, regular: int) -> Turn:
+        """The missing ones, where no window is open and ``regular`` groups of [0, R) are new, not more than wanted."""

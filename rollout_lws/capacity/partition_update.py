@@ -7,33 +7,20 @@ ready, so no more groups are down at once than the portion has, and a template e
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
-from dataclasses import dataclass, replace
-from datetime import datetime
-from itertools import islice
-from typing import Protocol
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from rollout_lws.api.resources import Keys
 from rollout_lws.capacity.result import Turn
-from rollout_lws.objects.resources import LEADER_WORKER_SETS, PODS, STATEFUL_SETS
-from rollout_lws.objects.writes import Confirm, Delete, Patch, Write
-from rollout_lws.workload.facts import Facts
-from rollout_lws.workload.groups import Group, groups, moment_ready
+from rollout_lws.capacity.stable_groups import StableGroups, lacking, listed, named
+from rollout_lws.workload.groups import Group, groups
 from rollout_lws.workload.hold import (
     HOLD,
     foreign_members,
-    hold,
     is_held,
-    resolved_unavailable,
-    standing_surge,
-    users_strategy,
     window,
 )
 from rollout_lws.workload.revisions import current_revision, lws_revision, observed, target_revision
 
-#: Groups that are looked at one by one, as many as a status can file. A number of replicas is typed in a moment, and
-#: whoever types 2,000,000,000 must not take the memory of a controller that others need.
-MOST_GROUPS = 10_000
 #: What a way back says when it has become impossible: the StatefulSet starts the new version by itself now.
 POINT_OF_NO_RETURN = "PointOfNoReturn"
 _UNACTED = "waiting for the LeaderWorkerSet controller to act on the last change"
@@ -43,124 +30,9 @@ AT_ONCE = "the portion is renewed at once"
 LAST_SERVING = "LastServing"
 
 
-class Manner(Protocol):
-    """What an update asks of the capacity of its release."""
-
-    @property
-    def surges(self) -> bool: ...
-
-    @property
-    def updates_regular(self) -> bool: ...
-
-    def portion(self, allowed: int, beside: int, replicas: int) -> int: ...
-
-
 @dataclass(frozen=True, slots=True)
-class Renewal:
-    """The stable LWS's groups seen against the version they are to carry.
-
-    ``beside`` ready groups of the new version serve beside the regular ones: those of a second LWS, or surge groups of
-    this one; ``minimum`` is minReadySeconds. ``emptied`` says that no request reaches the groups that are to go, so
-    that they may go all at once.
-    """
-
-    facts: Facts
-    keys: Keys
-    uid: str
-    now: datetime
-    beside: int
-    strategy: Manner
-    minimum: float = 0
-    emptied: bool = False
-
-    @property
-    def replicas(self) -> int:
-        return self.facts.lws.spec.replicas
-
-    @property
-    def surge(self) -> int:
-        """Groups that this release keeps beyond the regular ones."""
-        return standing_surge(self.facts.lws, self.keys)
-
-    @property
-    def partition(self) -> int:
-        return self.facts.lws.spec.rollout_strategy.rolling_update_configuration.partition
-
-    @property
-    def is_open(self) -> bool:
-        """Whether a window stands open."""
-        return self.partition < HOLD
-
-    @property
-    def regular(self) -> tuple[Group, ...]:
-        """Groups with ordinals in [0, R)."""
-        return tuple(group for group in groups(self.facts) if 0 <= group.ordinal < self.replicas)
-
-    @property
-    def extra(self) -> tuple[Group, ...]:
-        """Surge groups, those on their way out included."""
-        return tuple(group for group in groups(self.facts) if group.ordinal >= self.replicas)
-
-    def ready(self, members: Sequence[Group]) -> int:
-        return sum(group.ready(self.now, self.minimum) for group in members)
-
-    @property
-    def at_once(self) -> int:
-        """Groups that may be down at once: all where no request reaches them and the canary has as many (R may have
-        grown meanwhile); in place the user's maxUnavailable, at most R - 1, at least 1; with a surge as many as serve
-        in their stead; with a second LWS the least of all these, at least 1.
-        """
-        if self.emptied and self.beside >= self.replicas:
-            return self.replicas
-        return self.strategy.portion(self.allowed, self.beside, self.replicas)
-
-    @property
-    def allowed(self) -> int:
-        """The user's maxUnavailable in groups, at least 1: in place there is no other way."""
-        return max(1, self._unavailable)
-
-    @property
-    def _unavailable(self) -> int:
-        return resolved_unavailable(users_strategy(self.facts.lws, self.keys), self.replicas)
-
-    def all_are(self, revision: str) -> bool:
-        """Whether every group of [0, R) carries ``revision`` and is ready."""
-        regular = self.regular
-        return (
-            len(regular) == self.replicas
-            and all(group.revision == revision for group in regular)
-            and self.ready(regular) == self.replicas
-        )
-
-    def wake_at(self) -> datetime | None:
-        moments = [moment for group in self.regular if (moment := moment_ready(group, self.minimum, self.now))]
-        return min(moments, default=None)
-
-    def close(self, reason: str, surge: int | None = None) -> tuple[Write, ...]:
-        """The hold, with the surge groups there are, or ``surge`` of them."""
-        body = hold(self.facts.lws, self.keys, self.uid, self.surge if surge is None else surge)
-        return (self._patch(body, reason),) if body else ()
-
-    def _patch(self, body: dict[str, object], reason: str) -> Patch:
-        meta = self.facts.lws.metadata
-        patch = Patch(LEADER_WORKER_SETS, meta.namespace, meta.name, body, reason)
-        if not meta.annotations:
-            return replace(patch, resource_version=meta.resource_version)
-        # LWS writes its status at the very moments at which windows are opened and closed.
-        return replace(patch, uid=meta.uid, generation=meta.generation)
-
-    def _delete(self, chosen: Sequence[Group], reason: str) -> tuple[Write, ...]:
-        """Deletions of leaders, preceded by a read of the leader StatefulSet they rely on."""
-        leader_set = self.facts.leader_set
-        if leader_set is None or not chosen:
-            return ()
-        meta = leader_set.metadata
-        confirm = Confirm(STATEFUL_SETS, meta.namespace, meta.name, meta.uid, meta.generation, reason)
-        deletions = (
-            Delete(PODS, group.leader.metadata.namespace, group.leader.metadata.name, group.uid, reason)
-            for group in chosen
-        )
-        return (confirm, *deletions)
+class Renewal(StableGroups):
+    """The stable LWS's groups on their way to another version, and back."""
 
     # Forward
 
@@ -222,13 +94,13 @@ class Renewal:
         if not self._acted_on(revision):
             return Turn(message=_UNACTED)
         body = window(self.facts.lws, self.keys, self.uid, self.replicas, 0, surge)
-        writes = (self._patch(body, f"surge group {_listed(wrong)}"),) if body else ()
-        return Turn(writes=writes, message=f"making surge group {_listed(wrong)}", opened=tuple(wrong))
+        writes = (self.patch(body, f"surge group {listed(wrong)}"),) if body else ()
+        return Turn(writes=writes, message=f"making surge group {listed(wrong)}", opened=tuple(wrong))
 
     def _wrong_extra(self, revision: str, surge: int) -> list[int]:
         """Ordinals of surge groups that do not exist with ``revision``."""
         there = {group.ordinal for group in self.extra if group.revision == revision}
-        return _lacking(range(self.replicas, self._end(revision, surge)), there)
+        return lacking(range(self.replicas, self._end(revision, surge)), there)
 
     def _end(self, revision: str, surge: int) -> int:
         """The first ordinal that is not in use: LWS has no more surge groups than regular ones are old or not ready."""
@@ -248,14 +120,14 @@ class Renewal:
         loading = [group for group in new if not group.ready(self.now, self.minimum)]
         there = {group.ordinal for group in regular}
         # What is above every old group was renewed before, and is made again at this moment.
-        lost = _lacking(range(old[-1].ordinal + 1 if old else 0, self.replicas), there)
+        lost = lacking(range(old[-1].ordinal + 1 if old else 0, self.replicas), there)
         if loading:
             # The words by which their windows were opened: it is still the same.
             renewed = [group for group in loading if group.ordinal < self.replicas]
             doing = f"renewing group {named(renewed)}" if renewed else f"making surge group {named(loading)}"
             return Turn(message=doing, wake_at=self.wake_at())
         if lost:
-            waited = f"group {_listed(lost)}, which is made again, of {self.facts.lws.metadata.name}"
+            waited = f"group {listed(lost)}, which is made again, of {self.facts.lws.metadata.name}"
             return Turn(message=f"waiting for {waited}", wake_at=self.wake_at())
         if not may_open:
             return Turn(message="paused: no further group is renewed")
@@ -267,7 +139,7 @@ class Renewal:
         down = missing + sum(not group.ready(self.now) for group in self.regular)
         budget = self.at_once - down
         downwards = sorted(old, key=lambda group: group.ordinal, reverse=True)
-        least = self._unavailable if self.strategy.surges else self.allowed
+        least = self.unavailable if self.strategy.surges else self.allowed
         if budget < 1 and downwards[0].ready(self.now) and self.beside + least > down:
             # A broken group further down must not stop the promotion that mends it: R - maxUnavailable still serve.
             budget = 1
@@ -291,7 +163,7 @@ class Renewal:
         body = window(self.facts.lws, self.keys, self.uid, partition, max(0, going - self.surge), self.surge)
         chosen.reverse()
         portion = named(chosen)
-        writes = (self._patch(body, f"renew group {portion}"),) if body else ()
+        writes = (self.patch(body, f"renew group {portion}"),) if body else ()
         opened = tuple(group.ordinal for group in chosen)
         return Turn(writes=writes, message=f"renewing group {portion}", opened=opened)
 
@@ -302,10 +174,10 @@ class Renewal:
         end = self._end(revision, self.surge) if of_extra else self.replicas
         portion = {group.ordinal: group for group in groups(self.facts) if partition <= group.ordinal < end}
         made = {ordinal for ordinal, group in portion.items() if group.revision == revision and not group.terminating}
-        waiting = _lacking(range(partition, end), made)
+        waiting = lacking(range(partition, end), made)
         # The words by which it was opened, and by which its groups load when it is closed.
         serving = {ordinal for ordinal in made if portion[ordinal].ready(self.now, self.minimum)}
-        awaited = _listed(_lacking(range(partition, end), serving))
+        awaited = listed(lacking(range(partition, end), serving))
         doing = f"making surge group {awaited}" if of_extra else f"renewing group {awaited}"
         if not waiting:
             writes = self.close("the portion's leaders exist at the new revision")
@@ -313,7 +185,7 @@ class Renewal:
         if of_extra and foreign_members(self.facts.lws, self.keys):
             # Without our surge LWS would never make them.
             again = window(self.facts.lws, self.keys, self.uid, partition, 0, self.surge)
-            writes = (self._patch(again, "the strategy was edited in the window"),) if again else ()
+            writes = (self.patch(again, "the strategy was edited in the window"),) if again else ()
             return Turn(writes=writes, message=doing)
         leader_set = self.facts.leader_set
         opened = leader_set is not None and leader_set.spec.update_strategy.rolling_update.partition <= partition
@@ -329,7 +201,7 @@ class Renewal:
         # load; some of those with it never renew a pod that is broken.
         highest = max((group.ordinal for group in stale), default=-1)
         more = [group for group in standing if group.ordinal != highest or not group.ready(self.now)] if opened else []
-        return Turn(writes=self._delete(more, AT_ONCE), message=doing)
+        return Turn(writes=self.delete(more, AT_ONCE), message=doing)
 
     # Back
 
@@ -387,7 +259,7 @@ class Renewal:
                 chosen.append(group)
                 budget, serving = budget - 1, serving - 1
         return Turn(
-            writes=self._delete(chosen, "back to the stable version"),
+            writes=self.delete(chosen, "back to the stable version"),
             message=f"group {named(other)} goes back to revision {stable}",
         )
 
@@ -399,19 +271,3 @@ class Renewal:
         if extra:
             return Turn(message=f"waiting for surge group {named(extra)} to go")
         return Turn(done=True)
-
-
-def _lacking(ordinals: range, there: Set[int]) -> list[int]:
-    """Those of ``ordinals`` that are not ``there``, from the lowest; MOST_GROUPS at most."""
-    return list(islice((each for each in ordinals if each not in there), MOST_GROUPS))
-
-
-def named(members: Sequence[Group]) -> str:
-    """The indexes of groups, as a sentence has room for."""
-    return _listed([group.index for group in members])
-
-
-def _listed(names: Sequence[object]) -> str:
-    """At most ten of them: a status has room for a sentence, not for a thousand groups."""
-    text = ", ".join(str(name) for name in names[:10])
-    return f"{text} and {len(names) - 10} more" if len(names) > 10 else text

@@ -11,8 +11,9 @@ from msgspec.structs import replace as change
 
 from rollout_lws.capacity.base import CapacityStrategy
 from rollout_lws.capacity.known import EXTRA_WORKLOAD, IN_PLACE, STRATEGIES, SURGE
-from rollout_lws.capacity.partition_update import MOST_GROUPS, Renewal
+from rollout_lws.capacity.partition_update import Renewal
 from rollout_lws.capacity.result import Turn
+from rollout_lws.capacity.stable_groups import MOST_GROUPS
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, PODS, STATEFUL_SETS
 from rollout_lws.objects.workloads import Pod
 from rollout_lws.objects.writes import Confirm, Delete, Patch, Write

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from rollout_lws.api import Phase, UnadmittedGroup
-from rollout_lws.capacity.partition_update import named
+from rollout_lws.capacity.stable_groups import named
 from rollout_lws.objects.kueue import PODS_READY_TIMEOUT
 from rollout_lws.rollout.draft import Draft, Persist
 from rollout_lws.rollout.groups.health import NAMED_GROUPS, not_ready_group

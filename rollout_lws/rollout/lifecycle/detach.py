@@ -12,7 +12,7 @@ from dataclasses import replace
 from rollout_lws.api import Phase, SummaryState, rollouts
 from rollout_lws.capacity.batch_release import dismiss
 from rollout_lws.capacity.canary import remove
-from rollout_lws.capacity.partition_update import named
+from rollout_lws.capacity.stable_groups import named
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.objects.writes import Patch
 from rollout_lws.rollout.autoscaling import autoscalers

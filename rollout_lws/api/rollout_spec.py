@@ -185,9 +185,6 @@ class MetadataPatch(Model):
 class StyleStrategy(Model):
     """What canary and blue-green releases have in common."""
 
-    promotes_at_full: ClassVar[bool] = True
-    """Whether a last step of 100 % is the promotion itself: it asks nobody, and without traffic makes no groups."""
-
     steps: Annotated[tuple[Step, ...], Field(min_length=1, max_length=50)]
     """The steps, 1 to 50; replicas must not decrease."""
     traffic_routings: Annotated[tuple[TrafficRouting, ...], Field(max_length=1)] = ()
@@ -236,8 +233,6 @@ class CanaryStrategy(StyleStrategy):
 
 class BlueGreenStrategy(StyleStrategy):
     """A full second set of groups before any of the first is renewed."""
-
-    promotes_at_full: ClassVar[bool] = False
 
     promotion: Promotion | None = None
     """InPlace (default) renews the LWS itself; Swap, which would replace it, is not built yet: refused."""

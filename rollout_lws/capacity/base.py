@@ -75,7 +75,10 @@ class CapacityStrategy(Protocol):
     others, so the new version's weight follows the groups.
     """
     full_set: bool
-    """A whole second set of groups is there before the promotion updates the first one: that is what it is for."""
+    """A whole second set of groups is there before the promotion updates the first one: that is what it is for.
+    With any other capacity a last step of 100 % is the promotion itself: it is not paused, and without traffic makes no
+    groups.
+    """
 
     least_replicas: int
     """The smallest R, above 0, that can be released."""

@@ -15,7 +15,8 @@ from rollout_lws.workload.groups import Group, moment_ready
 
 def is_last_full(plan: StyleStrategy, index: int) -> bool:
     """Whether step ``index`` (1-based) is the last one and asks for all groups, where that is the promotion."""
-    return plan.promotes_at_full and index == len(plan.steps) and plan.steps[index - 1].replicas == replica_math.ALL
+    promotes = not strategy_of_plan(plan).full_set
+    return promotes and index == len(plan.steps) and plan.steps[index - 1].replicas == replica_math.ALL
 
 
 def makes_no_groups(plan: StyleStrategy, index: int) -> bool:
@@ -25,7 +26,7 @@ def makes_no_groups(plan: StyleStrategy, index: int) -> bool:
         step.replicas,
         shares=bool(step.traffic or step.matches),
         last=1 < index == len(plan.steps),
-        promotes_at_full=plan.promotes_at_full,
+        promotes_at_full=not strategy_of_plan(plan).full_set,
     )
 
 

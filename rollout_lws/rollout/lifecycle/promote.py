@@ -128,7 +128,7 @@ def _follow_canary(d: Draft) -> Draft:
         # Edited meanwhile to a strategy that cannot be started; what was begun by the old one is finished.
         return d
     wanted = d.replicas
-    if d.strategy.promotes_at_full:
+    if not d.capacity.full_set:
         wanted = wanted_groups(d.strategy, min(d.sub.current_step_index, len(d.strategy.steps)), d.replicas)
     return d.but(batch=batch(d.new_groups, wanted, d.strategy.failure_threshold, d.now, d.minimum))
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 if TYPE_CHECKING:
@@ -96,8 +95,8 @@ class CapacityStrategy(Protocol):
     def extra(self, new: int) -> int:
         """Groups beyond R with ``new`` groups of the new version."""
 
-    def exact_weight(self, new: int, replicas: int) -> Fraction:
-        """The new version's part of all requests, in percent, when its weight is "auto"."""
+    def sharing(self, new: int, replicas: int) -> int:
+        """Groups that requests are shared among when a weight is "auto", those of both versions; at least 1."""
 
     def portion(self, allowed: int, beside: int, replicas: int) -> int:
         """Groups of [0, R) that a promotion, or a step that updates them, takes down at once, at least 1 where any may

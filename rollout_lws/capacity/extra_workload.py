@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fractions import Fraction
 from typing import TYPE_CHECKING, TypeVar
 
 from rollout_lws.capacity import canary as canaries
@@ -46,8 +45,8 @@ class ExtraWorkload(CapacityStrategy):
     def extra(self, new: int) -> int:
         return new
 
-    def exact_weight(self, new: int, replicas: int) -> Fraction:
-        return Fraction(100 * new, replicas + new)
+    def sharing(self, new: int, replicas: int) -> int:
+        return max(1, replicas + new)
 
     def portion(self, allowed: int, beside: int, replicas: int) -> int:
         return portion_beside(allowed, beside, replicas)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
-from fractions import Fraction
 from typing import TYPE_CHECKING, TypeVar
 
 from rollout_lws.capacity.base import CapacityStrategy, Scaling
@@ -30,8 +29,8 @@ class OneWorkload(CapacityStrategy):
     def of_new(self, stable: _T, canary: _T) -> _T:
         return stable
 
-    def exact_weight(self, new: int, replicas: int) -> Fraction:
-        return Fraction(100 * new, max(1, replicas))
+    def sharing(self, new: int, replicas: int) -> int:
+        return max(1, replicas)
 
     def beside(self, new: Sequence[Group], replicas: int) -> Sequence[Group]:
         return [group for group in new if group.ordinal >= replicas]

@@ -35,7 +35,7 @@ def weight_of_step(plan: StyleStrategy, index: int, replicas: int) -> int:
     whole = strategy.updates_regular and step.traffic == "100%" and new == replicas - 1
     if step.traffic != "auto" and not whole:
         return scaling.scaled(step.traffic, 100)
-    return max(1, min(round(strategy.exact_weight(new, replicas)), 99 if strategy.updates_regular else 100))
+    return max(1, min(round(100 * new / strategy.sharing(new, replicas)), 99 if strategy.updates_regular else 100))
 
 
 def weight_in_place(weight: int, new: int, stable: int, replicas: int) -> int:

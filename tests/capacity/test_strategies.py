@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -76,9 +75,10 @@ def test_groups_beyond_r(strategy: CapacityStrategy, extra: int) -> None:
     assert strategy.extra(3) == extra
 
 
-@pytest.mark.parametrize(("strategy", "weight"), row(Fraction(100, 5), Fraction(25), Fraction(25)))
-def test_the_weight_of_one_group_of_four(strategy: CapacityStrategy, weight: Fraction) -> None:
-    assert strategy.exact_weight(1, R) == weight
+@pytest.mark.parametrize(("strategy", "groups"), row(R + 1, R, R))
+def test_groups_that_requests_are_shared_among_beside_one_new(strategy: CapacityStrategy, groups: int) -> None:
+    assert strategy.sharing(1, R) == groups
+    assert strategy.sharing(0, 0) == 1
 
 
 @pytest.mark.parametrize(

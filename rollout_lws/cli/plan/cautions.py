@@ -93,7 +93,7 @@ def _steps(d: Draft) -> Iterator[str]:
         if step.replicas == "100%" and capacity.updates_regular and not makes_no_groups(style, index):
             yield f"step {index} renews {replicas - 1} of {replicas} groups: the last one belongs to the promotion"
         if step.traffic == "auto":
-            exact = capacity.exact_weight(wanted[index - 1], replicas)
+            exact = Fraction(100 * wanted[index - 1], capacity.sharing(wanted[index - 1], replicas))
             weight = weight_of_step(style, index, replicas)
             if abs(exact - weight) >= Fraction(1, 4):
                 yield f"step {index}: auto is {weight}%, the nearest that a weight can say to {float(exact):.1f}%"

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 from rollout_lws.api import TrafficRecord, TrafficRouting, TrafficWeight
 from rollout_lws.capacity.batches import batch, wanted_groups
-from rollout_lws.capacity.replica_math import portion_beside
 from rollout_lws.capacity.weights import MOST, sharing_step, weight_in_place, weight_in_promotion, weight_of_step
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.groups.scaling import leaving, renewal
@@ -64,7 +63,7 @@ def _share_in_promotion(d: Draft, split: Split) -> Split:
         return replace(split, weight=100)
     new = d.canary_ready
     allowed = resolved_unavailable(users_strategy(d.stable.lws, d.keys), d.replicas)
-    portion = portion_beside(allowed, new, d.replicas)
+    portion = d.capacity.portion(allowed, new, d.replicas)
     return replace(split, weight=weight_in_promotion(split.weight, new, d.replicas, portion))
 
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 if TYPE_CHECKING:
-    from rollout_lws.capacity.partition_update import Renewal
-    from rollout_lws.capacity.result import Turn
+    from rollout_lws.capacity.partition_update import PartitionUpdate
+    from rollout_lws.capacity.result import CapacityResult
     from rollout_lws.workload.facts import Facts, NamedObject
     from rollout_lws.workload.groups import Group
 
@@ -33,7 +33,7 @@ class Scaling:
     """
 
     wanted: int
-    own: Renewal
+    own: PartitionUpdate
     new: Sequence[Group]
     stable_revision: str | None
     new_revision: str
@@ -115,5 +115,5 @@ class CapacityStrategy(Protocol):
     def place(self, ordinal: int, replicas: int, *, in_canary: bool) -> int | None:
         """How many groups of the new version steps make before this one; None for one that only the promotion makes."""
 
-    def scale(self, asked: Scaling) -> Turn:
+    def scale(self, asked: Scaling) -> CapacityResult:
         """Have as many groups of the new version as asked for; done when they are asked for, or exist."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rollout_lws.capacity.result import Turn
+from rollout_lws.capacity.result import CapacityResult
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.objects.workloads import LeaderWorkerSet
 from rollout_lws.objects.writes import Create, Delete, Patch, Write
@@ -25,25 +25,26 @@ def scale(
     owner: Mapping[str, Any],
     wanted: int,
     metadata_patch: Mapping[str, Mapping[str, str]] | None = None,
-) -> Turn:
+) -> CapacityResult:
     """Bring the canary LWS to ``wanted`` groups; ``owner`` is the owner reference to the BatchRelease."""
     name = canary_name(stable)
     if canary is None:
         if remains:
             listed = ", ".join(f"{each.kind} {each.name}" for each in remains[:3])
-            return Turn(preparing=True, message=f"waiting until what is left of an earlier {name} is gone: {listed}")
+            waited = f"waiting until what is left of an earlier {name} is gone: {listed}"
+            return CapacityResult(preparing=True, message=waited)
         body = canary_body(stable, keys, owner=owner, replicas=wanted, metadata_patch=metadata_patch)
-        return Turn(writes=(Create(LEADER_WORKER_SETS, body, f"first {wanted} groups of the new version"),))
+        return CapacityResult(writes=(Create(LEADER_WORKER_SETS, body, f"first {wanted} groups of the new version"),))
     if canary.lws.metadata.terminating or not canary.lws.metadata.controlled_by(str(owner["uid"])):
         # Deleted by hand, or made for a BatchRelease that is no more: it goes, and is made again once nothing is left
         # of it.
-        return Turn(
+        return CapacityResult(
             writes=remove(canary, keys).writes,
             preparing=True,
             message=f"LeaderWorkerSet {name} is going; it will be made again",
         )
     if canary.lws.spec.replicas == wanted:
-        return Turn(done=True)
+        return CapacityResult(done=True)
     patch = Patch(
         LEADER_WORKER_SETS,
         canary.lws.metadata.namespace,
@@ -53,7 +54,7 @@ def scale(
         uid=canary.lws.metadata.uid,
         generation=canary.lws.metadata.generation,
     )
-    return Turn(writes=(patch,))
+    return CapacityResult(writes=(patch,))
 
 
 def still_ending(stable: LeaderWorkerSet, remains: Sequence[NamedObject]) -> tuple[str, ...]:
@@ -69,10 +70,10 @@ def still_ending(stable: LeaderWorkerSet, remains: Sequence[NamedObject]) -> tup
     return tuple(sorted({index for member in members if (index := member.partition("-")[0]).isdigit()}, key=int))
 
 
-def remove(canary: Facts | None, keys: Keys) -> Turn:
+def remove(canary: Facts | None, keys: Keys) -> CapacityResult:
     """Take the canary LWS away: to 0 groups, then the object; done when it is gone."""
     if canary is None:
-        return Turn(done=True)
+        return CapacityResult(done=True)
     meta = canary.lws.metadata
     # It keeps an LWS with groups from being deleted under them.
     kept = [each for each in meta.finalizers if each != keys.canary_finalizer]
@@ -80,14 +81,14 @@ def remove(canary: Facts | None, keys: Keys) -> Turn:
     if canary.lws.spec.replicas > 0 and not meta.terminating:
         body, reason = {"spec": {"replicas": 0}} | release, "the canary is no longer needed"
         to_zero = Patch(LEADER_WORKER_SETS, meta.namespace, meta.name, body, reason, meta.resource_version)
-        return Turn(writes=(to_zero,), message=f"canary {meta.name} is going")
+        return CapacityResult(writes=(to_zero,), message=f"canary {meta.name} is going")
     standing = [leader for leader in canary.leaders if not leader.metadata.terminating]
     if standing and not meta.terminating:
-        return Turn(message=f"waiting for {len(standing)} groups of canary {meta.name} to go")
+        return CapacityResult(message=f"waiting for {len(standing)} groups of canary {meta.name} to go")
     writes: list[Write] = []
     if release:
         reason = "nothing of the canary serves any more"
         writes.append(Patch(LEADER_WORKER_SETS, meta.namespace, meta.name, release, reason, meta.resource_version))
     if not meta.terminating:
         writes.append(Delete(LEADER_WORKER_SETS, meta.namespace, meta.name, meta.uid, "the canary has no groups left"))
-    return Turn(writes=tuple(writes), message=f"canary {meta.name} is going")
+    return CapacityResult(writes=tuple(writes), message=f"canary {meta.name} is going")

@@ -10,7 +10,7 @@ from rollout_lws.capacity.base import CapacityStrategy, Scaling
 from rollout_lws.capacity.replica_math import portion_beside
 
 if TYPE_CHECKING:
-    from rollout_lws.capacity.result import Turn
+    from rollout_lws.capacity.result import CapacityResult
     from rollout_lws.workload.facts import Facts
     from rollout_lws.workload.groups import Group
 
@@ -68,7 +68,7 @@ class ExtraWorkload(CapacityStrategy):
     def place(self, ordinal: int, replicas: int, *, in_canary: bool) -> int | None:
         return ordinal if in_canary else None
 
-    def scale(self, asked: Scaling) -> Turn:
+    def scale(self, asked: Scaling) -> CapacityResult:
         return canaries.scale(
             asked.own.facts.lws,
             asked.canary,

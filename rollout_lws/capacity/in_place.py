@@ -9,7 +9,7 @@ from rollout_lws.capacity.one_workload import OneWorkload
 from rollout_lws.capacity.replica_math import portion_beside
 
 if TYPE_CHECKING:
-    from rollout_lws.capacity.result import Turn
+    from rollout_lws.capacity.result import CapacityResult
 
 
 class InPlace(OneWorkload):
@@ -38,5 +38,5 @@ class InPlace(OneWorkload):
     def place(self, ordinal: int, replicas: int, *, in_canary: bool) -> int | None:
         return replicas - 1 - ordinal
 
-    def make(self, asked: Scaling, regular: int) -> Turn:
+    def make(self, asked: Scaling, regular: int) -> CapacityResult:
         return asked.own.renew(asked.new_revision, asked.wanted, may_open=asked.may_open)

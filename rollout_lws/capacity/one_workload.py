@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from rollout_lws.capacity.base import CapacityStrategy, Scaling
 
 if TYPE_CHECKING:
-    from rollout_lws.capacity.result import Turn
+    from rollout_lws.capacity.result import CapacityResult
     from rollout_lws.workload.facts import Facts
     from rollout_lws.workload.groups import Group
 
@@ -43,7 +43,7 @@ class OneWorkload(CapacityStrategy):
         stays = replicas + max(0, wanted - len(regular))
         return (*regular[: max(0, len(regular) - wanted)], *self.beside(new, stays))
 
-    def scale(self, asked: Scaling) -> Turn:
+    def scale(self, asked: Scaling) -> CapacityResult:
         own = asked.own
         if own.is_open:
             return own.in_window(asked.new_revision)
@@ -56,5 +56,5 @@ class OneWorkload(CapacityStrategy):
         return replace(made, message=asked.waits) if asked.waits and not (made.done or made.writes) else made
 
     @abstractmethod
-    def make(self, asked: Scaling, regular: int) -> Turn:
+    def make(self, asked: Scaling, regular: int) -> CapacityResult:
         """The missing ones, where no window is open and ``regular`` groups of [0, R) are new, not more than wanted."""

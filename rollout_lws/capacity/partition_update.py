@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rollout_lws.capacity.result import Turn
+from rollout_lws.capacity.result import CapacityResult
 from rollout_lws.capacity.stable_groups import StableGroups, lacking, listed, named
 from rollout_lws.workload.groups import Group, groups
 from rollout_lws.workload.hold import (
@@ -31,28 +31,28 @@ LAST_SERVING = "LastServing"
 
 
 @dataclass(frozen=True, slots=True)
-class Renewal(StableGroups):
+class PartitionUpdate(StableGroups):
     """The stable LWS's groups on their way to another version, and back."""
 
     # Forward
 
-    def promote(self, revision: str, *, may_open: bool = True) -> Turn:
+    def promote(self, revision: str, *, may_open: bool = True) -> CapacityResult:
         """Renew [0, R) to ``revision``; done when all are new and ready, a recreated one would be too, and the hold
         stands without surge groups.
         """
         if self.surge and not self.strategy.surges:
-            return Turn(writes=self.close("the surge groups go", surge=0), message="the surge groups go")
+            return CapacityResult(writes=self.close("the surge groups go", surge=0), message="the surge groups go")
         if self.is_open:
             return self.in_window(revision)
         if self.all_are(revision):
             if current_revision(self.facts) != revision:
-                return Turn(message="waiting for the StatefulSet controller to record the new revision")
+                return CapacityResult(message="waiting for the StatefulSet controller to record the new revision")
             if is_held(self.facts.lws):
                 gone = self.drop_extra()
                 if gone.done and self.strategy.surges and not observed(self.facts):
-                    return Turn(message=_UNACTED)
+                    return CapacityResult(message=_UNACTED)
                 return gone
-            return Turn(writes=self.close("all groups are new", surge=0), message="the surge groups go")
+            return CapacityResult(writes=self.close("all groups are new", surge=0), message="the surge groups go")
         # With a surge, what serves in the stead of a portion comes first; LWS would renew nothing below it either.
         # Groups that were surged may have become regular ones by scaling.
         surge = max(1, self.surge) if self.strategy.surges else 0
@@ -60,7 +60,7 @@ class Renewal(StableGroups):
             return self.extend(revision, surge, may_open=may_open)
         return self._next_portion(revision, 0, may_open=may_open)
 
-    def renew(self, revision: str, wanted: int, *, may_open: bool = True) -> Turn:
+    def renew(self, revision: str, wanted: int, *, may_open: bool = True) -> CapacityResult:
         """Renew regular groups from the top until ``wanted`` of them are new, wherever these stand; done when they
         exist and the hold stands.
         """
@@ -75,27 +75,27 @@ class Renewal(StableGroups):
             lowest += 1
         lowest = min(lowest, self.replicas)
         if sum(ordinal >= lowest for ordinal in new) == self.replicas - lowest:
-            return Turn(done=True)
+            return CapacityResult(done=True)
         return self._next_portion(revision, lowest, may_open=may_open)
 
-    def extend(self, revision: str, surge: int, *, may_open: bool = True) -> Turn:
+    def extend(self, revision: str, surge: int, *, may_open: bool = True) -> CapacityResult:
         """Have ``surge`` groups of ``revision`` beyond the regular ones; done when just these exist and the hold
         stands. Fewer than there are go at once: what they serve has to be elsewhere by then.
         """
         if self.is_open:
             return self.in_window(revision)
         if surge < self.surge:
-            return Turn(writes=self.close(f"{surge} surge groups", surge=surge), message="surge groups go")
+            return CapacityResult(writes=self.close(f"{surge} surge groups", surge=surge), message="surge groups go")
         wrong = self._wrong_extra(revision, surge)
         if not wrong:
-            return Turn(done=True)
+            return CapacityResult(done=True)
         if not may_open:
-            return Turn(message="paused: no further group is made")
+            return CapacityResult(message="paused: no further group is made")
         if not self._acted_on(revision):
-            return Turn(message=_UNACTED)
+            return CapacityResult(message=_UNACTED)
         body = window(self.facts.lws, self.keys, self.uid, self.replicas, 0, surge)
         writes = (self.patch(body, f"surge group {listed(wrong)}"),) if body else ()
-        return Turn(writes=writes, message=f"making surge group {listed(wrong)}", opened=tuple(wrong))
+        return CapacityResult(writes=writes, message=f"making surge group {listed(wrong)}", opened=tuple(wrong))
 
     def _wrong_extra(self, revision: str, surge: int) -> list[int]:
         """Ordinals of surge groups that do not exist with ``revision``."""
@@ -110,7 +110,7 @@ class Renewal(StableGroups):
     def _acted_on(self, revision: str) -> bool:
         return observed(self.facts) and target_revision(self.facts) == revision
 
-    def _next_portion(self, revision: str, lowest: int, *, may_open: bool) -> Turn:
+    def _next_portion(self, revision: str, lowest: int, *, may_open: bool) -> CapacityResult:
         """Open a window for the next groups at or above ordinal ``lowest``, once those before are ready."""
         regular = self.regular
         old = [group for group in regular if group.revision != revision and group.ordinal >= lowest]
@@ -125,17 +125,17 @@ class Renewal(StableGroups):
             # The words by which their windows were opened: it is still the same.
             renewed = [group for group in loading if group.ordinal < self.replicas]
             doing = f"renewing group {named(renewed)}" if renewed else f"making surge group {named(loading)}"
-            return Turn(message=doing, wake_at=self.wake_at())
+            return CapacityResult(message=doing, wake_at=self.wake_at())
         if lost:
             waited = f"group {listed(lost)}, which is made again, of {self.facts.lws.metadata.name}"
-            return Turn(message=f"waiting for {waited}", wake_at=self.wake_at())
+            return CapacityResult(message=f"waiting for {waited}", wake_at=self.wake_at())
         if not may_open:
-            return Turn(message="paused: no further group is renewed")
+            return CapacityResult(message="paused: no further group is renewed")
         if not self._acted_on(revision):
-            return Turn(message=_UNACTED)
+            return CapacityResult(message=_UNACTED)
         return self._open(old, self.replicas - len(there))
 
-    def _open(self, old: Sequence[Group], missing: int) -> Turn:
+    def _open(self, old: Sequence[Group], missing: int) -> CapacityResult:
         down = missing + sum(not group.ready(self.now) for group in self.regular)
         budget = self.at_once - down
         downwards = sorted(old, key=lambda group: group.ordinal, reverse=True)
@@ -156,7 +156,8 @@ class Renewal(StableGroups):
         mends = self.strategy.updates_regular and not any(group.ready(self.now) for group in chosen)
         if not chosen or (left < 1 and not mends):
             broken = named([group for group in self.regular if not group.ready(self.now)]) or "all"
-            return Turn(message=f"group {broken} is not ready: no further group may go down", wake_at=self.wake_at())
+            waited = f"group {broken} is not ready: no further group may go down"
+            return CapacityResult(message=waited, wake_at=self.wake_at())
         partition = min(group.ordinal for group in chosen)
         # LWS counts broken groups below the partition against maxUnavailable and would open nothing.
         going = down + sum(group.ready(self.now) for group in chosen)
@@ -165,9 +166,9 @@ class Renewal(StableGroups):
         portion = named(chosen)
         writes = (self.patch(body, f"renew group {portion}"),) if body else ()
         opened = tuple(group.ordinal for group in chosen)
-        return Turn(writes=writes, message=f"renewing group {portion}", opened=opened)
+        return CapacityResult(writes=writes, message=f"renewing group {portion}", opened=opened)
 
-    def in_window(self, revision: str) -> Turn:
+    def in_window(self, revision: str) -> CapacityResult:
         """What an open window waits for; it is closed when the leaders of its portion exist at ``revision``."""
         partition = self.partition
         of_extra = partition >= self.replicas
@@ -181,12 +182,12 @@ class Renewal(StableGroups):
         doing = f"making surge group {awaited}" if of_extra else f"renewing group {awaited}"
         if not waiting:
             writes = self.close("the portion's leaders exist at the new revision")
-            return Turn(writes=writes, message=doing if awaited else "closing the window")
+            return CapacityResult(writes=writes, message=doing if awaited else "closing the window")
         if of_extra and foreign_members(self.facts.lws, self.keys):
             # Without our surge LWS would never make them.
             again = window(self.facts.lws, self.keys, self.uid, partition, 0, self.surge)
             writes = (self.patch(again, "the strategy was edited in the window"),) if again else ()
-            return Turn(writes=writes, message=doing)
+            return CapacityResult(writes=writes, message=doing)
         leader_set = self.facts.leader_set
         opened = leader_set is not None and leader_set.spec.update_strategy.rolling_update.partition <= partition
         stale = [
@@ -196,59 +197,62 @@ class Renewal(StableGroups):
         going, ready = self.ready(standing), self.ready(self.regular)
         if going and not of_extra and (going > self.at_once or ready - going + self.beside < 1):
             # Those that were to serve meanwhile are lost: whatever still stands has to.
-            return Turn(writes=self.close("too few groups would serve"), message="closing the window")
+            return CapacityResult(writes=self.close("too few groups would serve"), message="closing the window")
         # StatefulSets without the maxUnavailable feature renew one pod at a time and would keep the window open for a
         # load; some of those with it never renew a pod that is broken.
         highest = max((group.ordinal for group in stale), default=-1)
         more = [group for group in standing if group.ordinal != highest or not group.ready(self.now)] if opened else []
-        return Turn(writes=self.delete(more, AT_ONCE), message=doing)
+        return CapacityResult(writes=self.delete(more, AT_ONCE), message=doing)
 
     # Back
 
-    def go_back(self, stable: str, *, from_steps: bool = False, patient: bool = True) -> Turn:
-        """Take [0, R) back to revision ``stable``, surge groups last; ``stuck`` says why when that is impossible. From
-        the steps surge groups go as soon as anything of stable serves, for they have no requests by then. Not
+    def go_back(self, stable: str, *, from_steps: bool = False, patient: bool = True) -> CapacityResult:
+        """Take [0, R) back to revision ``stable``, surge groups last; ``blocked`` says why when that is impossible.
+        From the steps surge groups go as soon as anything of stable serves, for they have no requests by then. Not
         ``patient``, it is done when every group carries the revision, ready or not; a surge group that alone serves
         stays all the same.
 
         Leaders deleted under the hold come back at the leader StatefulSet's currentRevision, so this works for as long
         as that is stable's and LWS still keeps its own record of it.
         """
-        turn = self.take_back(stable)
-        if not turn.done:
-            return turn
+        result = self.take_back(stable)
+        if not result.done:
+            return result
         if self.strategy.surges and (from_steps or not patient):
             if self.beside and not self.ready(self.regular):
-                return Turn(message=f"no group of revision {stable} is ready: surge group {named(self.extra)} stays")
+                stays = f"surge group {named(self.extra)} stays"
+                return CapacityResult(message=f"no group of revision {stable} is ready: {stays}")
         elif patient and not self.all_are(stable):
-            return Turn(message=f"waiting for groups that came back to revision {stable}", wake_at=self.wake_at())
+            waited = f"waiting for groups that came back to revision {stable}"
+            return CapacityResult(message=waited, wake_at=self.wake_at())
         return self.drop_extra()
 
-    def take_back(self, stable: str, keep: int = 0) -> Turn:
+    def take_back(self, stable: str, keep: int = 0) -> CapacityResult:
         """Have all but ``keep`` of the regular groups that are not at revision ``stable`` come back at it, from the
         lowest; done when their leaders have.
         """
         leader_set = self.facts.leader_set
         if self.is_open:
-            return Turn(writes=self.close("going back"), message="closing the window")
+            return CapacityResult(writes=self.close("going back"), message="closing the window")
         if leader_set is None or leader_set.spec.update_strategy.rolling_update.partition < HOLD:
-            return Turn(message="waiting for the leader StatefulSet to have the hold")
+            return CapacityResult(message="waiting for the leader StatefulSet to have the hold")
         regular = self.regular
         other = [group for group in regular if group.revision != stable]
         other = other[: max(0, len(other) - keep)]
         if not other:
-            return Turn(done=True)
+            return CapacityResult(done=True)
         current = current_revision(self.facts)
         if not current:
-            return Turn(message="waiting for the StatefulSet controller to tell the revision that groups restart with")
+            waited = "waiting for the StatefulSet controller to tell the revision that groups restart with"
+            return CapacityResult(message=waited)
         if current != stable or lws_revision(self.facts, stable) is None:
-            return Turn(stuck=POINT_OF_NO_RETURN)
+            return CapacityResult(blocked=POINT_OF_NO_RETURN)
         standing = [group for group in other if not group.terminating]
         serving = self.ready(regular) + self.beside
         if len(other) == 1 and standing and self.ready(other) and serving == 1:
             name = other[0].leader.metadata.name
-            return Turn(
-                stuck=LAST_SERVING,
+            return CapacityResult(
+                blocked=LAST_SERVING,
                 message=f"group {other[0].index} is the only one that serves and goes back when another is ready. To do"
                 f" without it now: kubectl delete pod {name} -n {other[0].leader.metadata.namespace}",
             )
@@ -258,16 +262,16 @@ class Renewal(StableGroups):
             if budget > 0 and serving > 1:
                 chosen.append(group)
                 budget, serving = budget - 1, serving - 1
-        return Turn(
+        return CapacityResult(
             writes=self.delete(chosen, "back to the stable version"),
             message=f"group {named(other)} goes back to revision {stable}",
         )
 
-    def drop_extra(self) -> Turn:
+    def drop_extra(self) -> CapacityResult:
         """Have the surge groups go; done when the last is gone and the hold stands without them."""
         if not is_held(self.facts.lws):
-            return Turn(writes=self.close("the surge groups go", surge=0), message="the surge groups go")
+            return CapacityResult(writes=self.close("the surge groups go", surge=0), message="the surge groups go")
         extra = self.extra if self.strategy.surges else ()
         if extra:
-            return Turn(message=f"waiting for surge group {named(extra)} to go")
-        return Turn(done=True)
+            return CapacityResult(message=f"waiting for surge group {named(extra)} to go")
+        return CapacityResult(done=True)

@@ -9,8 +9,8 @@ from rollout_lws.objects.writes import Write
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
-    """``message`` says what is waited for, "" when nothing is. ``stuck`` is a reason word when it cannot go on by
+class CapacityResult:
+    """``message`` says what is waited for, "" when nothing is. ``blocked`` is a reason word when it cannot go on by
     itself.
     """
 
@@ -18,8 +18,8 @@ class Turn:
     done: bool = False
     message: str = ""
     wake_at: datetime | None = None
-    stuck: str = ""
+    blocked: str = ""
     preparing: bool = False
     """What an earlier release has left goes first: no group loads yet, and no deadline runs."""
     opened: tuple[int, ...] = ()
-    """Ordinals for which this turn opens a window."""
+    """Ordinals for which a window is opened."""

@@ -9,7 +9,7 @@ from rollout_lws.capacity.in_place import InPlace
 from rollout_lws.capacity.one_workload import OneWorkload
 
 if TYPE_CHECKING:
-    from rollout_lws.capacity.result import Turn
+    from rollout_lws.capacity.result import CapacityResult
 
 
 class Surge(OneWorkload):
@@ -39,7 +39,7 @@ class Surge(OneWorkload):
     def place(self, ordinal: int, replicas: int, *, in_canary: bool) -> int | None:
         return ordinal - replicas if ordinal >= replicas else None
 
-    def make(self, asked: Scaling, regular: int) -> Turn:
+    def make(self, asked: Scaling, regular: int) -> CapacityResult:
         # Surge groups that became regular ones by scaling are there already.
         missing = max(0, asked.wanted - regular)
         return asked.own.extend(asked.new_revision, missing, may_open=asked.may_open)

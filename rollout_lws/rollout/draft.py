@@ -29,7 +29,7 @@ from rollout_lws.api.resources import Keys
 from rollout_lws.capacity import known
 from rollout_lws.capacity.base import CapacityStrategy
 from rollout_lws.capacity.batches import Batch
-from rollout_lws.capacity.result import Turn
+from rollout_lws.capacity.result import CapacityResult
 from rollout_lws.capacity.table import strategy_of_plan, strategy_on_record
 from rollout_lws.objects.resources import STATEFUL_SETS
 from rollout_lws.objects.writes import Confirm, Write
@@ -370,9 +370,9 @@ class Draft:
             return self
         return self.but(wake_at=moment if self.wake_at is None else min(self.wake_at, moment))
 
-    def take(self, turn: Turn) -> Draft:
+    def take(self, result: CapacityResult) -> Draft:
         """With what a piece of capacity work writes."""
-        return self.write(turn.writes).wake(turn.wake_at)
+        return self.write(result.writes).wake(result.wake_at)
 
     def notice(self, reason: EventReason, note: str, *, warning: bool = False, about: str = "Rollout") -> Draft:
         """With an Event."""

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rollout_lws.capacity.canary import remove, scale, still_ending
-from rollout_lws.capacity.result import Turn
+from rollout_lws.capacity.result import CapacityResult
 from rollout_lws.objects.meta import OwnerReference
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.objects.writes import Create, Delete, Patch
@@ -25,27 +25,27 @@ def canary(replicas: int = 2, *leaders: Any, **metadata: Any) -> Facts:
     return facts(lws(replicas, **given), *leaders)
 
 
-def scaled(standing: Facts | None, wanted: int, remains: Any = (), **more: Any) -> Turn:
+def scaled(standing: Facts | None, wanted: int, remains: Any = (), **more: Any) -> CapacityResult:
     return scale(lws(), standing, remains, KEYS, owner=OWNER, wanted=wanted, **more)
 
 
 def test_the_first_groups_come_with_the_lws() -> None:
-    turn = scaled(None, 3, metadata_patch={"labels": {"track": "canary"}})
-    (write,) = turn.writes
+    result = scaled(None, 3, metadata_patch={"labels": {"track": "canary"}})
+    (write,) = result.writes
     assert isinstance(write, Create)
     assert (write.resource, write.namespace, write.name) == (LEADER_WORKER_SETS, NAMESPACE, NAME)
     assert write.body["spec"]["replicas"] == 3
     assert write.body["metadata"]["ownerReferences"] == [OWNER]
     template = write.body["spec"]["leaderWorkerTemplate"]
     assert template["leaderTemplate"]["metadata"]["labels"] == {"track": "canary"}
-    assert not turn.done
+    assert not result.done
 
 
 def test_nothing_is_made_until_what_an_earlier_canary_left_is_gone() -> None:
     remains = [NamedObject("Pod", f"{NAME}-{index}") for index in range(5)]
-    turn = scaled(None, 3, remains)
-    assert (turn.writes, turn.done) == ((), False)
-    assert turn.message == (
+    result = scaled(None, 3, remains)
+    assert (result.writes, result.done) == ((), False)
+    assert result.message == (
         f"waiting until what is left of an earlier {NAME} is gone: Pod {NAME}-0, Pod {NAME}-1, Pod {NAME}-2"
     )
 
@@ -59,7 +59,7 @@ def test_another_number_of_groups_is_one_conditional_patch(wanted: int) -> None:
 
 
 def test_the_right_number_of_groups_needs_no_write() -> None:
-    assert scaled(canary(2), 2) == Turn(done=True)
+    assert scaled(canary(2), 2) == CapacityResult(done=True)
 
 
 @pytest.mark.parametrize(
@@ -68,44 +68,44 @@ def test_the_right_number_of_groups_needs_no_write() -> None:
     ids=["deleted by hand", "of another record", "nobody's"],
 )
 def test_a_canary_that_is_not_this_releases_goes_before_one_is_made(standing: Facts) -> None:
-    turn = scaled(standing, 2)
-    assert turn.writes == remove(standing, KEYS).writes != ()
-    assert not turn.done
-    assert turn.message == f"LeaderWorkerSet {NAME} is going; it will be made again"
+    result = scaled(standing, 2)
+    assert result.writes == remove(standing, KEYS).writes != ()
+    assert not result.done
+    assert result.message == f"LeaderWorkerSet {NAME} is going; it will be made again"
 
 
 def test_what_is_gone_is_done() -> None:
-    assert remove(None, KEYS) == Turn(done=True)
+    assert remove(None, KEYS) == CapacityResult(done=True)
 
 
 def test_a_canary_goes_by_its_groups_first() -> None:
-    turn = remove(canary(2, pod(0), pod(1)), KEYS)
-    (write,) = turn.writes
+    result = remove(canary(2, pod(0), pod(1)), KEYS)
+    (write,) = result.writes
     assert isinstance(write, Patch)
-    assert (write.body, turn.done) == ({"spec": {"replicas": 0}, "metadata": {"finalizers": None}}, False)
+    assert (write.body, result.done) == ({"spec": {"replicas": 0}, "metadata": {"finalizers": None}}, False)
     assert write.resource_version is not None, "a finalizer that others add meanwhile would be lost"
 
 
 def test_its_object_stays_until_no_group_stands() -> None:
-    turn = remove(canary(0, pod(0), pod(1, terminating=True)), KEYS)
-    assert (turn.writes, turn.done) == ((), False)
-    assert turn.message == f"waiting for 1 groups of canary {NAME} to go"
+    result = remove(canary(0, pod(0), pod(1, terminating=True)), KEYS)
+    assert (result.writes, result.done) == ((), False)
+    assert result.message == f"waiting for 1 groups of canary {NAME} to go"
 
 
 @pytest.mark.parametrize("leaders", [(), (pod(0, terminating=True),)])
 def test_one_at_zero_that_is_still_held_goes_and_is_let_go_of(leaders: Any) -> None:
-    turn = remove(canary(0, *leaders), KEYS)
-    release, delete = turn.writes
+    result = remove(canary(0, *leaders), KEYS)
+    release, delete = result.writes
     assert isinstance(delete, Delete) and isinstance(release, Patch)
     assert (delete.name, delete.uid, delete.propagation) == (NAME, f"uid-{NAME}", "Background")
     assert release.body == {"metadata": {"finalizers": None}}
     assert release.resource_version is not None, "a finalizer that others add meanwhile would be lost"
-    assert not turn.done
+    assert not result.done
 
 
 def test_finalizers_of_others_stay() -> None:
-    turn = remove(canary(0, finalizers=("a/b", KEYS.canary_finalizer, "c/d")), KEYS)
-    assert turn.writes[0].body == {"metadata": {"finalizers": ["a/b", "c/d"]}}  # type: ignore[union-attr]
+    result = remove(canary(0, finalizers=("a/b", KEYS.canary_finalizer, "c/d")), KEYS)
+    assert result.writes[0].body == {"metadata": {"finalizers": ["a/b", "c/d"]}}  # type: ignore[union-attr]
 
 
 def test_a_canary_deleted_by_hand_is_let_go_of_without_a_second_deletion() -> None:
@@ -115,8 +115,8 @@ def test_a_canary_deleted_by_hand_is_let_go_of_without_a_second_deletion() -> No
 
 
 def test_one_that_others_still_hold_is_waited_for() -> None:
-    turn = remove(canary(0, deletion_timestamp=NOW, finalizers=("a/b",)), KEYS)
-    assert (turn.writes, turn.done, turn.message) == ((), False, f"canary {NAME} is going")
+    result = remove(canary(0, deletion_timestamp=NOW, finalizers=("a/b",)), KEYS)
+    assert (result.writes, result.done, result.message) == ((), False, f"canary {NAME} is going")
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from msgspec.structs import replace as change
 
 from rollout_lws.capacity.base import CapacityStrategy
 from rollout_lws.capacity.known import EXTRA_WORKLOAD, IN_PLACE, STRATEGIES, SURGE
-from rollout_lws.capacity.partition_update import Renewal
-from rollout_lws.capacity.result import Turn
+from rollout_lws.capacity.partition_update import PartitionUpdate
+from rollout_lws.capacity.result import CapacityResult
 from rollout_lws.capacity.stable_groups import MOST_GROUPS
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, PODS, STATEFUL_SETS
 from rollout_lws.objects.workloads import Pod
@@ -35,7 +35,7 @@ def leaders(picture: str) -> tuple[Pod, ...]:
     return tuple(pod(at, size=1, **_GROUPS[letter]) for at, letter in enumerate(picture) if letter != ".")
 
 
-def renewal(
+def partition_update(
     picture: str,
     canary: int = 1,
     *,
@@ -50,7 +50,7 @@ def renewal(
     known: bool = True,
     target: str = NEW,
     emptied: bool = False,
-) -> Renewal:
+) -> PartitionUpdate:
     """The stable LWS in care: held, or with a window at ``window_at`` that the leader set has at ``set_at``."""
     users = lws(len(picture) if replicas is None else replicas, unavailable=unavailable, surge=surge)
     workload = patched(users, hold(users, KEYS, UID))
@@ -60,7 +60,7 @@ def renewal(
     sets = leader_set(target, partition=at, current=f"set-{settled_on}", update="set-new", observed=5 if acted else 4)
     records = (revision_record("lws-old", OLD),) if known else ()
     seen = facts(workload, *leaders(picture), leader_set=sets, revisions=records)
-    return Renewal(seen, KEYS, UID, NOW, canary, EXTRA_WORKLOAD, minimum, emptied)
+    return PartitionUpdate(seen, KEYS, UID, NOW, canary, EXTRA_WORKLOAD, minimum, emptied)
 
 
 def strategy(write: Write) -> dict[str, Any]:
@@ -70,11 +70,11 @@ def strategy(write: Write) -> dict[str, Any]:
     return found
 
 
-def deleted(turn: Turn) -> list[str]:
+def deleted(result: CapacityResult) -> list[str]:
     """Names of the leaders that are deleted, after a read of the leader StatefulSet, each by its UID."""
-    if not turn.writes:
+    if not result.writes:
         return []
-    confirm, *rest = turn.writes
+    confirm, *rest = result.writes
     assert isinstance(confirm, Confirm)
     assert (confirm.resource, confirm.uid, confirm.generation) == (STATEFUL_SETS, "uid-set", 5)
     assert all(isinstance(each, Delete) and each.resource == PODS and each.uid.startswith("uid-") for each in rest)
@@ -136,16 +136,16 @@ def deleted(turn: Turn) -> list[str]:
 def test_a_window_opens_for_as_many_groups_as_may_be_down(
     picture: str, canary: int, unavailable: Any, opened: tuple[int, ...] | None, partition: int | None
 ) -> None:
-    turn = renewal(picture, canary, unavailable=unavailable).promote(NEW)
-    assert not turn.done
+    result = partition_update(picture, canary, unavailable=unavailable).promote(NEW)
+    assert not result.done
     if opened is None:
-        assert (turn.writes, turn.opened) == ((), ())
-        assert turn.message.endswith("is not ready: no further group may go down")
+        assert (result.writes, result.opened) == ((), ())
+        assert result.message.endswith("is not ready: no further group may go down")
         return
-    (write,) = turn.writes
-    assert tuple(sorted(turn.opened)) == opened
+    (write,) = result.writes
+    assert tuple(sorted(result.opened)) == opened
     assert strategy(write)["partition"] == partition
-    assert turn.message == "renewing group " + ", ".join(map(str, opened))
+    assert result.message == "renewing group " + ", ".join(map(str, opened))
 
 
 @pytest.mark.parametrize(
@@ -163,84 +163,86 @@ def test_a_window_opens_for_as_many_groups_as_may_be_down(
 def test_max_unavailable_is_raised_only_when_lws_would_open_too_little(
     unavailable: Any, canary: int, picture: str, written: int | None
 ) -> None:
-    (write,) = renewal(picture, canary, unavailable=unavailable).promote(NEW).writes
+    (write,) = partition_update(picture, canary, unavailable=unavailable).promote(NEW).writes
     assert strategy(write).get("maxUnavailable") == written
 
 
 def test_a_message_names_ten_groups_and_counts_the_rest() -> None:
-    turn = renewal("O" * 500, 500, unavailable="100%").promote(NEW)
-    assert turn.message == "renewing group 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 489 more"
-    assert renewal("O" + "n" * 11).promote(NEW).message.endswith("9, 10 and 1 more")
-    assert renewal("N" * 12, 12).go_back(OLD).message.startswith("group 0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 2 more goes")
+    result = partition_update("O" * 500, 500, unavailable="100%").promote(NEW)
+    assert result.message == "renewing group 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 489 more"
+    assert partition_update("O" + "n" * 11).promote(NEW).message.endswith("9, 10 and 1 more")
+    back = partition_update("N" * 12, 12).go_back(OLD).message
+    assert back.startswith("group 0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 2 more goes")
 
 
 @pytest.mark.parametrize("surge", [1, "50%", "100%"])
 def test_a_users_surge_is_no_part_of_a_window(surge: Any) -> None:
-    (write,) = renewal("OOOO", surge=surge).promote(NEW).writes
+    (write,) = partition_update("OOOO", surge=surge).promote(NEW).writes
     assert "maxSurge" not in strategy(write)
 
 
 @pytest.mark.parametrize(
     ("made", "message"),
     [
-        (renewal("OOOn"), "renewing group 3"),
-        (renewal("OOnn"), "renewing group 2, 3"),
-        (renewal("NNNn"), "renewing group 3"),
+        (partition_update("OOOn"), "renewing group 3"),
+        (partition_update("OOnn"), "renewing group 2, 3"),
+        (partition_update("NNNn"), "renewing group 3"),
         # It was renewed before, since groups are from the top.
-        (renewal("OOO."), "waiting for group 3, which is made again, of llama"),
-        (renewal("NNN."), "waiting for group 3, which is made again, of llama"),
-        (renewal("NNNy"), "renewing group 3"),
-        (renewal("OOOO", acted=False), "waiting for the LeaderWorkerSet controller to act on the last change"),
-        (renewal("OOOO", target=OLD), "waiting for the LeaderWorkerSet controller to act on the last change"),
-        (renewal("NNNN"), "waiting for the StatefulSet controller to record the new revision"),
+        (partition_update("OOO."), "waiting for group 3, which is made again, of llama"),
+        (partition_update("NNN."), "waiting for group 3, which is made again, of llama"),
+        (partition_update("NNNy"), "renewing group 3"),
+        (partition_update("OOOO", acted=False), "waiting for the LeaderWorkerSet controller to act on the last change"),
+        (partition_update("OOOO", target=OLD), "waiting for the LeaderWorkerSet controller to act on the last change"),
+        (partition_update("NNNN"), "waiting for the StatefulSet controller to record the new revision"),
     ],
 )
-def test_nothing_is_opened_while_something_is_waited_for(made: Renewal, message: str) -> None:
-    assert made.promote(NEW) == Turn(message=message)
+def test_nothing_is_opened_while_something_is_waited_for(made: PartitionUpdate, message: str) -> None:
+    assert made.promote(NEW) == CapacityResult(message=message)
 
 
 def test_a_paused_promotion_opens_no_further_window_but_finishes_the_one_that_is_open() -> None:
-    assert renewal("OOOO").promote(NEW, may_open=False) == Turn(message="paused: no further group is renewed")
-    (write,) = renewal("OOOn", window_at=3).promote(NEW, may_open=False).writes
+    paused = CapacityResult(message="paused: no further group is renewed")
+    assert partition_update("OOOO").promote(NEW, may_open=False) == paused
+    (write,) = partition_update("OOOn", window_at=3).promote(NEW, may_open=False).writes
     assert strategy(write) == {"partition": HOLD}
 
 
 def test_a_renewed_group_counts_after_its_warm_up() -> None:
-    turn = renewal("OOON", minimum=90).promote(NEW)
-    assert (turn.writes, turn.wake_at) == ((), NOW + timedelta(seconds=30))
+    result = partition_update("OOON", minimum=90).promote(NEW)
+    assert (result.writes, result.wake_at) == ((), NOW + timedelta(seconds=30))
 
 
 @pytest.mark.parametrize("picture", ["N", "NN", "NNNNN"])
 def test_the_end_is_all_groups_new_ready_and_held(picture: str) -> None:
-    assert renewal(picture, settled_on="new").promote(NEW) == Turn(done=True)
+    assert partition_update(picture, settled_on="new").promote(NEW) == CapacityResult(done=True)
 
 
 def test_groups_that_were_scaled_away_are_not_waited_for_as_surge_groups() -> None:
-    turn = renewal("OONn", 1, replicas=3).promote(NEW)
-    assert "surge" not in turn.message
-    assert turn.writes
+    result = partition_update("OONn", 1, replicas=3).promote(NEW)
+    assert "surge" not in result.message
+    assert result.writes
 
 
 @pytest.mark.parametrize(
     ("picture", "acted", "done"), [("NNN", True, False), ("NNy", True, False), ("NN", True, True), ("NN", False, False)]
 )
 def test_a_surge_is_over_when_its_groups_are_gone(picture: str, acted: bool, done: bool) -> None:
-    made = replace(renewal(picture, replicas=2, settled_on="new", acted=acted), strategy=SURGE)
+    made = replace(partition_update(picture, replicas=2, settled_on="new", acted=acted), strategy=SURGE)
     assert made.promote(NEW).done is done
 
 
 def test_surplus_groups_are_nobodys_business() -> None:
-    assert renewal("NNNNo", replicas=4, settled_on="new").promote(NEW).done
-    assert renewal("OOOOo", replicas=4).promote(NEW).opened == (3,)
+    assert partition_update("NNNNo", replicas=4, settled_on="new").promote(NEW).done
+    assert partition_update("OOOOo", replicas=4).promote(NEW).opened == (3,)
 
 
 def test_a_hold_with_surge_groups_is_put_right_before_the_end() -> None:
-    made = renewal("NN", settled_on="new")
+    made = partition_update("NN", settled_on="new")
     surged = patched(made.facts.lws, {"spec": {"rolloutStrategy": {"rollingUpdateConfiguration": {"maxSurge": 1}}}})
     seen = facts(surged, *leaders("NN"), leader_set=made.facts.leader_set)
-    turn = Renewal(seen, KEYS, UID, NOW, 1, EXTRA_WORKLOAD).promote(NEW)
-    assert not turn.done
-    assert strategy(turn.writes[0])["maxSurge"] == 0
+    result = PartitionUpdate(seen, KEYS, UID, NOW, 1, EXTRA_WORKLOAD).promote(NEW)
+    assert not result.done
+    assert strategy(result.writes[0])["maxSurge"] == 0
 
 
 # The window itself
@@ -263,9 +265,9 @@ def test_a_hold_with_surge_groups_is_put_right_before_the_end() -> None:
     ],
 )
 def test_a_window_closes_as_soon_as_its_leaders_exist_at_the_new_revision(picture: str, at: int, closes: bool) -> None:
-    turn = renewal(picture, window_at=at, set_at=HOLD).promote(NEW)
-    assert not turn.done
-    assert [strategy(write) for write in turn.writes] == ([{"partition": HOLD}] if closes else [])
+    result = partition_update(picture, window_at=at, set_at=HOLD).promote(NEW)
+    assert not result.done
+    assert [strategy(write) for write in result.writes] == ([{"partition": HOLD}] if closes else [])
 
 
 @pytest.mark.parametrize(
@@ -282,17 +284,17 @@ def test_a_window_closes_as_soon_as_its_leaders_exist_at_the_new_revision(pictur
 def test_a_portion_is_renewed_at_once_where_the_stateful_set_would_go_one_by_one(
     picture: str, at: int, names: list[str]
 ) -> None:
-    assert deleted(renewal(picture, 4, unavailable="100%", window_at=at).promote(NEW)) == names
+    assert deleted(partition_update(picture, 4, unavailable="100%", window_at=at).promote(NEW)) == names
 
 
 def test_all_groups_are_renewed_at_once_where_no_request_reaches_them() -> None:
-    turn = renewal("OOOO", 4, emptied=True, window_at=0).promote(NEW)
-    assert deleted(turn) == ["llama-0", "llama-1", "llama-2"]
+    result = partition_update("OOOO", 4, emptied=True, window_at=0).promote(NEW)
+    assert deleted(result) == ["llama-0", "llama-1", "llama-2"]
 
 
 def test_a_canary_that_has_fewer_groups_than_the_lws_has_grown_to_renews_no_more_than_may_be_down() -> None:
-    assert renewal("OOOOOO", 4, emptied=True).promote(NEW).opened == (5,)
-    assert renewal("OOOOOO", 6, emptied=True).promote(NEW).opened == (0, 1, 2, 3, 4, 5)
+    assert partition_update("OOOOOO", 4, emptied=True).promote(NEW).opened == (5,)
+    assert partition_update("OOOOOO", 6, emptied=True).promote(NEW).opened == (0, 1, 2, 3, 4, 5)
 
 
 @pytest.mark.parametrize(
@@ -310,14 +312,14 @@ def test_a_canary_that_has_fewer_groups_than_the_lws_has_grown_to_renews_no_more
 def test_a_window_is_closed_when_those_are_lost_that_were_to_serve_meanwhile(
     picture: str, at: int, canary: int, emptied: bool
 ) -> None:
-    turn = renewal(picture, canary, emptied=emptied, window_at=at).promote(NEW)
-    assert [strategy(write)["partition"] for write in turn.writes] == [HOLD]
+    result = partition_update(picture, canary, emptied=emptied, window_at=at).promote(NEW)
+    assert [strategy(write)["partition"] for write in result.writes] == [HOLD]
 
 
 @pytest.mark.parametrize("set_at", [HOLD, 3])
 def test_no_leader_is_deleted_before_the_stateful_set_has_the_window(set_at: int) -> None:
     # It would come back old.
-    assert renewal("OOOO", 4, unavailable="100%", window_at=1, set_at=set_at).promote(NEW).writes == ()
+    assert partition_update("OOOO", 4, unavailable="100%", window_at=1, set_at=set_at).promote(NEW).writes == ()
 
 
 # The way back
@@ -346,65 +348,65 @@ def test_no_leader_is_deleted_before_the_stateful_set_has_the_window(set_at: int
 def test_renewed_groups_go_back_no_more_at_once_than_may_be_down(
     picture: str, canary: int, unavailable: Any, names: list[str]
 ) -> None:
-    turn = renewal(picture, canary, unavailable=unavailable).go_back(OLD)
-    assert (turn.done, turn.stuck) == (False, "")
-    assert deleted(turn) == names
+    result = partition_update(picture, canary, unavailable=unavailable).go_back(OLD)
+    assert (result.done, result.blocked) == (False, "")
+    assert deleted(result) == names
 
 
 @pytest.mark.parametrize(
-    ("made", "stuck"),
+    ("made", "blocked"),
     [
         # What is deleted would come back new.
-        (renewal("OOON", settled_on="new"), "PointOfNoReturn"),
+        (partition_update("OOON", settled_on="new"), "PointOfNoReturn"),
         # LWS could not make the workers of a leader that came back.
-        (renewal("OOON", known=False), "PointOfNoReturn"),
+        (partition_update("OOON", known=False), "PointOfNoReturn"),
         # Nothing else serves.
-        (renewal("N", 0), "LastServing"),
-        (renewal("oN", 0), "LastServing"),
-        (renewal("N", 1), ""),
-        (renewal("ON", 0), ""),
-        (renewal("n", 0), ""),
-        (renewal("nN", 0), ""),
+        (partition_update("N", 0), "LastServing"),
+        (partition_update("oN", 0), "LastServing"),
+        (partition_update("N", 1), ""),
+        (partition_update("ON", 0), ""),
+        (partition_update("n", 0), ""),
+        (partition_update("nN", 0), ""),
     ],
 )
-def test_there_is_a_point_of_no_return(made: Renewal, stuck: str) -> None:
-    turn = made.go_back(OLD)
-    assert turn.stuck == stuck
-    if stuck:
-        assert turn.writes == ()
+def test_there_is_a_point_of_no_return(made: PartitionUpdate, blocked: str) -> None:
+    result = made.go_back(OLD)
+    assert result.blocked == blocked
+    if blocked:
+        assert result.writes == ()
 
 
 def test_nothing_goes_back_while_it_is_unknown_what_a_group_comes_back_with() -> None:
-    turn = renewal("OOON", settled_on="unknown").go_back(OLD)
-    assert (turn.done, turn.stuck, turn.writes) == (False, "", ())
-    assert turn.message
+    result = partition_update("OOON", settled_on="unknown").go_back(OLD)
+    assert (result.done, result.blocked, result.writes) == (False, "", ())
+    assert result.message
 
 
 @pytest.mark.parametrize(("picture", "done"), [("OoOo", True), ("OOON", False), ("OOO.", True)])
 def test_an_impatient_way_back_ends_with_the_revision_whether_groups_are_ready_or_not(picture: str, done: bool) -> None:
-    assert renewal(picture).go_back(OLD, patient=False).done is done
-    assert not renewal(picture).go_back(OLD).done
+    assert partition_update(picture).go_back(OLD, patient=False).done is done
+    assert not partition_update(picture).go_back(OLD).done
 
 
 def test_the_last_group_that_serves_stays_while_others_come_back() -> None:
-    assert deleted(renewal("nN", 0).go_back(OLD)) == ["llama-0"]
+    assert deleted(partition_update("nN", 0).go_back(OLD)) == ["llama-0"]
 
 
 def test_a_window_is_closed_before_anything_goes_back() -> None:
-    (write,) = renewal("OOnO", window_at=2).go_back(OLD).writes
+    (write,) = partition_update("OOnO", window_at=2).go_back(OLD).writes
     assert strategy(write) == {"partition": HOLD}
 
 
 @pytest.mark.parametrize("set_at", [2, 0])
 def test_nothing_goes_back_before_the_leader_stateful_set_has_the_hold(set_at: int) -> None:
-    turn = renewal("OOnN", set_at=set_at).go_back(OLD)
-    assert turn == Turn(message="waiting for the leader StatefulSet to have the hold")
+    result = partition_update("OOnN", set_at=set_at).go_back(OLD)
+    assert result == CapacityResult(message="waiting for the leader StatefulSet to have the hold")
 
 
 @pytest.mark.parametrize(("picture", "done"), [("OOOO", True), ("OOOo", False), ("OOO.", False), ("OOOx", False)])
 def test_the_way_back_ends_when_all_groups_are_stable_and_ready(picture: str, done: bool) -> None:
-    turn = renewal(picture).go_back(OLD)
-    assert (turn.done, turn.writes) == (done, ())
+    result = partition_update(picture).go_back(OLD)
+    assert (result.done, result.writes) == (done, ())
 
 
 @pytest.mark.parametrize(
@@ -420,17 +422,17 @@ def test_the_way_back_ends_when_all_groups_are_stable_and_ready(picture: str, do
 def test_where_no_group_serves_only_groups_renewed_in_place_can_mend_it(
     strategy: CapacityStrategy, picture: str, opened: tuple[int, ...]
 ) -> None:
-    turn = replace(renewal(picture, 0), strategy=strategy).renew(NEW, 2)
-    assert turn.opened == opened
-    assert turn.message.endswith("no further group may go down") is not bool(opened)
+    result = replace(partition_update(picture, 0), strategy=strategy).renew(NEW, 2)
+    assert result.opened == opened
+    assert result.message.endswith("no further group may go down") is not bool(opened)
 
 
 def test_a_window_of_an_lws_that_has_no_annotations_demands_its_resource_version() -> None:
     """A JSON Patch cannot add a member to what is not there."""
-    held = renewal("OO")
+    held = partition_update("OO")
     bare = change(held.facts.lws, metadata=change(held.facts.lws.metadata, annotations={}))
-    turn = replace(held, facts=replace(held.facts, lws=bare)).promote(NEW, may_open=True)
-    (opened,) = [each for each in turn.writes if isinstance(each, Patch)]
+    result = replace(held, facts=replace(held.facts, lws=bare)).promote(NEW, may_open=True)
+    (opened,) = [each for each in result.writes if isinstance(each, Patch)]
     assert (opened.resource_version, opened.generation) == (bare.metadata.resource_version, None)
 
 
@@ -442,7 +444,7 @@ def test_as_many_groups_as_a_number_can_name_cost_no_more_than_those_that_exist(
 ) -> None:
     """Somebody types a number into replicas; the controller of everybody else must live on."""
     many = 2**31 - 1
-    seen = replace(renewal("OONN", replicas=many, window_at=window_at), strategy=strategy)
+    seen = replace(partition_update("OONN", replicas=many, window_at=window_at), strategy=strategy)
     told = (
         seen.promote(NEW),
         seen.renew(NEW, many),
@@ -451,14 +453,14 @@ def test_as_many_groups_as_a_number_can_name_cost_no_more_than_those_that_exist(
         seen.go_back(OLD),
         seen.take_back(OLD),
     )
-    assert [turn for turn in told if len(turn.message) > 300 or len(turn.opened) > MOST_GROUPS] == []
+    assert [result for result in told if len(result.message) > 300 or len(result.opened) > MOST_GROUPS] == []
 
 
 @pytest.mark.parametrize("picture", ["OOOO", "ONON", "NOON", "OONN", "NNNN", "yONo", "..ON", "N..."])
 @pytest.mark.parametrize("wanted", range(6))
 def test_groups_are_renewed_from_the_top_until_enough_are_new(picture: str, wanted: int) -> None:
     """By the definition: the highest partition at which enough are new, those that are new below it among them."""
-    seen = renewal(picture)
+    seen = partition_update(picture)
     new = {at for at, letter in enumerate(picture) if letter in "Nn"}
     count = len(picture)
     lowest = max(

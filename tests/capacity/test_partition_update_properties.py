@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rollout_lws.capacity import known
-from rollout_lws.capacity.partition_update import Renewal
-from rollout_lws.capacity.result import Turn
+from rollout_lws.capacity.partition_update import PartitionUpdate
+from rollout_lws.capacity.result import CapacityResult
 from rollout_lws.objects.workloads import LeaderWorkerSet, Pod
 from rollout_lws.objects.writes import Delete, Patch
 from rollout_lws.workload.hold import HOLD, hold, is_held, resolved_unavailable
@@ -58,7 +58,7 @@ class World:
     def ready(self) -> int:
         return sum(leader.ready for leader in self.leaders)
 
-    def renewal(self) -> Renewal:
+    def partition_update(self) -> PartitionUpdate:
         pods: tuple[Pod, ...] = tuple(
             pod(at, size=1, revision=leader.revision, since=NOW if leader.ready else None, uid=f"uid-{leader.uid}")
             for at, leader in enumerate(self.leaders)
@@ -67,7 +67,7 @@ class World:
         sets = leader_set(NEW, partition=self.set_partition, current=name, update="set-new")
         records = (revision_record("lws-old", OLD),)
         seen = facts(self.lws, *pods, leader_set=sets, revisions=records)
-        return Renewal(seen, KEYS, UID, NOW, self.canary, known.EXTRA_WORKLOAD)
+        return PartitionUpdate(seen, KEYS, UID, NOW, self.canary, known.EXTRA_WORKLOAD)
 
     # What others do
 
@@ -93,8 +93,8 @@ class World:
 
     # What we do
 
-    def carry_out(self, turn: Turn) -> None:
-        for write in turn.writes:
+    def carry_out(self, result: CapacityResult) -> None:
+        for write in result.writes:
             if isinstance(write, Patch):
                 self.lws = patched(self.lws, write.body)
             elif isinstance(write, Delete):
@@ -102,40 +102,40 @@ class World:
                 if write.uid == f"uid-{self.leaders[at].uid}":
                     self.recreate(at)
 
-    def promote(self) -> Turn:
-        turn = self.renewal().promote(NEW)
+    def promote(self) -> CapacityResult:
+        result = self.partition_update().promote(NEW)
         before, serving = self.partition, self.ready + self.canary
-        if turn.opened:
-            going = [self.leaders[ordinal] for ordinal in turn.opened]
+        if result.opened:
+            going = [self.leaders[ordinal] for ordinal in result.opened]
             assert all(leader.revision == OLD for leader in going)
             cost = sum(leader.ready for leader in going)
             assert cost <= max(1, min(self.allowed, self.canary, self.replicas - 1))
             assert cost == 0 or serving - cost >= max(1, self.replicas - max(1, self.allowed))
-            assert all(leader.revision == NEW for leader in self.leaders[min(turn.opened) :] if leader not in going)
+            assert all(leader.revision == NEW for leader in self.leaders[min(result.opened) :] if leader not in going)
             assert all(leader.ready for leader in self.leaders if leader.revision == NEW)
-        deleted = [write for write in turn.writes if isinstance(write, Delete)]
-        self.carry_out(turn)
+        deleted = [write for write in result.writes if isinstance(write, Delete)]
+        self.carry_out(result)
         assert not deleted or before == self.set_partition < HOLD, "no leader is deleted outside of a window"
         if self.partition < before:
             assert before == HOLD, "a window opens from the hold"
-            assert self.partition == min(turn.opened)
+            assert self.partition == min(result.opened)
         elif self.partition > before:
             assert self.partition == HOLD, "a window closes to the hold"
-        return turn
+        return result
 
-    def go_back(self) -> Turn:
-        turn = self.renewal().go_back(OLD)
+    def go_back(self) -> CapacityResult:
+        result = self.partition_update().go_back(OLD)
         serving = self.ready + self.canary
-        victims = [write for write in turn.writes if isinstance(write, Delete)]
+        victims = [write for write in result.writes if isinstance(write, Delete)]
         if victims:
             assert is_held(self.lws) and self.set_partition >= HOLD and self.current == OLD
             going = [self.leaders[int(write.name.rpartition("-")[2])] for write in victims]
             assert all(leader.revision == NEW for leader in going)
             cost = sum(leader.ready for leader in going)
             assert cost == 0 or (cost <= max(1, self.allowed) - (self.replicas - self.ready) and serving - cost >= 1)
-        self.carry_out(turn)
+        self.carry_out(result)
         assert self.partition == HOLD, "on the way back nothing is opened"
-        return turn
+        return result
 
     def settle(self) -> None:
         """Everything that can get better does."""
@@ -187,17 +187,17 @@ def test_no_window_opens_for_more_than_may_be_down_and_the_promotion_ends(
     run(world, events)
     for _ in range(6 * world.replicas + 6):
         world.settle()
-        turn = world.promote()
-        if turn.done:
+        result = world.promote()
+        if result.done:
             break
     # An LWS of one group that nothing serves beside cannot be renewed without an outage.
     if world.replicas + world.canary > 1:
-        assert turn.done, (world, turn)
+        assert result.done, (world, result)
         assert [leader.revision for leader in world.leaders] == [NEW] * world.replicas
         assert is_held(world.lws)
         assert world.current == NEW
     else:
-        assert turn.done == (world.leaders[0].revision == NEW)
+        assert result.done == (world.leaders[0].revision == NEW)
 
 
 @settings(max_examples=300, deadline=None)
@@ -210,15 +210,15 @@ def test_the_way_back_deletes_no_more_than_may_be_down_and_ends(
     run(world, forth)
     run(world, back)
     for _ in range(6 * world.replicas + 6):
-        turn = world.go_back()
-        if turn.done or turn.stuck:
+        result = world.go_back()
+        if result.done or result.blocked:
             break
         world.settle()
     revisions = {leader.revision for leader in world.leaders}
-    if turn.stuck:
+    if result.blocked:
         assert world.current == NEW or (NEW in revisions and world.ready + world.canary == 1)
     else:
-        assert turn.done, (world, turn)
+        assert result.done, (world, result)
         assert revisions == {OLD}
 
 
@@ -227,13 +227,13 @@ def test_the_way_back_deletes_no_more_than_may_be_down_and_ends(
 def test_without_accidents_each_group_gets_one_window_from_the_top_down(world: World) -> None:
     partitions, opened = [], []
     for _ in range(6 * world.replicas + 6):
-        turn = world.promote()
-        if turn.opened:
+        result = world.promote()
+        if result.opened:
             partitions.append(world.partition)
-            opened += turn.opened
-        if turn.done:
+            opened += result.opened
+        if result.done:
             break
         world.settle()
-    assert turn.done
+    assert result.done
     assert partitions == sorted(set(partitions), reverse=True)
     assert sorted(opened) == list(range(world.replicas))

@@ -15,7 +15,7 @@ from rollout_lws.capacity.table import strategy_of, strategy_of_plan, strategy_o
 from rollout_lws.objects.writes import Create, Patch
 from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.groups import Group, groups
-from tests.capacity.test_partition_update import leaders, renewal
+from tests.capacity.test_partition_update import leaders, partition_update
 from tests.workload.build import NEW, NOW, OLD, facts, lws
 
 COLUMNS = (EXTRA_WORKLOAD, BLUE_GREEN, IN_PLACE, SURGE)
@@ -150,7 +150,7 @@ def test_groups_that_stand_and_serve_besides() -> None:
 
 
 def asked(picture: str, wanted: int, strategy: CapacityStrategy, **more: Any) -> Scaling:
-    own = replace(renewal(picture, replicas=R, window_at=more.pop("window_at", None)), strategy=strategy)
+    own = replace(partition_update(picture, replicas=R, window_at=more.pop("window_at", None)), strategy=strategy)
     made = Scaling(
         wanted=wanted,
         own=own,
@@ -179,27 +179,27 @@ def test_the_first_groups_of_a_second_lws(strategy: CapacityStrategy) -> None:
     [(IN_PLACE, (3,), "renewing group 3"), (SURGE, (4, 5), "making surge group 4, 5")],
 )
 def test_the_first_groups_in_one_lws(strategy: CapacityStrategy, opened: tuple[int, ...], message: str) -> None:
-    turn = strategy.scale(asked("OOOO", 2, strategy))
-    (write,) = turn.writes
+    result = strategy.scale(asked("OOOO", 2, strategy))
+    (write,) = result.writes
     assert isinstance(write, Patch)
-    assert (turn.opened, turn.message, turn.done) == (opened, message, False)
+    assert (result.opened, result.message, result.done) == (opened, message, False)
 
 
 @pytest.mark.parametrize("strategy", [IN_PLACE, SURGE], ids=lambda each: each.name)
 def test_what_no_window_may_open_for_is_told(strategy: CapacityStrategy) -> None:
-    turn = strategy.scale(asked("OOOO", 2, strategy, may_open=False, waits="Kueue is asked"))
-    assert (turn.writes, turn.message) == ((), "Kueue is asked")
+    result = strategy.scale(asked("OOOO", 2, strategy, may_open=False, waits="Kueue is asked"))
+    assert (result.writes, result.message) == ((), "Kueue is asked")
     assert strategy.scale(asked("OOOO", 2, strategy, may_open=False)).message.startswith("paused: no further group")
 
 
 @pytest.mark.parametrize("strategy", [IN_PLACE, SURGE], ids=lambda each: each.name)
 def test_an_open_window_is_seen_to_its_end_before_anything_else(strategy: CapacityStrategy) -> None:
-    turn = strategy.scale(asked("OOOn", 2, strategy, window_at=3, waits="Kueue is asked"))
-    assert turn.message == "renewing group 3"
-    assert turn.writes
+    result = strategy.scale(asked("OOOn", 2, strategy, window_at=3, waits="Kueue is asked"))
+    assert result.message == "renewing group 3"
+    assert result.writes
 
 
 @pytest.mark.parametrize("strategy", [IN_PLACE, SURGE], ids=lambda each: each.name)
 def test_more_new_groups_than_asked_for_go_back_first(strategy: CapacityStrategy) -> None:
-    turn = strategy.scale(asked("OONN", 1, strategy))
-    assert turn.message == f"group 2 goes back to revision {OLD}"
+    result = strategy.scale(asked("OONN", 1, strategy))
+    assert result.message == f"group 2 goes back to revision {OLD}"

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from rollout_lws.capacity.result import Turn
+from rollout_lws.capacity.result import CapacityResult
 from rollout_lws.objects.writes import Create, Patch
 from rollout_lws.rollout.decision import Notice, Verdict
 from rollout_lws.rollout.lifecycle.actions import Refused
@@ -34,7 +34,7 @@ pytestmark = pytest.mark.looptime
 
 #: Every value of the core that has a sentence, and the member that is one.
 SENTENCES: dict[type[Any], str] = {
-    **dict.fromkeys((Verdict, Routed, Refusal, Problem, Turn, Trouble, Queueing), "message"),
+    **dict.fromkeys((Verdict, Routed, Refusal, Problem, CapacityResult, Trouble, Queueing), "message"),
     Notice: "note",
     Refused: "why",
     PodTrouble: "detail",

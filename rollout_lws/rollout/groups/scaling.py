@@ -8,8 +8,8 @@ from rollout_lws.api import batch_releases
 from rollout_lws.api.base import tallied
 from rollout_lws.capacity.base import Scaling
 from rollout_lws.capacity.batch_release import owner_reference
-from rollout_lws.capacity.partition_update import Renewal
-from rollout_lws.capacity.result import Turn
+from rollout_lws.capacity.partition_update import PartitionUpdate
+from rollout_lws.capacity.result import CapacityResult
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.groups.crash_loops import words_of
 from rollout_lws.rollout.groups.evictions import note_renewed
@@ -20,29 +20,29 @@ from rollout_lws.workload.groups import Group, groups
 WINDOWS_A_GROUP = 4
 
 
-def renewal(d: Draft, *, emptied: bool = False) -> Renewal:
+def partition_update(d: Draft, *, emptied: bool = False) -> PartitionUpdate:
     """The stable LWS's own groups; ``emptied``: no request reaches those that are to go."""
     beside = sum(group.ready(d.now, d.minimum) for group in d.capacity.beside(d.new_groups, d.replicas))
-    return Renewal(d.stable, d.keys, d.uid, d.now, beside, d.capacity, d.minimum, emptied)
+    return PartitionUpdate(d.stable, d.keys, d.uid, d.now, beside, d.capacity, d.minimum, emptied)
 
 
-def scale_new(d: Draft, wanted: int, *, emptied: bool = False, waits: str = "") -> Turn:
+def scale_new(d: Draft, wanted: int, *, emptied: bool = False, waits: str = "") -> CapacityResult:
     """Have ``wanted`` groups of the new version; done when that many are asked for, or exist. ``emptied``: no request
     reaches those that are to go. ``waits``: why no further one may be renewed in place, "" when one may.
     """
     record = d.o.batch_release
     if record is None:
         # It is made first, in this very pass.
-        return Turn()
+        return CapacityResult()
     # Until it is known how often Kueue had given a group up before, that would count as the new version's failure.
     unlisted = waits_for_workloads(d) if d.capacity.steps_open_windows else None
     waits = unlisted.message if unlisted is not None else waits
     resource = batch_releases(d.keys.group)
     stable, patch = d.status.stable, d.strategy.metadata_patch
-    turn = d.capacity.scale(
+    result = d.capacity.scale(
         Scaling(
             wanted=wanted,
-            own=renewal(d, emptied=emptied),
+            own=partition_update(d, emptied=emptied),
             new=d.new_groups,
             stable_revision=stable.revision if stable is not None else None,
             new_revision=d.sub.new_revision,
@@ -54,8 +54,8 @@ def scale_new(d: Draft, wanted: int, *, emptied: bool = False, waits: str = "") 
             metadata_patch=patch.to_json_dict() if patch else None,
         )
     )
-    moments = (turn.wake_at, unlisted.until if unlisted is not None else None)
-    return replace(turn, wake_at=min(filter(None, moments), default=None))
+    moments = (result.wake_at, unlisted.until if unlisted is not None else None)
+    return replace(result, wake_at=min(filter(None, moments), default=None))
 
 
 def leaving(d: Draft, wanted: int) -> tuple[Group, ...]:
@@ -67,18 +67,18 @@ def close_window(d: Draft) -> Draft:
     """See a window of a step to its end where the step does not go on: none stays open for longer than its portion
     takes to exist.
     """
-    if d.capacity.steps_open_windows and renewal(d).is_open:
-        return d.take(renewal(d).in_window(d.sub.new_revision))
+    if d.capacity.steps_open_windows and partition_update(d).is_open:
+        return d.take(partition_update(d).in_window(d.sub.new_revision))
     return d
 
 
-def note_opened(d: Draft, turn: Turn) -> Draft:
-    """File the windows that a turn opens, by group."""
-    d = d.but(opened=turn.opened)
-    if turn.opened:
-        d = note_renewed(d, turn.opened)
+def note_opened(d: Draft, result: CapacityResult) -> Draft:
+    """File the windows that are opened, by group."""
+    d = d.but(opened=result.opened)
+    if result.opened:
+        d = note_renewed(d, result.opened)
         opened = dict((d.status.step.partition_attempts if d.status.step else None) or {})
-        for ordinal in turn.opened:
+        for ordinal in result.opened:
             opened[str(ordinal)] = tallied(opened.get(str(ordinal), 0) + 1)
         d = d.set_step(partition_attempts=opened)
     return d
@@ -86,7 +86,7 @@ def note_opened(d: Draft, turn: Turn) -> Draft:
 
 def worn(d: Draft) -> tuple[str, ...]:
     """Indices of the groups whose windows are used up and that are old all the same."""
-    if renewal(d).is_open:
+    if partition_update(d).is_open:
         # The last one may still renew it.
         return ()
     opened = (d.status.step.partition_attempts if d.status.step else None) or {}

@@ -181,11 +181,11 @@ def _replaced(d: Draft) -> Draft:
     d, emptied = route.withdraw(d)
     if not emptied.done:
         return d.reconciling(Reason.ADOPTING, SummaryState.ADOPTING, emptied.message)
-    turn, restored = remove(d.o.canary, d.keys), Routed(False)
-    d = d.take(turn)
-    if turn.done:
+    result, restored = remove(d.o.canary, d.keys), Routed(False)
+    d = d.take(result)
+    if result.done:
         d, restored = selector_pinning.restore(d)
-    if turn.done and d.o.batch_release is not None:
+    if result.done and d.o.batch_release is not None:
         d = d.write(dismiss(d.o.batch_release, d.keys))
     if restored.done and d.o.batch_release is None:
         return d.set(traffic=None, flaps=None)

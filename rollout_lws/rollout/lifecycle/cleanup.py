@@ -43,11 +43,11 @@ def clean_up(d: Draft, ending: Ending) -> Draft:
             return d.stalled(late[0], f"{told}; it goes on by itself when it is", goes_on=True)
         return d.reconciling(Reason.ROUTING, state, emptied.message)
     d = volume_claims.told_of_canary(d)
-    turn = remove(d.o.canary, d.keys)
-    d = d.take(turn)
+    result = remove(d.o.canary, d.keys)
+    d = d.take(result)
     record = d.o.batch_release
-    unreached = restored = Routed(False, turn.message)
-    if turn.done:
+    unreached = restored = Routed(False, result.message)
+    if result.done:
         d, unreached = selector_pinning.await_unreached(d)
         d, restored = selector_pinning.restore(d) if unreached.done else (route.stay_pinned(d), unreached)
     if unreached.done and record is not None:

@@ -17,7 +17,7 @@ from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.objects.writes import Patch
 from rollout_lws.rollout.autoscaling import autoscalers
 from rollout_lws.rollout.draft import Draft, Persist
-from rollout_lws.rollout.groups.scaling import renewal
+from rollout_lws.rollout.groups.scaling import partition_update
 from rollout_lws.rollout.lifecycle import finalize, native_rollout
 from rollout_lws.rollout.lifecycle.cleanup import keeps_canary
 from rollout_lws.rollout.lifecycle.rollback import begin_rollback
@@ -57,11 +57,11 @@ def leave(d: Draft, ending: Ending) -> Draft:
         d, emptied = route.withdraw(d)
         if not emptied.done:
             return _leaving(d, ending, emptied.message)
-        turn = remove(d.o.canary, d.keys)
-        d = d.take(turn)
-        if turn.done and d.o.batch_release is not None:
+        result = remove(d.o.canary, d.keys)
+        d = d.take(result)
+        if result.done and d.o.batch_release is not None:
             d = d.write(dismiss(d.o.batch_release, d.keys))
-        return _leaving(d, ending, turn.message or "removing the BatchRelease")
+        return _leaving(d, ending, result.message or "removing the BatchRelease")
     d, restored = selector_pinning.restore(d)
     if restored.needs_person:
         d = d.stalled(Reason.POD_STUCK_TERMINATING, restored.message)
@@ -79,7 +79,7 @@ def _waits_in_vain(d: Draft) -> bool:
     """Whether what is left of the release waits for groups that will hardly become ready."""
     told = d.verdict
     in_vain = told is not None and told.condition == "Stalled" and told.reason in _IN_VAIN
-    if d.o.canary is not None and renewal(d).beside:
+    if d.o.canary is not None and partition_update(d).beside:
         # Its groups serve in the stead of those that are not ready, and would go.
         return False
     return in_vain and isinstance(d.state, Promoting | RollingBack)
@@ -89,7 +89,7 @@ def _leave_as_it_is(d: Draft, ending: Ending) -> Draft:
     """A broken version must not keep a Rollout from leaving: groups stay as they are under the hold, and restart with
     the version that they would restart with anyway.
     """
-    own = renewal(d)
+    own = partition_update(d)
     if own.is_open:
         return d.write(own.close("the Rollout is leaving"))
     if d.writes:
@@ -144,7 +144,7 @@ def _where_they_stay(d: Draft) -> str:
     stable = d.status.stable
     is_of_this = stable is not None and stable.workload_uid == d.stable.lws.metadata.uid
     revision = stable.revision if stable is not None and is_of_this else current_revision(d.stable)
-    others = [group for group in renewal(d).regular if group.revision != revision]
+    others = [group for group in partition_update(d).regular if group.revision != revision]
     if not others:
         return f"stay at revision {revision}"
     return f"restart with revision {revision}, and group {named(others)} carries another one until then"

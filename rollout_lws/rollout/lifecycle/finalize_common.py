@@ -4,7 +4,7 @@ takes.
 
 from __future__ import annotations
 
-from rollout_lws.capacity.partition_update import Renewal
+from rollout_lws.capacity.partition_update import PartitionUpdate
 from rollout_lws.rollout.draft import Abort, Draft
 from rollout_lws.rollout.groups.crash_loops import await_quiet, churning
 from rollout_lws.rollout.groups.evictions import given_up
@@ -28,7 +28,7 @@ def turned_round(d: Draft) -> tuple[Ending, str] | None:
     return None
 
 
-def frozen(d: Draft, own: Renewal) -> Draft | None:
+def frozen(d: Draft, own: PartitionUpdate) -> Draft | None:
     """What is done while a version waits that would damage each group that restarts: none is deleted and no window
     opened. None where none waits.
     """
@@ -42,7 +42,7 @@ def frozen(d: Draft, own: Renewal) -> Draft | None:
     return d.refuse(refusal)
 
 
-def late(d: Draft, own: Renewal, revision: str, what: str, doing: str) -> Draft:
+def late(d: Draft, own: PartitionUpdate, revision: str, what: str, doing: str) -> Draft:
     """With the last word where no group has become ready for too long while the release ends, or all that is missing is
     room or quota: it is told, but the work goes on.
     """
@@ -66,7 +66,7 @@ def late(d: Draft, own: Renewal, revision: str, what: str, doing: str) -> Draft:
     return d.reconciling(*capacity[:2], f"{what}: {capacity[2].rstrip('.')}; {doing}")
 
 
-def _without_canary(d: Draft, own: Renewal) -> str:
+def _without_canary(d: Draft, own: PartitionUpdate) -> str:
     """How a person ends the wait for groups that hardly become ready, where a canary serves meanwhile."""
     if d.o.canary is None or not own.beside:
         return ""
@@ -84,7 +84,7 @@ def keep_time(d: Draft) -> Draft:
     return keep_clock(d, waits_for_capacity(d))
 
 
-def is_patient(d: Draft, own: Renewal) -> bool:
+def is_patient(d: Draft, own: PartitionUpdate) -> bool:
     """Whether groups that come back are waited for until they are ready: always where groups of the new version serve
     beside them, which go when the wait ends; else until they will hardly become ready.
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rollout_lws.api import SummaryState
 from rollout_lws.rollout.draft import Draft
-from rollout_lws.rollout.groups.scaling import renewal
+from rollout_lws.rollout.groups.scaling import partition_update
 from rollout_lws.rollout.history import store_version
 from rollout_lws.rollout.lifecycle import actions
 from rollout_lws.rollout.lifecycle.adoption import waits_for_empty
@@ -25,13 +25,13 @@ from rollout_lws.workload.trouble import troubles
 
 def follows_template(d: Draft) -> bool:
     """Whether every group of [0, R) carries the version of the LWS's template and is ready."""
-    return d.replicas > 0 and observed(d.stable) and renewal(d).all_are(target_revision(d.stable))
+    return d.replicas > 0 and observed(d.stable) and partition_update(d).all_are(target_revision(d.stable))
 
 
 def past_stable(d: Draft) -> bool:
     """Whether some regular group of the LWS is past stable's version."""
     stable = d.status.stable
-    return stable is not None and any(group.revision != stable.revision for group in renewal(d).regular)
+    return stable is not None and any(group.revision != stable.revision for group in partition_update(d).regular)
 
 
 def is_rolling(d: Draft) -> bool:
@@ -43,7 +43,7 @@ def is_rolling(d: Draft) -> bool:
         return False
     if past_stable(d) or d.version.template_hash == stable.template_hash:
         return past_stable(d)
-    regular = renewal(d).regular
+    regular = partition_update(d).regular
     lowered = leader_set is not None and leader_set.spec.update_strategy.rolling_update.partition < d.replicas
     opened = lowered and target_revision(d.stable) != stable.revision
     return opened or len(regular) < d.replicas or any(group.terminating for group in regular)
@@ -52,7 +52,7 @@ def is_rolling(d: Draft) -> bool:
 def rolling_words(d: Draft) -> str:
     """How far that is, and what keeps the group that is worst off from being ready."""
     revision = target_revision(d.stable)
-    there = sum(group.revision == revision and group.ready(d.now, d.minimum) for group in renewal(d).regular)
+    there = sum(group.revision == revision and group.ready(d.now, d.minimum) for group in partition_update(d).regular)
     worst = next(
         (f": {each.message}" for each in troubles(d.stable, revision, d.now, d.minimum) if each.severity > 2), ""
     )

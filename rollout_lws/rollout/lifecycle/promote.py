@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from rollout_lws.api import FinalisingStep, SummaryState
 from rollout_lws.capacity.batches import batch, wanted_groups
-from rollout_lws.capacity.partition_update import LAST_SERVING, POINT_OF_NO_RETURN, Renewal
-from rollout_lws.capacity.result import Turn
+from rollout_lws.capacity.partition_update import LAST_SERVING, POINT_OF_NO_RETURN, PartitionUpdate
+from rollout_lws.capacity.result import CapacityResult
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.groups.crash_loops import remember_leaders
 from rollout_lws.rollout.groups.multikueue import waits_for_workloads
-from rollout_lws.rollout.groups.scaling import note_opened, renewal, scale_new, worn_out
+from rollout_lws.rollout.groups.scaling import note_opened, partition_update, scale_new, worn_out
 from rollout_lws.rollout.lifecycle import actions
 from rollout_lws.rollout.lifecycle.finalize_common import frozen, is_patient, keep_time, late, turned_round
 from rollout_lws.rollout.lifecycle.native_rollout import all_went_over, at_zero, follow_groups, went_over
@@ -31,7 +31,7 @@ def promote(d: Draft) -> Draft:
     """Renew the stable LWS; without the last word when another task goes on in this pass."""
     if d.replicas == 0:
         return at_zero(d)
-    revision, own = d.sub.new_revision, renewal(d)
+    revision, own = d.sub.new_revision, partition_update(d)
     if _is_new(d, own, revision):
         return _became_stable(actions.refuse_abort(d, actions.PROMOTED_ALREADY), revision)
     stands = frozen(d, own)
@@ -53,7 +53,7 @@ def promote(d: Draft) -> Draft:
         d = late(d, own, revision, "promotion", growing)
         return d if d.concluded else d.reconciling(Reason.PROMOTING, SummaryState.PROMOTING, growing)
     d, routed = traffic_shift.for_promotion(d)
-    own = renewal(d, emptied=routed.emptied)
+    own = partition_update(d, emptied=routed.emptied)
     overtaken = d.version.template_hash != d.status.observed_template_hash
     if overtaken and all_went_over(d):
         return follow_groups(d)
@@ -62,37 +62,37 @@ def promote(d: Draft) -> Draft:
     d = d.wake(unlisted.until if unlisted is not None else None)
     may_open = not d.paused and not worn_out(d) and routed.done and unlisted is None
     if overtaken:
-        d, turn = _overtaken(d, own)
+        d, result = _overtaken(d, own)
     else:
-        turn = own.promote(revision, may_open=may_open)
-    if overtaken and turn.done:
+        result = own.promote(revision, may_open=may_open)
+    if overtaken and result.done:
         return _became_stable(d, revision) if current_revision(d.stable) == revision else went_over(d)
-    d = note_opened(d.take(turn), turn)
+    d = note_opened(d.take(result), result)
     used_up = worn_out(d)
-    if used_up and not turn.writes:
+    if used_up and not result.writes:
         return d.stalled(Reason.CHURN, f"{used_up}. It is not renewed again; to go back: {d.command('abort')}")
     if d.paused:
-        return stays_paused(d, f"promotion: {turn.message.rstrip('.')}")
-    if routed.contested and not turn.writes:
+        return stays_paused(d, f"promotion: {result.message.rstrip('.')}")
+    if routed.contested and not result.writes:
         return d.stalled(Reason.ROUTE_CONFLICT, routed.message, field=routed.field)
-    if routed.timed and not turn.writes:
+    if routed.timed and not result.writes:
         return d.reconciling(Reason.DRAINING, SummaryState.PROMOTING, routed.message)
-    if turn.stuck == LAST_SERVING:
-        return d.reconciling(Reason.WAITING_FOR_STABLE, SummaryState.PROMOTING, turn.message)
-    if turn.stuck:
+    if result.blocked == LAST_SERVING:
+        return d.reconciling(Reason.WAITING_FOR_STABLE, SummaryState.PROMOTING, result.message)
+    if result.blocked:
         return d.stalled(Reason.REVISION_MISSING, _no_way_out(d))
     waits = routed.message if unlisted is None or not routed.done else unlisted.message
-    doing = turn.message if turn.writes or not waits else waits
+    doing = result.message if result.writes or not waits else waits
     d = late(d, own, revision, "promotion", doing)
     return d if d.concluded else d.reconciling(Reason.PROMOTING, SummaryState.PROMOTING, doing)
 
 
-def _overtaken(d: Draft, own: Renewal) -> tuple[Draft, Turn]:
+def _overtaken(d: Draft, own: PartitionUpdate) -> tuple[Draft, CapacityResult]:
     """What another template waits for where groups cannot go back to the stable version: all of them come to the one
     that they restart with. They need not become ready for ever, or a broken version would hold back its mend.
     """
     back = own.go_back(d.status.stable.revision if d.status.stable else "")
-    if back.stuck != POINT_OF_NO_RETURN:
+    if back.blocked != POINT_OF_NO_RETURN:
         return d, back
     d = keep_time(d)
     return d, own.go_back(current_revision(d.stable), patient=is_patient(d, own))
@@ -112,14 +112,14 @@ def _grows(d: Draft) -> tuple[Draft, str]:
     if not green_grows(d):
         return d, ""
     standing = d.o.canary.lws.spec.replicas if d.o.canary is not None else 0
-    turn = scale_new(d, max(d.replicas, standing))
-    return d.take(turn), turn.message or f"{d.canary_ready} of {d.replicas} groups of the new version ready"
+    result = scale_new(d, max(d.replicas, standing))
+    return d.take(result), result.message or f"{d.canary_ready} of {d.replicas} groups of the new version ready"
 
 
-def _past_return(d: Draft, own: Renewal) -> bool:
+def _past_return(d: Draft, own: PartitionUpdate) -> bool:
     """Whether the way back is closed: the promotion is finished then, and a new template waits for its end."""
     stable = d.status.stable
-    return bool(own.go_back(stable.revision if stable else "").stuck)
+    return bool(own.go_back(stable.revision if stable else "").blocked)
 
 
 def _follow_canary(d: Draft) -> Draft:
@@ -133,7 +133,7 @@ def _follow_canary(d: Draft) -> Draft:
     return d.but(batch=batch(d.new_groups, wanted, d.strategy.failure_threshold, d.now, d.minimum))
 
 
-def _is_new(d: Draft, own: Renewal, revision: str) -> bool:
+def _is_new(d: Draft, own: PartitionUpdate, revision: str) -> bool:
     return d.replicas > 0 and own.promote(revision, may_open=False).done
 
 
@@ -143,6 +143,6 @@ def _became_stable(d: Draft, revision: str) -> Draft:
         changes = {"template_hash": d.status.observed_template_hash, "revision": revision}
         d = d.set(stable=stable.model_copy(update=changes))
     d = d.enter(CleaningUp(Ending.SUCCESS))
-    whole = renewal(d).all_are(revision)
+    whole = partition_update(d).all_are(revision)
     how = f"all {d.replicas} groups are new and ready" if whole else "every group is new, but not all are ready"
     return d.notice(EventReason.PROMOTED, f"revision {revision} is stable: {how}", warning=not whole)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rollout_lws.api import AbortedRecord, FinalisingStep, SummaryState
-from rollout_lws.capacity.partition_update import LAST_SERVING, POINT_OF_NO_RETURN, Renewal
-from rollout_lws.capacity.result import Turn
+from rollout_lws.capacity.partition_update import LAST_SERVING, POINT_OF_NO_RETURN, PartitionUpdate
+from rollout_lws.capacity.result import CapacityResult
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.groups.crash_loops import remember_leaders
 from rollout_lws.rollout.groups.evictions import forgive
-from rollout_lws.rollout.groups.scaling import renewal
+from rollout_lws.rollout.groups.scaling import partition_update
 from rollout_lws.rollout.lifecycle import actions
 from rollout_lws.rollout.lifecycle.finalize_common import frozen, is_patient, keep_time, late, overdue, turned_round
 from rollout_lws.rollout.lifecycle.native_rollout import past_stable
@@ -62,16 +62,16 @@ def roll_back(d: Draft, state: RollingBack) -> Draft:
 
 def _out_of_steps(d: Draft, state: RollingBack) -> Draft:
     """Where one LWS holds both versions, or groups of the stable one went over while it was not held."""
-    own, revision = renewal(d), d.status.stable.revision if d.status.stable else ""
+    own, revision = partition_update(d), d.status.stable.revision if d.status.stable else ""
     stands = frozen(d, own)
     if stands is not None:
         return stands
-    turn = own.go_back(revision, from_steps=True)
-    if turn.stuck == POINT_OF_NO_RETURN:
+    result = own.go_back(revision, from_steps=True)
+    if result.blocked == POINT_OF_NO_RETURN:
         # Requests stay with the groups there are, for none comes that they could go to.
-        return _went_back(d, state, own, turn)
+        return _went_back(d, state, own, result)
     d, room = traffic_shift.make_room(d)
-    own = renewal(d, emptied=room.emptied)
+    own = partition_update(d, emptied=room.emptied)
     if not (room.done or own.is_open):
         if room.contested:
             return d.stalled(Reason.ROUTE_CONFLICT, room.message, field=room.field)
@@ -82,22 +82,22 @@ def _out_of_steps(d: Draft, state: RollingBack) -> Draft:
 
 def _out_of_promotion(d: Draft, state: RollingBack) -> Draft:
     """With requests shared as they are."""
-    own, revision = renewal(d), d.status.stable.revision if d.status.stable else ""
+    own, revision = partition_update(d), d.status.stable.revision if d.status.stable else ""
     if own.go_back(revision).done:
         return d.enter(CleaningUp(state.ending))
     stands = frozen(d, own)
     if stands is not None:
         return stands
     d, handed = traffic_shift.for_promotion(d)
-    own = renewal(d, emptied=handed.emptied)
+    own = partition_update(d, emptied=handed.emptied)
     return _went_back(d, state, own, own.go_back(revision, patient=is_patient(d, own)))
 
 
-def _went_back(d: Draft, state: RollingBack, own: Renewal, turn: Turn) -> Draft:
-    """Act on a turn of the way back; without the last word when another task goes on in this pass."""
+def _went_back(d: Draft, state: RollingBack, own: PartitionUpdate, result: CapacityResult) -> Draft:
+    """Act on what the way back answers; without the last word when another task goes on in this pass."""
     d = keep_time(d)
     stable, passed = d.status.stable, overdue(d)
-    if turn.done:
+    if result.done:
         if passed is not None and stable is not None and not own.all_are(stable.revision):
             # Whatever waits next, a version that mends it above all, must not be held back by a broken stable version.
             d = d.notice(
@@ -107,16 +107,16 @@ def _went_back(d: Draft, state: RollingBack, own: Renewal, turn: Turn) -> Draft:
                 warning=True,
             )
         return d.enter(CleaningUp(state.ending))
-    d = d.take(turn)
-    if turn.stuck == LAST_SERVING and not state.promotion:
+    d = d.take(result)
+    if result.blocked == LAST_SERVING and not state.promotion:
         # Its version is not asked for: it is kept for as long as it is the only one that serves.
         if passed is not None and state.ending in (Ending.DELETED, Ending.DISABLED):
-            return d.stalled(passed[0], turn.message, goes_on=True)
-        return d.reconciling(Reason.WAITING_FOR_STABLE, SummaryState.ROLLING_BACK, turn.message)
-    if turn.stuck:
+            return d.stalled(passed[0], result.message, goes_on=True)
+        return d.reconciling(Reason.WAITING_FOR_STABLE, SummaryState.ROLLING_BACK, result.message)
+    if result.blocked:
         d = d.enter(Promoting(Ending.SUCCESS)).set(aborted=None)
         return d.notice(EventReason.PROMOTING, actions.PROMOTED_ALREADY, warning=True)
     d = d.set_sub(finalising_step=FinalisingStep.RESUME_WORKLOAD)
     d = remember_leaders(d, d.stable, stable.revision if stable else "", d.replicas)
-    d = late(d, own, stable.revision if stable else "", "going back", turn.message)
-    return d if d.concluded else d.reconciling(Reason.ROLLING_BACK, SummaryState.ROLLING_BACK, turn.message)
+    d = late(d, own, stable.revision if stable else "", "going back", result.message)
+    return d if d.concluded else d.reconciling(Reason.ROLLING_BACK, SummaryState.ROLLING_BACK, result.message)

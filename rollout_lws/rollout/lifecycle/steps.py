@@ -12,7 +12,7 @@ from rollout_lws.api import BatchRelease, Step, StepRecord, StepState, SummarySt
 from rollout_lws.capacity.batch_release import dismiss
 from rollout_lws.capacity.batches import Batch, batch, is_last_full, wanted_groups
 from rollout_lws.capacity.canary import remove
-from rollout_lws.capacity.result import Turn
+from rollout_lws.capacity.result import CapacityResult
 from rollout_lws.rollout.draft import Abort, Advance, Draft
 from rollout_lws.rollout.groups.crash_loops import await_quiet, churning, quiet_at, remember_leaders
 from rollout_lws.rollout.groups.evictions import given_up
@@ -109,9 +109,9 @@ def _without_record(d: Draft, record: BatchRelease) -> Draft:
         d, withdrawn = route.withdraw(d)
         if not withdrawn.done:
             return d
-    turn = remove(d.o.canary, d.keys)
-    d = d.take(turn)
-    return d.write(dismiss(record, d.keys)) if turn.done else d
+    result = remove(d.o.canary, d.keys)
+    d = d.take(result)
+    return d.write(dismiss(record, d.keys)) if result.done else d
 
 
 def _edited_plan(d: Draft) -> Draft:
@@ -190,10 +190,10 @@ def _advance(d: Draft) -> Draft:
         elif d.capacity.updates_regular:
             # Before the next old group goes the new ones have to have their part.
             d, shared = route.route(d, index)
-        turn = scale_new(d, judged.wanted, emptied=emptied, waits=shared.message if shared else "")
+        result = scale_new(d, judged.wanted, emptied=emptied, waits=shared.message if shared else "")
         d = _best_ready(d, judged)
-        if not (judged.enough and turn.done) or not _is_whole(d, judged):
-            return _loading(d, judged, turn, shared)
+        if not (judged.enough and result.done) or not _is_whole(d, judged):
+            return _loading(d, judged, result, shared)
         if not pinned.done:
             # Until then the stable version's requests reach the new one too, and the share would be another.
             if shared is None:
@@ -292,32 +292,34 @@ def _best_ready(d: Draft, judged: Batch) -> Draft:
     return d
 
 
-def _loading(d: Draft, judged: Batch, turn: Turn, shared: Routed | None) -> Draft:
+def _loading(d: Draft, judged: Batch, result: CapacityResult, shared: Routed | None) -> Draft:
     """The last word while groups are made, or taken back; ``shared``: what routers say where that was asked before."""
     if d.sub.current_step_state != StepState.STEP_READY or d.status.step is None or d.status.step.paused_at is None:
         d = d.set_sub(current_step_state=StepState.STEP_UPGRADE)
     d = await_capacity(d)
     capacity = waits_for_capacity(d)
-    if not turn.preparing:
+    if not result.preparing:
         # What is on its way out takes the time it takes.
         d = keep_clock(d, capacity)
-    trouble = _trouble(d, judged, turn, capacity)
+    trouble = _trouble(d, judged, result, capacity)
     if trouble is None or not _aborts(d):
         # A release that goes back begins nothing any more.
-        d = note_opened(d.take(turn), turn)
+        d = note_opened(d.take(result), result)
         if shared is None:
             d, _ = route.keep(d)
     if trouble is not None:
         return failed(d, *trouble)
-    if turn.preparing:
-        return d.reconciling(Reason.PREPARING, SummaryState.LOADING, turn.message)
+    if result.preparing:
+        return d.reconciling(Reason.PREPARING, SummaryState.LOADING, result.message)
     if capacity is not None:
         return d.reconciling(*capacity)
-    told = turn.message or _ready_of(judged)
+    told = result.message or _ready_of(judged)
     return d.reconciling(Reason.LOADING, SummaryState.LOADING, told + loading_words(d))
 
 
-def _trouble(d: Draft, judged: Batch, turn: Turn, capacity: CapacityWait | None) -> tuple[Reason, str, str] | None:
+def _trouble(
+    d: Draft, judged: Batch, result: CapacityResult, capacity: CapacityWait | None
+) -> tuple[Reason, str, str] | None:
     """Why the step does not get on, with how it goes on nevertheless."""
     worn = churning(d)
     if len(worn) > judged.tolerated:
@@ -329,7 +331,7 @@ def _trouble(d: Draft, judged: Batch, turn: Turn, capacity: CapacityWait | None)
     used_up = worn_out(d)
     if used_up:
         return Reason.CHURN, used_up, f"to have it tried again: {d.command('retry')}"
-    late = None if turn.preparing else deadline_passed(d, capacity)
+    late = None if result.preparing else deadline_passed(d, capacity)
     return (*late, WHEN_READY) if late is not None else None
 
 

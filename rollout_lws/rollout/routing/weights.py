@@ -10,7 +10,7 @@ from rollout_lws.api import TrafficRecord, TrafficRouting, TrafficWeight
 from rollout_lws.capacity.batches import batch, wanted_groups
 from rollout_lws.capacity.weights import MOST, sharing_step, weight_in_place, weight_in_promotion, weight_of_step
 from rollout_lws.rollout.draft import Draft
-from rollout_lws.rollout.groups.scaling import leaving, renewal
+from rollout_lws.rollout.groups.scaling import leaving, partition_update
 from rollout_lws.rollout.routing.versions import stable_side
 from rollout_lws.rollout.state import CleaningUp, Detaching, Idle, InSteps, Promoting, RollingBack
 from rollout_lws.traffic.split import ALL_STABLE, Split
@@ -94,7 +94,7 @@ def _share_in_place(d: Draft, split: Split) -> Split:
         split = replace(split, weight=weight_of((d.status.traffic or TrafficRecord()).desired))
     elif not going and batch(d.new_groups, wanted, d.strategy.failure_threshold, d.now, d.minimum).enough:
         return split
-    new = d.new_ready - min(len(going), renewal(d).allowed)
+    new = d.new_ready - min(len(going), partition_update(d).allowed)
     ready = sum(group.ready(d.now) for group in stable_side(d).groups)
     if new < 1 or not d.replicas:
         # Of none there is no part.

@@ -43,7 +43,7 @@ def tell_refusal(observation: Observation) -> Decision | None:
 
 
 def finish(d: Draft) -> Decision:
-    """Turn the draft into a decision: the status write last (first where a task begins), chores apart."""
+    """CapacityResult the draft into a decision: the status write last (first where a task begins), chores apart."""
     stable, style = d.status.stable, d.o.rollout.spec.strategy.style
     # Until an LWS that was made anew is adopted, the record is of one that is no more.
     if d.o.stable is not None and stable is not None and stable.workload_uid == d.stable.lws.metadata.uid:

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from rollout_lws.cli.playground import Playground, playground
+from rollout_lws.cli.sandbox.local_cluster import Playground, playground
 from rollout_lws.controller import process
 from rollout_lws.objects.resources import (
     CONTROLLER_REVISIONS,

@@ -9,7 +9,7 @@ import asyncio
 import sys
 from pathlib import Path
 
-from rollout_lws.cli.playground import playground
+from rollout_lws.cli.sandbox.local_cluster import playground
 from rollout_lws.objects.resources import DEFAULT_API_GROUP, LEADER_WORKER_SETS, PODS
 from rollout_lws.sandbox.behaviours.cluster import Options
 from rollout_lws.sandbox.store import Event

@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from rollout_lws.cli.playground import Playground, playground
+from rollout_lws.cli.sandbox.local_cluster import Playground, playground
 from rollout_lws.objects.resources import DEFAULT_API_GROUP, LEADER_WORKER_SETS, NAMESPACES
 from rollout_lws.sandbox.behaviours.cluster import Options
 from rollout_lws.sandbox.store import Event, Object

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rollout_lws.cli.demo import manifests
-from rollout_lws.cli.verdict import pin
+from rollout_lws.cli.status.gate import pin
 
 HASH = pin({"metadata": {}}, manifests.workload()).template_hash
 HEALTHY: dict[str, Any] = {

@@ -166,7 +166,7 @@ def test_an_old_screen_promotes_nothing(world: World) -> None:
 def test_an_answer_is_waited_for_though_the_watch_breaks(
     world: World, monkeypatch: pytest.MonkeyPatch, code: int
 ) -> None:
-    monkeypatch.setattr("rollout_lws.cli.following.RECONNECT", 0.05)
+    monkeypatch.setattr("rollout_lws.cli.watch.stream.RECONNECT", 0.05)
     world.release(**AWAITING)
     world.http.gate.faults.refuse(code, "watch", "rollouts", nth=1)
     world.later(0.5, lambda: world.file("Done"))
@@ -183,7 +183,7 @@ def test_a_status_that_changes_all_the_time_keeps_nobody_from_an_abort(world: Wo
 
 
 def test_a_status_that_never_holds_still_is_told(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rollout_lws.cli.asking._PERSISTENCE", 0.2)
+    monkeypatch.setattr("rollout_lws.cli.actions.action_client._PERSISTENCE", 0.2)
     world.release(**LOADING)
     world.http.gate.faults.refuse(409, "patch", "rollouts", count=None)
     assert failed(world, "abort", "llama") == (

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from rollout_lws.cli.main import COMMANDS, EXTRAS
-from rollout_lws.cli.playground import Playground
+from rollout_lws.cli.sandbox.local_cluster import Playground
 from rollout_lws.errors import UsageError
 from rollout_lws.objects.resources import CUSTOM_RESOURCE_DEFINITIONS
 from tests.cli.conftest import World
@@ -123,7 +123,7 @@ def test_status_follows_changes_and_ends_with_a_line_for_machines(world: World) 
 def test_status_outlives_a_server_that_is_busy_or_being_upgraded(
     world: World, verb: str, code: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rollout_lws.cli.following.RECONNECT", 0.05)
+    monkeypatch.setattr("rollout_lws.cli.watch.stream.RECONNECT", 0.05)
     world.release(**LOADING)
     faults = world.http.gate.faults
     rule = faults.refuse(code, verb, "rollouts", nth=1 if verb == "watch" else 2)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from rollout_lws.api.resources import keys
-from rollout_lws.cli import edits
+from rollout_lws.cli.actions import edits
 from rollout_lws.cli.demo import manifests
 from rollout_lws.cli.releases import version_hash
 from rollout_lws.cli.versions import containers

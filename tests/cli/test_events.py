@@ -113,7 +113,7 @@ def test_following_tells_each_when_it_happens_and_ends_with_the_release(world: W
 def test_following_survives_a_server_that_is_away_and_one_that_has_forgotten(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rollout_lws.cli.following.RECONNECT", 0.05)
+    monkeypatch.setattr("rollout_lws.cli.watch.stream.RECONNECT", 0.05)
     world.release(**LOADING)
     faults = world.http.gate.faults
     world.do(lambda: faults.refuse(503, "watch", "events", nth=1))

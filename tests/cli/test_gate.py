@@ -122,7 +122,7 @@ def test_json_lines_have_all_members_always(world: World) -> None:
 def test_a_gate_that_has_begun_outlives_a_server_that_is_busy_with_the_lws(
     world: World, code: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rollout_lws.cli.following.RECONNECT", 0.05)
+    monkeypatch.setattr("rollout_lws.cli.watch.stream.RECONNECT", 0.05)
     released(world, "b1", **LOADING, observedRolloutID="b1")
     rule = world.http.gate.faults.refuse(code, "get", "leaderworkersets", nth=2)
 

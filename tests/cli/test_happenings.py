@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from rollout_lws.cli.events import scope_of
-from rollout_lws.cli.happenings import MOST_NAMES, Happening, coloured, document, happening, lines, merged, row
+from rollout_lws.cli.events.command import scope_of
+from rollout_lws.cli.events.event_log import MOST_NAMES, Happening, coloured, document, happening, lines, merged, row
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

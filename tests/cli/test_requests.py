@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from rollout_lws.cli import requests
-from rollout_lws.cli.requests import Already, Ask, Judge
+from rollout_lws.cli.actions import action_rules
+from rollout_lws.cli.actions.action_rules import Already, Ask, Judge
 from rollout_lws.errors import UsageError
 
 IN_STEPS: dict[str, Any] = {
@@ -33,14 +33,14 @@ STATES: dict[str, dict[str, Any]] = {
     "aborted": {"phase": "Aborted", "aborted": {"templateHash": "h"}},
 }
 JUDGES: dict[str, Judge] = {
-    "promote": requests.approve,
-    "promote --full": requests.promote_full,
-    "promote --to-step 3": requests.jump_to(3),
-    "abort": requests.abort(),
-    "abort --force": requests.abort(force=True),
-    "retry": requests.retry,
-    "pause": requests.pause,
-    "resume": requests.resume,
+    "promote": action_rules.approve,
+    "promote --full": action_rules.promote_full,
+    "promote --to-step 3": action_rules.jump_to(3),
+    "abort": action_rules.abort(),
+    "abort --force": action_rules.abort(force=True),
+    "retry": action_rules.retry,
+    "pause": action_rules.pause,
+    "resume": action_rules.resume,
 }
 #: What each command finds in each state: a request (!), that it is so (=), or why not.
 TABLE = """
@@ -120,11 +120,11 @@ def test_what_is_asked_for(command: str, state: str, kind: str, fields: dict[str
 @pytest.mark.parametrize("step", [0, 4, -1])
 def test_a_step_that_does_not_exist_is_told_with_those_that_do(step: int) -> None:
     with pytest.raises(UsageError, match=f"has steps 1 to 3: there is no step {step}"):
-        requests.jump_to(step)(rollout(STATES["loading"]))
+        action_rules.jump_to(step)(rollout(STATES["loading"]))
 
 
 def test_the_step_that_is_on_needs_no_jump() -> None:
-    assert requests.jump_to(2)(rollout(STATES["loading"])) == Already("rollout/llama is at step 2 already")
+    assert action_rules.jump_to(2)(rollout(STATES["loading"])) == Already("rollout/llama is at step 2 already")
 
 
 @pytest.mark.parametrize(
@@ -138,16 +138,16 @@ def test_the_step_that_is_on_needs_no_jump() -> None:
 def test_an_approval_does_not_end_a_pause_and_says_so(
     status: dict[str, Any], strategy: dict[str, Any], told: str
 ) -> None:
-    answer = requests.approve(rollout(STATES["awaiting"] | status, **strategy))
+    answer = action_rules.approve(rollout(STATES["awaiting"] | status, **strategy))
     assert isinstance(answer, Ask) and answer.done == f"rollout/llama step 2/3 approved{told}"
-    again = requests.approve(rollout(STATES["approved"] | status, **strategy))
+    again = action_rules.approve(rollout(STATES["approved"] | status, **strategy))
     assert again == Already(f"rollout/llama step 2/3 is approved already{told}")
 
 
 def test_what_a_spec_pauses_no_request_resumes() -> None:
     with pytest.raises(UsageError, match=r"set spec\.strategy.paused to false"):
-        requests.resume(rollout(STATES["loading"], paused=True))
-    assert isinstance(requests.pause(rollout(STATES["loading"], paused=True)), Already)
+        action_rules.resume(rollout(STATES["loading"], paused=True))
+    assert isinstance(action_rules.pause(rollout(STATES["loading"], paused=True)), Already)
 
 
 @pytest.mark.parametrize(
@@ -158,5 +158,5 @@ def test_a_click_on_an_old_screen_is_told_where_the_release_is(
 ) -> None:
     seen = rollout(STATES["awaiting"] | {"observedRolloutID": "build-8"})
     with pytest.raises(UsageError, match=told):
-        requests.at(requests.approve, step, release)(seen)
-    assert isinstance(requests.at(requests.approve, 2, "build-8")(seen), Ask)
+        action_rules.at(action_rules.approve, step, release)(seen)
+    assert isinstance(action_rules.at(action_rules.approve, 2, "build-8")(seen), Ask)

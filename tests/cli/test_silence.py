@@ -10,11 +10,11 @@ from contextlib import contextmanager
 
 import pytest
 
-from rollout_lws.cli import following
 from rollout_lws.cli.access.transport import Transport
-from rollout_lws.cli.following import follow
-from rollout_lws.cli.mirror import Mirror
 from rollout_lws.cli.rollouts import rollouts_of
+from rollout_lws.cli.watch import stream
+from rollout_lws.cli.watch.cache import WatchCache
+from rollout_lws.cli.watch.stream import follow
 from rollout_lws.kubeconfig.context import Context
 
 ROLLOUT = {"metadata": {"name": "llama", "namespace": "default", "uid": "u", "resourceVersion": "7"}}
@@ -63,7 +63,7 @@ def transport(listener: Listener, timeout: float = 0.1) -> Transport:
 
 
 def test_a_gate_says_that_nobody_answers(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(following, "RECONNECT", 0.01)
+    monkeypatch.setattr(stream, "RECONNECT", 0.01)
     with listening(None) as silent, transport(silent) as asked:
         seen = list(follow(asked, rollouts_of("rollouts.kruise.io"), ROLLOUT, time.monotonic() + 0.5))
     assert seen == [ROLLOUT]
@@ -73,7 +73,7 @@ def test_a_gate_says_that_nobody_answers(capsys: pytest.CaptureFixture[str], mon
 def test_a_mirror_says_that_nobody_answers_and_ends_when_it_is_told_to() -> None:
     changed = threading.Event()
     with listening(None) as silent, transport(silent) as asked:
-        mirror = Mirror(asked, "/api/v1/pods", {}, dict, changed)
+        mirror = WatchCache(asked, "/api/v1/pods", {}, dict, changed)
         assert changed.wait(30)
         assert "no answer from" in mirror.trouble
         mirror.stop()
@@ -85,7 +85,7 @@ def test_a_mirror_says_that_nobody_answers_and_ends_when_it_is_told_to() -> None
 def test_watches_that_end_at_once_are_not_begun_without_a_pause() -> None:
     changed = threading.Event()
     with listening(LIST) as hasty, transport(hasty, 5) as asked:
-        mirror = Mirror(asked, "/api/v1/pods", {}, dict, changed)
+        mirror = WatchCache(asked, "/api/v1/pods", {}, dict, changed)
         assert changed.wait(30)
         time.sleep(0.5)
         mirror.stop()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rollout_lws.cli.verdict import Goal, Pin, judge, judge_id
+from rollout_lws.cli.status.gate import Goal, Pin, judge, judge_id
 
 PINNED = Pin(rollout_generation=2, workload_generation=41, template_hash="new")
 

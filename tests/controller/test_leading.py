@@ -18,7 +18,7 @@ import yaml
 
 from rollout_lws.api.resources import rollouts
 from rollout_lws.cli.demo import manifests
-from rollout_lws.cli.playground import playground
+from rollout_lws.cli.sandbox.local_cluster import playground
 from rollout_lws.objects.resources import DEFAULT_API_GROUP, EVENTS, LEADER_WORKER_SETS, LEASES, PODS
 from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.behaviours.cluster import Options

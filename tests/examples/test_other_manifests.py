@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rollout_lws.cli.playground import playground
+from rollout_lws.cli.sandbox.local_cluster import playground
 from rollout_lws.objects.resources import DEFAULT_API_GROUP
 from rollout_lws.sandbox.behaviours.cluster import Options
 from tests.kubectl_tool import Kubectl

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rollout_lws.cli import requests
+from rollout_lws.cli.actions import action_rules
 from rollout_lws.errors import UsageError
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from tests.cli.test_requests import JUDGES, STATES
@@ -137,9 +137,9 @@ def test_actions_are_those_that_the_command_line_finds_fit() -> None:
         assert argocd.offered(ROLLOUT.discovery, obj) == fit, state
 
 
-def _asks(judge: requests.Judge, obj: dict[str, Any]) -> bool:
+def _asks(judge: action_rules.Judge, obj: dict[str, Any]) -> bool:
     try:
-        return isinstance(judge(obj), requests.Ask)
+        return isinstance(judge(obj), action_rules.Ask)
     except UsageError:
         return False
 

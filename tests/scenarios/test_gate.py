@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rollout_lws.cli.verdict import Goal, judge, pin
+from rollout_lws.cli.status.gate import Goal, judge, pin
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from tests.scenarios.names import NAMESPACE, ROLLOUTS
 from tests.scenarios.stories import PROMOTED_STEPS, at_rest, waiting_for_approval

@@ -16,16 +16,16 @@ from typing import TypeVar
 from rollout_lws.api import Rollout
 from rollout_lws.capacity.batches import wanted_groups
 from rollout_lws.capacity.table import strategy_of_plan
-from rollout_lws.cli import requests
 from rollout_lws.cli.access.transport import Transport
-from rollout_lws.cli.asking import ask
+from rollout_lws.cli.actions import action_rules
+from rollout_lws.cli.actions.action_client import ask
 from rollout_lws.cli.demo import checks, manifests
 from rollout_lws.cli.demo.checks import Check, Object
 from rollout_lws.cli.demo.requests import Requests, answered, client_of, given_back, requests_checks, routing_of
 from rollout_lws.cli.demo.tellers import Teller
 from rollout_lws.cli.demo.witness import Witness
-from rollout_lws.cli.playground import Playground, playground
 from rollout_lws.cli.rollouts import rollouts_of, summary
+from rollout_lws.cli.sandbox.local_cluster import Playground, playground
 from rollout_lws.controller import process
 from rollout_lws.kubeconfig.target import Target
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, LWS_NAME, LWS_REVISION
@@ -178,10 +178,10 @@ class _Story:
                 return
             await asyncio.sleep(self._plan.hesitation)
             step = summary(witness.rollout())["step"] or witness.status().get("currentStepIndex")
-            await self._act(f"approve step {step}", lambda: self._ask(requests.approve))
+            await self._act(f"approve step {step}", lambda: self._ask(action_rules.approve))
             await witness.until("the approval is acted on", lambda: not _awaits(witness), _PATIENCE)
 
-    def _ask(self, judge: requests.Judge, reason: str | None = None) -> str:
+    def _ask(self, judge: action_rules.Judge, reason: str | None = None) -> str:
         return ask(self._person, self._rollouts, self._plan.name, judge, reason=reason, patience=0)
 
     async def _abort(self, witness: Witness, before: checks.Listing) -> None:
@@ -191,7 +191,7 @@ class _Story:
         await witness.until(what, lambda: bool(_revisions(witness.listing()) - revisions), _PATIENCE)
         await asyncio.sleep(self._plan.hesitation)
         reason = "the new version does not become ready"
-        await self._act("abort", lambda: self._ask(requests.abort(), reason))
+        await self._act("abort", lambda: self._ask(action_rules.abort(), reason))
         await witness.until("the release is aborted", lambda: witness.status().get("phase") == "Aborted", _PATIENCE)
 
     async def _judge(self, witness: Witness, before: checks.Listing, requests: Requests | None) -> list[Check]:

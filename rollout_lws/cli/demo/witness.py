@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable
 
 from rollout_lws.cli.demo.checks import HOLD, Listing, Object, Record, label, name_of
-from rollout_lws.cli.playground import Playground
 from rollout_lws.cli.releases import Release, assemble
+from rollout_lws.cli.sandbox.local_cluster import Playground
 from rollout_lws.errors import RolloutLwsError
 from rollout_lws.objects.resources import (
     HTTP_ROUTES,

@@ -6,7 +6,7 @@ import shlex
 from dataclasses import dataclass
 from typing import Any
 
-from rollout_lws.cli import requests
+from rollout_lws.cli.actions import action_rules
 from rollout_lws.cli.durations import short
 from rollout_lws.cli.get.header import extra_accelerators, field
 from rollout_lws.cli.get.plan import PlannedStep
@@ -37,7 +37,7 @@ class Caller:
 
 def after_approval(shown: Release, steps: tuple[PlannedStep, ...]) -> str:
     """What the next step takes and gives; "" where nothing waits for an approval."""
-    index = requests.step_of(shown.rollout)
+    index = action_rules.step_of(shown.rollout)
     if summary(shown.rollout)["state"] != "AwaitingApproval" or shown.stable is None or not 1 <= index <= len(steps):
         return ""
     if index == len(steps) or steps[index].promotes:
@@ -71,26 +71,26 @@ def next_commands(shown: Release, caller: Caller) -> list[str]:
         return []
     release = str(status.get("observedRolloutID") or "")
     only = f" --release-id {shlex.quote(release)}" if release else ""
-    if _fits(requests.approve, rollout):
-        step = requests.step_of(rollout)
+    if _fits(action_rules.approve, rollout):
+        step = action_rules.step_of(rollout)
         told = f"approves step {step} of {release or 'this release'} only"
         found.append((caller.ours(f"promote {name} --step {step}{only}"), told))
-    if _fits(requests.resume, rollout):
+    if _fits(action_rules.resume, rollout):
         found.append((caller.ours(f"resume {name}"), "goes on"))
-    if _fits(requests.abort(), rollout):
+    if _fits(action_rules.abort(), rollout):
         found.append((caller.ours(f"abort {name}{only}"), _effect_of_abort(shown)))
     if state == "Stalled":
         found += _logs(rollout, caller)
-    if (state == "Stalled" or requests.phase_of(rollout) == "Aborted") and _fits(requests.retry, rollout):
+    if (state == "Stalled" or action_rules.phase_of(rollout) == "Aborted") and _fits(action_rules.retry, rollout):
         found.append((caller.ours(f"retry {name}"), "the same version again"))
     width = max((len(command) for command, told in found if told), default=0)
     lines = [f"{command:<{width}}   # {told}" if told else command for command, told in found]
     return [field("Next" if line is lines[0] else "", line) for line in lines]
 
 
-def _fits(judge: requests.Judge, rollout: Object) -> bool:
+def _fits(judge: action_rules.Judge, rollout: Object) -> bool:
     try:
-        return isinstance(judge(rollout), requests.Ask)
+        return isinstance(judge(rollout), action_rules.Ask)
     except UsageError:
         return False
 

@@ -1,4 +1,4 @@
-"""One release while it changes: a mirror of each kind of its objects, and the newest of all to look at."""
+"""One release while it changes: a cache of each kind of its objects, and the newest of all to look at."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import replace
 from typing import Any
 
 from rollout_lws.cli.access.transport import Object, Transport
-from rollout_lws.cli.following import passes
-from rollout_lws.cli.mirror import Mirror
 from rollout_lws.cli.releases import Release, fetch_before, gathered, of_workloads, typed, workload_queries
 from rollout_lws.cli.rollouts import releasing
+from rollout_lws.cli.watch.cache import WatchCache
+from rollout_lws.cli.watch.stream import passes
 from rollout_lws.errors import ApiError, Unreachable, UsageError
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, PODS, STATEFUL_SETS, Resource
 from rollout_lws.objects.workloads import LeaderWorkerSet, Pod, StatefulSet
@@ -28,14 +28,14 @@ class Live:
         self.changed = threading.Event()
         self._transport, self._rollouts, self._pods = transport, rollouts, pods
         self._name, self._namespace = rollout["metadata"]["name"], rollout["metadata"]["namespace"]
-        self._mirrors: list[Mirror[Any]] = []
-        self._rollout = self._mirror(rollouts, {"fieldSelector": f"metadata.name={self._name}"}, dict)
+        self._caches: list[WatchCache[Any]] = []
+        self._rollout = self._cache(rollouts, {"fieldSelector": f"metadata.name={self._name}"}, dict)
         self._workloads = [
-            self._mirror(LEADER_WORKER_SETS, query, lambda each: typed(each, LeaderWorkerSet))
+            self._cache(LEADER_WORKER_SETS, query, lambda each: typed(each, LeaderWorkerSet))
             for query in workload_queries(rollout)
         ]
-        self._sets: dict[str, Mirror[StatefulSet]] = {}
-        self._members: dict[str, Mirror[Pod]] = {}
+        self._sets: dict[str, WatchCache[StatefulSet]] = {}
+        self._members: dict[str, WatchCache[Pod]] = {}
         self._before: tuple[object, Version | None] = (None, None)
         self._ask_again = 0.0
 
@@ -43,24 +43,24 @@ class Live:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for mirror in self._mirrors:
-            mirror.stop()
-        for mirror in self._mirrors:
-            mirror.join()
+        for cache in self._caches:
+            cache.stop()
+        for cache in self._caches:
+            cache.join()
 
     @property
     def trouble(self) -> str:
         """Why what is seen may be old, "" while it is not."""
-        return next((mirror.trouble for mirror in self._mirrors if mirror.trouble), "")
+        return next((cache.trouble for cache in self._caches if cache.trouble), "")
 
     def look(self) -> Release | None:
         """The release as far as it is known now; None while something of it has never been read.
 
         UsageError when the Rollout is deleted; what the server refuses for good is raised as it is.
         """
-        for mirror in self._mirrors:
-            if mirror.failure is not None:
-                raise mirror.failure
+        for cache in self._caches:
+            if cache.failure is not None:
+                raise cache.failure
         found = self._rollout.objects()
         if found is not None and not found:
             raise UsageError(f"rollout/{self._name} was deleted")
@@ -77,14 +77,16 @@ class Live:
         if workload in self._sets:
             return
         chosen = {"labelSelector": of_workloads([workload])}
-        self._sets[workload] = self._mirror(STATEFUL_SETS, chosen, lambda each: typed(each, StatefulSet))
+        self._sets[workload] = self._cache(STATEFUL_SETS, chosen, lambda each: typed(each, StatefulSet))
         chosen = {"labelSelector": of_workloads([workload], leaders=not self._pods)}
-        self._members[workload] = self._mirror(PODS, chosen, lambda each: typed(each, Pod))
+        self._members[workload] = self._cache(PODS, chosen, lambda each: typed(each, Pod))
 
-    def _mirror(self, resource: Resource, query: dict[str, str], decode: Any) -> Mirror[Any]:
-        mirror: Mirror[Any] = Mirror(self._transport, resource.path(self._namespace), query, decode, self.changed)
-        self._mirrors.append(mirror)
-        return mirror
+    def _cache(self, resource: Resource, query: dict[str, str], decode: Any) -> WatchCache[Any]:
+        cache: WatchCache[Any] = WatchCache(
+            self._transport, resource.path(self._namespace), query, decode, self.changed
+        )
+        self._caches.append(cache)
+        return cache
 
     def _version_before(self, rollout: Object) -> Version | None:
         """Asked for once a release, since it cannot change in one; a server that is away is not asked at every look."""
@@ -99,7 +101,7 @@ class Live:
         return self._before[1] if key == self._before[0] else None
 
 
-def _all(mirrors: Any) -> list[Any] | None:
+def _all(caches: Any) -> list[Any] | None:
     """What all of them hold, None while one has not read anything yet."""
-    found = [mirror.objects() for mirror in mirrors]
+    found = [cache.objects() for cache in caches]
     return None if None in found else [each for objects in found for each in objects]

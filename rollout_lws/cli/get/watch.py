@@ -11,14 +11,14 @@ import click
 
 from rollout_lws.cli import view
 from rollout_lws.cli.access.transport import Object, Transport
-from rollout_lws.cli.following import follow
 from rollout_lws.cli.get import listing, picture
 from rollout_lws.cli.get.ahead import Caller
 from rollout_lws.cli.get.live import Live
 from rollout_lws.cli.get.screen import Screen, has_colours, is_terminal, width
-from rollout_lws.cli.mirror import Mirror
 from rollout_lws.cli.rollouts import fetch_rollout, fetch_workload, words
-from rollout_lws.cli.verdict import Pin, has_ended, pin
+from rollout_lws.cli.status.gate import Pin, has_ended, pin
+from rollout_lws.cli.watch.cache import WatchCache
+from rollout_lws.cli.watch.stream import follow
 from rollout_lws.errors import UsageError
 from rollout_lws.objects.resources import Resource
 
@@ -51,31 +51,31 @@ def every(transport: Transport, rollouts: Resource, namespace: str, selector: st
     """All Rollouts, until whoever looks has seen enough."""
     changed = threading.Event()
     query = {"labelSelector": selector} if selector else {}
-    mirror: Mirror[Object] = Mirror(transport, rollouts.path(namespace), query, dict, changed)
+    cache: WatchCache[Object] = WatchCache(transport, rollouts.path(namespace), query, dict, changed)
     try:
         if output != "jsonl" and is_terminal():
             with _screen() as drawn:
-                for found in _looks(mirror, changed):
-                    drawn.draw(_overview(found, namespace, output), _old(mirror.trouble))
+                for found in _looks(cache, changed):
+                    drawn.draw(_overview(found, namespace, output), _old(cache.trouble))
             return
         tell, trouble = _listing(output, named=True), ""
-        for found in _looks(mirror, changed):
+        for found in _looks(cache, changed):
             tell(found)
-            if mirror.trouble and mirror.trouble != trouble:
-                click.echo(f"rollout-lws: {view.plain(mirror.trouble)}; trying again", err=True)
-            trouble = mirror.trouble
+            if cache.trouble and cache.trouble != trouble:
+                click.echo(f"rollout-lws: {view.plain(cache.trouble)}; trying again", err=True)
+            trouble = cache.trouble
     finally:
-        mirror.stop()
-        mirror.join()
+        cache.stop()
+        cache.join()
 
 
-def _looks(mirror: Mirror[Object], changed: threading.Event) -> Iterator[list[Object]]:
+def _looks(cache: WatchCache[Object], changed: threading.Event) -> Iterator[list[Object]]:
     """All Rollouts by namespace and name, whenever something has changed, and each second."""
     while True:
         _await(changed)
-        if mirror.failure is not None:
-            raise mirror.failure
-        found = mirror.objects()
+        if cache.failure is not None:
+            raise cache.failure
+        found = cache.objects()
         if found is not None:
             yield sorted(found, key=lambda each: (each["metadata"]["namespace"], each["metadata"]["name"]))
 

@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from rollout_lws.cli.lint.findings import Finding
-from rollout_lws.cli.paths import Path
+from rollout_lws.cli.lint.paths import Path
 from rollout_lws.objects.codec.yaml_nodes import Mark, NotPlain, Reader, Twice, composed, mark_of, quoted
 from rollout_lws.objects.resources import (
     HORIZONTAL_POD_AUTOSCALERS,

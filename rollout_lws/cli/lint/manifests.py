@@ -13,7 +13,7 @@ from typing import Any
 from rollout_lws.api.resources import VERSION, batch_releases, rollouts
 from rollout_lws.cli.lint.documents import LOOKED_AT, Document
 from rollout_lws.cli.lint.findings import Finding
-from rollout_lws.cli.paths import Path, written
+from rollout_lws.cli.lint.paths import Path, written
 from rollout_lws.objects.resources import (
     DEFAULT_API_GROUP,
     HORIZONTAL_POD_AUTOSCALERS,

@@ -8,7 +8,7 @@ from typing import Any
 
 from rollout_lws.cli.lint.findings import Finding
 from rollout_lws.cli.lint.manifests import Manifest
-from rollout_lws.cli.paths import Path, value_at
+from rollout_lws.cli.lint.paths import Path, value_at
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, SERVICES
 
 _NAME = r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"

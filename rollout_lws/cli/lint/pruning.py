@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from rollout_lws.api import rollouts
-from rollout_lws.cli.paths import Path
+from rollout_lws.cli.lint.paths import Path
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, SERVICES
 
 #: By kind, optional members without which the rules say nothing that is not so: a step without traffic is asked less.

@@ -8,7 +8,7 @@ from rollout_lws.api.validation import problems
 from rollout_lws.cli.lint.file_snapshot import FileSnapshot, Shaped
 from rollout_lws.cli.lint.findings import Finding
 from rollout_lws.cli.lint.manifests import Manifest
-from rollout_lws.cli.paths import Path, located
+from rollout_lws.cli.lint.paths import Path, located
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.preflight import all_refusals

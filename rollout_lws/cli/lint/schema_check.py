@@ -8,10 +8,10 @@ from typing import Any
 from rollout_lws.cli.lint import schema_errors
 from rollout_lws.cli.lint.findings import Finding
 from rollout_lws.cli.lint.manifests import Manifest
+from rollout_lws.cli.lint.paths import Path, located, value_at
 from rollout_lws.cli.lint.pruning import pruned
 from rollout_lws.cli.lint.rules import broken_rules
 from rollout_lws.cli.lint.schemas import METADATA, spec_schema
-from rollout_lws.cli.paths import Path, located, value_at
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.sandbox import defaults
 from rollout_lws.sandbox.behaviours.lws_admission import defaulted, validate

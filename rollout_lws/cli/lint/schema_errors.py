@@ -9,8 +9,8 @@ from rollout_lws.api import batch_releases, rollouts
 from rollout_lws.cli import durations
 from rollout_lws.cli.lint.findings import Finding
 from rollout_lws.cli.lint.manifests import Manifest
+from rollout_lws.cli.lint.paths import Path, located, value_at, written
 from rollout_lws.cli.lint.schemas import spec_schema
-from rollout_lws.cli.paths import Path, located, value_at, written
 from rollout_lws.sandbox.schema import Node
 
 #: Members of every object.

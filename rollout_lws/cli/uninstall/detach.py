@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from rollout_lws.api.resources import keys
 from rollout_lws.cli.access.transport import Object, Transport
 from rollout_lws.cli.durations import short
-from rollout_lws.cli.following import changes
 from rollout_lws.cli.install.inventory import listed
 from rollout_lws.cli.releases import typed
 from rollout_lws.cli.rollouts import message, rollouts_of
 from rollout_lws.cli.uninstall.detach_plan import Detachment, Roll, pending_roll, restoring_patch, revision
 from rollout_lws.cli.uninstall.plan import rolling, title
+from rollout_lws.cli.watch.stream import changes
 from rollout_lws.errors import ApiError, RolloutLwsError
 from rollout_lws.objects.resources import (
     LEADER_WORKER_SETS,

@@ -19,7 +19,7 @@ from typing import Any
 
 from aiohttp import web
 
-from rollout_lws.cli.playground import playground
+from rollout_lws.cli.sandbox.local_cluster import playground
 from rollout_lws.objects.resources import DEFAULT_API_GROUP, LEASES
 from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.behaviours.cluster import Options

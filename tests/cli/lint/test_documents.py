@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rollout_lws.cli.lint.documents import Document, Source, read
-from rollout_lws.cli.paths import Path
+from rollout_lws.cli.lint.paths import Path
 
 
 def one(text: str) -> Document:

@@ -12,8 +12,8 @@ import yaml
 
 from rollout_lws.api import crd
 from rollout_lws.cli.lint.findings import Severity
+from rollout_lws.cli.lint.paths import Path, located, written
 from rollout_lws.cli.lint.rules import RULES
-from rollout_lws.cli.paths import Path, located, written
 from rollout_lws.sandbox import cel, gateway_api
 from tests.api import test_refusals as by_server
 from tests.cli.lint import rich

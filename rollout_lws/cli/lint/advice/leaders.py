@@ -12,7 +12,7 @@ from typing import Any
 from rollout_lws.cli.lint.advice.releases import releases
 from rollout_lws.cli.lint.file_snapshot import FileSnapshot, Shaped, workload
 from rollout_lws.cli.lint.findings import Finding
-from rollout_lws.cli.paths import Path
+from rollout_lws.cli.lint.paths import Path
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.traffic import pools, services
 from rollout_lws.workload.template import version_of

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from rollout_lws.api import Rollout, StyleStrategy, TrafficRouting, rollouts
 from rollout_lws.cli.lint.file_snapshot import FileSnapshot
 from rollout_lws.cli.lint.manifests import Manifest
-from rollout_lws.cli.paths import Path
+from rollout_lws.cli.lint.paths import Path
 from rollout_lws.objects.workloads import LeaderWorkerSet
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from rollout_lws.cli.lint.file_snapshot import FileSnapshot, Shaped
 from rollout_lws.cli.lint.findings import Finding
-from rollout_lws.cli.paths import Path
+from rollout_lws.cli.lint.paths import Path
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
 
 _PARTITION: Path = ("spec", "rolloutStrategy", "rollingUpdateConfiguration", "partition")

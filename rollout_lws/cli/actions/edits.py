@@ -12,14 +12,15 @@ from datetime import UTC, datetime
 
 import click
 
-from rollout_lws.cli import gitops, requests, versions
+from rollout_lws.cli import gitops, versions
 from rollout_lws.cli.access.transport import Object, Transport
-from rollout_lws.cli.asking import ask
-from rollout_lws.cli.following import follow
+from rollout_lws.cli.actions import action_rules
+from rollout_lws.cli.actions.action_client import ask
 from rollout_lws.cli.options import rollout_argument, with_target
 from rollout_lws.cli.releases import stored_versions, todays_hashes, version_hash
 from rollout_lws.cli.rollouts import fetch_rollout, fetch_workload, find_rollouts, recorded_capacity, release_name
 from rollout_lws.cli.view import age, document, table
+from rollout_lws.cli.watch.stream import follow
 from rollout_lws.errors import ApiError, UsageError
 from rollout_lws.kubeconfig.target import Target
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, Resource
@@ -72,7 +73,7 @@ def undo(name: str, to_revision: int | None, force: bool, target: Target) -> Non
         found = versions.to_undo(seen.known, seen.live, seen.stable, to_revision)
         what = "it is released in steps"
         if found.template_hash == seen.stable:
-            on = requests.phase_of(seen.rollout) == "Progressing"
+            on = action_rules.phase_of(seen.rollout) == "Progressing"
             what = "the release goes back to it" if on else "it is what serves, so nothing restarts"
         elif found.template_hash == seen.aborted:
             what = f"it was aborted, so it waits for `rollout-lws retry {release_name(name)}`"
@@ -82,7 +83,7 @@ def undo(name: str, to_revision: int | None, force: bool, target: Target) -> Non
     def prepare(seen: Seen) -> bool:
         # LWS drops the groups of a surge at once when its template is the stable one again: requests have to go first.
         found = versions.to_undo(seen.known, seen.live, seen.stable, to_revision)
-        surge = recorded_capacity(seen.rollout).surges and requests.phase_of(seen.rollout) == "Progressing"
+        surge = recorded_capacity(seen.rollout).surges and action_rules.phase_of(seen.rollout) == "Progressing"
         if not surge or found.template_hash != seen.stable:
             return False
         _abort(seen)
@@ -225,10 +226,10 @@ def _patch(seen: Seen, operations: versions.Operations) -> None:
 def _abort(seen: Seen) -> None:
     """Abort, and wait until the release has gone back."""
     name = seen.rollout["metadata"]["name"]
-    click.echo(ask(seen.transport, seen.rollouts, name, requests.abort(), reason="undo"))
+    click.echo(ask(seen.transport, seen.rollouts, name, action_rules.abort(), reason="undo"))
     current = fetch_rollout(seen.transport, seen.rollouts, name)
     for rollout in follow(seen.transport, seen.rollouts, current, None):
-        if requests.phase_of(rollout) != "Progressing":
+        if action_rules.phase_of(rollout) != "Progressing":
             return
 
 

@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from rollout_lws.cli.access.transport import Object, Transport
-from rollout_lws.cli.following import follow
-from rollout_lws.cli.requests import Already, Ask, Judge, step_words
+from rollout_lws.cli.actions.action_rules import Already, Ask, Judge, step_words
 from rollout_lws.cli.rollouts import fetch_rollout
+from rollout_lws.cli.watch.stream import follow
 from rollout_lws.errors import ApiError, RolloutLwsError, UsageError
 from rollout_lws.objects.resources import Resource
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from rollout_lws.cli.access.transport import Object, Transport
-from rollout_lws.cli.following import RECONNECT, SHORTEST_WATCH, passes
+from rollout_lws.cli.watch.stream import RECONNECT, SHORTEST_WATCH, passes
 from rollout_lws.errors import ApiError, RolloutLwsError, Unreachable
 
 _Kind = TypeVar("_Kind")
@@ -16,7 +16,7 @@ _Kind = TypeVar("_Kind")
 _FAREWELL = 0.5
 
 
-class Mirror(Generic[_Kind]):
+class WatchCache(Generic[_Kind]):
     """Objects under ``path`` that ``query`` chooses, each as ``decode`` reads it.
 
     ``changed`` is set whenever there is something new to see: an object, ``trouble`` (why what is seen may be old, ""

@@ -12,12 +12,12 @@ import click
 
 from rollout_lws.cli.access.transport import Object, Transport
 from rollout_lws.cli.durations import DURATION
-from rollout_lws.cli.following import follow, wait_out
 from rollout_lws.cli.options import output_option, rollout_argument, with_target
 from rollout_lws.cli.releases import stored_versions, todays_hashes
 from rollout_lws.cli.rollouts import fetch_rollout, fetch_workload, find_rollouts, message, release_name, summary, words
-from rollout_lws.cli.verdict import Goal, Pin, Verdict, id_of, id_on, is_stranger, judge, judge_id, not_seen, pin
+from rollout_lws.cli.status.gate import Goal, Pin, Verdict, id_of, id_on, is_stranger, judge, judge_id, not_seen, pin
 from rollout_lws.cli.view import moment, plain, sentences
+from rollout_lws.cli.watch.stream import follow, wait_out
 from rollout_lws.errors import ApiError, Unreachable
 from rollout_lws.kubeconfig.target import Target
 from rollout_lws.objects.resources import Resource

@@ -10,9 +10,9 @@ from typing import Any
 
 import click
 
-from rollout_lws.cli import requests
 from rollout_lws.cli.access.transport import Transport
-from rollout_lws.cli.asking import PATIENCE, ask
+from rollout_lws.cli.actions import action_rules
+from rollout_lws.cli.actions.action_client import PATIENCE, ask
 from rollout_lws.cli.durations import DURATION
 from rollout_lws.cli.options import rollouts_argument, with_target
 from rollout_lws.cli.rollouts import chosen_names, find_rollouts
@@ -54,12 +54,12 @@ def promote(full: bool, to_step: int | None, step: int | None, release: str | No
     """Approve the step at which the release of Rollout NAME waits."""
     if full and to_step is not None:
         raise click.UsageError("--full skips every step, --to-step goes to one: leave out either")
-    judge: requests.Judge = requests.approve
+    judge: action_rules.Judge = action_rules.approve
     if full:
-        judge = requests.promote_full
+        judge = action_rules.promote_full
     elif to_step is not None:
-        judge = requests.jump_to(to_step)
-    _each(requests.at(judge, step, release), **given)
+        judge = action_rules.jump_to(to_step)
+    _each(action_rules.at(judge, step, release), **given)
 
 
 @click.command()
@@ -73,7 +73,7 @@ def promote(full: bool, to_step: int | None, step: int | None, release: str | No
 )
 def abort(release: str | None, force: bool, **given: Any) -> None:
     """Abort the release of Rollout NAME and go back to the stable version."""
-    _each(requests.at(requests.abort(force=force), None, release), **given)
+    _each(action_rules.at(action_rules.abort(force=force), None, release), **given)
 
 
 @click.command()
@@ -81,7 +81,7 @@ def abort(release: str | None, force: bool, **given: Any) -> None:
 @_reason
 def retry(**given: Any) -> None:
     """Release the aborted version of Rollout NAME again; in its steps, count deadlines and failures anew."""
-    _each(requests.retry, **given)
+    _each(action_rules.retry, **given)
 
 
 @click.command()
@@ -89,7 +89,7 @@ def retry(**given: Any) -> None:
 @_reason
 def pause(**given: Any) -> None:
     """Hold the release of Rollout NAME where it is; what is being done is finished."""
-    _each(requests.pause, **given)
+    _each(action_rules.pause, **given)
 
 
 @click.command()
@@ -97,11 +97,11 @@ def pause(**given: Any) -> None:
 @_reason
 def resume(**given: Any) -> None:
     """Go on with the release of Rollout NAME."""
-    _each(requests.resume, **given)
+    _each(action_rules.resume, **given)
 
 
 def _each(
-    judge: requests.Judge,
+    judge: action_rules.Judge,
     names: tuple[str, ...],
     selector: str | None,
     target: Target,

@@ -12,11 +12,11 @@ from datetime import UTC, datetime
 import click
 
 from rollout_lws.cli.access.transport import Object, Transport
-from rollout_lws.cli.following import has_forgotten, passes, wait_out
-from rollout_lws.cli.happenings import Happening, Scope, coloured, document, happening, lines, merged
+from rollout_lws.cli.events.event_log import Happening, Scope, coloured, document, happening, lines, merged
 from rollout_lws.cli.options import output_option, rollout_argument, with_target
 from rollout_lws.cli.rollouts import fetch_rollout, fetch_workload, find_rollouts, release_name, style
-from rollout_lws.cli.verdict import Pin, has_ended
+from rollout_lws.cli.status.gate import Pin, has_ended
+from rollout_lws.cli.watch.stream import has_forgotten, passes, wait_out
 from rollout_lws.errors import ApiError, Unreachable, UsageError
 from rollout_lws.kubeconfig.target import Target
 from rollout_lws.objects.resources import CORE_EVENTS

@@ -1,0 +1,1 @@
+"""What people ask of a release, and what they do to its LeaderWorkerSet."""

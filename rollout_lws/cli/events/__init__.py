@@ -1,0 +1,1 @@
+"""events: what happened to a release, in order."""

@@ -1,0 +1,1 @@
+"""sandbox: a cluster in this process."""

@@ -1,0 +1,1 @@
+"""status: the gate of a pipeline."""

@@ -1,0 +1,1 @@
+"""Objects as they change: one after the other, or kept by a thread."""

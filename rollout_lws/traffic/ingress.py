@@ -141,8 +141,8 @@ def _places(ingress: Object, service: str = "") -> set[tuple[str, str]]:
     }
 
 
-def ingress_problem(main: Object, service: str, class_type: str, split: Split) -> str:
-    """Why this Ingress cannot split requests for ``service`` this way, as a sentence that says what to do; "" when it
+def ingress_problem(main: Object, service: str, class_type: str) -> str:
+    """Why this Ingress cannot split requests for ``service``, as a sentence that says what to do; "" when it
     can.
 
     ``class_type`` is trafficRoutings' classType: "nginx" vouches for a class of another name, "" takes the class from
@@ -160,7 +160,7 @@ def ingress_problem(main: Object, service: str, class_type: str, split: Split) -
         )
     if annotations.get(f"{_PREFIX}canary") == "true":
         return f"{what} is itself a canary of another Ingress; name that one in trafficRoutings"
-    return no_path(main, service) or split_problem(split)
+    return no_path(main, service)
 
 
 def no_path(main: Object, service: str) -> str:

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
 from rollout_lws.api.resources import Keys
-from rollout_lws.objects.resources import INGRESSES, ObjectRef, Resource
+from rollout_lws.objects.resources import INGRESSES, ObjectRef
 from rollout_lws.objects.writes import Create, Write
 from rollout_lws.traffic import ingress, marks
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.registry import INGRESS
-from rollout_lws.traffic.router import Problem, deleted, does_not_exist, patched, written_name
+from rollout_lws.traffic.router import (
+    NAME_TAKEN,
+    Problem,
+    RouteState,
+    Written,
+    deleted,
+    does_not_exist,
+    patched,
+    written_name,
+)
 from rollout_lws.traffic.split import Object, Split
 
 
@@ -24,96 +32,46 @@ class IngressRouter:
     facts: RoutingFacts
     name: str
 
-    @staticmethod
-    def restore(live: Object, by: str, keys: Keys) -> Object:
-        """Nothing of ours is in the user's own."""
-        return marks.without(live, by, keys)
-
     @property
-    def resource(self) -> Resource:
-        return INGRESSES
-
-    @property
-    def ref(self) -> ObjectRef:
-        return ObjectRef(INGRESSES.kind, self.canary_name)
-
-    @property
-    def ignore(self) -> str:
-        return "let it leave that Ingress alone, which the release has made"
-
-    @property
-    def canary_name(self) -> str:
+    def _canary_name(self) -> str:
         return written_name(self.spec, self.name)
 
     @property
-    def _class_type(self) -> str:
-        asked = self.facts.asked
-        return asked.ingress.class_type if asked is not None and asked.ingress is not None else ""
+    def _users(self) -> ObjectRef:
+        return ObjectRef(INGRESSES.kind, self.name)
 
     @property
-    def main(self) -> Object | None:
+    def _main(self) -> Object | None:
         return self.facts.find(INGRESSES, self.name)
 
     @property
-    def live(self) -> Object | None:
-        found = self.facts.find(INGRESSES, self.canary_name)
+    def _live(self) -> Object | None:
+        found = self.facts.find(INGRESSES, self._canary_name)
         return found if found is not None and self.facts.is_ours(found) else None
 
     @property
-    def missing(self) -> str:
-        return "" if self.main else f"Ingress {self.name}"
-
-    @property
-    def taken(self) -> str:
-        if self.canary_name not in self.facts.objects.get(INGRESSES, {}) or self.given:
-            return ""
-        return (
-            f"{self.ref} exists and is not ours, but the new version's needs its name: delete it, or make it anew"
-            " under another name"
+    def state(self) -> RouteState:
+        """Nothing says when ingress-nginx has taken up a change: the grace period has to do."""
+        main, live = self._main, self._live
+        drifted = live is not None and ingress.drifted(live, self.facts.by, self.facts.keys)
+        return RouteState(
+            self._users,
+            (Written(ObjectRef(INGRESSES.kind, self._canary_name), live, live is not None, drifted),),
+            live is not None and ingress.reaches_new(live),
+            ingress.weight(live) if live is not None else 0,
+            missing="" if main else str(self._users),
+            # The second Ingress would go on taking its part of a path that now leads to another Service.
+            cut_off=ingress.no_path(main, self.facts.names.service) if main else "",
         )
 
-    @property
-    def cut_off(self) -> str:
-        """The second Ingress would go on taking its part of a path that now leads to another Service."""
-        main = self.main
-        return ingress.no_path(main, self.facts.names.service) if main else ""
-
-    @property
-    def given(self) -> bool:
-        return self.live is not None
-
-    @property
-    def reaches_new(self) -> bool:
-        live = self.live
-        return live is not None and ingress.reaches_new(live)
-
-    @property
-    def weight(self) -> int:
-        live = self.live
-        return ingress.weight(live) if live is not None else 0
-
-    @property
-    def written_over(self) -> bool:
-        live = self.live
-        return live is not None and ingress.drifted(live, self.facts.by, self.facts.keys)
-
-    @property
-    def unaccepted(self) -> str:
-        """Nothing says when ingress-nginx has taken up a change: the grace period has to do."""
-        return ""
-
-    @property
-    def nobody_accepts(self) -> str:
-        return ""
-
-    def writes(self, split: Split, reason: str, *, checked: bool) -> tuple[Write, ...]:
-        main, live = self.main, self.live
+    def apply(self, split: Split, reason: str, *, checked: bool) -> tuple[Write, ...]:
+        main, live = self._main, self._live
         if live is None and not checked:
             return ()
         wanted = main and ingress.canary_ingress(
             main,
             self.facts.keys,
-            name=self.canary_name,
+            name=self._canary_name,
             service=self.facts.names.service,
             canary_service=self.facts.canary_service_name,
             split=split,
@@ -126,27 +84,35 @@ class IngressRouter:
             return (Create(INGRESSES, noted, reason),)
         return patched(INGRESSES, live, ingress.updated(live, noted), reason)
 
-    def inexpressible(self, split: Split) -> str:
-        return ingress.split_problem(split)
+    @classmethod
+    def restore(cls, live: Object, by: str, keys: Keys) -> Object:
+        """Nothing of ours is in the user's own."""
+        return marks.without(live, by, keys)
 
-    def problem(self, splits: Iterable[Split], *, begun: bool = False) -> Problem | None:  # noqa: ARG002 - ours has a note
-        main, users = self.main, ObjectRef(INGRESSES.kind, self.name)
+    def check(self, split: Split | None = None, *, begun: bool = False) -> Problem | None:  # noqa: ARG002 - ours has a note
+        if split is not None:
+            unsaid = ingress.split_problem(split)
+            return Problem(unsaid, self._users) if unsaid else None
+        main = self._main
         if main is None:
-            return Problem(does_not_exist(self.facts, INGRESSES, users), users)
-        if self.taken:
-            return Problem(self.taken, self.ref)
+            return Problem(does_not_exist(self.facts, INGRESSES, self._users), self._users, "")
         every = self.facts.objects.get(INGRESSES, {})
-        others = [each for name, each in sorted(every.items()) if name not in (self.name, self.canary_name)]
-        service = self.facts.names.service
-        said = (ingress.ingress_problem(main, service, self._class_type, split) for split in splits)
-        found = next(filter(None, said), "")
+        if self._canary_name in every and self._live is None:
+            ref = ObjectRef(INGRESSES.kind, self._canary_name)
+            taken = f"{ref} exists and is not ours, but the new version's needs its name: delete it, or make it anew"
+            return Problem(f"{taken} under another name", ref, NAME_TAKEN)
+        service, asked = self.facts.names.service, self.facts.asked
+        class_type = asked.ingress.class_type if asked is not None and asked.ingress is not None else ""
+        found = ingress.ingress_problem(main, service, class_type)
         if found:
-            return Problem(found, users)
+            return Problem(found, self._users)
+        others = [each for name, each in sorted(every.items()) if name not in (self.name, self._canary_name)]
         rival = ingress.rival(main, service, others)
         if rival is None:
             return None
+        ref = ObjectRef(INGRESSES.kind, rival["metadata"]["name"])
         return Problem(
-            f"Ingress {rival['metadata']['name']} is a canary for a path of {users} already, and ingress-nginx heeds"
-            " only one: delete it for the time of releases",
-            ObjectRef(INGRESSES.kind, rival["metadata"]["name"]),
+            f"{ref} is a canary for a path of {self._users} already, and ingress-nginx heeds only one: delete it for"
+            " the time of releases",
+            ref,
         )

@@ -40,6 +40,8 @@ class RouterSpec:
     """The stable version's Service and the reference to what serves it → spec of the simplest object by which requests
     can be shared, for forecasts without a cluster.
     """
+    advice: str
+    """What a GitOps tool that writes over it is to be told."""
     annotations: str = ""
     copies: bool = False
     older: tuple[str, ...] = ()
@@ -97,6 +99,7 @@ HTTP_ROUTE = RouterSpec(
     ("gateway", "httpRouteName"),
     ("rules",),
     _route,
+    "let it ignore the rules of the route",
     older=("v1beta1",),
     conditions=("Accepted", "ResolvedRefs"),
     to_pools=True,
@@ -106,6 +109,7 @@ INGRESS = RouterSpec(
     ("ingress", "name"),
     ("rules",),
     _ingress,
+    "let it leave that Ingress alone, which the release has made",
     annotations="nginx.ingress.kubernetes.io/canary",
     copies=True,
     schema=_open({"ingressClassName": _TEXT, "rules": _list(_INGRESS_RULE)}),

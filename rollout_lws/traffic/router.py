@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
@@ -21,10 +20,60 @@ NAME_BUDGET = 253
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """``message`` is a sentence that says what to do, ``ref`` the object that a person would change or make."""
+    """``message`` is a sentence that says what to do, ``ref`` the object that a person would change or make, ``path``
+    the member of it, "" for the object itself.
+    """
 
     message: str
     ref: ObjectRef
+    path: str = "spec.rules"
+
+
+#: Path of a problem with an object that stands in the place of one that a release makes.
+NAME_TAKEN = "metadata.name"
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """An object that a release writes, as it stands. ``modified``: the release has written something into it that is
+    still there. ``drifted``: another writer has changed or removed a part of that, the note of it apart.
+    """
+
+    ref: ObjectRef
+    live: Object | None
+    modified: bool = False
+    drifted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RouteState:
+    """How one routing object stands: the user's own, ``users``, and the ``objects`` that a release writes for it.
+
+    ``weight`` is the percentage of requests that the release has it send to the new version, 0 to 100, matches apart;
+    ``reaches_canary`` says whether any are sent there. What is missing is said in sentences that say what to do, ""
+    where nothing is: ``missing`` is the user's object that does not exist, ``cut_off`` why it sends the stable version
+    no request that could be shared, where that does harm, ``unused`` why no weight counts as routed, whatever is
+    written, and ``unaccepted`` why it is not in use as it stands.
+    """
+
+    users: ObjectRef
+    objects: tuple[Written, ...]
+    reaches_canary: bool = False
+    weight: int = 0
+    missing: str = ""
+    cut_off: str = ""
+    unused: str = ""
+    unaccepted: str = ""
+
+    @property
+    def modified(self) -> bool:
+        """Whether a release has written anything that is still there."""
+        return any(each.modified for each in self.objects)
+
+    @property
+    def ref(self) -> ObjectRef:
+        """The object that messages are about: the first that a release writes."""
+        return self.objects[0].ref
 
 
 class Router(Protocol):
@@ -35,98 +84,23 @@ class Router(Protocol):
     def __init__(self, facts: RoutingFacts, name: str) -> None: ...
 
     @property
-    def name(self) -> str:
-        """Name of the user's object."""
-        ...
+    def state(self) -> RouteState: ...
 
-    @property
-    def resource(self) -> Resource:
-        """Kind of the user's object."""
-        ...
-
-    @staticmethod
-    def restore(live: Object, by: str, keys: Keys) -> Object:
-        """The user's own object of the kind: without anything that the Rollout with UID ``by`` has written into it."""
-        ...
-
-    @property
-    def ref(self) -> ObjectRef:
-        """The object that a release writes."""
-        ...
-
-    @property
-    def ignore(self) -> str:
-        """What a GitOps tool that writes over it is to be told."""
-        ...
-
-    @property
-    def live(self) -> Object | None:
-        """The object that a release writes."""
-        ...
-
-    @property
-    def missing(self) -> str:
-        """Kind and name of the user's object when it does not exist, "" when it does."""
-        ...
-
-    @property
-    def taken(self) -> str:
-        """What stands in the place of an object that a release makes, as a sentence that says what to do; "" when
-        nothing does, and where it makes none.
-        """
-        ...
-
-    @property
-    def cut_off(self) -> str:
-        """Why the user's object sends the stable version no request that could be shared, as a sentence that says what
-        to do; "" when it does, and where a share harms nobody then.
-        """
-        ...
-
-    @property
-    def given(self) -> bool:
-        """Whether a release has written anything that is still there."""
-        ...
-
-    @property
-    def reaches_new(self) -> bool:
-        """Whether it sends any request to the new version, as written by the release."""
-        ...
-
-    @property
-    def weight(self) -> int:
-        """Percentage of requests that the release has it send to the new version, 0 to 100, matches apart."""
-        ...
-
-    @property
-    def written_over(self) -> bool:
-        """Whether somebody has changed or removed a part of what the release wrote, its note apart."""
-        ...
-
-    @property
-    def unaccepted(self) -> str:
-        """Why it is not in use as it stands, "" when it is."""
-        ...
-
-    @property
-    def nobody_accepts(self) -> str:
-        """Why no share counts as routed, whatever is written; "" when something uses the object."""
-        ...
-
-    def writes(self, split: Split, reason: str, *, checked: bool) -> tuple[Write, ...]:
+    def apply(self, split: Split, reason: str, *, checked: bool) -> tuple[Write, ...]:
         """What makes it share requests like this; () when it does, and where nothing was given that could be taken.
 
-        ``checked`` says whether ``problem`` and the spec were asked just now: without that nothing is written that a
+        ``checked`` says whether ``check`` and the spec were asked just now: without that nothing is written that a
         release has not written before.
         """
         ...
 
-    def inexpressible(self, split: Split) -> str:
-        """Why it would not share requests as the split says, as a sentence that says what to do; "" when it would."""
+    @classmethod
+    def restore(cls, live: Object, by: str, keys: Keys) -> Object:
+        """The user's own object of the kind: without anything that the Rollout with UID ``by`` has written into it."""
         ...
 
-    def problem(self, splits: Iterable[Split], *, begun: bool = False) -> Problem | None:
-        """Why no release can share requests by it; None when it can. ``splits`` are those that the steps will want. A
+    def check(self, split: Split | None = None, *, begun: bool = False) -> Problem | None:
+        """Why it cannot share requests as the split says, or, without one, why it cannot share any; None when it can. A
         release that has ``begun`` may have written it before, though the object has lost the note of that since.
         """
         ...

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from rollout_lws.api import TrafficRouting
 from rollout_lws.traffic.facts import RoutingFacts
-from rollout_lws.traffic.http_router import HttpRouter
+from rollout_lws.traffic.http_route import HttpRouter
 from rollout_lws.traffic.ingress_router import IngressRouter
 from rollout_lws.traffic.names import Names
 from rollout_lws.traffic.registry import named_in

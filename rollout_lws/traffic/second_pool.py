@@ -24,7 +24,7 @@ def unaccepted(facts: RoutingFacts) -> str:
     sent to it.
     """
     live, first = _pool(facts), facts.find(INFERENCE_POOLS, facts.names.stable_pool)
-    if live is None or first is None or not any(each.reaches_new for each in routers(facts)):
+    if live is None or first is None or not any(each.state.reaches_canary for each in routers(facts)):
         return ""
     known = status.reporting(first)
     using = (each for each in pools.parents(first, facts.by, facts.keys) if each in known)

@@ -11,12 +11,16 @@ from hypothesis import settings
 
 from rollout_lws.api.resources import keys
 from rollout_lws.objects.resources import LWS_NAME, LWS_WORKER_INDEX
+from rollout_lws.traffic.http_route import RULES
 from rollout_lws.traffic.split import Object
 
 #: The same examples every time, however slow the machine is.
 property_test = settings(max_examples=200, deadline=None, derandomize=True)
 
 KEYS = keys()
+#: What the rules of HTTPRoutes are made of.
+routed, own, drifted, split_problem = RULES.routed, RULES.own, RULES.drifted, RULES.split_problem
+accepting_parents, unaccepted = RULES.accepting, RULES.unaccepted
 A, B = "uid-a", "uid-b"
 OWNER = {"apiVersion": "rollouts.kruise.io/v1beta1", "kind": "Rollout", "name": "llama", "uid": A}
 

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from rollout_lws.api.rollout_spec import HeaderMatch, HttpMatch
-from rollout_lws.traffic.http_route import drifted, own, routed
 from rollout_lws.traffic.split import Backend, Backends, Split
-from tests.traffic.build import KEYS, A, http_route, rule, stable_ref
+from tests.traffic.build import KEYS, A, drifted, http_route, own, routed, rule, stable_ref
 from tests.traffic.edits import Edit, add_first, edited, rename, reorder, time_out
 
 OURS = Backends(Backend("a"), Backend("a-canary"))

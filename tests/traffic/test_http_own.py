@@ -12,9 +12,21 @@ from hypothesis import strategies as st
 
 from rollout_lws.api.rollout_spec import HeaderMatch, HeaderValue, HttpMatch, PathMatch, RequestHeaderModifier
 from rollout_lws.traffic import marks
-from rollout_lws.traffic.http_route import drifted, own, routed
 from rollout_lws.traffic.split import ALL_STABLE, Backend, Backends, Split
-from tests.traffic.build import KEYS, A, B, canonical, defaulted, http_route, property_test, rule, stable_ref
+from tests.traffic.build import (
+    KEYS,
+    A,
+    B,
+    canonical,
+    defaulted,
+    drifted,
+    http_route,
+    own,
+    property_test,
+    routed,
+    rule,
+    stable_ref,
+)
 from tests.traffic.edits import EDITS, Edit, edited
 
 OURS = Backends(Backend("a"), Backend("a-canary"))

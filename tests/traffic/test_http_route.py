@@ -11,9 +11,8 @@ import pytest
 from rollout_lws.api.rollout_spec import HeaderMatch, HeaderValue, HttpMatch, PathMatch, RequestHeaderModifier
 from rollout_lws.objects.resources import HTTP_ROUTES
 from rollout_lws.sandbox.apiserver import ApiServer
-from rollout_lws.traffic.http_route import drifted, own, routed, split_problem
 from rollout_lws.traffic.split import ALL_STABLE, Backend, Backends, Split
-from tests.traffic.build import KEYS, A, defaulted, http_route, rule, stable_ref
+from tests.traffic.build import KEYS, A, defaulted, drifted, http_route, own, routed, rule, split_problem, stable_ref
 
 BACKENDS = Backends(Backend("llama-api"), Backend("llama-api-canary"))
 GROUP = "inference.networking.k8s.io"

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from rollout_lws.api.rollout_spec import HeaderMatch, HeaderValue, HttpMatch, PathMatch, RequestHeaderModifier
-from rollout_lws.traffic.ingress import canary_ingress, ingress_problem, reaches_new, weight
+from rollout_lws.traffic import ingress as ingresses
+from rollout_lws.traffic.ingress import canary_ingress, reaches_new, weight
 from rollout_lws.traffic.registry import INGRESS
 from rollout_lws.traffic.router import written_name
 from rollout_lws.traffic.split import ALL_STABLE, Split
@@ -16,6 +17,10 @@ from tests.traffic.build import KEYS, OWNER
 
 PREFIX = "nginx.ingress.kubernetes.io/"
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+def ingress_problem(main: Any, service: str, class_type: str, split: Split) -> str:
+    return ingresses.ingress_problem(main, service, class_type) or ingresses.split_problem(split)
 
 
 def path(service: str, at: str = "/") -> dict[str, Any]:

@@ -72,7 +72,7 @@ def test_certificates_that_the_user_names_no_more_go() -> None:
 def test_without_a_path_to_the_service_there_is_nothing_to_share() -> None:
     elsewhere = ingress({"http": {"paths": [path("other")]}})
     assert made(elsewhere, Split(20)) is None
-    assert no_path(elsewhere, "llama-api") == ingress_problem(elsewhere, "llama-api", "", Split(20)) != ""
+    assert no_path(elsewhere, "llama-api") == ingress_problem(elsewhere, "llama-api", "") != ""
     assert no_path(ingress(), "llama-api") == ""
 
 

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
 
 from rollout_lws.api.rollout_spec import HeaderMatch, HttpMatch, PathMatch
-from rollout_lws.traffic.http_route import own, route_problem, routed
+from rollout_lws.traffic.http_route import RULES
 from rollout_lws.traffic.split import Backend, Backends, Split
-from tests.traffic.build import KEYS, A, http_route, rule, stable_ref
+from tests.traffic.build import KEYS, A, http_route, own, routed, rule, stable_ref
 
 BACKENDS = Backends(Backend("llama-api"), Backend("llama-api-canary"))
 POOL = Backend("llama-api", "inference.networking.k8s.io", "InferencePool")
 EXACT = HttpMatch(path=PathMatch(type="Exact", value="/beta"))
+
+
+def route_problem(live: Any, backends: Backends, splits: Iterable[Split] = ()) -> str:
+    """Why the route can share no requests, or not as one of the splits says."""
+    unsaid = (RULES.split_problem(live, backends, split) for split in splits)
+    return RULES.route_problem(live, backends) or next(filter(None, unsaid), "")
 
 
 def header(value: str, name: str = "x-canary") -> HttpMatch:

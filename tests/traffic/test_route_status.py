@@ -9,12 +9,26 @@ import pytest
 
 from rollout_lws.objects.resources import LWS_NAME
 from rollout_lws.traffic import pools
-from rollout_lws.traffic.http_route import accepting_parents, own, routed, unaccepted
 from rollout_lws.traffic.route.status import Parent
 from rollout_lws.traffic.route.weighted import parents
 from rollout_lws.traffic.selectors import selector_changes
 from rollout_lws.traffic.split import Backend, Backends, Split
-from tests.traffic.build import GATEWAY, KEYS, A, B, condition, http_route, leader, parent_status, rule, stable_ref
+from tests.traffic.build import (
+    GATEWAY,
+    KEYS,
+    A,
+    B,
+    accepting_parents,
+    condition,
+    http_route,
+    leader,
+    own,
+    parent_status,
+    routed,
+    rule,
+    stable_ref,
+    unaccepted,
+)
 
 BACKENDS = Backends(Backend("llama-api"), Backend("llama-api-canary"))
 HTTPS, HTTP = GATEWAY | {"sectionName": "https"}, GATEWAY | {"sectionName": "http"}

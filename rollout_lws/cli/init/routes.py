@@ -17,7 +17,6 @@ from rollout_lws.traffic.registry import RouterSpec
 from rollout_lws.traffic.router import Router
 from rollout_lws.traffic.routers import ROUTERS
 from rollout_lws.traffic.selectors import Selecting
-from rollout_lws.traffic.split import ALL_STABLE
 from rollout_lws.workload.canary import canary_name
 from rollout_lws.workload.copies import copy_name
 
@@ -116,7 +115,7 @@ def _leading(found: Snapshot, router: type[Router], service: str, *pools: str) -
     for live in sorted(found.plain(resource), key=_name):
         objects = {resource: {_name(live): router.spec.in_use({**live, "status": {}})}}
         facts = RoutingFacts(names, live["metadata"].get("namespace", ""), "", found.keys, objects=objects)
-        if router(facts, _name(live)).problem((ALL_STABLE,)) is None:
+        if router(facts, _name(live)).check() is None:
             return _name(live)
     return ""
 

@@ -17,7 +17,7 @@ from rollout_lws.rollout.reasons import Ending
 from rollout_lws.rollout.recent_writes import written_lately
 from rollout_lws.rollout.routing import route_conflicts
 from rollout_lws.rollout.routing.route_result import DONE, Routed
-from rollout_lws.rollout.routing.routing_preflight import barred
+from rollout_lws.rollout.routing.routing_preflight import barred_route
 from rollout_lws.rollout.routing.selector_pinning import answer, shares_noted
 from rollout_lws.rollout.routing.serving import new_serves, safe, stable_serves
 from rollout_lws.rollout.routing.versions import new_side, stable_side
@@ -77,27 +77,28 @@ def _apply(d: Draft, facts: RoutingFacts, wanted: Split) -> tuple[Draft, Routed]
     if facts.waits:
         return d, Routed(False, facts.waits)
     every = routers(facts)
-    missing = next(filter(None, (each.missing for each in every)), "")
+    states = tuple(each.state for each in every)
+    missing = next(filter(None, (each.missing for each in states)), "")
     found = safe(d, facts, wanted)
     d, split, why = d.wake(found.until), found.split, found.why
     if missing and split.reaches_new:
         return d, Routed(False, f"{missing} does not exist: make it anew")
-    cut_off = next(filter(None, (each.cut_off for each in every)), "")
+    cut_off = next(filter(None, (each.cut_off for each in states)), "")
     if cut_off and split.reaches_new:
         split, why = ALL_STABLE, cut_off
-    unsaid = next(filter(None, (each.inexpressible(split) for each in every)), "")
+    unsaid = next((problem.message for each in every if (problem := each.check(split)) is not None), "")
     if unsaid:
         # A plan that was edited meanwhile: what stands is shared until it is put right.
         return note(d, message=unsaid), Routed(False, unsaid)
-    nobody = next(filter(None, (each.nobody_accepts for each in every)), "") if split.reaches_new else ""
-    if nobody and not any(each.given for each in every):
+    nobody = next(filter(None, (each.unused for each in states)), "") if split.reaches_new else ""
+    if nobody and not any(each.modified for each in states):
         # Those that accept it before our first write are asked from then on: nobody would be.
         return note(d, desired=recorded(wanted), message=nobody), Routed(False, nobody)
-    refusal = next(filter(None, (barred(d, each, split) for each in every)), "") if split.reaches_new else ""
+    refusal = next(filter(None, (barred_route(d, each, split) for each in every)), "") if split.reaches_new else ""
     if refusal:
         return note(d, desired=recorded(wanted), message=refusal), Routed(False, refusal, refused=True)
     denied = second_pool.denied(facts) if split.reaches_new else ""
-    if denied and not any(each.reaches_new for each in every):
+    if denied and not any(each.reaches_canary for each in states):
         return note(d, desired=recorded(wanted), message=denied), Routed(False, denied)
     if wanted.reaches_new:
         d, waits = _quarrelled(d, every, split)
@@ -105,8 +106,8 @@ def _apply(d: Draft, facts: RoutingFacts, wanted: Split) -> tuple[Draft, Routed]
         if waits is not None and split.reaches_new:
             return note(d, message=waits.message), waits
     record = d.status.traffic or TrafficRecord()
-    given = split.reaches_new or any(each.given for each in every) or record.since is not None
-    reached_new = any(each.reaches_new for each in every)
+    given = split.reaches_new or any(each.modified for each in states) or record.since is not None
+    reached_new = any(each.reaches_canary for each in states)
     if d.step_is_new and record.since is None and _lacks(every, split):
         # A first share that is on record before it is written would seem to have been taken away, if that write fails.
         return d, Routed(False, "the step is put on record first")
@@ -126,11 +127,12 @@ def _apply(d: Draft, facts: RoutingFacts, wanted: Split) -> tuple[Draft, Routed]
             d = note(d, since=d.now, applied=None)
         d = d.persist_later(brief=_is_recorded(d) and not (why or again))
         return d, Routed(False, why or f"{writing} is being written")
-    refused = next(filter(None, (each.unaccepted for each in every)), "") or nobody
+    refused = next(filter(None, (each.unaccepted for each in states)), "") or nobody
     if split.reaches_new:
         refused = refused or second_pool.unaccepted(facts)
     if refused:
-        lately = (moment for each in every if (moment := written_lately(d, each.live)) is not None)
+        written = (written_lately(d, each.live) for state in states for each in state.objects)
+        lately = (moment for moment in written if moment is not None)
         d = d.brief_until(next(lately, None) if _is_recorded(d) and not nobody else None)
         return note(d, desired=recorded(wanted), message=refused), Routed(False, refused)
     if given and record.applied != recorded(split):
@@ -151,14 +153,14 @@ def _write(d: Draft, every: tuple[Router, ...], split: Split) -> tuple[Draft, st
     """Write what is not as the split wants it; gives the names of that, "" when all is."""
     writing = []
     for each in every:
-        writes = each.writes(split, f"{told(split)} of requests to the new version", checked=True)
+        writes = each.apply(split, f"{told(split)} of requests to the new version", checked=True)
         d = d.write(writes)
-        writing += [str(each.ref)] if writes else []
+        writing += [str(each.state.ref)] if writes else []
     return d, ", ".join(writing)
 
 
 def _lacks(every: tuple[Router, ...], split: Split) -> bool:
-    return any(each.writes(split, "", checked=True) for each in every)
+    return any(each.apply(split, "", checked=True) for each in every)
 
 
 def _quarrelled(d: Draft, every: tuple[Router, ...], split: Split) -> tuple[Draft, Routed | None]:
@@ -167,12 +169,14 @@ def _quarrelled(d: Draft, every: tuple[Router, ...], split: Split) -> tuple[Draf
     # What was taken away by ourselves, be it with the whole object, nobody has written over.
     stands = record is not None and record.since is not None and record.applied != recorded(ALL_STABLE)
     written_before = stands and split.reaches_new
-    for each in every:
-        # Our note may have gone together with what we wrote.
-        if not each.missing and (each.written_over or (written_before and not each.given)):
-            d, waits = route_conflicts.answer(d, each.live, each.ref, each.ignore)
-            if waits is not None:
-                return d, waits
+    for router in every:
+        state = router.state
+        for each in state.objects if not state.missing else ():
+            # Our note may have gone together with what we wrote.
+            if each.drifted or (written_before and not each.modified):
+                d, waits = route_conflicts.answer(d, each.live, each.ref, router.spec.advice)
+                if waits is not None:
+                    return d, waits
     return d, None
 
 
@@ -194,7 +198,7 @@ def withdraw(d: Draft) -> tuple[Draft, Routed]:
     if facts is None or not facts.names.any_router:
         return _withdrawn_by_notes(d)
     if record is None or record.step is None:
-        if not any(each.reaches_new for each in routers(facts)):
+        if not any(each.state.reaches_canary for each in routers(facts)):
             return d, DONE
         # The status was wiped: what is written there counts.
         record = TrafficRecord(step=0)

@@ -19,6 +19,7 @@ from rollout_lws.objects.resources import (
     LWS_NAME,
     LWS_PREFIX,
     SERVICES,
+    ObjectRef,
 )
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import Reason
@@ -30,10 +31,10 @@ from rollout_lws.traffic import backends, pools, services
 from rollout_lws.traffic.backends import Selector
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.registry import resources_of
-from rollout_lws.traffic.router import Router
+from rollout_lws.traffic.router import NAME_TAKEN, Problem, Router
 from rollout_lws.traffic.routers import named, routers
 from rollout_lws.traffic.selectors import Selecting
-from rollout_lws.traffic.split import ALL_STABLE, Object, Split
+from rollout_lws.traffic.split import Object, Split
 from rollout_lws.workload.canary import canary_name
 
 #: Labels that controllers give to pods; no template tells them.
@@ -47,26 +48,52 @@ def cannot_route(d: Draft) -> Refusal | None:
     return next(obstacles(d), None)
 
 
-def barred(d: Draft, each: Selector | Router, *splits: Split) -> str:
-    """Why an object must not be written that this release has not written yet, as a sentence that says what to do; ""
-    where it may be, or has been. Every first write asks this. ``splits`` are those that a router is to be given.
+def barred(d: Draft, each: Selector) -> str:
+    """Why a selector must not be written that this release has not written yet, as a sentence that says what to do; ""
+    where it may be, or has been. Every first write asks this.
     """
-    facts, names = d.o.routing, named(settings(d))
+    facts = d.o.routing
     if each.given or facts is None:
         return ""
-    if names is None or (each.resource, each.name) not in resources_of(names):
-        return f"{each.ref} is not named in trafficRoutings: name it again until the release is over, or go back"
-    if isinstance(each, Selector):
-        if each.live is None:
-            return ""
-        if facts.waits or d.o.stable is None:
-            return facts.waits or f"LeaderWorkerSet {d.o.rollout.spec.workload_ref.name} does not exist: create it"
-        # What is wrong with the plan, or with other objects, stops steps: a version that runs stays kept apart.
-        about = _service(d, facts) if each.resource == SERVICES else _pool(d, facts, each.name)
-        refusal = next(about, None)
-        return refusal.message if refusal else ""
-    problem = each.problem(splits, begun=True)
+    unnamed = _unnamed(d, each.ref, each.ref)
+    if unnamed or each.live is None:
+        return unnamed
+    if facts.waits or d.o.stable is None:
+        return facts.waits or f"LeaderWorkerSet {d.o.rollout.spec.workload_ref.name} does not exist: create it"
+    # What is wrong with the plan, or with other objects, stops steps: a version that runs stays kept apart.
+    about = _service(d, facts) if each.resource == SERVICES else _pool(d, facts, each.name)
+    refusal = next(about, None)
+    return refusal.message if refusal else ""
+
+
+def barred_route(d: Draft, router: Router, split: Split) -> str:
+    """The same of a router, and of the split that it is to be given."""
+    facts, state = d.o.routing, router.state
+    if state.modified or facts is None:
+        return ""
+    unnamed = _unnamed(d, state.ref, state.users)
+    if unnamed:
+        return unnamed
+    problem = _in_the_way(router, split, begun=True)
     return facts.waits or (problem.message if problem is not None else "")
+
+
+def _unnamed(d: Draft, ref: ObjectRef, users: ObjectRef) -> str:
+    """Why ``ref``, which is written for the user's object, is none that the spec names; "" when it is."""
+    names = named(settings(d))
+    every = resources_of(names) if names is not None else ()
+    if any((resource.kind, name) == (users.kind, users.name) for resource, name in every):
+        return ""
+    return f"{ref} is not named in trafficRoutings: name it again until the release is over, or go back"
+
+
+def _in_the_way(router: Router, split: Split | None = None, *, begun: bool = False) -> Problem | None:
+    """Why no release can share requests by a router, or not as the split says."""
+    problem = router.check(begun=begun) or (router.check(split) if split is not None else None)
+    state = router.state
+    if problem is None and state.unused:
+        return Problem(f"{state.unused}, or name another one in trafficRoutings", state.users)
+    return problem
 
 
 def _unwritten(d: Draft) -> Refusal | None:
@@ -83,8 +110,9 @@ def _unwritten(d: Draft) -> Refusal | None:
 def _taken(facts: RoutingFacts) -> Iterator[Refusal]:
     """What stands in the place of the second objects that routers need; another refusal of theirs is waited for."""
     for each in routers(facts):
-        if each.taken:
-            yield Refusal(Reason.ROUTE_PROBLEM, each.taken, FieldRef("metadata.name", each.ref.kind, each.ref.name))
+        problem = each.check()
+        if problem is not None and problem.path == NAME_TAKEN:
+            yield _refusal(problem)
 
 
 def obstacles(d: Draft) -> Iterator[Refusal]:
@@ -114,9 +142,9 @@ def _unsaid(d: Draft, facts: RoutingFacts | None) -> Refusal | None:
         return None
     # Whoever may write the status may write any number there.
     steps = range(max(1, d.sub.current_step_index), len(d.strategy.steps) + 1)
-    said = (each.inexpressible(share_of_step(d, index)) for index in steps for each in routers(facts))
-    problem = next(filter(None, said), "")
-    return Refusal(Reason.ROUTE_PROBLEM, problem) if problem else None
+    said = (each.check(share_of_step(d, index)) for index in steps for each in routers(facts))
+    problem = next((each for each in said if each is not None), None)
+    return Refusal(Reason.ROUTE_PROBLEM, problem.message) if problem is not None else None
 
 
 def _at(d: Draft, path: str) -> FieldRef:
@@ -222,16 +250,18 @@ def _routers(d: Draft, _: TrafficRouting, facts: RoutingFacts) -> Iterator[Refus
     if not facts.synced:
         return
     for each in routers(facts):
-        problem = each.problem((ALL_STABLE,))
+        problem = _in_the_way(each)
         if problem is not None:
-            where = "" if each.missing else "spec.rules"
-            field = FieldRef(where, problem.ref.kind, problem.ref.name)
-            yield Refusal(Reason.ROUTE_PROBLEM, problem.message, field)
+            yield _refusal(problem)
             continue
         for index in range(1, len(d.strategy.steps) + 1):
-            unsaid = each.inexpressible(share_of_step(d, index))
-            if unsaid:
-                yield Refusal(Reason.ROUTE_PROBLEM, unsaid, _at(d, f"steps[{index - 1}].matches"))
+            unsaid = each.check(share_of_step(d, index))
+            if unsaid is not None:
+                yield Refusal(Reason.ROUTE_PROBLEM, unsaid.message, _at(d, f"steps[{index - 1}].matches"))
+
+
+def _refusal(problem: Problem) -> Refusal:
+    return Refusal(Reason.ROUTE_PROBLEM, problem.message, FieldRef(problem.path, problem.ref.kind, problem.ref.name))
 
 
 def _full(d: Draft, _: TrafficRouting, __: RoutingFacts) -> Iterator[Refusal]:

@@ -172,7 +172,7 @@ def safe(d: Draft, facts: RoutingFacts, split: Split) -> Safe:
             return Safe(_as_written(split, facts), "neither version has a ready endpoint: shares stay as they are")
         refuses = unanswered(facts, facts.names.canary_pool)
         return Safe(ALL_STABLE, refuses or f"{_new_side(facts)} has no ready endpoint: its share waits")
-    if split.reaches_new and stable and not any(each.reaches_new for each in routers(facts)):
+    if split.reaches_new and stable and not any(each.state.reaches_canary for each in routers(facts)):
         waits = _not_yet(d)
         if waits is not None:
             return Safe(ALL_STABLE, waits.message, waits.until)
@@ -219,5 +219,5 @@ def _as_written(split: Split, facts: RoutingFacts) -> Split:
     """``split`` with the weight that routes have, whether that is accepted yet or not; nothing where none gives the new
     version a share.
     """
-    standing = [each.weight for each in routers(facts) if each.reaches_new]
+    standing = [state.weight for each in routers(facts) if (state := each.state).reaches_canary]
     return replace(split, weight=min(standing)) if standing else ALL_STABLE

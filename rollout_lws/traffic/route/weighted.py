@@ -16,8 +16,9 @@ from dataclasses import dataclass, replace
 
 from rollout_lws.api.resources import Keys
 from rollout_lws.api.rollout_spec import RequestHeaderModifier
-from rollout_lws.objects.resources import Resource
 from rollout_lws.traffic import marks
+from rollout_lws.traffic.registry import RouterSpec
+from rollout_lws.traffic.route import status
 from rollout_lws.traffic.route.model import Layout, UsersRule, put_together, taken_apart
 from rollout_lws.traffic.route.rules import matches_digest, matches_of, replaces_prefix, rule_to, with_modifier
 from rollout_lws.traffic.route.state import (
@@ -70,14 +71,11 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class WeightedRules:
-    """A kind of routes: how its rules are ``read`` and written (``with_rules``), the parents that are ``accepting``
-    an object of it now (() where nothing tells), and its ``limits`` (None: none).
-    """
+    """A kind of routes: how its rules are ``read`` and written (``with_rules``), and its ``limits`` (None: none)."""
 
-    resource: Resource
+    spec: RouterSpec
     read: Callable[[Object], list[Object]]
     with_rules: Callable[[Object, list[Object]], Object]
-    accepting: Callable[[Object], tuple[Parent, ...]]
     limits: Limits | None = None
 
     def routed(self, live: Object, by: str, keys: Keys, backends: Backends, split: Split) -> Object:
@@ -155,14 +153,10 @@ class WeightedRules:
         ]
         return tuple(found)
 
-    def route_problem(
-        self, live: Object, backends: Backends, splits: Iterable[Split] = (), *, begun: bool = False
-    ) -> str:
+    def route_problem(self, live: Object, backends: Backends, *, begun: bool = False) -> str:
         """Why this route cannot share requests between these backends, as a sentence that says what to do; "" when it
-        can.
-
-        ``live`` is the user's own route (see ``own``); ``splits`` are those that the steps will want. Where
-        a release has ``begun``, its own backends may be in a route that somebody made anew.
+        can. ``live`` is the user's own route (see ``own``). Where a release has ``begun``, its own backends may be in a
+        route that somebody made anew.
         """
         name, namespace, rules = self._name(live), namespace_of(live), self.read(live)
         stable, canary = backend_text(backends.stable), backend_text(backends.canary)
@@ -178,7 +172,7 @@ class WeightedRules:
             )
         if not any(map(weight_of, ours)):
             return f"{name} gives {stable} no requests: its weight is 0 in every rule; give it one of 1 or more"
-        return next(filter(None, (self.split_problem(live, backends, split) for split in splits)), "")
+        return ""
 
     def split_problem(self, live: Object, backends: Backends, split: Split) -> str:
         """Why the user's own route cannot express this split, as a sentence that says what to do; "" when it can."""
@@ -209,8 +203,29 @@ class WeightedRules:
         }
         return self.limits.exceeded(name, (*self.read(live), *added.values())) if self.limits is not None else ""
 
+    def accepting(self, live: Object) -> tuple[Parent, ...]:
+        """Those of spec.parentRefs that accept the route, or accepted a generation of it that was just replaced."""
+        attached = attached_to(live)
+        return tuple(each for each in status.accepting(live, self.spec.conditions) if each in attached)
+
+    def unused(self, live: Object) -> str:
+        """Why no weight counts as routed, whatever is written, as a sentence that says what to do; "" when something
+        uses the route, and where nothing tells.
+        """
+        if not self.spec.conditions or self.accepting(live):
+            return ""
+        return f"no Gateway accepts {self._name(live)} as it is: correct what its status.parents says"
+
+    def unaccepted(self, live: Object, parents: Iterable[Parent]) -> str:
+        """Why the live generation is not routed yet: "" when each of these parents that still is in spec.parentRefs has
+        accepted it; else the first that has not, with its condition and message.
+        """
+        attached = attached_to(live)
+        said = (status.complaint(live, each, self.spec.conditions) for each in parents if each in attached)
+        return next((f"{self._name(live)}: {why}" for why in said if why), "")
+
     def _name(self, live: Object) -> str:
-        return f"{self.resource.kind} {live['metadata']['name']}"
+        return f"{self.spec.resource.kind} {live['metadata']['name']}"
 
     def _marked(
         self,
@@ -229,6 +244,11 @@ class WeightedRules:
 
 def namespace_of(live: Object) -> str:
     return str(live["metadata"].get("namespace", ""))
+
+
+def attached_to(live: Object) -> tuple[Parent, ...]:
+    """The parents that the route names."""
+    return tuple(status.parent(each, namespace_of(live)) for each in live["spec"].get("parentRefs") or ())
 
 
 def parents(live: Object, by: str, keys: Keys) -> tuple[Parent, ...]:

@@ -16,8 +16,8 @@ from rollout_lws.rollout.write_conflicts import PEACE_SECONDS
 from rollout_lws.traffic import http_route, second_pool
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.pickers import unanswered
-from rollout_lws.traffic.route import status, weighted
-from rollout_lws.traffic.router import Router
+from rollout_lws.traffic.route import weighted
+from rollout_lws.traffic.router import Router, RouteState
 from rollout_lws.traffic.routers import routers
 from rollout_lws.traffic.split import ALL_STABLE, Object
 
@@ -33,9 +33,9 @@ def links(case: Case) -> Iterator[Link]:
     every = routers(facts)
     if not every:
         return
-    kind = every[0].resource
-    about = f"{kind.kind}/{every[0].name}"
-    steps = (case.kubectl(f"get {kind} {about.partition('/')[2]} -o yaml"),)
+    kind, users = every[0].spec.resource, every[0].state.users
+    about = f"{kind.kind}/{users.name}"
+    steps = (case.kubectl(f"get {kind} {users.name} -o yaml"),)
     found = case.unread(Name.ROUTE, about, kind) or case.complained(Name.ROUTE, about, steps)
     if found is not None:
         unaccepted = _gateways_say(facts) if found.state is State.BROKEN else ""
@@ -47,33 +47,35 @@ def links(case: Case) -> Iterator[Link]:
 
 
 def _route(case: Case, facts: RoutingFacts, router: Router) -> Link:
-    name = router.name if router.live is None or router.missing else router.ref.name
-    about = f"{router.ref.kind}/{name}"
-    steps = (case.kubectl(f"get {router.resource} {name} -o yaml"),)
+    state, written = router.state, router.state.objects[0]
+    ref = state.users if written.live is None or state.missing else state.ref
+    about = f"{ref.kind}/{ref.name}"
+    steps = (case.kubectl(f"get {router.spec.resource} {ref.name} -o yaml"),)
     users = f"users: {case.share} of requests go to the new version, as far as routers have accepted it"
-    late = _late(case, router)
-    broken = _broken(case, facts, router) or ("" if late else router.unaccepted)
+    late = _late(case, state)
+    broken = _broken(case, facts, state) or ("" if late else state.unaccepted)
     if broken:
         return Link(Name.ROUTE, State.BROKEN, about, broken, users, "the release goes on when it is mended", steps)
-    if router.written_over:
-        text = f"somebody has written over what the release wrote in {router.ref}: {router.ignore}"
+    drifted = next((each for each in state.objects if each.drifted), None)
+    if drifted is not None:
+        text = f"somebody has written over what the release wrote in {drifted.ref}: {router.spec.advice}"
         by_itself = "it is put back, each time later; nothing goes forward meanwhile"
         return Link(Name.ROUTE, State.BROKEN, about, text, users, by_itself, steps)
     wanted = wanted_share(case.d) if case.is_on else ALL_STABLE
     found = safe(case.d, facts, wanted) if case.is_on else Safe(wanted)
     split, why = found.split, found.why
-    writes = {f"{each.resource.kind}/{each.name}" for each in router.writes(split, "", checked=True)}
+    writes = {f"{each.resource.kind}/{each.name}" for each in router.apply(split, "", checked=True)}
     if writes:
         unread = case.unread(Name.ROUTE, about, *case.unjudged)
         if unread is not None:
             return unread
-        text = f"{router.ref} does not say what the Rollout does: {told(split)} of requests to the new version"
+        text = f"{state.ref} does not say what the Rollout does: {told(split)} of requests to the new version"
         by_itself = "the controller writes it as soon as it acts"
         undone = {each.about for each in case.owed & (case.facts.owed or frozenset())}
-        state = State.BROKEN if writes & undone or not case.is_on else State.WAITING
-        return Link(Name.ROUTE, state, about, text, users, by_itself, steps)
+        link = State.BROKEN if writes & undone or not case.is_on else State.WAITING
+        return Link(Name.ROUTE, link, about, text, users, by_itself, steps)
     if late:
-        waits = case.facts.is_fresh(router.live or {}, TAKEN_UP_SECONDS)
+        waits = case.facts.is_fresh(written.live or {}, TAKEN_UP_SECONDS)
         by_itself = "the release goes on when the Gateway has taken it up: does its controller run?"
         return Link(Name.ROUTE, State.WAITING if waits else State.BROKEN, about, late, users, by_itself, steps)
     if why:
@@ -81,15 +83,15 @@ def _route(case: Case, facts: RoutingFacts, router: Router) -> Link:
     return ok(Name.ROUTE, about, f"accepted, with {told(split)} of requests to the new version")
 
 
-def _broken(case: Case, facts: RoutingFacts, router: Router) -> str:
+def _broken(case: Case, facts: RoutingFacts, state: RouteState) -> str:
     """Why requests do not come by it at all, or not as it says; "" when they do."""
-    if router.missing:
-        return f"{router.missing} does not exist"
-    if router.cut_off:
-        return router.cut_off
-    if router.nobody_accepts:
+    if state.missing:
+        return f"{state.missing} does not exist"
+    if state.cut_off:
+        return state.cut_off
+    if state.unused:
         said = _gateways_say(facts)
-        return router.nobody_accepts + (f" ({said})" if said else "")
+        return state.unused + (f" ({said})" if said else "")
     if case.is_on and wanted_share(case.d).reaches_new:
         problem = unanswered(facts, facts.names.canary_pool) or second_pool.denied(facts)
         if problem:
@@ -98,13 +100,13 @@ def _broken(case: Case, facts: RoutingFacts, router: Router) -> str:
     return unanswered(facts, facts.names.stable_pool) if facts.synced else ""
 
 
-def _late(case: Case, router: Router) -> str:
+def _late(case: Case, state: RouteState) -> str:
     """What gateways have still to say of the route as it stands now, where they accepted it as it stood before."""
-    live = router.live
-    if live is None or not router.unaccepted or router.ref.kind != HTTP_ROUTES.kind:
+    live = state.objects[0].live
+    if live is None or not state.unaccepted:
         return ""
     asked = weighted.parents(live, case.d.uid, case.d.keys)
-    return router.unaccepted if set(asked) <= set(http_route.accepting_parents(live)) else ""
+    return state.unaccepted if set(asked) <= set(http_route.RULES.accepting(live)) else ""
 
 
 def _gateways_say(facts: RoutingFacts) -> str:
@@ -113,8 +115,8 @@ def _gateways_say(facts: RoutingFacts) -> str:
     live: Object | None = facts.find(HTTP_ROUTES, name)
     if live is None:
         return ""
-    parents = [status.parent(each, facts.namespace) for each in live["spec"].get("parentRefs") or ()]
-    return http_route.unaccepted(live, parents) if parents else f"HTTPRoute {name} names no parent"
+    parents = weighted.attached_to(live)
+    return http_route.RULES.unaccepted(live, parents) if parents else f"HTTPRoute {name} names no parent"
 
 
 def autoscaler(case: Case) -> Link | None:

@@ -1,0 +1,77 @@
+"""The user's own routing object as a router: the weight is written into its rules."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from rollout_lws.api.resources import Keys
+from rollout_lws.objects.resources import ObjectRef
+from rollout_lws.objects.writes import Write
+from rollout_lws.traffic import marks
+from rollout_lws.traffic.facts import RoutingFacts
+from rollout_lws.traffic.registry import RouterSpec
+from rollout_lws.traffic.route import weighted
+from rollout_lws.traffic.route.weighted import WeightedRules
+from rollout_lws.traffic.router import Problem, RouteState, Written, does_not_exist, patched
+from rollout_lws.traffic.services import backends
+from rollout_lws.traffic.split import Object, Split
+
+
+@dataclass(frozen=True, slots=True)
+class WeightedRouter:
+    """One object of a kind; a kind is a subclass that says how its ``rules`` are read and written."""
+
+    spec: ClassVar[RouterSpec]
+    rules: ClassVar[WeightedRules]
+    facts: RoutingFacts
+    name: str
+
+    @property
+    def _ref(self) -> ObjectRef:
+        return ObjectRef(self.spec.resource.kind, self.name)
+
+    @property
+    def _live(self) -> Object | None:
+        return self.facts.find(self.spec.resource, self.name)
+
+    @property
+    def state(self) -> RouteState:
+        live, ref, by, keys = self._live, self._ref, self.facts.by, self.facts.keys
+        if live is None:
+            return RouteState(ref, (Written(ref, None),), missing=str(ref))
+        modified = marks.read(live, by, keys) is not None
+        return RouteState(
+            ref,
+            (Written(ref, live, modified, bool(self.rules.drifted(live, by, keys))),),
+            weighted.reaches_new(live, by, keys),
+            weighted.weight(live, by, keys),
+            unused=self.rules.unused(live),
+            unaccepted=self.rules.unaccepted(live, weighted.parents(live, by, keys)),
+        )
+
+    def apply(self, split: Split, reason: str, *, checked: bool) -> tuple[Write, ...]:
+        live, by, keys = self._live, self.facts.by, self.facts.keys
+        if live is None or not (marks.read(live, by, keys) is not None or (checked and split.reaches_new)):
+            return ()
+        after = self.rules.routed(live, by, keys, backends(self.facts.names), split)
+        return patched(self.spec.resource, live, after, reason)
+
+    @classmethod
+    def restore(cls, live: Object, by: str, keys: Keys) -> Object:
+        return cls.rules.own(live, by, keys)
+
+    def check(self, split: Split | None = None, *, begun: bool = False) -> Problem | None:
+        live = self._live
+        if live is None:
+            absent = does_not_exist(self.facts, self.spec.resource, self._ref)
+            return Problem(absent, self._ref, "") if split is None else None
+        if split is not None and not split.matches:
+            # Weights alone fit every route.
+            return None
+        own, both = self.rules.own(live, self.facts.by, self.facts.keys), backends(self.facts.names)
+        if split is None:
+            found = self.rules.route_problem(own, both, begun=begun)
+        else:
+            found = self.rules.split_problem(own, both, split)
+        return Problem(found, self._ref, f"spec.{self.spec.members[0]}") if found else None

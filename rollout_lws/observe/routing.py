@@ -18,7 +18,7 @@ from rollout_lws.rollout.routing.selector_pinning import looked_for
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.marked import Marked, noted_names
 from rollout_lws.traffic.names import Names
-from rollout_lws.traffic.pickers import picker_service
+from rollout_lws.traffic.pools import picker_service
 from rollout_lws.traffic.registry import ROUTING_KINDS, looked_at_kinds, needed_kinds
 from rollout_lws.traffic.routers import named
 from rollout_lws.traffic.services import canary_service_name

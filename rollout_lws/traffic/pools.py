@@ -1,6 +1,9 @@
 """InferencePools of the two versions: pinned by their selectors as Services are, accepted by gateways as routes are.
 
-An endpoint picker serves one pool only, so the new version's pool is the user's own as well; neither is made here.
+An endpoint picker serves one pool only, so the new version's pool is the user's own as well; neither is made here. No
+route refers to the new version's before the first weight, so that no gateway has accepted it by then. With failureMode
+FailClose, the default of the API, a pool whose picker does not answer refuses every request, however many of its pods
+are ready.
 Field facts: inference.networking.k8s.io/v1.
 """
 
@@ -9,10 +12,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from rollout_lws.api.resources import Keys
-from rollout_lws.objects.resources import INFERENCE_POOLS
+from rollout_lws.objects.resources import INFERENCE_POOLS, SERVICES
 from rollout_lws.traffic import marks, selectors
+from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.route import status
 from rollout_lws.traffic.route.status import Parent
+from rollout_lws.traffic.routers import routers
 from rollout_lws.traffic.selectors import Changes, Pin, Selecting
 from rollout_lws.traffic.split import Object
 
@@ -71,3 +76,53 @@ def pool_problem(
         leaders=leaders,
         borrowers=marks.others(pool, by, keys),
     )
+
+
+def canary_denied(facts: RoutingFacts) -> str:
+    """What the first Gateway says that cannot use the pool as it stands; "" when none says so."""
+    live = _canary_pool(facts)
+    said = status.denied(live) if live is not None else ""
+    return f"InferencePool {facts.names.canary_pool}: {said}" if said else ""
+
+
+def canary_unaccepted(facts: RoutingFacts) -> str:
+    """Why the pool is not in use by all gateways that use the stable version's; "" when it is, and while no request is
+    sent to it.
+    """
+    live, first = _canary_pool(facts), facts.find(INFERENCE_POOLS, facts.names.stable_pool)
+    if live is None or first is None or not any(each.state.reaches_canary for each in routers(facts)):
+        return ""
+    known = status.reporting(first)
+    using = (each for each in parents(first, facts.by, facts.keys) if each in known)
+    said = next(filter(None, (status.complaint(live, each, CONDITIONS) for each in using)), "")
+    return canary_denied(facts) or (f"InferencePool {facts.names.canary_pool}: {said}" if said else "")
+
+
+def _canary_pool(facts: RoutingFacts) -> Object | None:
+    return facts.find(INFERENCE_POOLS, facts.names.canary_pool)
+
+
+def picker_service(pool: Object | None) -> str:
+    """The Service without which requests to the pool fail: that of its endpoint picker, with failureMode FailClose; ""
+    when there is none.
+    """
+    asked = ((pool or {}).get("spec") or {}).get("endpointPickerRef") or {}
+    is_service = (asked.get("group") or "", asked.get("kind") or SERVICES.kind) == (SERVICES.group, SERVICES.kind)
+    closes = (asked.get("failureMode") or "FailClose") == "FailClose"
+    return str(asked.get("name") or "") if is_service and closes else ""
+
+
+def unanswered(facts: RoutingFacts, pool: str | None) -> str:
+    """Why requests to the pool of this name would fail for want of its picker, as a sentence that says what to do; ""
+    when they would not, and without such a pool.
+    """
+    name = picker_service(facts.find(INFERENCE_POOLS, pool))
+    if not name or name in facts.answering:
+        return ""
+    what, service = f"InferencePool {pool} fails all requests (failureMode FailClose)", facts.find(SERVICES, name)
+    of_picker = f"the Service {name} of its endpoint picker"
+    if service is None:
+        return f"{what}: {of_picker} does not exist; create it, or correct endpointPickerRef"
+    if (service.get("spec") or {}).get("type") == "ExternalName":
+        return f"{what}: {of_picker} is of type ExternalName, which has no endpoint; make one that selects the picker"
+    return f"{what}: {of_picker} has no ready endpoint; start the picker"

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from rollout_lws.api import TrafficRouting
 from rollout_lws.traffic.facts import RoutingFacts
-from rollout_lws.traffic.http_route import HttpRouter
 from rollout_lws.traffic.ingress_router import IngressRouter
 from rollout_lws.traffic.names import Names
 from rollout_lws.traffic.registry import named_in
 from rollout_lws.traffic.router import Router
+from rollout_lws.traffic.weighted_router import HttpRouter
 
 #: The code of each of ``registry.SPECS``.
 ROUTERS: tuple[type[Router], ...] = (HttpRouter, IngressRouter)

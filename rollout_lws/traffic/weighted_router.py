@@ -1,4 +1,4 @@
-"""The user's own routing object as a router: the weight is written into its rules."""
+"""The user's own routing object as a router, an HTTPRoute of the Gateway API: the weight is written into its rules."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from rollout_lws.objects.resources import ObjectRef
 from rollout_lws.objects.writes import Write
 from rollout_lws.traffic import marks
 from rollout_lws.traffic.facts import RoutingFacts
-from rollout_lws.traffic.registry import RouterSpec
+from rollout_lws.traffic.registry import HTTP_ROUTE, RouterSpec
 from rollout_lws.traffic.route import weighted
-from rollout_lws.traffic.route.weighted import WeightedRules
+from rollout_lws.traffic.route.weighted import Limits, WeightedRules
 from rollout_lws.traffic.router import Problem, RouteState, Written, does_not_exist, patched
 from rollout_lws.traffic.services import backends
 from rollout_lws.traffic.split import Object, Split
@@ -75,3 +75,24 @@ class WeightedRouter:
         else:
             found = self.rules.split_problem(own, both, split)
         return Problem(found, self._ref, f"spec.{self.spec.members[0]}") if found else None
+
+
+def _rules(live: Object) -> list[Object]:
+    return list(live["spec"].get("rules") or ())
+
+
+def _with_rules(live: Object, rules: list[Object]) -> Object:
+    spec = {member: value for member, value in live["spec"].items() if member != "rules"}
+    if rules or "rules" in live["spec"]:
+        spec["rules"] = rules
+    return {**live, "spec": spec}
+
+
+RULES = WeightedRules(HTTP_ROUTE, _rules, _with_rules, Limits("the Gateway API", 16, 64, 128, 16))
+
+
+class HttpRouter(WeightedRouter):
+    """The user's own HTTPRoute."""
+
+    __slots__ = ()
+    spec, rules = HTTP_ROUTE, RULES

@@ -17,9 +17,9 @@ from rollout_lws.rollout.reasons import Ending
 from rollout_lws.rollout.routing.route_result import DONE, Routed
 from rollout_lws.rollout.routing.versions import new_stays
 from rollout_lws.rollout.state import ending_of
-from rollout_lws.traffic import backends
-from rollout_lws.traffic.backends import Selector
+from rollout_lws.traffic import pinned_selectors
 from rollout_lws.traffic.facts import RoutingFacts
+from rollout_lws.traffic.pinned_selectors import Selector
 from rollout_lws.workload.canary import canary_name
 
 #: A pod that is still there so many seconds after its grace period is over will not end by itself.
@@ -90,7 +90,7 @@ def leaves(d: Draft) -> bool:
 
 
 def _pinned(facts: RoutingFacts) -> tuple[Selector, ...]:
-    return tuple(each for each in (*backends.of_stable(facts), *backends.of_new(facts)) if each.given)
+    return tuple(each for each in (*pinned_selectors.of_stable(facts), *pinned_selectors.of_new(facts)) if each.given)
 
 
 def _home(d: Draft) -> str:

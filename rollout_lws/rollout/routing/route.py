@@ -31,9 +31,9 @@ from rollout_lws.rollout.routing.weights import (
     weight_of,
 )
 from rollout_lws.rollout.state import Promoting, RollingBack, ending_of, forced_since
-from rollout_lws.traffic import second_pool
+from rollout_lws.traffic import pools
 from rollout_lws.traffic.facts import RoutingFacts
-from rollout_lws.traffic.pickers import unanswered
+from rollout_lws.traffic.pools import unanswered
 from rollout_lws.traffic.router import Router
 from rollout_lws.traffic.routers import routers
 from rollout_lws.traffic.split import ALL_STABLE, Split
@@ -97,7 +97,7 @@ def _apply(d: Draft, facts: RoutingFacts, wanted: Split) -> tuple[Draft, Routed]
     refusal = next(filter(None, (barred_route(d, each, split) for each in every)), "") if split.reaches_new else ""
     if refusal:
         return note(d, desired=recorded(wanted), message=refusal), Routed(False, refusal, refused=True)
-    denied = second_pool.denied(facts) if split.reaches_new else ""
+    denied = pools.canary_denied(facts) if split.reaches_new else ""
     if denied and not any(each.reaches_canary for each in states):
         return note(d, desired=recorded(wanted), message=denied), Routed(False, denied)
     if wanted.reaches_new:
@@ -129,7 +129,7 @@ def _apply(d: Draft, facts: RoutingFacts, wanted: Split) -> tuple[Draft, Routed]
         return d, Routed(False, why or f"{writing} is being written")
     refused = next(filter(None, (each.unaccepted for each in states)), "") or nobody
     if split.reaches_new:
-        refused = refused or second_pool.unaccepted(facts)
+        refused = refused or pools.canary_unaccepted(facts)
     if refused:
         written = (written_lately(d, each.live) for state in states for each in state.objects)
         lately = (moment for moment in written if moment is not None)

@@ -27,9 +27,9 @@ from rollout_lws.rollout.refusal import FieldRef, Refusal
 from rollout_lws.rollout.routing.serving import groups_for_all
 from rollout_lws.rollout.routing.unmanaged_backends import labels_of_new, unlisted
 from rollout_lws.rollout.routing.weights import settings, share_of_step
-from rollout_lws.traffic import backends, pools, services
-from rollout_lws.traffic.backends import Selector
+from rollout_lws.traffic import pinned_selectors, pools, services
 from rollout_lws.traffic.facts import RoutingFacts
+from rollout_lws.traffic.pinned_selectors import Selector
 from rollout_lws.traffic.registry import resources_of
 from rollout_lws.traffic.router import NAME_TAKEN, Problem, Router
 from rollout_lws.traffic.routers import named, routers
@@ -101,7 +101,7 @@ def _unwritten(d: Draft) -> Refusal | None:
     asked, facts = settings(d), d.o.routing
     if asked is None or facts is None or not facts.synced:
         return None
-    pinned = (*backends.of_stable(facts), *backends.of_new(facts))
+    pinned = (*pinned_selectors.of_stable(facts), *pinned_selectors.of_new(facts))
     if any(each.live is not None and not each.given for each in pinned):
         return next(obstacles(d), None)
     return next(chain(_canary_service(d, asked, facts), _taken(facts)), None)

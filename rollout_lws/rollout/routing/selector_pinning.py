@@ -15,9 +15,9 @@ from rollout_lws.rollout.routing.routing_preflight import barred
 from rollout_lws.rollout.routing.serving import answers_for_stable
 from rollout_lws.rollout.routing.versions import Side, new_side, stable_side
 from rollout_lws.rollout.routing.weights import DEFAULT_GRACE_SECONDS, recorded, settings
-from rollout_lws.traffic import backends, services
-from rollout_lws.traffic.backends import Selector
+from rollout_lws.traffic import pinned_selectors, services
 from rollout_lws.traffic.facts import RoutingFacts
+from rollout_lws.traffic.pinned_selectors import Selector
 from rollout_lws.traffic.registry import ROUTING_KINDS, looked_at_kinds
 from rollout_lws.traffic.selectors import selector_changes
 from rollout_lws.traffic.split import ALL_STABLE
@@ -80,8 +80,8 @@ def prepare(d: Draft) -> tuple[Draft, Routed]:
         return d, Routed(False, "the release is put on record first")
     new = new_side(d)
     d, pinned = answer(d, facts)
-    d, pinned_new = point(d, backends.of_new(facts), new)
-    if facts.canary_service is None and not any(barred(d, each) for each in backends.of_stable(facts)):
+    d, pinned_new = point(d, pinned_selectors.of_new(facts), new)
+    if facts.canary_service is None and not any(barred(d, each) for each in pinned_selectors.of_stable(facts)):
         body = services.canary_service(
             facts.service,
             d.uid,
@@ -98,7 +98,7 @@ def answer(d: Draft, facts: RoutingFacts) -> tuple[Draft, Routed]:
     """Have the stable version's Service and pool select whoever can answer: the new one while no stable group can."""
     answers, until = answers_for_stable(d, facts)
     d, side = d.wake(until), new_side(d) if answers else stable_side(d)
-    return point(d, backends.of_stable(facts), side) if side.exists or d.o.stable is not None else (d, DONE)
+    return point(d, pinned_selectors.of_stable(facts), side) if side.exists or d.o.stable is not None else (d, DONE)
 
 
 def keep_pinned(d: Draft) -> Draft:

@@ -19,7 +19,7 @@ from rollout_lws.rollout.routing.weights import DEFAULT_GRACE_SECONDS, settings,
 from rollout_lws.rollout.wait import Wait
 from rollout_lws.traffic import pools, services
 from rollout_lws.traffic.facts import RoutingFacts
-from rollout_lws.traffic.pickers import unanswered
+from rollout_lws.traffic.pools import unanswered
 from rollout_lws.traffic.routers import routers
 from rollout_lws.traffic.split import ALL_STABLE, Split
 from rollout_lws.workload.hold import standing_surge

@@ -20,8 +20,8 @@ from rollout_lws.rollout.routing.unmanaged_backends import unlisted
 from rollout_lws.rollout.routing.versions import both_sides, new_side, stable_side
 from rollout_lws.rollout.routing.weights import does_without, takes_over, weight_of
 from rollout_lws.rollout.state import CleaningUp, Detaching, Idle, InSteps, Promoting, RollingBack
-from rollout_lws.traffic import backends
-from rollout_lws.traffic.pickers import unanswered
+from rollout_lws.traffic import pinned_selectors
+from rollout_lws.traffic.pools import unanswered
 
 
 def protect(d: Draft) -> Draft:
@@ -50,7 +50,7 @@ def hand_over(d: Draft) -> tuple[Draft, Routed]:
     if facts is None or record is None or record.step is None or facts.service is None:
         return d, routed
     stable, new = stable_side(d), new_side(d)
-    d, pinned_new = point(d, backends.of_new(facts), new)
+    d, pinned_new = point(d, pinned_selectors.of_new(facts), new)
     routed = routed if not routed.done else pinned_new
     # While paused, a canary that has become big enough gets no more than it had.
     kept_back = d.paused and weight_of((d.status.traffic or record).desired) < 100
@@ -59,7 +59,7 @@ def hand_over(d: Draft) -> tuple[Draft, Routed]:
             # Whoever serves keeps the requests; those that do not serve can be renewed, and only that mends them.
             return d, routed
         d = note(d, stable_drained_at=None)
-        d, pinned = point(d, backends.of_stable(facts), stable)
+        d, pinned = point(d, pinned_selectors.of_stable(facts), stable)
         return d, (pinned if routed.done else routed)
     if not routed.done:
         return d, routed
@@ -67,7 +67,7 @@ def hand_over(d: Draft) -> tuple[Draft, Routed]:
     service = facts.names.service
     listed = facts.endpoints.get(service, frozenset())
     before = len(d.writes)
-    d, pinned = point(d, backends.of_stable(facts), new)
+    d, pinned = point(d, pinned_selectors.of_stable(facts), new)
     # Endpoints follow in a moment; where they do not, that is told.
     if len(d.writes) > before:
         d = d.persist_later(brief=True)
@@ -92,7 +92,7 @@ def merge(d: Draft) -> tuple[Draft, Routed]:
         if d.paused:
             d, _ = keep(d)
             return d, Routed(False, "paused: requests stay shared as they are")
-        d, pinned = point(d, backends.of_stable(facts), both_sides(d))
+        d, pinned = point(d, pinned_selectors.of_stable(facts), both_sides(d))
         if not pinned.done:
             return d, pinned
         new = new_side(d)

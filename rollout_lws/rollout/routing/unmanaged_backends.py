@@ -13,9 +13,9 @@ from rollout_lws.objects.resources import LWS_REVISION, LWS_WORKER_INDEX, POD_DI
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import EventReason
 from rollout_lws.rollout.routing.versions import new_side
-from rollout_lws.traffic import backends, pools, services
-from rollout_lws.traffic.backends import Selector
+from rollout_lws.traffic import pinned_selectors, pools, services
 from rollout_lws.traffic.facts import RoutingFacts
+from rollout_lws.traffic.pinned_selectors import Selector
 from rollout_lws.traffic.selectors import matched
 from rollout_lws.traffic.split import Object
 from rollout_lws.workload.revisions import target_revision
@@ -111,7 +111,7 @@ def shut_out(facts: RoutingFacts, each: Selector) -> tuple[str, ...]:
 def _shut_out(facts: RoutingFacts) -> set[str]:
     return {
         f"LeaderWorkerSet {name} behind {each.ref}"
-        for each in (*backends.of_stable(facts), *backends.of_new(facts))
+        for each in (*pinned_selectors.of_stable(facts), *pinned_selectors.of_new(facts))
         for name in shut_out(facts, each)
     }
 

@@ -13,9 +13,9 @@ from rollout_lws.rollout.autoscaling import hpa_bounds
 from rollout_lws.rollout.routing.serving import Safe, safe
 from rollout_lws.rollout.routing.weights import settings, told, wanted_share
 from rollout_lws.rollout.write_conflicts import PEACE_SECONDS
-from rollout_lws.traffic import http_route, second_pool
+from rollout_lws.traffic import pools, weighted_router
 from rollout_lws.traffic.facts import RoutingFacts
-from rollout_lws.traffic.pickers import unanswered
+from rollout_lws.traffic.pools import unanswered
 from rollout_lws.traffic.route import weighted
 from rollout_lws.traffic.router import Router, RouteState
 from rollout_lws.traffic.routers import routers
@@ -93,7 +93,7 @@ def _broken(case: Case, facts: RoutingFacts, state: RouteState) -> str:
         said = _gateways_say(facts)
         return state.unused + (f" ({said})" if said else "")
     if case.is_on and wanted_share(case.d).reaches_new:
-        problem = unanswered(facts, facts.names.canary_pool) or second_pool.denied(facts)
+        problem = unanswered(facts, facts.names.canary_pool) or pools.canary_denied(facts)
         if problem:
             return problem
     # Of endpoints that may not be read nothing is said.
@@ -106,7 +106,7 @@ def _late(case: Case, state: RouteState) -> str:
     if live is None or not state.unaccepted:
         return ""
     asked = weighted.parents(live, case.d.uid, case.d.keys)
-    return state.unaccepted if set(asked) <= set(http_route.RULES.accepting(live)) else ""
+    return state.unaccepted if set(asked) <= set(weighted_router.RULES.accepting(live)) else ""
 
 
 def _gateways_say(facts: RoutingFacts) -> str:
@@ -116,7 +116,7 @@ def _gateways_say(facts: RoutingFacts) -> str:
     if live is None:
         return ""
     parents = weighted.attached_to(live)
-    return http_route.RULES.unaccepted(live, parents) if parents else f"HTTPRoute {name} names no parent"
+    return weighted_router.RULES.unaccepted(live, parents) if parents else f"HTTPRoute {name} names no parent"
 
 
 def autoscaler(case: Case) -> Link | None:

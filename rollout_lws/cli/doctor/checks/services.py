@@ -13,8 +13,8 @@ from rollout_lws.rollout.routing.unmanaged_backends import shut_out
 from rollout_lws.rollout.routing.versions import Side, new_side, stable_side
 from rollout_lws.rollout.routing.weights import settings, wanted_share
 from rollout_lws.traffic import marks
-from rollout_lws.traffic.backends import Selector, of_new, of_stable
 from rollout_lws.traffic.facts import RoutingFacts
+from rollout_lws.traffic.pinned_selectors import Selector, of_new, of_stable
 from rollout_lws.traffic.router import does_not_exist
 from rollout_lws.traffic.services import SELECTING
 from rollout_lws.traffic.split import Object

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
+from rollout_lws.capacity.base import Scaling
 from rollout_lws.capacity.result import CapacityResult
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.objects.workloads import LeaderWorkerSet
@@ -16,30 +17,24 @@ if TYPE_CHECKING:
     from rollout_lws.api.resources import Keys
 
 
-def scale(
-    stable: LeaderWorkerSet,
-    canary: Facts | None,
-    remains: Sequence[NamedObject],
-    keys: Keys,
-    *,
-    owner: Mapping[str, Any],
-    wanted: int,
-    metadata_patch: Mapping[str, Mapping[str, str]] | None = None,
-) -> CapacityResult:
-    """Bring the canary LWS to ``wanted`` groups; ``owner`` is the owner reference to the BatchRelease."""
+def scale(asked: Scaling) -> CapacityResult:
+    """Bring the canary LWS to as many groups as are asked for."""
+    stable, canary, wanted = asked.own.facts.lws, asked.canary, asked.wanted
     name = canary_name(stable)
     if canary is None:
-        if remains:
-            listed = ", ".join(f"{each.kind} {each.name}" for each in remains[:3])
+        if asked.remains:
+            listed = ", ".join(f"{each.kind} {each.name}" for each in asked.remains[:3])
             waited = f"waiting until what is left of an earlier {name} is gone: {listed}"
             return CapacityResult(preparing=True, message=waited)
-        body = canary_body(stable, keys, owner=owner, replicas=wanted, metadata_patch=metadata_patch)
+        body = canary_body(
+            stable, asked.own.keys, owner=asked.owner, replicas=wanted, metadata_patch=asked.metadata_patch
+        )
         return CapacityResult(writes=(Create(LEADER_WORKER_SETS, body, f"first {wanted} groups of the new version"),))
-    if canary.lws.metadata.terminating or not canary.lws.metadata.controlled_by(str(owner["uid"])):
+    if canary.lws.metadata.terminating or not canary.lws.metadata.controlled_by(str(asked.owner["uid"])):
         # Deleted by hand, or made for a BatchRelease that is no more: it goes, and is made again once nothing is left
         # of it.
         return CapacityResult(
-            writes=remove(canary, keys).writes,
+            writes=remove(canary, asked.own.keys).writes,
             preparing=True,
             message=f"LeaderWorkerSet {name} is going; it will be made again",
         )

@@ -69,12 +69,4 @@ class ExtraWorkload(CapacityStrategy):
         return ordinal if in_canary else None
 
     def scale(self, asked: Scaling) -> CapacityResult:
-        return canaries.scale(
-            asked.own.facts.lws,
-            asked.canary,
-            asked.remains,
-            asked.own.keys,
-            owner=asked.owner,
-            wanted=asked.wanted,
-            metadata_patch=asked.metadata_patch,
-        )
+        return canaries.scale(asked)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from rollout_lws.capacity.base import Scaling
 from rollout_lws.capacity.canary import remove, scale, still_ending
+from rollout_lws.capacity.known import EXTRA_WORKLOAD
+from rollout_lws.capacity.partition_update import PartitionUpdate
 from rollout_lws.capacity.result import CapacityResult
 from rollout_lws.objects.meta import OwnerReference
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
@@ -26,7 +30,21 @@ def canary(replicas: int = 2, *leaders: Any, **metadata: Any) -> Facts:
 
 
 def scaled(standing: Facts | None, wanted: int, remains: Any = (), **more: Any) -> CapacityResult:
-    return scale(lws(), standing, remains, KEYS, owner=OWNER, wanted=wanted, **more)
+    own = PartitionUpdate(facts(lws()), KEYS, "uid", NOW, 0, EXTRA_WORKLOAD)
+    asked = Scaling(
+        wanted=wanted,
+        own=own,
+        new=(),
+        stable_revision="old",
+        new_revision="new",
+        may_open=True,
+        waits="",
+        canary=standing,
+        remains=remains,
+        owner=OWNER,
+        metadata_patch=None,
+    )
+    return scale(replace(asked, **more))
 
 
 def test_the_first_groups_come_with_the_lws() -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+import rollout_lws
 from rollout_lws.api import Capacity, Strategy
 from rollout_lws.capacity.base import CapacityStrategy, Scaling
 from rollout_lws.capacity.known import BLUE_GREEN, BY_NAME, EXTRA_WORKLOAD, IN_PLACE, STRATEGIES, SURGE
@@ -50,6 +53,15 @@ def test_each_word_has_the_strategy_of_its_name(capacity: Capacity) -> None:
 
 def test_names_and_flags_tell_strategies_apart() -> None:
     assert len(BY_NAME) == len({each.flag for each in STRATEGIES}) == len({each.help for each in STRATEGIES}) == 4
+
+
+def test_only_the_api_and_the_table_compare_capacities() -> None:
+    compared = re.compile(r"\bCapacity\.[A-Z]|\bis (not )?known\.[A-Z]")
+    product = Path(rollout_lws.__file__).parent
+    found = {
+        each.relative_to(product).as_posix() for each in product.rglob("*.py") if compared.search(each.read_text())
+    }
+    assert found == {"api/rollout_spec.py", "api/words.py", "capacity/table.py"}
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda each: each.name)

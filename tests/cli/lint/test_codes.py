@@ -688,6 +688,6 @@ _OF_A_CLUSTER = {Reason.CLAIMS_CHANGED, Reason.UNSAFE_PENDING, Reason.LWS_TOO_OL
 
 
 def test_every_reason_to_refuse_has_a_code() -> None:
-    sources = (ROOT / "rollout_lws" / "rollout").glob("*.py")
+    sources = (ROOT / "rollout_lws" / "rollout").rglob("*.py")
     reasons = {Reason[name] for each in sources for name in re.findall(r"Refusal\(\s*Reason\.(\w+)", each.read_text())}
     assert reasons - _OF_A_CLUSTER == set(CODE_OF)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 from rollout_lws.api.resources import Keys
@@ -24,7 +25,7 @@ from rollout_lws.traffic.router import (
 from rollout_lws.traffic.split import Object, Split
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class IngressRouter:
     """A second Ingress beside the user's, which stays as it is."""
 
@@ -49,7 +50,7 @@ class IngressRouter:
         found = self.facts.find(INGRESSES, self._canary_name)
         return found if found is not None and self.facts.is_ours(found) else None
 
-    @property
+    @cached_property
     def state(self) -> RouteState:
         """Nothing says when ingress-nginx has taken up a change: the grace period has to do."""
         main, live = self._main, self._live

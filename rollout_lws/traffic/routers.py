@@ -5,6 +5,8 @@ A further kind is a class in ``ROUTERS`` and its ``RouterSpec`` in ``registry``.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from rollout_lws.api import TrafficRouting
 from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.ingress_router import IngressRouter
@@ -17,8 +19,9 @@ from rollout_lws.traffic.weighted_router import HttpRouter
 ROUTERS: tuple[type[Router], ...] = (HttpRouter, IngressRouter)
 
 
+@lru_cache(maxsize=4)
 def routers(facts: RoutingFacts) -> tuple[Router, ...]:
-    """All that the Rollout names."""
+    """All that the Rollout names; the same ones for each rule of a decision, which asks for their state again."""
     return tuple(
         router(facts, ref.name)
         for router in ROUTERS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 from rollout_lws.api.resources import Keys
@@ -18,7 +19,7 @@ from rollout_lws.traffic.services import backends
 from rollout_lws.traffic.split import Object, Split
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class WeightedRouter:
     """One object of a kind; a kind is a subclass that says how its ``rules`` are read and written."""
 
@@ -35,7 +36,7 @@ class WeightedRouter:
     def _live(self) -> Object | None:
         return self.facts.find(self.spec.resource, self.name)
 
-    @property
+    @cached_property
     def state(self) -> RouteState:
         live, ref, by, keys = self._live, self._ref, self.facts.by, self.facts.keys
         if live is None:
@@ -94,5 +95,4 @@ RULES = WeightedRules(HTTP_ROUTE, _rules, _with_rules, Limits("the Gateway API",
 class HttpRouter(WeightedRouter):
     """The user's own HTTPRoute."""
 
-    __slots__ = ()
     spec, rules = HTTP_ROUTE, RULES

@@ -110,7 +110,7 @@ def _unwritten(d: Draft) -> Refusal | None:
 def _taken(facts: RoutingFacts) -> Iterator[Refusal]:
     """What stands in the place of the second objects that routers need; another refusal of theirs is waited for."""
     for each in routers(facts):
-        problem = each.check()
+        problem = each.check() if each.spec.copies else None
         if problem is not None and problem.path == NAME_TAKEN:
             yield _refusal(problem)
 

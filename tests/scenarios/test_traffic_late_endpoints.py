@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
 
+from rollout_lws.objects.endpoints import Endpoint, EndpointSlice, TargetReference
+from rollout_lws.objects.meta import Meta
 from rollout_lws.objects.resources import LWS_NAME, SERVICES
 from tests.scenarios.routed import SERVICE, assert_given_back, routed_at_rest, share
 from tests.scenarios.stories import CANARY, waiting_for_approval
@@ -20,20 +24,22 @@ async def test_no_window_opens_before_the_service_is_seen_to_send_nothing_to_sta
 ) -> None:
     before = await routed_at_rest(world, {"replicas": 2, "traffic": "50%", "pause": {}}, replicas=2)
     await waiting_for_approval(world)
-    live, groups = world.view.endpoints, world.leader_uids()
+    live, groups = world.view.endpoint_slices, world.leader_uids()
+    endpoints = [Endpoint(target_ref=TargetReference("Pod", name)) for name in listed]
+    late = EndpointSlice(metadata=Meta(name=SERVICE), endpoints=tuple(endpoints))
 
-    def lagging(service: str) -> frozenset[str]:
+    def lagging(service: str) -> Iterable[EndpointSlice]:
         pinned = world.get(SERVICES, SERVICE)
         assert pinned is not None
-        late = service == SERVICE and pinned["spec"]["selector"][LWS_NAME] == CANARY
-        return frozenset(listed) if late else live(service)
+        lags = service == SERVICE and pinned["spec"]["selector"][LWS_NAME] == CANARY
+        return (late,) if lags else live(service)
 
-    world.view.endpoints = lagging  # type: ignore[method-assign]
+    world.view.endpoint_slices = lagging  # type: ignore[method-assign]
     world.approve()
     await world.until(lambda: WAITS in world.condition("Reconciling").get("message", ""), WAITS)
     await world.sleep(300)
     assert (world.leader_uids(), share(world)) == (groups, 1)
-    world.view.endpoints = live  # type: ignore[method-assign]
+    world.view.endpoint_slices = live  # type: ignore[method-assign]
     world.stop_controller()
     world.start_controller()
     seen = world.now

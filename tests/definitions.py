@@ -7,7 +7,7 @@ from typing import Any
 
 from rollout_lws.api import crd
 from rollout_lws.objects.resources import DEFAULT_API_GROUP
-from rollout_lws.sandbox import lws_crd
+from rollout_lws.sandbox.definitions import lws_crd
 
 
 @cache

@@ -12,23 +12,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from rollout_lws.objects.resources import NAMESPACES, Resource
-from rollout_lws.sandbox import (
-    crds,
-    deletion,
-    gateway_api,
-    kinds,
-    metadata,
-    ownership,
-    patches,
-    refusals,
-    scaling,
-    selectors,
-    strategic,
-    teardown,
-    verbatim,
-)
-from rollout_lws.sandbox.catalogue import BUILTINS, Served
+from rollout_lws.sandbox import cascading_deletion
+from rollout_lws.sandbox.admission import deletion, kinds, metadata, scaling
+from rollout_lws.sandbox.api_resources import BUILTINS, Served
+from rollout_lws.sandbox.definitions import crds, gateway_api
+from rollout_lws.sandbox.patching import ownership, patches, strategic, verbatim
 from rollout_lws.sandbox.store import INDEXED_LABELS, Event, Object, Store
+from rollout_lws.sandbox.wire import api_errors, selectors
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +55,7 @@ class ApiServer:
         self.store = Store(history)
         self.admission: list[Admission] = []
         self._names = metadata.Names(random.Random(seed))
-        self._teardown = teardown.Teardown(self)
+        self._teardown = cascading_deletion.Teardown(self)
         self._served = {served.resource: served for served in resources}
         self._by_path = {_path_key(resource): served for resource, served in self._served.items()}
         self.store.subscribe(self._follow)
@@ -81,7 +71,7 @@ class ApiServer:
         """How a resource is served; ApiError 404 when it is not."""
         found = self._served.get(resource)
         if found is None:
-            raise refusals.no_such_resource()
+            raise api_errors.no_such_resource()
         return found
 
     def find(self, group: str, version: str, plural: str) -> Served | None:
@@ -137,9 +127,9 @@ class ApiServer:
         namespace = self._namespace(served, namespace, given)
         name = given.get("name") or (self._names.generated(given["generateName"]) if given.get("generateName") else "")
         if not name:
-            raise refusals.invalid(resource, "", ["metadata.name: Required value: name or generateName is required"])
+            raise api_errors.invalid(resource, "", ["metadata.name: Required value: name or generateName is required"])
         if (given.get("resourceVersion") or "0") != "0":
-            raise refusals.version_on_create()
+            raise api_errors.version_on_create()
         self._require_open(resource, namespace, name)
         meta = metadata.born(
             given, uid=self._names.uid(), created=self.now(), generation=served.generation or served.custom
@@ -152,7 +142,7 @@ class ApiServer:
             obj.pop("status", None)
         obj = self._admit(served, Operation("create", resource, kinds.prepare(served, obj, None, self.now())))
         if self.store.get(served.storage, namespace, name) is not None:
-            raise refusals.already_exists(resource, name)
+            raise api_errors.already_exists(resource, name)
         if field_manager:
             obj = ownership.track(None, obj, field_manager, "", self.now())
         return self._commit(served, obj, dry_run)
@@ -176,7 +166,7 @@ class ApiServer:
         if subresource == "scale":
             body = scaling.scaled(served, old, body)
         elif served.custom and not given.get("resourceVersion"):
-            raise refusals.unconditional(resource, name)
+            raise api_errors.unconditional(resource, name)
         return self._update(served, old, body, subresource, field_manager, dry_run)
 
     def patch(
@@ -198,7 +188,7 @@ class ApiServer:
         if content_type == patches.APPLY_PATCH:
             if not field_manager:
                 why = "fieldManager: Required value: is required for apply patch"
-                raise refusals.invalid_options("PatchOptions", why)
+                raise api_errors.invalid_options("PatchOptions", why)
             if stored is None:
                 return self._apply_new(served, namespace, name, patch, field_manager, dry_run)
             old = served.shown(stored)
@@ -206,7 +196,7 @@ class ApiServer:
             body = ownership.apply(served, seen, patch, field_manager, force, subresource, self.now())
             return self._update(served, old, body, subresource, None, dry_run)
         if stored is None:
-            raise refusals.not_found(resource, name)
+            raise api_errors.not_found(resource, name)
         old = served.shown(stored)
         target = verbatim.patchable(old, content_type)
         target = scaling.scale_of(served, old) if subresource == "scale" else target
@@ -217,9 +207,9 @@ class ApiServer:
         elif content_type == patches.STRATEGIC_PATCH and not served.custom:
             body = strategic.merge(target, patch)
         else:
-            raise refusals.unsupported_patch(served.custom)
+            raise api_errors.unsupported_patch(served.custom)
         if served.custom and subresource != "scale" and isinstance(body, Mapping):
-            changed = refusals.other_identity(resource, body)
+            changed = api_errors.other_identity(resource, body)
             if changed is not None:
                 raise changed
         if subresource == "scale":
@@ -282,7 +272,7 @@ class ApiServer:
     def stored(self, served: Served, namespace: str, name: str) -> Object:
         found = self.store.get(served.storage, namespace if served.resource.namespaced else "", name)
         if found is None:
-            raise refusals.not_found(served.resource, name)
+            raise api_errors.not_found(served.resource, name)
         return found
 
     def _apply_new(
@@ -307,7 +297,7 @@ class ApiServer:
         given = body.get("metadata") or {}
         meta = old["metadata"]
         if given.get("resourceVersion") not in (None, "", meta["resourceVersion"]):
-            raise refusals.modified(resource, meta["name"])
+            raise api_errors.modified(resource, meta["name"])
         self._namespace(served, meta.get("namespace", ""), given)
         new = kinds.limited_to({**body, "metadata": metadata.carried(resource, given, meta)}, old, served, subresource)
         new |= {"apiVersion": resource.api_version, "kind": resource.kind}
@@ -349,11 +339,11 @@ class ApiServer:
             return ""
         own = given.get("namespace") or namespace
         if namespace and own != namespace:
-            raise refusals.bad_request(
+            raise api_errors.bad_request(
                 "the namespace of the provided object does not match the namespace sent on the request"
             )
         if not own:
-            raise refusals.bad_request("an empty namespace may not be set during creation")
+            raise api_errors.bad_request("an empty namespace may not be set during creation")
         return str(own)
 
     def _require_open(self, resource: Resource, namespace: str, name: str) -> None:
@@ -362,12 +352,12 @@ class ApiServer:
             return
         home = self.store.get(NAMESPACES, "", namespace)
         if home is None:
-            raise refusals.not_found(NAMESPACES, namespace)
+            raise api_errors.not_found(NAMESPACES, namespace)
         if "deletionTimestamp" in home["metadata"]:
             why = f"unable to create new content in namespace {namespace} because it is being terminated"
             told = f"namespace {namespace} is being terminated"
             causes = [{"reason": "NamespaceTerminating", "message": told, "field": "metadata.namespace"}]
-            raise refusals.forbidden(resource, name, why, causes)
+            raise api_errors.forbidden(resource, name, why, causes)
 
     def _follow(self, event: Event) -> None:
         if event.type == "DELETED":

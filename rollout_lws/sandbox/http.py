@@ -14,10 +14,10 @@ from typing import Any
 from aiohttp import web
 
 from rollout_lws.errors import ApiError, Unreachable
-from rollout_lws.sandbox import wire
+from rollout_lws.sandbox import codec
 from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.faults import Faults
-from rollout_lws.sandbox.gate import Gate
+from rollout_lws.sandbox.request_pipeline import Gate
 from rollout_lws.sandbox.routes import Request, Response, target_of, verb_of
 
 #: Largest body that is read: a little above what etcd takes.
@@ -76,14 +76,14 @@ class Server:
             given, _, path = path.removeprefix(_TOKEN_PATH).partition("/")
             path = f"/{path}"
         if path not in _OPEN_PATHS and not hmac.compare_digest(given.encode(), self.token.encode()):
-            return _plain(wire.refused(ApiError(401, "Unauthorized", "Unauthorized")))
+            return _plain(codec.refused(ApiError(401, "Unauthorized", "Unauthorized")))
         request = Request(http.method, path, dict(http.query), headers, await http.read())
         try:
             if request.flag("watch") and verb_of(request, target_of(self.gate.server, path)) == "watch":
                 return await self._watch(http, request)
             return _plain(await self.gate.answer(request))
         except ApiError as error:
-            return _plain(wire.refused(error))
+            return _plain(codec.refused(error))
         except Unreachable:
             if http.transport is not None:
                 http.transport.abort()

@@ -8,10 +8,15 @@ from typing import Any
 
 from rollout_lws.errors import ApiError
 from rollout_lws.objects.resources import NAMESPACES, PODS
-from rollout_lws.sandbox import discovery, openapi, patches, refusals, scaling, tables, wire
+from rollout_lws.sandbox import codec
+from rollout_lws.sandbox.admission import scaling
 from rollout_lws.sandbox.apiserver import ApiServer
+from rollout_lws.sandbox.discovery import documents, openapi
+from rollout_lws.sandbox.patching import patches
+from rollout_lws.sandbox.printing import tables
 from rollout_lws.sandbox.routes import Request, Response, Target, target_of, verb_of
 from rollout_lws.sandbox.store import Object
+from rollout_lws.sandbox.wire import api_errors
 
 _log = logging.getLogger(__name__)
 
@@ -41,31 +46,31 @@ class Rest:
     def handle(self, request: Request) -> Response:
         """The answer, refusals included: nothing that a client sends makes this raise."""
         try:
-            document = discovery.document(self.server, request) or openapi.document(self.server, request)
+            document = documents.document(self.server, request) or openapi.document(self.server, request)
             if document is not None:
                 return document
             target = target_of(self.server, request.path)
             verb = self._verbs.get(verb_of(request, target))
             if verb is None:
-                raise refusals.no_such_method()
+                raise api_errors.no_such_method()
             return verb(request, target)
         except ApiError as error:
-            return wire.refused(error)
+            return codec.refused(error)
         except Exception as error:
             # Built-in kinds have no schema here, so that a body of another shape is found where somebody looks into it.
             _log.exception("request failed method=%s path=%s", request.method, request.path)
-            return wire.refused(
+            return codec.refused(
                 ApiError(500, "InternalError", f"Internal error occurred: {type(error).__name__} {error}")
             )
 
     def _get(self, request: Request, target: Target) -> Response:
         if target.subresource == "log":
-            raise refusals.bad_request("the sandbox runs no containers, so there are no logs")
+            raise api_errors.bad_request("the sandbox runs no containers, so there are no logs")
         self._require_subresource(target)
         obj = self.server.get(target.served.resource, target.namespace, target.name)
         if target.subresource == "scale":
-            return wire.answer(scaling.scale_of(target.served, obj))
-        return wire.answer(tables.shown(target.served, request, obj, self.server.clock()))
+            return codec.answer(scaling.scale_of(target.served, obj))
+        return codec.answer(tables.shown(target.served, request, obj, self.server.clock()))
 
     def _list(self, request: Request, target: Target) -> Response:
         version, objects = self._page(request, target)
@@ -76,7 +81,7 @@ class Rest:
             if not (request.params.get("labelSelector") or request.params.get("fieldSelector")):
                 metadata["remainingItemCount"] = len(objects) - limit
             objects = objects[:limit]
-        return wire.answer(tables.listed(target.served, request, objects, version, metadata, self.server.clock()))
+        return codec.answer(tables.listed(target.served, request, objects, version, metadata, self.server.clock()))
 
     def _page(self, request: Request, target: Target) -> tuple[int, list[Object]]:
         """The rest of a list from where its continue token stands, or all of it."""
@@ -84,7 +89,7 @@ class Rest:
         if token:
             page = self._pages.get(token)
             if page is None and not token.startswith(_TOKEN):
-                raise refusals.bad_request("invalid continue token: continue key is not valid: no list gave this one")
+                raise api_errors.bad_request("invalid continue token: continue key is not valid: no list gave this one")
             if page is None:
                 raise ApiError(
                     410,
@@ -106,9 +111,9 @@ class Rest:
     def _require_past(self, version: str) -> None:
         current = self.server.store.version
         if not version.isdigit():
-            raise refusals.bad_request(f"invalid resource version: {refusals.no_version(version)}")
+            raise api_errors.bad_request(f"invalid resource version: {api_errors.no_version(version)}")
         if int(version) > current:
-            raise refusals.future_version(int(version), current)
+            raise api_errors.future_version(int(version), current)
 
     def _keep(self, version: int, rest: list[Object]) -> str:
         self._page_count += 1
@@ -120,17 +125,17 @@ class Rest:
 
     def _create(self, request: Request, target: Target) -> Response:
         resource = target.served.resource
-        body = wire.resource_of(request, resource)
+        body = codec.resource_of(request, resource)
         if target.subresource == "binding" and resource == PODS:
             node = (body.get("target") or {}).get("name", "")
             self.server.patch(PODS, target.namespace, target.name, {"spec": {"nodeName": node}})
-            return wire.answer({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}, 201)
+            return codec.answer({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}, 201)
         if target.subresource == "eviction" and resource == PODS:
             grace = (body.get("deleteOptions") or {}).get("gracePeriodSeconds")
             self.server.delete(PODS, target.namespace, target.name, grace_seconds=grace)
-            return wire.answer({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}, 201)
+            return codec.answer({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}, 201)
         if target.name:
-            raise refusals.no_such_method()
+            raise api_errors.no_such_method()
         self._require_kind(target, body)
         warnings = _unknown_fields(request, target, body)
         made = self.server.create(
@@ -140,13 +145,13 @@ class Rest:
             dry_run=_dry_run(request),
             field_manager=_manager(request),
         )
-        return wire.answer(tables.shown(target.served, request, made, self.server.clock()), 201, **warnings)
+        return codec.answer(tables.shown(target.served, request, made, self.server.clock()), 201, **warnings)
 
     def _update(self, request: Request, target: Target) -> Response:
         if not target.name:
-            raise refusals.no_such_method()
+            raise api_errors.no_such_method()
         self._require_subresource(target)
-        body = wire.resource_of(request, target.served.resource)
+        body = codec.resource_of(request, target.served.resource)
         if target.subresource != "scale":
             self._require_kind(target, body)
         warnings = _unknown_fields(request, target, body)
@@ -163,16 +168,16 @@ class Rest:
 
     def _patch(self, request: Request, target: Target) -> Response:
         if not target.name:
-            raise refusals.no_such_method()
+            raise api_errors.no_such_method()
         self._require_subresource(target)
-        content_type = wire.content_type(request)
-        body = wire.body_of(request) if content_type == patches.JSON_PATCH else wire.object_of(request)
+        content_type = codec.content_type(request)
+        body = codec.body_of(request) if content_type == patches.JSON_PATCH else codec.object_of(request)
         if content_type == patches.APPLY_PATCH and isinstance(body, dict):
             self._require_kind(target, body)
         warnings = _unknown_fields(request, target, body) if isinstance(body, dict) else {}
         if content_type != patches.APPLY_PATCH and "force" in request.params:
             why = "force: Forbidden: may not be specified for non-apply patch"
-            raise refusals.invalid_options("PatchOptions", why)
+            raise api_errors.invalid_options("PatchOptions", why)
         existed = self.server.store.get(target.served.storage, target.namespace, target.name) is not None
         made = self.server.patch(
             target.served.resource,
@@ -193,13 +198,13 @@ class Rest:
         self, request: Request, target: Target, made: Object, headers: dict[str, str], status: int = 200
     ) -> Response:
         if target.subresource == "scale":
-            return wire.answer(scaling.scale_of(target.served, made), status)
-        return wire.answer(tables.shown(target.served, request, made, self.server.clock()), status, **headers)
+            return codec.answer(scaling.scale_of(target.served, made), status)
+        return codec.answer(tables.shown(target.served, request, made, self.server.clock()), status, **headers)
 
     def _delete(self, request: Request, target: Target) -> Response:
         if target.subresource:
-            raise refusals.no_such_resource()
-        options = wire.options_of(request)
+            raise api_errors.no_such_resource()
+        options = codec.options_of(request)
         conditions = options.get("preconditions") or {}
         resource = target.served.resource
         left = self.server.delete(
@@ -213,14 +218,14 @@ class Rest:
             dry_run=_dry_run(request) or "All" in (options.get("dryRun") or ()),
         )
         if "deletionTimestamp" in left["metadata"] or resource == PODS:
-            return wire.answer(tables.shown(target.served, request, left, self.server.clock()))
-        return wire.answer(wire.success(resource.plural, resource.group, left))
+            return codec.answer(tables.shown(target.served, request, left, self.server.clock()))
+        return codec.answer(codec.success(resource.plural, resource.group, left))
 
     def _delete_collection(self, request: Request, target: Target) -> Response:
         resource = target.served.resource
         if resource == NAMESPACES:
-            raise refusals.no_such_method()
-        options = wire.options_of(request)
+            raise api_errors.no_such_method()
+        options = codec.options_of(request)
         doomed = self.server.delete_collection(
             resource,
             target.namespace,
@@ -231,17 +236,17 @@ class Rest:
             dry_run=_dry_run(request),
         )
         version, now = self.server.store.version, self.server.clock()
-        return wire.answer(tables.listed(target.served, request, doomed, version, {}, now))
+        return codec.answer(tables.listed(target.served, request, doomed, version, {}, now))
 
     @staticmethod
     def _require_subresource(target: Target) -> None:
         offered = {"": True, "status": target.served.status, "scale": target.served.scale is not None}
         if not offered.get(target.subresource):
-            raise refusals.no_such_resource()
+            raise api_errors.no_such_resource()
 
     @staticmethod
     def _require_kind(target: Target, body: Object) -> None:
-        wrong = refusals.wrong_kind(target.served.resource, body, custom=target.served.custom)
+        wrong = api_errors.wrong_kind(target.served.resource, body, custom=target.served.custom)
         if wrong is not None:
             raise wrong
 
@@ -251,7 +256,7 @@ def _dry_run(request: Request) -> bool:
     if value not in ("", "All"):
         kind = {"POST": "CreateOptions", "PUT": "UpdateOptions", "PATCH": "PatchOptions"}.get(request.method)
         why = f'dryRun: Unsupported value: ["{value}"]: supported values: "All"'
-        raise refusals.invalid_options(kind or "DeleteOptions", why)
+        raise api_errors.invalid_options(kind or "DeleteOptions", why)
     return value == "All"
 
 
@@ -265,13 +270,13 @@ def _grace(options: dict[str, Any]) -> int | None:
     try:
         return None if value is None else int(value)
     except (TypeError, ValueError) as failure:
-        raise refusals.bad_request("DeleteOptions.gracePeriodSeconds is a whole number") from failure
+        raise api_errors.bad_request("DeleteOptions.gracePeriodSeconds is a whole number") from failure
 
 
 def _whole(request: Request, name: str) -> int:
     value = request.params.get(name) or "0"
     if not value.isdigit():
-        raise refusals.bad_request(f'strconv.ParseInt: parsing "{value}": invalid syntax')
+        raise api_errors.bad_request(f'strconv.ParseInt: parsing "{value}": invalid syntax')
     return int(value)
 
 
@@ -279,7 +284,7 @@ def _unknown_fields(request: Request, target: Target, body: Object) -> dict[str,
     """Headers with a warning for each field that the schema lacks; ApiError when that is not to be let through."""
     mode = request.params.get("fieldValidation", "Warn")
     schema = target.served.schema
-    applied = wire.content_type(request) == patches.APPLY_PATCH
+    applied = codec.content_type(request) == patches.APPLY_PATCH
     if (mode == "Ignore" and not applied) or schema is None or target.subresource == "scale":
         return {}
     unknown: list[str] = []
@@ -287,11 +292,11 @@ def _unknown_fields(request: Request, target: Target, body: Object) -> dict[str,
     if not unknown:
         return {}
     if applied:
-        raise refusals.undeclared(target.served.resource, body, min(unknown))
+        raise api_errors.undeclared(target.served.resource, body, min(unknown))
     texts = [f'unknown field "{path}"' for path in sorted(unknown)]
     if mode == "Strict":
         kind, version = target.served.resource.kind, target.served.resource.version
         text = f'{kind} in version "{version}" cannot be handled as a {kind}'
-        raise refusals.bad_request(f"{text}: strict decoding error: {', '.join(texts)}")
+        raise api_errors.bad_request(f"{text}: strict decoding error: {', '.join(texts)}")
     quoted = [text.replace('"', '\\"') for text in texts]
     return {"warning": ", ".join(f'299 - "{text}"' for text in quoted)}

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from urllib.parse import unquote
 
 from rollout_lws.errors import ApiError
+from rollout_lws.sandbox.api_resources import Served
 from rollout_lws.sandbox.apiserver import ApiServer
-from rollout_lws.sandbox.catalogue import Served
-from rollout_lws.sandbox.refusals import NoSuchPath, no_such_resource
+from rollout_lws.sandbox.wire.api_errors import NoSuchPath, no_such_resource
 
 
 @dataclass(frozen=True, slots=True)

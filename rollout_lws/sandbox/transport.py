@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from rollout_lws.errors import Unreachable
 from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.faults import Faults
-from rollout_lws.sandbox.gate import Gate
+from rollout_lws.sandbox.request_pipeline import Gate
 from rollout_lws.sandbox.routes import Request
 
 

@@ -8,11 +8,13 @@ from collections.abc import AsyncGenerator, Callable
 from typing import Any
 
 from rollout_lws.errors import ApiError
-from rollout_lws.sandbox import refusals, selectors, tables, wire
+from rollout_lws.sandbox import codec
 from rollout_lws.sandbox.apiserver import ApiServer
-from rollout_lws.sandbox.refusals import bad_request
+from rollout_lws.sandbox.printing import tables
 from rollout_lws.sandbox.routes import Request, Target
 from rollout_lws.sandbox.store import Event, Object
+from rollout_lws.sandbox.wire import api_errors, selectors
+from rollout_lws.sandbox.wire.api_errors import bad_request
 
 #: Seconds between bookmarks, for those who want them, and the longest life of a watch that names none.
 BOOKMARK_SECONDS = 60.0
@@ -83,15 +85,15 @@ class Watch:
         params, store = self._request.params, self._server.store
         version = params.get("resourceVersion", "")
         if version and not version.isdigit():
-            raise ApiError(500, "", refusals.no_version(version))
+            raise ApiError(500, "", api_errors.no_version(version))
         if int(version or 0) > store.version:
             error = ApiError(504, "Timeout", f"Too large resource version: {version}, current: {store.version}", 1.0)
-            self._put("ERROR", wire.status_of(error))
+            self._put("ERROR", codec.status_of(error))
             return False
         initial = params.get("sendInitialEvents", "")
         if initial and params.get("resourceVersionMatch") != "NotOlderThan":
             why = "Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
-            raise refusals.invalid_options("ListOptions", f"resourceVersionMatch: {why}")
+            raise api_errors.invalid_options("ListOptions", f"resourceVersionMatch: {why}")
         if initial.lower() == "true" or (not initial and version in ("", "0")):
             served = self._target.served
             for obj in self._server.list(served.resource, self._target.namespace):
@@ -103,7 +105,7 @@ class Watch:
         try:
             missed = store.since(self._target.served.storage, int(version or store.version))
         except ApiError as error:
-            self._put("ERROR", wire.status_of(error))
+            self._put("ERROR", codec.status_of(error))
             return False
         for event in missed:
             self._receive(event)
@@ -143,7 +145,7 @@ class Watch:
             obj = tables.table(self._target.served, self._request, [obj], now, version=version, headed=headed)
         elif form:
             obj = tables.shown(self._target.served, self._request, obj, self._server.clock())
-        self._pending.append(wire.encoded({"type": kind, "object": obj}) + b"\n")
+        self._pending.append(codec.encoded({"type": kind, "object": obj}) + b"\n")
         self._wake.set()
 
     def _bookmark(self, *, initial_end: bool = False) -> bytes:
@@ -154,4 +156,4 @@ class Watch:
         obj: Object = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata}
         if tables.form_of(self._request) == "Table":
             obj = {"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": metadata, "rows": []}
-        return wire.encoded({"type": "BOOKMARK", "object": obj}) + b"\n"
+        return codec.encoded({"type": "BOOKMARK", "object": obj}) + b"\n"

@@ -13,7 +13,7 @@ from rollout_lws.admission.response import ALLOWED, Outcome, Response
 from rollout_lws.admission.workloads import hold, pending
 from rollout_lws.objects.workloads import LeaderWorkerSet
 from rollout_lws.rollout.observation import Capabilities, Observation
-from rollout_lws.sandbox.patches import json_patch
+from rollout_lws.sandbox.patching.patches import json_patch
 from rollout_lws.workload.hold import HOLD, borrowed, give_back, is_held, users_strategy
 from rollout_lws.workload.hold import hold as held_by
 from tests.rollout.build import at_rest, in_step, rollout

@@ -25,8 +25,8 @@ from aiohttp import web
 from rollout_lws.api.resources import keys
 from rollout_lws.objects.resources import CUSTOM_RESOURCE_DEFINITIONS, DEFAULT_API_GROUP
 from rollout_lws.objects.workloads import ControllerRevision
-from rollout_lws.sandbox import lws_crd
 from rollout_lws.sandbox.apiserver import ApiServer
+from rollout_lws.sandbox.definitions import lws_crd
 from rollout_lws.workload.revisions import recorded_version
 from tests.bench.lines import tell
 from tests.bench.manifests import IMAGE

@@ -17,7 +17,7 @@ from rollout_lws.errors import ApiError
 from rollout_lws.objects.resources import EVENTS, HTTP_ROUTES, LEADER_WORKER_SETS, LWS_NAME, PODS
 from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.faults import WRITES
-from rollout_lws.sandbox.gate import Gate
+from rollout_lws.sandbox.request_pipeline import Gate
 from rollout_lws.sandbox.routes import Request, Response, target_of, verb_of
 from rollout_lws.sandbox.store import Event
 from tests.json_patch import as_merge

@@ -17,8 +17,8 @@ from rollout_lws.objects.resources import (
     SERVICES,
     Resource,
 )
+from rollout_lws.sandbox.api_resources import GATEWAYS
 from rollout_lws.sandbox.behaviours.faults import PREFIX
-from rollout_lws.sandbox.catalogue import GATEWAYS
 from tests.scenarios.styles import CANARY_STYLE, Style
 
 Object = dict[str, Any]

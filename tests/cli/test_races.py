@@ -18,7 +18,7 @@ from rollout_lws.cli.rollouts import rollouts_of
 from rollout_lws.objects.resources import DEFAULT_API_GROUP, LEADER_WORKER_SETS, LWS_NAME, NODES, PODS
 from rollout_lws.sandbox.behaviours.cluster import Options
 from rollout_lws.sandbox.behaviours.faults import Timing
-from rollout_lws.sandbox.behaviours.nodes import node, ready_status
+from rollout_lws.sandbox.behaviours.nodes.scheduler import node, ready_status
 from rollout_lws.sandbox.store import Event
 from tests.reader import Reader, reading
 

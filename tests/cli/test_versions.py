@@ -12,7 +12,7 @@ from rollout_lws.cli.demo import manifests
 from rollout_lws.cli.releases import version_hash
 from rollout_lws.cli.versions import Stored
 from rollout_lws.errors import UsageError
-from rollout_lws.sandbox.patches import json_patch
+from rollout_lws.sandbox.patching.patches import json_patch
 
 HISTORY = [Stored(3, "c", "rc", "", {}), Stored(2, "b", "rb", "", {}), Stored(1, "a", "ra", "", {})]
 

@@ -19,7 +19,7 @@ from rollout_lws.objects.resources import (
     STATEFUL_SETS,
     Resource,
 )
-from rollout_lws.sandbox.catalogue import REPLICA_SETS
+from rollout_lws.sandbox.api_resources import REPLICA_SETS
 from tests.conformance.asking import Asking, Object
 from tests.conformance.objects import ROLLOUTS, config_map, lws, pod, rollout, service, stateful_set
 

@@ -23,9 +23,9 @@ from rollout_lws.objects.resources import (
     SERVICES,
     Resource,
 )
+from rollout_lws.sandbox.api_resources import GATEWAYS
 from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.behaviours.faults import PREFIX
-from rollout_lws.sandbox.catalogue import GATEWAYS
 from tests.controller.guarded import Right
 from tests.controller.test_controller import create
 from tests.scenarios.kueue import definition

@@ -17,9 +17,9 @@ from rollout_lws.errors import ApiError
 from rollout_lws.kube.client import Client
 from rollout_lws.metrics import Metrics
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
-from rollout_lws.sandbox import wire
+from rollout_lws.sandbox import codec
 from rollout_lws.sandbox.apiserver import ApiServer
-from rollout_lws.sandbox.patches import JSON_PATCH
+from rollout_lws.sandbox.patching.patches import JSON_PATCH
 from rollout_lws.sandbox.transport import Answer, DirectTransport
 from rollout_lws.settings import Settings
 from tests.controller.test_controller import ORIGIN
@@ -119,7 +119,7 @@ class Guarded(DirectTransport):
         error = self._refusal(asked(method, path))
         if error is None:
             return await super().request(method, path, **options)
-        refused = wire.refused(error)
+        refused = codec.refused(error)
         return Answer(refused.status, refused.headers, refused.body)
 
     @asynccontextmanager

@@ -30,8 +30,8 @@ from rollout_lws.objects.resources import (
     VALIDATING_WEBHOOKS,
     Resource,
 )
-from rollout_lws.sandbox import lws_crd
 from rollout_lws.sandbox.apiserver import ApiServer
+from rollout_lws.sandbox.definitions import lws_crd
 from rollout_lws.sandbox.faults import Effect, Faults
 from rollout_lws.sandbox.http import Server
 from tests.admission.test_review import review

@@ -19,10 +19,10 @@ from rollout_lws.objects.resources import (
     LWS_WORKER_INDEX,
     SERVICES,
 )
+from rollout_lws.sandbox.api_resources import GATEWAYS
 from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.behaviours.cluster import Cluster, Options
 from rollout_lws.sandbox.behaviours.faults import Timing
-from rollout_lws.sandbox.catalogue import GATEWAYS
 from rollout_lws.sandbox.meter import Client, TrafficMeter
 from tests.controller.test_controller import ORIGIN, controlled
 from tests.definitions import definitions

@@ -19,9 +19,9 @@ from rollout_lws.kube.client import Client
 from rollout_lws.metrics import Metrics
 from rollout_lws.objects.permissions import SOURCE
 from rollout_lws.objects.resources import CUSTOM_RESOURCE_DEFINITIONS, EVENTS, LEADER_WORKER_SETS
-from rollout_lws.sandbox import lws_crd
 from rollout_lws.sandbox.apiserver import ApiServer, Operation
 from rollout_lws.sandbox.behaviours.cluster import Cluster, Options
+from rollout_lws.sandbox.definitions import lws_crd
 from rollout_lws.sandbox.faults import Effect, Faults
 from rollout_lws.sandbox.transport import DirectTransport
 from rollout_lws.settings import Settings

@@ -27,17 +27,17 @@ from rollout_lws.objects.resources import (
     STATEFUL_SETS,
 )
 from rollout_lws.objects.writes import Create, Patch
-from rollout_lws.sandbox.behaviours import nodes
+from rollout_lws.sandbox.api_resources import GATEWAYS
 from rollout_lws.sandbox.behaviours.autoscaler import Autoscalers
 from rollout_lws.sandbox.behaviours.base import Behaviour
 from rollout_lws.sandbox.behaviours.cluster import Options
-from rollout_lws.sandbox.behaviours.gateway import Gateways
-from rollout_lws.sandbox.behaviours.kubelet import Kubelet
-from rollout_lws.sandbox.behaviours.lws import LeaderWorkerSets
-from rollout_lws.sandbox.behaviours.lws_pods import GroupPods
-from rollout_lws.sandbox.behaviours.nodes import Scheduler
-from rollout_lws.sandbox.behaviours.volumes import VolumeBinder
-from rollout_lws.sandbox.catalogue import GATEWAYS
+from rollout_lws.sandbox.behaviours.lws.controller import LeaderWorkerSets
+from rollout_lws.sandbox.behaviours.lws.pods import GroupPods
+from rollout_lws.sandbox.behaviours.network.gateway import Gateways
+from rollout_lws.sandbox.behaviours.nodes import scheduler
+from rollout_lws.sandbox.behaviours.nodes.kubelet import Kubelet
+from rollout_lws.sandbox.behaviours.nodes.scheduler import Scheduler
+from rollout_lws.sandbox.behaviours.nodes.volumes import VolumeBinder
 from tests.e2e.remote import RemoteRunner
 
 #: All that any of them looks at.
@@ -89,12 +89,12 @@ async def running(
 
 async def _register(client: Client, number: int, gpus: int) -> None:
     """One node, as its kubelet would; one that is there already is taken over."""
-    body = nodes.node(number, gpus)
+    body = scheduler.node(number, gpus)
     try:
         await client.send(Create(NODES, body, "a kubelet registers its node"))
     except ApiError as error:
         if error.reason != "AlreadyExists":
             raise
-    status = nodes.ready_status(body, time.time())
+    status = scheduler.ready_status(body, time.time())
     name = body["metadata"]["name"]
     await client.send(Patch(NODES, "", name, {"status": status}, "the kubelet is ready", subresource="status"))

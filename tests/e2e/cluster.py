@@ -19,7 +19,7 @@ from rollout_lws.objects.resources import (
     Resource,
 )
 from rollout_lws.objects.writes import Create
-from rollout_lws.sandbox import gateway_api
+from rollout_lws.sandbox.definitions import gateway_api
 from tests.bench.processes import Failed, child
 from tests.definitions import definitions
 from tests.e2e import audit

@@ -27,7 +27,7 @@ from rollout_lws.objects.resources import (
 )
 from rollout_lws.objects.writes import Create
 from rollout_lws.observe.capabilities import CRD_NAME, of_schema
-from rollout_lws.sandbox.catalogue import GATEWAYS
+from rollout_lws.sandbox.api_resources import GATEWAYS
 from tests.e2e import registration
 from tests.e2e.waiting import condition
 from tests.scenarios.names import ROLLOUTS

@@ -14,7 +14,7 @@ from rollout_lws.kube.status import refused
 from rollout_lws.kube.transport import Transport
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, Resource
 from rollout_lws.objects.writes import Create
-from rollout_lws.sandbox.behaviours import lws_admission
+from rollout_lws.sandbox.behaviours.lws import admission
 from tests.e2e.webhooks import WEBHOOKS, Webhook
 
 _GROUP, _VERSION = "admissionregistration.k8s.io", "v1"
@@ -109,7 +109,7 @@ async def _validating(transport: Transport) -> str:
     if code < 400:
         return "maxUnavailable 0 with maxSurge 0 was taken"
     message = _message(code, answer)
-    return "" if lws_admission.VALIDATING in message and "maxUnavailable" in message else message
+    return "" if admission.VALIDATING in message and "maxUnavailable" in message else message
 
 
 _GROUPS = {"workerTemplate": {"spec": {"containers": [{"name": "main", "image": "none"}]}}}

@@ -22,15 +22,17 @@ import yaml
 from rollout_lws.errors import ApiError
 from rollout_lws.kube.connection import connect
 from rollout_lws.objects.resources import CUSTOM_RESOURCE_DEFINITIONS
-from rollout_lws.sandbox import gateway_api, lws_crd, patches, selectors
+from rollout_lws.sandbox.api_resources import BUILTINS, Served
 from rollout_lws.sandbox.apiserver import ApiServer, Operation
-from rollout_lws.sandbox.behaviours.endpoint_slices import EndpointSlices
 from rollout_lws.sandbox.behaviours.garbage_collector import GarbageCollector
+from rollout_lws.sandbox.behaviours.network.endpoint_slices import EndpointSlices
 from rollout_lws.sandbox.behaviours.runner import Runner
 from rollout_lws.sandbox.behaviours.statefulset import StatefulSets
-from rollout_lws.sandbox.catalogue import BUILTINS, Served
+from rollout_lws.sandbox.definitions import gateway_api, lws_crd
 from rollout_lws.sandbox.faults import Faults
 from rollout_lws.sandbox.http import Server
+from rollout_lws.sandbox.patching import patches
+from rollout_lws.sandbox.wire import selectors
 from tests.e2e.registration import MUTATING, VALIDATING
 
 _WEBHOOK_SECONDS = 10.0

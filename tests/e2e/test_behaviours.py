@@ -24,12 +24,12 @@ from rollout_lws.objects.resources import (
     SERVICES,
     STATEFUL_SETS,
 )
-from rollout_lws.sandbox.behaviours import lws_admission, lws_pod_admission
+from rollout_lws.sandbox.api_resources import GATEWAYS
 from rollout_lws.sandbox.behaviours.autoscaler import DESIRED
 from rollout_lws.sandbox.behaviours.base import has_condition
 from rollout_lws.sandbox.behaviours.cluster import Options
 from rollout_lws.sandbox.behaviours.faults import Timing
-from rollout_lws.sandbox.catalogue import GATEWAYS
+from rollout_lws.sandbox.behaviours.lws import admission, pod_admission
 from rollout_lws.sandbox.faults import Effect
 from tests.bench.processes import child
 from tests.e2e import behaviours
@@ -45,7 +45,7 @@ OPTIONS = Options(nodes=4, timing=Timing(ready_after=0.2, terminate_after=0.05),
 async def plane(tmp_path: Path) -> AsyncIterator[ControlPlane]:
     """A control plane with LeaderWorkerSet's webhooks inside, and everything else of it outside."""
     async with control_plane(tmp_path) as (plane, connection):
-        plane.server.admission += [lws_admission.admit, lws_pod_admission.admit]
+        plane.server.admission += [admission.admit, pod_admission.admit]
         async with behaviours.running(Client(connection, field_manager="sandbox"), OPTIONS):
             yield plane
 
@@ -222,7 +222,7 @@ async def test_claims_routes_and_autoscalers_have_their_controllers_too(plane: C
 async def test_whoever_starts_later_finds_everything_as_it_is(tmp_path: Path) -> None:
     """A restart in mid-release, and nodes that are there already."""
     async with control_plane(tmp_path) as (plane, connection):
-        plane.server.admission += [lws_admission.admit, lws_pod_admission.admit]
+        plane.server.admission += [admission.admit, pod_admission.admit]
         client = Client(connection, field_manager="sandbox")
         async with behaviours.running(client, OPTIONS):
             await up(plane)

@@ -27,7 +27,7 @@ from rollout_lws.objects.resources import (
     Resource,
 )
 from rollout_lws.objects.writes import Create
-from rollout_lws.sandbox import gateway_api, lws_crd
+from rollout_lws.sandbox.definitions import gateway_api, lws_crd
 from tests.e2e import audit, rights, tools
 from tests.e2e.cluster import cluster, role
 from tests.e2e.plane import ControlPlane, connected

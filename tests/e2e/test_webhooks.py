@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from rollout_lws.kube.connection import Connection
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, LWS_NAME, PODS
-from rollout_lws.sandbox import patches
+from rollout_lws.sandbox.patching import patches
 from tests.e2e import registration, webhooks
 from tests.e2e.certificates import Authority
 from tests.e2e.sandboxed import ControlPlane, control_plane

@@ -21,7 +21,7 @@ from aiohttp import web
 from rollout_lws.errors import ApiError
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, LWS_NAME, PODS, Resource
 from rollout_lws.sandbox.apiserver import Operation
-from rollout_lws.sandbox.behaviours import lws_admission, lws_pod_admission
+from rollout_lws.sandbox.behaviours.lws import admission, pod_admission
 from tests.json_patch import json_patch
 
 #: Largest review that is read: it holds the old object and the new one, each at most what etcd takes.
@@ -46,12 +46,12 @@ class Webhook:
 
 
 def _defaulted(operation: Operation) -> Mapping[str, Any]:
-    return lws_admission.defaulted(operation.object) if lws_admission.concerned(operation) else operation.object
+    return admission.defaulted(operation.object) if admission.concerned(operation) else operation.object
 
 
 def _validated(operation: Operation) -> Mapping[str, Any]:
-    if lws_admission.concerned(operation):
-        refusal = lws_admission.refused(lws_admission.defaulted(operation.object), operation.old)
+    if admission.concerned(operation):
+        refusal = admission.refused(admission.defaulted(operation.object), operation.old)
         if refusal:
             raise ApiError(403, "Forbidden", refusal)
     return operation.object
@@ -60,11 +60,9 @@ def _validated(operation: Operation) -> Mapping[str, Any]:
 _LWS_PATH = "leaderworkerset-x-k8s-io-v1-leaderworkerset"
 _ALWAYS = ("CREATE", "UPDATE")
 WEBHOOKS = (
-    Webhook(lws_admission.MUTATING, f"/mutate-{_LWS_PATH}", LEADER_WORKER_SETS, _ALWAYS, _defaulted),
-    Webhook(
-        lws_admission.VALIDATING, f"/validate-{_LWS_PATH}", LEADER_WORKER_SETS, _ALWAYS, _validated, mutating=False
-    ),
-    Webhook("mpod.kb.io", "/mutate--v1-pod", PODS, ("CREATE",), lws_pod_admission.admit, label=LWS_NAME),
+    Webhook(admission.MUTATING, f"/mutate-{_LWS_PATH}", LEADER_WORKER_SETS, _ALWAYS, _defaulted),
+    Webhook(admission.VALIDATING, f"/validate-{_LWS_PATH}", LEADER_WORKER_SETS, _ALWAYS, _validated, mutating=False),
+    Webhook("mpod.kb.io", "/mutate--v1-pod", PODS, ("CREATE",), pod_admission.admit, label=LWS_NAME),
 )
 
 

@@ -25,7 +25,7 @@ from rollout_lws.objects.resources import (
 )
 from rollout_lws.objects.writes import Create
 from rollout_lws.rollout.decision import Notice
-from rollout_lws.sandbox.catalogue import GATEWAYS
+from rollout_lws.sandbox.api_resources import GATEWAYS
 from tests.e2e.door import Door
 from tests.e2e.mirror import Mirror
 from tests.e2e.plane import connected

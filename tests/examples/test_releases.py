@@ -22,9 +22,9 @@ from rollout_lws.objects.resources import (
     PODS,
     SERVICES,
 )
+from rollout_lws.sandbox.api_resources import GATEWAYS
 from rollout_lws.sandbox.behaviours.cluster import Options
 from rollout_lws.sandbox.behaviours.faults import Timing
-from rollout_lws.sandbox.catalogue import GATEWAYS
 from rollout_lws.sandbox.meter import Client, TrafficMeter
 from tests.examples.examples import NAMES, ROUTED, Object, manifests, mostly_long, objects, style
 from tests.scenarios.invariants import Check, always_serving, at_most_down, never_two_canaries

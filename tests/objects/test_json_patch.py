@@ -10,7 +10,7 @@ from rollout_lws.errors import ApiError
 from rollout_lws.objects.json_patch import is_stale, operations
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
 from rollout_lws.objects.writes import Patch
-from rollout_lws.sandbox.patches import json_patch, merge_patch
+from rollout_lws.sandbox.patching.patches import json_patch, merge_patch
 
 _META = {"uid": "u1", "generation": 3, "resourceVersion": "7", "annotations": {"a/b": "1", "c~d": "2"}}
 _SEEN: dict[str, Any] = {"metadata": _META, "spec": {"replicas": 2, "nested": {"partition": 0, "kept": True}}}

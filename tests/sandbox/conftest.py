@@ -11,8 +11,8 @@ import pytest
 
 from rollout_lws.errors import ApiError
 from rollout_lws.objects.resources import CUSTOM_RESOURCE_DEFINITIONS
-from rollout_lws.sandbox import lws_crd
 from rollout_lws.sandbox.apiserver import ApiServer
+from rollout_lws.sandbox.definitions import lws_crd
 
 # looptime asks for the main thread's event loop even in tests that have none; unless told that there is none, asyncio
 # would make one that nobody closes.

@@ -21,7 +21,7 @@ from rollout_lws.objects.resources import (
     STATEFUL_SETS,
 )
 from rollout_lws.sandbox.apiserver import ApiServer, Operation
-from rollout_lws.sandbox.patches import JSON_PATCH, STRATEGIC_PATCH
+from rollout_lws.sandbox.patching.patches import JSON_PATCH, STRATEGIC_PATCH
 from rollout_lws.sandbox.store import Event
 from tests.sandbox.conftest import Clock, config_map, pod, refused
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rollout_lws.sandbox import cel
+from rollout_lws.sandbox.schemas import cel
 
 VALUE: dict[str, Any] = {
     "name": "llama",

@@ -8,9 +8,9 @@ import pytest
 
 from rollout_lws.objects.resources import CONTROLLER_REVISIONS, PODS
 from rollout_lws.sandbox.apiserver import ApiServer
-from rollout_lws.sandbox.cells import age
-from rollout_lws.sandbox.columns import cells_of
-from rollout_lws.sandbox.jsonpath import find
+from rollout_lws.sandbox.printing.cells import age
+from rollout_lws.sandbox.printing.columns import cells_of
+from rollout_lws.sandbox.printing.jsonpath import find
 from tests.sandbox.conftest import Clock, pod
 
 BORN = 1_767_225_600

@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from rollout_lws.objects.resources import CUSTOM_RESOURCE_DEFINITIONS, LEADER_WORKER_SETS, Resource
-from rollout_lws.sandbox import lws_crd
 from rollout_lws.sandbox.apiserver import ApiServer
+from rollout_lws.sandbox.definitions import lws_crd
 from tests.sandbox.conftest import lws, refused
 
 WIDGETS = Resource("example.org", "v1", "Widget", "widgets")

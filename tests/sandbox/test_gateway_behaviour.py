@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from rollout_lws.objects.resources import HTTP_ROUTES, INFERENCE_POOLS, NAMESPACES, SERVICES, Resource
+from rollout_lws.sandbox.api_resources import GATEWAYS
 from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.behaviours.cluster import Options
-from rollout_lws.sandbox.catalogue import GATEWAYS
 from tests.sandbox.behaviours.world import NAMESPACE, cluster
 
 pytestmark = pytest.mark.looptime

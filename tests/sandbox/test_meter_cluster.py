@@ -19,9 +19,9 @@ from rollout_lws.objects.resources import (
     PODS,
     SERVICES,
 )
+from rollout_lws.sandbox.api_resources import GATEWAYS
 from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.behaviours.cluster import Options
-from rollout_lws.sandbox.catalogue import GATEWAYS
 from rollout_lws.sandbox.meter import Client, TrafficMeter
 from tests.sandbox.behaviours.world import NAMESPACE, cluster, leaders, lws, patch_lws, template
 

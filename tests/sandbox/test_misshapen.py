@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rollout_lws.sandbox.apiserver import ApiServer
-from rollout_lws.sandbox.patches import MERGE_PATCH
+from rollout_lws.sandbox.patching.patches import MERGE_PATCH
 from rollout_lws.sandbox.rest import Rest
 from rollout_lws.sandbox.routes import Request
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rollout_lws.sandbox import protobuf
+from rollout_lws.sandbox.wire import protobuf
 
 
 def _field(number: int, value: bytes) -> bytes:

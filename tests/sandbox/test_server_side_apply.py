@@ -6,7 +6,7 @@ from typing import Any
 
 from rollout_lws.objects.resources import CONFIG_MAPS, LEADER_WORKER_SETS
 from rollout_lws.sandbox.apiserver import ApiServer
-from rollout_lws.sandbox.patches import APPLY_PATCH
+from rollout_lws.sandbox.patching.patches import APPLY_PATCH
 from rollout_lws.sandbox.store import Object
 from tests.sandbox.conftest import config_map, refused
 

@@ -14,9 +14,9 @@ from typing import Any
 
 from rollout_lws.capacity.partition_update import AT_ONCE
 from rollout_lws.objects.writes import Delete
+from rollout_lws.sandbox.api_resources import GATEWAYS
 from rollout_lws.sandbox.behaviours.cluster import Options
 from rollout_lws.sandbox.behaviours.faults import PREFIX, Timing
-from rollout_lws.sandbox.catalogue import GATEWAYS
 from rollout_lws.sandbox.meter import Client, Cut, TrafficMeter
 from rollout_lws.sandbox.meter.meter import By
 from tests.scenarios.routed import BY_ROUTE, GATEWAY, SERVICE, Provider, assert_given_back, routed_at_rest

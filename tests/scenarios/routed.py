@@ -18,7 +18,7 @@ from rollout_lws.objects.resources import (
     SERVICES,
     Resource,
 )
-from rollout_lws.sandbox.catalogue import GATEWAYS
+from rollout_lws.sandbox.api_resources import GATEWAYS
 from tests.scenarios.invariants import pinned_while_reachable
 from tests.scenarios.stories import at_rest
 from tests.scenarios.world import NAME, NAMESPACE, World

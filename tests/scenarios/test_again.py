@@ -11,7 +11,7 @@ from rollout_lws.cli.versions import stored
 from rollout_lws.errors import ApiError
 from rollout_lws.objects.resources import CONTROLLER_REVISIONS
 from rollout_lws.objects.writes import Create, Delete, Write
-from rollout_lws.sandbox import verbatim
+from rollout_lws.sandbox.patching import verbatim
 from tests.scenarios.again import every_way
 from tests.scenarios.crashes import PARTS, kill_after_every_write
 from tests.scenarios.matrix import Moment, Release, release

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rollout_lws.objects.resources import HORIZONTAL_POD_AUTOSCALERS
-from rollout_lws.sandbox.patches import APPLY_PATCH
+from rollout_lws.sandbox.patching.patches import APPLY_PATCH
 from tests.scenarios.one_workload import STYLES, Style
 from tests.scenarios.scaled import AUTOSCALER, autoscaler
 from tests.scenarios.stories import STEPS, at_rest, waiting_for_approval

@@ -11,8 +11,8 @@ import pytest
 from rollout_lws.api import ProgressingReason
 from rollout_lws.objects.resources import PODS
 from rollout_lws.rollout.reasons import EventReason, Reason
+from rollout_lws.sandbox.api_resources import GATEWAYS
 from rollout_lws.sandbox.behaviours.faults import PREFIX
-from rollout_lws.sandbox.catalogue import GATEWAYS
 from tests.scenarios.failures import GO_BACK, V1, V2, WHEN_READY, apply
 from tests.scenarios.routed import GATEWAY, assert_given_back, routed_at_rest, share
 from tests.scenarios.stories import CANARY, STEPS, assert_clean, at_rest, waiting_for_approval

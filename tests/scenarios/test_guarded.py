@@ -13,7 +13,7 @@ from rollout_lws.admission.judge import judge
 from rollout_lws.admission.response import Outcome, Rule
 from rollout_lws.admission.review import Request, User
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
-from rollout_lws.sandbox.patches import json_patch, merge_patch
+from rollout_lws.sandbox.patching.patches import json_patch, merge_patch
 from rollout_lws.sandbox.store import Event
 from rollout_lws.workload.hold import HOLD
 from tests.scenarios.stories import at_rest

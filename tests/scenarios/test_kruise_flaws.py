@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from rollout_lws.objects.resources import HTTP_ROUTES, LEADER_WORKER_SETS, SERVICES
+from rollout_lws.sandbox.api_resources import GATEWAYS
 from rollout_lws.sandbox.behaviours.faults import PREFIX
-from rollout_lws.sandbox.catalogue import GATEWAYS
 from tests.scenarios.metered import NEW_ONLY, STABLE_ONLY, metered, shared
 from tests.scenarios.routed import (
     GATEWAY,

@@ -10,7 +10,7 @@ from rollout_lws.api import crd
 from rollout_lws.objects.resources import CUSTOM_RESOURCE_DEFINITIONS, LEADER_WORKER_SETS, Resource
 from rollout_lws.rollout.observation import Capabilities
 from rollout_lws.rollout.reasons import EventReason, Reason
-from rollout_lws.sandbox import lws_crd
+from rollout_lws.sandbox.definitions import lws_crd
 from tests.scenarios.stories import CANARY, STEPS, at_rest, waiting_for_approval
 from tests.scenarios.told import assert_only_held, assert_stalled, assert_untouched, tells
 from tests.scenarios.world import NAME, NAMESPACE, World

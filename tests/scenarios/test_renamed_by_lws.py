@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, LWS_REVISION, STATEFUL_SETS
-from rollout_lws.sandbox.behaviours import lws_objects
+from rollout_lws.sandbox.behaviours.lws import objects
 from rollout_lws.workload.hold import HOLD
 from tests.scenarios.count import partition
 from tests.scenarios.stories import assert_clean, at_rest, waiting_for_approval
@@ -22,7 +22,7 @@ STEPS = ({"replicas": 1, "pause": {}}, {"replicas": "100%", "pause": {}})
 
 def upgrade(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """From here on LWS hashes every template, and stores it, with a member more that says nothing."""
-    data = lws_objects.revision_data
+    data = objects.revision_data
 
     def stored(spec: Any) -> dict[str, Any]:
         found = data(spec)
@@ -30,7 +30,7 @@ def upgrade(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
             "spec": found["spec"] | {"leaderWorkerTemplate": {**found["spec"]["leaderWorkerTemplate"], "new": None}}
         }
 
-    monkeypatch.setattr(lws_objects, "revision_data", stored)
+    monkeypatch.setattr(objects, "revision_data", stored)
     world.patch(LEADER_WORKER_SETS, NAME, {"metadata": {"annotations": {"seen": "anew"}}})
 
 

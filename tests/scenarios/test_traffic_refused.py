@@ -9,7 +9,7 @@ import pytest
 
 from rollout_lws.objects.resources import HTTP_ROUTES, LWS_WORKER_INDEX, SERVICES
 from rollout_lws.rollout.reasons import Reason
-from rollout_lws.sandbox.catalogue import GATEWAYS
+from rollout_lws.sandbox.api_resources import GATEWAYS
 from tests.scenarios.routed import FIVE, ROUTE, SERVICE, borrowed, create_route, routed_at_rest, routing
 from tests.scenarios.stories import STEPS, at_rest, waiting_for_approval
 from tests.scenarios.told import assert_stalled, tells

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from rollout_lws.errors import ApiError
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, NODES
 from rollout_lws.rollout.lifecycle.hold_conflicts import PEACE_SECONDS
-from rollout_lws.sandbox.behaviours import nodes
+from rollout_lws.sandbox.behaviours.nodes import scheduler
 from rollout_lws.sandbox.store import Event
 from tests.scenarios.judge import HOLD
 from tests.scenarios.walk_others import Others
@@ -98,8 +98,8 @@ class Walk(Others):
         world.start_controller()
         for number in range(world.cluster.options.nodes):
             if world.server.store.get(NODES, "", f"node-{number}") is None:
-                body = world.server.create(NODES, nodes.node(number))
-                status = nodes.ready_status(body, world.server.clock())
+                body = world.server.create(NODES, scheduler.node(number))
+                status = scheduler.ready_status(body, world.server.clock())
                 world.server.patch(NODES, "", f"node-{number}", {"status": status}, subresource="status")
         going = world.get(world.ROLLOUT, NAME)
         if going is not None and "deletionTimestamp" in going["metadata"]:

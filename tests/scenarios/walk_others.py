@@ -19,9 +19,9 @@ from rollout_lws.objects.resources import (
     SERVICES,
     Resource,
 )
-from rollout_lws.sandbox.behaviours.gateway_status import REFUSE_ROUTES, SILENT
-from rollout_lws.sandbox.catalogue import GATEWAYS
-from rollout_lws.sandbox.patches import merge_patch
+from rollout_lws.sandbox.api_resources import GATEWAYS
+from rollout_lws.sandbox.behaviours.network.gateway_status import REFUSE_ROUTES, SILENT
+from rollout_lws.sandbox.patching.patches import merge_patch
 from tests.scenarios import scaled
 from tests.scenarios.judge import CANARY
 from tests.scenarios.routed import GATEWAY, ROUTE, SERVICE, make, routing

@@ -33,11 +33,11 @@ from rollout_lws.objects.writes import Confirm, Create, Patch, Write
 from rollout_lws.observe.observer import observe
 from rollout_lws.rollout.decide import decide
 from rollout_lws.rollout.decision import Chore, Decision, Notice
-from rollout_lws.sandbox import verbatim
 from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.behaviours.cluster import Cluster, Options
 from rollout_lws.sandbox.behaviours.runner import carry_out
-from rollout_lws.sandbox.patches import JSON_PATCH
+from rollout_lws.sandbox.patching import verbatim
+from rollout_lws.sandbox.patching.patches import JSON_PATCH
 from rollout_lws.sandbox.store import Event
 from tests.definitions import definitions
 from tests.scenarios.borders import assert_within

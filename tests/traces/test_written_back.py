@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from rollout_lws.objects.spelling import plain
-from rollout_lws.sandbox.behaviours.lws_admission import defaulted
+from rollout_lws.sandbox.behaviours.lws.admission import defaulted
 
 _RECORDINGS = Path(__file__).parent / "lws-0.10.0"
 RECORDED = json.loads((_RECORDINGS / "written-back.json").read_text())

@@ -11,7 +11,7 @@ from typing import Any
 
 from rollout_lws.cli.rollouts import style
 from rollout_lws.objects.resources import HTTP_ROUTES, LEADER_WORKER_SETS
-from rollout_lws.sandbox.catalogue import GATEWAYS
+from rollout_lws.sandbox.api_resources import GATEWAYS
 
 Object = dict[str, Any]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from rollout_lws.sandbox.schema import Node
+from rollout_lws.sandbox.schemas.schema import Node
 
 
 def _absolute(path: Mapping[str, Any]) -> bool:

@@ -13,9 +13,9 @@ from rollout_lws.cli.lint.pruning import pruned
 from rollout_lws.cli.lint.rules import broken_rules
 from rollout_lws.cli.lint.schemas import METADATA, spec_schema
 from rollout_lws.objects.resources import LEADER_WORKER_SETS
-from rollout_lws.sandbox import defaults
-from rollout_lws.sandbox.behaviours.lws_admission import defaulted, validate
-from rollout_lws.sandbox.schema import Node
+from rollout_lws.sandbox.admission import defaults
+from rollout_lws.sandbox.behaviours.lws.admission import defaulted, validate
+from rollout_lws.sandbox.schemas.schema import Node
 
 Object = dict[str, Any]
 

@@ -11,7 +11,7 @@ from rollout_lws.cli.lint.findings import Finding
 from rollout_lws.cli.lint.manifests import Manifest
 from rollout_lws.cli.lint.paths import Path, located, value_at, written
 from rollout_lws.cli.lint.schemas import spec_schema
-from rollout_lws.sandbox.schema import Node
+from rollout_lws.sandbox.schemas.schema import Node
 
 #: Members of every object.
 TOP = ("apiVersion", "kind", "metadata", "spec", "status")

@@ -18,8 +18,8 @@ from rollout_lws.objects.resources import (
     POD_DISRUPTION_BUDGETS,
     SERVICES,
 )
-from rollout_lws.sandbox import gateway_api, lws_crd
-from rollout_lws.sandbox.schema import Node
+from rollout_lws.sandbox.definitions import gateway_api, lws_crd
+from rollout_lws.sandbox.schemas.schema import Node
 from rollout_lws.traffic.registry import SPECS
 
 Schema = dict[str, Any]

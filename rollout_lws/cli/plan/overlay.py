@@ -62,7 +62,7 @@ def overlaid(found: Snapshot, manifests: Iterable[Object], namespace: str) -> Sn
 
 def _schema() -> Mapping[str, Any]:
     """Of the LeaderWorkerSet that most clusters have, where none can be asked."""
-    from rollout_lws.sandbox import lws_crd
+    from rollout_lws.sandbox.definitions import lws_crd
 
     schema: Mapping[str, Any] = lws_crd.manifest()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     return schema

@@ -16,10 +16,11 @@ import yaml
 from rollout_lws.api import crd
 from rollout_lws.errors import ApiError, UsageError
 from rollout_lws.objects.resources import CUSTOM_RESOURCE_DEFINITIONS, Resource
-from rollout_lws.sandbox import lws_crd, patches
 from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.behaviours.cluster import Cluster, Options
+from rollout_lws.sandbox.definitions import lws_crd
 from rollout_lws.sandbox.http import Server
+from rollout_lws.sandbox.patching import patches
 
 Object = dict[str, Any]
 DEFAULT_NAMESPACE = "default"

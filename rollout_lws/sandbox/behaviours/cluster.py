@@ -6,19 +6,20 @@ from dataclasses import dataclass, field
 
 from rollout_lws.objects.resources import NODES
 from rollout_lws.sandbox.apiserver import ApiServer
-from rollout_lws.sandbox.behaviours import lws_admission, lws_pod_admission, nodes
 from rollout_lws.sandbox.behaviours.autoscaler import Autoscalers
-from rollout_lws.sandbox.behaviours.endpoint_slices import EndpointSlices
 from rollout_lws.sandbox.behaviours.faults import Timing
 from rollout_lws.sandbox.behaviours.garbage_collector import GarbageCollector
-from rollout_lws.sandbox.behaviours.gateway import Gateways
-from rollout_lws.sandbox.behaviours.kubelet import Kubelet
-from rollout_lws.sandbox.behaviours.lws import LeaderWorkerSets
-from rollout_lws.sandbox.behaviours.lws_pods import GroupPods
-from rollout_lws.sandbox.behaviours.nodes import Scheduler
+from rollout_lws.sandbox.behaviours.lws import admission, pod_admission
+from rollout_lws.sandbox.behaviours.lws.controller import LeaderWorkerSets
+from rollout_lws.sandbox.behaviours.lws.pods import GroupPods
+from rollout_lws.sandbox.behaviours.network.endpoint_slices import EndpointSlices
+from rollout_lws.sandbox.behaviours.network.gateway import Gateways
+from rollout_lws.sandbox.behaviours.nodes import scheduler
+from rollout_lws.sandbox.behaviours.nodes.kubelet import Kubelet
+from rollout_lws.sandbox.behaviours.nodes.scheduler import Scheduler
+from rollout_lws.sandbox.behaviours.nodes.volumes import VolumeBinder
 from rollout_lws.sandbox.behaviours.runner import Runner
 from rollout_lws.sandbox.behaviours.statefulset import StatefulSets, Variant
-from rollout_lws.sandbox.behaviours.volumes import VolumeBinder
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,16 +62,16 @@ class Cluster:
         )
 
     def start(self) -> None:
-        self.server.admission += [lws_admission.admit, lws_pod_admission.admit]
+        self.server.admission += [admission.admit, pod_admission.admit]
         self.runner.start()
         for number in range(self.options.nodes):
-            body = nodes.node(number, self.options.gpus_per_node)
+            body = scheduler.node(number, self.options.gpus_per_node)
             name = body["metadata"]["name"]
             self.server.create(NODES, body)
-            status = nodes.ready_status(body, self.server.clock())
+            status = scheduler.ready_status(body, self.server.clock())
             self.server.patch(NODES, "", name, {"status": status}, subresource="status")
 
     def stop(self) -> None:
-        for hook in (lws_admission.admit, lws_pod_admission.admit):
+        for hook in (admission.admit, pod_admission.admit):
             self.server.admission.remove(hook)
         self.runner.stop()

@@ -11,8 +11,8 @@ from typing import Any
 
 from rollout_lws.objects.resources import Resource
 from rollout_lws.objects.writes import Delete, Patch, Write
+from rollout_lws.sandbox.admission.deletion import FOREGROUND, ORPHAN
 from rollout_lws.sandbox.behaviours.base import NOTHING, Change, Key, Object, Outcome, View, terminating
-from rollout_lws.sandbox.deletion import FOREGROUND, ORPHAN
 
 
 @dataclass(frozen=True, slots=True)

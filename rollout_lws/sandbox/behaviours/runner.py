@@ -16,12 +16,12 @@ from rollout_lws.errors import ApiError
 from rollout_lws.objects.json_patch import is_stale, operations
 from rollout_lws.objects.resources import CORE_EVENTS
 from rollout_lws.objects.writes import Create, Delete, Patch, Replace, Write
-from rollout_lws.sandbox import refusals
 from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.behaviours.base import Behaviour, Change, Complaining, Key
 from rollout_lws.sandbox.behaviours.index import Index
-from rollout_lws.sandbox.patches import JSON_PATCH
+from rollout_lws.sandbox.patching.patches import JSON_PATCH
 from rollout_lws.sandbox.store import Event
+from rollout_lws.sandbox.wire import api_errors
 
 _log = logging.getLogger(__name__)
 
@@ -201,5 +201,5 @@ def _patch_of_generation(server: ApiServer, write: Patch, manager: str) -> None:
         )
     except ApiError as error:
         if error.code == 422 and is_stale(write, server.get(write.resource, write.namespace, write.name)):
-            raise refusals.modified(write.resource, write.name) from error
+            raise api_errors.modified(write.resource, write.name) from error
         raise

@@ -17,7 +17,7 @@ from rollout_lws.errors import ApiError, Unreachable
 from rollout_lws.objects.resources import LEASES, LWS_WORKER_INDEX, PODS
 from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.faults import WRITES, Effect
-from rollout_lws.sandbox.gate import Gate
+from rollout_lws.sandbox.request_pipeline import Gate
 from rollout_lws.sandbox.routes import Request, Response, Target, target_of, verb_of
 from tests.bench.fleet import COPY
 from tests.bench.load.still import Still

@@ -9,7 +9,7 @@ import pytest
 from rollout_lws.cli.doctor.links import Name, State, first
 from rollout_lws.objects.resources import CONTROLLER_REVISIONS, LEADER_WORKER_SETS, STATEFUL_SETS
 from rollout_lws.rollout.reasons import Reason
-from rollout_lws.sandbox.patches import APPLY_PATCH
+from rollout_lws.sandbox.patching.patches import APPLY_PATCH
 from tests.cli.doctor.looking import assert_whole, broken, links, told
 from tests.cli.doctor.test_doctor_pods import assert_names
 from tests.scenarios.failures import apply

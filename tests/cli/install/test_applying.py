@@ -23,7 +23,7 @@ from rollout_lws.objects.resources import (
     Resource,
 )
 from rollout_lws.sandbox.faults import Effect
-from rollout_lws.sandbox.patches import APPLY_PATCH
+from rollout_lws.sandbox.patching.patches import APPLY_PATCH
 from tests.cli.conftest import World
 from tests.cli.install.test_manifests import rules
 

@@ -14,7 +14,8 @@ from rollout_lws.api import crd
 from rollout_lws.cli.lint.findings import Severity
 from rollout_lws.cli.lint.paths import Path, located, written
 from rollout_lws.cli.lint.rules import RULES
-from rollout_lws.sandbox import cel, gateway_api
+from rollout_lws.sandbox.definitions import gateway_api
+from rollout_lws.sandbox.schemas import cel
 from tests.api import test_refusals as by_server
 from tests.cli.lint import rich
 from tests.cli.lint.manifests import HPA, INGRESS, LWS, POOLS, ROLLOUT, ROUTE, SERVICE, edited, found, joined, report

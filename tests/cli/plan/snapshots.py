@@ -10,7 +10,7 @@ from rollout_lws.objects import resources as kinds
 from rollout_lws.observe.observer import observe
 from rollout_lws.observe.snapshot import Object, Snapshot
 from rollout_lws.rollout.observation import Observation
-from rollout_lws.sandbox import lws_crd
+from rollout_lws.sandbox.definitions import lws_crd
 from tests.scenarios.world import KEYS, NAME, NAMESPACE, ROLLOUTS, World
 
 SEEN = (

@@ -28,7 +28,7 @@ from rollout_lws.objects.resources import (
     STATEFUL_SETS,
     Resource,
 )
-from rollout_lws.sandbox.behaviours.gateway_status import CONTROLLER as GATEWAY_CONTROLLER
+from rollout_lws.sandbox.behaviours.network.gateway_status import CONTROLLER as GATEWAY_CONTROLLER
 from rollout_lws.sandbox.store import Event
 from tests.cli.uninstall.commands import NOTHING, carry_out, printed
 from tests.reader import Reader, reading

@@ -10,8 +10,8 @@ import pytest
 
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, NODES, PODS, STATEFUL_SETS
 from rollout_lws.sandbox.apiserver import ApiServer
-from rollout_lws.sandbox.behaviours.affinity import placement
 from rollout_lws.sandbox.behaviours.cluster import Options
+from rollout_lws.sandbox.behaviours.nodes.affinity import placement
 from tests.sandbox.behaviours.world import NAMESPACE, cluster, lws, patch_lws, pod, ready
 
 RACK = "example.org/rack"

@@ -10,12 +10,12 @@ import pytest
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, NODES, PODS
 from rollout_lws.objects.writes import Delete, Patch
 from rollout_lws.sandbox.apiserver import ApiServer
-from rollout_lws.sandbox.behaviours import kubelet
 from rollout_lws.sandbox.behaviours.base import NOTHING
 from rollout_lws.sandbox.behaviours.cluster import Options
 from rollout_lws.sandbox.behaviours.durations import seconds
 from rollout_lws.sandbox.behaviours.faults import Script, Timing
-from rollout_lws.sandbox.behaviours.pod_life import Stage, stage
+from rollout_lws.sandbox.behaviours.nodes import kubelet
+from rollout_lws.sandbox.behaviours.nodes.pod_life import Stage, stage
 from rollout_lws.sandbox.behaviours.quantities import thousandths
 from tests.sandbox.behaviours import world
 from tests.sandbox.behaviours.world import NAMESPACE, cluster, leaders, lws, template

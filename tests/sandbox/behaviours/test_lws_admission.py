@@ -10,8 +10,8 @@ import pytest
 from rollout_lws.errors import ApiError
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, PODS
 from rollout_lws.sandbox.apiserver import ApiServer
-from rollout_lws.sandbox.behaviours.lws_admission import defaulted, validate
-from rollout_lws.sandbox.behaviours.lws_pod_admission import mutated
+from rollout_lws.sandbox.behaviours.lws.admission import defaulted, validate
+from rollout_lws.sandbox.behaviours.lws.pod_admission import mutated
 from tests.sandbox.behaviours import world
 from tests.sandbox.behaviours.world import NAMESPACE, cluster, lws, patch_lws, template
 

@@ -4,13 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rollout_lws.sandbox.behaviours.lws_partition import (
-    GroupState,
-    Leaders,
-    Strategy,
-    partition_and_replicas,
-    resolve,
-)
+from rollout_lws.sandbox.behaviours.lws.partition import GroupState, Leaders, Strategy, partition_and_replicas, resolve
 
 STATES = {
     "o": GroupState(ready=True, updated=False),

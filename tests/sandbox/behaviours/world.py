@@ -17,9 +17,9 @@ from rollout_lws.objects.resources import (
     PODS,
     STATEFUL_SETS,
 )
-from rollout_lws.sandbox import lws_crd
 from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.behaviours.cluster import Cluster, Options
+from rollout_lws.sandbox.definitions import lws_crd
 
 NAMESPACE = "models"
 EPOCH = 1_790_000_000.0

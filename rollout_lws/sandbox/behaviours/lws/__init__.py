@@ -1,0 +1,1 @@
+"""LeaderWorkerSet's controllers and webhooks."""

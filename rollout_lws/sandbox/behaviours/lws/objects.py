@@ -1,0 +1,223 @@
+"""The objects that the LeaderWorkerSet controllers make: StatefulSets, headless Services and revisions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rollout_lws.objects.resources import (
+    LEADER_WORKER_SETS,
+    LWS_GROUP_INDEX,
+    LWS_NAME,
+    LWS_PREFIX,
+    LWS_REVISION,
+    LWS_WORKER_INDEX,
+    PODS,
+    SERVICES,
+    STATEFUL_SETS,
+)
+from rollout_lws.objects.spelling import in_full, plain
+from rollout_lws.sandbox.behaviours.base import Object, annotations_of, labels_of, owner_reference, within
+from rollout_lws.sandbox.behaviours.lws.partition import Strategy
+from rollout_lws.sandbox.behaviours.revisions import controller_revision, short_hash
+
+SIZE = LWS_PREFIX + "size"
+REPLICAS = LWS_PREFIX + "replicas"
+LEADER_NAME = LWS_PREFIX + "leader-name"
+GROUP_KEY = LWS_PREFIX + "group-key"
+EXCLUSIVE_TOPOLOGY = LWS_PREFIX + "exclusive-topology"
+SUBGROUP_EXCLUSIVE_TOPOLOGY = LWS_PREFIX + "subgroup-exclusive-topology"
+SUBGROUP_POLICY_TYPE = LWS_PREFIX + "subgroup-policy-type"
+SUBGROUP_SIZE = LWS_PREFIX + "subgroup-size"
+SUBDOMAIN_POLICY = LWS_PREFIX + "subdomainPolicy"
+
+_CLAIM_FIELDS = ("accessModes", "storageClassName", "volumeMode", "resources")
+
+
+def revision_data(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """What makes a version: the whole template and the network, and nothing that names the LWS."""
+    return {
+        "spec": {
+            "networkConfig": {**(spec.get("networkConfig") or {}), "$patch": "replace"},
+            "leaderWorkerTemplate": {**in_full(spec)["leaderWorkerTemplate"], "$patch": "replace"},
+        }
+    }
+
+
+def revision_key(data: Mapping[str, Any]) -> str:
+    """The hash that a version goes by, however it is written."""
+    return short_hash({"spec": plain(data["spec"])})
+
+
+def revision(lws: Object, key: str, data: Mapping[str, Any], number: int) -> dict[str, Any]:
+    name = lws["metadata"]["name"]
+    labels = {LWS_NAME: name, LWS_REVISION: key}
+    return controller_revision(lws, LEADER_WORKER_SETS, f"{name[:220]}-{key}-{number}", labels, data, number)
+
+
+def leader_set(lws: Object, key: str, partition: int, replicas: int, strategy: Strategy) -> dict[str, Any]:
+    """The fields of the leader StatefulSet that the controller owns."""
+    spec = in_full(lws["spec"])
+    groups = spec["leaderWorkerTemplate"]
+    name = lws["metadata"]["name"]
+    shared = _group_annotations(lws, groups)
+    if spec["networkConfig"]["subdomainPolicy"] == "UniquePerReplica":
+        shared[SUBDOMAIN_POLICY] = "UniquePerReplica"
+    labels = {LWS_NAME: name, LWS_WORKER_INDEX: "0", LWS_REVISION: key}
+    template = _template(groups.get("leaderTemplate") or groups["workerTemplate"], labels, shared)
+    allowed_down = max(1, strategy.max_unavailable + strategy.max_surge)
+    body = _stateful_set(lws, name, {LWS_NAME: name, LWS_REVISION: key}, {REPLICAS: str(strategy.replicas)})
+    body["metadata"]["ownerReferences"] = [owner_reference(LEADER_WORKER_SETS, lws)]
+    body["spec"] = {
+        "replicas": replicas,
+        "serviceName": name,
+        "podManagementPolicy": "Parallel",
+        "selector": {"matchLabels": {LWS_NAME: name, LWS_WORKER_INDEX: "0"}},
+        "template": template,
+        "updateStrategy": {
+            "type": "RollingUpdate",
+            "rollingUpdate": {"partition": partition, "maxUnavailable": allowed_down},
+        },
+        **_storage(groups),
+    }
+    return body
+
+
+def worker_set(lws: Object, leader: Object, groups_of_revision: Mapping[str, Any]) -> dict[str, Any]:
+    """The workers' StatefulSet of one group.
+
+    Up to v0.10 only the pod template is taken from the leader's revision; size, subgroups, network and claims come from
+    the live spec, so that a change of those that is still held reaches groups of the old version when they restart.
+    """
+    live = in_full(lws["spec"])["leaderWorkerTemplate"]
+    unique = lws["spec"]["networkConfig"]["subdomainPolicy"] == "UniquePerReplica"
+    labels, name = labels_of(leader), leader["metadata"]["name"]
+    selector = {
+        LWS_NAME: lws["metadata"]["name"],
+        LWS_GROUP_INDEX: labels[LWS_GROUP_INDEX],
+        GROUP_KEY: labels[GROUP_KEY],
+    }
+    all_labels = {**selector, LWS_REVISION: labels[LWS_REVISION]}
+    annotations = {**_group_annotations(lws, live), LEADER_NAME: name}
+    if _requests_tpus(leader):
+        annotations[LWS_PREFIX + "leader-requests-tpus"] = "true"
+    body = _stateful_set(lws, name, all_labels, {})
+    body["metadata"]["ownerReferences"] = [owner_reference(PODS, leader)]
+    body["spec"] = {
+        "replicas": int(live["size"]) - 1,
+        "ordinals": {"start": 1},
+        "serviceName": name if unique else lws["metadata"]["name"],
+        "podManagementPolicy": "Parallel",
+        "selector": {"matchLabels": selector},
+        "template": _template(groups_of_revision["workerTemplate"], all_labels, annotations),
+        **_storage(live),
+    }
+    return body
+
+
+def shared_service(lws: Object) -> dict[str, Any]:
+    name = lws["metadata"]["name"]
+    return _headless(lws, name, {LWS_NAME: name}, owner_reference(LEADER_WORKER_SETS, lws))
+
+
+def group_service(lws: Object, leader: Object) -> dict[str, Any]:
+    selector = {LWS_NAME: lws["metadata"]["name"], LWS_GROUP_INDEX: labels_of(leader)[LWS_GROUP_INDEX]}
+    return _headless(lws, leader["metadata"]["name"], selector, owner_reference(PODS, leader))
+
+
+def already_applied(desired: Mapping[str, Any], live: Object) -> bool:
+    """Whether a write would change nothing; what an API server adds by default does not count."""
+    meta, template = live["metadata"], live["spec"]["template"].get("metadata") or {}
+    return (
+        desired["metadata"]["labels"] == (meta.get("labels") or {})
+        and desired["metadata"]["annotations"] == (meta.get("annotations") or {})
+        and desired["metadata"]["ownerReferences"] == meta.get("ownerReferences")
+        and all(desired["spec"]["template"]["metadata"][key] == template.get(key) for key in ("labels", "annotations"))
+        and within(desired["spec"], live["spec"])
+    )
+
+
+def applied(desired: Mapping[str, Any], live: Object) -> dict[str, Any]:
+    """``live`` with every owned field as desired."""
+    return {
+        **live,
+        "metadata": {**live["metadata"], **desired["metadata"]},
+        "spec": {**live["spec"], **desired["spec"]},
+    }
+
+
+def _stateful_set(lws: Object, name: str, labels: Mapping[str, str], annotations: Mapping[str, str]) -> dict[str, Any]:
+    """Without spec and owner; the LWS's own labels and annotations are handed down, ours win."""
+    return {
+        "apiVersion": STATEFUL_SETS.api_version,
+        "kind": STATEFUL_SETS.kind,
+        "metadata": {
+            "name": name,
+            "namespace": lws["metadata"]["namespace"],
+            "labels": {**labels_of(lws), **labels},
+            "annotations": {**annotations_of(lws), **annotations},
+        },
+    }
+
+
+def _template(template: Mapping[str, Any], labels: Mapping[str, str], annotations: Mapping[str, str]) -> dict[str, Any]:
+    metadata = template.get("metadata") or {}
+    return {
+        **template,
+        "metadata": {
+            **metadata,
+            "labels": {**(metadata.get("labels") or {}), **labels},
+            "annotations": {**(metadata.get("annotations") or {}), **annotations},
+        },
+    }
+
+
+def _group_annotations(lws: Object, groups: Mapping[str, Any]) -> dict[str, str]:
+    own = annotations_of(lws)
+    found = {SIZE: str(groups["size"])}
+    if EXCLUSIVE_TOPOLOGY in own:
+        found[EXCLUSIVE_TOPOLOGY] = own[EXCLUSIVE_TOPOLOGY]
+    subgroups = groups.get("subGroupPolicy")
+    if subgroups:
+        found[SUBGROUP_POLICY_TYPE] = subgroups.get("subGroupPolicyType") or "LeaderWorker"
+        found[SUBGROUP_SIZE] = str(subgroups["subGroupSize"])
+        if SUBGROUP_EXCLUSIVE_TOPOLOGY in own:
+            found[SUBGROUP_EXCLUSIVE_TOPOLOGY] = own[SUBGROUP_EXCLUSIVE_TOPOLOGY]
+    return found
+
+
+def _storage(groups: Mapping[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if groups.get("volumeClaimTemplates"):
+        found["volumeClaimTemplates"] = [
+            {
+                "metadata": {"name": claim["metadata"]["name"]},
+                "spec": {key: value for key, value in claim["spec"].items() if key in _CLAIM_FIELDS},
+            }
+            for claim in groups["volumeClaimTemplates"]
+        ]
+    if groups.get("persistentVolumeClaimRetentionPolicy"):
+        found["persistentVolumeClaimRetentionPolicy"] = groups["persistentVolumeClaimRetentionPolicy"]
+    return found
+
+
+def _requests_tpus(pod: Object) -> bool:
+    return any(
+        "google.com/tpu" in (container.get("resources") or {}).get(kind, {})
+        for container in pod["spec"]["containers"]
+        for kind in ("requests", "limits")
+    )
+
+
+def _headless(lws: Object, name: str, selector: Mapping[str, str], owner: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "apiVersion": SERVICES.api_version,
+        "kind": SERVICES.kind,
+        "metadata": {
+            "name": name,
+            "namespace": lws["metadata"]["namespace"],
+            "labels": {LWS_NAME: lws["metadata"]["name"]},
+            "ownerReferences": [owner],
+        },
+        "spec": {"clusterIP": "None", "publishNotReadyAddresses": True, "selector": dict(selector)},
+    }

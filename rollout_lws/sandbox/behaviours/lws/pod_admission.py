@@ -1,0 +1,153 @@
+"""LeaderWorkerSet's pod webhook: how a pod learns which group it is in and where its leader listens.
+
+A pod that is told to fail at its creation is refused here as well, in the words of a ResourceQuota.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rollout_lws.objects.resources import LWS_GROUP_INDEX, LWS_NAME, LWS_PREFIX, LWS_WORKER_INDEX, PODS
+from rollout_lws.sandbox.apiserver import Operation
+from rollout_lws.sandbox.behaviours.base import Object
+from rollout_lws.sandbox.behaviours.faults import refused_at_creation
+from rollout_lws.sandbox.behaviours.lws import objects
+from rollout_lws.sandbox.behaviours.statefulset_pods import ordinal_of
+from rollout_lws.sandbox.wire import api_errors
+
+_SUBGROUP_INDEX = LWS_PREFIX + "subgroup-index"
+_SUBGROUP_KEY = LWS_PREFIX + "subgroup-key"
+_TPU = "google.com/tpu"
+_TPU_PORT = 8476
+
+
+def admit(operation: Operation) -> dict[str, Any]:
+    """The operation's pod as the webhook leaves it; pods of no LeaderWorkerSet and other kinds pass as they are."""
+    pod = operation.object
+    if operation.resource != PODS or operation.verb != "create":
+        return pod
+    if LWS_NAME not in (pod["metadata"].get("labels") or {}):
+        return pod
+    made = mutated(pod)
+    if refused_at_creation(made):
+        raise api_errors.exceeded_quota(made["metadata"]["name"])
+    return made
+
+
+def mutated(pod: Object) -> dict[str, Any]:
+    """A new pod with group labels, subdomain, affinities and environment."""
+    metadata, spec = pod["metadata"], dict(pod["spec"])
+    labels, annotations = dict(metadata.get("labels") or {}), dict(metadata.get("annotations") or {})
+    ordinal, name = ordinal_of(pod), metadata["name"]
+    leader = labels.get(LWS_WORKER_INDEX) == "0"
+    if leader:
+        labels.setdefault(LWS_GROUP_INDEX, str(ordinal))
+        labels.setdefault(objects.GROUP_KEY, _sha1(f"{metadata.get('namespace', '')}/{name}"))
+        if annotations.get(objects.SUBDOMAIN_POLICY) == "UniquePerReplica":
+            spec["subdomain"] = name
+    else:
+        labels[LWS_WORKER_INDEX] = str(ordinal)
+    leader_name = name if leader else annotations.get(objects.LEADER_NAME, "")
+    _subgroup(labels, annotations, leader_name, leader, ordinal)
+    for topology, key in (
+        (annotations.get(objects.EXCLUSIVE_TOPOLOGY), objects.GROUP_KEY),
+        (annotations.get(objects.SUBGROUP_EXCLUSIVE_TOPOLOGY), _SUBGROUP_KEY),
+    ):
+        if topology and key in labels:
+            spec["affinity"] = _exclusive(spec.get("affinity") or {}, topology, key, labels[key])
+    _environment(spec, labels, annotations, metadata.get("namespace", ""), leader_name)
+    return {**pod, "metadata": {**metadata, "labels": labels, "annotations": annotations}, "spec": spec}
+
+
+def _subgroup(
+    labels: dict[str, str], annotations: Mapping[str, str], leader_name: str, leader: bool, ordinal: int
+) -> None:
+    if objects.SUBGROUP_SIZE not in annotations:
+        return
+    size, group = int(annotations[objects.SIZE]), int(annotations[objects.SUBGROUP_SIZE])
+    if leader:
+        if annotations.get(objects.SUBGROUP_POLICY_TYPE) == "LeaderExcluded":
+            return
+        index = 0
+    else:
+        leader_is_extra = (size - 1) % group == 0 and size % group != 0
+        index = (ordinal - 1) // group if leader_is_extra else ordinal // group
+    labels[_SUBGROUP_INDEX] = str(index)
+    labels[_SUBGROUP_KEY] = _sha1(f"{leader_name}/{index}")
+
+
+def _exclusive(affinity: Mapping[str, Any], topology: str, key: str, value: str) -> dict[str, Any]:
+    """One topology domain for all pods with this key, and for nobody else's."""
+    own = [{"key": key, "operator": "In", "values": [value]}]
+    others: list[dict[str, Any]] = [
+        {"key": key, "operator": "Exists"},
+        {"key": key, "operator": "NotIn", "values": [value]},
+    ]
+    return {
+        **affinity,
+        "podAffinity": _with_term(affinity.get("podAffinity") or {}, topology, own),
+        "podAntiAffinity": _with_term(affinity.get("podAntiAffinity") or {}, topology, others),
+    }
+
+
+def _with_term(affinity: Mapping[str, Any], topology: str, expressions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    required = "requiredDuringSchedulingIgnoredDuringExecution"
+    term = {"labelSelector": {"matchExpressions": list(expressions)}, "topologyKey": topology}
+    return {**affinity, required: [*(affinity.get(required) or ()), term]}
+
+
+def _environment(
+    spec: dict[str, Any],
+    labels: Mapping[str, str],
+    annotations: Mapping[str, str],
+    namespace: str,
+    leader_name: str,
+) -> None:
+    address = f"{labels[LWS_NAME]}-{labels.get(LWS_GROUP_INDEX, '')}.{spec.get('subdomain', '')}.{namespace}"
+    variables = {
+        "LWS_LEADER_ADDRESS": address,
+        "LWS_GROUP_SIZE": annotations.get(objects.SIZE, ""),
+        "LWS_WORKER_INDEX": labels[LWS_WORKER_INDEX],
+    }
+    for kind in ("initContainers", "containers"):
+        if spec.get(kind):
+            spec[kind] = [
+                _with_variables(container, {**variables, **_tpu(container, spec, labels, annotations, leader_name)})
+                for container in spec[kind]
+            ]
+
+
+def _with_variables(container: Mapping[str, Any], variables: Mapping[str, str]) -> dict[str, Any]:
+    first = [{"name": name, "value": value} for name, value in variables.items()]
+    own = [item for item in container.get("env") or () if item["name"] not in variables]
+    return {**container, "env": [*first, *own]}
+
+
+def _tpu(
+    container: Mapping[str, Any],
+    spec: Mapping[str, Any],
+    labels: Mapping[str, str],
+    annotations: Mapping[str, str],
+    leader_name: str,
+) -> dict[str, str]:
+    """The group as libtpu wants to hear of it; a leader without TPUs does not count."""
+    resources = container.get("resources") or {}
+    if not any(_TPU in (resources.get(kind) or {}) for kind in ("requests", "limits")):
+        return {}
+    index, size = int(labels[LWS_WORKER_INDEX]), int(annotations.get(objects.SIZE, "1"))
+    with_leader = index == 0 or LWS_PREFIX + "leader-requests-tpus" in annotations
+    names = [leader_name] * with_leader + [f"{leader_name}-{worker}" for worker in range(1, size)]
+    hosts = [f"{name}.{spec.get('subdomain', '')}" for name in names]
+    return {
+        "TPU_WORKER_HOSTNAMES": ",".join(hosts),
+        "TPU_PROCESS_ADDRESSES": ",".join(f"{host}:{_TPU_PORT}" for host in hosts),
+        "TPU_PROCESS_PORT": str(_TPU_PORT),
+        "TPU_WORKER_ID": str(index if with_leader else index - 1),
+        "TPU_NAME": leader_name,
+    }
+
+
+def _sha1(text: str) -> str:
+    return hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()

@@ -1,0 +1,98 @@
+"""A LeaderWorkerSet's status as v0.10 writes it, with the quirks that a client has to live with.
+
+One condition changes in a pass, a condition that turns False keeps its old reason and message, and a new generation
+rewrites the True one with a new time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from rollout_lws.objects.resources import LWS_NAME, LWS_WORKER_INDEX
+from rollout_lws.sandbox.admission.metadata import timestamp
+from rollout_lws.sandbox.behaviours.base import Object
+from rollout_lws.sandbox.behaviours.lws.partition import GroupState
+
+_AVAILABLE = {"type": "Available", "reason": "AllGroupsReady", "message": "All replicas are ready"}
+_PROGRESSING = {"type": "Progressing", "reason": "GroupsProgressing", "message": "Replicas are progressing"}
+_UPDATING = {"type": "UpdateInProgress", "reason": "GroupsUpdating", "message": "Rolling Upgrade is in progress"}
+
+
+class Event(NamedTuple):
+    """What an Event of LeaderWorkerSet's controller says."""
+
+    reason: str
+    note: str
+    action: str
+
+
+def status(
+    lws: Object, present: Mapping[int, GroupState], leader_set_replicas: int, partition: int, now: float
+) -> dict[str, Any]:
+    """The whole new status.
+
+    ``present`` are the groups whose leader (and workers' StatefulSet, where they have any) exist, by ordinal, surge
+    included; ``partition`` is the one in the LWS's spec.
+    """
+    before = lws.get("status") or {}
+    return {
+        "replicas": leader_set_replicas,
+        "readyReplicas": sum(group.ready for group in present.values()),
+        "updatedReplicas": sum(group.updated for group in present.values()),
+        "hpaPodSelector": before.get("hpaPodSelector") or f"{LWS_NAME}={lws['metadata']['name']},{LWS_WORKER_INDEX}=0",
+        "observedGeneration": lws["metadata"]["generation"],
+        "conditions": _conditions(lws, before.get("conditions") or (), _true_now(lws, present, partition), now),
+    }
+
+
+def news(lws: Object, present: Mapping[int, GroupState], partition: int, wanted: Mapping[str, Any]) -> Event | None:
+    """What is told when the status becomes ``wanted``: None unless a condition changes."""
+    if wanted["conditions"] == ((lws.get("status") or {}).get("conditions") or []):
+        return None
+    now = _true_now(lws, present, partition)[0]
+    ready, replicas = wanted["readyReplicas"], lws["spec"]["replicas"]
+    return Event(now["reason"], f"{now['message']}, with {ready} groups ready of total {replicas} groups", "Update")
+
+
+def _true_now(lws: Object, present: Mapping[int, GroupState], partition: int) -> tuple[dict[str, str], ...]:
+    replicas = int(lws["spec"]["replicas"])
+    in_scope = [group for ordinal, group in present.items() if partition <= ordinal < replicas]
+    if not all(group.updated for group in in_scope):
+        return (_UPDATING, _PROGRESSING)
+    ready = sum(group.ready for ordinal, group in present.items() if ordinal < replicas)
+    if ready == replicas and sum(group.done for group in in_scope) == max(0, replicas - partition):
+        return (_AVAILABLE,)
+    return (_PROGRESSING,)
+
+
+def _conditions(
+    lws: Object, before: Sequence[Mapping[str, Any]], true_now: Sequence[Mapping[str, str]], now: float
+) -> list[dict[str, Any]]:
+    generation = lws["metadata"]["generation"]
+    for wanted in true_now:
+        condition = {
+            **wanted,
+            "status": "True",
+            "observedGeneration": generation,
+            "lastTransitionTime": timestamp(now),
+        }
+        after = _with(before, condition)
+        if after != list(before):
+            return after
+    return [dict(condition) for condition in before]
+
+
+def _with(before: Sequence[Mapping[str, Any]], wanted: Mapping[str, Any]) -> list[dict[str, Any]]:
+    after: list[dict[str, Any]] = []
+    found = False
+    for current in before:
+        if current["type"] == wanted["type"]:
+            found = True
+            known = current["status"], current.get("observedGeneration")
+            after.append(dict(current if known == (wanted["status"], wanted["observedGeneration"]) else wanted))
+        elif current["status"] == "True" and "Available" in (current["type"], wanted["type"]):
+            after.append({**current, "status": "False"})
+        else:
+            after.append(dict(current))
+    return after if found else [*after, dict(wanted)]

@@ -1,0 +1,1 @@
+"""Who gets requests: EndpointSlices, and what a Gateway's controller says."""

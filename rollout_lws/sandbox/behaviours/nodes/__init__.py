@@ -1,0 +1,1 @@
+"""Nodes, their scheduler, and kubelets."""

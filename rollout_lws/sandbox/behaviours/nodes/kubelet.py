@@ -1,0 +1,230 @@
+"""All kubelets at once: bound pods load, become ready, fail as their annotations say, and go when they are deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from rollout_lws.objects.resources import PODS
+from rollout_lws.objects.writes import Delete, Patch
+from rollout_lws.sandbox.admission.deletion import FOREGROUND
+from rollout_lws.sandbox.admission.metadata import timestamp
+from rollout_lws.sandbox.behaviours.base import (
+    NOTHING,
+    Change,
+    Key,
+    Object,
+    Outcome,
+    View,
+    key_of,
+    terminating,
+    within,
+)
+from rollout_lws.sandbox.behaviours.faults import Timing, script_of
+from rollout_lws.sandbox.behaviours.nodes.pod_life import Stage, stage
+
+#: How containers end: by themselves, or for want of memory.
+_CRASHED: Mapping[str, Any] = {"exitCode": 1, "reason": "Error"}
+_KILLED: Mapping[str, Any] = {"exitCode": 137, "reason": "OOMKilled"}
+
+#: An API server first marks a pod as ended and then removes it. One that died in between is asked again after this many
+#: seconds.
+_HALF_DONE = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A pod, and the epoch seconds at which its kubelet started it and learnt of its deletion."""
+
+    pod: Object
+    started: float
+    doomed: float | None = None
+
+
+class Kubelet:
+    """Woken by pods that have a node, or are to go.
+
+    Like a real one it remembers when it started a pod, which the API tells in whole seconds only.
+    """
+
+    name = "kubelet"
+
+    def __init__(self, timing: Timing) -> None:
+        self._timing = timing
+        self._started: dict[str, float] = {}
+        self._doomed: dict[str, float] = {}
+
+    def wakes(self, change: Change, view: View) -> Iterable[Key]:  # noqa: ARG002 (all is in the change)
+        if change.resource != PODS:
+            return ()
+        if change.deleted:
+            uid = change.object["metadata"]["uid"]
+            self._started.pop(uid, None)
+            self._doomed.pop(uid, None)
+            return ()
+        pod = change.object
+        return (key_of(pod),) if pod["spec"].get("nodeName") or terminating(pod) else ()
+
+    def decide(self, key: Key, view: View, now: float) -> Outcome:
+        pod = view.get(PODS, *key)
+        if pod is None or not (pod["spec"].get("nodeName") or terminating(pod)):
+            return NOTHING
+        uid = pod["metadata"]["uid"]
+        started = self._started.setdefault(uid, _recorded_start(pod, now))
+        doomed = self._doomed.setdefault(uid, now) if terminating(pod) else None
+        return decide(Snapshot(pod, started, doomed), self._timing, now)
+
+
+def decide(seen: Snapshot, timing: Timing, now: float) -> Outcome:
+    pod, script = seen.pod, script_of(seen.pod, timing)
+    namespace, name = key_of(pod)
+    if seen.doomed is not None:
+        end = seen.doomed + script.terminate_after
+        if pod["metadata"].get("deletionGracePeriodSeconds") == 0:
+            if pod["metadata"].get("finalizers"):
+                return NOTHING  # ended; somebody else keeps the object
+            end += _HALF_DONE
+        if now < end:
+            return Outcome(wake_at=end)
+        return Outcome((_gone(pod),))
+    if (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
+        return NOTHING
+    # The age comes out a rounding error short when a timer fires exactly at a boundary.
+    current = stage(script, round(now - seen.started, 5), timing.speed)
+    wake_at = None if current.until is None else seen.started + current.until
+    crash = _KILLED if script.failure == "OOMKilled" else _CRASHED
+    status = _status(pod, current, crash, now)
+    if script.problem:
+        status["message"] = script.problem
+    if within(status, pod.get("status") or {}):
+        return Outcome(wake_at=wake_at)
+    report = Patch(PODS, namespace, name, {"status": status}, "containers changed", subresource="status")
+    return Outcome((report,), wake_at)
+
+
+def _gone(pod: Object) -> Delete:
+    """Takes the pod away. It goes on with the deletion that somebody asked for: another propagation would make the API
+    server drop the finalizer that keeps a pod until its dependants have gone.
+    """
+    namespace, name = key_of(pod)
+    finalizers = pod["metadata"].get("finalizers") or ()
+    return Delete(
+        PODS,
+        namespace,
+        name,
+        pod["metadata"]["uid"],
+        "its containers have ended",
+        propagation="Foreground" if FOREGROUND in finalizers else "Background",
+        grace_seconds=0,
+    )
+
+
+def _recorded_start(pod: Object, now: float) -> float:
+    recorded = (pod.get("status") or {}).get("startTime")
+    return datetime.fromisoformat(recorded).timestamp() if recorded else now
+
+
+def _status(pod: Object, current: Stage, crash: Mapping[str, Any], now: float) -> dict[str, Any]:
+    before = pod.get("status") or {}
+    moment = timestamp(now)
+    pulled = current.waiting != "ImagePullBackOff"
+    running = pulled and not current.waiting
+    unready = f"containers with unready status: [{' '.join(item['name'] for item in pod['spec']['containers'])}]"
+    conditions = {
+        "PodScheduled": (True, "", ""),
+        "Initialized": (True, "", ""),
+        "ContainersReady": (current.ready, "ContainersNotReady", unready),
+        "Ready": (current.ready, "ContainersNotReady", unready),
+    }
+    address = _address(pod["metadata"]["uid"])
+    status: dict[str, Any] = {
+        "phase": "Running" if pulled else "Pending",
+        "startTime": before.get("startTime") or moment,
+        "podIP": address,
+        "podIPs": [{"ip": address}],
+        "conditions": _conditions(before.get("conditions") or (), conditions, moment),
+        "containerStatuses": [
+            _container(item, _known(before, item["name"]), current, running, pod["metadata"]["name"], moment, crash)
+            for item in pod["spec"]["containers"]
+        ],
+    }
+    if pod["spec"].get("initContainers"):
+        ended = {"exitCode": 0, "reason": "Completed"}
+        status["initContainerStatuses"] = [
+            {
+                "name": item["name"],
+                "image": item.get("image", ""),
+                "ready": True,
+                "restartCount": 0,
+                "state": {"terminated": ended},
+            }
+            for item in pod["spec"]["initContainers"]
+        ]
+    return status
+
+
+def _conditions(
+    before: Iterable[Mapping[str, Any]], wanted: Mapping[str, tuple[bool, str, str]], moment: str
+) -> list[dict[str, Any]]:
+    known = {condition["type"]: condition for condition in before}
+    after = [dict(condition) for kind, condition in known.items() if kind not in wanted]
+    for kind, (is_true, reason, message) in wanted.items():
+        status = "True" if is_true else "False"
+        same = kind in known and known[kind]["status"] == status
+        condition = {
+            "type": kind,
+            "status": status,
+            "lastTransitionTime": known[kind]["lastTransitionTime"] if same else moment,
+        }
+        after.append(condition if is_true else {**condition, "reason": reason, "message": message})
+    return after
+
+
+def _known(status: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    for container in status.get("containerStatuses") or ():
+        if container["name"] == name:
+            return dict(container)
+    return {}
+
+
+def _container(
+    container: Mapping[str, Any],
+    before: Mapping[str, Any],
+    current: Stage,
+    running: bool,
+    pod: str,
+    moment: str,
+    crash: Mapping[str, Any],
+) -> dict[str, Any]:
+    image = container.get("image", "")
+    last: Mapping[str, Any] = before.get("lastState") or {}
+    state: dict[str, Any]
+    if current.waiting == "ImagePullBackOff":
+        state = {"waiting": {"reason": current.waiting, "message": f'Back-off pulling image "{image}"'}}
+    elif current.waiting:
+        message = f"back-off {current.back_off:g}s restarting failed container={container['name']} pod={pod}"
+        state = {"waiting": {"reason": current.waiting, "message": message}}
+    else:
+        since = ((before.get("state") or {}).get("running") or {}).get("startedAt")
+        again = since is None or before.get("restartCount") != current.restarts
+        state = {"running": {"startedAt": moment if again else since}}
+    if before.get("state", {}).get("running") and state != before["state"]:
+        last = {"terminated": {**crash, "finishedAt": moment}}
+    return {
+        "name": container["name"],
+        "image": image,
+        "imageID": f"sandbox://{image}" if running else "",
+        "ready": current.ready,
+        "started": running,
+        "restartCount": current.restarts,
+        "state": state,
+        "lastState": dict(last),
+    }
+
+
+def _address(uid: str) -> str:
+    """An address in 10.64.0.0/10 that stays with the pod."""
+    number = int(uid.replace("-", "")[-6:], 16)
+    return f"10.{64 + (number >> 16 & 63)}.{number >> 8 & 255}.{number & 255}"

@@ -1,0 +1,233 @@
+"""Machines with accelerators and the scheduler that hands them out; a group that fits nowhere stays Pending."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rollout_lws.errors import UsageError
+from rollout_lws.objects.resources import NODES, PODS
+from rollout_lws.objects.writes import Patch, Write
+from rollout_lws.sandbox.admission.metadata import timestamp
+from rollout_lws.sandbox.behaviours.base import (
+    NOTHING,
+    Change,
+    Key,
+    Object,
+    Outcome,
+    View,
+    key_of,
+    labels_of,
+    terminating,
+)
+from rollout_lws.sandbox.behaviours.faults import Timing, script_of
+from rollout_lws.sandbox.behaviours.nodes.affinity import ANYWHERE, Placement, placement, terms
+from rollout_lws.sandbox.behaviours.quantities import amounts
+
+ACCELERATOR = "nvidia.com/gpu"
+
+
+def node(number: int, gpus: int = 8) -> dict[str, Any]:
+    """Node ``number`` as its kubelet registers it: ``gpus`` accelerators, 192 CPUs, 2 TiB of memory."""
+    name = f"node-{number}"
+    capacity = {"cpu": "192", "memory": "2Ti", "ephemeral-storage": "4Ti", "pods": "1000", ACCELERATOR: str(gpus)}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": name,
+            "labels": {
+                "kubernetes.io/hostname": name,
+                "kubernetes.io/os": "linux",
+                "kubernetes.io/arch": "amd64",
+                "topology.kubernetes.io/zone": "sandbox-a",
+            },
+        },
+        "spec": {},
+        "status": {"capacity": capacity, "allocatable": capacity, "nodeInfo": {"kubeletVersion": "v1.36.3"}},
+    }
+
+
+def ready_status(registered: Object, now: float) -> dict[str, Any]:
+    """The status of a node that works."""
+    moment = timestamp(now)
+    condition = {
+        "type": "Ready",
+        "status": "True",
+        "reason": "KubeletReady",
+        "message": "kubelet is posting ready status",
+        "lastHeartbeatTime": moment,
+        "lastTransitionTime": moment,
+    }
+    return {**registered["status"], "conditions": [condition]}
+
+
+@dataclass(frozen=True, slots=True)
+class Free:
+    """A node and what of it nobody has asked for, in thousandths of each resource."""
+
+    name: str
+    labels: Mapping[str, str]
+    amounts: Mapping[str, int]
+    schedulable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    pod: Object
+    nodes: tuple[Free, ...]
+    unschedulable: bool = False
+    placement: Placement = ANYWHERE
+
+
+class Scheduler:
+    """Woken by pods without a node, and for all of them when room appears.
+
+    It evaluates resource requests, nodeSelector, cordons and required affinity between pods; taints, preemption and the
+    other kinds of affinity it does not know.
+    """
+
+    name = "scheduler"
+
+    def __init__(self, timing: Timing) -> None:
+        self._timing = timing
+        #: Pods without a node, and whether another's binding may be what they wait for.
+        self._waiting: dict[Key, bool] = {}
+        self._used: dict[str, Counter[str]] = {}
+        self._repelling: dict[Key, Object] = {}
+
+    def wakes(self, change: Change, view: View) -> Iterable[Key]:  # noqa: ARG002 (all is in the change)
+        if change.resource == NODES:
+            return tuple(self._waiting)
+        if change.resource != PODS:
+            return ()
+        key = key_of(change.object)
+        gained = "" if change.deleted or _ended(change.object) else change.object["spec"].get("nodeName", "")
+        had = change.previous["spec"].get("nodeName", "") if change.previous and not _ended(change.previous) else ""
+        if gained != had:
+            if had:
+                self._used.setdefault(had, Counter()).subtract(_requests(change.object))
+                self._repelling.pop(key, None)
+            if gained:
+                self._used.setdefault(gained, Counter()).update(_requests(change.object))
+                if terms(change.object, "podAntiAffinity"):
+                    self._repelling[key] = change.object
+        if change.deleted or terminating(change.object) or change.object["spec"].get("nodeName"):
+            self._waiting.pop(key, None)
+            if gained == had:
+                return ()
+            return tuple(waiting for waiting, attracted in self._waiting.items() if had or attracted)
+        if change.previous is None or key not in self._waiting:
+            self._waiting[key] = bool(terms(change.object, "podAffinity"))
+            return (key,)
+        return () if change.previous["spec"] == change.object["spec"] else (key,)
+
+    def decide(self, key: Key, view: View, now: float) -> Outcome:
+        pod = view.get(PODS, *key)
+        if pod is None or terminating(pod) or pod["spec"].get("nodeName") or pod["spec"].get("schedulingGates"):
+            return NOTHING
+        nodes = view.list(NODES)
+        refused = script_of(pod, self._timing).failure == "Unschedulable"
+        return decide(Snapshot(pod, tuple(map(self._free, nodes)), refused, self._placement(pod, nodes, view)), now)
+
+    def _placement(self, pod: Object, nodes: Iterable[Object], view: View) -> Placement:
+        choosy = bool(terms(pod, "podAffinity") or terms(pod, "podAntiAffinity"))
+        if not (choosy or self._repelling):
+            return ANYWHERE
+        bound = (
+            [each for each in view.list(PODS, pod["metadata"]["namespace"]) if each["spec"].get("nodeName")]
+            if choosy
+            else []
+        )
+        return placement(
+            pod, bound, self._repelling.values(), {item["metadata"]["name"]: labels_of(item) for item in nodes}
+        )
+
+    def _free(self, item: Object) -> Free:
+        total = amounts((item.get("status") or {}).get("allocatable"))
+        used = self._used.get(item["metadata"]["name"], Counter())
+        left = {name: value - used[name] for name, value in total.items()}
+        return Free(item["metadata"]["name"], labels_of(item), left, not item["spec"].get("unschedulable"))
+
+
+def decide(seen: Snapshot, now: float) -> Outcome:
+    """Bind the pod to the node with the most accelerators, then the fewest pods, or say why it fits on none."""
+    try:
+        wanted = _requests(seen.pod)
+    except UsageError as error:
+        return Outcome(_status(seen.pod, _condition("False", now, "Unschedulable", f"resources: {error}")))
+    selector = seen.pod["spec"].get("nodeSelector") or {}
+    reasons: Counter[str] = Counter()
+    fitting: list[Free] = []
+    for item in seen.nodes:
+        problems = _problems(item, wanted, selector)
+        if not problems and (apart := seen.placement.problem(item.labels)):
+            problems = [apart]
+        if seen.unschedulable and not problems:
+            problems = [f"Insufficient {ACCELERATOR}"]
+        reasons.update(problems)
+        if not problems:
+            fitting.append(item)
+    namespace, name = key_of(seen.pod)
+    if not fitting:
+        detail = ", ".join(sorted(f"{count} {reason}" for reason, count in reasons.items()))
+        message = "no nodes available to schedule pods"
+        if detail:
+            message = f"0/{len(seen.nodes)} nodes are available: {detail}."
+        return Outcome(_status(seen.pod, _condition("False", now, "Unschedulable", message)))
+    chosen = max(fitting, key=lambda item: (item.amounts.get(ACCELERATOR, 0), item.amounts.get("pods", 0)))
+    binding = Patch(PODS, namespace, name, {"spec": {"nodeName": chosen.name}}, "bind to a node with room")
+    return Outcome((binding,))
+
+
+def _problems(item: Free, wanted: Mapping[str, int], selector: Mapping[str, str]) -> list[str]:
+    if not item.schedulable:
+        return ["node(s) were unschedulable"]
+    if any(item.labels.get(key) != value for key, value in selector.items()):
+        return ["node(s) didn't match Pod's node affinity/selector"]
+    short = [name for name, amount in wanted.items() if amount > item.amounts.get(name, 0)]
+    return ["Too many pods" if name == "pods" else f"Insufficient {name}" for name in short]
+
+
+def _condition(status: str, now: float, reason: str, message: str) -> dict[str, Any]:
+    return {
+        "type": "PodScheduled",
+        "status": status,
+        "reason": reason,
+        "message": message,
+        "lastTransitionTime": timestamp(now),
+    }
+
+
+def _status(pod: Object, condition: Mapping[str, Any]) -> tuple[Write, ...]:
+    conditions = (pod.get("status") or {}).get("conditions") or []
+    if any(item["type"] == "PodScheduled" and item.get("message") == condition["message"] for item in conditions):
+        return ()
+    others = [item for item in conditions if item["type"] != "PodScheduled"]
+    namespace, name = key_of(pod)
+    body = {"status": {"phase": "Pending", "conditions": [*others, dict(condition)]}}
+    return (Patch(PODS, namespace, name, body, "it fits on no node", subresource="status"),)
+
+
+def _ended(pod: Object) -> bool:
+    return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+
+
+def _requests(pod: Object) -> dict[str, int]:
+    """What a pod asks for: its containers together, or its greediest init container where that is more."""
+    total: Counter[str] = Counter()
+    for container in pod["spec"]["containers"]:
+        total.update(_container(container))
+    for container in pod["spec"].get("initContainers") or ():
+        for name, amount in _container(container).items():
+            total[name] = max(total[name], amount)
+    return {**total, "pods": 1000}
+
+
+def _container(container: Mapping[str, Any]) -> dict[str, int]:
+    resources = container.get("resources") or {}
+    if not resources:
+        return {}
+    return amounts({**(resources.get("limits") or {}), **(resources.get("requests") or {})})

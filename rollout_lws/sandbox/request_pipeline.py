@@ -1,0 +1,102 @@
+"""The door that both transports go through: a request meets the faults asked for, then the REST interface."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+
+from rollout_lws.errors import ApiError, Unreachable
+from rollout_lws.sandbox import codec
+from rollout_lws.sandbox.apiserver import ApiServer
+from rollout_lws.sandbox.definitions import crds
+from rollout_lws.sandbox.faults import READS, Effect, Faults
+from rollout_lws.sandbox.rest import Rest
+from rollout_lws.sandbox.routes import Request, Response, target_of, verb_of
+from rollout_lws.sandbox.store import Event
+from rollout_lws.sandbox.watches import Watch
+
+
+class Gate:
+    """One server as its clients reach it."""
+
+    def __init__(self, server: ApiServer, faults: Faults | None = None) -> None:
+        self.server = server
+        self.faults = faults or Faults()
+        self._rest = Rest(server)
+        #: Until when, by the server's clock, reads of a custom resource are told that its storage is not ready.
+        self._ready: dict[str, float] = {}
+        server.store.subscribe(self._follow)
+
+    async def answer(self, request: Request) -> Response:
+        """The answer to anything but a watch; Unreachable when a fault lost it."""
+        verb, resource = self._named(request)
+        effect = self._effect(verb, resource)
+        if effect.delay:
+            await asyncio.sleep(effect.delay)
+        if effect.refusal is not None:
+            return codec.refused(effect.refusal)
+        if effect.lost and not effect.carried_out:
+            raise Unreachable(f"{request.method} {request.path} got no answer")
+        response = self._rest.handle(request)
+        if response.status < 400:
+            self.faults.carried_out(verb)
+        if effect.lost:
+            raise Unreachable(f"{request.method} {request.path} was carried out, but its answer was lost")
+        return response
+
+    @asynccontextmanager
+    async def watch(self, request: Request) -> AsyncIterator[AsyncIterator[bytes]]:
+        """The lines of a watch; ApiError when it is refused, Unreachable when a fault cuts it off."""
+        target = target_of(self.server, request.path)
+        effect = self._effect("watch", target.served.resource.plural)
+        if effect.delay:
+            await asyncio.sleep(effect.delay)
+        if effect.refusal is not None:
+            raise effect.refusal
+        if effect.lost:
+            raise Unreachable(f"watch of {request.path} got no answer")
+        watch = Watch(self.server, request, target)
+        forget = self.faults.on_cut(watch.cut)
+        lines = self._disturbed(watch.lines(), effect)
+        try:
+            yield lines
+        finally:
+            forget()
+            watch.close()
+            await lines.aclose()
+
+    async def _disturbed(self, lines: AsyncGenerator[bytes, None], effect: Effect) -> AsyncGenerator[bytes, None]:
+        """``lines`` with what an effect does to them."""
+        passed = 0
+        async with aclosing(lines):
+            if effect.cut_after == 0:
+                return
+            async for line in lines:
+                if effect.silent:
+                    continue
+                if effect.event_delay:
+                    await asyncio.sleep(effect.event_delay)
+                for _ in range(effect.copies):
+                    yield line
+                passed += 1
+                if passed == effect.cut_after:
+                    return
+
+    def _effect(self, verb: str, resource: str) -> Effect:
+        if verb in READS and self.server.clock() < self._ready.get(resource, 0.0):
+            return Effect(refusal=ApiError(429, "TooManyRequests", "storage is (re)initializing", 1.0))
+        return self.faults.consult(verb, resource)
+
+    def _follow(self, event: Event) -> None:
+        if event.resource != crds.RESOURCE or event.type == "DELETED":
+            return
+        if event.previous is None or event.previous["spec"] != event.object["spec"]:
+            self._ready[event.object["spec"]["names"]["plural"]] = self.server.clock() + self.faults.reinitializing
+
+    def _named(self, request: Request) -> tuple[str, str]:
+        try:
+            target = target_of(self.server, request.path)
+        except ApiError:
+            return "", ""
+        return verb_of(request, target), target.served.resource.plural

@@ -1,0 +1,1 @@
+"""Schemas of custom resources, compiled once: pruning, defaults, checks and CEL rules."""

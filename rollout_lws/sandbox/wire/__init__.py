@@ -1,0 +1,1 @@
+"""Selectors, refusals and protobuf as clients send and get them."""

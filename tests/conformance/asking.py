@@ -34,8 +34,9 @@ class Wire(Connection):
 
     accept = JSON
 
-    async def _headers(self, content_type: str | None) -> dict[str, str]:
-        return {**await super()._headers(content_type), "accept": self.accept}
+    async def _headers(self, content_type: str | None) -> list[tuple[str, str]]:
+        others = [each for each in await super()._headers(content_type) if each[0].lower() != "accept"]
+        return [*others, ("accept", self.accept)]
 
 
 @dataclass(frozen=True, slots=True)

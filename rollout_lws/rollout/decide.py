@@ -1,7 +1,7 @@
-"""The one decision: from what is observed to what shall be written, as a chain of rules.
+"""The decision: a chain of rules that turns an observation into the writes to carry out.
 
-Each rule either has the last word or leaves it to the next. Read it from top to bottom: what may not be touched, what
-is leaving, what has to be adopted, what has to be held, and only then what is released.
+Rules run in order; the first that returns a verdict ends the pass. From top to bottom: LWSs that must not be touched,
+Rollouts that detach, adoption, the hold, and only then the release.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from rollout_lws.workload.revisions import target_revision
 
 
 def decide(observation: Observation) -> Decision:
-    """What one Rollout needs now. Pure: the same observation always gives the same decision."""
+    """Decides what one Rollout needs now. Pure: the same observation always gives the same decision."""
     told = report.tell_refusal(observation)
     if told is not None:
         return told
@@ -54,7 +54,7 @@ def _decided(observation: Observation) -> Draft:
 def _rules(d: Draft) -> Draft:
     refusal = cannot_manage(d)
     d = d.set(phase=d.status.phase or Phase.INITIAL)
-    # A Rollout that is deleted or disabled finishes its release first, and has to know its versions for that.
+    # A Rollout that is deleted or disabled finishes its release first, so its version hashes must be current.
     d = native_rollout.follow_revision(history.drop_doubles(history.follow_hashes(d)))
     if detach.deleting(d):
         return detach.leave(d, Ending.DELETED)
@@ -75,7 +75,7 @@ def _rules(d: Draft) -> Draft:
             return d
     d = hold_enforcement.keep_hold(d)
     if d.hold is HoldState.RESTORED and hold_enforcement.has_windows(d):
-        # Before anything is asked of the release: what is filed as done has to be acted on in this very pass.
+        # Before the release is judged: an action that is recorded as done must be carried out in this very pass.
         return _held_first(d)
     d = actions.act(d)
     contested = _contested(d) if d.hold is HoldState.RELEASED else None
@@ -83,7 +83,7 @@ def _rules(d: Draft) -> Draft:
 
 
 def _held_first(d: Draft) -> Draft:
-    """What opens and closes windows has to see the hold that is being put back."""
+    """Ends the pass: rules that open and close partition windows need to see the restored hold first."""
     d = traffic_shift.protect(d)
     return d.reconciling(Reason.PREPARING, _shown(d), "the hold is put back first")
 
@@ -118,14 +118,14 @@ def _release(d: Draft) -> Draft:
 
 
 def _runs_already(d: Draft) -> bool:
-    """Whether what is pending, refused or aborted runs in every group all the same: zero groups keep no version."""
+    """True if the pending, refused or aborted version runs in every group anyway (zero groups run any version)."""
     stable = d.status.stable
     renamed = stable is None or target_revision(d.stable) == stable.revision
     return not renamed and idle.pending(d) and native_rollout.all_went_over(d)
 
 
 def _ended_visibly(d: Draft) -> bool:
-    """A release that ended is shown as such once, before what is pending next is judged."""
+    """True if the status should report the ended release once before the next pending version is judged."""
     record = d.o.rollout.status.finalising if d.o.rollout.status else None
     return record is not None and record.reason not in (Ending.CONTINUOUS.value, Ending.DISABLED.value)
 
@@ -145,15 +145,15 @@ def _workload_missing(d: Draft) -> Draft:
 
 
 def _contested(d: Draft) -> Draft | None:
-    """The hold is not ours now: nothing goes forward; a version that has rolled by itself becomes stable. None of a
-    release that is only cleaned up.
+    """Handles a released hold: no release advances, and a version that rolled out natively becomes stable. None while a
+    release is only being cleaned up.
     """
     stable = d.status.stable
     if isinstance(d.state, CleaningUp):
         return None
     restored = stable is not None and d.version.template_hash == stable.template_hash
     if restored and d.status.phase == Phase.PROGRESSING and native_rollout.follows_template(d):
-        # All groups have come back already: there is nothing to take back, and no window of ours to close.
+        # All groups are back at stable already: there is nothing to roll back and no window to close.
         if ending_of(d.state) is not Ending.ROLLBACK:
             d = tell_way_back(d, Ending.ROLLBACK, "stable's template was restored")
         return finalize.run(d.enter(CleaningUp(Ending.ROLLBACK)))

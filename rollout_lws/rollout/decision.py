@@ -1,4 +1,4 @@
-"""What a decision is: values that say what shall be written, told and waited for. Nobody has done anything yet."""
+"""What a decision is: values for the writes, Events, watches and wake-ups. Nothing has been carried out yet."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class Chore:
-    """A write whose failure stops nothing; ``notice`` is recorded once it was carried out, None for nothing to tell."""
+    """A best-effort write: its failure stops nothing. ``notice`` is recorded once it succeeded; None for no Event."""
 
     write: Write
     notice: Notice | None = None
@@ -32,7 +32,7 @@ class Chore:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What the next observation shall know besides: the pods of these LWSs, the endpoints of these Services, and all
+    """What the next observation needs in addition: the pods of these LWSs, the endpoints of these Services, and all
     objects of these kinds in the namespace.
     """
 
@@ -43,47 +43,45 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The last word of a decision: which of Ready, Reconciling and Stalled is true, why, and the summary's state."""
+    """The result of a decision: which of Ready, Reconciling and Stalled is true, why, and the summary's state."""
 
     condition: str
     reason: Reason
     state: SummaryState
     message: str = ""
     field: FieldRef | None = None
-    """What a person would change; None where nothing in particular is to be changed."""
+    """The field that the user would change; None if there is none in particular."""
     goes_on: bool = False
-    """Though it is worth a person's eye, the controller goes on by itself."""
+    """The controller continues by itself, although the user should look."""
     by_spec: bool = False
-    """The spec of the Rollout asks for it, which no command of ours edits."""
+    """The Rollout's spec asks for it; no command of ours edits the spec."""
 
     @property
     def needs_person(self) -> bool:
-        """Whether it lasts until a person acts."""
+        """True if it lasts until the user acts."""
         return self.reason in FOR_A_PERSON and not self.goes_on
 
     @property
     def verbs(self) -> tuple[str, ...]:
-        """Verbs of the command line by which a person ends it, or ends what it waits for; the usual one first. None of
-        what goes on by itself, or is asked for by the spec.
+        """Verbs of the command line that end this state, or what it waits for; the usual one first. Empty if the
+        controller continues by itself or the spec asks for it.
         """
         return () if self.goes_on or self.by_spec else FOR_A_PERSON.get(self.reason, ())
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Writes in the order in which they must be carried out; the first that fails ends the reconcile, which is tried
-    again.
+    """Writes in the order in which they must be carried out; the first that fails ends the reconcile, which is retried.
 
-    Status writes of Rollout and BatchRelease are among them, at most one an object, each conditional on the
-    resourceVersion that was observed. ``chores`` come after all of them and are of no consequence for the release:
-    labels of leader pods, deletions of what LWS need not keep, what is given back for others. So a failure of one (the
-    pod is gone) is no failure of the reconcile; after a Confirm that fails the rest is left. ``notices`` are recorded
-    as soon as the
-    first ``told_after`` writes were carried out (None: all of them), the status among them: once it is written, no
-    later decision has anything new to tell. ``wake_at`` is the moment to look again if nothing changes before; None:
-    only a change matters. ``wanted`` says what is to be watched besides what always is. ``only_tells`` marks a decision
-    that does no more than put a refused write into the status: the write itself is still to be tried. ``verdict`` is
-    the last word, None when there is nothing to say.
+    The writes include the statuses of Rollout and BatchRelease, at most one per object, each conditional on the
+    observed resourceVersion. ``chores`` are best-effort writes that follow all of them: labels of leader pods,
+    deletions of records that LWS does not need, objects restored for others. If one fails (the pod is gone), the
+    reconcile does not; after a failed Confirm the remaining ones are skipped. ``notices`` are recorded once the first
+    ``told_after`` writes were carried out (None: all of them), the status among them: once it is written, no later
+    decision reports the same again. ``wake_at`` is when to decide again if nothing changes before; None: only after a
+    change. ``wanted`` are the watches needed besides the permanent ones. ``only_tells`` marks a decision that only
+    reports a refused write in the status; the write itself is still to be retried. ``verdict`` is None when there is
+    nothing to report.
     """
 
     writes: tuple[Write, ...] = ()

@@ -1,7 +1,7 @@
-"""A decision under way: what is known, and what has been decided so far.
+"""The context of one ``decide`` call: what was observed and what has been decided so far.
 
-A draft never changes. A rule takes one and answers with the next, which says more; the rule that has the last word
-gives the verdict. Nothing outside of one call of ``decide`` ever sees a draft.
+A draft is immutable: each rule takes one and returns the next. The rule that sets the verdict ends the pass. Drafts
+never leave ``decide``.
 """
 
 from __future__ import annotations
@@ -51,31 +51,31 @@ class Persist(Enum):
 
     AFTER_WRITES = auto()
     BEFORE_WRITES = auto()
-    """What is about to be written must be on record first."""
+    """Before the writes: the status must record what is about to be written."""
     MAY_WAIT = auto()
-    """It tells of what is over in a moment: it is written only if it still says so in a second."""
+    """The status describes a transient state: it is written only if that still holds after a second."""
     NOT = auto()
 
 
 class HoldState(Enum):
-    """What becomes of the hold in this decision."""
+    """What this decision does with the hold."""
 
     KEPT = auto()
     RELEASED = auto()
-    """The LeaderWorkerSet rolls by itself: a person released it, or a tool resets it again and again."""
+    """The LeaderWorkerSet rolls natively: a user released the hold, or a tool keeps resetting it."""
     RESTORED = auto()
-    """It was reset and is written again."""
+    """The hold was reset and is written again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Abort:
-    """A person wants the release aborted; ``reason`` is told with it."""
+    """The user wants the release aborted; ``reason`` goes into the messages."""
 
     reason: str
 
 
 class Advance(Enum):
-    """What a person wants of the step that is on, once its groups are ready."""
+    """What the user wants of the current step once its groups are ready."""
 
     LEAVE_STEP = auto()
     PROMOTE_FULL = auto()
@@ -86,35 +86,35 @@ Intent: TypeAlias = Abort | Advance
 
 @dataclass(frozen=True)
 class Draft:
-    """One decision in the making."""
+    """An immutable decision in progress."""
 
     o: Observation
     status: RolloutStatus
-    """The status as it shall be."""
+    """The status to write."""
     verdict: Verdict | None = None
     confirms: tuple[Confirm, ...] = ()
-    """What has to be as it was seen, or nothing is written."""
+    """Preconditions: if one fails, nothing is written."""
     writes: tuple[Write, ...] = ()
     chores: tuple[Chore, ...] = ()
     notices: tuple[Notice, ...] = ()
     wake_at: datetime | None = None
     batch: Batch | None = None
-    """How far the groups of the new version are, for the BatchRelease."""
+    """Readiness of the new version's groups, for the BatchRelease."""
     hold: HoldState = HoldState.KEPT
     persist: Persist = Persist.AFTER_WRITES
     intent: Intent | None = None
-    """What a person asked for, until the rule that carries it out has filed it."""
+    """The user's request, until the rule that carries it out has recorded it."""
     opened: tuple[int, ...] = ()
-    """Ordinals of the stable LWS for which a window is opened."""
+    """Ordinals of the stable LWS for which a partition window is opened."""
     at_rest: bool = False
-    """No release is on, and none begins."""
+    """No release is in progress and none starts."""
 
     @classmethod
     def of(cls, observation: Observation) -> Draft:
-        """Nothing is decided yet."""
+        """The draft before any rule has run."""
         return cls(observation, not_ahead(observation.rollout.status or RolloutStatus(), observation.now))
 
-    # What is known
+    # Observed
 
     @property
     def now(self) -> datetime:
@@ -126,25 +126,25 @@ class Draft:
 
     @property
     def state(self) -> ReleaseState:
-        """Where the release is."""
+        """The release's state, derived from the status."""
         return state_of(self.status)
 
     @property
     def was_ahead(self) -> bool:
-        """Whether the status as stored has a moment that is still to come, so that it has to be written anew."""
+        """True if the stored status has a timestamp in the future, so that it has to be rewritten."""
         known = self.o.rollout.status
         return known is not None and not_ahead(known, self.now) is not known
 
     @property
     def stable(self) -> Facts:
-        """The LWS; only rules that run once it is known to exist may ask."""
+        """The stable LWS; only for rules that run after its existence was checked."""
         if self.o.stable is None:
             raise LookupError("the LeaderWorkerSet does not exist")
         return self.o.stable
 
     @property
     def strategy(self) -> StyleStrategy:
-        """How the version is released; only rules that run once the spec was found valid may ask."""
+        """The release style's plan; only for rules that run after the spec was validated."""
         style = self.o.rollout.spec.strategy.style
         if style is None:
             raise LookupError("the Rollout has no strategy")
@@ -152,7 +152,7 @@ class Draft:
 
     @cached_property
     def version(self) -> Version:
-        """The version that the LWS's spec asks for."""
+        """The version in the LWS's spec."""
         return version_of(self.stable.lws.spec)
 
     @property
@@ -181,8 +181,8 @@ class Draft:
 
     @property
     def capacity(self) -> CapacityStrategy:
-        """How the release that is on makes its groups; at rest, how the next one would. A promotion has no surge groups
-        where Kueue, which ends them, queues the LWS.
+        """The capacity strategy of the current release; at rest, that of the next one. A promotion uses no surge groups
+        if Kueue queues the LWS, because Kueue ends them.
         """
         plan = self.o.rollout.spec.strategy.style
         if self.status.phase != Phase.PROGRESSING:
@@ -194,25 +194,25 @@ class Draft:
 
     @property
     def home(self) -> Facts | None:
-        """The LWS that has the groups of the new version; None before it is made."""
+        """The LWS that has the new version's groups; None before it is created."""
         return self.capacity.of_new(self.o.stable, self.o.canary)
 
     @property
     def new_revision(self) -> str:
-        """What that LWS calls the new version."""
+        """The new version's revision in that LWS."""
         canary = self.o.canary
         return self.capacity.of_new(self.sub.new_revision, target_revision(canary) if canary is not None else "")
 
     @property
     def new_groups(self) -> tuple[Group, ...]:
-        """Groups of the version that is being released, wherever they stand; none once that is stable."""
+        """Groups of the version being released, in either LWS; empty once that version is stable."""
         if not self.capacity.one_workload:
             return self.canary_groups
         stable, revision = self.status.stable, self.sub.new_revision
         if self.o.stable is None or self.status.phase != Phase.PROGRESSING or stable is None:
             return ()
         if stable.workload_uid != self.o.stable.lws.metadata.uid:
-            # The LWS was made anew and is adopted first.
+            # The LWS was recreated and has to be adopted first.
             return ()
         return tuple(each for each in groups(self.o.stable) if each.revision == revision != stable.revision)
 
@@ -222,7 +222,7 @@ class Draft:
 
     @property
     def sub(self) -> SubStatus:
-        """The sub-status, in the words of the style that a release has begun with, else of the spec's."""
+        """The sub-status of the style that the release began with, else of the spec's style."""
         known = self.status.sub
         if known is not None and self.status.phase == Phase.PROGRESSING:
             return known
@@ -231,13 +231,13 @@ class Draft:
 
     @property
     def release_id(self) -> str:
-        """The user's id of the release (label, else annotation of the LWS), else the revision that LWS gave it."""
+        """The user's release ID (label, else annotation of the LWS), else the LWS revision."""
         meta = self.stable.lws.metadata
         key = self.keys.rollout_id
         return meta.labels.get(key) or meta.annotations.get(key) or target_revision(self.stable)
 
     def command(self, verb: str) -> str:
-        """What a person types to do it; the namespace is named where kubectl would not take it by itself."""
+        """The command line for ``verb``, with the namespace unless it is "default"."""
         meta = self.o.rollout.metadata
         place = "" if meta.namespace == "default" else f" -n {meta.namespace}"
         return f"kubectl rollout-lws {verb} {meta.name}{place}"
@@ -248,15 +248,15 @@ class Draft:
 
     @property
     def on_record(self) -> bool:
-        """Whether the status says already that a release is on: who is started after a crash knows of it, and gives
-        back what it has borrowed.
+        """True if the stored status already records a release, so that a restarted controller restores the objects that
+        the release modified.
         """
         before = self.o.rollout.status
         return before is not None and before.phase == Phase.PROGRESSING
 
     @property
     def step_is_new(self) -> bool:
-        """Whether this very decision has gone to another step, which is not on record yet."""
+        """True if this decision has entered another step, which the stored status does not have yet."""
         before = self.o.rollout.status
         if before is None or before.sub is None or not self.on_record:
             return False
@@ -270,11 +270,11 @@ class Draft:
 
     @property
     def concluded(self) -> bool:
-        """Whether a rule has given the last word."""
+        """True if a rule has given the verdict."""
         return self.verdict is not None
 
     def confirmed_leader_set(self, reason: str) -> Confirm | None:
-        """What fails unless the leader StatefulSet still is as seen; None where there is none."""
+        """A precondition that the leader StatefulSet is unchanged; None if there is none."""
         leader_set = self.stable.leader_set
         if leader_set is None:
             return None
@@ -282,29 +282,29 @@ class Draft:
         return Confirm(STATEFUL_SETS, meta.namespace, meta.name, meta.uid, meta.generation, reason)
 
     def said(self, reason: Reason) -> bool:
-        """Whether the last word before was that the Rollout is stalled for this reason."""
+        """True if the previous verdict was Stalled for this reason."""
         last = self.status.verdict
         return last is not None and (last.condition, last.reason) == (ConditionType.STALLED, reason)
 
-    # What is decided
+    # Decided
 
     def but(self, **changes: Any) -> Draft:
-        """The same with these fields of its own."""
+        """A copy with these fields."""
         after = object.__new__(Draft)
-        # With what was found out already: no change of a draft changes what is observed.
+        # Cached properties are kept: no change to a draft changes what was observed.
         after.__dict__.update(vars(self), **changes)
         return after
 
     def supposing(self, version: Version) -> Draft:
-        """The same as if the LWS's spec asked for this version."""
+        """A copy as if the LWS's spec had this version."""
         return self.but(version=version)
 
     def set(self, **changes: Any) -> Draft:
-        """With these fields of the status."""
+        """Sets fields of the status."""
         return self.but(status=self.status.model_copy(update=changes))
 
     def set_sub(self, **changes: Any) -> Draft:
-        """With these fields of the sub-status."""
+        """Sets fields of the sub-status."""
         before = self.sub
         if "new_revision" in changes:
             changes[before.revision_field] = changes.pop("new_revision")
@@ -317,7 +317,7 @@ class Draft:
         return self._put_sub(after)
 
     def begin_sub(self, **fields: Any) -> Draft:
-        """With a sub-status that has these fields and nothing else."""
+        """Replaces the sub-status by one with only these fields."""
         kind = type(self.sub)
         if "new_revision" in fields:
             fields[kind.revision_field] = fields.pop("new_revision")
@@ -330,59 +330,59 @@ class Draft:
         )
 
     def set_step(self, **changes: Any) -> Draft:
-        """With these fields of the record of the step."""
+        """Sets fields of the step's record."""
         return self.set(step=(self.status.step or StepRecord()).model_copy(update=changes))
 
     def persist_first(self) -> Draft:
-        """The status is on record before anything is written."""
+        """Has the status written before all other writes."""
         return self if self.persist is Persist.NOT else self.but(persist=Persist.BEFORE_WRITES)
 
     def persist_later(self, *, brief: bool) -> Draft:
-        """Whether the status tells of what is over in a moment; it does not wait where it is to be on record first."""
+        """Lets the status write wait if ``brief`` (transient); no effect on a status that must be written first."""
         if self.persist in (Persist.AFTER_WRITES, Persist.MAY_WAIT):
             return self.but(persist=Persist.MAY_WAIT if brief else Persist.AFTER_WRITES)
         return self
 
     def brief_until(self, moment: datetime | None) -> Draft:
-        """The status tells of what is over at this moment; of what may last where there is none."""
+        """Marks the status as transient until ``moment`` and wakes then; with None, as one that may last."""
         return self.persist_later(brief=moment is not None).wake(moment)
 
     def write(self, writes: Iterable[Write]) -> Draft:
-        """With these writes after those before."""
+        """Appends writes."""
         return self.but(writes=(*self.writes, *writes))
 
     def write_if_possible(self, chores: Iterable[Chore]) -> Draft:
-        """With these writes at the end, whose failure stops nothing."""
+        """Appends best-effort writes, whose failure stops nothing."""
         return self.but(chores=(*self.chores, *chores))
 
     def confirm_leader_set(self, reason: str) -> Draft:
-        """What is decided is written only if the leader StatefulSet still is as seen.
+        """Precondition: nothing is written unless the leader StatefulSet is unchanged.
 
-        It comes by another watch than the LWS, so the LWS may say "observed" while the cached StatefulSet is the one
-        before.
+        The StatefulSet has its own watch, so the LWS may be "observed" while the cached StatefulSet is still the old
+        one.
         """
         confirm = self.confirmed_leader_set(reason)
         return self.but(confirms=(*self.confirms, confirm)) if confirm is not None else self
 
     def wake(self, moment: datetime | None) -> Draft:
-        """It is looked again at this moment at the latest; None asks for nothing."""
+        """Decides again at this moment at the latest; None changes nothing."""
         if moment is None:
             return self
         return self.but(wake_at=moment if self.wake_at is None else min(self.wake_at, moment))
 
     def take(self, result: CapacityResult) -> Draft:
-        """With what a piece of capacity work writes."""
+        """Adds the writes and the wake-up of a capacity result."""
         return self.write(result.writes).wake(result.wake_at)
 
     def notice(self, reason: EventReason, note: str, *, warning: bool = False, about: str = "Rollout") -> Draft:
-        """With an Event."""
+        """Adds an Event."""
         told = Notice(reason.value, note, "Warning" if warning else "Normal", about)
         return self.but(notices=(*self.notices, told))
 
     def conclude(
         self, condition: str, reason: Reason, state: SummaryState, message: str = "", *, by_spec: bool = False
     ) -> Draft:
-        """With the last word."""
+        """Gives the verdict."""
         return self.but(verdict=Verdict(condition, reason, state, message, by_spec=by_spec))
 
     def ready(self, reason: Reason, state: SummaryState, message: str = "") -> Draft:
@@ -392,27 +392,27 @@ class Draft:
         return self.conclude("Reconciling", reason, state, message)
 
     def stalled(self, reason: Reason, message: str, *, field: FieldRef | None = None, goes_on: bool = False) -> Draft:
-        """Something needs a person, or at least a person's eye where it ``goes_on`` by itself; an Event tells it the
-        first time. ``field`` is what a person would change.
+        """Verdict Stalled: the user has to act, or at least look if it ``goes_on`` by itself. The first time an Event
+        reports it. ``field`` is the one to change.
         """
         told = self if self.said(reason) else self.notice(EventReason.STALLED, message, warning=True)
         return told.but(verdict=Verdict("Stalled", reason, SummaryState.STALLED, message, field, goes_on))
 
     def refuse(self, refusal: Refusal) -> Draft:
-        """The same with what a check has found."""
+        """Verdict Stalled, from the refusal of a check."""
         return self.stalled(refusal.reason, refusal.message, field=refusal.field)
 
     def adding(self, told: str) -> Draft:
-        """With one more sentence in the last word, if there is one."""
+        """Appends a sentence to the verdict's message, if there is a verdict."""
         last = self.verdict
         if last is None:
             return self
         return self.but(verdict=replace(last, message=f"{last.message}; {told}" if last.message else told))
 
     def enter(self, state: EndingState) -> Draft:
-        """End the release, or go on with another task of its end.
+        """Ends the release, or switches to another task of its end.
 
-        It is on record before its first write: a window that is not on record would be closed as a mistake.
+        The status is written first: the controller would close a window that is not recorded there as a mistake.
         """
         record = FinalisingRecord(reason=state.ending.value, task=task_of(state).value, since=self.now)
         return self.persist_first().set(finalising=record)

@@ -1,7 +1,7 @@
-"""A status within bounds, whoever has written into it.
+"""Keeps a status within bounds, whatever was written into it.
 
-Routers, webhooks and containers say as much as they like, and a status that is refused for its length would stop the
-release that it tells of. A moment ahead of the clock would have a release wait for it, be that for decades.
+Routers, webhooks and containers report texts of any length, and a status refused for its length would stop the release.
+A timestamp in the future would make a release wait for it, possibly for decades.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ _M = TypeVar("_M", bound=Model)
 
 
 def within_limits(model: _M) -> _M:
-    """The model with texts and lists as long as the CRD lets them be; itself where nothing is longer."""
+    """The model with texts and lists cut to the CRD's limits; the same object if nothing is longer."""
     return _with_each(model, _short_enough, (str, tuple))
 
 
 def not_ahead(model: _M, now: datetime) -> _M:
-    """The model with every moment after ``now`` put to ``now``; itself where there is none.
+    """The model with every timestamp after ``now`` set to ``now``; the same object if there is none.
 
-    Each is the time of something that has happened: one ahead comes from a clock that was ahead, or is forged.
+    Each timestamp is of a past event: one in the future comes from a clock that was ahead, or is forged.
     """
     return _with_each(model, lambda value: now if isinstance(value, datetime) and value > now else value, (datetime,))
 
@@ -38,7 +38,7 @@ def _short_enough(value: Any) -> Any:
 
 
 def _with_each(model: _M, bounded: Callable[[Any], Any], kinds: tuple[type, ...]) -> _M:
-    """The model with ``bounded`` values of these ``kinds`` at every depth; itself where that changes nothing."""
+    """The model with ``bounded`` applied to values of these ``kinds`` at every depth; the same object if unchanged."""
     values, changes = vars(model), {}
     for name in _fields(type(model), kinds):
         value = values[name]
@@ -58,7 +58,7 @@ def _bounded(value: Any, bounded: Callable[[Any], Any], kinds: tuple[type, ...])
     return kept
 
 
-# A status is looked through in every pass, and most of its fields can hold nothing of the kind.
+# Every pass walks the status, and most of its fields cannot hold such values.
 @cache
 def _fields(model: type[Model], kinds: tuple[type, ...]) -> tuple[str, ...]:
     """Names of the fields that may hold a value of these kinds, at any depth."""

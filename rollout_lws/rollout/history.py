@@ -1,4 +1,4 @@
-"""The versions that a Rollout remembers itself, each by our hash of it; and those that LWS need not remember."""
+"""The Rollout's history: ControllerRevisions of released versions, by our hash; and LWS's own that can go."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ from rollout_lws.workload.revisions import (
 )
 from rollout_lws.workload.template import Version
 
-#: Largest number that a ControllerRevision can have.
+#: Largest revision number of a ControllerRevision.
 LAST_NUMBER = 2**63 - 1
 
 
 def store_version(d: Draft, version: Version, revision: str) -> Draft:
-    """Keep the version in the Rollout's own history, as the newest release of it."""
+    """Stores the version in the Rollout's history as its newest release."""
     meta = d.o.rollout.metadata
     newest = max((each.revision for each in d.o.history), default=0)
     following = min(newest + 1, LAST_NUMBER)
     stored = stored_as(d, version.template_hash)
     if stored is not None:
-        # The limit drops what was released longest ago, not what was first released longest ago.
+        # The history limit drops the version with the oldest last release, not the oldest first release.
         number = following if stored.revision < newest else None
         marks = {d.keys.rollback_reason: None} if d.keys.rollback_reason in stored.metadata.annotations else {}
         if number is not None or marks:
@@ -59,11 +59,11 @@ def store_version(d: Draft, version: Version, revision: str) -> Draft:
 
 
 def stable_version(d: Draft) -> Version | None:
-    """The stable version as it was stored, or as LWS remembers it; None when neither does."""
+    """The stable version from the Rollout's history, or else from LWS's revision; None if neither has it."""
     record = d.status.stable
     if record is None:
         return None
-    # One that is on its way out tells what the version is for as long as it is there.
+    # A terminating record still holds the version's content.
     going = (each for each in d.o.history if each.metadata.terminating and _annotated(d, each) == record.template_hash)
     known = (
         stored_as(d, record.template_hash)
@@ -74,7 +74,7 @@ def stable_version(d: Draft) -> Version | None:
 
 
 def drop_surplus(d: Draft) -> Draft:
-    """Forget what was released longest ago; never the stable version."""
+    """Deletes the versions released longest ago; never the stable version."""
     kept = stored_as(d, d.status.stable.template_hash) if d.status.stable else None
     doubles = {each.metadata.name for each in _doubles(d)}
     surplus = surplus_history(tuple(each for each in _standing(d) if each.metadata.name not in doubles), kept)
@@ -82,17 +82,17 @@ def drop_surplus(d: Draft) -> Draft:
 
 
 def drop_doubles(d: Draft) -> Draft:
-    """Delete what has been stored anew under another name since, as soon as that is seen. Where that is refused, by a
-    policy for instance, both stay, and the later one counts.
+    """Deletes records that were since stored again under another name. If the API server refuses, because of a policy
+    for instance, both records stay and the later one counts.
     """
     return d.write_if_possible(Chore(_deletion(each, "it is stored anew")) for each in _doubles(d))
 
 
 def _doubles(d: Draft) -> list[ControllerRevision]:
-    """Of two records of one version the former one, unless its annotation is all that tells what the status means."""
+    """The older of two records of one version, unless its annotation is the only link to a hash in the status."""
     known = _known(d)
     pairs = [pair for pair in combinations(_latest(d), 2) if _may_be_one(d, *pair, known)]
-    # What they are is read last, and of each once: that takes time.
+    # Hashing takes time: only these records, and each once.
     candidates = {each.metadata.name: each for pair in pairs for each in pair}
     hashes = {name: hash_of(each) for name, each in candidates.items()}
     found = {
@@ -105,31 +105,31 @@ def _doubles(d: Draft) -> list[ControllerRevision]:
 
 def _may_be_one(d: Draft, latter: ControllerRevision, former: ControllerRevision, known: Set[str]) -> bool:
     before, after = _annotated(d, former), _annotated(d, latter)
-    # A version that gets another hash keeps its number.
+    # A version that gets another hash keeps its revision number.
     return before == after or (former.revision == latter.revision and before not in known)
 
 
 def _standing(d: Draft) -> Iterator[ControllerRevision]:
-    """The records that are not being deleted: only finalizers keep the others."""
+    """The records that are not terminating; only finalizers keep the others."""
     return (each for each in d.o.history if not each.metadata.terminating)
 
 
 def _latest(d: Draft) -> list[ControllerRevision]:
-    """The records of the latest releases, the latest one first: more than are kept of a Rollout, but no more to read
-    than that, for anybody who may create such records can name the Rollout as their owner.
+    """The records of the latest releases, newest first: more than a Rollout keeps, but a bounded number, because any
+    user who may create ControllerRevisions can name the Rollout as owner.
     """
     return nlargest(2 * HISTORY_LIMIT, _standing(d), key=_age)
 
 
 def _age(stored: ControllerRevision) -> tuple[int, datetime, str]:
-    """By which the later of two records of one version is known."""
+    """Sort key that orders records of one version by age."""
     meta = stored.metadata
     return stored.revision, meta.creation_timestamp or datetime.min.replace(tzinfo=UTC), meta.name
 
 
 def drop_needless(d: Draft) -> Draft:
-    """Delete LWS's own records of versions that nothing needs: it keeps all of them for as long as it is held. Where
-    that is refused, by a policy for instance, they stay.
+    """Deletes LWS's own revisions that nothing needs: a held LWS keeps all of them. If the API server refuses, because
+    of a policy for instance, they stay.
     """
     found = needless_records(d.stable, d.status.stable.revision if d.status.stable else "")
     seen = d.confirmed_leader_set("the revisions that groups may come back with")
@@ -144,7 +144,7 @@ def _deletion(record: ControllerRevision, reason: str) -> Delete:
 
 
 def note_left(d: Draft, ending: Ending) -> Draft:
-    """Mark the version whose release did not end with it: whoever wants "the version before" does not mean that one."""
+    """Annotates a version whose release did not end with it, so that "the previous version" skips it."""
     stored = stored_as(d, d.status.observed_template_hash or "")
     if stored is not None and stored.metadata.annotations.get(d.keys.rollback_reason) != ending.value:
         d = _note(d, stored, "its release did not end with it", {d.keys.rollback_reason: ending.value})
@@ -152,11 +152,11 @@ def note_left(d: Draft, ending: Ending) -> Draft:
 
 
 def follow_hashes(d: Draft) -> Draft:
-    """Call the versions on record by their hashes of today.
+    """Updates the hashes on record to the current hash function.
 
-    Another release of this controller may know more that means the same, and so have hashed a version differently: it
-    would be taken for one that nobody has seen, in the middle of its own release. The versions themselves are stored.
-    Their annotations follow once the status is written: until then they are all that tells which version it means.
+    Another release of this controller may recognise more spellings as equal, so its hash of a version differs. Without
+    this rule the version would look new in the middle of its own release. The versions themselves are stored. Their
+    annotations follow after the status: until then only they tell which version the status means.
     """
     status = d.status
     if d.o.stable is None or status.stable is None or status.stable.workload_uid != d.stable.lws.metadata.uid:
@@ -177,7 +177,7 @@ def follow_hashes(d: Draft) -> Draft:
 
 
 def _known(d: Draft) -> Set[str]:
-    """The hashes that the status knows versions by."""
+    """The version hashes in the status."""
     known = {each.template_hash for each in (d.status.stable, d.status.aborted) if each}
     return known | ({d.status.observed_template_hash} if d.status.observed_template_hash else set())
 
@@ -197,7 +197,7 @@ def _rename(d: Draft, today: Mapping[str, str]) -> Draft:
 
 
 def hash_of(stored: ControllerRevision) -> str:
-    """Today's hash of a stored version; "" of one that nobody can read."""
+    """The current hash of a stored version; "" if the record is unreadable."""
     version = recorded_version(stored)
     return version.template_hash if version is not None else ""
 
@@ -207,9 +207,7 @@ def _annotated(d: Draft, stored: ControllerRevision) -> str:
 
 
 def stored_as(d: Draft, template_hash: str) -> ControllerRevision | None:
-    """The record of a version, known by the controller's name of it, or else by what it holds; None when it is not
-    stored, or is about to be gone.
-    """
+    """The record of a version, by its hash annotation, else by its content; None if it is not stored or terminating."""
     told = [each for each in _standing(d) if _annotated(d, each) == template_hash]
     if told:
         return max(told, key=_age)
@@ -219,10 +217,10 @@ def stored_as(d: Draft, template_hash: str) -> ControllerRevision | None:
 def _note(
     d: Draft, stored: ControllerRevision, reason: str, annotations: Mapping[str, str | None], number: int | None = None
 ) -> Draft:
-    """Change annotations (None removes one) and, if given, the number of a stored version.
+    """Changes annotations (None removes one) and, if given, the number of a stored version.
 
-    Kubernetes refuses every patch of one whose data was stored in another spelling than Go's: that is stored anew,
-    beside it, for a version must never be stored nowhere.
+    Kubernetes refuses every patch of a record whose data is not spelled as Go spells it. Such a record is stored again
+    under another name before the old one goes, because a version must never be without a record.
     """
     meta = stored.metadata
     body: dict[str, Any] = {"metadata": {"annotations": dict(annotations)}} if annotations else {}
@@ -241,7 +239,7 @@ def _note(
 
 
 def _free_name(d: Draft, template_hash: str) -> str:
-    """A name for one more record of a version: one that is on its way out still has the usual one."""
+    """A free name for a record of a version: a terminating record may still have the usual name."""
     taken = {each.metadata.name for each in d.o.history}
     name = history_name(d.o.rollout.metadata.name, template_hash)
     numbered = (f"{name}-{number}" for number in count(2))

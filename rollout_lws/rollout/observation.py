@@ -1,4 +1,4 @@
-"""What a decision is made from: one frozen picture of everything that concerns one Rollout, and the time."""
+"""The input of a decision: one frozen snapshot of everything that concerns one Rollout, and the time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rollout_lws.workload.facts import Facts, Listing, NamedObject
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What the cluster's LeaderWorkerSet can do, read from its CRD (never from a version string)."""
+    """Features of the cluster's LeaderWorkerSet, read from its CRD (never from a version string)."""
 
     observed_generation: bool = True
     """status.observedGeneration exists: LWS 0.9 or newer."""
@@ -30,11 +30,11 @@ class Capabilities:
 
 @dataclass(frozen=True, slots=True)
 class Queues:
-    """What Kueue has of the namespace.
+    """Kueue's objects in the namespace.
 
-    ``workloads`` are listed only while they decide something; they are of the kind ``served`` if the cluster has any.
-    ``listing`` is what became of that list. ``dispatching`` are the AdmissionChecks that are MultiKueue's;
-    ``checks_pending`` while they are not listed, which they are only for Workloads of the LWS that name one.
+    ``workloads`` are listed only while a decision depends on them; they are of the kind ``served`` if the cluster has
+    any. ``listing`` is the state of that list. ``dispatching`` are the AdmissionChecks of MultiKueue;
+    ``checks_pending`` is true while they are not listed. They are listed only for Workloads of the LWS that name one.
     """
 
     workloads: tuple[Workload, ...] = ()
@@ -46,10 +46,10 @@ class Queues:
 
 @dataclass(frozen=True, slots=True)
 class RefusedWrite:
-    """A write of this Rollout that the API server does not carry out; it is tried again until it does.
+    """A write of this Rollout that the API server refuses; the controller retries it until it succeeds.
 
-    ``what`` names verb and object ("create LeaderWorkerSet llama-canary"), ``error`` is the server's own words,
-    ``advice`` what a person can do ("" when nothing but waiting helps).
+    ``what`` names verb and object ("create LeaderWorkerSet llama-canary"), ``error`` is the server's message,
+    ``advice`` what the user can do ("" if only waiting helps).
     """
 
     what: str
@@ -59,10 +59,10 @@ class RefusedWrite:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Autoscalers:
-    """HorizontalPodAutoscalers that scale the LWS which a Rollout names, or that carry a mark of this Rollout.
+    """HorizontalPodAutoscalers that scale the Rollout's LWS or carry an annotation of this Rollout.
 
-    ``living`` are the UIDs of all Rollouts of the namespace. ``synced`` is False while the first list is not in;
-    ``trouble`` then says what stops it, "" when nothing does.
+    ``living`` are the UIDs of all existing Rollouts of the namespace. ``synced`` is False until the first list has
+    arrived; ``trouble`` then says what prevents it, "" if nothing does.
     """
 
     objects: tuple[Object, ...] = ()
@@ -73,18 +73,18 @@ class Autoscalers:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """The world as one Rollout sees it.
+    """The snapshot that one Rollout is decided from.
 
-    ``rivals`` is the metadata of the other Rollouts of the namespace whose workloadRef names the same LWS. ``stable``
-    is the LWS that the Rollout names, ``canary`` the LWS that carries this Rollout's canary label and name, both None
-    when absent. ``remains`` are the objects that stand where a new canary would: StatefulSets, Services, Pods and LWS
-    ControllerRevisions with the canary's name or its name label, and an LWS of that name which is not ours;
-    ``pods_left`` are the pods among them. ``unknown_pods`` has an entry for the stable LWS, and for the canary's name,
-    while not all its pods are known: why they cannot be listed, "" while the first list is on its way. ``history`` are
-    the ControllerRevisions this Rollout keeps itself. ``refused`` is what stopped the last decision, None when it was
-    carried out. ``marked`` is what carries notes of releases. ``routing`` are the objects that share requests, None for
-    a Rollout that names none and has noted none. ``autoscalers`` are known while they are watched. ``services`` are all
-    of the namespace by name, while a release is on that shares no requests.
+    ``rivals`` is the metadata of the namespace's other Rollouts whose workloadRef names the same LWS. ``stable`` is the
+    LWS that the Rollout names, ``canary`` the LWS with this Rollout's canary label and name; both None if absent.
+    ``remains`` are leftovers that block a new canary: StatefulSets, Services, Pods and LWS ControllerRevisions with the
+    canary's name or its name label, and an LWS of that name which is not ours; ``pods_left`` are the pods among them.
+    ``unknown_pods`` has an entry for the stable LWS, and for the canary's name, while not all its pods are known: why
+    they cannot be listed, "" before the first list has arrived. ``history`` are the ControllerRevisions that this
+    Rollout keeps. ``refused`` is the write that stopped the last decision, None if there was none. ``marked`` are the
+    objects with annotations of releases. ``routing`` are the objects that split traffic, None for a Rollout that names
+    none and has recorded none. ``autoscalers`` are known while they are watched. ``services`` are all Services of the
+    namespace by name, while a release without traffic routing is in progress.
     """
 
     now: datetime

@@ -1,6 +1,6 @@
-"""When a Rollout must not act: LWSs it cannot manage, and versions it cannot release now.
+"""Preflight checks: LWSs that a Rollout cannot manage, and versions that it cannot release now.
 
-Each check answers None or a refusal whose message says what to do. "Cannot manage" leaves everything untouched; "cannot
+Each check returns None or a refusal whose message says what to do. "Cannot manage" leaves everything untouched; "cannot
 release now" keeps the hold, so that the version waits until the obstacle is gone.
 """
 
@@ -25,7 +25,7 @@ from rollout_lws.rollout.routing.routing_preflight import cannot_route, obstacle
 from rollout_lws.workload.canary import canary_name
 from rollout_lws.workload.queueing import queue_of
 
-#: Longest value of a label.
+#: Longest label value.
 NAME_LIMIT = 63
 
 
@@ -46,7 +46,7 @@ def wrong_kind(d: Draft) -> Refusal | None:
 
 
 def long_name(d: Draft) -> Refusal | None:
-    """The Rollout's name is the value of a label on the versions that it remembers."""
+    """The Rollout's name is a label value on the versions in its history."""
     name = d.o.rollout.metadata.name
     if len(name) <= NAME_LIMIT:
         return None
@@ -58,7 +58,7 @@ def long_name(d: Draft) -> Refusal | None:
 
 
 def older_rival(d: Draft) -> Meta | None:
-    """Who is in charge instead: the older Rollout wins; of two made in one second, the one with the smaller UID."""
+    """The Rollout that manages the LWS instead: the older one; of two created in the same second, the smaller UID."""
     mine = d.o.rollout.metadata
     for meta in d.o.rivals:
         if (meta.creation_timestamp, meta.uid) < (mine.creation_timestamp, mine.uid):
@@ -128,7 +128,7 @@ def cannot_manage(d: Draft) -> Refusal | None:
 
 
 def invalid_spec(d: Draft) -> Refusal | None:
-    """Judged from the Rollout alone, at its own generation."""
+    """Validates the Rollout alone, at its own generation."""
     found = problems(d.o.rollout.spec)
     if not found:
         return None
@@ -153,7 +153,7 @@ def claims_changed(d: Draft) -> Refusal | None:
 
 
 def unsafe_pending(d: Draft) -> Refusal | None:
-    """LWS up to 0.10 gives restarted groups of the held version the pending size, network and subgroups."""
+    """LWS up to 0.10 applies the pending size, network and subgroups to restarted groups of the held version."""
     if d.o.capabilities.group_identity:
         return None
     for name, pick in _SHAPE.items():
@@ -192,7 +192,7 @@ def name_taken(d: Draft) -> Refusal | None:
 
 
 def other_style(d: Draft) -> Refusal | None:
-    """A release that is on has its groups and its place in the plan in the words of one style."""
+    """Refuses a style or capacity other than the one in which the release records its groups and its step."""
     known, spec = d.status.sub, d.o.rollout.spec.strategy
     wanted = BlueGreenStatus if spec.blue_green is not None else CanaryStatus
     if d.status.phase != Phase.PROGRESSING or known is None:
@@ -217,7 +217,7 @@ def _other_capacity(d: Draft) -> Refusal | None:
 
 
 def too_few_groups(d: Draft) -> Refusal | None:
-    """In place the last group is renewed in the promotion, and another one has to serve meanwhile."""
+    """In place, promotion updates the last group too, and another group has to serve meanwhile."""
     if not 0 < d.replicas < d.capacity.least_replicas:
         return None
     other = known.EXTRA_WORKLOAD if queue_of(d.stable.lws) else known.SURGE
@@ -230,7 +230,7 @@ def too_few_groups(d: Draft) -> Refusal | None:
 
 
 def surge_under_kueue(d: Draft) -> Refusal | None:
-    """Kueue deletes the Workloads of surge groups, and so ends these, once LWS counts as many new groups as it has."""
+    """Kueue deletes the Workloads of surge groups, which ends them, once LWS counts as many new groups as replicas."""
     queue = "" if d.capacity.fits_kueue else queue_of(d.stable.lws)
     if not queue:
         return None
@@ -257,14 +257,14 @@ def cannot_release(d: Draft) -> Refusal | None:
 
 
 def refused_by_spec(d: Draft) -> Refusal | None:
-    """What the two specs alone decide; it is known before the LeaderWorkerSet controller has acted."""
+    """Checks of the two specs alone; their result is known before the LeaderWorkerSet controller has acted."""
     return next((refusal for check in _SPEC if (refusal := check(d))), None)
 
 
 def all_refusals(d: Draft) -> Iterator[Refusal]:
-    """Everything that stops an LWS at rest from being released, for whoever looks at objects before a cluster has them.
+    """Every reason why an LWS at rest cannot be released, for commands that check objects before they are applied.
 
-    Without the LWS only what is known without it.
+    Without the LWS, only the checks that do not need it.
     """
     yield from filter(None, (check(d) for check in _MANAGE))
     if d.o.stable is None:

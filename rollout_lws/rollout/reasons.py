@@ -1,4 +1,4 @@
-"""The closed lists of words that conditions and events use; documentation and tests are checked against them."""
+"""The closed lists of reasons in conditions and events; documentation and tests are checked against them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Reason(StrEnum):
-    """Why Ready, Reconciling or Stalled is what it is."""
+    """Reasons of the conditions Ready, Reconciling and Stalled."""
 
     HEALTHY = "Healthy"
     ADOPTING = "Adopting"
@@ -64,8 +64,8 @@ class Reason(StrEnum):
     WRITE_REFUSED = "WriteRefused"
 
 
-#: What lasts until a person acts, with the verbs of the command line that end it, the usual one first; () where another
-#: object or the spec has to be changed, which the message names. Whatever is not here goes on by itself.
+#: Reasons that last until the user acts, with the command line's verbs that end them, the usual one first; () if the
+#: user has to change another object or the spec, which the message names. All other reasons resolve by themselves.
 FOR_A_PERSON: Mapping[Reason, tuple[str, ...]] = {
     Reason.AWAITING_APPROVAL: ("promote", "abort"),
     Reason.APPROVAL_TIMEOUT: ("promote", "abort"),
@@ -104,7 +104,7 @@ FOR_A_PERSON: Mapping[Reason, tuple[str, ...]] = {
 
 
 class EventReason(StrEnum):
-    """Reasons of the Events that are recorded on the Rollout or on the LeaderWorkerSet."""
+    """Reasons of Events on the Rollout or the LeaderWorkerSet."""
 
     ADOPTED = "Adopted"
     HOLD_RESET = "HoldReset"
@@ -140,7 +140,7 @@ class EventReason(StrEnum):
 
 
 class Ending(StrEnum):
-    """Why a release is being finished (``status.finalising.reason``)."""
+    """Why a release ends (``status.finalising.reason``)."""
 
     SUCCESS = "Success"
     ROLLBACK = "Rollback"
@@ -152,7 +152,7 @@ class Ending(StrEnum):
 
 
 class Task(StrEnum):
-    """What a finishing release is doing (``status.finalising.task``); each can be repeated without harm."""
+    """The current task of an ending release (``status.finalising.task``); each is idempotent."""
 
     PROMOTE = "Promote"
     ROLL_BACK_STEPS = "RollBackSteps"
@@ -161,7 +161,7 @@ class Task(StrEnum):
 
 
 class Outcome(StrEnum):
-    """What became of a request (``status.lastAction.outcome``)."""
+    """The result of a requested action (``status.lastAction.outcome``)."""
 
     DONE = "Done"
     REFUSED = "Refused"

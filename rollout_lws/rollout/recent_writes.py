@@ -1,4 +1,4 @@
-"""What was written a moment ago, as metadata.managedFields tells: its effect is still on the way."""
+"""Writes of the last moments, from metadata.managedFields: their effect may not have arrived yet."""
 
 from __future__ import annotations
 
@@ -10,14 +10,12 @@ from rollout_lws.objects.workloads import LeaderWorkerSet
 from rollout_lws.rollout.draft import Draft
 from rollout_lws.traffic.split import Object
 
-#: Seconds for which a write counts as one of this moment; times in managedFields are whole seconds.
+#: Seconds for which a write counts as recent; managedFields has whole seconds.
 LATELY_SECONDS = 2
 
 
 def written_lately(d: Draft, live: Object | None) -> datetime | None:
-    """Whether we have written the object ourselves within the last moments, by the API server's clock: until when that
-    is so, None when it is not.
-    """
+    """Until when our own last write to the object counts as recent, by the API server's clock; None if it does not."""
     entries = live["metadata"].get("managedFields") or () if live is not None else ()
     ours = (str(each.get("time", "")) for each in entries if str(each.get("manager", "")).startswith(OURS))
     try:
@@ -27,15 +25,13 @@ def written_lately(d: Draft, live: Object | None) -> datetime | None:
 
 
 def scaled_lately(d: Draft, lws: LeaderWorkerSet) -> datetime | None:
-    """The same of a LeaderWorkerSet that is ours."""
+    """The same for a LeaderWorkerSet of ours."""
     entries = lws.metadata.managed_fields
     return _lately(d, [each.time for each in entries if each.time and each.manager.startswith(OURS)])
 
 
 def applied_lately(d: Draft) -> datetime | None:
-    """Whether somebody has written the stable LWS's template within the last moments: until when that is so, None when
-    it is not.
-    """
+    """Until when any manager's last write to the stable LWS's template counts as recent; None if it does not."""
     entries = d.stable.lws.metadata.managed_fields
     return _lately(d, [each.time for each in entries if each.time and b"f:leaderWorkerTemplate" in bytes(each.fields)])
 

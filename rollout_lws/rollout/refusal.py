@@ -1,4 +1,4 @@
-"""What every check answers with when a Rollout must not act."""
+"""The result of a check that keeps a Rollout from acting."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rollout_lws.rollout.reasons import Reason
 
 @dataclass(frozen=True, slots=True)
 class FieldRef:
-    """The member that a person would change: ``path`` in the object of this ``kind`` and ``name``, "" for the object
+    """The field that the user would change: ``path`` in the object of this ``kind`` and ``name``, "" for the object
     itself. Without a kind it is the Rollout.
     """
 
@@ -20,20 +20,18 @@ class FieldRef:
 
     @classmethod
     def of(cls, record: FieldReference) -> FieldRef:
-        """The one that a status has."""
+        """Reads a status's field reference."""
         return cls(record.path or "", record.kind or "", record.name or "")
 
     @property
     def record(self) -> FieldReference:
-        """The same as a status has it."""
+        """The field reference for a status."""
         return FieldReference(kind=self.kind or None, name=self.name or None, path=self.path or None)
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """``message`` says what is in the way and what to do, ``field`` where: an object there that does not exist is what
-    is missing.
-    """
+    """``message`` names the obstacle and the fix, ``field`` its place; if that is an object, it may be missing."""
 
     reason: Reason
     message: str

@@ -1,4 +1,4 @@
-"""Where a release is, as one value: derived from the status alone, and matched where it decides.
+"""The state of a release as one value, derived from the status alone and matched exhaustively.
 
 ::
 
@@ -6,7 +6,7 @@
                |           |            ^
                +-----------+-> RollingBack
 
-A release that ends is told by ``status.finalising``: why (``Ending``) and what is being done (``Task``).
+``status.finalising`` records how a release ends: why (``Ending``) and the current task (``Task``).
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from rollout_lws.rollout.reasons import Ending, Outcome, Task
 
 @dataclass(frozen=True, slots=True)
 class Idle:
-    """No release is on."""
+    """No release is in progress."""
 
 
 @dataclass(frozen=True, slots=True)
 class InSteps:
-    """The new version gets its groups and its share step by step; stable is untouched, or comes back at once."""
+    """The new version gets groups and traffic step by step; stable is untouched, or can be restored at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Promoting:
-    """The stable LWS's own groups are renewed."""
+    """The stable LWS's regular groups are updated."""
 
     ending: Ending
 
 
 @dataclass(frozen=True, slots=True)
 class RollingBack:
-    """Groups come back at the stable version: those that steps have renewed, or those of a ``promotion``."""
+    """Groups return to the stable version: those that steps updated, or with ``promotion`` those it updated."""
 
     ending: Ending
     promotion: bool
@@ -47,23 +47,23 @@ class RollingBack:
 
 @dataclass(frozen=True, slots=True)
 class CleaningUp:
-    """Which version is stable is settled: what was made for the release goes."""
+    """It is settled which version is stable: the controller removes what the release created."""
 
     ending: Ending
 
 
 @dataclass(frozen=True, slots=True)
 class Detaching:
-    """No release is on, and the LWS is given back: the Rollout is deleted or disabled."""
+    """No release is in progress and the LWS is detached: the Rollout is deleted or disabled."""
 
 
-#: A release that ends.
+#: A release that is ending.
 EndingState: TypeAlias = Promoting | RollingBack | CleaningUp
 ReleaseState: TypeAlias = Idle | InSteps | EndingState | Detaching
 
 
 def state_of(status: RolloutStatus) -> ReleaseState:
-    """Where a release is by its status."""
+    """The state that a status records."""
     record = status.finalising
     if record is None:
         match status.phase:
@@ -74,7 +74,7 @@ def state_of(status: RolloutStatus) -> ReleaseState:
             case _:
                 return Idle()
     if record.reason not in {*Ending} or record.task not in {*Task}:
-        # A status may have been written by others: on the way back nothing is lost.
+        # Another writer changed the status: rolling back is the safe choice.
         return RollingBack(
             Ending.CONTINUOUS, promotion=not strategy_on_record(status.capacity, None).steps_open_windows
         )
@@ -91,7 +91,7 @@ def state_of(status: RolloutStatus) -> ReleaseState:
 
 
 def ending_of(state: ReleaseState) -> Ending | None:
-    """Why a release ends; None where none does."""
+    """Why a release ends; None if none does."""
     match state:
         case Promoting() | RollingBack() | CleaningUp():
             return state.ending
@@ -100,7 +100,7 @@ def ending_of(state: ReleaseState) -> Ending | None:
 
 
 def task_of(state: EndingState) -> Task:
-    """How the status calls what is being done."""
+    """The status's name for the state's task."""
     match state:
         case Promoting():
             return Task.PROMOTE
@@ -113,7 +113,7 @@ def task_of(state: EndingState) -> Task:
 
 
 def forced_since(status: RolloutStatus) -> datetime | None:
-    """Since when the abort that is under way does not wait for routers; None while it does."""
+    """Since when the current abort no longer waits for routers; None while it does."""
     last, ending = status.last_action, status.finalising
     if last is None or ending is None or ending_of(state_of(status)) is not Ending.ABORTED or ending.since is None:
         return None

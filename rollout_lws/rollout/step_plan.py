@@ -1,4 +1,4 @@
-"""The plan of steps: its hash, where a jump leads, and where an edited plan goes on."""
+"""The plan of steps: its hash, the target of a jump, and the step at which an edited plan resumes."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ from rollout_lws.capacity.batches import wanted_groups
 
 
 def plan_hash(strategy: Strategy) -> str:
-    """Hash of what decides about capacity and traffic: pauses and the failure threshold may change without a new
-    plan.
-    """
+    """Hash of the plan's capacity and traffic. Pauses and the failure threshold can change without a new hash."""
     document = strategy.to_json_dict()
     for style in ("canary", "blueGreen"):
         part = dict(document.get(style) or {})
@@ -29,13 +27,13 @@ def plan_hash(strategy: Strategy) -> str:
 
 
 def next_index(steps: Sequence[Step], index: int) -> int:
-    """What ``nextStepIndex`` is at step ``index`` when nobody asks for a jump; -1 on the last step."""
+    """``nextStepIndex`` at step ``index`` without a jump; -1 on the last step."""
     return index + 1 if index < len(steps) else -1
 
 
 def resumed_index(plan: StyleStrategy, index: int, standing: int, replicas: int) -> int:
-    """The step at which an edited plan goes on: the first that asks for what stands already, the current one looked at
-    first.
+    """The step at which an edited plan resumes: the first that asks for at least the ``standing`` groups, with the
+    current step checked first.
     """
     count = len(plan.steps)
     candidates = [index] if 1 <= index <= count else []

@@ -1,4 +1,4 @@
-"""What a rule waits for."""
+"""What a rule is waiting for."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from datetime import datetime
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """``message`` says what is waited for; ``until`` is when that ends though nothing but time has passed, None where
-    it never does by that alone.
-    """
+    """``message`` names the cause; ``until`` is when the wait ends by time alone, None if it never does."""
 
     message: str
     until: datetime | None = None

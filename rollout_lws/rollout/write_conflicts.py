@@ -1,7 +1,7 @@
-"""Somebody writes over what a release has written in an object of theirs: put back once, then told with a name.
+"""Write conflicts: restores fields that another manager overwrote in the user's object, then backs off and names it.
 
-A GitOps tool that knows nothing of the release reverts it again and again; answering each time at once would be a race
-that nobody wins and every router pays for. So each further answer waits longer, and nothing goes forward meanwhile.
+A GitOps tool that does not know the release reverts it again and again; restoring at once each time would only load the
+routers. So each further restore waits longer, and the release does not advance meanwhile.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from rollout_lws.rollout.reasons import EventReason
 from rollout_lws.rollout.wait import Wait
 from rollout_lws.traffic.split import Object
 
-#: After so many seconds without a foreign write the next one is the first again.
+#: After so many seconds without a conflict the next one counts as the first again.
 PEACE_SECONDS = 600
-#: The second answer waits this many seconds, each further one twice as long, at most PEACE_SECONDS.
+#: Backoff before the second restore; it doubles each time, up to PEACE_SECONDS.
 FIRST_WAIT_SECONDS = 60
-#: Foreign writes on file at most, of all objects together.
+#: Limit of recorded conflicts, over all objects.
 MOST_CONFLICTS = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Managed:
-    """What a release writes of an object: members of its spec, and annotations that begin so."""
+    """The fields that a release manages in an object: members of its spec, and annotations with these prefixes."""
 
     members: tuple[str, ...]
     annotations: tuple[str, ...] = ()
 
     def owned(self, fields: Mapping[str, Any]) -> bool:
-        """Whether an entry of managedFields has a part of it."""
+        """True if a managedFields entry owns one of them."""
         spec, annotations = fields.get("f:spec", {}), fields.get("f:metadata", {}).get("f:annotations", {})
         return any(f"f:{each}" in spec for each in self.members) or any(
             each.startswith(f"f:{prefix}") for each in annotations for prefix in self.annotations
@@ -52,12 +52,12 @@ def judged(
     advice: str,
     told_as: EventReason,
 ) -> tuple[Draft, tuple[WriteConflict, ...], Wait | None]:
-    """With ``known`` conflicts on file and an object that was written over, or deleted (``live`` is None then): those
-    to keep on file, and what putting it back waits for, None when it is to be put back now. The first one is an event.
+    """Records a conflict on an object that another manager overwrote or deleted (``live`` is None then). Returns the
+    conflicts to keep, and what the restore waits for: None to restore now. The first conflict is reported as an Event.
     """
     since = d.now - timedelta(seconds=PEACE_SECONDS)
     conflicts = tuple(each for each in known if each.at is not None and each.at > since)
-    # A tool that reverts all it knows of at once has reverted each once.
+    # A tool that reverts several objects at once has reverted each one once.
     recent = tuple(each for each in conflicts if (each.kind, each.name) == (ref.kind, ref.name))
     manager = _writer(live, managed) if live is not None else "somebody"
     if recent:
@@ -73,8 +73,8 @@ def judged(
 
 
 def _writer(live: Object, managed: Managed) -> str:
-    """The manager that wrote it last besides us, as metadata.managedFields tells, best one that owns a part of what we
-    write; "somebody" when it does not tell, as after a write that has only removed something.
+    """The other field manager that wrote last, preferably one that owns a managed field; "somebody" if managedFields
+    does not tell, as after a write that only removed fields.
     """
     entries = [
         each

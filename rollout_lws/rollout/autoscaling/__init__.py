@@ -1,1 +1,1 @@
-"""Autoscalers of the LWS: their bounds are held while it is released."""
+"""Autoscalers of the LWS: the controller manages their bounds during a release."""

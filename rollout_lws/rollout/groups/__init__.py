@@ -1,1 +1,1 @@
-"""Groups of the new version: how many there are to be, which are in trouble, and what they wait for."""
+"""Groups of the new version: their number, their problems, and what they wait for."""

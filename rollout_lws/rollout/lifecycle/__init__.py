@@ -1,1 +1,1 @@
-"""A release from its start to its end: what is on, what ends it, and how the LWS is adopted, held and given back."""
+"""The lifecycle of a release: its steps, its end, and how an LWS is adopted, held and detached."""

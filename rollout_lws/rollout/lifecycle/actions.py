@@ -1,7 +1,7 @@
-"""What a person asked for through ``status.requestedAction``: done or refused once, and filed with its outcome.
+"""Actions that the user requests through ``status.requestedAction``: done or refused once, then recorded.
 
-A request names at least its type and an id; an id that is filed already is never run again. With templateHash or step
-it is refused when they no longer hold, so that a late click cannot promote another release.
+A request has at least a type and an id; a recorded id never runs again. A request with templateHash or step is refused
+if they no longer match, so that a late click cannot promote another release.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ PROMOTED_ALREADY = "already promoted: undo it by applying the template of the ve
 
 
 class Handled(Enum):
-    """How a request was taken that was not refused."""
+    """The result of a request that was not refused."""
 
     DONE = auto()
     LATER = auto()
-    """Its moment has not come: the request stays."""
+    """Not yet possible: the request stays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ Answer: TypeAlias = Handled | Refused
 
 
 def act(d: Draft) -> Draft:
-    """Carry out the request, if there is one; what the step machine has to carry out is left as an intent."""
+    """Carries out the request, if there is one; leaves what the step machine carries out as an intent."""
     d = _refuse_late_jump(d)
     request = d.status.requested_action
     if request is None:
@@ -55,7 +55,7 @@ def act(d: Draft) -> Draft:
 
 
 def step_left(d: Draft) -> Draft:
-    """File the request that waited for the groups of its step, now that it is acted on."""
+    """Records the request that waited for its step's groups, now that it is carried out."""
     request = d.status.requested_action
     if isinstance(d.intent, Advance) and request is not None:
         d = _file(d, request, "")
@@ -63,7 +63,7 @@ def step_left(d: Draft) -> Draft:
 
 
 def refuse_abort(d: Draft, why: str) -> Draft:
-    """The abort that was just granted turns out to be impossible."""
+    """Refuses an abort that was just accepted and turns out to be impossible."""
     last = d.status.last_action
     if not isinstance(d.intent, Abort) or last is None:
         return d
@@ -96,7 +96,7 @@ def _unbound(d: Draft, request: RequestedAction) -> Refused | None:
 
 
 def _rolls_by_itself(d: Draft) -> Refused:
-    """Why nothing that is asked of a release has an effect while its LWS is not held."""
+    """The refusal for requests whose LWS is not held."""
     return Refused(
         f"LeaderWorkerSet {d.stable.lws.metadata.name} is not held now and rolls by itself, whatever is asked of the"
         " release: restore the stable template to go back"
@@ -114,7 +114,7 @@ def _approve(d: Draft, _: RequestedAction) -> tuple[Draft, Answer]:
         return d, _rolls_by_itself(d)
     if d.status.step is None or d.status.step.paused_at is None:
         return d, Refused(f"step {d.sub.current_step_index} does not wait for approval yet")
-    # Kept in the status, because the step may be left only later (paused, refused, a group that is not ready again).
+    # Kept in the status, because the step may end only later (paused, refused, a group no longer ready).
     return d.set_sub(current_step_state=StepState.STEP_READY), Handled.DONE
 
 
@@ -129,15 +129,15 @@ def _jump(d: Draft, request: RequestedAction) -> tuple[Draft, Answer]:
         return d, Refused(f"toStep must be a number from 1 to {count}")
     d = d.set_sub(next_step_index=request.to_step)
     if style is not None and request.to_step == next_index(style.steps, d.sub.current_step_index):
-        # That it says anyway: the step that is on is left, as soon as its groups are ready.
+        # nextStepIndex has that value anyway: the current step ends as soon as its groups are ready.
         return d.but(intent=Advance.LEAVE_STEP), Handled.LATER
     return d, Handled.DONE
 
 
 def _refuse_late_jump(d: Draft) -> Draft:
-    """A nextStepIndex that leads back, written when no step can be gone back to.
+    """Refuses a nextStepIndex that leads back when no step can be returned to.
 
-    Tools that write it have told their user that the release goes back: somebody has to say that it does not.
+    The tool that wrote it has told its user that the release goes back, so an Event has to correct that.
     """
     asked = d.sub.next_step_index
     if _in_steps(d) or not 1 <= asked < d.sub.current_step_index:
@@ -167,7 +167,7 @@ def _abort(d: Draft, request: RequestedAction) -> tuple[Draft, Answer]:
             " abort again once the release of that version has begun"
         )
     if ending is Ending.ABORTED:
-        # That it is forced now has to be on file before anything is tried that has failed all the time.
+        # The status must record the force before the controller retries a write that kept failing.
         return d.persist_first(), Handled.DONE
     if ending not in (None, Ending.SUCCESS, Ending.CONTINUOUS):
         return d, Refused("the release is going back already")
@@ -183,7 +183,7 @@ def _retry(d: Draft, request: RequestedAction) -> tuple[Draft, Answer]:
     aborted = d.status.aborted
     if _in_steps(d):
         if needs_workloads(d) and workloads_pending(d):
-            # What Kueue has given up could not be forgiven yet.
+            # The Workloads that Kueue gave up on are not listed yet.
             return d, Handled.LATER
         return forgive(d.set_step(best_ready_at=d.now, partition_attempts=None).set(restarts=())), Handled.DONE
     if aborted is None or d.o.stable is None or aborted.template_hash != d.version.template_hash:
@@ -191,7 +191,7 @@ def _retry(d: Draft, request: RequestedAction) -> tuple[Draft, Answer]:
     if request.template_hash and request.template_hash != aborted.template_hash:
         return d, Refused("it names another version than the aborted one")
     if d.status.finalising is not None:
-        # The way back is not over yet.
+        # The rollback is not finished.
         return d, Handled.LATER
     return d.set(aborted=None, phase=Phase.HEALTHY), Handled.DONE
 
@@ -201,7 +201,7 @@ def _promote_full(d: Draft, _: RequestedAction) -> tuple[Draft, Answer]:
         return d, Refused("no release is in its steps")
     if d.hold is HoldState.RELEASED:
         return d, _rolls_by_itself(d)
-    # The step machine acts on it once the batch is ready, and files it then.
+    # The step machine carries it out once the batch is ready, and records it then.
     return d.but(intent=Advance.PROMOTE_FULL), Handled.LATER
 
 

@@ -1,6 +1,6 @@
-"""Taking an LWS into care: which version is stable, and the hold from then on.
+"""Adoption of an LWS: records which version is stable and holds the LWS from then on.
 
-Done once for each LWS object (by UID). Nothing restarts: the hold is written while the LWS is at rest, or was there
+Each LWS object (by UID) is adopted once. Nothing restarts: the hold is written while the LWS is at rest, or exists
 already.
 """
 
@@ -52,21 +52,19 @@ from rollout_lws.workload.template import Version
 
 
 def looks_first(d: Draft) -> Draft | None:
-    """What is told while it is not known yet whether an LWS that is not in care may be touched at all; None once it is
-    known.
-    """
+    """Gives a verdict while it is unknown whether this unmanaged LWS may be adopted; None once it is known."""
     unlisted = None if is_adopted(d) else waits_for_workloads(d)
     if unlisted is None:
         return None
     d = d.wake(unlisted.until)
     if was_dispatched(d):
-        # A controller that has just begun does not know that yet: what was said stands until it does.
+        # After a restart the controller does not know that yet: the previous verdict stands until it does.
         return d
     return d.reconciling(Reason.ADOPTING, SummaryState.ADOPTING, unlisted.message)
 
 
 def add_finalizer(d: Draft) -> Draft | None:
-    """Before anything is borrowed, our own deletion must wait for it to be given back; None when it does already."""
+    """Adds our finalizer before anything is modified, so that deletion waits for the restore; None if it is there."""
     meta = d.o.rollout.metadata
     if d.keys.rollout_finalizer in meta.finalizers:
         return None
@@ -80,23 +78,23 @@ def add_finalizer(d: Draft) -> Draft | None:
         "nothing borrowed may be left behind",
         meta.resource_version,
     )
-    # The status is written with the version that this patch makes, in the reconcile that its answer starts.
+    # The response to this patch triggers the reconcile that writes the status, with the new resourceVersion.
     return d.write((patch,)).but(persist=Persist.NOT)
 
 
 def is_adopted(d: Draft) -> bool:
-    """Whether this very LWS is in care."""
+    """True if this LWS object is managed."""
     record = d.status.stable
     return record is not None and record.workload_uid == d.stable.lws.metadata.uid
 
 
 def adopt(d: Draft) -> Draft:
-    """Record stable and hold the LWS; without the last word once it is in care and a version waits."""
+    """Records stable and holds the LWS; without a verdict once it is managed and a version is pending."""
     d = _replaced(d)
     if d.concluded:
         return d
-    # It need not be adopted for that: groups that go over by themselves have to be reached as well. A route of another
-    # LWS that may not be written keeps none from being held.
+    # Adoption is no precondition: groups that roll natively need their traffic too. A route of another LWS that refuses
+    # writes does not keep this LWS from being held.
     d = orphaned_notes.take_back_last(d)
     lws, name = d.stable.lws, d.stable.lws.metadata.name
     if not observed(d.stable):
@@ -142,7 +140,7 @@ def _has_one_version(d: Draft) -> bool:
 
 
 def waits_for_empty(d: Draft, state: SummaryState) -> Draft:
-    """The last word while the groups of an LWS that was scaled to zero are still going."""
+    """Gives the verdict while the groups of an LWS scaled to zero are terminating."""
     name = d.stable.lws.metadata.name
     return d.reconciling(
         Reason.SCALING_TO_ZERO,
@@ -152,14 +150,14 @@ def waits_for_empty(d: Draft, state: SummaryState) -> Draft:
 
 
 def _replaced(d: Draft) -> Draft:
-    """An earlier LWS's canary keeps serving until the new LWS does; then it goes, before the new one is adopted. With
-    the last word while that is waited for.
+    """Removes the canary of a recreated LWS before adoption. The canary keeps serving until the new LWS does; while
+    that takes, this gives a verdict.
     """
     left = d.status.traffic is not None or d.o.marked.any_own
     if d.o.canary is None and d.o.batch_release is None and not left:
         return d
     serving = any(group.ready(d.now) for group in groups(d.stable))
-    # One that has just become ready serves, too, whatever minReadySeconds asks of those that are counted.
+    # A group that has just become ready serves too; minReadySeconds only delays its being counted.
     kept = d.o.canary is not None and any(group.ready(d.now) for group in groups(d.o.canary))
     if not serving and kept and d.replicas:
         d = route.carry_all(d)
@@ -167,13 +165,13 @@ def _replaced(d: Draft) -> Draft:
         message = f"LeaderWorkerSet {name} was made anew; the canary goes as soon as a group of it is ready"
         return d.reconciling(Reason.ADOPTING, SummaryState.ADOPTING, message)
     if d.replicas and observed(d.stable) and _has_one_version(d) and set_is_settled(d.stable):
-        # What was borrowed for the earlier LWS may be refused for long: it keeps no version from waiting for approval.
+        # Restoring the earlier LWS's objects may fail for long; the pending version must be held meanwhile.
         d = write_hold(d, "the LeaderWorkerSet is in care before what was borrowed is given back")
     if d.o.routing is not None and d.o.routing.waits:
         return d.reconciling(Reason.ADOPTING, SummaryState.ADOPTING, d.o.routing.waits)
     d, giving = orphaned_notes.take_back(d)
     if giving or (d.status.traffic is None and not orphaned_notes.left_pinned(d).done):
-        # Its canary has had a share until now, so requests run there.
+        # The orphaned canary had traffic weight until now, so requests are still running there.
         d = d.set(traffic=TrafficRecord(step=0, applied=recorded(ALL_STABLE), since=d.now))
     if giving:
         waits = "giving back what a Rollout that is gone had borrowed"
@@ -217,12 +215,12 @@ def _adopted(d: Draft, stable: Version, revision: str) -> Draft:
     if refusal is not None:
         return d.refuse(refusal)
     d = d.notice(EventReason.ADOPTED, f"LeaderWorkerSet {lws.metadata.name} is held at revision {revision}")
-    # The answer to the hold starts the next reconcile, which judges what is pending.
+    # The response to the hold triggers the next reconcile, which judges the pending version.
     return d.ready(Reason.HEALTHY, SummaryState.HEALTHY) if d.version.template_hash == stable.template_hash else d
 
 
 _FRESH = RolloutStatus()
-#: Everything that belongs to a release or to an earlier LWS, at its empty value.
+#: All fields of a release or of an earlier LWS, at their empty values.
 _AT_REST: dict[str, Any] = {
     name: getattr(_FRESH, name)
     for name in (
@@ -252,10 +250,10 @@ def _aborted_mark(d: Draft) -> AbortedRecord | None:
 
 
 def write_hold(d: Draft, reason: str, surge: int = 0) -> Draft:
-    """Hold the LWS if it is not, with so many surge groups, on the condition that it still is as observed."""
+    """Holds the LWS, if it is not held, with ``surge`` surge groups; conditional on its resourceVersion."""
     body, meta = hold(d.stable.lws, d.keys, d.uid, surge), d.stable.lws.metadata
     if d.keys.held in meta.annotations:
-        # What an earlier leaving said of the version that waits is no longer true.
+        # The annotation of an earlier detach about the pending version is outdated.
         marks = (body or {}).get("metadata", {}).get("annotations", {})
         body = {**(body or {}), "metadata": {"annotations": {**marks, d.keys.held: None}}}
     if body is not None:

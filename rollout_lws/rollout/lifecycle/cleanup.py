@@ -1,4 +1,4 @@
-"""The end of every release: requests back to stable, the canary gone, what was borrowed given back, and the verdict."""
+"""Clean-up after every release: traffic back to stable, canary deleted, objects restored, and the verdict."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rollout_lws.workload.groups import groups
 
 
 def clean_up(d: Draft, ending: Ending) -> Draft:
-    """Remove canary and record; the last pass says how the release ended."""
+    """Removes canary and BatchRelease; the last pass reports how the release ended."""
     d = d.set_sub(finalising_step=FinalisingStep.RELEASE_WORKLOAD_CONTROL)
     state = SummaryState.PROMOTING if ending is Ending.SUCCESS else SummaryState.ROLLING_BACK
     waiting = keeps_canary(d)
@@ -52,9 +52,9 @@ def clean_up(d: Draft, ending: Ending) -> Draft:
         d, restored = selector_pinning.restore(d) if unreached.done else (route.stay_pinned(d), unreached)
     if unreached.done and record is not None:
         d = d.write(dismiss(record, d.keys))
-    # The next release makes a record of the same name, so this one must be gone.
+    # The next release creates a BatchRelease of the same name, so this one must be gone.
     if not restored.done or record is not None:
-        # Groups without requests mostly end at once; where they do not, that is told.
+        # Groups without requests mostly terminate at once; only a longer wait is reported.
         if d.writes:
             d = d.persist_later(brief=True)
         else:
@@ -67,9 +67,9 @@ def clean_up(d: Draft, ending: Ending) -> Draft:
 
 
 def keeps_canary(d: Draft) -> str:
-    """Why the canary may not go yet, "" when it may: the last version that serves is never taken away.
+    """Why the canary must stay, "" if it may go: the controller never deletes the last version that serves.
 
-    A canary that somebody deletes by hand goes: whoever did it has seen this message, or means it.
+    A canary that the user deletes goes: the user has seen this message, or means it.
     """
     canary, stable = d.o.canary, d.o.stable
     if canary is None or stable is None or canary.lws.metadata.terminating or stable.lws.metadata.terminating:
@@ -135,7 +135,7 @@ def _end(d: Draft, ending: Ending) -> Draft:
 
 
 def _mark_aborted(d: Draft, record: AbortedRecord | None) -> Draft:
-    """Note the aborted version on the LWS too, for a Rollout that is made anew."""
+    """Annotates the LWS with the aborted version too, for a recreated Rollout."""
     meta = d.stable.lws.metadata
     text = record.model_dump_json(by_alias=True, exclude_none=True) if record else None
     if meta.annotations.get(d.keys.aborted) == text:

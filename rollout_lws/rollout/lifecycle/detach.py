@@ -1,8 +1,8 @@
-"""Leaving an LWS: the Rollout is deleted or disabled, or may no longer manage it.
+"""Detaches an LWS: the Rollout is deleted or disabled, or may no longer manage the LWS.
 
-At rest the user gets the strategy back and nothing rolls. Before a promotion the release goes back first; in a
-promotion it is finished first. Where a version waits that must not start by itself the hold stays, with a mark that
-says how to open it.
+At rest the controller restores the user's strategy and nothing rolls. A release in its steps is rolled back first; a
+promotion is finished first. If a pending version must not start by itself, the hold stays, and an annotation says how
+to release it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from rollout_lws.rollout.state import CleaningUp, InSteps, Promoting, RollingBac
 from rollout_lws.workload.hold import borrowed, give_back
 from rollout_lws.workload.revisions import current_revision, target_revision
 
-#: Why groups that are waited for will hardly become ready.
+#: Reasons for which the awaited groups will hardly become ready.
 _IN_VAIN = frozenset({Reason.CHURN, Reason.DEADLINE, Reason.CAPACITY_DEADLINE})
 
 
@@ -36,7 +36,7 @@ def deleting(d: Draft) -> bool:
 
 
 def leave(d: Draft, ending: Ending) -> Draft:
-    """Go back or finish, give back, let go. Always has the last word."""
+    """Ends the release, restores the objects and drops the finalizer. Always gives a verdict."""
     if not _is_kept(d):
         return _gone(d, ending)
     if d.o.stable is not None and d.status.phase == Phase.PROGRESSING and d.status.stable is not None:
@@ -76,18 +76,18 @@ def leave(d: Draft, ending: Ending) -> Draft:
 
 
 def _waits_in_vain(d: Draft) -> bool:
-    """Whether what is left of the release waits for groups that will hardly become ready."""
+    """True if the rest of the release waits for groups that will hardly become ready."""
     told = d.verdict
     in_vain = told is not None and told.condition == "Stalled" and told.reason in _IN_VAIN
     if d.o.canary is not None and partition_update(d).beside:
-        # Its groups serve in the stead of those that are not ready, and would go.
+        # The canary's groups serve instead of those that are not ready, and detaching would delete them.
         return False
     return in_vain and isinstance(d.state, Promoting | RollingBack)
 
 
 def _leave_as_it_is(d: Draft, ending: Ending) -> Draft:
-    """A broken version must not keep a Rollout from leaving: groups stay as they are under the hold, and restart with
-    the version that they would restart with anyway.
+    """Keeps a broken version from blocking the detach: groups stay as they are under the hold, and restart with the
+    version that they would restart with anyway.
     """
     own = partition_update(d)
     if own.is_open:
@@ -118,7 +118,7 @@ def _give_back(d: Draft) -> Draft:
     if stable is not None and stable.workload_uid == lws.metadata.uid:
         waits = d.version.template_hash != stable.template_hash
     if not waits:
-        # Which version was aborted matters only to whoever releases the LWS, and that is nobody now.
+        # The aborted version matters only to a Rollout that releases the LWS, and there is none now.
         body = give_back(lws, d.keys, forget=d.keys.aborted)
         d = d.notice(
             EventReason.DETACHED,
@@ -151,12 +151,12 @@ def _where_they_stay(d: Draft) -> str:
 
 
 def _is_kept(d: Draft) -> bool:
-    """Whether our finalizer is there still."""
+    """True while our finalizer is present."""
     return d.keys.rollout_finalizer in d.o.rollout.metadata.finalizers
 
 
 def _let_go(d: Draft) -> Draft:
-    """Drop our finalizer; the status is not written any more in this pass."""
+    """Drops our finalizer; this pass no longer writes the status."""
     meta = d.o.rollout.metadata
     others = [each for each in meta.finalizers if each != d.keys.rollout_finalizer]
     body, resource = {"metadata": {"finalizers": others or None}}, rollouts(d.keys.group)

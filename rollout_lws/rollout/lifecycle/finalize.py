@@ -1,6 +1,6 @@
-"""Ending a release: promotion through windows, or the way back; what was only there for the release goes afterwards.
+"""Ends a release: promotion through partition windows, or rollback, then clean-up of what the release created.
 
-Each task can be repeated without harm; ``status.finalising`` says which is on.
+Each task is idempotent; ``status.finalising`` records the current one.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from rollout_lws.rollout.state import CleaningUp, Detaching, Idle, InSteps, Prom
 
 
 def run(d: Draft) -> Draft:
-    """One pass over a release that is ending, through as many tasks as the world allows; with the last word.
+    """One pass over an ending release, through as many tasks as the cluster's state allows; always gives a verdict.
 
-    A task without the last word has entered another one.
+    A task that returns without a verdict has entered another task.
     """
     d = d.but(verdict=None)
     while not d.concluded:
@@ -36,7 +36,7 @@ def run(d: Draft) -> Draft:
 
 
 def _on_record(d: Draft, state: RollingBack) -> Draft:
-    """Where others have written words into the status that mean no task, it says now what they are taken for."""
+    """If other writers put unknown words into the status, replaces them by the state that they are read as."""
     record = d.status.finalising
     known = record is not None and (record.reason, record.task) == (state.ending.value, task_of(state).value)
     return d if known else d.enter(state)

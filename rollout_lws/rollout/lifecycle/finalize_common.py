@@ -1,6 +1,4 @@
-"""What every way to the end of a release has to look at: what was asked meanwhile, what must not start, and how long it
-takes.
-"""
+"""Checks shared by promotion, rollback and clean-up: new requests, versions that must not start, and deadlines."""
 
 from __future__ import annotations
 
@@ -17,7 +15,7 @@ from rollout_lws.rollout.state import Promoting
 
 
 def turned_round(d: Draft) -> tuple[Ending, str] | None:
-    """Why a promotion that is under way shall not go on."""
+    """Why the current promotion must not continue."""
     if isinstance(d.intent, Abort):
         return Ending.ABORTED, d.intent.reason
     stable = d.status.stable
@@ -29,22 +27,22 @@ def turned_round(d: Draft) -> tuple[Ending, str] | None:
 
 
 def frozen(d: Draft, own: PartitionUpdate) -> Draft | None:
-    """What is done while a version waits that would damage each group that restarts: none is deleted and no window
-    opened. None where none waits.
+    """Gives a verdict while a version is pending that would damage each restarting group: the controller deletes no
+    group and opens no window. None if there is no such version.
     """
     refusal = unsafe_pending(d)
     if refusal is None:
         return None
     d = actions.refuse_abort(d, refusal.message)
-    # Requests are kept from whoever stops serving all the same.
+    # Groups that stop serving still must not receive requests.
     d = traffic_shift.protect(d)
     d = d.write(own.close("a version waits that must not start"))
     return d.refuse(refusal)
 
 
 def late(d: Draft, own: PartitionUpdate, revision: str, what: str, doing: str) -> Draft:
-    """With the last word where no group has become ready for too long while the release ends, or all that is missing is
-    room or quota: it is told, but the work goes on.
+    """Gives a verdict if no group has become ready for too long while the release ends, or if only accelerators or
+    quota are missing. The work continues.
     """
     ready = sum(group.ready(d.now, d.minimum) for group in own.regular if group.revision == revision)
     ending = d.status.finalising
@@ -67,7 +65,7 @@ def late(d: Draft, own: PartitionUpdate, revision: str, what: str, doing: str) -
 
 
 def _without_canary(d: Draft, own: PartitionUpdate) -> str:
-    """How a person ends the wait for groups that hardly become ready, where a canary serves meanwhile."""
+    """How the user ends the wait for groups that will hardly become ready while a canary serves."""
     if d.o.canary is None or not own.beside:
         return ""
     meta = d.o.canary.lws.metadata
@@ -78,22 +76,22 @@ def _without_canary(d: Draft, own: PartitionUpdate) -> str:
 
 
 def keep_time(d: Draft) -> Draft:
-    """Run the clocks by which ``overdue`` judges, and wake when it may have another answer."""
+    """Runs the clocks of ``overdue``, and wakes when its answer may change."""
     d = await_quiet(d)
     d = await_capacity(d)
     return keep_clock(d, waits_for_capacity(d))
 
 
 def is_patient(d: Draft, own: PartitionUpdate) -> bool:
-    """Whether groups that come back are waited for until they are ready: always where groups of the new version serve
-    beside them, which go when the wait ends; else until they will hardly become ready.
+    """True if a rollback waits until its groups are ready: always if canary or surge groups serve, which go when the
+    wait ends; else only until the groups will hardly become ready.
     """
     return own.beside > 0 or overdue(d) is None
 
 
 def overdue(d: Draft) -> tuple[Reason, str] | None:
-    """Why groups that the end of a release waits for will hardly become ready: one keeps being rebuilt, or the time is
-    up; None while they may.
+    """Why groups that the end of a release waits for will hardly become ready: one keeps restarting, or the deadline
+    has passed. None while they may.
     """
     worn = churning(d)
     if worn:

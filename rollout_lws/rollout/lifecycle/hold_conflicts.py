@@ -1,8 +1,8 @@
-"""Whose resets of the hold are undone, and whose are given up.
+"""Which resets of the hold the controller undoes, and from which it backs off.
 
-People, pipelines and jobs may apply a manifest that states a partition as often as they like: the hold is put back at
-once each time. Only a tool that watches the object answers within seconds of our own write, again and again; each round
-may restart a group, and it would go on for ever. So such a tool is left alone for a while, and each time for longer.
+Users, pipelines and jobs may apply a manifest with a partition as often as they like: the controller restores the hold
+at once each time. Only a tool that watches the object resets it within seconds of our write, again and again; each
+round may restart a group, and it would never end. The controller backs off from such a tool, each time for longer.
 """
 
 from __future__ import annotations
@@ -13,23 +13,22 @@ from datetime import datetime, timedelta
 from rollout_lws.api import HoldConflict
 from rollout_lws.rollout.backoff import doubled
 
-#: A reset that comes within so many seconds of our putting the hold back can be an answer to it.
+#: A reset within so many seconds after our restore may be a tool's answer to it.
 ANSWER_SECONDS = 10
-#: So many answers in a row are a tool's.
+#: So many answers in a row come from a tool.
 MOST_ANSWERS = 5
-#: The hold that is left as it is for the first time is tried again after so many seconds, later after twice as many
-#: each time, at most PEACE_SECONDS.
+#: The first backoff before the hold is retried, in seconds; it doubles each time, up to PEACE_SECONDS.
 FIRST_WAIT_SECONDS = 60
-#: After so many seconds in which the hold has stood, the next reset is the first again.
+#: After so many seconds with the hold in place the next reset counts as the first again.
 PEACE_SECONDS = 600
-#: Resets on file at most.
+#: Limit of recorded resets.
 MOST_CONFLICTS = 20
-#: From so many resets on file on, it is told for as long as they are.
+#: From so many recorded resets on, the verdict reports them.
 REPEATED = 3
 
 
 def on_file(conflicts: Sequence[HoldConflict], now: datetime) -> tuple[HoldConflict, ...]:
-    """The resets that count still: all of them until the hold has stood for PEACE_SECONDS, then none."""
+    """The resets that still count: all of them until the hold has stood for PEACE_SECONDS, then none."""
     if not conflicts:
         return ()
     since = conflicts[-1].put_back_at
@@ -37,13 +36,13 @@ def on_file(conflicts: Sequence[HoldConflict], now: datetime) -> tuple[HoldConfl
 
 
 def is_left(conflicts: Sequence[HoldConflict]) -> bool:
-    """Whether the hold is left as it was reset last."""
+    """True if the last reset was not undone."""
     return bool(conflicts) and conflicts[-1].put_back_at is None
 
 
 def answers(conflicts: Sequence[HoldConflict], now: datetime, template_hash: str | None) -> int:
-    """How many resets in a row, the last one at ``now``, came within ANSWER_SECONDS of our putting the hold back, all
-    with the version of ``template_hash``: each version is worth a try of its own.
+    """How many resets in a row, the last one at ``now``, came within ANSWER_SECONDS after our restore, all with the
+    version of ``template_hash``: each version gets tries of its own.
     """
     count, reset = 0, now
     for conflict in reversed(conflicts):
@@ -59,7 +58,7 @@ def answers(conflicts: Sequence[HoldConflict], now: datetime, template_hash: str
 
 
 def wait_seconds(conflicts: Sequence[HoldConflict]) -> float:
-    """For how long the hold is left as it is after the last of ``conflicts``."""
+    """How long the controller leaves the hold reset after the last of ``conflicts``."""
     last = conflicts[-1]
     tries = answers(conflicts[:-1], last.at, last.template_hash) - MOST_ANSWERS if last.at is not None else 0
     return doubled(FIRST_WAIT_SECONDS, tries, PEACE_SECONDS)

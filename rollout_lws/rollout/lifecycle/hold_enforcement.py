@@ -1,9 +1,9 @@
-"""Keeping the hold: put back whenever somebody resets it, left alone for a while where a tool insists, and away for as
-long as the break-glass annotation asks for it.
+"""Enforces the hold: restores it when another manager resets it, backs off from a tool that insists, and releases it
+for as long as the break-glass annotation asks for it.
 
-A manifest that states a partition rolls in the very write that applies it, so the hold is put back at once and the
-written values become the user's new originals. Where the hold was away, the LWS finishes the roll that it has begun: a
-hold in the middle of it would keep two versions side by side that nobody has asked for.
+A manifest that states a partition rolls with the write that applies it. So the hold is restored at once, and the
+manifest's values become the user's new originals. If the hold was released, the LWS first finishes the roll that has
+begun: a hold in the middle would keep two versions that no user asked for.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ _ADVICE = "remove rollingUpdateConfiguration.partition from its manifest"
 
 
 def released_by_hand(d: Draft) -> bool:
-    """The break-glass annotation: the user's own values are back and nothing is fought until it is removed."""
+    """True with the break-glass annotation: the user's strategy is restored and stays until the annotation goes."""
     return d.stable.lws.metadata.annotations.get(d.keys.release_hold) == "true"
 
 
 def keep_hold(d: Draft) -> Draft:
-    """Repair the hold, or leave it as it is. Windows of a release are left to it."""
+    """Restores the hold if it was reset. Partition windows of a release are left to the release."""
     if released_by_hand(d):
         return _release(d)
     lws = d.stable.lws
@@ -70,8 +70,8 @@ def keep_hold(d: Draft) -> Draft:
 
 
 def _release(d: Draft) -> Draft:
-    """Give the user's own strategy back. That the annotation asks for it is on record first: found without a hold after
-    a crash, the LWS would be held again as if somebody had reset it.
+    """Restores the user's own strategy. The status records the annotation first: if a restarted controller found the
+    hold missing, it would restore it as if another manager had reset it.
     """
     d = d.but(hold=HoldState.RELEASED)
     if d.status.hold_released_at is None:
@@ -88,20 +88,20 @@ def _release(d: Draft) -> Draft:
             about="LeaderWorkerSet",
         )
     if d.status.hold_conflicts:
-        # What a person opens on purpose is no contest, nor is what we put back once the annotation is gone.
+        # A deliberate release is no conflict, nor is restoring the hold once the annotation is gone.
         d = d.set(hold_conflicts=())
     return d
 
 
 def _follow(d: Draft) -> Draft:
-    """The hold stands, or was away on purpose and comes back now: see to the rest of the strategy."""
+    """The hold is in place, or returns after a release: follows the other fields of the strategy."""
     lws = d.stable.lws
     closed = lws.spec.rollout_strategy.rolling_update_configuration.partition >= HOLD
     returns = d.status.hold_released_at is not None and not closed
     if returns:
         d = d.confirm_leader_set("no roll of the LeaderWorkerSet's own has begun")
     d = d.set(hold_released_at=None)
-    # Surge groups of a strategy edited in mid-release would be of the old version, or go while they serve.
+    # The surge of a strategy edited during a release would add groups of the old version, or remove serving ones.
     if (closed or returns or not has_windows(d)) and hold(lws, d.keys, d.uid, _surge(d)) is not None:
         d = _put_back(d, "put the hold back")
     conflicts = d.status.hold_conflicts
@@ -110,13 +110,13 @@ def _follow(d: Draft) -> Draft:
         and is_held(lws, _surge(d))
         and (hold_conflicts.is_left(conflicts) or not hold_conflicts.on_file(conflicts, d.now))
     ):
-        # Somebody else has put it back, or nobody has reset it for long.
+        # Another manager has restored the hold, or there was no reset for long.
         d = d.set(hold_conflicts=())
     return d
 
 
 def _leave(d: Draft, conflicts: tuple[HoldConflict, ...]) -> Draft:
-    """A tool answers each repair: leave its reset as it is."""
+    """Backs off: a tool answers each restore with a reset, so its reset stays."""
     manager, name = writer_of_strategy(d.stable.lws), d.stable.lws.metadata.name
     d = _file(d, (*conflicts, HoldConflict(at=d.now, manager=manager, template_hash=d.version.template_hash)))
     d = d.but(hold=HoldState.RELEASED).notice(
@@ -129,8 +129,8 @@ def _leave(d: Draft, conflicts: tuple[HoldConflict, ...]) -> Draft:
 
 
 def _left(d: Draft, conflicts: tuple[HoldConflict, ...]) -> Draft:
-    """The hold was left as it is: another version is worth another try at once, the same one only after a while, and
-    never in the middle of a roll.
+    """Retries a hold that was left reset: at once for another version, for the same one after the backoff, and never in
+    the middle of a roll.
     """
     last, stable = conflicts[-1], d.status.stable
     if stable is None or last.at is None:
@@ -151,8 +151,8 @@ def _left(d: Draft, conflicts: tuple[HoldConflict, ...]) -> Draft:
 
 
 def _would_split(d: Draft) -> bool:
-    """Whether a hold now would keep groups at a version that nothing takes back: a release does that when it ends. The
-    one that goes at this moment comes back at stable's version, but not where the version that waits would damage it.
+    """True if a hold now would keep groups at a version that nothing rolls back; a release does that when it ends. A
+    group that is restarting comes back at stable's version, unless the pending version would damage it.
     """
     if unsafe_pending(d) is not None:
         return is_rolling(d)
@@ -174,7 +174,7 @@ def _tried_again_at(d: Draft) -> datetime | None:
 
 
 def has_windows(d: Draft) -> bool:
-    """Whether somebody opens windows and closes them: a promotion and its way back, or, with one LWS, a step."""
+    """True if a promotion, its rollback or (with one LWS) a step opens and closes partition windows."""
     match d.state:
         case Promoting() | RollingBack():
             return True
@@ -185,13 +185,13 @@ def has_windows(d: Draft) -> bool:
 
 
 def _surge(d: Draft) -> int:
-    """Surge groups that belong to the release, so that a hold that is put back keeps them."""
+    """The release's surge groups, which a restored hold keeps."""
     releasing = isinstance(d.state, InSteps | Promoting | RollingBack)
     return standing_surge(d.stable.lws, d.keys) if releasing and d.capacity.surges else 0
 
 
 def contested(d: Draft) -> Draft:
-    """The last word where the LWS is not held and rolls by itself."""
+    """Gives the verdict while the LWS is not held and rolls natively."""
     name = d.stable.lws.metadata.name
     if released_by_hand(d):
         return d.reconciling(
@@ -216,7 +216,7 @@ def contested(d: Draft) -> Draft:
 
 
 def _finishes_its_roll(d: Draft) -> Draft:
-    """The last word between the end of the annotation and that of the roll that it has let begin."""
+    """Gives the verdict between the removal of the annotation and the end of the roll that it let begin."""
     lws = d.stable.lws
     name, partition = lws.metadata.name, lws.spec.rollout_strategy.rolling_update_configuration.partition
     if 0 < partition < d.replicas:
@@ -234,9 +234,7 @@ def _finishes_its_roll(d: Draft) -> Draft:
 
 
 def tell_resets(d: Draft) -> Draft:
-    """Add to the last word that somebody resets the hold often, for as long as that is on file: each time a group may
-    restart.
-    """
+    """Adds repeated resets of the hold to the verdict, for as long as they are recorded: each may restart a group."""
     conflicts = hold_conflicts.on_file(d.status.hold_conflicts, d.now)
     if d.verdict is None or d.hold is HoldState.RELEASED or len(conflicts) < hold_conflicts.REPEATED:
         return d

@@ -1,4 +1,4 @@
-"""At rest: what is pending, and the start of its release or the reason why it does not start."""
+"""An LWS at rest: judges its pending version, and starts the release or reports why it does not start."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from rollout_lws.workload.revisions import is_empty, observed, target_revision
 
 
 def pending(d: Draft) -> bool:
-    """Whether the LWS's spec asks for another version than stable; meaningful once LWS has observed it."""
+    """True if the LWS's spec has another version than stable; meaningful once LWS has observed it."""
     stable = d.status.stable
     return stable is not None and d.version.template_hash != stable.template_hash
 
 
 def settle(d: Draft) -> Draft:
-    """Judge an LWS at rest. With the last word, unless a release has just been started."""
+    """Judges an LWS at rest; gives a verdict unless it has just started a release."""
     stable = d.status.stable
     if stable is None:
         raise LookupError("an LWS at rest has been adopted")
@@ -43,7 +43,7 @@ def settle(d: Draft) -> Draft:
         told = f"giving back what a Rollout that is gone had borrowed: {pinned.message}"
         return d.reconciling(Reason.CLEANING_UP, SummaryState.PREPARING, told)
     left = d.o.marked.any_own and d.o.canary is None and d.o.batch_release is None
-    # The status was forged or lost in a release, or somebody has applied again what a release had written.
+    # The status was forged or lost during a release, or another manager reapplied what the release wrote.
     d, restored = selector_pinning.restore(d) if left else (d, DONE)
     if restored.needs_person:
         return d.stalled(Reason.POD_STUCK_TERMINATING, restored.message)
@@ -55,18 +55,18 @@ def settle(d: Draft) -> Draft:
         return d.refuse(refusal)
     refusal = refused_by_spec(d) if pending(d) and d.replicas else None
     if refusal:
-        # The LeaderWorkerSet controller cannot even act on some of these, so nobody would be told if we waited for it.
+        # LWS cannot even act on some of these, so waiting for it would hide the refusal.
         return refuse(d, refusal)
     if not observed(d.stable):
         aborted = d.status.aborted
         if d.status.phase == Phase.ABORTED and aborted and aborted.template_hash == d.version.template_hash:
-            # Something else of the LWS has changed, its strategy at the end of the release for one.
+            # Something else in the LWS has changed, for example its strategy when the release ended.
             return stays_aborted(d)
         return waits_for_lws(d, SummaryState.PREPARING)
     if d.version.template_hash == stable.template_hash:
         return _nothing_pending(d, stable)
     if target_revision(d.stable) == stable.revision:
-        # Written differently, but the same version to LWS (1000m and 1): nothing to release.
+        # Another spelling of the same version (1000m and 1): LWS keeps the revision, so nothing is released.
         d = d.confirm_leader_set("the same revision for another template")
         d = d.set(stable=stable.model_copy(update={"template_hash": d.version.template_hash}))
         d = store_version(d, d.version, stable.revision)
@@ -93,7 +93,7 @@ def settle(d: Draft) -> Draft:
 
 
 def _is_aborted(d: Draft) -> bool:
-    """Whether the version that is pending is the one that was aborted, by our hash of it or by LWS's revision."""
+    """True if the pending version is the aborted one, by our hash or by LWS's revision."""
     aborted = d.status.aborted
     if aborted is None:
         return False
@@ -101,7 +101,7 @@ def _is_aborted(d: Draft) -> bool:
 
 
 def _known_as_aborted(d: Draft) -> Draft:
-    """The version that was aborted is on record by its hash of today."""
+    """Updates the aborted version's hash to the current one."""
     aborted = d.status.aborted
     if aborted is None or aborted.template_hash == d.version.template_hash:
         return d
@@ -110,7 +110,7 @@ def _known_as_aborted(d: Draft) -> Draft:
 
 
 def stays_aborted(d: Draft) -> Draft:
-    """The last word on an LWS whose template asks for the version that was aborted."""
+    """Gives the verdict while the LWS's template has the aborted version."""
     aborted, stable = d.status.aborted or AbortedRecord(template_hash=""), d.status.stable
     return d.conclude(
         "Stalled",
@@ -123,7 +123,7 @@ def stays_aborted(d: Draft) -> Draft:
 
 
 def refuse(d: Draft, refusal: Refusal) -> Draft:
-    """The version waits under the hold; told once as an Event on the LWS, so that a freeze is never silent."""
+    """Keeps the version held; an Event on the LWS reports it once, so that the hold is never silent."""
     if d.status.observed_template_hash != d.version.template_hash:
         d = d.notice(
             EventReason.RELEASE_REFUSED,
@@ -151,8 +151,8 @@ def _nothing_pending(d: Draft, stable: StableRecord) -> Draft:
 
 
 def rests(d: Draft) -> Draft:
-    """The last word on an LWS that runs the version that it asks for. An obstacle that would refuse the next version is
-    told as soon as it is known, though it holds nothing up yet: with 0 groups a change is not released in steps.
+    """Gives the verdict for an LWS that runs its own version. It reports an obstacle to the next version at once,
+    although nothing waits yet; not with 0 groups, where a change is not released in steps.
     """
     refusal = cannot_release(d) if d.replicas else None
     told = f"the next version would wait: {refusal.message}" if refusal else ""
@@ -160,7 +160,7 @@ def rests(d: Draft) -> Draft:
 
 
 def _at_zero(d: Draft, stable: StableRecord) -> Draft:
-    """With no groups a change takes effect by itself: it is stable, unless it is the one that was aborted."""
+    """Without groups a change takes effect by itself: it becomes stable, unless it is the aborted version."""
     d = _judged(d)
     if _is_aborted(d):
         return _known_as_aborted(d).stalled(

@@ -1,4 +1,4 @@
-"""A version that took effect without us: in groups that rolled by themselves, or because there were no groups."""
+"""Versions that rolled out natively: the hold was released, or there were no groups."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from rollout_lws.workload.trouble import troubles
 
 
 def follows_template(d: Draft) -> bool:
-    """Whether every group of [0, R) carries the version of the LWS's template and is ready."""
+    """True if every group of [0, R) runs the version of the LWS's template and is ready."""
     return d.replicas > 0 and observed(d.stable) and partition_update(d).all_are(target_revision(d.stable))
 
 
 def past_stable(d: Draft) -> bool:
-    """Whether some regular group of the LWS is past stable's version."""
+    """True if a regular group of the LWS runs another version than stable."""
     stable = d.status.stable
     return stable is not None and any(group.revision != stable.revision for group in partition_update(d).regular)
 
 
 def is_rolling(d: Draft) -> bool:
-    """Whether an LWS that is not held has begun to go over to the version of its template, and has not finished: some
-    group is past stable's version, or on its way, or may be so at any moment.
+    """True if an LWS that is not held has begun to roll to its template's version and has not finished: a group runs
+    another version than stable, is being updated, or may be at any moment.
     """
     stable, leader_set = d.status.stable, d.stable.leader_set
     if stable is None or d.replicas == 0:
@@ -50,7 +50,7 @@ def is_rolling(d: Draft) -> bool:
 
 
 def rolling_words(d: Draft) -> str:
-    """How far that is, and what keeps the group that is worst off from being ready."""
+    """Progress of the roll, and why the group with the worst problem is not ready."""
     revision = target_revision(d.stable)
     there = sum(group.revision == revision and group.ready(d.now, d.minimum) for group in partition_update(d).regular)
     worst = next(
@@ -60,7 +60,7 @@ def rolling_words(d: Draft) -> str:
 
 
 def record_native_roll(d: Draft) -> Draft:
-    """Record the LWS's own template as stable, which rolled without us: ``follows_template``."""
+    """Records the LWS's template as stable after a native roll (see ``follows_template``)."""
     stable, revision = d.status.stable, target_revision(d.stable)
     if stable is None:
         return d
@@ -74,8 +74,8 @@ def record_native_roll(d: Draft) -> Draft:
 
 
 def all_went_over(d: Draft) -> bool:
-    """Whether every group has gone over to the version of the template without us (through a window that nobody
-    closed, or after zero groups): that one is stable then, see ``follow_groups``.
+    """True if every group rolled natively to the template's version (through a window that no controller closed, or
+    after zero groups), which makes it stable (see ``follow_groups``).
     """
     lws = d.stable.lws
     if not is_held(lws, standing_surge(lws, d.keys)) or current_revision(d.stable) != target_revision(d.stable):
@@ -84,23 +84,23 @@ def all_went_over(d: Draft) -> bool:
 
 
 def follow_groups(d: Draft) -> Draft:
-    """End the release, for ``all_went_over``: what runs is stable."""
+    """Ends the release after ``all_went_over``: the running version is stable."""
     return went_over(record_native_roll(d))
 
 
 def went_over(d: Draft) -> Draft:
-    """End the release, for every group carries the version of the template by now; it is on record as stable."""
+    """Ends the release: every group runs the template's version, which is recorded as stable."""
     d = record_what_runs(d, released=True)
     d = d.set(observed_template_hash=d.version.template_hash, observed_rollout_id=d.release_id)
     return d.enter(CleaningUp(Ending.ROLLED_OUT_NATIVELY))
 
 
 def follow_revision(d: Draft) -> Draft:
-    """Call the stable version by the revision that every group restarts with, where that is the same version.
+    """Updates stable's revision to the one that every group restarts with, if both are the same version.
 
-    An LWS that was upgraded calls it by another one. Groups keep the one before for as long as the LWS is held, and so
-    does the record; but they get the other one as soon as they roll by themselves. Seen against the one before, such a
-    roll would never end, and no group could go back.
+    An upgraded LWS names the version differently. Groups of a held LWS keep the old revision, and so does the record;
+    but as soon as groups roll natively they get the new one. Compared with the old revision such a roll would never
+    end, and no group could be rolled back.
     """
     stable, (runs, version) = d.status.stable, _what_runs(d)
     if stable is None or version is None or version.template_hash != stable.template_hash:
@@ -116,9 +116,7 @@ def follow_revision(d: Draft) -> Draft:
 
 
 def _what_runs(d: Draft) -> tuple[str, Version | None]:
-    """The revision that every group restarts with, and its version; ("", None) where it is the stable one, or is not
-    known.
-    """
+    """The revision that every group restarts with, and its version; ("", None) if it is stable's or unknown."""
     stable = d.status.stable
     if d.o.stable is None or stable is None or stable.workload_uid != d.stable.lws.metadata.uid or d.replicas == 0:
         return "", None
@@ -129,11 +127,11 @@ def _what_runs(d: Draft) -> tuple[str, Version | None]:
 
 
 def record_what_runs(d: Draft, *, released: bool = False) -> Draft:
-    """Record as stable the version that every group restarts with, where that is neither the stable one, nor the one
-    in the template, nor, unless ``released``, the one that is being released.
+    """Records as stable the version that every group restarts with, if it is neither stable's, nor the template's, nor
+    (unless ``released``) the one being released.
 
-    The StatefulSet came to it when all groups carried it and were ready: a template was applied in an open window while
-    nobody could close that. Groups cannot go back to the version before, so whatever goes back goes there.
+    The StatefulSet adopted that revision when all groups ran it and were ready: a template was applied in an open
+    window while no controller could close it. Groups cannot return to the version before, so a rollback ends there.
     """
     stable, (runs, version) = d.status.stable, _what_runs(d)
     if stable is None or version is None:
@@ -157,7 +155,7 @@ def record_what_runs(d: Draft, *, released: bool = False) -> Draft:
 
 
 def _is_closed(d: Draft) -> bool:
-    """Whether the hold stands, in the leader StatefulSet as well."""
+    """True if the hold is in place, in the leader StatefulSet too."""
     lws, leader_set = d.stable.lws, d.stable.leader_set
     if leader_set is None or leader_set.spec.update_strategy.rolling_update.partition < HOLD:
         return False
@@ -165,8 +163,8 @@ def _is_closed(d: Draft) -> bool:
 
 
 def at_zero(d: Draft) -> Draft:
-    """Without groups a version takes effect by itself: the one in the LWS is stable, and the release ends. With the
-    last word while that is awaited.
+    """Ends a release without groups: the LWS's version takes effect by itself and is stable. Gives a verdict while the
+    last groups are terminating.
     """
     stable = d.status.stable
     if not is_empty(d.stable):

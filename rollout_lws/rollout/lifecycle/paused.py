@@ -8,7 +8,7 @@ from rollout_lws.rollout.reasons import Reason
 
 
 def stays_paused(d: Draft, meanwhile: str = "") -> Draft:
-    """The last word until a person ends the pause; ``meanwhile`` is how far it has come."""
+    """Gives the verdict until the user ends the pause; ``meanwhile`` is the progress so far."""
     by_spec, last = bool(d.o.rollout.spec.strategy.paused), d.status.last_action
     if by_spec:
         told = "paused: nothing goes forward until spec.strategy.paused is removed or set to false"

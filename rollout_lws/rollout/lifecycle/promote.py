@@ -1,6 +1,6 @@
-"""The promotion: the stable LWS's own groups are renewed through windows.
+"""The promotion: updates the stable LWS's regular groups through partition windows.
 
-``status.stable`` changes in one write only, when every group of the stable LWS is new and ready under the hold.
+``status.stable`` changes in one write only, when every group of the stable LWS is updated and ready under the hold.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from rollout_lws.workload.revisions import current_revision
 
 
 def promote(d: Draft) -> Draft:
-    """Renew the stable LWS; without the last word when another task goes on in this pass."""
+    """Updates the stable LWS; without a verdict if another task continues in this pass."""
     if d.replicas == 0:
         return at_zero(d)
     revision, own = d.sub.new_revision, partition_update(d)
@@ -57,7 +57,7 @@ def promote(d: Draft) -> Draft:
     overtaken = d.version.template_hash != d.status.observed_template_hash
     if overtaken and all_went_over(d):
         return follow_groups(d)
-    # No window may be opened to a version that is not released: what went over to it comes back.
+    # No window opens to a version that is not released: groups that were updated to it are rolled back.
     unlisted = waits_for_workloads(d)
     d = d.wake(unlisted.until if unlisted is not None else None)
     may_open = not d.paused and not worn_out(d) and routed.done and unlisted is None
@@ -88,8 +88,8 @@ def promote(d: Draft) -> Draft:
 
 
 def _overtaken(d: Draft, own: PartitionUpdate) -> tuple[Draft, CapacityResult]:
-    """What another template waits for where groups cannot go back to the stable version: all of them come to the one
-    that they restart with. They need not become ready for ever, or a broken version would hold back its mend.
+    """Rolls groups back after another template was applied; past the point of no return, to the revision that all
+    groups restart with. Their readiness is not awaited for ever, or a broken version would block its fix.
     """
     back = own.go_back(d.status.stable.revision if d.status.stable else "")
     if back.blocked != POINT_OF_NO_RETURN:
@@ -108,7 +108,7 @@ def _no_way_out(d: Draft) -> str:
 
 
 def _grows(d: Draft) -> tuple[Draft, str]:
-    """What a blue-green promotion waits for before anything of stable goes: as many ready groups as the LWS has."""
+    """What a blue-green promotion waits for before any stable group goes: as many ready groups as the LWS has."""
     if not green_grows(d):
         return d, ""
     standing = d.o.canary.lws.spec.replicas if d.o.canary is not None else 0
@@ -117,15 +117,15 @@ def _grows(d: Draft) -> tuple[Draft, str]:
 
 
 def _past_return(d: Draft, own: PartitionUpdate) -> bool:
-    """Whether the way back is closed: the promotion is finished then, and a new template waits for its end."""
+    """True if the promotion can no longer be rolled back: it is finished, and a new template waits for its end."""
     stable = d.status.stable
     return bool(own.go_back(stable.revision if stable else "").blocked)
 
 
 def _follow_canary(d: Draft) -> Draft:
-    """The canary keeps the groups it had at its last step; its batch is judged for the record."""
+    """Keeps the canary's groups of its last step, and judges its batch for the BatchRelease."""
     if d.o.rollout.spec.strategy.style is None:
-        # Edited meanwhile to a strategy that cannot be started; what was begun by the old one is finished.
+        # The strategy was edited to one that cannot start; the release finishes what the old one began.
         return d
     wanted = d.replicas
     if not d.capacity.full_set:

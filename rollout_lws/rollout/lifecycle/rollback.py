@@ -1,4 +1,4 @@
-"""The ways back of one LWS that holds both versions: out of the steps, and for every capacity out of a promotion."""
+"""Rollbacks of an LWS that runs both versions: from the steps, and with every capacity from a promotion."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from rollout_lws.rollout.state import CleaningUp, Promoting, RollingBack
 
 
 def begin_rollback(d: Draft, ending: Ending, why: str) -> Draft:
-    """Leave the steps without promotion. With a second LWS nothing of stable has to be touched, unless groups of it
-    went over while it was not held.
+    """Leaves the steps without promotion. With a canary LWS no stable group is touched, unless some were updated while
+    the LWS was not held.
     """
     d = tell_way_back(d, ending, why)
     takes_back = d.capacity.steps_open_windows or (d.o.stable is not None and past_stable(d))
@@ -29,7 +29,7 @@ def begin_rollback(d: Draft, ending: Ending, why: str) -> Draft:
 
 
 def tell_way_back(d: Draft, ending: Ending, why: str) -> Draft:
-    # What is deleted from now on to be made anew at the old version does not keep failing.
+    # Groups that are now deleted, to be recreated at the old version, do not count as restarting.
     d = d.set(restarts=())
     d = forgive(d)
     if ending is Ending.CONTINUOUS:
@@ -51,24 +51,24 @@ def tell_way_back(d: Draft, ending: Ending, why: str) -> Draft:
 
 
 def roll_back(d: Draft, state: RollingBack) -> Draft:
-    """What was renewed comes back at the stable version; without the last word when another task goes on."""
+    """Rolls updated groups back to stable; without a verdict if another task continues in this pass."""
     turned = turned_round(d)
     if turned is not None and turned[0] not in (state.ending, Ending.CONTINUOUS):
-        # It is told why it goes back as that was said last: an abort of a superseded release means its version.
+        # The latest reason for the rollback counts: an abort of a superseded release aborts its version.
         state = replace(state, ending=turned[0])
         d = tell_way_back(d, *turned).enter(state)
     return _out_of_promotion(d, state) if state.promotion else _out_of_steps(d, state)
 
 
 def _out_of_steps(d: Draft, state: RollingBack) -> Draft:
-    """Where one LWS holds both versions, or groups of the stable one went over while it was not held."""
+    """Rolls back from the steps: one LWS runs both versions, or stable groups were updated while it was not held."""
     own, revision = partition_update(d), d.status.stable.revision if d.status.stable else ""
     stands = frozen(d, own)
     if stands is not None:
         return stands
     result = own.go_back(revision, from_steps=True)
     if result.blocked == POINT_OF_NO_RETURN:
-        # Requests stay with the groups there are, for none comes that they could go to.
+        # Traffic stays with the existing groups: none will come that it could move to.
         return _went_back(d, state, own, result)
     d, room = traffic_shift.make_room(d)
     own = partition_update(d, emptied=room.emptied)
@@ -81,7 +81,7 @@ def _out_of_steps(d: Draft, state: RollingBack) -> Draft:
 
 
 def _out_of_promotion(d: Draft, state: RollingBack) -> Draft:
-    """With requests shared as they are."""
+    """Rolls back from a promotion, with the traffic weights unchanged."""
     own, revision = partition_update(d), d.status.stable.revision if d.status.stable else ""
     if own.go_back(revision).done:
         return d.enter(CleaningUp(state.ending))
@@ -94,12 +94,12 @@ def _out_of_promotion(d: Draft, state: RollingBack) -> Draft:
 
 
 def _went_back(d: Draft, state: RollingBack, own: PartitionUpdate, result: CapacityResult) -> Draft:
-    """Act on what the way back answers; without the last word when another task goes on in this pass."""
+    """Acts on the rollback's result; without a verdict if another task continues in this pass."""
     d = keep_time(d)
     stable, passed = d.status.stable, overdue(d)
     if result.done:
         if passed is not None and stable is not None and not own.all_are(stable.revision):
-            # Whatever waits next, a version that mends it above all, must not be held back by a broken stable version.
+            # A broken stable version must not block what comes next, least of all a version that fixes it.
             d = d.notice(
                 EventReason.ROLLING_BACK,
                 f"every group is back at revision {stable.revision}, but not ready, and is not waited for any longer:"
@@ -109,7 +109,7 @@ def _went_back(d: Draft, state: RollingBack, own: PartitionUpdate, result: Capac
         return d.enter(CleaningUp(state.ending))
     d = d.take(result)
     if result.blocked == LAST_SERVING and not state.promotion:
-        # Its version is not asked for: it is kept for as long as it is the only one that serves.
+        # The group's version is no longer wanted; it stays only while it is the only one that serves.
         if passed is not None and state.ending in (Ending.DELETED, Ending.DISABLED):
             return d.stalled(passed[0], result.message, goes_on=True)
         return d.reconciling(Reason.WAITING_FOR_STABLE, SummaryState.ROLLING_BACK, result.message)

@@ -1,7 +1,7 @@
-"""The step machine: capacity, then the wait, then the next step, as far in one go as the world allows.
+"""The step machine: capacity, gates, then the next step, as far in one pass as the cluster's state allows.
 
-A step is left (by its timer, an approval, a forward jump, or the promotion of everything) only while its batch is
-ready; until then an approval is kept and an elapsed timer waits.
+A step ends (by its timer, an approval, a forward jump or a full promotion) only while its batch is ready; until then an
+approval is kept and an elapsed timer waits.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ from rollout_lws.rollout.status import batch_release
 from rollout_lws.rollout.step_plan import next_index, plan_hash, resumed_index
 from rollout_lws.workload.revisions import observed, target_revision
 
-#: How a release that waits for groups goes on.
+#: How a release that waits for groups continues.
 WHEN_READY = "it goes on when its groups become ready"
 
 
 def run(d: Draft) -> Draft:
-    """One pass over a release that is in its steps; always has the last word."""
+    """One pass over a release in its steps; always gives a verdict."""
     stable, version = d.status.stable, d.version
     if isinstance(d.intent, Abort):
         return finalize.run(begin_rollback(d, Ending.ABORTED, d.intent.reason))
@@ -65,12 +65,12 @@ def run(d: Draft) -> Draft:
         d = at_zero(d)
         return d if d.concluded else finalize.run(d)
     if all_went_over(d):
-        # It was scaled to zero and up again, or rolled natively, while no controller ran.
+        # The LWS was scaled to zero and up again, or rolled natively, while no controller ran.
         return finalize.run(follow_groups(d))
     d = _follow_release(d)
     ends = surge_under_kueue(d)
     if ends is not None:
-        # Its groups would end while they serve.
+        # Kueue would end the surge groups while they serve.
         return finalize.run(begin_rollback(d, Ending.ROLLBACK, ends.message))
     refusal = cannot_release(d)
     if refusal:
@@ -89,12 +89,12 @@ def run(d: Draft) -> Draft:
 
 
 def _follow_release(d: Draft) -> Draft:
-    """A new id or generation on an unchanged template starts nothing; the record follows."""
+    """Records a new ID or generation of an unchanged template; that starts no release."""
     d = d.set(observed_rollout_id=d.release_id, observed_workload_generation=d.stable.lws.metadata.generation)
     d = d.set_sub(observed_rollout_id=d.release_id, observed_workload_generation=d.stable.lws.metadata.generation)
     revision = target_revision(d.stable)
     if observed(d.stable) and revision != d.sub.new_revision:
-        # Another release of LeaderWorkerSet calls the version differently, or the sub-status was wiped.
+        # Another LWS release names the revision differently, or the sub-status was wiped.
         d = d.confirm_leader_set("the revision that is released")
         stable = d.status.stable
         d = d.set_sub(new_revision=revision, stable_revision=stable.revision if stable else "")
@@ -102,8 +102,8 @@ def _follow_release(d: Draft) -> Draft:
 
 
 def _without_record(d: Draft, record: BatchRelease) -> Draft:
-    """A BatchRelease that is being deleted takes its canary with it; both are made again. Groups that are not in an LWS
-    of their own stay.
+    """Deleting the BatchRelease deletes its canary LWS too; the controller recreates both. Groups in the stable LWS
+    stay.
     """
     if not d.capacity.one_workload:
         d, withdrawn = route.withdraw(d)
@@ -128,7 +128,7 @@ def _edited_plan(d: Draft) -> Draft:
 
 
 def _jump(d: Draft) -> Draft:
-    """A nextStepIndex other than the one we wrote is a jump; what is no step's number is put right."""
+    """Follows a ``nextStepIndex`` that the user changed; resets one that is no step's number."""
     steps, index, asked = d.strategy.steps, d.sub.current_step_index, d.sub.next_step_index
     own = next_index(steps, index)
     if asked == own:
@@ -143,8 +143,8 @@ def _jump(d: Draft) -> Draft:
 
 
 def _enter(d: Draft, index: int) -> Draft:
-    # On record before its first write: whoever has made its groups and could not write that down would take them away
-    # again, as more than the step before asks for, and make them anew, for as long as a write is refused.
+    # The status is written first. Otherwise a controller that created the groups but could not record the step would
+    # delete them as surplus of the step before and recreate them, for as long as the write is refused.
     return (
         d.persist_first()
         .set(step=StepRecord(started_at=d.now))
@@ -158,14 +158,14 @@ def _enter(d: Draft, index: int) -> Draft:
 
 def _judge(d: Draft) -> Batch:
     steps = d.strategy.steps
-    # A plan that was shortened while paused is followed only afterwards.
+    # A plan shortened while paused applies only after resuming.
     index = max(1, min(d.sub.current_step_index, len(steps)))
     wanted = wanted_groups(d.strategy, index, d.replicas)
     return batch(d.new_groups, wanted, d.strategy.failure_threshold, d.now, d.minimum)
 
 
 def _with(d: Draft, judged: Batch) -> Draft:
-    """With how far the groups of the new version are, and looked at again when the next of them counts as ready."""
+    """Records the batch's readiness, and wakes when its next group counts as ready."""
     return d.but(batch=judged).wake(judged.next_ready_at)
 
 
@@ -182,20 +182,20 @@ def _advance(d: Draft) -> Draft:
         d = _with(d, judged)
         emptied, shared = False, None
         if leaving(d, judged.wanted):
-            # They must not be sent requests any more, and be done with those they have.
+            # These groups must stop receiving requests and drain first.
             d, room = traffic_shift.make_room(d, index)
             if not room.done:
                 return _routing(d, room)
             emptied = room.emptied
         elif d.capacity.updates_regular:
-            # Before the next old group goes the new ones have to have their part.
+            # The new groups need their traffic weight before the next old group goes.
             d, shared = route.route(d, index)
         result = scale_new(d, judged.wanted, emptied=emptied, waits=shared.message if shared else "")
         d = _best_ready(d, judged)
         if not (judged.enough and result.done) or not _is_whole(d, judged):
             return _loading(d, judged, result, shared)
         if not pinned.done:
-            # Until then the stable version's requests reach the new one too, and the share would be another.
+            # Until then requests for stable reach the new version too, which would distort the traffic weight.
             if shared is None:
                 d, _ = route.keep(d)
             return _routing(d, pinned)
@@ -225,7 +225,7 @@ def _advance(d: Draft) -> Draft:
 
 
 def _routing(d: Draft, routed: Routed) -> Draft:
-    """The last word while routers have not accepted what is asked of them."""
+    """Gives the verdict while routers have not accepted the requested weights."""
     if d.sub.current_step_state != StepState.STEP_READY or d.status.step is None or d.status.step.paused_at is None:
         d = d.set_sub(current_step_state=StepState.STEP_TRAFFIC_ROUTING)
     if routed.contested:
@@ -240,9 +240,7 @@ def _routing(d: Draft, routed: Routed) -> Draft:
 
 
 def _pause_ends_at(d: Draft, step: Step, index: int) -> datetime | None:
-    """When the step's own pause lets it go on, None where it never does; the last step at 100 % of groups has nothing
-    left to wait for.
-    """
+    """When the step's own pause ends, None if it never does; the last step at 100 % of groups needs no pause."""
     if is_last_full(d.strategy, index):
         return d.now
     if step.pause is None or step.pause.duration is None or d.status.step is None or d.status.step.paused_at is None:
@@ -272,14 +270,14 @@ def _aborts(d: Draft) -> bool:
 
 
 def failed(d: Draft, reason: Reason, message: str, way_on: str) -> Draft:
-    """The release does not get on: go back, or tell a person and wait, as ``onFailure`` says."""
+    """The release is stuck: rolls back, or reports and waits for the user, as ``onFailure`` says."""
     if _aborts(d):
         return finalize.run(begin_rollback(d, Ending.ABORTED, message))
     return d.stalled(reason, f"{message.rstrip('.')}. The release waits, {way_on}; to go back: {d.command('abort')}")
 
 
 def _is_whole(d: Draft, judged: Batch) -> bool:
-    """Whether a batch that is ready is so without the groups that keep being rebuilt, too."""
+    """True if a ready batch is ready even without the groups that keep restarting."""
     worn = churning(d)
     whole = [group for group in d.new_groups if group.index not in worn]
     return not worn or batch(whole, judged.wanted, d.strategy.failure_threshold, d.now, d.minimum).enough
@@ -293,17 +291,17 @@ def _best_ready(d: Draft, judged: Batch) -> Draft:
 
 
 def _loading(d: Draft, judged: Batch, result: CapacityResult, shared: Routed | None) -> Draft:
-    """The last word while groups are made, or taken back; ``shared``: what routers say where that was asked before."""
+    """Gives the verdict while groups are created or removed; ``shared``: the routing result if already asked for."""
     if d.sub.current_step_state != StepState.STEP_READY or d.status.step is None or d.status.step.paused_at is None:
         d = d.set_sub(current_step_state=StepState.STEP_UPGRADE)
     d = await_capacity(d)
     capacity = waits_for_capacity(d)
     if not result.preparing:
-        # What is on its way out takes the time it takes.
+        # Termination takes its time: the progress deadline does not run.
         d = keep_clock(d, capacity)
     trouble = _trouble(d, judged, result, capacity)
     if trouble is None or not _aborts(d):
-        # A release that goes back begins nothing any more.
+        # A release that rolls back starts nothing new.
         d = note_opened(d.take(result), result)
         if shared is None:
             d, _ = route.keep(d)
@@ -320,7 +318,7 @@ def _loading(d: Draft, judged: Batch, result: CapacityResult, shared: Routed | N
 def _trouble(
     d: Draft, judged: Batch, result: CapacityResult, capacity: CapacityWait | None
 ) -> tuple[Reason, str, str] | None:
-    """Why the step does not get on, with how it goes on nevertheless."""
+    """Why the step makes no progress, and how the release continues anyway."""
     worn = churning(d)
     if len(worn) > judged.tolerated:
         way_on = f"it goes on at {quiet_at(d):%H:%M:%S} UTC if no group is rebuilt until then"
@@ -336,7 +334,7 @@ def _trouble(
 
 
 def _and_requests(d: Draft, told: str) -> str:
-    """Whoever is to judge the new version hears at once that no request can tell anything of it."""
+    """Warns the user who judges the new version if it receives no requests at all."""
     return ". ".join(filter(None, (told, no_requests(d))))
 
 

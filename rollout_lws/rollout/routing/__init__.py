@@ -1,1 +1,1 @@
-"""Requests: which version gets how many, which selectors and routes say so, and what is given back."""
+"""Traffic routing: the weight of each version, the selectors and routes that carry it, and restoring them."""

@@ -1,1 +1,1 @@
-"""What the Rollout tells: status, conditions, counts and the BatchRelease, and when that is worth a write."""
+"""The Rollout's status: conditions, counts, the BatchRelease, and when a status write is worth it."""

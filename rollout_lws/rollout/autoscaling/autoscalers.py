@@ -1,8 +1,8 @@
-"""Autoscalers of an LWS are held while it is released, and given back when the release is over.
+"""Manages autoscalers of an LWS: holds their bounds during a release and restores them afterwards.
 
-Level-triggered: after every other rule, whichever of them had the last word, it is looked whether a release is on. That
-something may be held is on record before the first write, so that whoever is started after a crash gives it back. A
-held autoscaler protects the groups that serve; somebody who resets the hold is named, but the release goes on.
+Level-triggered: it runs after all other rules, whichever gave the verdict, and checks whether a release is in progress.
+The status records a possible hold before the first write, so that a restarted controller restores it. The hold protects
+serving groups; a manager that resets it is named, but the release continues.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ADVICE = (
 
 
 def watched(d: Draft) -> tuple[Resource, ...]:
-    """The kind, while a version waits for its release, a release is on, or something may still be held."""
+    """The kind to watch while a version is pending, a release is in progress, or something may still be held."""
     if _version_waits(d) or d.status.phase == Phase.PROGRESSING or d.status.autoscalers is not None:
         return (HORIZONTAL_POD_AUTOSCALERS,)
     return ()
@@ -40,9 +40,9 @@ def _version_waits(d: Draft) -> bool:
 
 
 def await_list(d: Draft) -> Draft:
-    """The last word while it is not known which autoscalers would work against a release."""
+    """Gives the verdict until the autoscalers that could work against a release are listed."""
     facts, before = d.o.autoscalers, d.o.rollout.status
-    # The list is mostly in before anybody could read that it is awaited, and whatever becomes of it wakes this Rollout.
+    # The list mostly arrives before a user could read this status, and its arrival or failure wakes this Rollout.
     same = before is not None and before.phase == d.status.phase
     if same and not (facts.trouble or d.writes or d.notices):
         d = d.but(persist=Persist.NOT)
@@ -50,7 +50,7 @@ def await_list(d: Draft) -> Draft:
 
 
 def cannot_hold(d: Draft) -> Refusal | None:
-    """Whether an autoscaler would undo a hold."""
+    """Refuses an autoscaler whose owner would undo a hold."""
     for live in d.o.autoscalers.objects:
         owner = hpa_bounds.scaled_object(live)
         if owner and _scales(d, live):
@@ -67,7 +67,7 @@ def cannot_hold(d: Draft) -> Refusal | None:
 
 
 def expect_leftovers(d: Draft) -> Draft:
-    """An LWS that somebody else has held is adopted: who has left the hold may have left held autoscalers, too."""
+    """Expects held autoscalers on an LWS adopted from another Rollout, which may have left them behind."""
     mark = borrowed(d.stable.lws, d.keys)
     if mark is not None and mark.by != d.uid:
         d = d.set(autoscalers=d.status.autoscalers or AutoscalersRecord(since=d.now))
@@ -75,9 +75,9 @@ def expect_leftovers(d: Draft) -> Draft:
 
 
 def follow(d: Draft) -> Draft:
-    """Hold while a release is on, with as many groups as there are now; give back when none is, nor is about to be."""
+    """Holds autoscalers during a release at the current number of groups; restores them if none is on or pending."""
     if d.status.phase != Phase.PROGRESSING:
-        # Between two releases in a row no group shall be taken away either.
+        # No group must be removed between two consecutive releases either.
         if not (_version_waits(d) and d.verdict is not None and d.verdict.condition != "Stalled"):
             d, _ = restore(d)
     elif d.o.stable is not None and d.o.autoscalers.synced:
@@ -86,8 +86,8 @@ def follow(d: Draft) -> Draft:
 
 
 def restore(d: Draft) -> tuple[Draft, bool]:
-    """Give everything back that is known to carry our mark, whatever the status says; True when nothing is left to do.
-    An autoscaler that is gone counts as given back.
+    """Restores everything that carries our annotation, whatever the status says; True if nothing is left to do. A
+    deleted autoscaler counts as restored.
     """
     if not d.o.autoscalers.synced:
         return d, d.status.autoscalers is None
@@ -97,13 +97,13 @@ def restore(d: Draft) -> tuple[Draft, bool]:
         d = d.write(writes)
     nothing_left = len(d.writes) == before
     if d.persist is not Persist.BEFORE_WRITES and d.status.autoscalers is not None:
-        # A status is written only after all writes before it.
+        # The status is written only after all these writes.
         d = d.set(autoscalers=None)
     return d, nothing_left
 
 
 def waits_for(d: Draft) -> str:
-    """What giving back waits for."""
+    """What the restore waits for."""
     return _unknown(d) if not d.o.autoscalers.synced else "giving autoscalers back"
 
 
@@ -129,17 +129,17 @@ def _hold(d: Draft) -> Draft:
             writes += own
         if hpa_bounds.is_held(after, d.uid, d.keys):
             held.append(live["metadata"]["name"])
-    # Before any group of the new version takes load away.
+    # Before any group of the new version takes load off stable.
     d = d.but(writes=(*writes, *d.writes))
     if d.status.autoscalers is None or (writes and d.step_is_new):
-        # On record before they are written, they would seem to have been written over, if a write fails.
+        # If they were recorded now and a write failed, that would look like a write conflict.
         return d
     return d.set(autoscalers=d.status.autoscalers.model_copy(update={"held": tuple(held)}))
 
 
 def _wanted(d: Draft, live: Object) -> Object:
     if hpa_bounds.scaled_object(live) or not _scales(d, live):
-        # It cannot be held, or was pointed elsewhere meanwhile.
+        # It cannot be held, or it scales another object by now.
         return _users(d, live)
     clean = hpa_bounds.all_given_back(live, _gone(d, live), d.keys)
     return hpa_bounds.held(clean, d.uid, d.keys, d.replicas, pinned=d.capacity.pins_replicas)
@@ -150,7 +150,7 @@ def _users(d: Draft, live: Object) -> Object:
 
 
 def _fought(d: Draft, before: AutoscalersRecord, live: Object, after: Object) -> tuple[Draft, str]:
-    """Why bounds that somebody wrote over are not put back yet, "" when they are to be, or nobody did."""
+    """Why overwritten bounds are not restored yet; "" if they are to be, or nothing was overwritten."""
     vanished = live["metadata"]["name"] in before.held and not hpa_bounds.is_held(live, d.uid, d.keys)
     foreign = vanished or hpa_bounds.drifted(live, d.uid, d.keys)
     record = d.status.autoscalers
@@ -170,12 +170,12 @@ def _ref(live: Object) -> ObjectRef:
 
 
 def _gone(d: Draft, live: Object) -> tuple[str, ...]:
-    """UIDs of Rollouts that are gone and have left their marks."""
+    """UIDs of deleted Rollouts whose annotations are still on it."""
     return tuple(uid for uid in marks.others(live, d.uid, d.keys) if uid not in d.o.autoscalers.living)
 
 
 def _patch(d: Draft, live: Object, after: Object, reason: str) -> tuple[Draft, tuple[Write, ...]]:
-    """At most one write an object and decision, with an event about what others have left behind."""
+    """At most one write per object and decision, with an Event if a deleted Rollout's bounds are restored."""
     name = live["metadata"]["name"]
     if any((each.resource, each.name) == (HORIZONTAL_POD_AUTOSCALERS, name) for each in d.writes):
         return d, ()

@@ -1,8 +1,8 @@
-"""The bounds of a HorizontalPodAutoscaler: held so that a release loses no group to it, and given back afterwards.
+"""Bounds of a HorizontalPodAutoscaler: held so that it removes no group during a release, and restored afterwards.
 
-While requests move away from the stable version its load falls, and an autoscaler that knows nothing of the release
-takes groups of it away: just those that a way back needs. Scaling up stays possible where it does no harm. The user's
-own bounds wait in an annotation, each restored by itself, so that whatever else people change meanwhile is kept.
+While requests move away from stable its load falls, and an autoscaler that does not know the release would remove the
+groups that a rollback needs. Scaling up stays possible where it does no harm. An annotation keeps the user's own
+bounds; each is restored separately, so that later edits to others are kept.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from rollout_lws.traffic import marks
 from rollout_lws.traffic.split import Object
 
 MINIMUM, MAXIMUM = "minReplicas", "maxReplicas"
-#: Kubernetes' own default of minReplicas.
+#: Kubernetes' default of minReplicas.
 DEFAULT_MINIMUM = 1
 
 
 class Hold(Struct, frozen=True):
-    """The mark: each bound that was changed, before (None: it was absent) and after, in groups."""
+    """The annotation: each changed bound, in groups, before (None: absent) and after."""
 
     original: dict[str, int | None]
     written: dict[str, int]
 
 
 def scaled_workload(live: Object) -> str:
-    """Name of the LeaderWorkerSet that the autoscaler scales, "" when it scales something else."""
+    """Name of the LeaderWorkerSet that the autoscaler scales; "" if it scales another kind."""
     target = (live.get("spec") or {}).get("scaleTargetRef") or {}
     group = str(target.get("apiVersion", "")).partition("/")[0]
     if (group, target.get("kind")) != (LEADER_WORKER_SETS.group, LEADER_WORKER_SETS.kind):
@@ -38,7 +38,7 @@ def scaled_workload(live: Object) -> str:
 
 
 def scaled_object(live: Object) -> str:
-    """Name of the ScaledObject of KEDA that made the autoscaler and writes it, "" without one."""
+    """Name of KEDA's ScaledObject that owns and writes the autoscaler; "" without one."""
     for owner in live["metadata"].get("ownerReferences") or ():
         group = str(owner.get("apiVersion", "")).partition("/")[0]
         if owner.get("controller") and (group, owner.get("kind")) == ("keda.sh", "ScaledObject"):
@@ -47,7 +47,7 @@ def scaled_object(live: Object) -> str:
 
 
 def bounds(live: Object) -> tuple[int, int]:
-    """Fewest and most groups that the autoscaler may choose."""
+    """The autoscaler's minimum and maximum number of groups."""
     spec = live.get("spec") or {}
     low = spec.get(MINIMUM)
     low = DEFAULT_MINIMUM if low is None else int(low)
@@ -55,16 +55,15 @@ def bounds(live: Object) -> tuple[int, int]:
 
 
 def is_held(live: Object, by: str, keys: Keys) -> bool:
-    """Whether the Rollout with UID ``by`` has written a bound, as its mark tells."""
+    """True if the Rollout with UID ``by`` has written a bound, by its annotation."""
     return marks.read_as(Hold, live, by, keys) is not None
 
 
 def held(live: Object, by: str, keys: Keys, replicas: int, *, pinned: bool) -> Object:
-    """The autoscaler as it must be while the Rollout with UID ``by`` releases an LWS of ``replicas`` groups.
+    """The autoscaler as held while the Rollout with UID ``by`` releases an LWS of ``replicas`` groups.
 
-    ``pinned`` allows it that number and no other. Without, it may only scale up: minReplicas follows the number of
-    groups and is never lowered, maxReplicas is raised where it would be less. An LWS of no groups is not scaled by any
-    autoscaler, so nothing changes then.
+    ``pinned`` allows exactly that number. Otherwise it may only scale up: minReplicas follows the number of groups and
+    is never lowered, maxReplicas is raised if it is less. Nothing changes with 0 groups, which no autoscaler scales.
     """
     if replicas == 0:
         return live
@@ -85,9 +84,9 @@ def held(live: Object, by: str, keys: Keys, replicas: int, *, pinned: bool) -> O
 
 
 def given_back(live: Object, by: str, keys: Keys) -> Object:
-    """The user's own autoscaler: each bound that this Rollout wrote goes back where it still is as written, and nobody
-    has stated the same since; without our mark. What somebody has set meanwhile counts: a bound that would contradict
-    it gives way.
+    """The user's autoscaler, without our annotation: each bound that this Rollout wrote is restored if it is unchanged
+    and no other manager has claimed it since. A bound that another manager has set counts: a restored one that
+    contradicts it gives way.
     """
     mark = marks.read_as(Hold, live, by, keys)
     if mark is None:
@@ -113,13 +112,13 @@ def all_given_back(live: Object, uids: Iterable[str], keys: Keys) -> Object:
 
 
 def drifted(live: Object, by: str, keys: Keys) -> tuple[str, ...]:
-    """Bounds that somebody changed after this Rollout had written them, sorted."""
+    """Bounds that another manager changed after this Rollout wrote them, sorted."""
     mark = marks.read_as(Hold, live, by, keys)
     spec = live.get("spec") or {}
     return tuple(sorted(each for each, value in mark.written.items() if spec.get(each) != value)) if mark else ()
 
 
 def _with(live: Object, changes: Mapping[str, int | None]) -> Object:
-    """The object with these members of spec; None: the member is not there."""
+    """The object with these members of its spec; None removes a member."""
     kept = {member: value for member, value in live["spec"].items() if member not in changes}
     return {**live, "spec": {**kept, **{member: value for member, value in changes.items() if value is not None}}}

@@ -1,8 +1,8 @@
-"""Pods of a version that leaves, for as long as a selector without pins would send them requests.
+"""Draining: pods of a version that is being removed, for as long as an unpinned selector would send them requests.
 
-The groups of a version are gone for capacity when their leaders terminate. Workers are not: they stay ready, and do not
-terminate, until the object of their leader is gone, be that ten minutes later. An EndpointSlice drops a pod when it
-terminates; an endpoint picker may send requests to any pod that is ready.
+For capacity, groups are gone when their leaders terminate. Their workers stay ready, and do not terminate, until the
+leader object is gone, possibly ten minutes later. An EndpointSlice drops a pod when it terminates; an endpoint picker
+may send requests to any ready pod.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from rollout_lws.traffic.facts import RoutingFacts
 from rollout_lws.traffic.pinned_selectors import Selector
 from rollout_lws.workload.canary import canary_name
 
-#: A pod that is still there so many seconds after its grace period is over will not end by itself.
+#: A pod that still exists so many seconds after its grace period does not terminate by itself.
 OVERDUE_SECONDS = 60
 
 
 def watched(d: Draft) -> tuple[str, ...]:
-    """LWSs of which all pods are wanted while requests are shared, or something is pinned, whatever the status says of
-    it: the one that has the version that leaves. Besides those of which a Rollout that is gone has left some pinned.
+    """LWSs whose pods to watch while traffic is routed or something is pinned, whatever the status says: the one with
+    the version that is being removed, and those for which a deleted Rollout left some pinned.
     """
     facts = d.o.routing
     shares = d.status.traffic is not None or (facts is not None and bool(_pinned(facts)))
@@ -37,12 +37,12 @@ def watched(d: Draft) -> tuple[str, ...]:
 
 
 def reached(d: Draft, facts: RoutingFacts) -> Routed:
-    """Whether what this release has pinned may be given back: done when that would lead to no pod that leaves.
+    """Done if restoring this release's pins would reach no pod of the version that is being removed.
 
-    ``needs_person`` when that waits for a pod that does not end by itself.
+    ``needs_person`` if that waits for a pod that does not terminate by itself.
     """
     pinned = _pinned(facts)
-    # Where nothing is pinned no pod is waited for, and nothing else may want the pods of a canary that is gone.
+    # Without pins there is no pod to wait for, and no other rule may watch the pods of a deleted canary.
     if d.o.stable is None or not pinned or not leaves(d):
         return DONE
     unknown = d.o.unknown_pods.get(_home(d))
@@ -58,12 +58,12 @@ def reached(d: Draft, facts: RoutingFacts) -> Routed:
 
 
 def named(pods: Sequence[Pod]) -> str:
-    """The first few by name."""
+    """Names of the first three."""
     return ", ".join(pod.metadata.name for pod in pods[:3]) + (", ..." if len(pods) > 3 else "")
 
 
 def waits_for(d: Draft, message: str, pods: Iterable[Pod]) -> Routed:
-    """That ``message`` says what is waited for, with the first of the ``pods`` that does not end by itself."""
+    """Not done, with ``message`` and the first of the ``pods`` that does not terminate by itself."""
     ending = [(pod.metadata, ends) for pod in pods if (ends := pod.metadata.deletion_timestamp) is not None]
     patience = timedelta(seconds=OVERDUE_SECONDS)
     for meta, ends in ending:
@@ -78,8 +78,8 @@ def waits_for(d: Draft, message: str, pods: Iterable[Pod]) -> Routed:
 
 
 def leaves(d: Draft) -> bool:
-    """Whether a version leaves at all: where one LWS holds both, the groups of one that is promoted stay, and so do
-    those that are left as they are.
+    """True if a version is being removed: if one LWS runs both, promoted groups stay, and so do groups left as they
+    are.
     """
     if not d.capacity.one_workload:
         return True
@@ -94,14 +94,14 @@ def _pinned(facts: RoutingFacts) -> tuple[Selector, ...]:
 
 
 def _home(d: Draft) -> str:
-    """The LWS that has, or had, the groups of the version that leaves."""
+    """Name of the LWS that has, or had, the groups of the version that is being removed."""
     lws = d.stable.lws
     return d.capacity.of_new(lws.metadata.name, canary_name(lws))
 
 
 def _leaving(d: Draft) -> tuple[Pod, ...]:
     if not d.capacity.one_workload:
-        # An LWS of that name is somebody else's by now, and so are its pods.
+        # Another LWS has that name by now, and the pods are its own.
         taken = any(each.kind == LEADER_WORKER_SETS.kind for each in d.o.remains)
         return () if taken else d.o.pods_left
     known = {pod.metadata.uid: pod for pod in (*d.stable.leaders, *d.stable.pods)}

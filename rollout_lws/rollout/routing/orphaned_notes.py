@@ -1,4 +1,4 @@
-"""What Rollouts that are gone have left borrowed: it is given back by the notes that they left on the very objects."""
+"""Restores objects that deleted Rollouts still pin or route, by the annotations on those objects."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from rollout_lws.rollout.routing import draining
 from rollout_lws.rollout.routing.route_result import DONE, Routed
 from rollout_lws.traffic.marked import Kept
 
-#: What could not be given back after everything else is tried again after so many seconds.
+#: Seconds between retries of best-effort restores.
 TRIED_AGAIN_SECONDS = 30
 
 
 def take_back(d: Draft) -> tuple[Draft, bool]:
-    """Give back what Rollouts that are gone (deleted while this controller was, or with their finalizer taken off by
-    hand) have borrowed; True while there is something that can be, by which requests of this Rollout's groups come.
-    What else they have left is given back as well, and holds nothing up. What would lead to more than one version stays
-    pinned (see ``left_pinned``).
+    """Restores what deleted Rollouts (deleted while this controller was down, or with their finalizer removed)
+    modified. True while objects remain that carry requests for this Rollout's groups and can be restored. The rest is
+    restored as best effort and blocks nothing. Selectors that would match more than one version stay pinned (see
+    ``left_pinned``).
     """
     noted, here = d.o.marked, d.o.rollout.spec.workload_ref.name
     if noted.waits and noted.ghosts:
@@ -34,7 +34,7 @@ def take_back(d: Draft) -> tuple[Draft, bool]:
         writes = [*noted.take_back(ghost, here, "the Rollout that wrote it is gone")]
         waits = waits or bool(writes)
         if not writes or any(_is_written(d, each) for each in writes):
-            # Or one rule of this decision has done so already.
+            # Or another rule of this decision has done so already.
             continue
         d = d.write(writes)
         stays = [*noted.kept(ghost, here)]
@@ -47,7 +47,7 @@ def take_back(d: Draft) -> tuple[Draft, bool]:
 
 
 def take_back_last(d: Draft) -> Draft:
-    """Give back all that Rollouts that are gone have borrowed, after everything else: a refusal holds nothing up."""
+    """Restores everything that deleted Rollouts modified, as best-effort writes: a refusal blocks nothing."""
     if not d.o.marked.waits:
         for ghost in d.o.marked.ghosts:
             d = _take_back_last(d, ghost)
@@ -63,13 +63,13 @@ def _take_back_last(d: Draft, ghost: str) -> Draft:
         what = f"{write.resource.kind} {write.name}"
         told = Notice(EventReason.RESTORED.value, _given_back(ghost, what), "Warning")
         d = d.write_if_possible((Chore(write, None if (write.resource, write.name) in pinned else told),))
-        # Nothing else says when what is refused now will be allowed.
+        # No event reports when the API server will accept a refused write.
         d = d.wake(d.now + timedelta(seconds=TRIED_AGAIN_SECONDS))
     return d
 
 
 def _is_written(d: Draft, write: Write) -> bool:
-    """Whether one rule of this decision writes the object already."""
+    """True if this decision already writes the object."""
     decided = (*d.writes, *(each.write for each in d.chores))
     return any((each.resource, each.name) == (write.resource, write.name) for each in decided)
 
@@ -79,9 +79,9 @@ def _given_back(ghost: str, what: str) -> str:
 
 
 def left_pinned(d: Draft) -> Routed:
-    """Whether nothing by which requests of this Rollout's groups come stays pinned by one that is gone.
+    """Done if no deleted Rollout still pins an object that carries requests for this Rollout's groups.
 
-    ``needs_person`` when that waits for a pod that does not end by itself.
+    ``needs_person`` if that waits for a pod that does not terminate by itself.
     """
     kept = next((each for each in _all_kept(d) if _shares_by(d, each)), None)
     if kept is None:
@@ -94,7 +94,7 @@ def left_pinned(d: Draft) -> Routed:
 
 
 def others_left(d: Draft) -> str:
-    """What else stays as a Rollout that is gone had written it, and how that ends; "" for nothing."""
+    """What else stays as a deleted Rollout wrote it, and how that ends; "" for nothing."""
     kept = next((each for each in _all_kept(d) if each.pods and not _shares_by(d, each)), None)
     told = [_others_refused(d)]
     if kept is not None:
@@ -105,7 +105,7 @@ def others_left(d: Draft) -> str:
 
 
 def _others_refused(d: Draft) -> str:
-    """What else still carries what a Rollout that is gone had written; "" when nothing does."""
+    """Other objects that still carry fields of a deleted Rollout; "" if there are none."""
     left = [f"{each.write.resource.kind} {each.write.name}" for each in d.chores if each.notice is not None]
     if not left:
         return ""

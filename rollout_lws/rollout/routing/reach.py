@@ -1,4 +1,4 @@
-"""Whom the Services of a namespace lead to in a release, where it has no trafficRoutings: selectors decide."""
+"""Which version a namespace's Services reach during a release without trafficRoutings: selectors decide."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from rollout_lws.traffic.split import Object
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """Names of Services that lead to leaders of the LWS: ``both`` to those of the new version as well, ``old`` not."""
+    """Names of Services that select leaders of the LWS: ``both`` also those of the new version, ``old`` do not."""
 
     both: tuple[str, ...] = ()
     old: tuple[str, ...] = ()
 
     @property
     def new(self) -> bool:
-        """Whether the new version gets requests, as far as anything is known to lead to either."""
+        """True if the new version gets requests, or no Service is known to select either version."""
         return bool(self.both) or not self.old
 
 
 def reached_by(every: Iterable[Object], leaders: Iterable[Mapping[str, str]], new: Mapping[str, str]) -> Reach:
-    """By these Services, but for those that LWS makes for the pods of a group: ``leaders`` are the labels of those that
-    run, ``new`` those that the new version's will have.
+    """The reach of these Services, except those that LWS creates for discovery within a group: ``leaders`` are the
+    labels of running leaders, ``new`` those of the new version's.
     """
     labels = tuple(leaders)
     leading = {
@@ -40,13 +40,13 @@ def reached_by(every: Iterable[Object], leaders: Iterable[Mapping[str, str]], ne
 
 
 def reach(d: Draft, every: Mapping[str, Object]) -> Reach:
-    """Of all Services of the namespace, by name."""
+    """The reach of all Services of the namespace, by name."""
     return reached_by(every.values(), (leader.metadata.labels for leader in d.stable.leaders), labels_of_new(d))
 
 
 def no_requests(d: Draft) -> str:
-    """A sentence for who looks at the new version while it waits: that no Service leads to it, "" where one does, where
-    trafficRoutings share requests, and where no Service leads to the old one either.
+    """A sentence for the user who judges the waiting new version: no Service selects it. "" if one does, if
+    trafficRoutings split traffic, or if no Service selects the old version either.
     """
     if settings(d) is not None:
         return ""

@@ -1,7 +1,7 @@
-"""Traffic in a release: which share the new version gets now, and whether routers accept it.
+"""Traffic routing of a release: the canary's current traffic weight, and whether routers accept it.
 
-Level-triggered like the rest: each pass computes the share that shall be routed from the status, corrects it for a side
-that does not serve, and compares the routing objects with it. At most one write an object a pass.
+Level-triggered: each pass computes the wanted weight from the status, corrects it for a version that does not serve,
+and compares the routing objects with it. At most one write per object and pass.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from rollout_lws.traffic.split import ALL_STABLE, Split
 
 
 def route(d: Draft, index: int) -> tuple[Draft, Routed]:
-    """Have the share of step ``index`` routed; done when all routers have accepted it."""
+    """Routes the traffic weight of step ``index``; done when all routers have accepted it."""
     if settings(d) is None:
         return d, DONE
     record = d.status.traffic or TrafficRecord()
@@ -50,22 +50,22 @@ def route(d: Draft, index: int) -> tuple[Draft, Routed]:
 
 
 def keep(d: Draft) -> tuple[Draft, Routed]:
-    """Have what shall be routed now routed: rewritten where others changed it, withdrawn where a side fails."""
+    """Keeps the current weight routed: rewrites what others changed, withdraws it from a version that fails."""
     facts, record = d.o.routing, d.status.traffic
     if facts is None or record is None or record.step is None:
         return d, DONE
     if not isinstance(d.state, Promoting | RollingBack):
-        # In a promotion they are handed over.
+        # A promotion moves the pins itself (see ``hand_over``).
         d, _ = answer(d, facts)
     wanted = wanted_share(d)
     if d.paused:
-        # Only what protects is written: less, but no more than there is.
+        # Only protective writes: the weight may fall, but not rise.
         wanted = replace(wanted, weight=min(wanted.weight, weight_of(record.desired)))
     return _apply(d, facts, wanted)
 
 
 def carry_all(d: Draft) -> Draft:
-    """Without a stable group the canary has all the requests, provided that it had some of them before."""
+    """Gives the canary all requests while stable has no group, provided that it had some before."""
     facts, record = d.o.routing, d.status.traffic
     if facts is not None and record is not None and record.since is not None and new_serves(d, facts):
         d, _ = answer(d, facts)
@@ -88,11 +88,11 @@ def _apply(d: Draft, facts: RoutingFacts, wanted: Split) -> tuple[Draft, Routed]
         split, why = ALL_STABLE, cut_off
     unsaid = next((problem.message for each in every if (problem := each.check(split)) is not None), "")
     if unsaid:
-        # A plan that was edited meanwhile: what stands is shared until it is put right.
+        # The plan was edited during the release: the current weights stay until the user corrects it.
         return note(d, message=unsaid), Routed(False, unsaid)
     nobody = next(filter(None, (each.unused for each in states)), "") if split.reaches_new else ""
     if nobody and not any(each.modified for each in states):
-        # Those that accept it before our first write are asked from then on: nobody would be.
+        # Only routers that accept the route before our first write are asked later: that would be none.
         return note(d, desired=recorded(wanted), message=nobody), Routed(False, nobody)
     refusal = next(filter(None, (barred_route(d, each, split) for each in every)), "") if split.reaches_new else ""
     if refusal:
@@ -102,14 +102,14 @@ def _apply(d: Draft, facts: RoutingFacts, wanted: Split) -> tuple[Draft, Routed]
         return note(d, desired=recorded(wanted), message=denied), Routed(False, denied)
     if wanted.reaches_new:
         d, waits = _quarrelled(d, every, split)
-        # From who does not serve it is taken whoever wants otherwise.
+        # A version that does not serve loses its traffic even if another manager keeps overwriting it.
         if waits is not None and split.reaches_new:
             return note(d, message=waits.message), waits
     record = d.status.traffic or TrafficRecord()
     given = split.reaches_new or any(each.modified for each in states) or record.since is not None
     reached_new = any(each.reaches_canary for each in states)
     if d.step_is_new and record.since is None and _lacks(every, split):
-        # A first share that is on record before it is written would seem to have been taken away, if that write fails.
+        # If the status recorded the first weight and its write failed, another manager would seem to have removed it.
         return d, Routed(False, "the step is put on record first")
     d, writing = _write(d, every, split)
     if writing:
@@ -121,7 +121,7 @@ def _apply(d: Draft, facts: RoutingFacts, wanted: Split) -> tuple[Draft, Routed]
         if (withdrawn and record.applied not in (None, recorded(ALL_STABLE))) or (silent and not withdrawn):
             d = d.set(flaps=tallied((d.status.flaps or 0) + 1))
         d = note(d, desired=recorded(wanted), message=why or None)
-        # Routers may act on it long before they say so; and that nothing is given has to be accepted once more.
+        # Routers may apply a weight long before they report it; and removing it has to be accepted once more.
         again = reached_new and not split.reaches_new and record.applied == recorded(split)
         if record.since is None or again:
             d = note(d, since=d.now, applied=None)
@@ -138,19 +138,19 @@ def _apply(d: Draft, facts: RoutingFacts, wanted: Split) -> tuple[Draft, Routed]
     if given and record.applied != recorded(split):
         d = note(d, since=d.now, applied=recorded(split))
     d = note(d, desired=recorded(wanted), message=why or None)
-    # Where stable fails the new version has more than was asked for, and it may be what mends stable.
+    # If stable fails, the canary gets more than the step asks for, and it may be the fix.
     more = wanted.reaches_new and split.weight >= wanted.weight and split.matches == wanted.matches
     return d, DONE if more or not why else Routed(False, why)
 
 
 def _is_recorded(d: Draft) -> bool:
-    """Whether it is on record that this release has written a share: who takes it out again is known by that."""
+    """True if the stored status records that this release wrote a weight, so that a removal can be noticed."""
     before = d.o.rollout.status
     return before is not None and before.traffic is not None and before.traffic.since is not None
 
 
 def _write(d: Draft, every: tuple[Router, ...], split: Split) -> tuple[Draft, str]:
-    """Write what is not as the split wants it; gives the names of that, "" when all is."""
+    """Writes every object that differs from the split; returns their names, "" if there is none."""
     writing = []
     for each in every:
         writes = each.apply(split, f"{told(split)} of requests to the new version", checked=True)
@@ -164,15 +164,15 @@ def _lacks(every: tuple[Router, ...], split: Split) -> bool:
 
 
 def _quarrelled(d: Draft, every: tuple[Router, ...], split: Split) -> tuple[Draft, Routed | None]:
-    """Why what others wrote over is not put back yet, None when it is to be, or nothing was written over."""
+    """Why a write conflict is not resolved yet; None if it is resolved now, or there is none."""
     record = d.status.traffic
-    # What was taken away by ourselves, be it with the whole object, nobody has written over.
+    # Weights that the controller removed itself, even with the whole object, are no conflict.
     stands = record is not None and record.since is not None and record.applied != recorded(ALL_STABLE)
     written_before = stands and split.reaches_new
     for router in every:
         state = router.state
         for each in state.objects if not state.missing else ():
-            # Our note may have gone together with what we wrote.
+            # Our annotation may have been removed together with the written fields.
             if each.drifted or (written_before and not each.modified):
                 d, waits = route_conflicts.answer(d, each.live, each.ref, router.spec.advice)
                 if waits is not None:
@@ -181,18 +181,18 @@ def _quarrelled(d: Draft, every: tuple[Router, ...], split: Split) -> tuple[Draf
 
 
 def note(d: Draft, **changes: Any) -> Draft:
-    """Put it on record."""
+    """Sets fields of the traffic record."""
     return d.set(traffic=(d.status.traffic or TrafficRecord()).model_copy(update=changes))
 
 
-# The end
+# The end of a release
 
 
 def withdraw(d: Draft) -> tuple[Draft, Routed]:
-    """Take the share away and let what runs end; done when the new side's groups may go.
+    """Removes the canary's weight and drains its requests; done when the canary's groups may go.
 
-    A side without a ready group goes without waiting, and so does one that never had a share; in an abort that was
-    forced it goes after grace and drain, whatever routers say.
+    A version without a ready group goes without waiting, and so does one that never had weight. In a forced abort it
+    goes after grace and drain, whatever routers report.
     """
     record, facts = d.status.traffic, d.o.routing
     if facts is None or not facts.names.any_router:
@@ -200,14 +200,14 @@ def withdraw(d: Draft) -> tuple[Draft, Routed]:
     if record is None or record.step is None:
         if not any(each.state.reaches_canary for each in routers(facts)):
             return d, DONE
-        # The status was wiped: what is written there counts.
+        # The status was wiped: the weight written in the routes counts.
         record = TrafficRecord(step=0)
         d = d.set(traffic=record)
     if not (d.o.canary or new_side(d).exists):
         return _returned(d, facts) if _went_over(d) else (d, DONE)
     forced = _forced(d)
     if forced.done:
-        # Whoever forced it knows that requests may be lost: no router is asked any more, and none can hold it up.
+        # The user who forced the abort accepts that requests may be lost: no router can delay it.
         return d, DONE
     d = d.wake(forced.until)
     if record.step:
@@ -219,15 +219,15 @@ def withdraw(d: Draft) -> tuple[Draft, Routed]:
     if not pinned.is_all_there_is:
         return d, pinned
     given_at = (d.status.traffic or record).since
-    # Requests run on in ready groups even where nothing sends them new ones, their Service being gone.
+    # Requests may still be running in ready groups even if their Service is gone.
     if given_at is None or not d.new_ready:
         return d, DONE
     return awaited(d, drained(d, given_at, "the new version"))
 
 
 def _withdrawn_by_notes(d: Draft) -> tuple[Draft, Routed]:
-    """The same where nothing names the routes any more, be it that the Service with the note was made anew, and
-    trafficRoutings was removed: what they carry themselves tells of them.
+    """The same if nothing names the routes any more (the annotated Service was recreated and trafficRoutings removed):
+    their own annotations identify them.
     """
     forced = _forced(d)
     if forced.done:
@@ -243,19 +243,19 @@ def _withdrawn_by_notes(d: Draft) -> tuple[Draft, Routed]:
 
 
 def _forced(d: Draft) -> Routed:
-    """Whether an abort that does not wait for routers has given requests the time to end."""
+    """Done if grace and drain have passed since an abort was forced."""
     forced = forced_since(d.status)
     return drained(d, forced, "the new version") if forced is not None else Routed(False)
 
 
 def _went_over(d: Draft) -> bool:
-    """Whether the groups of the one LWS went over to the new version by themselves, and serve."""
+    """True if the groups of the one LWS rolled natively to the new version and serve."""
     natively = ending_of(d.state) is Ending.ROLLED_OUT_NATIVELY
     return natively and d.capacity.one_workload and any(group.ready(d.now) for group in stable_side(d).groups)
 
 
 def _returned(d: Draft, facts: RoutingFacts) -> tuple[Draft, Routed]:
-    """Have the version that became stable reached by its own Service again, before the one made for it goes."""
+    """Before the canary Service goes, waits until the stable Service reaches the version that became stable."""
     d = note(d, step=0)
     d, pinned = _answered(d, facts)
     if not pinned.is_all_there_is:
@@ -268,7 +268,7 @@ def _returned(d: Draft, facts: RoutingFacts) -> tuple[Draft, Routed]:
 
 
 def stay_pinned(d: Draft) -> Draft:
-    """Put back what others take out of a selector before it can be given back."""
+    """Restores pins that others remove from a selector before it can be restored to the user's."""
     facts = d.o.routing
     if facts is not None and d.status.traffic is not None:
         d, _ = _answered(d, facts)
@@ -276,17 +276,17 @@ def stay_pinned(d: Draft) -> Draft:
 
 
 def _answered(d: Draft, facts: RoutingFacts) -> tuple[Draft, Routed]:
-    """Pins are kept for as long as the BatchRelease stands, which goes when everything has been given back."""
+    """Keeps pins while the BatchRelease exists, which is deleted after everything was restored."""
     return answer(d, facts) if d.o.batch_release is not None else (d, DONE)
 
 
 def awaited(d: Draft, routed: Routed) -> tuple[Draft, Routed]:
-    """An answer to which nothing but time may be missing, looked at again when that is over."""
+    """The result, with a wake-up if it may change by time alone."""
     return d.wake(routed.until), routed
 
 
 def drained(d: Draft, since: datetime, where: str) -> Routed:
-    """Whether routers have had their grace, and requests the time to end."""
+    """Done when routers have had their grace period and requests their drain time since ``since``."""
     until = since + timedelta(seconds=sum(_patience(d)))
     if until <= d.now:
         return DONE
@@ -294,7 +294,7 @@ def drained(d: Draft, since: datetime, where: str) -> Routed:
 
 
 def grace_over(d: Draft) -> Routed:
-    """Whether routers have had their grace since the last change of shares."""
+    """Done when routers have had their grace period since the last change of weights."""
     since = d.status.traffic.since if d.status.traffic else None
     until = since + timedelta(seconds=_patience(d)[0]) if since is not None else d.now
     if until <= d.now:
@@ -303,7 +303,7 @@ def grace_over(d: Draft) -> Routed:
 
 
 def _patience(d: Draft) -> tuple[int, int]:
-    """Seconds that routers get to act, and that running requests get to end."""
+    """Grace period for routers and drain time for requests, in seconds."""
     asked = settings(d)
     if asked is None:
         return DEFAULT_GRACE_SECONDS, DEFAULT_DRAIN_SECONDS

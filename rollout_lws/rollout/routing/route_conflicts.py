@@ -1,4 +1,4 @@
-"""A selector or route that others have written over: put back once, then told with a name."""
+"""Write conflicts on a selector or route: restored once, then backed off and reported with the field manager."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _MANAGED = Managed(
 
 
 def answer(d: Draft, live: Object | None, ref: ObjectRef, advice: str) -> tuple[Draft, Routed | None]:
-    """Note that the object was written over, or deleted (``live`` is None then); None when it is to be put back now,
-    else why that waits.
+    """Records that the object was overwritten or deleted (``live`` is None then); None to restore it now, else why that
+    waits.
     """
     record = d.status.traffic or TrafficRecord()
     d, conflicts, wait = judged(d, record.conflicts, live, ref, _MANAGED, advice, EventReason.ROUTE_RESET)

@@ -1,4 +1,4 @@
-"""The answer of every rule on traffic: whether routers have what is asked of them, and what is waited for."""
+"""Result of a routing rule: whether routers accepted the wanted weights, and what it waits for."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from rollout_lws.rollout.refusal import FieldRef
 
 @dataclass(frozen=True, slots=True)
 class Routed:
-    """Whether routers have accepted what is wanted; ``message`` says what is waited for, "" when nothing is."""
+    """``done`` once routers have accepted what is wanted; ``message`` names what it waits for, "" for nothing."""
 
     done: bool
     message: str = ""
     contested: bool = False
-    """Somebody else writes over what we have written, and a person has to stop that."""
+    """Write conflict: another manager overwrites our fields, and the user has to stop that."""
     refused: bool = False
-    """What would be written for the first time must not be, and a person has to correct it; what was written stays."""
+    """A first write must not happen until the user corrects something; what is written stays."""
     timed: bool = False
-    """Nothing but time is missing: requests that run get theirs to end."""
+    """Only time is missing: running requests are draining."""
     needs_person: bool = False
-    """It does not go on by itself; the message says what a person does."""
+    """It does not resolve by itself; the message says what the user does."""
     emptied: bool = False
     """No request reaches groups of the stable version any more."""
     field: FieldRef | None = None
-    """What a person has to look at; None where it is nothing in particular."""
+    """The field for the user to look at; None if there is none in particular."""
 
     until: datetime | None = None
-    """When the answer may be another one though nothing but time has passed; None when it never will by that alone."""
+    """When the result may change by time alone; None if it never does."""
 
     @property
     def is_all_there_is(self) -> bool:
-        """Whether nothing more is to be had before a person acts."""
+        """True if it cannot progress any further unless the user acts."""
         return self.done or self.contested or self.refused
 
 

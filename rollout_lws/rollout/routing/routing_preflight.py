@@ -1,9 +1,9 @@
-"""Whether the requests of an LWS can be shared at all: what its Rollout names, and what else selects its groups.
+"""Routing preflight: whether the requests of an LWS can be split, by the objects its Rollout names and others that
+select its groups.
 
-Everything here keeps a version waiting under the hold; the message says what to do. In a release that is on it is asked
-again before anything is written that the release has not written yet, be it that trafficRoutings was added, or that an
-object was made anew. Else only an edit of what is named, or of steps to what routers cannot express, stops it: objects
-that vanish are waited for where they are needed.
+A refusal keeps the version held; its message says what to do. During a release the checks run again before the first
+write to an object (trafficRoutings was added, or the object was recreated). Otherwise only an edit of the names, or of
+steps to what routers cannot express, stops a release: it waits for missing objects when it needs them.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ from rollout_lws.traffic.selectors import Selecting
 from rollout_lws.traffic.split import Object, Split
 from rollout_lws.workload.canary import canary_name
 
-#: Labels that controllers give to pods; no template tells them.
+#: Labels that controllers add to pods; templates do not have them.
 _NOT_OF_TEMPLATES = (LWS_PREFIX, "statefulset.kubernetes.io/", "apps.kubernetes.io/")
 
 
 def cannot_route(d: Draft) -> Refusal | None:
-    """The first obstacle, None when requests can be shared or nobody asks for it."""
+    """The first obstacle; None if requests can be split or the Rollout does not ask for it."""
     if d.status.phase == Phase.PROGRESSING:
         return renamed(d) or _unsaid(d, d.o.routing) or _unwritten(d)
     return next(obstacles(d), None)
 
 
 def barred(d: Draft, each: Selector) -> str:
-    """Why a selector must not be written that this release has not written yet, as a sentence that says what to do; ""
-    where it may be, or has been. Every first write asks this.
+    """Why this release must not write a selector that it has not written yet, as a message with the fix; "" if it may,
+    or already has. Every first write checks this.
     """
     facts = d.o.routing
     if each.given or facts is None:
@@ -60,14 +60,14 @@ def barred(d: Draft, each: Selector) -> str:
         return unnamed
     if facts.waits or d.o.stable is None:
         return facts.waits or f"LeaderWorkerSet {d.o.rollout.spec.workload_ref.name} does not exist: create it"
-    # What is wrong with the plan, or with other objects, stops steps: a version that runs stays kept apart.
+    # Problems of the plan or of other objects stop steps only: the running canary stays pinned apart.
     about = _service(d, facts) if each.resource == SERVICES else _pool(d, facts, each.name)
     refusal = next(about, None)
     return refusal.message if refusal else ""
 
 
 def barred_route(d: Draft, router: Router, split: Split) -> str:
-    """The same of a router, and of the split that it is to be given."""
+    """The same for a router and the split that it gets."""
     facts, state = d.o.routing, router.state
     if state.modified or facts is None:
         return ""
@@ -79,7 +79,7 @@ def barred_route(d: Draft, router: Router, split: Split) -> str:
 
 
 def _unnamed(d: Draft, ref: ObjectRef, users: ObjectRef) -> str:
-    """Why ``ref``, which is written for the user's object, is none that the spec names; "" when it is."""
+    """Why ``ref``, which is written for the user's object, is not named in the spec; "" if it is."""
     names = named(settings(d))
     every = resources_of(names) if names is not None else ()
     if any((resource.kind, name) == (users.kind, users.name) for resource, name in every):
@@ -88,7 +88,7 @@ def _unnamed(d: Draft, ref: ObjectRef, users: ObjectRef) -> str:
 
 
 def _in_the_way(router: Router, split: Split | None = None, *, begun: bool = False) -> Problem | None:
-    """Why no release can share requests by a router, or not as the split says."""
+    """Why a router cannot split requests, or cannot express this split."""
     problem = router.check(begun=begun) or (router.check(split) if split is not None else None)
     state = router.state
     if problem is None and state.unused:
@@ -97,7 +97,7 @@ def _in_the_way(router: Router, split: Split | None = None, *, begun: bool = Fal
 
 
 def _unwritten(d: Draft) -> Refusal | None:
-    """What stands in the way of what a release is about to pin for the first time, or makes beside it."""
+    """Obstacles to objects that a release is about to pin or create."""
     asked, facts = settings(d), d.o.routing
     if asked is None or facts is None or not facts.synced:
         return None
@@ -108,7 +108,7 @@ def _unwritten(d: Draft) -> Refusal | None:
 
 
 def _taken(facts: RoutingFacts) -> Iterator[Refusal]:
-    """What stands in the place of the second objects that routers need; another refusal of theirs is waited for."""
+    """Objects with the names that routers need for copies; the release waits for all other refusals of routers."""
     for each in routers(facts):
         problem = each.check() if each.spec.copies else None
         if problem is not None and problem.path == NAME_TAKEN:
@@ -116,7 +116,7 @@ def _taken(facts: RoutingFacts) -> Iterator[Refusal]:
 
 
 def obstacles(d: Draft) -> Iterator[Refusal]:
-    """Everything in the way of the next release, most basic first; () when nobody asks for requests to be shared."""
+    """Every obstacle to the next release, most basic first; empty if the Rollout does not ask for routing."""
     asked, facts = settings(d), d.o.routing
     if asked is not None and facts is not None:
         yield from _service(d, facts)
@@ -125,7 +125,7 @@ def obstacles(d: Draft) -> Iterator[Refusal]:
 
 
 def renamed(d: Draft) -> Refusal | None:
-    """What a release has begun to share requests by cannot change to something else in the middle."""
+    """Refuses other routing objects than those that the release in progress has begun with."""
     facts = d.o.routing
     if facts is None or named(settings(d)) == facts.names:
         return None
@@ -137,10 +137,10 @@ def renamed(d: Draft) -> Refusal | None:
 
 
 def _unsaid(d: Draft, facts: RoutingFacts | None) -> Refusal | None:
-    """A plan that was edited to something that routers cannot say would be shared in another way than it reads."""
+    """Refuses an edited plan that routers cannot express: they would split requests differently."""
     if facts is None or not facts.synced:
         return None
-    # Whoever may write the status may write any number there.
+    # Any writer of the status may put any number there.
     steps = range(max(1, d.sub.current_step_index), len(d.strategy.steps) + 1)
     said = (each.check(share_of_step(d, index)) for index in steps for each in routers(facts))
     problem = next((each for each in said if each is not None), None)
@@ -148,7 +148,7 @@ def _unsaid(d: Draft, facts: RoutingFacts | None) -> Refusal | None:
 
 
 def _at(d: Draft, path: str) -> FieldRef:
-    """A member of the strategy's style in the Rollout."""
+    """A field of the strategy's style in the Rollout."""
     style = "canary" if d.o.rollout.spec.strategy.canary is not None else "blueGreen"
     return FieldRef(f"spec.strategy.{style}.{path}")
 
@@ -176,7 +176,7 @@ def _leaders(d: Draft, facts: RoutingFacts) -> dict[str, Sequence[Mapping[str, s
 
 
 def _selects_nothing_new(d: Draft, selecting: Selecting, live: Object) -> str:
-    """Why the new version's groups would never be reached: the pending template may have other labels."""
+    """Why the selector would never match the new version's groups: the pending template may have other labels."""
     own = selecting.selector(selecting.unpinned(live, d.uid, d.keys))
     labels = labels_of_new(d)
     lacking = {
@@ -226,7 +226,7 @@ def _pool(d: Draft, facts: RoutingFacts, name: str) -> Iterator[Refusal]:
         )
         return
     workload, canary = d.stable.lws.metadata.name, canary_name(d.stable.lws)
-    # Whether the new version's pool selects anything shows only in the release.
+    # Whether the canary pool selects anything shows only during the release.
     leaders = _leaders(d, facts) if name == facts.names.stable_pool else {**facts.other_leaders}
     problem = pools.pool_problem(pool, d.uid, d.keys, workload=workload, canary=canary, leaders=leaders)
     if name == facts.names.canary_pool:
@@ -265,7 +265,7 @@ def _refusal(problem: Problem) -> Refusal:
 
 
 def _full(d: Draft, _: TrafficRouting, __: RoutingFacts) -> Iterator[Refusal]:
-    """All requests at too few groups: the share would never be given, and the step never be left."""
+    """Refuses all requests at too few groups: the step would never get that weight, and never end."""
     steps, needed = d.strategy.steps, groups_for_all(d)
     for index, step in enumerate(steps, 1):
         groups = wanted_groups(d.strategy, index, d.replicas)
@@ -279,14 +279,14 @@ def _full(d: Draft, _: TrafficRouting, __: RoutingFacts) -> Iterator[Refusal]:
 
 
 def _overloaded(d: Draft, _: TrafficRouting, __: RoutingFacts) -> Iterator[Refusal]:
-    """Where one LWS holds both versions, a share that does not fit the groups falls on few."""
+    """Refuses a weight that would overload the few new groups, if one LWS runs both versions."""
     over = overload(d.strategy, d.replicas)
     if over:
         yield Refusal(Reason.ROUTE_PROBLEM, over.message, _at(d, f"steps[{over.step - 1}].traffic"))
 
 
 def _unlisted(d: Draft, asked: TrafficRouting, facts: RoutingFacts) -> Iterator[Refusal]:
-    """What else selects the new version's leaders would send them requests whatever the route says."""
+    """Refuses other Services or pools that select the new version's leaders, and so bypass the weights."""
     if asked.allow_unmanaged_backends:
         return
     way_out = f"add {LWS_NAME}: {d.stable.lws.metadata.name} to its selector"

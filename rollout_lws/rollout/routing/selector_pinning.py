@@ -1,4 +1,4 @@
-"""Services, pools and routes of the user's, borrowed for a release: pinned before it, given back after it."""
+"""Pins the user's Services, pools and routes to one version during a release, and restores them afterwards."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from rollout_lws.traffic.split import ALL_STABLE
 
 
 def looked_for(rollout: Rollout, status: RolloutStatus, workload: str | None, *, routes: bool) -> bool:
-    """Whether all has to be known that may carry notes of a release: unless one goes on, where ``routes``: where a
-    Service carries notes that have to be given back, or the status says that something may have been shared.
+    """True if all objects that may carry annotations of a release must be known: a Service carries some that have to be
+    restored (``routes``), or the status says that traffic may have been routed. Not while a release goes on.
     ``workload`` is the UID of the LWS, None without one.
     """
     leaves = rollout.metadata.deletion_timestamp is not None or bool(rollout.spec.disabled)
@@ -35,8 +35,8 @@ def looked_for(rollout: Rollout, status: RolloutStatus, workload: str | None, *,
 
 
 def watched(d: Draft) -> tuple[tuple[str, ...], tuple[Resource, ...]]:
-    """Services of which the endpoints are wanted, and kinds of which all objects of the namespace are: while something
-    is, or may be, routed, or may have to be given back.
+    """Services whose endpoints to watch, and kinds to watch in the whole namespace, while something is or may be routed
+    or has to be restored.
     """
     facts, noted = d.o.routing, d.o.marked
     routes = noted.any_own or bool(noted.ghosts)
@@ -53,8 +53,8 @@ def watched(d: Draft) -> tuple[tuple[str, ...], tuple[Resource, ...]]:
 
 
 def shares_noted(d: Draft) -> tuple[Draft, Routed]:
-    """Take away every share by the notes on the very routes, where nothing names these any more; done when no route
-    carries one.
+    """Removes all weights by the routes' own annotations, once nothing names the routes any more; done when no route
+    carries an annotation.
     """
     noted, before = d.o.marked, d.o.rollout.status or RolloutStatus()
     workload = d.o.stable.lws.metadata.uid if d.o.stable is not None else None
@@ -70,11 +70,11 @@ def shares_noted(d: Draft) -> tuple[Draft, Routed]:
 
 
 def prepare(d: Draft) -> tuple[Draft, Routed]:
-    """Pin what selects groups and make the canary's Service, before any pod exists that the first would select."""
+    """Pins the selectors and creates the canary Service, before any pod exists that the stable Service would select."""
     facts = d.o.routing
     if settings(d) is None or facts is None or facts.service is None:
         return d, DONE
-    # From now on it is known that what the spec names has been pinned once.
+    # From now on the status records that the named objects may be pinned.
     d = d.set(traffic=d.status.traffic or TrafficRecord(desired=recorded(ALL_STABLE)))
     if not d.on_record:
         return d, Routed(False, "the release is put on record first")
@@ -95,14 +95,14 @@ def prepare(d: Draft) -> tuple[Draft, Routed]:
 
 
 def answer(d: Draft, facts: RoutingFacts) -> tuple[Draft, Routed]:
-    """Have the stable version's Service and pool select whoever can answer: the new one while no stable group can."""
+    """Points the stable Service and pool at stable, or at the canary while no stable group can answer."""
     answers, until = answers_for_stable(d, facts)
     d, side = d.wake(until), new_side(d) if answers else stable_side(d)
     return point(d, pinned_selectors.of_stable(facts), side) if side.exists or d.o.stable is not None else (d, DONE)
 
 
 def keep_pinned(d: Draft) -> Draft:
-    """Nothing new is prepared while a release is paused, but what others take out of a selector is put back."""
+    """During a pause prepares nothing new, but restores pins that others remove."""
     if _pinned_before(d):
         d, _ = prepare(d)
     return d
@@ -115,12 +115,12 @@ def target(d: Draft) -> str:
 
 
 def point(d: Draft, selectors: Iterable[Selector], side: Side) -> tuple[Draft, Routed]:
-    """Have these select the groups of one side; done when all do and no router says that it cannot use one as it is."""
+    """Pins the selectors to one version's groups; done when all are pinned and no router rejects one of them."""
     found = DONE
     for each in selectors:
         live = each.live
         if any((write.resource, write.name) == (each.selecting.resource, each.name) for write in d.writes):
-            # One rule of this decision has pointed it already.
+            # Another rule of this decision has pinned it already.
             found = Routed(False, f"{each.ref} is pinned to groups of {side.name}") if found.done else found
             continue
         refusal = barred(d, each)
@@ -141,17 +141,17 @@ def point(d: Draft, selectors: Iterable[Selector], side: Side) -> tuple[Draft, R
 
 
 def _pinned_before(d: Draft) -> bool:
-    """Whether an earlier decision of this release has pinned what it names: the BatchRelease is made after that."""
+    """True if an earlier decision of this release pinned the named objects: the BatchRelease is created after that."""
     before = d.o.rollout.status
     if before is None or before.traffic is None or d.o.batch_release is None:
         return False
-    # One decision may end a release, with everything given back, and begin the next.
+    # One decision may end a release, with everything restored, and start the next.
     return before.finalising is None or d.status.finalising is not None
 
 
 def restore(d: Draft) -> tuple[Draft, Routed]:
-    """Give everything back that carries our note, and remove what was made for the release, as soon as no request could
-    reach a version that leaves; done when nothing is left to do. A user's object that is gone counts as given back.
+    """Restores everything that carries our annotation and removes what the release created, as soon as no request could
+    reach a version that is being removed; done when nothing is left. A user's object that is gone counts as restored.
     """
     noted = d.o.marked
     if noted.waits:
@@ -166,8 +166,8 @@ def restore(d: Draft) -> tuple[Draft, Routed]:
 
 
 def await_unreached(d: Draft) -> tuple[Draft, Routed]:
-    """The answer of ``unreached``, waited for: since when the last pod is gone is put on record, and it is looked again
-    when time alone may change the answer.
+    """Waits for ``unreached``: records since when the last pod is gone, and wakes when time alone may change the
+    result.
     """
     answer, record = unreached(d), d.status.traffic
     if answer.timed and record is not None and record.last_pod_gone_at is None:
@@ -176,8 +176,8 @@ def await_unreached(d: Draft) -> tuple[Draft, Routed]:
 
 
 def unreached(d: Draft) -> Routed:
-    """Whether no request could reach a version that leaves if everything were given back now; ``timed`` while endpoint
-    pickers are the last to hear of it.
+    """Done if no request could reach a version that is being removed after a restore now; ``timed`` while only endpoint
+    pickers have not noticed.
     """
     facts = d.o.routing
     if facts is None:
@@ -189,7 +189,7 @@ def unreached(d: Draft) -> Routed:
 
 
 def _pickers_know(d: Draft, facts: RoutingFacts) -> Routed:
-    """Whether endpoint pickers have had the time to hear that the last pod that could get requests is gone."""
+    """Done if endpoint pickers have had time to notice that the last pod that could get requests is gone."""
     record = d.status.traffic
     if record is None or not facts.names.stable_pool or not draining.leaves(d):
         return DONE

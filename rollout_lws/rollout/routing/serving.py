@@ -1,7 +1,6 @@
-"""Which share either version can carry: a matter of readiness alone, and of how often it has stopped serving.
+"""The traffic weight that each version can carry, by its readiness and by how often it has stopped serving.
 
-What is safe comes from whether a side has ready groups that routers can reach, and, behind a pool, whether its endpoint
-picker answers.
+A version serves if it has ready groups that routers can reach and, behind a pool, if its endpoint picker answers.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from rollout_lws.traffic.routers import routers
 from rollout_lws.traffic.split import ALL_STABLE, Split
 from rollout_lws.workload.hold import standing_surge
 
-#: A side that stopped serving gets its share back after so many seconds, twice as many each time, at most the second.
+#: First and longest backoff, in seconds, before a version that stopped serving gets its weight back; it doubles.
 SHORTEST_BAN_SECONDS, LONGEST_BAN_SECONDS = 10, 300
 
 
@@ -33,7 +32,7 @@ def stable_serves(d: Draft, facts: RoutingFacts) -> bool:
 
 
 def behind_stable(d: Draft, facts: RoutingFacts, side: Side) -> bool:
-    """Whether a side answers those who are sent to the stable version."""
+    """True if a version answers requests that are sent to the stable Service or pool."""
     pool = facts.names.stable_pool
     return side.serves(d.now, _reached(side, facts, facts.names.service, pool)) and not unanswered(facts, pool)
 
@@ -45,7 +44,7 @@ def new_serves(d: Draft, facts: RoutingFacts) -> bool:
 
 
 def _reached(side: Side, facts: RoutingFacts, service: str, pool: str | None) -> frozenset[str]:
-    """Names of the pods that routers can send requests to: a pool's picker goes by the pods themselves."""
+    """Names of the pods that routers can send requests to: a pool's picker reads the pods themselves."""
     if not pool:
         return facts.endpoints.get(service, frozenset())
     live = facts.find(INFERENCE_POOLS, pool)
@@ -63,9 +62,9 @@ def _reached(side: Side, facts: RoutingFacts, service: str, pool: str | None) ->
 
 @dataclass(frozen=True, slots=True)
 class Safe:
-    """What both sides can carry of a split that is wanted; ``why`` it is not all of it, "" when it is.
+    """The part of a wanted split that both versions can carry; ``why`` it is less, "" if it is not.
 
-    ``until`` is when that ends though nothing but time has passed; None where it never does by that alone.
+    ``until`` is when that ends by time alone; None if it never does.
     """
 
     split: Split
@@ -74,10 +73,10 @@ class Safe:
 
 
 def _not_yet(d: Draft) -> Wait | None:
-    """Why a new side that has no share stays without it, None when it may have one.
+    """Why a canary without weight gets none yet; None if it may get one.
 
-    Routers hear of its first endpoint and of its share by different ways, so they get their grace in between; one that
-    stopped serving before has to show for longer that it serves. Groups on their way out are still known to routers.
+    Routers learn of its first endpoint and of its weight separately, so they get their grace period in between. A
+    canary that stopped serving before has to serve for longer. Routers still know groups that are terminating.
     """
     asked, flaps, side = settings(d), d.status.flaps or 0, new_side(d)
     if asked is None or not side.exists:
@@ -98,13 +97,13 @@ def _not_yet(d: Draft) -> Wait | None:
 
 
 def _ban(d: Draft) -> float:
-    """Seconds for which a side has to serve again before it gets back the share that it has lost."""
+    """Seconds for which a version has to serve again before it gets its lost weight back."""
     return doubled(max(d.minimum, SHORTEST_BAN_SECONDS), max(d.status.flaps or 0, 1) - 1, LONGEST_BAN_SECONDS)
 
 
 def _served_since(d: Draft, side: Side) -> datetime | None:
-    """Since when a side serves as far as that is known: its pods say that, and nothing says since when an endpoint
-    picker answers, so it counts from when the share was taken for want of one. None without a ready group.
+    """Since when a version serves, None without a ready group. Nothing reports since when an endpoint picker answers,
+    so that counts from when the weight was removed because it did not.
     """
     lost = d.status.traffic.unanswered if d.status.traffic else None
     ready = min(side.ready_since, default=None)
@@ -112,15 +111,15 @@ def _served_since(d: Draft, side: Side) -> datetime | None:
 
 
 def _kept(d: Draft) -> int:
-    """The ordinal from which on groups of the new version's LWS are on their way out."""
+    """The first ordinal of the new version's LWS that is being removed."""
     canary = d.o.canary.lws.spec.replicas if d.o.canary is not None else 0
     return d.capacity.of_new(d.replicas + standing_surge(d.stable.lws, d.keys), canary)
 
 
 def answers_for_stable(d: Draft, facts: RoutingFacts) -> tuple[bool, datetime | None]:
-    """Whether the new version answers those as well who use the stable version's Service, past every router: from when
-    no group of stable is ready until one has been for a while, provided that the new one has carried requests before.
-    With the moment at which that ends though nothing but time has passed, None where it never does by that alone.
+    """True if the canary also answers clients of the stable Service, past every router: from when no stable group is
+    ready until one has been for a while, provided that the canary has carried requests before. With the moment when
+    that ends by time alone, None if it never does.
     """
     record = d.status.traffic or TrafficRecord()
     new = new_side(d)
@@ -128,7 +127,7 @@ def answers_for_stable(d: Draft, facts: RoutingFacts) -> tuple[bool, datetime | 
         return False, None
     ready = stable_side(d).ready_since
     if not ready or record.stable_drained_at is not None:
-        # After a promotion nothing has failed, so nothing has to prove itself.
+        # After a promotion nothing has failed, so there is no backoff.
         return not ready, None
     live = facts.service
     if live is None or not new.selects.items() <= services.SELECTING.selector(live).items():
@@ -138,11 +137,11 @@ def answers_for_stable(d: Draft, facts: RoutingFacts) -> tuple[bool, datetime | 
 
 
 def _not_back_yet(d: Draft, facts: RoutingFacts, record: TrafficRecord) -> Wait | None:
-    """Why a stable side that stopped serving, or was renewed as a whole, does not get its share back yet; None when it
+    """Why stable, after it stopped serving or was updated as a whole, does not get its weight back yet; None if it
     does.
     """
     asked = settings(d)
-    # A picker may be back before routers say that they have heard.
+    # A picker may be back before routers report that they accepted the change.
     taken = weight_of(record.applied) == 100 or (
         record.unanswered is not None and _as_written(ALL_STABLE, facts).weight == 100
     )
@@ -150,21 +149,21 @@ def _not_back_yet(d: Draft, facts: RoutingFacts, record: TrafficRecord) -> Wait 
     seconds = _ban(d) if record.unanswered is not None else max(d.minimum, SHORTEST_BAN_SECONDS)
     why = ", as it stopped serving before"
     if record.stable_drained_at is not None:
-        # Nothing has failed: routers have to hear of its new groups, no more.
+        # Nothing has failed: routers only need to learn of its new groups.
         seconds, why = asked.grace_period_seconds if asked else DEFAULT_GRACE_SECONDS, ""
     until = d.yet_to_come(since, seconds) if since is not None else None
     return Wait(f"the stable version gets its share back at {until:%H:%M:%S} UTC{why}", until) if until else None
 
 
 def groups_for_all(d: Draft) -> int:
-    """Ready groups of the new version without which it never gets all requests: R, less the tolerated ones."""
+    """Ready groups that the new version needs to get all requests: R, less the tolerated ones."""
     style = d.o.rollout.spec.strategy.style
     threshold = style.failure_threshold if style is not None else None
     return d.replicas - (scaling.scaled(threshold, d.replicas) if threshold else 0)
 
 
 def safe(d: Draft, facts: RoutingFacts, split: Split) -> Safe:
-    """``split`` as far as both sides can carry it."""
+    """The part of ``split`` that both versions can carry."""
     record = d.status.traffic or TrafficRecord()
     new, stable = new_serves(d, facts), stable_serves(d, facts)
     if split.reaches_new and not new:
@@ -180,7 +179,7 @@ def safe(d: Draft, facts: RoutingFacts, split: Split) -> Safe:
         refuses = unanswered(facts, facts.names.stable_pool)
         least = groups_for_all(d)
         if refuses and stable_side(d).ready_since and d.new_ready < least:
-            # Mostly a picker is back in a moment, and by then a few groups under all requests would have failed, too.
+            # A picker is mostly back soon, and by then a few groups under all requests would have failed, too.
             stays = f"shares stay as they are, for 100% needs {least} ready groups of the new version"
             return Safe(_as_written(split, facts), f"{refuses}: {stays}")
         why = (
@@ -211,13 +210,11 @@ def _new_side(facts: RoutingFacts) -> str:
 
 
 def _standing(split: Split, record: TrafficRecord) -> Split:
-    """``split`` with the weight that was accepted last."""
+    """``split`` with the last accepted weight."""
     return replace(split, weight=weight_of(record.applied))
 
 
 def _as_written(split: Split, facts: RoutingFacts) -> Split:
-    """``split`` with the weight that routes have, whether that is accepted yet or not; nothing where none gives the new
-    version a share.
-    """
+    """``split`` with the weight in the routes, accepted or not; ALL_STABLE if no route gives the canary weight."""
     standing = [state.weight for each in routers(facts) if (state := each.state).reaches_canary]
     return replace(split, weight=min(standing)) if standing else ALL_STABLE

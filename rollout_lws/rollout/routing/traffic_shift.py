@@ -1,8 +1,7 @@
-"""Requests while groups change hands: what has to be true of them before a group of either version goes.
+"""Traffic shift: the state that traffic must be in before a group of either version goes.
 
-With a second LeaderWorkerSet the canary takes over while the stable one is renewed. In one LeaderWorkerSet there is
-nobody to take over: its two versions share one Service while the rest of it is renewed, and give up requests before
-groups go back.
+With a canary LWS the canary takes over while stable is updated. A single LWS has no such substitute: both versions
+share one Service while the rest of it is updated, and groups give up requests before they are rolled back.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from rollout_lws.traffic.pools import unanswered
 
 
 def protect(d: Draft) -> Draft:
-    """Where a release neither goes on nor back, requests are still kept from a side that does not serve."""
+    """Keeps requests from a version that does not serve while a release neither advances nor rolls back."""
     match d.state:
         case Idle() | InSteps() | Detaching() | RollingBack(promotion=False):
             d, _ = keep(d)
@@ -37,13 +36,13 @@ def protect(d: Draft) -> Draft:
 
 
 def for_promotion(d: Draft) -> tuple[Draft, Routed]:
-    """Before regular groups of the stable LWS are renewed; done when no request is lost by a window."""
+    """Before regular groups of the stable LWS are updated; done when a partition window would lose no request."""
     return merge(d) if d.capacity.one_workload else hand_over(d)
 
 
 def hand_over(d: Draft) -> tuple[Draft, Routed]:
-    """The share that the canary has while stable groups are renewed, or, where it has groups enough, all requests,
-    those of clients that use the Service directly included.
+    """Gives the canary its weight while stable groups are updated, or all requests if it has enough groups. That
+    includes clients that use the Service directly.
     """
     d, routed = keep(d)
     facts, record = d.o.routing, d.status.traffic
@@ -52,11 +51,11 @@ def hand_over(d: Draft) -> tuple[Draft, Routed]:
     stable, new = stable_side(d), new_side(d)
     d, pinned_new = point(d, pinned_selectors.of_new(facts), new)
     routed = routed if not routed.done else pinned_new
-    # While paused, a canary that has become big enough gets no more than it had.
+    # During a pause, a canary that has become big enough gets no more weight.
     kept_back = d.paused and weight_of((d.status.traffic or record).desired) < 100
     if kept_back or not takes_over(d):
         if not any(group.ready(d.now) for group in stable.groups):
-            # Whoever serves keeps the requests; those that do not serve can be renewed, and only that mends them.
+            # The version that serves keeps the requests; for groups that do not, an update may be the only fix.
             return d, routed
         d = note(d, stable_drained_at=None)
         d, pinned = point(d, pinned_selectors.of_stable(facts), stable)
@@ -68,7 +67,7 @@ def hand_over(d: Draft) -> tuple[Draft, Routed]:
     listed = facts.endpoints.get(service, frozenset())
     before = len(d.writes)
     d, pinned = point(d, pinned_selectors.of_stable(facts), new)
-    # Endpoints follow in a moment; where they do not, that is told.
+    # Endpoints mostly follow at once; only a longer wait is reported.
     if len(d.writes) > before:
         d = d.persist_later(brief=True)
     else:
@@ -84,7 +83,7 @@ def hand_over(d: Draft) -> tuple[Draft, Routed]:
 
 
 def merge(d: Draft) -> tuple[Draft, Routed]:
-    """All requests by the Service of the stable version, which leads to groups of both versions of the one LWS."""
+    """Sends all requests through the stable Service, pinned to groups of both versions of the one LWS."""
     facts, record = d.o.routing, d.status.traffic
     if facts is None or record is None or record.step is None or facts.service is None:
         return keep(d)
@@ -96,7 +95,7 @@ def merge(d: Draft) -> tuple[Draft, Routed]:
         if not pinned.done:
             return d, pinned
         new = new_side(d)
-        # Groups that are gone, be it by scaling down, have nothing that would have to reach them first.
+        # Groups that are gone, for example scaled down, need not be reachable first.
         if any(group.ready(d.now) for group in new.groups) and not behind_stable(d, facts, new):
             d, _ = keep(d)
             waits = f"waiting until Service {facts.names.service} sends requests to groups of both versions"
@@ -107,8 +106,8 @@ def merge(d: Draft) -> tuple[Draft, Routed]:
 
 
 def make_room(d: Draft, index: int | None = None) -> tuple[Draft, Routed]:
-    """Before groups of the new version go, in step ``index`` or on the way back: requests go elsewhere, and those that
-    run on these groups get the time to end. In place, where too few others serve, the share only follows.
+    """Moves requests away from groups of the new version before they go, in step ``index`` or in a rollback, and lets
+    running requests drain. In place, if too few other groups serve, the weight only follows.
     """
     record = d.status.traffic
     follows = d.capacity.updates_regular and record is not None and bool(record.step) and not does_without(d)
@@ -121,6 +120,6 @@ def make_room(d: Draft, index: int | None = None) -> tuple[Draft, Routed]:
 
 
 def reached_by_others(d: Draft) -> bool:
-    """Whether a Service or pool that is not named sends requests to groups of the stable LWS."""
+    """True if a Service or pool that the Rollout does not name sends requests to groups of the stable LWS."""
     facts = d.o.routing
     return facts is not None and any(unlisted(facts, [leader.metadata.labels for leader in d.stable.leaders]))

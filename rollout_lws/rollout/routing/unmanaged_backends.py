@@ -1,6 +1,6 @@
-"""Who else sends requests to the groups of an LWS, or limits what may be done to them: told, or refused.
+"""Unmanaged backends: Services, pools and budgets that select an LWS's groups without being named in its Rollout.
 
-What a Rollout does not name it does not pin, so clients of it reach groups whatever share a step says.
+They are reported or refused: the controller pins only named backends, so other clients reach groups at any weight.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rollout_lws.workload.revisions import target_revision
 
 
 def labels_of_new(d: Draft) -> dict[str, str]:
-    """The labels that leaders of the new version will have."""
+    """The labels of the new version's leaders."""
     template = d.version.members["leaderWorkerTemplate"]
     leader: dict[str, Any] = template.get("leaderTemplate") or template.get("workerTemplate") or {}
     patch = d.strategy.metadata_patch
@@ -36,8 +36,8 @@ def labels_of_new(d: Draft) -> dict[str, str]:
 
 
 def unlisted(facts: RoutingFacts, labels: Iterable[Mapping[str, str]]) -> Iterator[tuple[Resource, str]]:
-    """Kind and name of each Service and pool that the Rollout does not name and that selects a pod with any of these
-    labels; those that LWS makes for the pods of a group to find each other apart.
+    """Kind and name of each Service and pool that selects a pod with any of these labels and is not named by the
+    Rollout, except those that LWS creates for discovery within a group.
     """
     sets = tuple(labels)
     names = facts.names
@@ -52,15 +52,15 @@ def unlisted(facts: RoutingFacts, labels: Iterable[Mapping[str, str]]) -> Iterat
 
 
 def tell_unlisted(d: Draft) -> Draft:
-    """Once for each: clients of a Service or pool that is not named reach stable groups whatever is decided here, and
-    budgets limit evictions, which a release does not make. So is it told of who shares a backend that is pinned.
+    """Reports once each: Services and pools that are not named, whose clients reach stable groups anyway; budgets,
+    which limit evictions, not releases; and LWSs that share a pinned backend.
     """
     facts, record = d.o.routing, d.status.traffic
     if facts is None or record is None:
         return d
     name = d.stable.lws.metadata.name
     leaders = [leader.metadata.labels for leader in d.stable.leaders]
-    # The status holds no more, and what it does not hold would be told again at every look.
+    # The status holds no more items, and an item that it does not hold would be reported in every pass.
     room = ITEMS_LIMIT - len(record.unmanaged_backends)
     found = sorted(
         {f"{resource.kind} {name}" for resource, name in unlisted(facts, leaders)} - {*record.unmanaged_backends}
@@ -98,8 +98,8 @@ def tell_unlisted(d: Draft) -> Draft:
 
 
 def shut_out(facts: RoutingFacts, each: Selector) -> tuple[str, ...]:
-    """Names of the other LWSs whose leaders the user's own selector selects, and the pin of this release does not:
-    they came up, or it was changed, after that was checked.
+    """Names of the other LWSs whose leaders the user's selector matches and our pin excludes: they or the selector
+    appeared after preflight.
     """
     if each.live is None or not each.given:
         return ()
@@ -117,12 +117,12 @@ def _shut_out(facts: RoutingFacts) -> set[str]:
 
 
 def covers(budget: Object, labels: Mapping[str, str]) -> bool:
-    """Whether a budget's selector matches; one with expressions is taken to match by its labels alone."""
+    """True if a budget's selector matches; with expressions, only its labels are compared."""
     wanted = ((budget.get("spec") or {}).get("selector") or {}).get("matchLabels") or {}
     return bool(wanted) and wanted.items() <= labels.items()
 
 
 def made_by_lws(live: Object) -> bool:
-    """Whether LWS made a Service for the pods of a group to find each other."""
+    """True if LWS created the Service for discovery within a group."""
     owners = live["metadata"].get("ownerReferences") or ()
     return any(each.get("controller") and each.get("kind") in ("LeaderWorkerSet", "Pod") for each in owners)

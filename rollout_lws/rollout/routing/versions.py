@@ -1,7 +1,7 @@
-"""The two versions of a release as routers and capacity see them: which groups are whose, and what tells them apart.
+"""The two versions of a release, for routing and capacity: their groups, and the labels that tell their pods apart.
 
-With a second LeaderWorkerSet each version has one of its own. Where one LeaderWorkerSet holds both (capacity InPlace
-and Surge) the revision that LWS labels every pod with is all there is to tell them apart.
+With a canary LWS each version has its own LWS. If one LWS runs both (capacity InPlace and Surge), only the revision
+label that LWS gives every pod tells them apart.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from rollout_lws.workload.hold import standing_surge
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One version: ``selects`` are the labels that only its pods have, ``pods`` those of its pods that are known."""
+    """One version: ``selects`` are the labels that only its pods have, ``pods`` its known pods."""
 
     name: str
-    """What people call it."""
+    """Its name in messages."""
     selects: Mapping[str, str]
     groups: tuple[Group, ...] = ()
     pods: tuple[Pod, ...] = ()
@@ -36,16 +36,16 @@ class Side:
 
     @property
     def ready_since(self) -> list[datetime]:
-        """Since when each of its ready groups is ready."""
+        """Since when each ready group is ready."""
         return [group.ready_since for group in self.groups if group.ready_since is not None]
 
     def serves(self, now: datetime, reached: frozenset[str]) -> bool:
-        """Whether it has a ready group and a pod among those that routers reach."""
+        """True if it has a ready group and a pod that routers reach."""
         return any(group.ready(now) for group in self.groups) and any(pod.metadata.name in reached for pod in self.pods)
 
 
 def new_side(d: Draft) -> Side:
-    """The version that is being released; without groups before any is made, and once it is stable."""
+    """The version being released; without groups before the first is created, and once it is stable."""
     if d.capacity.one_workload:
         return _by_revision(d, d.sub.new_revision, d.new_groups)
     facts = d.o.canary
@@ -55,7 +55,7 @@ def new_side(d: Draft) -> Side:
 
 
 def stable_side(d: Draft) -> Side:
-    """The version that serves until the promotion; where one LWS is renewed by it, whatever that LWS has."""
+    """The version that serves until the promotion; all groups of an LWS that a promotion updates in place."""
     stable = d.status.stable
     if d.capacity.one_workload and stable is not None and not _is_merged(d):
         members = groups(d.o.stable) if d.o.stable is not None else ()
@@ -64,19 +64,19 @@ def stable_side(d: Draft) -> Side:
 
 
 def both_sides(d: Draft) -> Side:
-    """All that the stable LWS has."""
+    """All groups of the stable LWS."""
     return _by_workload(d.o.rollout.spec.workload_ref.name, d.o.stable)
 
 
 def shares_nothing(d: Draft) -> bool:
-    """Whether no share of its own is asked for the new version any more, or none ever was."""
+    """True if the new version has no traffic weight of its own, any more or yet."""
     record = d.status.traffic
     return record is None or not record.step
 
 
 def new_stays(d: Draft) -> bool:
-    """Whether groups of the new version stay in the one LWS at the end of a release that did not promote it: a Rollout
-    that leaves could not finish, and from the clean-up on nothing takes them back.
+    """True if groups of the new version stay in the one LWS although the release was not promoted: a detached Rollout
+    could not finish, and from clean-up on nothing rolls them back.
     """
     if not d.capacity.one_workload or d.o.stable is None or not isinstance(d.state, CleaningUp):
         return False
@@ -85,7 +85,7 @@ def new_stays(d: Draft) -> bool:
 
 
 def _is_merged(d: Draft) -> bool:
-    """Whether the versions of one LWS get the requests as their groups come and go, behind one Service."""
+    """True if both versions of one LWS serve behind one Service, by their ready groups."""
     comes_and_goes = isinstance(d.state, Promoting) or (isinstance(d.state, RollingBack) and d.state.promotion)
     return (comes_and_goes or new_stays(d)) and shares_nothing(d)
 

@@ -1,6 +1,4 @@
-"""Which share of requests each version shall have now: what the step says, or in a promotion how many groups of either
-version stay up.
-"""
+"""The wanted traffic weight: that of the step, or during a promotion by how many groups of each version stay up."""
 
 from __future__ import annotations
 
@@ -17,28 +15,28 @@ from rollout_lws.traffic.split import ALL_STABLE, Split
 from rollout_lws.workload.groups import groups
 from rollout_lws.workload.hold import resolved_unavailable, users_strategy
 
-#: What routers and running requests get where the Rollout says nothing any more.
+#: Grace period and drain time if the Rollout no longer has any.
 DEFAULT_GRACE_SECONDS, DEFAULT_DRAIN_SECONDS = (
     TrafficRouting.model_fields[name].default for name in ("grace_period_seconds", "drain_seconds")
 )
 
 
 def settings(d: Draft) -> TrafficRouting | None:
-    """The Rollout's own words on traffic, None when it leaves traffic alone."""
+    """The Rollout's traffic settings; None if it routes no traffic."""
     style = d.o.rollout.spec.strategy.style
     return style.traffic_routings[0] if style and style.traffic_routings else None
 
 
 def share_of_step(d: Draft, index: int) -> Split:
-    """What step ``index`` (1-based) says; one with neither traffic nor matches takes the new version's share away."""
+    """The split of step ``index`` (1-based); a step without traffic and matches removes the canary's weight."""
     index = max(1, min(index, len(d.strategy.steps)))
     step = sharing_step(d.strategy, index)
     return Split(weight_of_step(d.strategy, index, d.replicas), step.matches, step.request_header_modifier)
 
 
 def takes_over(d: Draft) -> bool:
-    """Whether the canary has ready groups enough to carry all requests while stable groups are renewed; one that has
-    them already keeps them for as long as it is not the smaller side.
+    """True if the canary has enough ready groups to carry all requests while stable groups are updated. A canary that
+    already carries them keeps them unless it becomes the smaller version.
     """
     record = d.status.traffic
     if record is not None and record.stable_drained_at is not None:
@@ -48,9 +46,7 @@ def takes_over(d: Draft) -> bool:
 
 
 def green_grows(d: Draft) -> bool:
-    """Whether a blue-green promotion still waits for as many ready groups as the LWS has; until then nothing of stable
-    goes.
-    """
+    """True while a blue-green promotion waits for R ready canary groups; until then no stable group goes."""
     regular = [group for group in groups(d.stable) if 0 <= group.ordinal < d.replicas]
     if not d.capacity.full_set or d.canary_ready >= d.replicas:
         return False
@@ -58,7 +54,7 @@ def green_grows(d: Draft) -> bool:
 
 
 def _share_in_promotion(d: Draft, split: Split) -> Split:
-    """Stable groups go down in windows, so the canary carries at least what it is of all that stay up."""
+    """Stable groups go down in windows, so the canary carries at least its part of all groups that stay up."""
     if takes_over(d):
         return replace(split, weight=100)
     new = d.canary_ready
@@ -84,8 +80,8 @@ def wanted_share(d: Draft) -> Split:
 
 
 def _share_in_place(d: Draft, split: Split) -> Split:
-    """What the step says once its groups are ready; until then the new version's part of the ready groups, at most what
-    the step says. Before groups go back it gives up the part of those that are next.
+    """The step's weight once its groups are ready; until then the new version's part of the ready groups, at most the
+    step's weight. A rollback first removes the part of the next groups.
     """
     back = isinstance(d.state, RollingBack) and not d.state.promotion
     wanted = 0 if back else wanted_groups(d.strategy, max(1, d.sub.current_step_index), d.replicas)
@@ -97,19 +93,19 @@ def _share_in_place(d: Draft, split: Split) -> Split:
     new = d.new_ready - min(len(going), partition_update(d).allowed)
     ready = sum(group.ready(d.now) for group in stable_side(d).groups)
     if new < 1 or not d.replicas:
-        # Of none there is no part.
+        # No new group, no weight.
         return ALL_STABLE
     return replace(split, weight=weight_in_place(split.weight, new, ready, d.replicas))
 
 
 def does_without(d: Draft) -> bool:
-    """Whether the ready groups of stable can carry all requests."""
+    """True if the ready stable groups can carry all requests."""
     ready = sum(group.ready(d.now) for group in stable_side(d).groups)
     return ready * MOST >= d.replicas
 
 
 def recorded(split: Split) -> TrafficWeight:
-    """The split as the status has it."""
+    """The split as a status record."""
     return TrafficWeight(weight=split.weight, matches=len(split.matches) or None)
 
 
@@ -118,12 +114,12 @@ def told(split: Split) -> str:
 
 
 def weight_of(known: TrafficWeight | None) -> int:
-    """Percent of requests for the new version; 0 before any was given."""
+    """Percentage of requests for the new version; 0 if none was recorded."""
     return known.weight if known is not None else 0
 
 
 def carries(d: Draft) -> bool:
-    """Whether requests go to the new version now, as far as routers have been told."""
+    """True if requests go to the new version, as far as routers were told."""
     record = d.status.traffic
     nothing = (None, recorded(ALL_STABLE))
     return record is not None and not (record.desired in nothing and record.applied in nothing)

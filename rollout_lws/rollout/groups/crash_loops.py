@@ -1,8 +1,8 @@
-"""Groups that are rebuilt again and again: LWS deletes a group that crashes before its pods can show CrashLoopBackOff
-for long, so it is the leaders' UIDs that tell a crash loop from a group that loads for long.
+"""Crash loops of groups, detected by the leaders' UIDs: LWS recreates a crashing group before CrashLoopBackOff shows.
 
-A group that was lost with its node, evicted or preempted has not failed; its leader is taken off the file, and what
-replaces it is nobody's restart. Groups that the release itself deletes leave the file with their ordinal or revision.
+A group that was lost with its node, evicted or preempted has not failed: its leader's record is removed, and its
+replacement does not count as a restart. Groups that the release deletes lose their records with their ordinal or
+revision.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from rollout_lws.workload.groups import Group, groups
 from rollout_lws.workload.pod_words import last_failure, lost_to_its_node, pods_of
 from rollout_lws.workload.trouble import shortened
 
-#: Rebuilt so often within the window, a group is broken.
+#: A group recreated so often within the window is broken.
 CHURN_LIMIT = 3
 CHURN_WINDOW_SECONDS = 600
-#: Longest text that is filed of each, in characters.
+#: Longest recorded message, in characters.
 WORDS_LIMIT = 300
-#: Leaders on file at most, of all groups together; what is beyond is not watched for being rebuilt.
+#: Limit of recorded leaders, over all groups; further ones are not checked for crash loops.
 MOST_LEADERS = 50
 
 
 def remember_leaders(d: Draft, facts: Facts | None, revision: str, wanted: int) -> Draft:
-    """File each leader of ``facts`` that carries ``revision``, with what its containers said when they failed; of the
-    groups below ``wanted``. One that is on its way out comes on no file: it may have been lost with another pod.
+    """Records each leader of ``facts`` at ``revision`` among the groups below ``wanted``, with its containers' last
+    failure. A terminating leader is not recorded: it may have been lost with another pod.
     """
     if facts is None:
         return d
@@ -48,12 +48,12 @@ def remember_leaders(d: Draft, facts: Facts | None, revision: str, wanted: int) 
         if each.uid not in filed and not (each.terminating and _lacks_pods(facts, each))
     ]
     kept = [*_without_forgotten(d, known, {each.uid for each in standing}), *seen]
-    # The oldest stay: with more groups than that, leaders would push each other out for ever.
+    # The oldest stay: with more groups than that, leaders would evict each other's records for ever.
     return d.set(restarts=tuple(kept[:MOST_LEADERS]))
 
 
 def _failed(facts: Facts, group: Group) -> dict[str, str]:
-    """What is filed of a group's last failure; nothing while nothing in it has failed."""
+    """The recorded fields of a group's last failure; empty if nothing in it has failed."""
     failure = last_failure(facts, group)
     if failure is None:
         return {}
@@ -69,7 +69,7 @@ def _is_below(record: RestartRecord, wanted: int) -> bool:
 
 
 def _without_forgotten(d: Draft, records: list[RestartRecord], alive: set[str]) -> Iterable[RestartRecord]:
-    """Leaders that stand or came lately, and of each group the last one before those: it is what they replaced."""
+    """Keeps existing and recent leaders, and of each group the last one before those, which they replaced."""
     later: set[str] = set()
     kept = []
     for record in reversed(records):
@@ -82,29 +82,29 @@ def _without_forgotten(d: Draft, records: list[RestartRecord], alive: set[str]) 
 
 
 def churning(d: Draft) -> dict[str, str]:
-    """Groups of the file that keep being rebuilt, by index, each with a sentence; the most often rebuilt first."""
+    """Recorded groups that keep restarting, by index, each with a message; the most frequent first."""
     found = {group: rebuilt for group, rebuilt in _rebuilt(d).items() if len(rebuilt) >= CHURN_LIMIT}
     often = sorted(found, key=lambda group: -len(found[group]))
     return {group: _sentence(d, group, len(found[group])) for group in often}
 
 
 def await_quiet(d: Draft) -> Draft:
-    """Wake when the first of the groups that keep being rebuilt counts as whole again."""
+    """Wakes when the first of the restarting groups counts as stable again."""
     return d.wake(min(_quiet_moments(d), default=None))
 
 
 def quiet_at(d: Draft) -> datetime:
-    """When the last group that keeps being rebuilt counts as whole again, provided that none is rebuilt until then."""
+    """When the last restarting group counts as stable again, if none restarts until then."""
     return max(_quiet_moments(d), default=d.now)
 
 
 def _quiet_moments(d: Draft) -> list[datetime]:
-    """For each group that keeps being rebuilt, from when on there are fewer rebuilds within the window."""
+    """For each restarting group, the moment when fewer restarts are left within the window."""
     return [_moment(d, each[-CHURN_LIMIT]) for each in _rebuilt(d).values() if len(each) >= CHURN_LIMIT]
 
 
 def _rebuilt(d: Draft) -> dict[str, list[RestartRecord]]:
-    """The leaders of each group that lately took another one's place, oldest first."""
+    """The leaders of each group that recently replaced another one, oldest first."""
     first: set[str] = set()
     found: dict[str, list[RestartRecord]] = {}
     for record in d.status.restarts:
@@ -117,25 +117,25 @@ def _rebuilt(d: Draft) -> dict[str, list[RestartRecord]]:
 def _sentence(d: Draft, group: str, count: int) -> str:
     workload = next(record.workload for record in d.status.restarts if record.group == group)
     why = words_of(d, group, workload)
-    # Each of the first is on file; what comes later is filed now and then.
+    # The first ones are all on record; later ones are recorded only now and then.
     times = f"{count} times" if count == CHURN_LIMIT else f"at least {count} times"
     return f"group {group} of {workload} was rebuilt {times}" + (f": {why}" if why else "")
 
 
 def words_of(d: Draft, group: str, workload: str) -> str:
-    """What was said last of a container of the group that failed, "" when nothing was."""
+    """The last recorded message of a failed container of the group; "" if there is none."""
     failed = last_failed(d, group, workload)
     return failed.message or "" if failed is not None else ""
 
 
 def last_failed(d: Draft, group: str, workload: str) -> RestartRecord | None:
-    """The last leader on file of whose group a container failed."""
+    """The last recorded leader whose group had a failed container."""
     filed = (each for each in reversed(d.status.restarts) if (each.workload, each.group) == (workload, group))
     return next((each for each in filed if each.message), None)
 
 
 def _window(d: Draft) -> timedelta:
-    """Ten minutes, or as long as four of the longest loads seen: a group that loads for an hour crashes no faster."""
+    """Ten minutes, or four times the longest startup so far: a group that takes an hour to start crashes no faster."""
     return timedelta(seconds=max(CHURN_WINDOW_SECONDS, 4 * (d.status.longest_startup_seconds or 0)))
 
 

@@ -1,4 +1,4 @@
-"""Groups that Kueue gives up because they are not ready in time: which of it is the fault of the version on its way."""
+"""Evictions by Kueue of groups that are not ready in time: which of them count against the new version."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from rollout_lws.workload.trouble import troubles
 
 
 def evicted_before(d: Draft) -> dict[str, int]:
-    """How often Kueue had given a group up before this release renewed it, by the UID of its Workload."""
+    """Kueue's evictions of each group before this release updated it, by the UID of its Workload."""
     known = {each.workload: each.count for each in d.status.evictions}
     if len(known) < ITEMS_LIMIT:
         return known
-    # Records of further groups had no room, and what is not on record must not be taken for the new version's failure.
+    # The records of further groups were dropped, and unrecorded evictions must not count against the new version.
     others = (each for each in _queued(d) if each.metadata.uid not in known)
     return {each.metadata.uid: each.evictions(PODS_READY_TIMEOUT) for each in others} | known
 
 
 def note_renewed(d: Draft, ordinals: Iterable[int]) -> Draft:
-    """File how often Kueue has given up those groups of the stable LWS that are renewed now."""
+    """Records Kueue's evictions so far of the groups of the stable LWS that are updated now."""
     renewed = set(ordinals)
     return _note(d, (workload_of(d.stable, group) for group in groups(d.stable) if group.ordinal in renewed))
 
 
 def forgive(d: Draft) -> Draft:
-    """Have what Kueue has given up until now count no more."""
+    """Ignores all evictions so far."""
     return _note(d, _queued(d))
 
 
 def _note(d: Draft, workloads: Iterable[Workload | None]) -> Draft:
-    """File these, newest last, in place of records of groups that are gone: status has room for so many only."""
+    """Records these, newest last, in place of records of deleted groups: the status has limited room."""
     standing = {each.metadata.uid for each in _queued(d)}
     listed = all(facts.listing is Listing.DONE for facts in _sides(d))
     known = {uid: count for uid, count in evicted_before(d).items() if uid in standing or not listed}
@@ -61,6 +61,6 @@ def _queued(d: Draft) -> Iterator[Workload]:
 
 
 def given_up(d: Draft, facts: Facts | None, revision: str) -> dict[str, str]:
-    """Groups of ``revision`` that are not ready and that Kueue has given up, by index, each with a sentence."""
+    """Groups of ``revision`` that are not ready and that Kueue has evicted, by index, each with a message."""
     found = troubles(facts, revision, d.now, d.minimum, evicted_before(d)) if facts is not None else ()
     return {each.group: each.message for each in found if each.reason == GIVEN_UP}

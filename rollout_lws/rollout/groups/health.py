@@ -1,4 +1,4 @@
-"""When a release does not get on: what its groups lack, deadlines, and waits for room that are nobody's fault."""
+"""Health of a release: its groups' problems, progress deadlines, and waits for accelerators or quota."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.queueing import judged_at
 from rollout_lws.workload.trouble import CAPACITY_REASONS, QUOTA_REASONS, Trouble, shortened, troubles
 
-#: Verdicts under which the clock of a deadline runs: pauses, approvals, waits for room and refusals do not count.
+#: Verdicts under which a deadline's clock runs: pauses, approvals, waits for capacity and refusals do not count.
 COUNTED = frozenset(
     {
         Reason.LOADING,
@@ -31,24 +31,24 @@ COUNTED = frozenset(
         Reason.WRITE_REFUSED,
     }
 )
-#: Waits for room and quota: for how long they have lasted is in the step's record.
+#: Waits for accelerators or quota: the step's record has their start.
 _WAITS = frozenset({Reason.WAITING_FOR_ACCELERATORS, Reason.WAITING_FOR_QUOTA, Reason.CAPACITY_DEADLINE})
-#: A wait for room or quota that is over sooner has not stopped the clock: a group that is made again has such moments.
+#: Shorter waits for accelerators or quota do not stop the clock: each recreated group has such moments.
 SHORTEST_WAIT = timedelta(seconds=5)
-#: A wait for room or quota, as a verdict of Reconciling tells it.
+#: A wait for accelerators or quota, as arguments of a Reconciling verdict.
 CapacityWait: TypeAlias = tuple[Reason, SummaryState, str]
-#: Groups named in status, worst first.
+#: Groups named in the status, worst first.
 NAMED_GROUPS = 10
 
 
 def _worst(d: Draft) -> tuple[Trouble, ...]:
-    """The troubles of the groups that the release waits for now."""
+    """The problems of the groups that the release waits for now."""
     stable, promotes = d.status.stable, isinstance(d.state, Promoting)
     if d.status.finalising is not None and d.o.stable is not None and stable is not None:
         found = _troubles(d, d.o.stable, d.sub.new_revision if promotes else stable.revision)
         if found or not promotes or not d.capacity.full_set:
             return found
-        # Until it renews the first, the promotion waits for as many groups of green as there are to be.
+        # Before it updates the first group, the promotion waits for the full green set.
     return _troubles(d, d.home, d.new_revision) if d.home is not None else ()
 
 
@@ -58,7 +58,7 @@ def _troubles(d: Draft, facts: Facts, revision: str) -> tuple[Trouble, ...]:
 
 
 def _after_failure(d: Draft, trouble: Trouble) -> Trouble:
-    """What is on its way again after a failure says so: its new pods know nothing of why there are new ones."""
+    """Adds the last failure to a group that is being recreated: its new pods do not show why they were created."""
     failed = last_failed(d, trouble.group, trouble.workload) if trouble.severity == 1 else None
     if failed is None or not failed.message:
         return trouble
@@ -68,7 +68,7 @@ def _after_failure(d: Draft, trouble: Trouble) -> Trouble:
 
 
 def waits_for_capacity(d: Draft) -> CapacityWait | None:
-    """Whether all that is missing is room or quota; such waiting is shown as waiting, not as failure."""
+    """The wait if only accelerators or quota are missing, which is reported as waiting, not as failure; else None."""
     found = [trouble for trouble in _worst(d) if trouble.severity > 0 and trouble.reason != "NotObserved"]
     if found and all(trouble.reason in QUOTA_REASONS for trouble in found):
         return Reason.WAITING_FOR_QUOTA, SummaryState.WAITING_FOR_QUOTA, f"waiting for quota: {found[0].message}"
@@ -80,8 +80,8 @@ def waits_for_capacity(d: Draft) -> CapacityWait | None:
 
 
 def await_capacity(d: Draft) -> Draft:
-    """Wake when ``waits_for_capacity`` may have another answer though nothing but time has passed: a StatefulSet that
-    may not make its pods has not acted on its last change either.
+    """Wakes when ``waits_for_capacity`` may change by time alone: a StatefulSet that cannot create its pods does not
+    report its last change as observed either.
     """
     for facts in (d.o.stable, d.o.canary):
         d = d.wake(judged_at(facts, d.now) if facts is not None else None)
@@ -89,14 +89,12 @@ def await_capacity(d: Draft) -> Draft:
 
 
 def loading_words(d: Draft) -> str:
-    """The worst trouble of a group that waiting alone will hardly mend, as it follows on how many are ready."""
+    """The worst problem that waiting will hardly fix, to be appended to the number of ready groups."""
     return next((f": {trouble.message}" for trouble in _worst(d) if trouble.severity > 2), "")
 
 
 def keep_clock(d: Draft, capacity: CapacityWait | None) -> Draft:
-    """Bring the clock of the step, or of the task that ends the release, up to this moment, and wake when its time is
-    up.
-    """
+    """Advances the clock of the step, or of the task that ends the release, and wakes at its deadline."""
     step = d.status.step
     if step is None or step.started_at is None:
         return d
@@ -108,7 +106,7 @@ def keep_clock(d: Draft, capacity: CapacityWait | None) -> Draft:
 
 
 def deadline_passed(d: Draft, capacity: CapacityWait | None) -> tuple[Reason, str] | None:
-    """Whether the time of the step, or of the task that ends the release, is up."""
+    """The reason and message if the deadline of the step, or of the task that ends the release, has passed."""
     step = d.status.step
     if step is None or step.started_at is None:
         return None
@@ -125,8 +123,8 @@ def deadline_passed(d: Draft, capacity: CapacityWait | None) -> tuple[Reason, st
 
 
 def _kept(d: Draft, step: StepRecord, capacity: CapacityWait | None) -> StepRecord:
-    """The record with its clock at this moment: it starts anew when more groups are ready than ever before in it, and
-    after a pause, or a wait for room or quota that has lasted.
+    """The record with its clock advanced to now. The clock restarts when more groups are ready than ever before in the
+    step, and after a pause or a lasting wait for accelerators or quota.
     """
     counted = _counted(d)
     waiting = step.waiting_since if counted else None
@@ -137,7 +135,7 @@ def _kept(d: Draft, step: StepRecord, capacity: CapacityWait | None) -> StepReco
 
 
 def _ends(d: Draft, kept: StepRecord, capacity: CapacityWait | None) -> datetime | None:
-    """When the time is up by a record whose clock is kept; None where no deadline runs."""
+    """The deadline by a record with an advanced clock; None if none runs."""
     if capacity is None:
         return _begun(d, kept) + timedelta(seconds=_seconds(d))
     limit = d.o.rollout.spec.strategy.capacity_deadline_seconds
@@ -161,19 +159,19 @@ def _waited(d: Draft, since: datetime | None) -> bool:
 
 
 def _counted(d: Draft) -> bool:
-    """Whether the last pass, too, waited for nothing but groups, or room or quota for them."""
+    """True if the last pass also waited only for groups, or for their accelerators or quota."""
     last = d.status.verdict
     return last is None or last.condition == ConditionType.READY or last.reason in COUNTED | _WAITS
 
 
 def name_troubles(d: Draft, facts: Facts | None, revision: str) -> Draft:
-    """Put the groups that are not ready into status, worst first."""
+    """Sets the status's groups that are not ready, worst first."""
     found = _troubles(d, facts, revision) if facts is not None else ()
     return d.set(not_ready_groups=tuple(not_ready_group(each) for each in found[:NAMED_GROUPS]))
 
 
 def not_ready_group(trouble: Trouble) -> NotReadyGroup:
-    """The group as the status names it."""
+    """The group's entry in the status."""
     return NotReadyGroup(
         workload=trouble.workload,
         group=trouble.group,

@@ -1,4 +1,4 @@
-"""What Kueue does to groups that a release does not wait for: the stable ones, and those that it has left out."""
+"""Kueue and groups that the release does not wait for: evicted stable groups, and groups outside its quota."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from rollout_lws.workload.groups import Group
 from rollout_lws.workload.queueing import SETTLES_IN, left_out
 from rollout_lws.workload.trouble import KUEUE_REASONS, Trouble, troubles
 
-#: Leaders on file at most.
+#: Limit of recorded leaders.
 MOST_LEADERS = 50
 
 
 def tell(d: Draft) -> Draft:
-    """Tell of each leader that Kueue has left out once, in an event; of these and of stable groups that Kueue has
-    evicted also in the last word of a release that is on.
+    """Reports each leader outside Kueue's quota once as an Event. During a release it also adds these, and stable
+    groups that Kueue has evicted, to the verdict.
     """
     if d.o.stable is None or d.persist is Persist.NOT:
         return d
@@ -46,8 +46,8 @@ def tell(d: Draft) -> Draft:
 
 
 def _left_out(d: Draft) -> tuple[tuple[Group, ...], datetime | None]:
-    """Groups that Kueue has left out, and when the next may turn out to be one: Kueue gives a leader its label before
-    it lets it go, but both may come late.
+    """Groups outside Kueue's quota, and when the next may count as one: Kueue labels a leader before it removes its
+    scheduling gate, but both may come late.
     """
     found, moments = [], []
     for group in left_out(d.stable):
@@ -73,7 +73,7 @@ def _file(d: Draft, outside: tuple[Group, ...]) -> Draft:
 
 
 def left_out_words(lws: str, outside: tuple[Group, ...]) -> str:
-    """What becomes of groups that Kueue has left out, and when that ends."""
+    """What happens to groups outside Kueue's quota, and when that ends."""
     one = len(outside) == 1
     return (
         f"{outside_quota(lws, outside)}, and Kueue evicts {'it' if one else 'them'} after its own timeout"
@@ -83,13 +83,13 @@ def left_out_words(lws: str, outside: tuple[Group, ...]) -> str:
 
 
 def outside_quota(lws: str, outside: tuple[Group, ...]) -> str:
-    """Which groups Kueue has left out, as a sentence begins."""
+    """The start of a sentence: which groups run outside Kueue's quota."""
     one = len(outside) == 1
     return f"group{'' if one else 's'} {named(outside)} of {lws} run{'s' if one else ''} outside Kueue's quota"
 
 
 def name_stable(d: Draft) -> Draft:
-    """Put groups of the stable version that Kueue holds back into status, after those that the release waits for."""
+    """Adds stable groups that Kueue holds back to the status, after those that the release waits for."""
     found = map(not_ready_group, _of_stable(d))
     every = (*d.status.not_ready_groups, *found)[:NAMED_GROUPS]
     if every != d.status.not_ready_groups:
@@ -98,11 +98,11 @@ def name_stable(d: Draft) -> Draft:
 
 
 def _of_stable(d: Draft) -> list[Trouble]:
-    """Groups of the stable version that Kueue has evicted, or does not admit, while a release is in its steps."""
+    """Stable groups that Kueue has evicted, or does not admit, while a release is in its steps."""
     stable = d.status.stable
     if d.o.stable is None or not d.stable.queued or stable is None or not isinstance(d.state, InSteps):
         return []
-    # Whatever Kueue has given up before is long over.
+    # Evictions before the release do not matter.
     before = {each.metadata.uid: each.evictions(PODS_READY_TIMEOUT) for each in d.stable.queued}
     found = troubles(d.stable, stable.revision, d.now, d.minimum, before)
     return [each for each in found if each.reason in KUEUE_REASONS]

@@ -1,4 +1,4 @@
-"""An LWS whose controller does not act on it: waited for, and after a minute told as what it mostly is."""
+"""Waits for LWS to act on an object; after a minute reports that LWS is probably not running."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ from rollout_lws.rollout.draft import Draft
 from rollout_lws.rollout.reasons import Reason
 from rollout_lws.rollout.recent_writes import applied_lately
 
-#: The LeaderWorkerSet controller acts within a second; it restarts within half a minute.
+#: The LWS controller acts within a second and restarts within half a minute.
 SILENCE_SECONDS = 60
 
 
 def waits_for_lws(d: Draft, state: SummaryState) -> Draft:
-    """The last word while the LeaderWorkerSet controller has not acted on the LWS, outside of a release: that has
-    deadlines of its own.
-    """
+    """Gives the verdict while LWS has not acted on the object, outside of a release, which has its own deadlines."""
     name, namespace = d.stable.lws.metadata.name, d.stable.lws.metadata.namespace
     last = d.status.verdict
     since = last.since if last is not None and last.reason == Reason.WAITING_FOR_LWS else None

@@ -1,9 +1,9 @@
-"""LeaderWorkerSets that MultiKueue dispatches to another cluster: recognised, and left alone.
+"""Refuses LeaderWorkerSets that MultiKueue dispatches to another cluster.
 
-The cluster that manages them knows of each group whether it has quota, and where, but not whether any pod is ready, nor
-which version it runs. MultiKueue copies an LWS once: the copy follows neither template nor partition, and whatever is
-new comes to all groups at once when it is made anew. In a worker cluster the copy is not the user's: it is gone with
-the next dispatch, and whatever was released with it.
+The manager cluster knows of each group whether it has quota, and where, but not whether its pods are ready, nor its
+version. MultiKueue copies an LWS once: the copy follows neither template nor partition, and a new version reaches all
+groups at once when the copy is recreated. In a worker cluster the copy is not the user's: the next dispatch deletes it,
+with everything released on it.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from rollout_lws.workload.dispatch import dispatch, let_go, local_pods
 from rollout_lws.workload.facts import Facts, Listing
 from rollout_lws.workload.queueing import SETTLES_IN
 
-#: The page that says how to have an LWS in several clusters.
+#: The page on running an LWS in several clusters.
 _PAGE = "docs/multikueue.md"
 
 
 def copied_from_another_cluster(d: Draft) -> Refusal | None:
-    """Whether the LWS is MultiKueue's copy of one in another cluster."""
+    """Refuses an LWS that is MultiKueue's copy of one in another cluster."""
     origin = d.o.stable.lws.metadata.labels.get(ORIGIN) if d.o.stable else None
     if origin is None:
         return None
@@ -39,7 +39,7 @@ def copied_from_another_cluster(d: Draft) -> Refusal | None:
 
 
 def dispatched_to_another_cluster(d: Draft) -> Refusal | None:
-    """Whether MultiKueue sends, or is about to send, the groups of the LWS to another cluster."""
+    """Refuses an LWS whose groups MultiKueue dispatches, or is about to dispatch, to another cluster."""
     found = dispatch(d.stable, d.o.queues.dispatching) if d.o.stable is not None else None
     if found is None:
         return None
@@ -72,7 +72,7 @@ def _why_here(facts: Facts, here: tuple[Pod, ...]) -> str:
 
 
 def tell_pods_here(d: Draft) -> Draft:
-    """Tell once, in an event, that pods of an LWS run here that MultiKueue dispatches, and keep their number."""
+    """Reports once as an Event that pods of a dispatched LWS run in this cluster, and records their number."""
     facts = d.o.stable
     if d.persist is Persist.NOT or (facts is not None and facts.listing is Listing.PENDING and needs_workloads(d)):
         return d
@@ -94,7 +94,7 @@ def tell_pods_here(d: Draft) -> Draft:
 
 
 def waits_for_workloads(d: Draft) -> Wait | None:
-    """Why an LWS that Kueue queues is not touched yet, None when it may be: only its Workloads tell whether MultiKueue
+    """Why an LWS that Kueue queues must not be touched yet; None if it may. Only its Workloads tell whether MultiKueue
     dispatches it.
     """
     if not needs_workloads(d):
@@ -104,7 +104,7 @@ def waits_for_workloads(d: Draft) -> Wait | None:
         return Wait(f"Kueue queues LeaderWorkerSet {lws.metadata.name}: its Workloads are being listed")
     created = lws.metadata.creation_timestamp
     told = any(each.checks or each.is_true("Admitted") for each in d.stable.queued)
-    # The admission checks of a Workload are noted a moment after it was made.
+    # Kueue adds the admission checks to a Workload a moment after its creation.
     until = None if told or created is None else d.yet_to_come(created, SETTLES_IN.total_seconds())
     if until is None:
         return None

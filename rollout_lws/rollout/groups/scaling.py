@@ -1,4 +1,4 @@
-"""Groups of the new version: as many as a step, or a promotion, asks for, made in the way that the Rollout says."""
+"""Scales the new version to the groups that a step or promotion asks for, by the Rollout's capacity."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from rollout_lws.rollout.groups.evictions import note_renewed
 from rollout_lws.rollout.groups.multikueue import waits_for_workloads
 from rollout_lws.workload.groups import Group, groups
 
-#: Windows a group may get in one step or promotion: the first, and three more when it came back old.
+#: Partition windows per group in one step or promotion: the first, and three more if it came back old.
 WINDOWS_A_GROUP = 4
 
 
 def partition_update(d: Draft, *, emptied: bool = False) -> PartitionUpdate:
-    """The stable LWS's own groups; ``emptied``: no request reaches those that are to go."""
+    """The stable LWS's regular groups; ``emptied``: no request reaches those that are about to go."""
     beside = sum(group.ready(d.now, d.minimum) for group in d.capacity.beside(d.new_groups, d.replicas))
     return PartitionUpdate(d.stable, d.keys, d.uid, d.now, beside, d.capacity, d.minimum, emptied)
 
 
 def scale_new(d: Draft, wanted: int, *, emptied: bool = False, waits: str = "") -> CapacityResult:
-    """Have ``wanted`` groups of the new version; done when that many are asked for, or exist. ``emptied``: no request
-    reaches those that are to go. ``waits``: why no further one may be renewed in place, "" when one may.
+    """Scales the new version to ``wanted`` groups; done when they are requested or exist. ``emptied``: no request
+    reaches those that are about to go. ``waits``: why no further group may be updated in place, "" if one may.
     """
     record = d.o.batch_release
     if record is None:
-        # It is made first, in this very pass.
+        # This pass creates the BatchRelease first.
         return CapacityResult()
-    # Until it is known how often Kueue had given a group up before, that would count as the new version's failure.
+    # Kueue's earlier evictions must be known first, or they would count against the new version.
     unlisted = waits_for_workloads(d) if d.capacity.steps_open_windows else None
     waits = unlisted.message if unlisted is not None else waits
     resource = batch_releases(d.keys.group)
@@ -59,21 +59,19 @@ def scale_new(d: Draft, wanted: int, *, emptied: bool = False, waits: str = "") 
 
 
 def leaving(d: Draft, wanted: int) -> tuple[Group, ...]:
-    """Groups of the new version that go when there are to be ``wanted``."""
+    """Groups of the new version that go if there are to be ``wanted``."""
     return d.capacity.leaving(d.new_groups, wanted, d.replicas, d.o.canary)
 
 
 def close_window(d: Draft) -> Draft:
-    """See a window of a step to its end where the step does not go on: none stays open for longer than its portion
-    takes to exist.
-    """
+    """Finishes a window of a step that does not continue: no window stays open longer than its batch takes to exist."""
     if d.capacity.steps_open_windows and partition_update(d).is_open:
         return d.take(partition_update(d).in_window(d.sub.new_revision))
     return d
 
 
 def note_opened(d: Draft, result: CapacityResult) -> Draft:
-    """File the windows that are opened, by group."""
+    """Records the windows that are opened, by group."""
     d = d.but(opened=result.opened)
     if result.opened:
         d = note_renewed(d, result.opened)
@@ -85,9 +83,9 @@ def note_opened(d: Draft, result: CapacityResult) -> Draft:
 
 
 def worn(d: Draft) -> tuple[str, ...]:
-    """Indices of the groups whose windows are used up and that are old all the same."""
+    """Indices of the groups that used all their windows and are still at the old version."""
     if partition_update(d).is_open:
-        # The last one may still renew it.
+        # The last window may still update it.
         return ()
     opened = (d.status.step.partition_attempts if d.status.step else None) or {}
     old = {group.index for group in groups(d.stable) if group.revision != d.sub.new_revision}
@@ -95,7 +93,7 @@ def worn(d: Draft) -> tuple[str, ...]:
 
 
 def worn_out(d: Draft) -> str:
-    """What a person is told of such groups, "" when there are none."""
+    """The message about such groups; "" if there are none."""
     used_up, name = worn(d), d.stable.lws.metadata.name
     if not used_up:
         return ""

@@ -1,4 +1,4 @@
-"""Volumes that outlive a release: its claims are named, for they cost, and a later version gets their data."""
+"""Reports PersistentVolumeClaims that outlive a release: they cost money, and a later version gets their data."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from rollout_lws.rollout.reasons import EventReason
 from rollout_lws.workload.claims import kept
 from rollout_lws.workload.template import version_of
 
-#: Claims that an Event names at most; of more than that, how many it names: their command needs its room.
+#: Claims that an Event names at most; if there are more, how many it names, to leave room for their command.
 _NAMED, _FIRST = 6, 3
 
 
 def told_of_canary(d: Draft) -> Draft:
-    """In the decision that takes the groups of the canary away."""
+    """Reports the canary's claims, in the decision that removes its groups."""
     canary = d.o.canary
     if canary is None or canary.lws.metadata.terminating or not canary.lws.spec.replicas:
         return d
@@ -28,7 +28,7 @@ def told_of_canary(d: Draft) -> Draft:
 
 
 def told_of_surge(d: Draft) -> Draft:
-    """At the end of a release, of the groups that were beyond the number of the LWS's own."""
+    """Reports the claims of surge groups at the end of a release."""
     if d.o.rollout.spec.strategy.style is None or not d.capacity.surges:
         return d
     meta, steps = d.stable.lws.metadata, len(d.strategy.steps)
@@ -44,7 +44,7 @@ def told_of_surge(d: Draft) -> Draft:
 
 
 def _tell(d: Draft, names: Sequence[str], count: int, which: str, how: str = "") -> Draft:
-    """``names`` are the first of so many, ``which`` is how kubectl finds all of them."""
+    """``names`` are the first of ``count`` claims, ``which`` selects all of them for kubectl."""
     if not names:
         return d
     more = f" and {count - len(names)} more" if count > len(names) else ""

@@ -1,6 +1,4 @@
-"""The BatchRelease of a release, and the labels by which its pods say which batch they are of: what tools of Kruise
-look at.
-"""
+"""The BatchRelease of a release and the batch labels of its pods, for OpenKruise's tools."""
 
 from __future__ import annotations
 
@@ -21,7 +19,7 @@ _LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 
 
 def begin(d: Draft) -> Draft:
-    """Make the BatchRelease of a release that is on record and whose Services are pinned, unless it is there."""
+    """Creates the BatchRelease, if missing, of a release that is recorded and whose Services are pinned."""
     meta = d.o.rollout
     if d.o.batch_release is not None or not d.on_record or meta.metadata.deletion_timestamp is not None:
         return d
@@ -31,14 +29,14 @@ def begin(d: Draft) -> Draft:
 
 
 def follow(d: Draft) -> Draft:
-    """Have the BatchRelease tell what the Rollout does; it is dismissed by the task that cleans up."""
+    """Updates the BatchRelease to the Rollout's state; the clean-up task deletes it."""
     known = d.o.batch_release
     if isinstance(d.state, CleaningUp):
         return d
     if known is None or known.metadata.deletion_timestamp is not None:
         return d
     spec = record.update_spec(known, d.o.rollout, _wanted(d), d.keys)
-    # After a patch of the spec its answer starts the next reconcile, which then tells the status of that generation.
+    # The response to a spec patch starts the next reconcile, which writes the status of that generation.
     return d.write(spec or record.update_status(known, d.o.rollout, _wanted(d), d.batch, d.keys, d.now))
 
 
@@ -55,7 +53,7 @@ def _wanted(d: Draft) -> record.Wanted:
 
 
 def label_pods(d: Draft) -> Draft:
-    """Live leader pods of the new version carry the release's id and their batch, again after a recreation."""
+    """Labels live leader pods of the new version with the release ID and their batch, again after a recreation."""
     if not isinstance(d.state, InSteps | Promoting):
         return d
     steps, release = d.strategy.steps, d.status.observed_rollout_id or ""
@@ -68,7 +66,7 @@ def label_pods(d: Draft) -> Draft:
             asked = (i for i in range(1, len(steps) + 1) if wanted_groups(d.strategy, i, d.replicas) > place)
             number = next(asked, len(steps))
         labels = {d.keys.rollout_batch_id: str(number)}
-        # An id that comes from an annotation may be any text; the API server would refuse both labels for it.
+        # An ID from an annotation may be any text; the API server would refuse both labels.
         if _LABEL_VALUE.fullmatch(release):
             labels[d.keys.rollout_id] = release
         meta = group.leader.metadata

@@ -1,4 +1,4 @@
-"""The verdict and the conditions of a status: those of Kruise, and those that kstatus reads."""
+"""The status's verdict and conditions: those of Kruise, and those that kstatus reads."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rollout_lws.workload.hold import is_held
 
 
 def tell(d: Draft, verdict: Verdict) -> Draft:
-    """With this last word."""
+    """Sets verdict and conditions."""
     return _conditions(_verdict(d, verdict), verdict)
 
 
@@ -39,7 +39,7 @@ def _conditions(d: Draft, verdict: Verdict) -> Draft:
     }
     stable = d.o.stable
     if stable is not None:
-        # A window of ours is part of the hold: nothing but the groups it names can start.
+        # Our window is part of the hold: only the groups that it names can start.
         held = is_held(stable.lws) or any(
             isinstance(write, Patch)
             and (write.resource, write.name) == (LEADER_WORKER_SETS, stable.lws.metadata.name)

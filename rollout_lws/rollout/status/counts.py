@@ -1,4 +1,4 @@
-"""How many groups of either version there are, how many are ready, and what they hold."""
+"""Counts of each version's groups, ready groups and accelerators."""
 
 from __future__ import annotations
 
@@ -87,8 +87,8 @@ def summarize(d: Draft, verdict: Verdict) -> Draft:
     regular = groups(stable) if stable is not None else ()
     new = groups_released(d) if stable is not None and releasing else []
     taken = _held(d, regular, new, held_by_ending(d, verdict)) if stable is not None else None
-    # What is beyond the replicas is on its way out: surge groups at the end of a release, or groups scaled away.
-    # A portion is no longer stable's from the moment its window opens: it goes in a moment that is not told.
+    # Groups beyond the replicas are terminating: surge groups at the end of a release, or groups scaled away. A batch
+    # stops counting as stable when its window opens: its deletion a moment later is not reported.
     gone = {each.uid for each in new} | _going(d, regular)
     old = [group for group in regular if group.uid not in gone and group.ordinal < d.replicas]
     counts = GroupCounts(
@@ -109,13 +109,13 @@ def summarize(d: Draft, verdict: Verdict) -> Draft:
 
 
 def _counted(d: Draft, members: Sequence[Group], wanted: int = 0) -> GroupCount:
-    """``wanted`` groups count as there: a step may be told before they are made."""
+    """Counts at least ``wanted`` groups: a step may be reported before they are created."""
     ready = sum(group.ready(d.now, d.minimum) for group in members)
     return GroupCount(ready=ready, total=max(len(members), wanted))
 
 
 def _going(d: Draft, regular: Sequence[Group]) -> frozenset[str]:
-    """UIDs of the groups of the stable LWS that a window of ours, or one that opens now, is about to replace."""
+    """UIDs of the groups of the stable LWS that an open window, or one opened now, is about to replace."""
     if not regular:
         return frozenset()
     lws, mark = d.stable.lws, borrowed(d.stable.lws, d.keys)
@@ -129,8 +129,8 @@ def _going(d: Draft, regular: Sequence[Group]) -> frozenset[str]:
 
 
 def _held(d: Draft, regular: Iterable[Group], new: Iterable[Group], ending: int) -> tuple[int, int] | None:
-    """Accelerators that all groups hold, ``ending`` ones with them, and those of the new version; None where no
-    version asks for any.
+    """Accelerators that all groups hold, including ``ending`` ones, and those of the new version; None if no version
+    asks for any.
     """
     ours = {group.uid for group in new}
     old = [group for group in regular if group.uid not in ours]
@@ -148,7 +148,7 @@ def _held(d: Draft, regular: Iterable[Group], new: Iterable[Group], ending: int)
 
 
 def still_ending(d: Draft, verdict: Verdict) -> tuple[str, ...]:
-    """Groups of the canary of a release that is over, by index."""
+    """Groups of the canary that are still terminating after its release, by index."""
     over = verdict.reason in (Reason.HEALTHY, Reason.ABORTED) and not d.on_record
     if not over or d.o.stable is None or d.o.canary is not None:
         return ()
@@ -156,7 +156,7 @@ def still_ending(d: Draft, verdict: Verdict) -> tuple[str, ...]:
 
 
 def held_by_ending(d: Draft, verdict: Verdict) -> int:
-    """Accelerators that these hold."""
+    """Accelerators that these groups hold."""
     left = still_ending(d, verdict)
     known = bool(left) and canary_name(d.stable.lws) not in d.o.unknown_pods
     return held_to_the_end(left, d.o.pods_left, d.version, known=known)

@@ -1,8 +1,8 @@
-"""What is worth a write: a status changes in a hundred small ways while groups load, and most can wait.
+"""Which status changes are worth a write: a status changes in many small ways while groups start, and most can wait.
 
-A projection drops what is incidental. A status is written when its projection changes, and then as a whole, so that
-what was left out catches up with every step, every group that becomes ready or stops being so, and every verdict. The
-sentence that says what is waited for is corrected after a while even when nothing else changes.
+A projection drops incidental fields. The controller writes the whole status when its projection changes, so dropped
+fields catch up with every step, verdict, and group that becomes ready or unready. The message about what is awaited is
+corrected after a while even if nothing else changes.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from rollout_lws.rollout.reasons import Reason
 from rollout_lws.rollout.state import CleaningUp, Promoting, RollingBack, state_of
 from rollout_lws.workload.pod_words import ON_THE_WAY
 
-#: What is told of now and is no longer true is corrected after this many seconds at the latest.
+#: An outdated message about the current state is corrected after this many seconds at the latest.
 OUTDATED_SECONDS = 30
-#: But only when no group has become ready for so many seconds: many come at about the same time.
+#: But only if no group has become ready for so many seconds: many do at about the same time.
 SETTLED_SECONDS = 3
-#: A group that is simply on its way is told of when it takes so many times as long as the slowest one before it.
+#: A starting group is reported when it takes so many times as long as the slowest one before it.
 LONGER_THAN_USUAL = 1.25
 
 
 def of_rollout(status: RolloutStatus) -> dict[str, Any]:
-    """The part of a Rollout's status whose change is worth a write."""
+    """The fields of a Rollout's status whose change is worth a write."""
     releasing = status.phase == Phase.PROGRESSING
     state = state_of(status)
     cleaning, renewing = isinstance(state, CleaningUp), isinstance(state, Promoting | RollingBack)
@@ -51,7 +51,7 @@ def of_rollout(status: RolloutStatus) -> dict[str, Any]:
     kept["groups"] = sorted(
         (each.workload, each.group, each.reason) for each in status.not_ready_groups if each.reason not in ON_THE_WAY
     )
-    # What serves is told even while nothing else goes on; a promotion, which renews it, tells it window by window.
+    # Serving groups are reported even if nothing else changes; a promotion, which updates them, reports each window.
     counted = status.groups.stable if status.groups is not None else None
     serving = (summary.stable, counted) if summary and status.finalising is None else None
     kept["summary"] = (summary.state, summary.step, summary.traffic, serving, _freed(status)) if summary else None
@@ -83,9 +83,9 @@ def of_rollout(status: RolloutStatus) -> dict[str, Any]:
 
 
 def keeps_restarting(status: RolloutStatus) -> bool:
-    """Whether it says already that a group is rebuilt again and again: each further time is told with the next write,
-    for a group that crashes every few seconds would be written about as often for as long as nobody comes. A group
-    that a window renews is not rebuilt for ever, and that it has had its last window is told at once.
+    """True if the status already reports a crash loop: further restarts are reported with the next write, or a group
+    that crashes every few seconds would cause a write each time. Groups updated by a window are no crash loop, and the
+    use of a group's last window is reported at once.
     """
     forward = not isinstance(state_of(status), RollingBack | CleaningUp)
     if forward and status.step is not None and status.step.partition_attempts:
@@ -99,8 +99,8 @@ def _is_stalled(condition: Condition) -> bool:
 
 
 def _makes_generations(status: RolloutStatus) -> bool:
-    """Whether the release itself edits its LWS now, by windows that come and go; any other edit is somebody's, and a
-    gate that begins after it waits until it has been seen.
+    """True if the release itself edits its LWS now, through windows; any other edit comes from another writer, and a
+    gate that begins after it waits until it has been observed.
     """
     if status.finalising is not None:
         return True
@@ -109,7 +109,7 @@ def _makes_generations(status: RolloutStatus) -> bool:
 
 
 def _freed(status: RolloutStatus) -> tuple[int | None, int | None] | None:
-    """Accelerators, while room for them is waited for: whoever looks for some to free has to know who holds them."""
+    """Accelerators while the release waits for some: the user who frees some has to know which workload holds them."""
     summary = status.summary
     for_room = (SummaryState.WAITING_FOR_ACCELERATORS, SummaryState.WAITING_FOR_QUOTA)
     if summary is None or summary.state not in for_room:
@@ -118,6 +118,6 @@ def _freed(status: RolloutStatus) -> tuple[int | None, int | None] | None:
 
 
 def _rebuilt(status: RolloutStatus) -> list[str]:
-    """Leaders that took another one's place; that a group has its first one is told by what it makes ready."""
+    """Leaders that replaced another one; a group's first leader is reported when its group becomes ready."""
     first = {(record.workload, record.group): record.uid for record in reversed(status.restarts)}
     return [record.uid for record in status.restarts if first[record.workload, record.group] != record.uid]

@@ -1,4 +1,4 @@
-"""The decision from what was decided: the status and its write, the BatchRelease, and what is to be watched next."""
+"""Turns the final draft into a decision: status write, BatchRelease, and what to watch next."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from rollout_lws.workload.groups import groups
 
 
 def tell_refusal(observation: Observation) -> Decision | None:
-    """Put a write that the API server refuses into the status, before it is tried again; None when it is told already.
+    """Reports a write that the API server refused in the status, before it is retried; None if already reported.
 
-    Nothing else of the status is touched: what the refused decision would have recorded has not happened.
+    The rest of the status stays: what the refused decision would have recorded has not happened.
     """
     d, refused = Draft.of(observation), observation.refused
     if refused is None:
@@ -43,9 +43,9 @@ def tell_refusal(observation: Observation) -> Decision | None:
 
 
 def finish(d: Draft) -> Decision:
-    """CapacityResult the draft into a decision: the status write last (first where a task begins), chores apart."""
+    """Turns the draft into a decision: status write last (first when a task begins), best-effort writes apart."""
     stable, style = d.status.stable, d.o.rollout.spec.strategy.style
-    # Until an LWS that was made anew is adopted, the record is of one that is no more.
+    # Until a recreated LWS is adopted, the record is of the deleted one.
     if d.o.stable is not None and stable is not None and stable.workload_uid == d.stable.lws.metadata.uid:
         d = counts.count(d)
         if d.status.phase == Phase.PROGRESSING and style is not None:
@@ -66,7 +66,7 @@ def finish(d: Draft) -> Decision:
 
 
 def _status(d: Draft) -> tuple[Draft, tuple[Patch, ...]]:
-    """The status with its verdict, and its write if it is worth one now."""
+    """The status with its verdict, and the status write if it is worth one now."""
     if d.persist is Persist.NOT:
         return d, ()
     d = _told(d)
@@ -77,7 +77,7 @@ def _status(d: Draft) -> tuple[Draft, tuple[Patch, ...]]:
 
 
 def _told(d: Draft) -> Draft:
-    """With all that a status says of its verdict."""
+    """Adds the verdict to the status."""
     if d.verdict is None:
         return d
     told = _with_leftovers(d, d.verdict)
@@ -85,8 +85,8 @@ def _told(d: Draft) -> Draft:
 
 
 def _with_leftovers(d: Draft, verdict: Verdict) -> Verdict:
-    """The verdict of a release that is over, with what still ends of its canary: that may hold accelerators. At rest
-    also what Rollouts that are gone have left pinned.
+    """Adds what is left of the canary to the verdict of a finished release: it may hold accelerators. At rest also what
+    deleted Rollouts left pinned.
     """
     told = [verdict.message] if verdict.message else []
     left = counts.still_ending(d, verdict)
@@ -101,12 +101,10 @@ def _with_leftovers(d: Draft, verdict: Verdict) -> Verdict:
 
 
 def _changed(d: Draft) -> tuple[RolloutStatus | None, datetime | None]:
-    """The status as it is to be written, None while it is not worth a write; and when it may be though nothing but time
-    has passed.
-    """
+    """The status to write, None if it is not worth a write; and when it may be by time alone."""
     before = d.o.rollout.status or RolloutStatus()
     decided = d.status.model_copy(update={"observed_generation": d.o.rollout.metadata.generation})
-    # Mostly nothing has changed, and what was read is within limits.
+    # Mostly nothing has changed, and the stored status is within limits.
     after = decided if decided == before else within_limits(decided)
     if before == after:
         return None, None
@@ -132,8 +130,8 @@ def _wanted(d: Draft) -> Wanted:
 
 
 def _troubled(d: Draft) -> tuple[str, ...]:
-    """Pods tell why a group is not ready, and what requests could still reach; they are wanted for the LWS that has
-    such a group, or takes part in a release.
+    """LWSs whose pods to watch: pods tell why a group is not ready, and what requests could still reach. These are LWSs
+    with such a group, or in a release.
     """
     wanted = []
     releasing = d.status.phase == Phase.PROGRESSING

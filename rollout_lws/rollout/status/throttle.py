@@ -1,7 +1,7 @@
-"""When a status is worth a write, for everybody who watches pays for it: what is over in a moment is not told, for
-nobody could read it, and what is told wrongly for long is corrected.
+"""Throttles status writes, which cost every watcher: transient states are not written, outdated ones are corrected.
 
-A status that waits says the same in a second, unless something was decided in this pass; what lasts is told then.
+A status that waits is decided again in a second, unless this pass decided something; a state that lasts is written
+then.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from rollout_lws.rollout.draft import Draft, Persist
 from rollout_lws.rollout.status import projection
 from rollout_lws.workload.groups import Group, groups
 
-#: A status that can wait is looked at again after so many seconds.
+#: Seconds after which a waiting status is decided again.
 LOOK_AGAIN_SECONDS = 1
 
 _DECIDED = (
@@ -30,8 +30,8 @@ _DECIDED = (
 
 
 def can_wait(d: Draft) -> bool:
-    """Whether the status may stay as it is for a second: what is awaited mostly comes before anybody could read that it
-    is. What was decided for good in this pass is told at once.
+    """True if the status write may wait a second: an awaited event mostly arrives before a user could read the status.
+    Lasting decisions of this pass are written at once.
     """
     before = d.o.rollout.status
     if (
@@ -41,7 +41,7 @@ def can_wait(d: Draft) -> bool:
         or d.notices
         or d.was_ahead
     ):
-        # What is told by an event is told once because the status says so from then on.
+        # The written status is what keeps an Event from being repeated.
         return False
     decided = any(getattr(before, each) != getattr(d.status, each) for each in _DECIDED)
     decided = decided or _task(before) != _task(d.status)
@@ -59,8 +59,8 @@ def _conflicts(status: RolloutStatus) -> tuple[WriteConflict, ...]:
 
 
 def outdated(d: Draft, before: RolloutStatus, after: RolloutStatus) -> tuple[bool, datetime | None]:
-    """Whether what is waited for is told wrongly for so long that it is worth a write; or a leader has to leave the
-    file before another one comes. With the moment at which it may be though nothing but time has passed.
+    """True if the written status has been wrong for so long that it is worth a write, or if a leader's record must be
+    removed before the next leader comes. With the moment when it may be by time alone.
     """
     long, due = _loads_for_long(d, before)
     if long or {each.uid for each in before.restarts} - {each.uid for each in after.restarts}:
@@ -73,7 +73,7 @@ def outdated(d: Draft, before: RolloutStatus, after: RolloutStatus) -> tuple[boo
         return False, due
     resting = after.phase in (Phase.HEALTHY, Phase.ABORTED)
     if resting and not d.o.remains and _accelerators(before) != _accelerators(after):
-        # The last of a canary has ended: what it held is free, and another workload may wait for that.
+        # The canary's last pod has terminated: another workload may be waiting for its accelerators.
         return True, due
     told_at = max((each.last_update_time for each in before.conditions if each.last_update_time), default=d.now)
     ready = max((group.ready_since for _, group in _members(d) if group.ready_since), default=told_at)
@@ -91,15 +91,15 @@ def _accelerators(status: RolloutStatus) -> int | None:
 
 
 def _members(d: Draft) -> Iterable[tuple[str, Group]]:
-    """All groups there are, with the names of their LWSs."""
+    """All existing groups, with the names of their LWSs."""
     for facts in (d.o.stable, d.o.canary):
         if facts is not None:
             yield from ((facts.lws.metadata.name, group) for group in groups(facts))
 
 
 def _loads_for_long(d: Draft, before: RolloutStatus) -> tuple[bool, datetime | None]:
-    """Whether a group that the status does not name is on its way for longer than any before it was; with the first one
-    it is not known how long that is. With the moment at which it will be.
+    """True if a group that the status does not name takes longer to start than any before it; for the first one the
+    usual time is unknown. With the moment when it will.
     """
     told = {(each.workload, each.group) for each in before.not_ready_groups}
     untold = {(each.workload, each.group) for each in d.status.not_ready_groups} - told

@@ -1,10 +1,10 @@
-"""What a capacity decides: how groups of a new version are made, what serves beside them, and what is told of it.
+"""Capacity strategies: how groups of a new version are created, and which groups serve meanwhile.
 
-Everything that one capacity does differently from another is a member of its ``CapacityStrategy``. No other code
-compares capacities, so a new one is a class, its word in the API and its lines in ``known`` and ``table``.
+Everything that differs between capacities is a member of ``CapacityStrategy``. No other code compares capacities, so a
+new one is a class, its name in the API and its lines in ``known`` and ``table``.
 
-R is the number of the LeaderWorkerSet's own groups, those with ordinals in [0, R). The stable LeaderWorkerSet is the
-one that the Rollout names; a canary LeaderWorkerSet is a second one, which lives as long as its release.
+R is the LeaderWorkerSet's number of regular groups, those with ordinals in [0, R). The stable LeaderWorkerSet is the
+one that the Rollout names; a canary LeaderWorkerSet is a second one, which exists only during its release.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Scaling:
-    """``wanted`` groups of the new version, and what there is: ``own`` are the stable LeaderWorkerSet's groups, ``new``
-    those of the new version wherever they stand, ``remains`` what bears the name of a canary that is no more.
+    """``wanted`` groups of the new version, and what exists: ``own`` are the stable LeaderWorkerSet's groups, ``new``
+    the new version's in either LeaderWorkerSet, ``remains`` leftovers with the name of a deleted canary.
 
     Revisions are those of the stable LeaderWorkerSet. With ``may_open`` false no further group of it is updated;
-    ``waits`` says why, where that is for a moment. ``owner`` is the owner reference of a canary, and
-    ``metadata_patch`` goes into its template.
+    ``waits`` says why, if that is temporary. ``owner`` is the owner reference of a canary, and ``metadata_patch`` goes
+    into its template.
     """
 
     wanted: int
@@ -46,74 +46,74 @@ class Scaling:
 
 
 class CapacityStrategy(Protocol):
-    """One way of making groups; a value without state. ``new`` is always about groups of the new version."""
+    """One way of creating groups, without state. ``new`` always refers to groups of the new version."""
 
     name: str
-    """In plans and in ``status.capacity``."""
+    """Name in plans and in ``status.capacity``."""
     title: str
-    """In a sentence on a plan, such as "capacity InPlace"."""
+    """Name in messages about a plan, such as "capacity InPlace"."""
     flag: str
-    """For ``init --strategy``."""
+    """Value of ``init --strategy``."""
     help: str
-    """One sentence: where new groups come from, and what becomes of the old ones."""
+    """One sentence: where new groups are created, and what happens to the old ones."""
     manifest: tuple[str, ...]
-    """Lines of a manifest that ask for it, within ``spec.strategy``, two spaces a level."""
+    """Manifest lines that select it, within ``spec.strategy``, indented by two spaces per level."""
     rolling_style: str
-    """OpenKruise's word for it in a BatchRelease."""
+    """OpenKruise's name for it in a BatchRelease."""
 
     one_workload: bool
-    """The stable LeaderWorkerSet has the groups of both versions, told apart by revision; else each version has a
-    LeaderWorkerSet of its own, and the canary can take all requests while the stable one is updated.
+    """The stable LeaderWorkerSet runs both versions, told apart by revision. Otherwise each version has its own
+    LeaderWorkerSet, and the canary can take all requests while the stable one is updated.
     """
     steps_open_windows: bool
-    """Steps change groups of the stable LeaderWorkerSet through windows, so the way back out of them does, too."""
+    """Steps change groups of the stable LeaderWorkerSet through partition windows, and so does their rollback."""
     surges: bool
-    """Steps make groups beyond [0, R) in the stable LeaderWorkerSet."""
+    """Steps create groups beyond [0, R) in the stable LeaderWorkerSet."""
     updates_regular: bool
-    """Steps update groups of [0, R), of which the last one is left to the promotion. What these served has to go to
-    others, so the new version's weight follows the groups.
+    """Steps update groups of [0, R); the last one is left to the promotion. Their requests have to go to other groups,
+    so the new version's weight follows the groups.
     """
     full_set: bool
-    """A whole second set of groups is there before the promotion updates the first one: that is what it is for.
-    With any other capacity a last step of 100 % is the promotion itself: it is not paused, and without traffic makes no
+    """A full second set of groups exists before the promotion updates the first one: that is its purpose. With any
+    other capacity a last step of 100 % is the promotion itself: it has no pause, and without traffic it creates no
     groups.
     """
 
     least_replicas: int
     """The smallest R, above 0, that can be released."""
     fits_kueue: bool
-    """Kueue leaves its groups alone until the promotion is over."""
+    """Kueue keeps its groups until the promotion is over."""
     pins_replicas: bool
-    """Autoscalers keep exactly R groups while a release is on; else at least R."""
+    """Autoscalers keep exactly R groups during a release; otherwise at least R."""
 
     def of_new(self, stable: _T, canary: _T) -> _T:
-        """What belongs to the LeaderWorkerSet that has the new version's groups."""
+        """Whichever of the two belongs to the LeaderWorkerSet that runs the new version's groups."""
 
     def in_promotion(self, *, queued: bool) -> CapacityStrategy:
-        """How the promotion makes groups; ``queued``: Kueue admits them."""
+        """The strategy by which the promotion creates groups; ``queued``: Kueue admits them."""
 
     def extra(self, new: int) -> int:
         """Groups beyond R with ``new`` groups of the new version."""
 
     def sharing(self, new: int, replicas: int) -> int:
-        """Groups that requests are shared among when a weight is "auto", those of both versions; at least 1."""
+        """Groups of both versions that share the requests if a weight is "auto"; at least 1."""
 
     def portion(self, allowed: int, beside: int, replicas: int) -> int:
-        """Groups of [0, R) that a promotion, or a step that updates them, takes down at once, at least 1 where any may
-        go: ``allowed`` is the user's maxUnavailable in groups, and ``beside`` new groups serve besides [0, R).
+        """The batch size: groups of [0, R) that a promotion, or a step that updates them, takes down together; at least
+        1 if any may go. ``allowed`` is the user's maxUnavailable in groups; ``beside`` canary or surge groups serve.
         """
 
     def beside(self, new: Sequence[Group], replicas: int) -> Sequence[Group]:
-        """Those of the groups ``new`` that are not in [0, R)."""
+        """Those of the groups ``new`` that are canary or surge groups, not in [0, R)."""
 
     def standing(self, new: Sequence[Group], canary: Facts | None) -> int:
-        """Groups of the new version that are asked for already, or exist; at least 1."""
+        """Groups of the new version that are requested or exist; at least 1."""
 
     def leaving(self, new: Sequence[Group], wanted: int, replicas: int, canary: Facts | None) -> tuple[Group, ...]:
-        """Those of the groups ``new`` that go when there are to be ``wanted``."""
+        """Those of the groups ``new`` that go if there are to be ``wanted``."""
 
     def place(self, ordinal: int, replicas: int, *, in_canary: bool) -> int | None:
-        """How many groups of the new version steps make before this one; None for one that only the promotion makes."""
+        """How many groups of the new version steps create before this one; None if only the promotion creates it."""
 
     def scale(self, asked: Scaling) -> CapacityResult:
-        """Have as many groups of the new version as asked for; done when they are asked for, or exist."""
+        """Scales the new version to the wanted groups; done when they are requested or exist."""

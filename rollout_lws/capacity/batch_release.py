@@ -1,6 +1,6 @@
-"""The BatchRelease: the public, durable record of capacity, in the words of OpenKruise's tools.
+"""The BatchRelease: the public, durable record of capacity, in OpenKruise's terms.
 
-What is wanted stands in its spec (``batchPartition`` null means promote, and only that), what is there in its status.
+Its spec has what is wanted (only a null ``batchPartition`` means promote), its status what exists.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from rollout_lws.objects.writes import Create, Delete, Patch, Write
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What the record shall say: 0-based ``partition`` (None: promote), the release's id and both revisions."""
+    """What the record should contain: 0-based ``partition`` (None: promote), the release ID and both revisions."""
 
     partition: int | None
     rollout_id: str
@@ -42,7 +42,7 @@ class Wanted:
 
 
 def owner_reference(owner: Rollout | BatchRelease, kind: str, api_version: str) -> dict[str, Any]:
-    """A controlling owner reference that never blocks the owner's deletion."""
+    """A controller owner reference that never blocks the owner's deletion."""
     return {
         "apiVersion": api_version,
         "kind": kind,
@@ -54,7 +54,7 @@ def owner_reference(owner: Rollout | BatchRelease, kind: str, api_version: str) 
 
 
 def plan(rollout: Rollout, wanted: Wanted) -> dict[str, Any]:
-    """spec.releasePlan as JSON; Kruise's tools read every member of it."""
+    """spec.releasePlan as JSON; Kruise's tools read every field of it."""
     style = rollout.spec.strategy.style
     if style is None:
         return {}
@@ -71,14 +71,14 @@ def plan(rollout: Rollout, wanted: Wanted) -> dict[str, Any]:
     if style.failure_threshold is not None:
         found["failureThreshold"] = style.failure_threshold
     patch = style.metadata_patch
-    # An empty one reads back as absent, and would be written again and again.
+    # An empty patch reads back as absent, and would be written again and again.
     if patch is not None and (marks := patch.to_json_dict()):
         found["patchPodTemplateMetadata"] = marks
     return found
 
 
 def create(rollout: Rollout, wanted: Wanted, keys: Keys, owner: Mapping[str, Any]) -> Create:
-    """The BatchRelease of a new release, named like its Rollout."""
+    """Creates the BatchRelease of a new release, named like its Rollout."""
     resource = batch_releases(keys.group)
     release_plan = {key: value for key, value in plan(rollout, wanted).items() if value is not None}
     body = {
@@ -99,7 +99,7 @@ def create(rollout: Rollout, wanted: Wanted, keys: Keys, owner: Mapping[str, Any
 
 
 def update_spec(record: BatchRelease, rollout: Rollout, wanted: Wanted, keys: Keys) -> tuple[Write, ...]:
-    """The patch that makes the record's plan say what is wanted; () when it does."""
+    """The patch that brings the record's plan to what is wanted; () if nothing differs."""
     live = record.spec.release_plan.to_json_dict()
     asked = plan(rollout, wanted)
     changes = {key: value for key, value in asked.items() if live.get(key) != value}
@@ -109,14 +109,14 @@ def update_spec(record: BatchRelease, rollout: Rollout, wanted: Wanted, keys: Ke
     reason = "promote" if wanted.partition is None else f"batch {wanted.partition + 1}"
     body, meta = {"spec": {"releasePlan": changes}}, record.metadata
     resource = batch_releases(keys.group)
-    # Of a controller that leads no longer it must not come late: it says what may be made, or promoted.
+    # Conditional, so that a late write of a former leader fails: this field decides what is created or promoted.
     return (Patch(resource, meta.namespace, meta.name, body, reason, meta.resource_version or None),)
 
 
 def update_status(
     record: BatchRelease, rollout: Rollout, wanted: Wanted, batch: Batch | None, keys: Keys, now: datetime
 ) -> tuple[Write, ...]:
-    """The status write that tells how far capacity is; () when nothing of it that is worth a write changed."""
+    """The status write that reports the state of capacity; () if no change is worth a write."""
     before = record.status or BatchReleaseStatus()
     canary = before.canary_status
     current = wanted.partition if wanted.partition is not None else (canary.current_batch if canary else 0)
@@ -140,7 +140,7 @@ def update_status(
         )
     elif canary is None:
         canary = BatchReleaseCanaryStatus(batch_state=BatchState.UPGRADING, current_batch=current)
-    # batchPartition moves within one plan: the hash is of what the user planned, as it is for Kruise's tools.
+    # batchPartition moves within one plan: the hash is of the user's plan, as in Kruise's tools.
     planned = {key: value for key, value in plan(rollout, wanted).items() if key != "batchPartition"}
     digest = hashlib.sha256(msgspec.json.encode(planned, order="sorted")).hexdigest()
     after = before.model_copy(
@@ -168,8 +168,8 @@ def update_status(
 
 
 def _only_began(before: BatchReleaseStatus, after: BatchReleaseStatus) -> bool:
-    """Whether all there is to tell is that the next batch has begun, which the plan says already: it is told when the
-    batch is ready, and observedGeneration says until then that the status is of the one before.
+    """True if the only news is the start of the next batch, which the plan shows already. It is reported when the batch
+    is ready; until then observedGeneration says that the status is of the batch before.
     """
     canary, told = after.canary_status, before.observed_generation
     ready = canary is None or canary.batch_state == BatchState.READY
@@ -177,9 +177,7 @@ def _only_began(before: BatchReleaseStatus, after: BatchReleaseStatus) -> bool:
 
 
 def significant(status: BatchReleaseStatus) -> dict[str, Any]:
-    """The part of the status whose change is worth a write: counts of groups that only load can wait for the next
-    one.
-    """
+    """The fields of the status whose change is worth a write: counts of groups that only start up can wait."""
     kept = status.model_dump(exclude={"message", "canary_status"})
     canary = status.canary_status
     if canary is not None:
@@ -188,7 +186,7 @@ def significant(status: BatchReleaseStatus) -> dict[str, Any]:
 
 
 def dismiss(record: BatchRelease, keys: Keys) -> tuple[Write, ...]:
-    """Let go of the record and delete it; its canary must be gone by then."""
+    """Drops our finalizer from the record and deletes it; its canary must be gone by then."""
     resource, meta = batch_releases(keys.group), record.metadata
     writes: list[Write] = []
     if keys.batch_release_finalizer in meta.finalizers:

@@ -1,4 +1,4 @@
-"""How many groups of the new version a step asks for, and when that batch counts as ready."""
+"""How many groups of the new version a step asks for, and when that batch is ready."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from rollout_lws.workload.groups import Group, moment_ready
 
 
 def is_last_full(plan: StyleStrategy, index: int) -> bool:
-    """Whether step ``index`` (1-based) is the last one and asks for all groups, where that is the promotion."""
+    """True if step ``index`` (1-based) is the last one and asks for all groups, and so is the promotion."""
     promotes = not strategy_of_plan(plan).full_set
     return promotes and index == len(plan.steps) and plan.steps[index - 1].replicas == replica_math.ALL
 
 
 def makes_no_groups(plan: StyleStrategy, index: int) -> bool:
-    """A last step of 100 % without traffic or matches is the promotion itself; extra groups would be thrown away."""
+    """True for a last step of 100 % without traffic or matches, the promotion itself: its groups would be deleted."""
     step = plan.steps[index - 1]
     return replica_math.is_bare_promotion(
         step.replicas,
@@ -33,10 +33,10 @@ def makes_no_groups(plan: StyleStrategy, index: int) -> bool:
 def wanted_groups(plan: StyleStrategy, index: int, replicas: int) -> int:
     """Groups of the new version at step ``index`` (1-based) of an LWS of ``replicas`` groups; at least 1.
 
-    Percentages are rounded up; no step asks for more than ``replicas`` groups, nor for fewer than one before it. In
-    place the last group belongs to the promotion: once all are new, the StatefulSet forgets the way back.
+    Percentages are rounded up; no step asks for more than ``replicas`` groups, nor for fewer than a step before it. In
+    place the last group is left to the promotion: once all are new, the StatefulSet can no longer roll back.
     """
-    # Whoever may write a status may write any number there.
+    # Any writer of the status may put any number there.
     index = max(1, index)
     asked = plan.steps[: index - 1 if makes_no_groups(plan, index) else index]
     keeps_one = strategy_of_plan(plan).updates_regular
@@ -45,9 +45,7 @@ def wanted_groups(plan: StyleStrategy, index: int, replicas: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """How far a batch is: ``wanted``, ``made`` and ``ready`` groups, and the moment when the next ready one will
-    count.
-    """
+    """State of a batch: ``wanted``, ``made`` and ``ready`` groups, and when the next ready one will count."""
 
     wanted: int
     made: int
@@ -61,7 +59,7 @@ class Batch:
 def batch(
     groups: Sequence[Group], wanted: int, threshold: int | str | None, now: datetime, minimum: float = 0
 ) -> Batch:
-    """Judge a batch: ``wanted`` groups ready for ``minimum`` seconds, less the tolerated ones (rounded up), at least
+    """Judges a batch: ``wanted`` groups ready for ``minimum`` seconds, less the tolerated ones (rounded up), at least
     one.
     """
     standing = [group for group in groups if not group.terminating]

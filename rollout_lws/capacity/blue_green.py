@@ -1,4 +1,4 @@
-"""Blue-green: a full second set of groups, in a second LeaderWorkerSet."""
+"""Blue-green: a full second set of groups in a canary LeaderWorkerSet."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from rollout_lws.capacity.extra_workload import ExtraWorkload
 
 
 class BlueGreen(ExtraWorkload):
-    """Like ExtraWorkload, but the promotion first brings the second LeaderWorkerSet to R groups."""
+    """Like ExtraWorkload, but the promotion first scales the canary LeaderWorkerSet to R groups."""
 
     name = "BlueGreen"
     title = "blue-green"

@@ -1,4 +1,4 @@
-"""Capacity in a second LeaderWorkerSet: made, grown, shrunk and taken away beside an untouched stable one."""
+"""The canary LeaderWorkerSet: created, scaled and deleted while the stable one stays untouched."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def scale(asked: Scaling) -> CapacityResult:
-    """Bring the canary LWS to as many groups as are asked for."""
+    """Scales the canary LWS to the wanted groups."""
     stable, canary, wanted = asked.own.facts.lws, asked.canary, asked.wanted
     name = canary_name(stable)
     if canary is None:
@@ -31,8 +31,8 @@ def scale(asked: Scaling) -> CapacityResult:
         )
         return CapacityResult(writes=(Create(LEADER_WORKER_SETS, body, f"first {wanted} groups of the new version"),))
     if canary.lws.metadata.terminating or not canary.lws.metadata.controlled_by(str(asked.owner["uid"])):
-        # Deleted by hand, or made for a BatchRelease that is no more: it goes, and is made again once nothing is left
-        # of it.
+        # Deleted by the user, or created for a deleted BatchRelease: it goes, and is recreated once nothing is left of
+        # it.
         return CapacityResult(
             writes=remove(canary, asked.own.keys).writes,
             preparing=True,
@@ -53,12 +53,12 @@ def scale(asked: Scaling) -> CapacityResult:
 
 
 def still_ending(stable: LeaderWorkerSet, remains: Sequence[NamedObject]) -> tuple[str, ...]:
-    """The groups of a canary that is no more whose pods still end, by index; ``remains`` is what bears its name.
+    """Groups of a deleted canary whose pods still terminate, by index; ``remains`` have its name.
 
-    LWS lets go of a group's workers only when its leader is gone, and each of them has its time to end.
+    LWS deletes a group's workers only after its leader is gone, and each of them has its grace period.
     """
     if any(each.kind == LEADER_WORKER_SETS.kind for each in remains):
-        # Somebody else's.
+        # Another owner's LWS.
         return ()
     prefix = f"{canary_name(stable)}-"
     members = (each.name.removeprefix(prefix) for each in remains if each.kind in ("Pod", "StatefulSet"))
@@ -66,11 +66,11 @@ def still_ending(stable: LeaderWorkerSet, remains: Sequence[NamedObject]) -> tup
 
 
 def remove(canary: Facts | None, keys: Keys) -> CapacityResult:
-    """Take the canary LWS away: to 0 groups, then the object; done when it is gone."""
+    """Removes the canary LWS: scales it to 0 groups, then deletes the object; done when it is gone."""
     if canary is None:
         return CapacityResult(done=True)
     meta = canary.lws.metadata
-    # It keeps an LWS with groups from being deleted under them.
+    # The finalizer keeps an LWS with groups from being deleted under them.
     kept = [each for each in meta.finalizers if each != keys.canary_finalizer]
     release = {"metadata": {"finalizers": kept or None}} if len(kept) < len(meta.finalizers) else {}
     if canary.lws.spec.replicas > 0 and not meta.terminating:

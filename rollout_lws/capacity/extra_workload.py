@@ -1,4 +1,4 @@
-"""Capacity ExtraWorkload: new groups in a second LeaderWorkerSet."""
+"""Capacity ExtraWorkload: creates new groups in a canary LeaderWorkerSet."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _T = TypeVar("_T")
 
 
 class ExtraWorkload(CapacityStrategy):
-    """The stable LeaderWorkerSet is left alone until the promotion."""
+    """The stable LeaderWorkerSet stays untouched until the promotion."""
 
     name = "ExtraWorkload"
     title = "capacity ExtraWorkload"
@@ -58,7 +58,7 @@ class ExtraWorkload(CapacityStrategy):
         return canary.lws.spec.replicas if canary is not None else 1
 
     def leaving(self, new: Sequence[Group], wanted: int, replicas: int, canary: Facts | None) -> tuple[Group, ...]:
-        """All of them where the canary was deleted by hand."""
+        """All of them if the user deleted the canary."""
         found = canary.lws if canary is not None else None
         if found is None or not (found.metadata.terminating or found.spec.replicas > wanted):
             return ()

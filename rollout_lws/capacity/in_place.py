@@ -1,4 +1,4 @@
-"""Capacity InPlace: groups of the LeaderWorkerSet itself are updated, from the highest ordinal."""
+"""Capacity InPlace: updates groups of the LeaderWorkerSet itself, from the highest ordinal."""
 
 from __future__ import annotations
 

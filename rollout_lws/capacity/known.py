@@ -1,4 +1,4 @@
-"""Every capacity there is, for code that must not load the API's models."""
+"""All capacity strategies, for code that must not load the API's models."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ BLUE_GREEN: CapacityStrategy = BlueGreen()
 IN_PLACE: CapacityStrategy = InPlace()
 SURGE: CapacityStrategy = Surge()
 
-#: In the order in which people are told of them.
+#: In the order of documentation and help texts.
 STRATEGIES = (EXTRA_WORKLOAD, BLUE_GREEN, IN_PLACE, SURGE)
 BY_NAME = {each.name: each for each in STRATEGIES}

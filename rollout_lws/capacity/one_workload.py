@@ -1,4 +1,4 @@
-"""What the capacities share with which one LeaderWorkerSet has the groups of both versions."""
+"""Base of the capacities with which one LeaderWorkerSet runs both versions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _T = TypeVar("_T")
 
 
 class OneWorkload(CapacityStrategy):
-    """Groups get the new version, or come with it, through windows of the stable LeaderWorkerSet."""
+    """Groups are updated or created through partition windows of the stable LeaderWorkerSet."""
 
     rolling_style = "Partition"
     one_workload = True
@@ -57,4 +57,4 @@ class OneWorkload(CapacityStrategy):
 
     @abstractmethod
     def make(self, asked: Scaling, regular: int) -> CapacityResult:
-        """The missing ones, where no window is open and ``regular`` groups of [0, R) are new, not more than wanted."""
+        """Creates the missing groups; no window is open, ``regular`` <= wanted groups of [0, R) are new."""

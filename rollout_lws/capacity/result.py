@@ -1,4 +1,4 @@
-"""What one piece of capacity work answers: what to write now, whether it is finished, and what it waits for."""
+"""Result of a capacity operation: what to write now, whether it is done, and what it waits for."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ from rollout_lws.objects.writes import Write
 
 @dataclass(frozen=True, slots=True)
 class CapacityResult:
-    """``message`` says what is waited for, "" when nothing is. ``blocked`` is a reason word when it cannot go on by
-    itself.
-    """
+    """``message`` names what it waits for, "" for nothing. ``blocked`` is a reason if it cannot continue by itself."""
 
     writes: tuple[Write, ...] = ()
     done: bool = False
@@ -20,6 +18,6 @@ class CapacityResult:
     wake_at: datetime | None = None
     blocked: str = ""
     preparing: bool = False
-    """What an earlier release has left goes first: no group loads yet, and no deadline runs."""
+    """Leftovers of an earlier release go first: no group starts up yet, and no deadline runs."""
     opened: tuple[int, ...] = ()
-    """Ordinals for which a window is opened."""
+    """Ordinals for which a partition window is opened."""

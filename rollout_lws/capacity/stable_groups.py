@@ -1,5 +1,5 @@
-"""The stable LeaderWorkerSet's own groups during a release: which there are, how many may be down, how the hold and its
-windows are written, and how leaders are deleted.
+"""The stable LeaderWorkerSet's groups during a release: which exist, how many may be down, and the writes of the hold,
+of partition windows and of leader deletions.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.groups import Group, groups, moment_ready
 from rollout_lws.workload.hold import HOLD, hold, resolved_unavailable, standing_surge, users_strategy
 
-#: Groups that are looked at one by one, as many as a status can file. A number of replicas is typed in a moment, and
-#: whoever types 2,000,000,000 must not take the memory of a controller that others need.
+#: Limit of groups checked one by one, as many as a status can record. A user can set any number of replicas, and
+#: 2,000,000,000 of them must not exhaust the memory of a controller that other users share.
 MOST_GROUPS = 10_000
 
 
 class Manner(Protocol):
-    """What an update asks of the capacity of its release."""
+    """What an update needs to know of its release's capacity."""
 
     @property
     def surges(self) -> bool: ...
@@ -36,11 +36,11 @@ class Manner(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StableGroups:
-    """What a pass sees of them: regular ones, with ordinals in [0, R), and surge groups beyond.
+    """The regular groups, with ordinals in [0, R), and the surge groups beyond, as one pass observes them.
 
-    ``beside`` ready groups of the new version serve besides [0, R): those of a canary, or surge groups; ``minimum`` is
-    minReadySeconds. ``emptied`` says that no request reaches the groups that are to go, so that they may go all at
-    once.
+    ``beside`` canary or surge groups of the new version are ready and serve besides [0, R); ``minimum`` is
+    minReadySeconds. ``emptied`` says that no request reaches the groups that are about to go, so that they may go
+    together.
     """
 
     facts: Facts
@@ -67,7 +67,7 @@ class StableGroups:
 
     @property
     def is_open(self) -> bool:
-        """Whether a window stands open."""
+        """True if a partition window is open."""
         return self.partition < HOLD
 
     @property
@@ -77,7 +77,7 @@ class StableGroups:
 
     @property
     def extra(self) -> tuple[Group, ...]:
-        """Surge groups, those on their way out included."""
+        """Surge groups, including terminating ones."""
         return tuple(group for group in groups(self.facts) if group.ordinal >= self.replicas)
 
     def ready(self, members: Sequence[Group]) -> int:
@@ -85,9 +85,9 @@ class StableGroups:
 
     @property
     def at_once(self) -> int:
-        """Groups that may be down at once: all where no request reaches them and the canary has as many (R may have
-        grown meanwhile); in place the user's maxUnavailable, at most R - 1, at least 1; with a surge as many as serve
-        in their stead; with a second LWS the least of all these, at least 1.
+        """The batch size, groups that may be down together: all if no request reaches them and the canary has as many
+        (R may have grown meanwhile); in place the user's maxUnavailable, at most R - 1, at least 1; with a surge as
+        many as serve instead; with a canary LWS the smallest of all these, at least 1.
         """
         if self.emptied and self.beside >= self.replicas:
             return self.replicas
@@ -95,7 +95,7 @@ class StableGroups:
 
     @property
     def allowed(self) -> int:
-        """The user's maxUnavailable in groups, at least 1: in place there is no other way."""
+        """The user's maxUnavailable in groups; at least 1, because an update in place needs one."""
         return max(1, self.unavailable)
 
     @property
@@ -103,7 +103,7 @@ class StableGroups:
         return resolved_unavailable(users_strategy(self.facts.lws, self.keys), self.replicas)
 
     def all_are(self, revision: str) -> bool:
-        """Whether every group of [0, R) carries ``revision`` and is ready."""
+        """True if every group of [0, R) is at ``revision`` and ready."""
         regular = self.regular
         return (
             len(regular) == self.replicas
@@ -116,7 +116,7 @@ class StableGroups:
         return min(moments, default=None)
 
     def close(self, reason: str, surge: int | None = None) -> tuple[Write, ...]:
-        """The hold, with the surge groups there are, or ``surge`` of them."""
+        """Writes the hold, with the current surge groups or ``surge`` of them."""
         body = hold(self.facts.lws, self.keys, self.uid, self.surge if surge is None else surge)
         return (self.patch(body, reason),) if body else ()
 
@@ -125,11 +125,11 @@ class StableGroups:
         patch = Patch(LEADER_WORKER_SETS, meta.namespace, meta.name, body, reason)
         if not meta.annotations:
             return replace(patch, resource_version=meta.resource_version)
-        # LWS writes its status at the very moments at which windows are opened and closed.
+        # LWS often writes its status when windows open and close, so a resourceVersion precondition would fail.
         return replace(patch, uid=meta.uid, generation=meta.generation)
 
     def delete(self, chosen: Sequence[Group], reason: str) -> tuple[Write, ...]:
-        """Deletions of leaders, preceded by a read of the leader StatefulSet they rely on."""
+        """Deletes leaders, after a precondition on the leader StatefulSet that recreates them."""
         leader_set = self.facts.leader_set
         if leader_set is None or not chosen:
             return ()
@@ -143,16 +143,16 @@ class StableGroups:
 
 
 def lacking(ordinals: range, there: Set[int]) -> list[int]:
-    """Those of ``ordinals`` that are not ``there``, from the lowest; MOST_GROUPS at most."""
+    """Those of ``ordinals`` that are not in ``there``, from the lowest; at most MOST_GROUPS."""
     return list(islice((each for each in ordinals if each not in there), MOST_GROUPS))
 
 
 def named(members: Sequence[Group]) -> str:
-    """The indexes of groups, as a sentence has room for."""
+    """The groups' indexes for a message, at most ten."""
     return listed([group.index for group in members])
 
 
 def listed(names: Sequence[object]) -> str:
-    """At most ten of them: a status has room for a sentence, not for a thousand groups."""
+    """At most ten of the names: a status has room for a sentence, not for a thousand groups."""
     text = ", ".join(str(name) for name in names[:10])
     return f"{text} and {len(names) - 10} more" if len(names) > 10 else text

@@ -1,4 +1,4 @@
-"""Capacity Surge: new groups in the LeaderWorkerSet itself, beyond its own."""
+"""Capacity Surge: creates new groups in the LeaderWorkerSet itself, beyond its regular ones."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Surge(OneWorkload):
-    """Groups with ordinals from R on carry the new version until the promotion has updated [0, R)."""
+    """Groups with ordinals from R on run the new version until the promotion has updated [0, R)."""
 
     name = "Surge"
     title = "capacity Surge"
@@ -24,7 +24,7 @@ class Surge(OneWorkload):
     surges = True
     updates_regular = False
     least_replicas = 1
-    # It deletes the Workloads of surge groups once LWS counts as many new groups as it has.
+    # Kueue deletes the Workloads of surge groups once LWS counts as many new groups as replicas.
     fits_kueue = False
 
     def in_promotion(self, *, queued: bool) -> CapacityStrategy:
@@ -40,6 +40,6 @@ class Surge(OneWorkload):
         return ordinal - replicas if ordinal >= replicas else None
 
     def make(self, asked: Scaling, regular: int) -> CapacityResult:
-        # Surge groups that became regular ones by scaling are there already.
+        # Surge groups that became regular ones by scaling exist already.
         missing = max(0, asked.wanted - regular)
         return asked.own.extend(asked.new_revision, missing, may_open=asked.may_open)

@@ -1,4 +1,4 @@
-"""Which strategy the API's words ask for."""
+"""Maps the API's capacities to strategies."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rollout_lws.capacity.base import CapacityStrategy
 
 
 def strategy_of(capacity: Capacity) -> CapacityStrategy:
-    """How a canary of this capacity makes its groups."""
+    """The strategy of a canary plan with this capacity."""
     match capacity:
         case Capacity.EXTRA_WORKLOAD:
             return known.EXTRA_WORKLOAD
@@ -23,11 +23,11 @@ def strategy_of(capacity: Capacity) -> CapacityStrategy:
 
 
 def strategy_on_record(capacity: Capacity | None, plan: StyleStrategy | None) -> CapacityStrategy:
-    """How a release that is on makes its groups: the record says of a blue-green one what it says of ExtraWorkload."""
+    """The strategy of the current release: status.capacity records a blue-green one as ExtraWorkload."""
     found = strategy_of(capacity or Capacity.EXTRA_WORKLOAD)
     return known.BLUE_GREEN if found is known.EXTRA_WORKLOAD and isinstance(plan, BlueGreenStrategy) else found
 
 
 def strategy_of_plan(plan: StyleStrategy) -> CapacityStrategy:
-    """How the releases of a plan make their groups."""
+    """The strategy of a plan's releases."""
     return known.BLUE_GREEN if isinstance(plan, BlueGreenStrategy) else strategy_of(plan.made_by)

@@ -1,6 +1,4 @@
-"""Shares that groups cannot carry: where no second LWS stands beside the first, a share that does not fit its groups
-falls on few.
-"""
+"""Weight limits: without a canary LeaderWorkerSet, a weight that does not fit the groups overloads some."""
 
 from __future__ import annotations
 
@@ -15,8 +13,8 @@ from rollout_lws.capacity.weights import MOST, weight_of_step
 
 @dataclass(frozen=True, slots=True)
 class Overload:
-    """A step (1-based) whose ``weight``, the new version's share in percent, gives each of the ``groups`` of a side
-    ``factor`` times what a group of the LWS has at rest.
+    """A step (1-based) whose ``weight``, the new version's share of requests in percent, gives each of the ``groups``
+    of one version ``factor`` times the load that a group of the LWS has at rest.
     """
 
     step: int
@@ -37,10 +35,10 @@ class Overload:
 
 
 def overload(plan: StyleStrategy, replicas: int) -> Overload | None:
-    """The first step that gives a group more than twice its requests at rest; None when there is none.
+    """The first step that gives a group more than twice its load at rest; None if there is none.
 
-    Only for capacity InPlace and Surge, and where requests are routed: without that they follow the groups. The stable
-    version keeps all of its ``replicas`` groups in Surge, and all but the renewed ones in place.
+    Only for capacity InPlace and Surge with routed requests: otherwise requests follow the groups. Stable keeps all of
+    its ``replicas`` groups in Surge, and all but the updated ones in place.
     """
     strategy = strategy_of_plan(plan)
     if not strategy.one_workload or not plan.traffic_routings or replicas < 1:

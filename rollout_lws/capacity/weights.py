@@ -1,7 +1,6 @@
-"""Which share of requests belongs to so many groups: plain numbers, for whoever routes a release and whoever previews
-or refuses one.
+"""Traffic weights from numbers of groups: plain arithmetic for routing, previews and preflight checks.
 
-A weight is the new version's share in whole percent.
+A weight is the new version's share of requests in whole percent.
 """
 
 from __future__ import annotations
@@ -11,22 +10,20 @@ from rollout_lws.capacity.batches import makes_no_groups, wanted_groups
 from rollout_lws.capacity.table import strategy_of_plan
 from rollout_lws.objects import scaling
 
-#: A group may get so many times the requests that it has while all groups of the LWS carry them alike.
+#: Limit of a group's load, as a multiple of its load while all groups of the LWS share the requests evenly.
 MOST = 2
 
 
 def sharing_step(plan: StyleStrategy, index: int) -> Step:
-    """The step whose share holds in step ``index`` (1-based): in one that is only the promotion, what serves meanwhile
-    is what the step before has made.
-    """
+    """The step whose weight applies in step ``index`` (1-based): the step before, if this one is only the promotion."""
     return plan.steps[index - 2 if makes_no_groups(plan, index) else index - 1]
 
 
 def weight_of_step(plan: StyleStrategy, index: int, replicas: int) -> int:
-    """What step ``index`` (1-based) of an LWS of ``replicas`` groups gives the new version once its groups are ready.
+    """The new version's weight in step ``index`` (1-based) of an LWS of ``replicas`` groups once its groups are ready.
 
-    0 when it says neither traffic nor matches; "auto" is in proportion to groups, at least 1. In place the last group
-    stays old until the promotion, so "100%" leaves it what is its due.
+    0 if the step has neither traffic nor matches; "auto" is in proportion to groups, at least 1. In place the last
+    group stays old until the promotion, so "100%" leaves it its proportion.
     """
     step, strategy = sharing_step(plan, index), strategy_of_plan(plan)
     if not step.traffic:
@@ -39,9 +36,9 @@ def weight_of_step(plan: StyleStrategy, index: int, replicas: int) -> int:
 
 
 def weight_in_place(weight: int, new: int, stable: int, replicas: int) -> int:
-    """The new version's weight while groups of an LWS of ``replicas`` are renewed or go back, with ``new`` and
-    ``stable`` ready ones: their due, at most the ``weight`` that is meant, but no group of stable gets more than MOST
-    times what it has at rest.
+    """The new version's weight while an LWS of ``replicas`` groups is updated or rolled back, with ``new`` and
+    ``stable`` ready groups: in proportion to them, at most the intended ``weight``; but no stable group gets more than
+    MOST times its load at rest.
     """
     if new < 1:
         return 0
@@ -49,8 +46,8 @@ def weight_in_place(weight: int, new: int, stable: int, replicas: int) -> int:
 
 
 def weight_in_promotion(weight: int, new: int, replicas: int, portion: int) -> int:
-    """The second LWS's weight while ``portion`` of the ``replicas`` groups of stable are down at once: at least what
-    its ``new`` groups are of all that stay up, rounded up, and not less than the ``weight`` that it had.
+    """The canary's weight while ``portion`` of the ``replicas`` stable groups are down together: at least the
+    proportion of its ``new`` groups among all that stay up, rounded up, and not less than its ``weight`` before.
     """
     staying = new + replicas - portion
     return max(weight, -(-100 * new // staying) if staying else 0)

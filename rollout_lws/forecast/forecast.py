@@ -1,8 +1,8 @@
-"""What a release will take, reckoned before anything is written: groups, accelerators, model loads, shares and time.
+"""Forecast of a release before anything is written: groups, accelerators, model loads, traffic weights and time.
 
-Pure arithmetic on the plan, phase after phase, by the same functions that decide in the release itself. R is the number
-of the LWS's own groups. It assumes that R stays and that every group loads at the first try; waits for approvals, and
-the seconds that LWS, routers and ending pods take, are not in it.
+Pure arithmetic on the plan, phase by phase, with the functions that decide in the release itself. R is the LWS's number
+of regular groups. It assumes that R stays and that every group starts up at the first try. It leaves out waits for
+approvals, and the seconds that LWS, routers and terminating pods take.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rollout_lws.forecast.model import Forecast, Given, Row
 
 
 def forecast(plan: StyleStrategy, given: Given) -> Forecast:
-    """ValueError for a number of groups that cannot be released in steps, with what to do."""
+    """Forecasts a release. ValueError, with the fix, for a number of groups that cannot be released in steps."""
     if given.replicas < 1:
         raise ValueError(
             "the LeaderWorkerSet has 0 groups, and a version takes effect there by itself: nothing is done in steps"
@@ -35,7 +35,7 @@ def forecast(plan: StyleStrategy, given: Given) -> Forecast:
 
 @dataclass(frozen=True, slots=True)
 class _Moment:
-    """Ready groups of either side, and the share of the new one."""
+    """Ready groups of both versions, and the new version's share of requests."""
 
     new: int
     stable: int
@@ -56,12 +56,12 @@ class _Moment:
 
     @property
     def behind(self) -> int:
-        """Ready groups of sides that have a share."""
+        """Ready groups of the versions that receive requests."""
         return (self.new if self.share > 0 else 0) + (self.stable if self.share < 1 else 0)
 
 
 def _alone(replicas: int) -> _Moment:
-    """All requests at the LWS's own groups alone, as before a release and after it."""
+    """Only the LWS's regular groups serve, as before and after a release."""
     return _Moment(0, replicas, Fraction(0), replicas)
 
 
@@ -80,7 +80,7 @@ class _Course:
         return cls(plan, strategy, given, _alone(given.replicas))
 
     def run(self) -> Forecast:
-        """All of it."""
+        """The whole forecast."""
         course, rows = self, []
         for index in range(1, len(self.plan.steps) + 1):
             row, course = course._step(index)
@@ -97,7 +97,7 @@ class _Course:
 
     @property
     def unit(self) -> float:
-        """Seconds until a group that is made counts as ready."""
+        """Seconds until a created group counts as ready."""
         return self.given.load_seconds + self.given.min_ready_seconds
 
     @property
@@ -106,11 +106,11 @@ class _Course:
 
     @property
     def _portion(self) -> int:
-        """Groups renewed at once where no other groups stand beside them."""
+        """Batch size without canary or surge groups."""
         return min(self.allowed, self.replicas - 1)
 
     def _even(self, new: int, stable: int) -> _Moment:
-        """Every ready group that requests reach with the same load."""
+        """All ready groups that receive requests have the same load."""
         reached = new if self.given.reached or self.routing or self.strategy.one_workload else 0
         every = reached + stable
         return _Moment(new, stable, Fraction(reached, every) if every else Fraction(0), self.replicas)
@@ -154,13 +154,13 @@ class _Course:
         return row, replace(self, now=rest, clock=self.clock + seconds)
 
     def _share_between(self, rounds: int, share: Fraction) -> float:
-        """Seconds for which the second portion of a step in place waits until the groups of the first have a share."""
+        """Seconds that the second batch of a step in place waits until the groups of the first receive requests."""
         if not (self.strategy.updates_regular and rounds > 1 and self.routing and share) or self.now.share > 0:
             return 0
         return max(0, self.routing.grace_period_seconds - self.given.min_ready_seconds)
 
     def _while_loading(self, before: _Moment, made: int, portion: int, weight: int) -> _Moment:
-        """While the ``portion``-th portion of a step in place is away, from 0: shares follow the ready groups."""
+        """While the ``portion``-th batch of a step in place, from 0, is down: weights follow the ready groups."""
         new = before.new + portion * self._portion
         stable = before.stable - min(made, (portion + 1) * self._portion)
         if self.routing is None:
@@ -168,8 +168,8 @@ class _Course:
         return self._shared(new, stable, weight_in_place(weight, new, stable, self.replicas))
 
     def _back(self, groups: int, share: Fraction) -> float:
-        """Seconds until so many groups that steps have renewed are the old version's again and ready: once the others
-        can do without them they are emptied and go all at once, until then portion by portion.
+        """Seconds until so many updated groups are rolled back and ready: batch by batch, until the others can carry
+        all requests; then the rest is drained and goes together.
         """
         seconds, stable = 0.0, self.replicas - groups
         routing = self.routing if share else None
@@ -184,12 +184,12 @@ class _Course:
         return seconds
 
     def _rounds_back(self, groups: int) -> int:
-        """Loads one after the other until so many renewed groups are the old version's again."""
+        """Consecutive startups until so many updated groups are rolled back."""
         return -(-groups // (self._portion if self.strategy.updates_regular else self.allowed))
 
     def _first_share(self, share: Fraction, loaded: float) -> float:
-        """Seconds that the new version's first share waits ``loaded`` seconds from now: routers hear of its first group
-        before they hear of it.
+        """Seconds that the new version's first weight waits, ``loaded`` seconds from now: routers learn of its first
+        group before they learn of its weight.
         """
         if self.routing is None or share == 0 or self.now.share > 0:
             return 0
@@ -199,7 +199,7 @@ class _Course:
         before = self.now
         grown = self.replicas - before.new if self.strategy.full_set else 0
         new, waited = before.new + grown, min(grown, 1) * self.unit
-        # Groups enough beside the LWS take all requests, so that its own can be renewed all at once.
+        # A canary with enough groups takes all requests, so that the stable LWS can be updated in one batch.
         takes_over = self.routing is not None and not self.strategy.one_workload and new >= self.replicas
         emptied = takes_over and not self.given.unlisted
         renewed, portion = self._renewal(new, emptied)
@@ -234,17 +234,17 @@ class _Course:
         )
 
     def _renewal(self, new: int, emptied: bool) -> tuple[int, int]:
-        """Groups of [0, R) that the promotion renews, and how many of them at once."""
+        """Groups of [0, R) that the promotion updates, and its batch size."""
         left = self.replicas - new + self.strategy.extra(new)
         return left, left if emptied else min(left, self.strategy.portion(self.allowed, new, self.replicas))
 
     def _around(self, share: Fraction, rounds: int, takes_over: bool, waited: float) -> float:
-        """Seconds of a promotion in which routers hear of what changes, and running requests end."""
+        """Seconds of a promotion in which routers learn of changes and running requests drain."""
         if self.routing is None:
             return 0
         grace, drain = self.routing.grace_period_seconds, self.routing.drain_seconds
         if self.strategy.one_workload:
-            # Without a share there is none that routers have to hear the end of.
+            # Without a weight there is no removal of it that routers have to learn of.
             shares = self.now.share > 0 or sharing_step(self.plan, len(self.plan.steps)).matches
             return grace if shares else 0
         first, given = self._first_share(share, waited), self.given
@@ -255,9 +255,9 @@ class _Course:
 
 
 def step_of_much_extra(plan: StyleStrategy, replicas: int) -> int:
-    """The first step (1-based) that takes more than half as many groups again as there are; 0 when there is none.
+    """The first step (1-based) that adds more than half of the LWS's groups; 0 if there is none.
 
-    Blue-green is chosen for just that and is not warned of, and one group is the least that a step can take.
+    Blue-green is chosen for that purpose and causes no warning; nor does one group, the least that a step can add.
     """
     strategy, steps = strategy_of_plan(plan), range(1, len(plan.steps) + 1)
     if strategy.full_set:
@@ -267,7 +267,7 @@ def step_of_much_extra(plan: StyleStrategy, replicas: int) -> int:
 
 
 def much_extra(plan: StyleStrategy, replicas: int) -> str:
-    """A warning of that step; "" when there is none."""
+    """A warning about that step; "" if there is none."""
     index = step_of_much_extra(plan, replicas)
     if not index:
         return ""

@@ -1,4 +1,4 @@
-"""What is told of a release before it begins: a row for each of its steps and for the promotion, and their sums."""
+"""The result of a forecast: a row for each step and for the promotion, and their totals."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from rollout_lws.capacity.base import CapacityStrategy
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What a preview needs besides the plan: the LWS's ``replicas``, the user's maxUnavailable in groups, as LWS
-    resolves it (maxSurge plays no part: the hold has none), the seconds until a group is ready and for which it then
-    must be, and its accelerators.
+    """The input of a forecast besides the plan: the LWS's ``replicas``; the user's maxUnavailable in groups, as LWS
+    resolves it (maxSurge does not count: the hold has none); the seconds until a group is ready and for which it then
+    must be (minReadySeconds); and its accelerators.
 
-    ``unlisted``: a Service or InferencePool that trafficRoutings do not name leads to the LWS's groups, too.
-    ``reached``: without trafficRoutings, whether the Services that lead to the LWS's groups lead to those of a second
-    LWS as well; one that selects by LWS's own name label does not.
+    ``unlisted``: a Service or InferencePool that trafficRoutings do not name also selects the LWS's groups.
+    ``reached``: without trafficRoutings, whether the Services that select the LWS's groups also select those of a
+    canary LWS; one that selects by LWS's own name label does not.
     """
 
     replicas: int
@@ -29,44 +29,44 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A step, or the promotion: loads are relative, 1.0 being a group's requests while all R groups carry them alike;
-    None stands for a side without groups.
+    """A step, or the promotion. Loads are relative: 1.0 is a group's load while all R groups share the requests evenly;
+    None is a version without groups.
     """
 
     step: int | None
     """The step's number, from 1; None is the promotion."""
     new: int
-    """Groups of the new version at the end of the step; in the promotion, when the first portion goes down."""
+    """Groups of the new version at the end of the step; in the promotion, when the first batch goes down."""
     extra: int
     """Groups beyond R."""
     ready: int
-    """Fewest ready groups, of sides that have a share, at any moment."""
+    """Fewest ready groups, of versions that receive requests, at any moment."""
     share: float
-    """Share of requests of the new version, 0 to 1, at rest; in the promotion, while its first portion is down."""
+    """The new version's share of requests, 0 to 1, at rest; in the promotion, while its first batch is down."""
     load_new: float | None
-    """Load of a group of the new version with that share."""
+    """Load of a group of the new version at that share."""
     load_stable: float | None
-    """Load of a group of the LWS that is not of the new version, with that share; in the promotion, of any that is not
-    away.
+    """Load of a group of the LWS that is not at the new version, at that share; in the promotion, of any group that is
+    up.
     """
     peak_load: float
     """Highest load of any group at any moment."""
     windows: int
-    """How often the LWS is opened."""
+    """How many partition windows are opened."""
     rounds: int
-    """Loads one after the other."""
+    """Consecutive startups."""
     loads: int
     """Groups that load the model."""
     seconds: float
-    """How long it takes: loads, grace, drain, and a pause with a duration."""
+    """Duration: startups, grace, drain, and a pause with a duration."""
     approval: bool
-    """Whether somebody has to approve it."""
+    """True if the user has to approve it."""
     accelerators: int
-    """Accelerators held, those of the R groups included."""
+    """Accelerators held, including those of the R groups."""
     back_loads: int
-    """Groups that load the old version if the release goes back at its end; in the promotion, at most."""
+    """Groups that load the old version if the release is rolled back at its end; in the promotion, at most."""
     back_seconds: float
-    """Seconds until all R groups are the old version's and ready; 0 where they are all the time."""
+    """Seconds until all R groups are at the old version and ready; 0 if they always are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,15 +104,15 @@ class Forecast:
 
     @property
     def seconds(self) -> float:
-        """How long the release takes, waits for approvals apart."""
+        """Duration of the release without waits for approvals."""
         return sum(row.seconds for row in self.rows)
 
     @property
     def approvals(self) -> tuple[int, ...]:
-        """Steps that somebody has to approve."""
+        """Steps that the user has to approve."""
         return tuple(row.step for row in self.rows if row.approval and row.step is not None)
 
     @property
     def accelerators(self) -> int:
-        """Accelerators held at the peak, those of the R groups included."""
+        """Accelerators held at the peak, including those of the R groups."""
         return max(row.accelerators for row in self.rows)

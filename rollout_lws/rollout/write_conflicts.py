@@ -74,7 +74,7 @@ def judged(
 
 def _writer(live: Object, managed: Managed) -> str:
     """The other field manager that wrote last, preferably one that owns a managed field; "somebody" if managedFields
-    does not tell, as after a write that only removed fields.
+    names none, as after a write that only removed fields.
     """
     entries = [
         each

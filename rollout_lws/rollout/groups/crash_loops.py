@@ -89,12 +89,12 @@ def churning(d: Draft) -> dict[str, str]:
 
 
 def await_quiet(d: Draft) -> Draft:
-    """Wakes when the first of the restarting groups counts as stable again."""
+    """Wakes when the first of the restarting groups counts as healthy again."""
     return d.wake(min(_quiet_moments(d), default=None))
 
 
 def quiet_at(d: Draft) -> datetime:
-    """When the last restarting group counts as stable again, if none restarts until then."""
+    """When the last restarting group counts as healthy again, if none restarts until then."""
     return max(_quiet_moments(d), default=d.now)
 
 

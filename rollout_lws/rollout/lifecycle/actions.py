@@ -137,7 +137,7 @@ def _jump(d: Draft, request: RequestedAction) -> tuple[Draft, Answer]:
 def _refuse_late_jump(d: Draft) -> Draft:
     """Refuses a nextStepIndex that leads back when no step can be returned to.
 
-    The tool that wrote it has told its user that the release goes back, so an Event has to correct that.
+    The tool that wrote it has reported to its user that the release rolls back, so an Event has to correct that.
     """
     asked = d.sub.next_step_index
     if _in_steps(d) or not 1 <= asked < d.sub.current_step_index:

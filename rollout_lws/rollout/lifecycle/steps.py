@@ -94,7 +94,7 @@ def _follow_release(d: Draft) -> Draft:
     d = d.set_sub(observed_rollout_id=d.release_id, observed_workload_generation=d.stable.lws.metadata.generation)
     revision = target_revision(d.stable)
     if observed(d.stable) and revision != d.sub.new_revision:
-        # Another LWS release names the revision differently, or the sub-status was wiped.
+        # A different LWS version names the revision differently, or the sub-status was wiped.
         d = d.confirm_leader_set("the revision that is released")
         stable = d.status.stable
         d = d.set_sub(new_revision=revision, stable_revision=stable.revision if stable else "")

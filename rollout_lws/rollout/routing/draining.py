@@ -42,7 +42,7 @@ def reached(d: Draft, facts: RoutingFacts) -> Routed:
     ``needs_person`` if that waits for a pod that does not terminate by itself.
     """
     pinned = _pinned(facts)
-    # Without pins there is no pod to wait for, and no other rule may watch the pods of a deleted canary.
+    # Without pins there is no pod to wait for, and perhaps no other rule watches the pods of a deleted canary.
     if d.o.stable is None or not pinned or not leaves(d):
         return DONE
     unknown = d.o.unknown_pods.get(_home(d))

@@ -92,7 +92,7 @@ def _apply(d: Draft, facts: RoutingFacts, wanted: Split) -> tuple[Draft, Routed]
         return note(d, message=unsaid), Routed(False, unsaid)
     nobody = next(filter(None, (each.unused for each in states)), "") if split.reaches_new else ""
     if nobody and not any(each.modified for each in states):
-        # Only routers that accept the route before our first write are asked later: that would be none.
+        # Later passes ask the routers that accepted the route before our first write: there would be none.
         return note(d, desired=recorded(wanted), message=nobody), Routed(False, nobody)
     refusal = next(filter(None, (barred_route(d, each, split) for each in every)), "") if split.reaches_new else ""
     if refusal:

@@ -130,7 +130,7 @@ def _wanted(d: Draft) -> Wanted:
 
 
 def _troubled(d: Draft) -> tuple[str, ...]:
-    """LWSs whose pods to watch: pods tell why a group is not ready, and what requests could still reach. These are LWSs
+    """LWSs whose pods to watch: pods show why a group is not ready, and what requests could still reach. These are LWSs
     with such a group, or in a release.
     """
     wanted = []

@@ -1,4 +1,4 @@
-"""The objects that share requests between the two versions of one LWS, as they stand at one moment."""
+"""The objects that route requests between the two versions of one LWS, as observed at one moment."""
 
 from __future__ import annotations
 
@@ -17,18 +17,17 @@ from rollout_lws.traffic.split import Object
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RoutingFacts:
-    """What the names in ``trafficRoutings`` stand for, and what else sends requests to pods of the namespace.
+    """The objects that ``trafficRoutings`` names, and all else that sends requests to pods of the namespace.
 
-    ``names`` are those that the release on hand has noted with its first pin, before that those in the Rollout's
-    spec. ``asked`` are the spec's own words. ``by`` is the UID of the Rollout whose view this is, ``owner`` the owner
-    reference to it that its own objects carry. ``objects`` are by kind and name: all Services, InferencePools and
-    PodDisruptionBudgets of the namespace, and all objects of kinds that are named, as far as they are known.
-    ``endpoints`` are the names of the pods that the EndpointSlices of a Service list as ready, by Service: those of
-    both versions, and those of endpoint pickers without which requests fail; of these, ``answering`` have any endpoint
-    that is ready, be it no pod.
+    ``names`` are those that the current release stored with its first pin, before that those in the Rollout's spec.
+    ``asked`` is the spec's ``trafficRoutings``. ``by`` is the UID of this Rollout, ``owner`` the owner reference to it
+    that its own objects carry. ``objects`` are by kind and name: all Services, InferencePools and PodDisruptionBudgets
+    of the namespace, and all known objects of kinds that are named. ``endpoints`` are the names of the pods that the
+    EndpointSlices of a Service list as ready, by Service: the Services of both versions, and those of endpoint pickers
+    without which requests fail. ``answering`` are the Services among these with any ready endpoint, pod or not.
     ``other_leaders`` are the labels of the leaders of all other LWSs, by LWS. ``absent`` are kinds that the cluster
-    does not serve. ``synced`` is False while not all that is needed is known yet; ``trouble`` then says what stops it
-    from being listed, "" when nothing does.
+    does not serve. ``synced`` is False while required objects are not listed yet; ``trouble`` then says what prevents
+    listing them, "" when nothing does.
     """
 
     names: Names
@@ -47,7 +46,7 @@ class RoutingFacts:
 
     @property
     def waits(self) -> str:
-        """What has to be known first, "" when all is."""
+        """Why the decision has to wait for a list; "" when all objects are known."""
         return "" if self.synced else self.trouble or "routes and endpoints are being listed"
 
     def find(self, resource: Resource, name: str | None) -> Object | None:
@@ -67,5 +66,5 @@ class RoutingFacts:
         return self.find(SERVICES, self.canary_service_name)
 
     def is_ours(self, live: Object) -> bool:
-        """Whether this Rollout has made the object, which has the name of one that it makes."""
+        """Whether this Rollout created the object, given that it has the name of one that the Rollout creates."""
         return marks.controlled_by(live, self.by, self.keys)

@@ -1,8 +1,8 @@
-"""Ingresses of ingress-nginx: a second Ingress beside the user's takes the new version's requests.
+"""ingress-nginx: builds and reads the canary Ingress that receives the new version's requests.
 
-The user's Ingress is never changed: ingress-nginx merges the second one into it by annotations, and forgets it when it
-is deleted. The second one carries a digest of what was written, so that an edit by others is told from one of the
-user's Ingress, which it follows. The project is retired, so nothing is offered here that the Gateway API does better.
+The user's Ingress is never changed: ingress-nginx merges the canary Ingress into it by annotations until it is deleted.
+The canary Ingress carries a digest of what the release wrote, to tell an edit by another writer from a change of the
+user's Ingress, which the canary follows. ingress-nginx is retired: what the Gateway API does better is left out.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _NGINX = "nginx"
 _PREFIX = "nginx.ingress.kubernetes.io/"
 _CANARY = INGRESS.annotations
 _CLASS = "kubernetes.io/ingress.class"
-#: A match on a header of this name is one on the cookie that its value names, as in OpenKruise Rollouts.
+#: A match on a header of this name matches the cookie that its value names, as in OpenKruise Rollouts.
 _COOKIE = "canary-by-cookie"
-#: Annotations that make others take out certificates or names for the copy, and a share that is not ours.
+#: Annotations that make other controllers request certificates or DNS names for the copy, and foreign canary weights.
 _NOT_COPIED = re.compile(
     rf"^({re.escape(_PREFIX)}canary|(acme\.)?cert-manager\.io/|external-dns\.alpha\.kubernetes\.io/)"
 )
@@ -44,9 +44,9 @@ def canary_ingress(
     split: Split,
     owner: Mapping[str, Any],
 ) -> Object | None:
-    """The manifest of the Ingress that sends the split's requests for ``service`` to ``canary_service``: the user's
-    paths to that Service alone, with class, TLS and annotations. None when the split reaches nobody, or no path leads
-    to the Service.
+    """The manifest of the Ingress that sends the split's requests for ``service`` to ``canary_service``: only the
+    user's paths to that Service, with class, TLS and annotations. None when the split sends no requests to the new
+    version, or no path leads to the Service.
     """
     if not split.reaches_new or no_path(main, service):
         return None
@@ -77,12 +77,12 @@ def canary_ingress(
 
 
 def noted(made: Object, by: str, keys: Keys) -> Object:
-    """The manifest with our note of what it says about requests, marked as made by us."""
+    """The manifest with our annotation: a digest of its routing, and the entry that says the release created it."""
     return marks.put_made(made, by, keys, {"written": _digest(made)})
 
 
 def updated(live: Object, made: Object) -> Object:
-    """The live second Ingress as ``made`` wants it; whatever else stands in its metadata stays."""
+    """The live canary Ingress with the content of ``made``; other metadata stays."""
     labels = _labels(live) | _labels(made)
     kept = {key: value for key, value in _annotations(live).items() if not key.startswith(_CANARY)}
     return {
@@ -90,29 +90,29 @@ def updated(live: Object, made: Object) -> Object:
         # The API server keeps no empty maps.
         "metadata": {**live["metadata"], "annotations": kept | _annotations(made)}
         | ({"labels": labels} if labels else {}),
-        # A class may be given by admission; secrets that the user names no more are not kept.
+        # Admission may set a class; TLS secrets that the user has removed are dropped.
         "spec": {**{member: value for member, value in live["spec"].items() if member != "tls"}, **made["spec"]},
     }
 
 
 def drifted(live: Object, by: str, keys: Keys) -> bool:
-    """Whether somebody has changed what the second Ingress says about requests."""
+    """Whether another writer has changed the routing of the canary Ingress."""
     mark = marks.read(live, by, keys)
     return mark is None or mark.get("written") != _digest(live)
 
 
 def reaches_new(live: Object) -> bool:
-    """Whether the second Ingress takes any request."""
+    """Whether the canary Ingress takes any request."""
     return weight(live) > 0 or any(f"{_CANARY}-by-{how}" in _annotations(live) for how in ("header", "cookie"))
 
 
 def weight(live: Object) -> int:
-    """Percentage of requests that the second Ingress takes, 0 to 100; 0 where nobody could read what it says."""
+    """Percentage of requests that the canary Ingress takes, 0 to 100; 0 when its annotation is unreadable."""
     return min(whole_number(str(_annotations(live).get(f"{_CANARY}-weight", ""))) or 0, 100)
 
 
 def _digest(ingress: Object) -> str:
-    """Of paths and shares alone: classes and labels may be defaulted or added by others without harm."""
+    """Digest of paths and weights only: other writers may default or add classes and labels without harm."""
     said = {key: value for key, value in _annotations(ingress).items() if key.startswith(_CANARY)}
     return short_hash(msgspec.json.encode((said, ingress["spec"].get("rules")), order="sorted").decode(), 12)
 
@@ -126,7 +126,7 @@ def _labels(ingress: Object) -> dict[str, str]:
 
 
 def rival(main: Object, service: str, others: Iterable[Object]) -> Object | None:
-    """Another canary for a path of this Ingress, None when there is none: ingress-nginx heeds one canary a path."""
+    """Another canary for a path of this Ingress, or None: ingress-nginx uses only one canary per path."""
     ours = _places(main, service)
     canaries = (each for each in others if _annotations(each).get(_CANARY) == "true")
     return next((each for each in canaries if ours & _places(each)), None)
@@ -142,11 +142,10 @@ def _places(ingress: Object, service: str = "") -> set[tuple[str, str]]:
 
 
 def ingress_problem(main: Object, service: str, class_type: str) -> str:
-    """Why this Ingress cannot split requests for ``service``, as a sentence that says what to do; "" when it
-    can.
+    """Why this Ingress cannot split requests for ``service``, as a sentence that says what to do; "" when it can.
 
-    ``class_type`` is trafficRoutings' classType: "nginx" vouches for a class of another name, "" takes the class from
-    the Ingress, where none means nginx.
+    ``class_type`` is trafficRoutings' classType: "nginx" declares that a class of another name is served by nginx, ""
+    takes the class from the Ingress, where none means nginx.
     """
     what = f"Ingress {main['metadata']['name']}"
     annotations = main["metadata"].get("annotations") or {}
@@ -164,7 +163,7 @@ def ingress_problem(main: Object, service: str, class_type: str) -> str:
 
 
 def no_path(main: Object, service: str) -> str:
-    """Why no request for ``service`` comes by this Ingress, as a sentence that says what to do; "" when some do."""
+    """Why no request for ``service`` uses this Ingress, as a sentence that says what to do; "" when some do."""
     if any(_paths(rule, service) for rule in (main.get("spec") or {}).get("rules") or ()):
         return ""
     return (

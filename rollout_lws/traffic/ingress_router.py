@@ -1,4 +1,4 @@
-"""A second Ingress beside the user's as a router; the user's stays as it is."""
+"""Router for ingress-nginx: adds a canary Ingress and leaves the user's Ingress unchanged."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from rollout_lws.traffic.split import Object, Split
 
 @dataclass(frozen=True)
 class IngressRouter:
-    """A second Ingress beside the user's, which stays as it is."""
+    """Adds a canary Ingress to the user's Ingress, which stays unchanged."""
 
     spec: ClassVar = INGRESS
     facts: RoutingFacts
@@ -52,7 +52,7 @@ class IngressRouter:
 
     @cached_property
     def state(self) -> RouteState:
-        """Nothing says when ingress-nginx has taken up a change: the grace period has to do."""
+        """ingress-nginx does not report when it has applied a change, so the grace period covers that."""
         main, live = self._main, self._live
         drifted = live is not None and ingress.drifted(live, self.facts.by, self.facts.keys)
         return RouteState(
@@ -61,7 +61,7 @@ class IngressRouter:
             live is not None and ingress.reaches_new(live),
             ingress.weight(live) if live is not None else 0,
             missing="" if main else str(self._users),
-            # The second Ingress would go on taking its part of a path that now leads to another Service.
+            # The canary Ingress would still take its part of a path that now leads to another Service.
             cut_off=ingress.no_path(main, self.facts.names.service) if main else "",
         )
 
@@ -87,10 +87,10 @@ class IngressRouter:
 
     @classmethod
     def restore(cls, live: Object, by: str, keys: Keys) -> Object:
-        """Nothing of ours is in the user's own."""
+        """The user's Ingress has none of our changes."""
         return marks.without(live, by, keys)
 
-    def check(self, split: Split | None = None, *, begun: bool = False) -> Problem | None:  # noqa: ARG002 - ours has a note
+    def check(self, split: Split | None = None, *, begun: bool = False) -> Problem | None:  # noqa: ARG002 - ours is annotated
         if split is not None:
             unsaid = ingress.split_problem(split)
             return Problem(unsaid, self._users) if unsaid else None

@@ -1,7 +1,7 @@
-"""What carries the notes of Rollouts, whatever its name: by these alone it is known what a release has changed.
+"""Finds the objects that releases have changed or created, by the annotations on them instead of by name.
 
-A name that stands in a status can be written by everybody who may decide on releases. A note stands on the very object
-that it is about, so who can forge it can write that object anyway.
+Any user with the right to decide on releases can write a name into a status. The annotation is on the changed object
+itself, so forging it needs the right to write that object anyway.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from rollout_lws.traffic.selectors import Changes, Pin, Selecting
 from rollout_lws.traffic.split import Object
 from rollout_lws.workload.canary import name_of_canary
 
-#: Kind → what makes an object of it the user's own again. The Services come last: as long as one of them is marked, it
-#: is looked for the others.
+#: Kind → function that restores an object of it. The Services come last: as long as one of them has the annotation, the
+#: other kinds are searched as well.
 _OWN: Mapping[Resource, Callable[[Object, str, Keys], Object]] = {
     **{router.spec.resource: router.restore for router in ROUTERS},
     INFERENCE_POOLS: pools.unpinned,
     SERVICES: services.unpinned,
 }
 
-#: Kinds of which a release makes objects → what it calls the one that it makes beside the user's of this name.
+#: Kinds that a release creates → name of the object that it creates for the user's object of this name.
 _MADE: Mapping[Resource, Callable[[str], str]] = {
     **{spec.resource: partial(written_name, spec) for spec in SPECS if spec.copies},
     SERVICES: services.canary_service_name,
@@ -50,7 +50,7 @@ _SELECTING: Mapping[Resource, Selecting] = {INFERENCE_POOLS: pools.SELECTING, SE
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What stays pinned to groups of LWS ``workload``, as ``written``: else it would lead to ``pods`` as well."""
+    """An object that stays pinned to LWS ``workload``, as ``written``; unpinned, it would also select ``pods``."""
 
     selecting: Selecting
     name: str
@@ -65,13 +65,14 @@ class Kept:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Marked:
-    """Objects of one namespace that carry notes of any Rollout, or that the one with UID ``by`` has made, by kind.
+    """Objects of one namespace, by kind, that carry any Rollout's annotation or that the Rollout with UID ``by``
+    created.
 
-    ``living`` are the UIDs of all Rollouts of the namespace, ``names`` what this one shares requests by, None when
-    nothing names anything. ``waits`` says what has to be listed before all of them are known, "" when nothing has.
-    ``workloads`` are the LWSs whose groups Rollouts that are gone have told apart by their pins, ``pods`` those of all
-    these; ``unknown_pods`` has an entry for each LWS of which not all are known: why they cannot be listed, "" while
-    the first list is on its way. ``foreign`` are LWSs that are nobody's canary, though they are called like one.
+    ``living`` are the UIDs of all Rollouts of the namespace, ``names`` the objects that this one routes requests with,
+    None when nothing names any. ``waits`` says what has to be listed before all objects are known, "" when nothing has.
+    ``workloads`` are the LWSs to which deleted Rollouts have pinned objects, ``pods`` all their pods. ``unknown_pods``
+    has each LWS whose pods are not all known: why they cannot be listed, "" during the first list. ``foreign`` are LWSs
+    with the name of a canary that are none.
     """
 
     by: str = ""
@@ -87,12 +88,12 @@ class Marked:
 
     @property
     def any_own(self) -> bool:
-        """Whether the Rollout has left anything to give back, as far as that is known."""
+        """Whether the Rollout has left anything to restore, as far as that is known."""
         return any(self._is_own(resource, live) for resource, lives in self.objects.items() for live in lives)
 
     @property
     def ghosts(self) -> tuple[str, ...]:
-        """UIDs of Rollouts that are gone and have left notes."""
+        """UIDs of deleted Rollouts whose annotation entries are still there."""
         found = (
             uid for resource, lives in self.objects.items() for live in lives for uid in self._others(resource, live)
         )
@@ -100,7 +101,7 @@ class Marked:
 
     @property
     def pinned_workloads(self) -> tuple[str, ...]:
-        """LWSs whose groups Rollouts that are gone have pinned something to."""
+        """LWSs to whose groups deleted Rollouts have pinned an object."""
         ghosts = self.ghosts
         named = (
             selecting.written(live, uid, self.keys).get(LWS_NAME)
@@ -111,19 +112,19 @@ class Marked:
         return tuple(dict.fromkeys(name for name in named if name))
 
     def give_back(self, reason: str) -> Iterator[Write]:
-        """What gives everything back that this Rollout has changed, and removes what it has made."""
+        """The writes that restore every object that this Rollout has changed and delete those that it created."""
         for resource in _OWN:
             yield from self._give_back(resource, reason)
 
     def take_shares_back(self, reason: str) -> Iterator[Write]:
-        """What makes routes the user's own again and removes the routes it has made: no share is left in them."""
+        """The writes that restore the user's routes and delete the created ones, so no weights are left."""
         for spec in SPECS:
             yield from self._give_back(spec.resource, reason)
 
     def take_back(self, ghost: str, workload: str, reason: str) -> Iterator[Write]:
-        """What gives back all that the Rollout with UID ``ghost`` has changed, and pins what is ``kept``: Services only
-        when nothing else is left, as it is by them that the others are looked for. What it has made the garbage
-        collector takes.
+        """The writes that restore everything that the deleted Rollout with UID ``ghost`` changed, and pin what is
+        ``kept``. Services come only when no other kind is left, since the others are searched because of them. The
+        garbage collector deletes the objects that the Rollout created.
         """
         kept = {(each.selecting.resource, each.name): each for each in self.kept(ghost, workload)}
         others_left = False
@@ -143,8 +144,8 @@ class Marked:
                     yield from patched(resource, live, after, f"only groups of {stays.workload}")
 
     def kept(self, ghost: str, workload: str) -> Iterator[Kept]:
-        """What the Rollout with UID ``ghost`` has pinned, and what would lead to more than one version without that.
-        What leads to the canary of LWS ``workload`` is to lead to that LWS itself: its canary goes.
+        """Objects that Rollout UID ``ghost`` has pinned and that would select more than one version if unpinned. One
+        that selects the canary of LWS ``workload`` is pinned to that LWS instead, since its canary is deleted.
         """
         for resource, selecting in _SELECTING.items():
             for live in self.objects.get(resource, ()):
@@ -162,7 +163,7 @@ class Marked:
                     yield Kept(selecting, live["metadata"]["name"], home, written, tuple(others))
 
     def concerns(self, ghost: str, workload: str) -> bool:
-        """Whether the Rollout with UID ``ghost`` has left anything by which requests of this Rollout's groups may come,
+        """Whether the Rollout with UID ``ghost`` has left an object that may carry requests for this Rollout's groups,
         those of LWS ``workload`` and of its canary.
         """
         ours = self.named
@@ -177,16 +178,16 @@ class Marked:
         return False
 
     def is_of(self, workload: str, other: str | None) -> bool:
-        """Whether LWS ``other`` is ``workload`` or its canary, be that one gone."""
+        """Whether LWS ``other`` is ``workload`` or its canary, even a deleted one."""
         return other == workload or (other == name_of_canary(workload) and other not in self.foreign)
 
     def _beside(self, workload: str, other: str) -> bool:
-        """Whether these are one LWS, or one is the other's canary."""
+        """Whether these are the same LWS, or one is the other's canary."""
         return self.is_of(workload, other) or self.is_of(other, workload)
 
     @property
     def named(self) -> frozenset[tuple[Resource, str]]:
-        """Kinds and names of the user's objects that this Rollout shares requests by."""
+        """Resources and names of the user's objects that this Rollout routes requests with."""
         return frozenset(each for each in resources_of(self.names or Names()) if each[1])
 
     def _give_back(self, resource: Resource, reason: str) -> Iterator[Write]:
@@ -200,8 +201,8 @@ class Marked:
         return self._made(resource, live, self.by) or marks.read(live, self.by, self.keys) is not None
 
     def _made(self, resource: Resource, live: Object, by: str) -> bool:
-        """Whether the Rollout with UID ``by`` has made the object, so that it may be deleted. The mark that was written
-        with it says so, whatever the spec names by now; where somebody has taken that off, its name does.
+        """Whether the Rollout with UID ``by`` created the object, so that it may be deleted. The annotation written at
+        creation says so, whatever the spec names now; if another writer has removed it, the object's name decides.
         """
         called = _MADE.get(resource)
         if called is None or not marks.controlled_by(live, by, self.keys):
@@ -220,12 +221,12 @@ UNMARKED = Marked()
 
 
 def noted_names(live: Object, by: str, keys: Keys, asked: Names | None) -> Names | None:
-    """What a release that has pinned this Service shares requests by; None where it has not. ``asked`` is what the spec
-    names: it is taken for a note without names, if it is about this Service.
+    """The objects that a release routes requests with, from its pin on this Service; None without a pin. A pin without
+    names falls back to ``asked``, the names in the spec, if these name this Service.
     """
     mark = marks.read_as(Pin, live, by, keys)
     if mark is None:
         return None
-    # An earlier version noted none.
+    # An earlier version stored no names.
     name = str(live["metadata"]["name"])
     return mark.names or (asked if asked is not None and asked.service == name else Names(service=name))

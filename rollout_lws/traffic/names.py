@@ -1,15 +1,15 @@
-"""What a Rollout shares requests by, by name."""
+"""Names of the objects through which a Rollout routes requests."""
 
 from __future__ import annotations
 
 from rollout_lws.objects.meta import Struct
 
-#: Versions of whose groups a managed object can be.
+#: Versions whose groups a managed object can select.
 STABLE, CANARY = "stable", "canary"
 
 
 class ManagedRef(Struct, frozen=True):
-    """An object of the user's that a release writes. ``version`` is the one whose groups it selects, ``STABLE`` or
+    """A user's object that a release writes. ``version`` is the one whose groups the object selects, ``STABLE`` or
     ``CANARY``; "" for an object that routes requests to both.
     """
 
@@ -22,9 +22,9 @@ class ManagedRef(Struct, frozen=True):
 
 
 class Names(Struct, frozen=True):
-    """The objects of one namespace by which a release shares requests: ``service``, the stable version's, and ``refs``
-    besides. They are kept in the note on the Service that it has pinned first, which nobody can write who may not write
-    that Service.
+    """The objects in one namespace that a release routes requests with: ``service``, the stable version's, and
+    ``refs``. They are stored in the annotation on the Service that the release pins first; only writers of that Service
+    can change them.
     """
 
     service: str = ""
@@ -32,17 +32,17 @@ class Names(Struct, frozen=True):
 
     @property
     def any_router(self) -> bool:
-        """Whether anything is named in which shares can be written: where names are not all known, nothing is."""
+        """Whether any router is named in which weights can be written; False while the names are not all known."""
         return any(not ref.version for ref in self.refs)
 
     @property
     def stable_pool(self) -> str | None:
-        """InferencePool of the stable version, None where requests come by its Service."""
+        """InferencePool of the stable version; None where requests arrive through its Service."""
         return self._selecting(STABLE)
 
     @property
     def canary_pool(self) -> str | None:
-        """InferencePool of the new version, None where requests come by its Service."""
+        """InferencePool of the new version; None where requests arrive through its Service."""
         return self._selecting(CANARY)
 
     def _selecting(self, version: str) -> str | None:

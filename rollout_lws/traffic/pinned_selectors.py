@@ -1,4 +1,4 @@
-"""What requests are sent to: Services and InferencePools of the user's, whose selectors decide which version serves."""
+"""Services and InferencePools whose selectors a release pins to one version."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rollout_lws.traffic.split import Object
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """One of them, as it stands; ``selecting`` says of which kind it is."""
+    """One pinned object as it stands; ``selecting`` is its kind."""
 
     facts: RoutingFacts
     selecting: Selecting
@@ -33,7 +33,7 @@ class Selector:
 
     @property
     def ignore(self) -> str:
-        """What a GitOps tool that writes over it is to be told."""
+        """Advice for configuring a GitOps tool that overwrites the selector."""
         return f"let it ignore the selector of the {self.selecting.resource.kind}"
 
     @property
@@ -42,35 +42,35 @@ class Selector:
 
     @property
     def given(self) -> bool:
-        """Whether a release has written anything that is still there."""
+        """Whether a change by a release is still there."""
         live = self.live
         return live is not None and marks.read_as(Pin, live, self.facts.by, self.facts.keys) is not None
 
     @property
     def drifted(self) -> bool:
-        """Whether somebody has changed what a release wrote into the selector."""
+        """Whether another writer has changed what a release wrote into the selector."""
         live = self.live
         return live is not None and bool(self.selecting.drifted(live, self.facts.by, self.facts.keys))
 
     @property
     def unaccepted(self) -> str:
-        """Why routers do not use it as it stands, as far as it tells; "" when they do."""
+        """Why routers do not use the object as it stands, if it reports that; "" when they do."""
         live = self.live
         if live is None or self.selecting.resource != INFERENCE_POOLS:
             return ""
         return pools.unaccepted(live, pools.parents(live, self.facts.by, self.facts.keys))
 
     def sends_to_unpinned(self, pod: Pod) -> bool:
-        """Whether it would send requests to this pod if a release had not pinned it."""
+        """Whether the object would send requests to this pod if a release had not pinned it."""
         live = self.live
         if live is None:
             return False
         return self.selecting.sends_to(self.selecting.unpinned(live, self.facts.by, self.facts.keys), pod)
 
     def pin(self, labels: Mapping[str, str], whose: str, target: str, *, checked: bool) -> tuple[Write, ...]:
-        """What makes it select pods with ``labels`` only, those of groups of ``whose``; ``target`` says which pods of a
-        group. () when it does. ``checked`` says whether everything that forbids the first write was looked at just now:
-        without that nothing is written that a release has not written before.
+        """The writes that make it select only pods with ``labels``, those of groups of ``whose``; ``target`` says which
+        pods of a group. () when it does already. ``checked`` says whether the checks that forbid a first write ran just
+        now; without that, only objects that a release has already modified are written.
         """
         live = self.live
         if live is None or not (checked or self.given):
@@ -85,13 +85,13 @@ class Selector:
 
 
 def of_stable(facts: RoutingFacts) -> tuple[Selector, ...]:
-    """What selects groups of the stable version, before and after a release those of whatever version."""
+    """The objects that select the stable version's groups; outside a release they select groups of any version."""
     service = Selector(facts, services.SELECTING, facts.names.service)
     pool = facts.names.stable_pool
     return (service, Selector(facts, pools.SELECTING, pool)) if pool else (service,)
 
 
 def of_new(facts: RoutingFacts) -> tuple[Selector, ...]:
-    """What the user has made for groups of the new version; its Service is made by the release."""
+    """The user's objects that select the new version's groups; the release creates the new version's Service itself."""
     pool = facts.names.canary_pool
     return (Selector(facts, pools.SELECTING, pool),) if pool else ()

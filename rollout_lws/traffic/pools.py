@@ -1,10 +1,9 @@
-"""InferencePools of the two versions: pinned by their selectors as Services are, accepted by gateways as routes are.
+"""InferencePools of the two versions: pinned by selector like Services, accepted by gateways like routes.
 
-An endpoint picker serves one pool only, so the new version's pool is the user's own as well; neither is made here. No
-route refers to the new version's before the first weight, so that no gateway has accepted it by then. With failureMode
-FailClose, the default of the API, a pool whose picker does not answer refuses every request, however many of its pods
-are ready.
-Field facts: inference.networking.k8s.io/v1.
+An endpoint picker serves only one pool, so the user provides the new version's pool too; the release creates neither.
+No route refers to the new version's pool before the first weight, so no gateway has accepted it by then. With
+failureMode FailClose, the API's default, a pool whose picker does not answer refuses every request, however many of its
+pods are ready. Field facts: inference.networking.k8s.io/v1.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from rollout_lws.traffic.routers import routers
 from rollout_lws.traffic.selectors import Changes, Pin, Selecting
 from rollout_lws.traffic.split import Object
 
-#: What every gateway reports; ResolvedRefs is about the endpoint picker and need not be there.
+#: Every gateway reports this one; ResolvedRefs is about the endpoint picker and is optional.
 CONDITIONS = ("Accepted",)
 
 
@@ -30,14 +29,14 @@ unpinned, drifted, selects = SELECTING.unpinned, SELECTING.drifted, SELECTING.se
 
 
 def pin(live: Object, by: str, keys: Keys, changes: Changes) -> Object:
-    """The pool with these keys of its selector set (None: removed), the user's own and the parents that accept it
-    remembered under our mark.
+    """The pool with these selector keys set (None: removed); the annotation stores the user's values and the parents
+    that accept the pool.
     """
     return SELECTING.pin(live, by, keys, changes, accepting_parents(live))
 
 
 def parents(live: Object, by: str, keys: Keys) -> tuple[Parent, ...]:
-    """The parents that accepted the pool before this Rollout's first write; () without its mark."""
+    """The parents that accepted the pool before this Rollout's first write; () without its annotation entry."""
     mark = marks.read_as(Pin, live, by, keys)
     return mark.parents if mark else ()
 
@@ -49,7 +48,7 @@ def accepting_parents(live: Object) -> tuple[Parent, ...]:
 
 def unaccepted(pool: Object, parents: Iterable[Parent]) -> str:
     """Why the live generation is not in use yet: the first parent that has not accepted it, with its condition and
-    message; "" when all have. A parent that is gone from status refers to the pool no more.
+    message; "" when all have. A parent that is no longer in status does not refer to the pool any more.
     """
     there = status.reporting(pool)
     said = (status.complaint(pool, each, CONDITIONS) for each in parents if each in there)
@@ -79,15 +78,15 @@ def pool_problem(
 
 
 def canary_denied(facts: RoutingFacts) -> str:
-    """What the first Gateway says that cannot use the pool as it stands; "" when none says so."""
+    """The first Gateway's message that it cannot use the pool as it stands; "" when no Gateway reports that."""
     live = _canary_pool(facts)
     said = status.denied(live) if live is not None else ""
     return f"InferencePool {facts.names.canary_pool}: {said}" if said else ""
 
 
 def canary_unaccepted(facts: RoutingFacts) -> str:
-    """Why the pool is not in use by all gateways that use the stable version's; "" when it is, and while no request is
-    sent to it.
+    """Why not all gateways that use the stable version's pool use the new one's; "" when they do, and while no request
+    is sent to it.
     """
     live, first = _canary_pool(facts), facts.find(INFERENCE_POOLS, facts.names.stable_pool)
     if live is None or first is None or not any(each.state.reaches_canary for each in routers(facts)):
@@ -103,7 +102,7 @@ def _canary_pool(facts: RoutingFacts) -> Object | None:
 
 
 def picker_service(pool: Object | None) -> str:
-    """The Service without which requests to the pool fail: that of its endpoint picker, with failureMode FailClose; ""
+    """The Service without which requests to the pool fail: that of its endpoint picker under failureMode FailClose; ""
     when there is none.
     """
     asked = ((pool or {}).get("spec") or {}).get("endpointPickerRef") or {}
@@ -113,8 +112,8 @@ def picker_service(pool: Object | None) -> str:
 
 
 def unanswered(facts: RoutingFacts, pool: str | None) -> str:
-    """Why requests to the pool of this name would fail for want of its picker, as a sentence that says what to do; ""
-    when they would not, and without such a pool.
+    """Why requests to the pool of this name would fail because its picker is unavailable, as a sentence that says what
+    to do; "" when they would not, and when there is no such pool.
     """
     name = picker_service(facts.find(INFERENCE_POOLS, pool))
     if not name or name in facts.answering:

@@ -1,6 +1,6 @@
-"""The kinds of routers as data: what watches, rights, ``lint``, ``plan``, ``init`` and the others go by.
+"""The kinds of routers as data, used by watches, RBAC, ``lint``, ``plan``, ``init`` and others.
 
-It costs nothing to import. The code of each kind is in ``routers``.
+Cheap to import. The implementation of each kind is in ``routers``.
 """
 
 from __future__ import annotations
@@ -29,38 +29,38 @@ class RouterSpec:
     """A kind of routers.
 
     ``resource`` is the kind of the user's object, ``field`` the member that names it. A release writes ``members`` of
-    spec, and annotations that begin with ``annotations`` ("": none): in the user's object, or, where it ``copies``
-    that, in an object of its own beside it. ``older`` are versions of the API that mean the same.
+    spec, and annotations that begin with ``annotations`` ("": none): in the user's object or, for a kind that
+    ``copies`` it, in a canary object of the release. ``older`` are API versions with the same meaning.
     """
 
     resource: Resource
     field: Field
     members: tuple[str, ...]
     example: Callable[[str, Json], Json]
-    """The stable version's Service and the reference to what serves it → spec of the simplest object by which requests
-    can be shared, for forecasts without a cluster.
+    """Builds the spec of the simplest object that can split requests, from the stable version's Service and the
+    reference to its backend; for forecasts without a cluster.
     """
     advice: str
-    """What a GitOps tool that writes over it is to be told."""
+    """Advice for configuring a GitOps tool that overwrites the object."""
     annotations: str = ""
     copies: bool = False
     older: tuple[str, ...] = ()
     conditions: tuple[str, ...] = ()
-    """What those that use it report in status.parents; () where nothing says that it is in use."""
+    """The conditions that controllers report in status.parents; () for a kind that does not report its use."""
     schema: Json | None = None
-    """Schema of the members of spec that are read; None where the kind's own definition is at hand."""
+    """Schema of the members of spec that are read; None where the kind's own definition is available."""
     to_pools: bool = False
     """Whether it can send requests to InferencePools."""
     grace_seconds: int | None = None
-    """What ``init`` proposes for gracePeriodSeconds; None: the default."""
+    """gracePeriodSeconds that ``init`` proposes; None: the default."""
 
     @property
     def verbs(self) -> tuple[str, ...]:
-        """What a release does with objects of the kind, besides looking."""
+        """The verbs that a release needs on the kind, apart from reading."""
         return ("create", "patch", "delete") if self.copies else ("patch",)
 
     def in_use(self, live: Json) -> dict[str, Any]:
-        """The object with the status that it has where it is in use, if it has none yet."""
+        """The object with the status that it has when in use, if it has no status yet."""
         if not self.conditions or (live.get("status") or {}).get("parents"):
             return dict(live)
         conditions = [{"type": each, "status": "True", "observedGeneration": 1} for each in self.conditions]
@@ -113,15 +113,15 @@ INGRESS = RouterSpec(
     annotations="nginx.ingress.kubernetes.io/canary",
     copies=True,
     schema=_open({"ingressClassName": _TEXT, "rules": _list(_INGRESS_RULE)}),
-    # ingress-nginx does not say when it has acted on a change.
+    # ingress-nginx does not report when it has applied a change.
     grace_seconds=15,
 )
-#: Every kind of router, in the order in which they are asked and told of.
+#: Every kind of router, in the order of evaluation and output.
 SPECS = (HTTP_ROUTE, INGRESS)
-#: Kinds besides Services of which a release changes objects, or makes some; they are watched on demand.
+#: Kinds apart from Services that a release modifies or creates; they are watched on demand.
 ROUTING_KINDS: tuple[Resource, ...] = (*(spec.resource for spec in SPECS), INFERENCE_POOLS)
 _BY_KIND = {each.kind: each for each in ROUTING_KINDS}
-#: Members of ``trafficRoutings[0]`` that name objects besides the Service: the kind and version of each, and its path.
+#: Members of ``trafficRoutings[0]`` that name objects apart from the Service: kind, version and path of each.
 _FIELDS: tuple[tuple[str, str, Field], ...] = (
     *((spec.resource.kind, "", spec.field) for spec in SPECS),
     *((INFERENCE_POOLS.kind, version, ("gateway", "inferencePool", version)) for version in (STABLE, CANARY)),
@@ -129,7 +129,7 @@ _FIELDS: tuple[tuple[str, str, Field], ...] = (
 
 
 def named_in(said: Json) -> Names:
-    """What ``trafficRoutings[0]`` as plain JSON names, as far as it can be read."""
+    """The objects that ``trafficRoutings[0]``, as plain JSON, names; unreadable parts are skipped."""
     found = ((kind, version, _at(said, field)) for kind, version, field in _FIELDS)
     refs = tuple(ManagedRef(kind=kind, name=name, version=version) for kind, version, name in found if name)
     return Names(service=_at(said, ("service",)), refs=refs)
@@ -142,23 +142,23 @@ def field_of(names: Names, kind: str, name: str) -> Field:
 
 
 def spec_of(kind: str) -> RouterSpec | None:
-    """The kind of routers of this name; None where objects of it are no routers."""
+    """The spec of this kind of router; None for a kind that is no router."""
     return next((spec for spec in SPECS if spec.resource.kind == kind), None)
 
 
 def resources_of(names: Names) -> tuple[tuple[Resource, str], ...]:
-    """Kind and name of everything that is named, the Service first; kinds that this version does not know apart."""
+    """Resource and name of each named object, the Service first; kinds that this version does not know are left out."""
     known = ((_BY_KIND[ref.kind], ref.name) for ref in names.refs if ref.kind in _BY_KIND)
     return ((SERVICES, names.service), *known)
 
 
 def needed_kinds(names: Names) -> tuple[Resource, ...]:
-    """Kinds without which nothing can be decided, Services apart."""
+    """Kinds that a decision requires, apart from Services."""
     return tuple(dict.fromkeys(resource for resource, _ in resources_of(names)[1:]))
 
 
 def looked_at_kinds(names: Names) -> tuple[Resource, ...]:
-    """Those, and kinds in which something may be that a release has to know of."""
+    """The needed kinds, and those that may hold objects that a release has to consider."""
     return tuple(dict.fromkeys((*needed_kinds(names), INFERENCE_POOLS, POD_DISRUPTION_BUDGETS)))
 
 

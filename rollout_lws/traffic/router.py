@@ -1,4 +1,4 @@
-"""What routes requests: written, asked whether it is in use, and given back by the same words, whatever its kind."""
+"""The router protocol: writes a traffic split, reports whether it is in use, restores the user's object."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ NAME_BUDGET = 253
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """``message`` is a sentence that says what to do, ``ref`` the object that a person would change or make, ``path``
-    the member of it, "" for the object itself.
+    """``message`` is a sentence that says what to do, ``ref`` the object that the user has to change or create,
+    ``path`` the member of it, "" for the object itself.
     """
 
     message: str
@@ -29,14 +29,14 @@ class Problem:
     path: str = "spec.rules"
 
 
-#: Path of a problem with an object that stands in the place of one that a release makes.
+#: Path of a problem with a foreign object that has the name of one that a release creates.
 NAME_TAKEN = "metadata.name"
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """An object that a release writes, as it stands. ``modified``: the release has written something into it that is
-    still there. ``drifted``: another writer has changed or removed a part of that, the note of it apart.
+    """The live state of an object that a release writes. ``modified``: a change by the release is still in it.
+    ``drifted``: another writer has changed or removed part of that change, our annotation aside.
     """
 
     ref: ObjectRef
@@ -47,13 +47,13 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class RouteState:
-    """How one routing object stands: the user's own, ``users``, and the ``objects`` that a release writes for it.
+    """State of one routing object: the user's own, ``users``, and the ``objects`` that a release writes for it.
 
-    ``weight`` is the percentage of requests that the release has it send to the new version, 0 to 100, matches apart;
-    ``reaches_canary`` says whether any are sent there. What is missing is said in sentences that say what to do, ""
-    where nothing is: ``missing`` is the user's object that does not exist, ``cut_off`` why it sends the stable version
-    no request that could be shared, where that does harm, ``unused`` why no weight counts as routed, whatever is
-    written, and ``unaccepted`` why it is not in use as it stands.
+    ``weight`` is the percentage of requests that the release has the router send to the new version, 0 to 100, without
+    matches; ``reaches_canary`` says whether it sends any there. The other fields are sentences that say what to do, ""
+    when all is well: ``missing`` is the user's object that does not exist, ``cut_off`` why the object sends the stable
+    version no requests to split, where that does harm, ``unused`` why no weight counts as routed, whatever is written,
+    and ``unaccepted`` why the object as it stands is not in use.
     """
 
     users: ObjectRef
@@ -67,7 +67,7 @@ class RouteState:
 
     @property
     def modified(self) -> bool:
-        """Whether a release has written anything that is still there."""
+        """Whether any change by a release is still there."""
         return any(each.modified for each in self.objects)
 
     @property
@@ -87,10 +87,10 @@ class Router(Protocol):
     def state(self) -> RouteState: ...
 
     def apply(self, split: Split, reason: str, *, checked: bool) -> tuple[Write, ...]:
-        """What makes it share requests like this; () when it does, and where nothing was given that could be taken.
+        """The writes that set this split; () when it is set already or there is no object to write.
 
-        ``checked`` says whether ``check`` and the spec were asked just now: without that nothing is written that a
-        release has not written before.
+        ``checked`` says whether ``check`` and the spec were evaluated just now. Without that, only objects that the
+        release has already modified are written.
         """
         ...
 
@@ -100,19 +100,19 @@ class Router(Protocol):
         ...
 
     def check(self, split: Split | None = None, *, begun: bool = False) -> Problem | None:
-        """Why it cannot share requests as the split says, or, without one, why it cannot share any; None when it can. A
-        release that has ``begun`` may have written it before, though the object has lost the note of that since.
+        """Why the router cannot express the split or, without one, cannot split requests at all; None when it can. A
+        release that has ``begun`` may have modified the object even if our annotation on it is lost.
         """
         ...
 
 
 def written_name(spec: RouterSpec, name: str) -> str:
-    """Name of the object that a release writes where the user's has this one."""
+    """Name of the object that a release writes for the user's object ``name``."""
     return copy_name(name, NAME_BUDGET) if spec.copies else name
 
 
 def patched(resource: Resource, live: Object, after: Object, reason: str) -> tuple[Write, ...]:
-    """The patch of what differs, on condition that nobody has written meanwhile; () when nothing does."""
+    """The patch of the differences, conditional on the resourceVersion that was read; () when there are none."""
     changes = merge_patch(live, after)
     meta = live["metadata"]
     if not changes:
@@ -121,7 +121,7 @@ def patched(resource: Resource, live: Object, after: Object, reason: str) -> tup
 
 
 def deleted(resource: Resource, live: Object, reason: str) -> tuple[Write, ...]:
-    """The deletion of this very object; () when it is being deleted already."""
+    """The deletion of exactly this object (by UID); () when it is already terminating."""
     meta = live["metadata"]
     if "deletionTimestamp" in meta:
         return ()
@@ -129,7 +129,7 @@ def deleted(resource: Resource, live: Object, reason: str) -> tuple[Write, ...]:
 
 
 def does_not_exist(facts: RoutingFacts, resource: Resource, ref: ObjectRef) -> str:
-    """That the user's object is missing, as a sentence that says what to do."""
+    """Message for a user's object that is missing, as a sentence that says what to do."""
     if resource in facts.absent:
         return (
             f"this cluster does not serve {resource}, so there is no {ref}: install its CustomResourceDefinition, or"

@@ -1,6 +1,6 @@
-"""All routers of a Rollout. It may share requests by several objects, and asks each for the same.
+"""All routers of a Rollout. A Rollout may route through several objects; each gets the same split.
 
-A further kind is a class in ``ROUTERS`` and its ``RouterSpec`` in ``registry``.
+A new kind of router is a class in ``ROUTERS`` and its ``RouterSpec`` in ``registry``.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from rollout_lws.traffic.registry import named_in
 from rollout_lws.traffic.router import Router
 from rollout_lws.traffic.weighted_router import HttpRouter
 
-#: The code of each of ``registry.SPECS``.
+#: The implementation of each of ``registry.SPECS``.
 ROUTERS: tuple[type[Router], ...] = (HttpRouter, IngressRouter)
 
 
 @lru_cache(maxsize=4)
 def routers(facts: RoutingFacts) -> tuple[Router, ...]:
-    """All that the Rollout names; the same ones for each rule of a decision, which asks for their state again."""
+    """The routers that the Rollout names. Cached, so that all rules of one decision share their computed ``state``."""
     return tuple(
         router(facts, ref.name)
         for router in ROUTERS
@@ -31,5 +31,5 @@ def routers(facts: RoutingFacts) -> tuple[Router, ...]:
 
 
 def named(asked: TrafficRouting | None) -> Names | None:
-    """What a Rollout's own words name; None when they leave traffic alone."""
+    """The objects that the Rollout's spec names; None when it has no ``trafficRoutings``."""
     return named_in(asked.to_json_dict()) if asked is not None else None

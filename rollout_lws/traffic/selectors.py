@@ -1,7 +1,7 @@
-"""A borrowed label selector, wherever its object keeps it: a few keys set or removed, the user's own remembered.
+"""Pins a label selector to one version: sets or removes a few keys and stores the user's own values.
 
-Services and InferencePools are pinned to one version by the same means; only the path of the selector differs. Keys
-are compared and restored one by one, so whatever else people do to the selector meanwhile is kept.
+Services and InferencePools are pinned in the same way; only the path of the selector differs. Keys are compared and
+restored one by one, so other writers' changes to the selector are kept.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from rollout_lws.traffic.split import Object
 
 #: Members that lead from the object to its selector.
 Path: TypeAlias = tuple[str, ...]
-#: Key of a selector → its value; None: the key is not there.
+#: Selector key → its value; None: the key is absent.
 Changes: TypeAlias = Mapping[str, str | None]
 
 
 class Pin(Struct, frozen=True):
-    """The mark: each key that was set, before and after; ``parents`` accepted the object before the first write,
-    ``names`` is all that the release shares requests by.
+    """The annotation's entry: each key that was set, with its value before and after. ``parents`` accepted the object
+    before the first write, ``names`` are all objects through which the release routes requests.
     """
 
     original: dict[str, str | None]
@@ -38,10 +38,10 @@ class Pin(Struct, frozen=True):
 
 
 def selector_changes(labels: Mapping[str, str], target: str) -> dict[str, str | None]:
-    """What pins a selector to the pods with these labels besides those that it asks for already.
+    """The changes that pin a selector to pods with these labels; the keys that it already has stay.
 
-    ``target``: ``AsSelected`` leaves it to the user which pods of a group receive requests, ``Leaders`` are just the
-    leaders, ``AllPods`` all of them.
+    ``target``: ``AsSelected`` leaves it to the user's selector which pods of a group receive requests, ``Leaders``
+    selects only the leaders, ``AllPods`` all pods.
     """
     changes: dict[str, str | None] = dict(labels)
     if target == "Leaders":
@@ -80,8 +80,8 @@ class Selecting:
         return matched(self.selector(live), labels)
 
     def sends_to(self, live: Object, pod: Pod) -> bool:
-        """Whether a pod that it selects can get requests by it: of a Service until it terminates, of a pool while it is
-        ready.
+        """Whether a selected pod can receive requests: through a Service until it terminates, through a pool while it
+        is ready.
         """
         going = pod.metadata.terminating or pod.has_ended
         if going and not (self.resource == INFERENCE_POOLS and pod.is_ready):
@@ -97,9 +97,9 @@ class Selecting:
         parents: tuple[Parent, ...] = (),
         names: Names | None = None,
     ) -> Object:
-        """The object with these changes to the user's own selector (None: the key is removed), which is remembered
-        under our mark. Repeated, also with other changes, it forgets none of the user's values; ``parents`` are
-        kept from the first time, ``names`` from the first time that they were told.
+        """The object with these changes to the user's own selector (None: the key is removed); the annotation stores
+        the user's values. Further calls, with other changes too, lose none of them; ``parents`` are kept from the first
+        call, ``names`` from the first call that has them.
         """
         mark = marks.read_as(Pin, live, by, keys)
         own = self.unpinned(live, by, keys)
@@ -113,8 +113,8 @@ class Selecting:
         return marks.put(_changed(own, self.path, changes), by, keys, new)
 
     def unpinned(self, live: Object, by: str, keys: Keys) -> Object:
-        """The user's own object: each key that this Rollout wrote goes back where it still is as written, and nobody
-        has stated the same since; without our mark.
+        """The user's own object, without our annotation entry: each key that this Rollout wrote is restored if it is
+        still as written and no other field manager has claimed the same value since.
         """
         mark = marks.read_as(Pin, live, by, keys)
         if mark is None:
@@ -130,12 +130,12 @@ class Selecting:
         return marks.without(_changed(live, self.path, back), by, keys)
 
     def written(self, live: Object, by: str, keys: Keys) -> Changes:
-        """What this Rollout has pinned it by; {} without its mark."""
+        """The changes that this Rollout has pinned it with; {} without its annotation entry."""
         mark = marks.read_as(Pin, live, by, keys)
         return mark.written if mark else {}
 
     def drifted(self, live: Object, by: str, keys: Keys) -> tuple[str, ...]:
-        """Keys that somebody changed after this Rollout had written them, sorted."""
+        """Keys that another writer changed after this Rollout had written them, sorted."""
         mark = marks.read_as(Pin, live, by, keys)
         now = self.selector(live)
         return tuple(sorted(key for key, written in mark.written.items() if now.get(key) != written)) if mark else ()
@@ -150,11 +150,11 @@ def selector_problem(
     leaders: Mapping[str, Sequence[Mapping[str, str]]],
     borrowers: Sequence[str],
 ) -> str:
-    """Why ``what`` (its kind and name) with this selector of the user's own cannot serve a release of ``workload``, as
-    a sentence that says what to do; "" when it can.
+    """Why ``what`` (its kind and name) with this user's selector cannot serve a release of ``workload``, as a sentence
+    that says what to do; "" when it can.
 
-    ``leaders`` are the label sets of leader pods by the name of their LeaderWorkerSet; without one of ``workload``
-    nothing is said about it. ``borrowers`` are UIDs of other Rollouts whose marks it carries.
+    ``leaders`` are the label sets of leader pods by the name of their LeaderWorkerSet; without a leader of ``workload``
+    the selector is not checked against it. ``borrowers`` are UIDs of other Rollouts that pin the object.
     """
     if not selected:
         return f"{what} has no selector, so it cannot be pinned to a version; give it one that selects {workload}"
@@ -187,5 +187,5 @@ def _changed(live: Object, path: Path, changes: Changes) -> Object:
         return kept | {key: value for key, value in changes.items() if value is not None}
     inner = _changed(live.get(path[0]) or {}, path[1:], changes)
     rest = {member: value for member, value in live.items() if member != path[0]}
-    # The API server keeps no empty selector: one that was made for the pins goes with the last of them.
+    # The API server keeps no empty selector: one that was created for the pins goes with the last of them.
     return rest if len(path) == 1 and not inner else {**rest, path[0]: inner}

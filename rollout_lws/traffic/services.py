@@ -1,7 +1,7 @@
-"""Services of the two versions: the user's own pinned to one of them, and its copy for the other.
+"""Services of the two versions: the user's Service is pinned to one of them, its copy serves the other.
 
-Routers send requests to Services, so what a Service selects decides which version serves. The user's Service keeps its
-addresses and goes on serving whoever knows it; the copy lives as long as the release.
+Routers send requests to Services, so a Service's selector decides which version serves. The user's Service keeps its
+addresses and keeps serving its clients; the copy exists only during the release.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rollout_lws.workload.copies import copied_marks, copy_name
 #: Longest name of a Service.
 NAME_BUDGET = 63
 
-#: Members of spec that are an address, or make sense only with one that is reached from outside the cluster.
+#: Members of spec that are an address, or make sense only for a Service that is reachable from outside the cluster.
 _NOT_COPIED = frozenset(
     {
         "allocateLoadBalancerNodePorts",
@@ -37,7 +37,7 @@ _NOT_COPIED = frozenset(
         "type",
     }
 )
-#: Annotations that claim a name or address outside, or report one.
+#: Annotations that claim an external name or address, or report one.
 _ANNOTATIONS_NOT_COPIED = re.compile(r"^(external-dns\.alpha\.kubernetes\.io/|cloud\.google\.com/neg-status$)")
 
 
@@ -51,7 +51,7 @@ def canary_service_name(service: str) -> str:
 
 
 def backends(names: Names) -> Backends:
-    """What routes call the two versions: pools where the Rollout names them, else Services."""
+    """The backends of the two versions in a route: InferencePools where the Rollout names them, otherwise Services."""
     if names.stable_pool and names.canary_pool:
         group, kind = INFERENCE_POOLS.group, INFERENCE_POOLS.kind
         return Backends(Backend(names.stable_pool, group, kind), Backend(names.canary_pool, group, kind))
@@ -61,11 +61,11 @@ def backends(names: Names) -> Backends:
 def canary_service(
     stable: Object, by: str, keys: Keys, *, name: str, changes: Changes, owner: Mapping[str, Any]
 ) -> Object:
-    """The manifest of a copy of the user's own Service with these selector changes, for the other version, marked as
-    made for it.
+    """The manifest of a copy of the user's Service for the other version, with these selector changes and our
+    annotation that says the release created it.
 
-    It takes nothing that is there once: no address, no port of a node, no load balancer. Address families are kept,
-    a headless Service stays headless.
+    The copy takes nothing that can exist only once: no address, no node port, no load balancer. It keeps the address
+    families, and a headless Service stays headless.
     """
     users = unpinned(stable, by, keys)
     metadata, spec = users["metadata"], users["spec"]

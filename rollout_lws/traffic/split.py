@@ -1,4 +1,4 @@
-"""How requests are to be shared between two versions, whatever routes them, and what a route calls their backends."""
+"""How requests are split between two versions, independent of the router, and the backends that a route refers to."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ Object: TypeAlias = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """``weight`` is the percentage of requests that go to the new version, 0 to 100; requests that fit one of
-    ``matches`` go there besides, whatever the weight. ``header_modifier`` changes headers of those that go there.
+    """``weight`` is the percentage of requests that go to the new version, 0 to 100. Requests that fit one of
+    ``matches`` also go there, whatever the weight. ``header_modifier`` changes headers of the requests that go there.
     """
 
     weight: int = 0
@@ -34,7 +34,7 @@ ALL_STABLE = Split()
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """What a route's backendRef names: a Service, or an InferencePool; in the route's namespace unless it says so."""
+    """The target of a route's backendRef: a Service or an InferencePool, in the route's namespace by default."""
 
     name: str
     group: str = ""
@@ -43,7 +43,7 @@ class Backend:
 
 @dataclass(frozen=True, slots=True)
 class Backends:
-    """The same requests, served by the one version or the other."""
+    """The backends that serve the same requests, one for each version."""
 
     stable: Backend
     canary: Backend

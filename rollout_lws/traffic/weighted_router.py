@@ -1,4 +1,4 @@
-"""The user's own routing object as a router, an HTTPRoute of the Gateway API: the weight is written into its rules."""
+"""Router for routes with weighted rules (Gateway API HTTPRoute): writes the weight into the user's object."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from rollout_lws.traffic.split import Object, Split
 
 @dataclass(frozen=True)
 class WeightedRouter:
-    """One object of a kind; a kind is a subclass that says how its ``rules`` are read and written."""
+    """One routing object; each kind is a subclass that supplies how its ``rules`` are read and written."""
 
     spec: ClassVar[RouterSpec]
     rules: ClassVar[WeightedRules]

@@ -1,8 +1,8 @@
-"""The rules of a route taken apart into what the user wants and what Rollouts added to it, and put together again.
+"""Separates the rules of a route into the user's part and the parts that Rollouts added, and assembles them again.
 
-Several Rollouts may share a route, even a rule. Weights of one rule only mean something together, so they are worked
-out for all of them at once from the user's own: the result does not depend on who wrote first, and who leaves first
-takes nothing with it that others need.
+Several Rollouts may share a route, even a rule. Weights of one rule only mean something together, so they are computed
+for all Rollouts at once from the user's own. The result does not depend on the order of writes, and a Rollout that ends
+removes nothing that another one needs.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from rollout_lws.traffic.route.state import (
 from rollout_lws.traffic.route.weights import shared
 from rollout_lws.traffic.split import Backend, Object
 
-#: Index of a backendRef of the stable version → the reference beside it that names the new one.
+#: Index of a backendRef of the stable version → the canary reference that belongs to it.
 Twins: TypeAlias = Mapping[int, Object]
 
 
 @dataclass(frozen=True, slots=True)
 class UsersRule:
-    """A rule of the user's: its own backendRefs, the weights the user wants for them (None: not stated), and by UID
-    what Rollouts put beside them and noted of it.
+    """A rule of the user's: its own backendRefs, the user's weights for them (None: not stated), and by UID the
+    references that Rollouts added and the entries they stored about the rule.
     """
 
     live: Object
@@ -63,7 +63,7 @@ class Layout:
 
 
 def taken_apart(rules: list[Object], namespace: str, marks: Mapping[str, RouteMark]) -> Layout:
-    """The rules of a route in ``namespace``, as these marks explain them."""
+    """The rules of a route in ``namespace``, separated with the help of these entries."""
     added: dict[str, tuple[Object, ...]] = {}
     for uid, mark in sorted(marks.items()):
         ours = appended(rules, mark, namespace)
@@ -82,10 +82,10 @@ def taken_apart(rules: list[Object], namespace: str, marks: Mapping[str, RouteMa
 def put_together(
     layout: Layout, namespace: str, marks: Mapping[str, RouteMark], twins: Sequence[Mapping[str, Twins]]
 ) -> tuple[list[Object], dict[str, RouteMark]]:
-    """The rules in which each of these Rollouts has its part, and their marks as they are then.
+    """The rules with each of these Rollouts' parts, and the updated entries.
 
-    ``twins`` has for each of the user's rules by UID the references to put beside the stable ones; a Rollout's weight
-    comes from its mark. Appended rules follow all of the user's, in the order of UIDs.
+    ``twins`` has for each of the user's rules, by UID, the canary references to add to the stable ones; each Rollout's
+    weight comes from its entry. Appended rules follow all of the user's, in the order of UIDs.
     """
     notes: dict[str, list[RuleMark]] = {uid: [] for uid in marks}
     rules = []
@@ -113,7 +113,7 @@ def _users(rule: Object, marks: Mapping[str, RouteMark], notes: Mapping[str, Rul
         else:
             theirs[uid].append((len(refs) - 1, ref))
     if live and not refs:
-        # Somebody deleted the stable reference and left ours: without either, requests would find nobody.
+        # Another writer deleted the stable reference and left ours: without either, requests would have no backend.
         refs = [_renamed(ref, marks[uid].stable) for uid, found in theirs.items() for _, ref in found]
         theirs = {}
     twins = {uid: _beside(refs, found, marks[uid].stable, namespace) for uid, found in theirs.items()}
@@ -127,7 +127,7 @@ def _users(rule: Object, marks: Mapping[str, RouteMark], notes: Mapping[str, Rul
 
 
 def _beside(refs: Sequence[Object], twins: Iterable[tuple[int, Object]], stable: Backend, namespace: str) -> Twins:
-    """By index of the stable reference: the twin behind it, or else, moved by somebody, one of the same port."""
+    """By index of the stable reference: the canary reference behind it, or a moved one of the same port."""
     alone = [index for index, ref in enumerate(refs) if refers(ref, stable, namespace)]
     found: dict[int, Object] = {}
     for before, twin in sorted(twins, key=lambda each: each[0] not in alone):
@@ -144,8 +144,8 @@ def _users_weights(
     notes: Iterable[RuleMark],
     namespace: str,
 ) -> tuple[int | None, ...]:
-    """What the user wants: the originals while all stands as written; else what stands there, since somebody who saw
-    our weights and set another one beside them meant it in their scale.
+    """The weights that the user wants: the originals while all weights are as written. Otherwise those that stand
+    there, since a user who saw our weights and set another one meant it in their scale.
     """
     live = weights(rule, namespace)
     stated = tuple(ref.get("weight") for ref in refs)
@@ -196,7 +196,7 @@ def _written(
             continue
         twins = {keys[at]: weight_of(refs[at]) for at, owner in theirs.items() if owner == uid}
         if not twins and uid in rule.marks:
-            # Its own reference was removed by somebody: it must still see that it is gone.
+            # Another writer removed this Rollout's reference: the entry must still show that it is missing.
             before = rule.marks[uid]
             twins = {key: weight for key, weight in before.written.items() if key not in before.original}
         notes[uid] = RuleMark(

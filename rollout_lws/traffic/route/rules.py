@@ -1,7 +1,7 @@
-"""What a rule of a route matches and does: compared whatever defaults it leaves out, and combined with a step's.
+"""Matches and filters of a route's rule: compares them with defaults filled in, and combines them with a step's.
 
-Everything written here carries the members that the API server would add by default, since a rule that comes back
-otherwise than it was written would be written again for ever.
+Everything written here carries the defaults that the API server would add. Otherwise the live rule would always differ
+from the written one, and each reconcile would write it again.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rollout_lws.traffic.split import Object
 from rollout_lws.workload.template import short_hash
 
 _HEADER_MODIFIER = "RequestHeaderModifier"
-#: Members of a rule that one made from it does not take over as they are; names are unique in a route.
+#: Members of a rule that are not copied unchanged into one derived from it; names are unique in a route.
 _OWN = frozenset({"name", "matches", "filters", "backendRefs"})
 
 
@@ -26,19 +26,19 @@ def matches_of(rule: Object) -> list[Object]:
 
 
 def matches_digest(rule: Object) -> str:
-    """The same for two rules exactly when they match the same."""
+    """Equal for two rules exactly when they match the same requests."""
     return short_hash(msgspec.json.encode(matches_of(rule), order="sorted").decode(), 10)
 
 
 def combined(users: Object, ours: HttpMatch) -> Object | None:
-    """A match for requests that fit both; our path replaces the user's. None when no request can, as far as that can be
-    told: the API allows one condition a header, and none of two different ones may be left out.
+    """A match for requests that fit both; our path replaces the user's. None when no request can fit both, as far as
+    can be determined: the API allows one condition per header, and neither of two different ones may be dropped.
     """
     both = dict(_full(users))
     if ours.path is not None:
         both["path"] = {"type": ours.path.type, "value": ours.path.value}
     for member, extra in (("headers", ours.headers), ("queryParams", ours.query_params)):
-        # Names of headers are the same in any case, those of query parameters are not.
+        # Header names are case-insensitive, query parameter names are not.
         conditions = {_named(item["name"], member): item for item in both.get(member) or ()}
         for item in map(_condition, extra):
             if _differ(conditions.setdefault(_named(item["name"], member), item), item):
@@ -51,8 +51,8 @@ def combined(users: Object, ours: HttpMatch) -> Object | None:
 def rule_to(
     backends: Sequence[Object], rule: Object, ours: HttpMatch, modifier: RequestHeaderModifier | None
 ) -> Object | None:
-    """A rule for those requests of ``rule`` that fit our match as well: its filters and whatever else it says, other
-    backends. None when there can be no such requests.
+    """A rule for the requests of ``rule`` that also fit our match: same filters and other members, other backends. None
+    when no request can fit both.
     """
     matches: list[Object] = []
     for users in matches_of(rule):
@@ -67,8 +67,8 @@ def rule_to(
 
 
 def with_modifier(filters: Iterable[Object], modifier: RequestHeaderModifier | None) -> list[Object]:
-    """The filters with our changes of headers. A rule may have one filter of that type, so the user's takes ours in; a
-    header that both name is changed as we say.
+    """The filters with our header changes. A rule may have only one filter of that type, so ours is merged into the
+    user's; our change wins for a header that both name.
     """
     kept = list(filters)
     if modifier is None or not (modifier.set or modifier.add or modifier.remove):
@@ -91,7 +91,7 @@ def with_modifier(filters: Iterable[Object], modifier: RequestHeaderModifier | N
 
 
 def replaces_prefix(rule: Object) -> bool:
-    """Whether a filter of the rule replaces the prefix that it matches; then it may match nothing but a prefix."""
+    """Whether a filter of the rule replaces the matched prefix; such a rule may match only prefixes."""
     changes = (each.get(kind) or {} for each in rule.get("filters") or () for kind in ("urlRewrite", "requestRedirect"))
     return any((change.get("path") or {}).get("type") == "ReplacePrefixMatch" for change in changes)
 
@@ -107,7 +107,7 @@ def _full(match: Object | None) -> Object:
 
 
 def _stated(value: Object | None) -> dict[str, Any]:
-    """What is left of it where the API server fills in defaults: it takes null for absent."""
+    """The value without null members: the API server fills in defaults for null as for absent."""
     return {member: each for member, each in (value or {}).items() if each is not None}
 
 

@@ -1,7 +1,7 @@
-"""What a Rollout notes on a route, and how the parts it wrote are found again after others edited the route.
+"""A Rollout's annotation entry on a route, and how its parts are found again after other writers edited the route.
 
-Rules and backendRefs are plain lists without keys: people add, remove, reorder and rename their rules while ours are
-among them. So a rule is known by its name, or else by what it matches, or else by the very weights that were written.
+Rules and backendRefs are plain lists without keys: users add, remove, reorder and rename rules while ours are among
+them. So a rule is identified by its name, else by its matches, else by the weights that were written.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from rollout_lws.traffic.split import Backend, Object
 
 
 class RuleMark(Struct, frozen=True):
-    """One rule of the user's in which weights were written, by the text of a backendRef (see ``texts``). ``written``
-    has the new version's besides; an original None was not there.
+    """One rule of the user's in which weights were written, keyed by the text of a backendRef (see ``texts``).
+    ``written`` also has the new version's; an original of None was absent.
     """
 
     matches: str
@@ -27,7 +27,7 @@ class RuleMark(Struct, frozen=True):
 
 
 class RouteMark(Struct, frozen=True):
-    """``weight`` in percent; ``added`` are digests of the matches of the rules that were appended."""
+    """``weight`` in percent; ``added`` are digests of the matches of the appended rules."""
 
     stable: Backend
     canary: Backend
@@ -38,7 +38,7 @@ class RouteMark(Struct, frozen=True):
 
 
 def refers(reference: Object, backend: Backend, namespace: str) -> bool:
-    """Whether a backendRef of a route in ``namespace`` names this backend, on whatever port."""
+    """Whether a backendRef of a route in ``namespace`` names this backend, on any port."""
     return (
         reference.get("name") == backend.name
         and (reference.get("group") or "") == backend.group
@@ -48,12 +48,12 @@ def refers(reference: Object, backend: Backend, namespace: str) -> bool:
 
 
 def backend_text(backend: Backend) -> str:
-    """What people call a backend, with its group where it is not core."""
+    """A readable name of a backend, with its group where it is not core."""
     return f"{backend.kind}{'.' + backend.group if backend.group else ''}/{backend.name}"
 
 
 def texts(references: Sequence[Object], namespace: str) -> list[str]:
-    """A text for each backendRef of a rule: kind, name and port; the same one again carries its number."""
+    """A key for each backendRef of a rule: kind, name and port; repeated ones are numbered."""
     seen: Counter[str] = Counter()
     found = []
     for each in references:
@@ -67,7 +67,7 @@ def texts(references: Sequence[Object], namespace: str) -> list[str]:
 
 
 def names(key: str, backend: Backend) -> bool:
-    """Whether one of ``texts`` stands for this backend."""
+    """Whether one of ``texts`` refers to this backend."""
     return key.split("#")[0].split(":")[0] == backend_text(backend)
 
 
@@ -88,8 +88,8 @@ def weights(rule: Object, namespace: str) -> dict[str, int]:
 
 
 def appended(rules: Sequence[Object], mark: RouteMark, namespace: str) -> list[int]:
-    """Indices of the rules that this mark's Rollout appended. One whose matches somebody edited is found as one that
-    sends all to the new version; as many of them as are missing, so that a user's own rule to it is not taken.
+    """Indices of the rules that this entry's Rollout appended. A rule whose matches another writer edited is recognised
+    as one that sends all to the new version; at most as many as are missing, so that a user's own rule to it stays.
     """
     candidates = {
         index: matches_digest(rule)
@@ -107,7 +107,7 @@ def appended(rules: Sequence[Object], mark: RouteMark, namespace: str) -> list[i
             found.append(index)
             del candidates[index]
     edited = [at for at in candidates if all(refers(each, mark.canary, namespace) for each in references(rules[at]))]
-    # A rule of the user's in which a stable backend was deleted by hand is not one that was appended.
+    # A user's rule whose stable backend was deleted by hand is not an appended one.
     known = paired(mark, rules, namespace)
     return sorted(found + [at for at in edited if at not in known][:missing])
 
@@ -124,13 +124,13 @@ def _as_written(mark: RuleMark, _: Object, live: Mapping[str, int]) -> bool:
     return mark.written.items() <= live.items()
 
 
-#: The surest way to know a rule first.
+#: Ways to identify a rule, the most reliable first.
 _WAYS = ((_named,), (_matching, _as_written), (_as_written,), (_matching,))
 
 
 def paired(mark: RouteMark, rules: Sequence[Object], namespace: str) -> dict[int, RuleMark]:
-    """Which of the rules each of the mark's notes is about, by the rule's index. Of several alike, the one that has
-    most of what was written, then the first; never one that refers to neither version.
+    """The entry's rule for each of these rules, by the rule's index. Of several candidates, the one with most of the
+    written weights wins, then the first; a rule that refers to neither version never matches.
     """
     live = [weights(rule, namespace) for rule in rules]
     known = [

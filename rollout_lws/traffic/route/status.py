@@ -1,7 +1,7 @@
-"""Whether the gateways that serve an object took up what was written: a route that no gateway accepts moves no request.
+"""Whether gateways have accepted what was written: a route that no gateway accepts routes no request.
 
-An HTTPRoute and an InferencePool tell it alike, in status.parents. Gateways that were broken before a release must not
-hold it up, so those that accepted are noted before the first write, and only they are asked later.
+HTTPRoutes and InferencePools both report it in status.parents. A gateway that was broken before a release must not
+block it, so the parents that accepted are recorded before the first write, and only those are checked later.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import Any
 from rollout_lws.objects.meta import Struct
 from rollout_lws.traffic.split import Object
 
-#: Condition → the status in which it says that requests are routed as written.
+#: Condition → the status in which requests are routed as written.
 _WANTED = {"Accepted": "True", "ResolvedRefs": "True", "PartiallyInvalid": "False"}
 
 
 class Parent(Struct, frozen=True):
-    """What an object is attached to: mostly a Gateway, or one listener (``section``) or port of it."""
+    """What an object is attached to: usually a Gateway, or one listener (``section``) or port of it."""
 
     name: str
     namespace: str = ""
@@ -45,8 +45,8 @@ def parent(reference: Mapping[str, Any], namespace: str) -> Parent:
 
 
 def accepting(live: Object, required: Iterable[str]) -> tuple[Parent, ...]:
-    """Parents in status that accept the object, though perhaps an older generation of it: the newest may have been
-    written by somebody else just now. One that names no generation could never be waited for, and does not count.
+    """Parents in status that accept the object, possibly an older generation of it: another writer may have just
+    written the newest. A parent that reports no generation could never be waited for, and does not count.
     """
     required = tuple(required)
     found = {at for at, status in _statuses(live) if not _complaint(status, required, generation=1)}
@@ -54,24 +54,24 @@ def accepting(live: Object, required: Iterable[str]) -> tuple[Parent, ...]:
 
 
 def reporting(live: Object) -> set[Parent]:
-    """Parents that say anything of the object."""
+    """Parents that report a status for the object."""
     return {at for at, _ in _statuses(live)}
 
 
 def complaint(live: Object, at: Parent, required: Iterable[str]) -> str:
-    """Why this parent does not accept the live generation: "" when it does. ``required`` conditions must be there."""
+    """Why this parent does not accept the live generation; "" when it does. ``required`` conditions must be present."""
     generation = int(live["metadata"].get("generation") or 0)
     required = tuple(required)
     complaints = [_complaint(status, required, generation) for where, status in _statuses(live) if where == at]
     if not complaints:
         return f"{at} says nothing about it"
-    # More than one controller may answer for a parent; one that routes is enough.
+    # More than one controller may report for a parent; one that routes is enough.
     return "" if "" in complaints else f"{at}: {complaints[0]}"
 
 
 def denied(live: Object) -> str:
-    """The first Gateway that says of the live generation that it cannot use the object, with its condition and message;
-    "" when none does. What is not known yet denies nothing.
+    """The first Gateway that reports that it cannot use the live generation, with its condition and message; "" when
+    none does. A missing report is no denial.
     """
     generation = int(live["metadata"].get("generation") or 0)
     for at, status in _statuses(live):

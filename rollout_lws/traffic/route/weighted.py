@@ -1,12 +1,12 @@
-"""Routes of weighted rules: a step's weight and matches written into the user's own object, and taken out again.
+"""Routes with weighted rules: writes a step's weight and matches into the user's object, and removes them again.
 
-Each rule that sends requests to the stable version sends a part of exactly those to the new one; whatever else the
-rule does with other backends keeps its share. Every write starts from the user's own route as it is now, worked out
-from the live one and our mark, so nothing of an earlier step is left and no edit of the user's is lost.
+Each rule that sends requests to the stable version sends a part of those to the new one; the rule's other backends keep
+their weight. Every write starts from the user's own route, computed from the live object and our annotation, so nothing
+of an earlier step remains and no edit of the user's is lost.
 
-Rules are in the words of the Gateway API: a list of objects with ``name``, ``matches``, ``filters`` and
-``backendRefs``, each of these with ``group``, ``kind``, ``name``, ``namespace``, ``port`` and ``weight``. A kind that
-spells them otherwise says how they are read and written.
+Rules have the shape of the Gateway API: a list of objects with ``name``, ``matches``, ``filters`` and ``backendRefs``,
+each of these with ``group``, ``kind``, ``name``, ``namespace``, ``port`` and ``weight``. A kind with another shape
+supplies functions that read and write it.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ from rollout_lws.traffic.split import Backend, Backends, Object, Split
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much one object of a kind may have: rules, matches of one rule and of all, and headers or query parameters of
-    one match. ``of`` is whose limits these are.
+    """Limits of one object of a kind: rules, matches of one rule and of all rules, and headers or query parameters of
+    one match. ``of`` names the API that sets them.
     """
 
     of: str
@@ -50,7 +50,7 @@ class Limits:
     conditions: int
 
     def exceeded(self, name: str, rules: Sequence[Object]) -> str:
-        """Why these rules are too many, as a sentence that says what to do; "" when they are not."""
+        """Why these rules exceed the limits, as a sentence that says what to do; "" when they do not."""
         matches = [matches_of(rule) for rule in rules]
         conditions = [
             len(one.get(kind) or ()) for some in matches for one in some for kind in ("headers", "queryParams")
@@ -79,10 +79,10 @@ class WeightedRules:
     limits: Limits | None = None
 
     def routed(self, live: Object, by: str, keys: Keys, backends: Backends, split: Split) -> Object:
-        """The route in which this Rollout's share of requests goes to the new version.
+        """The route with this Rollout's split.
 
-        The weight is of the stable version's own part of a rule; where the user, or the split, gives nothing away,
-        weights stay as the user wrote them. For each match one rule is appended to each such rule.
+        The weight applies to the stable version's own part of a rule. Where that is 0, or the split's weight is 0, the
+        user's weights stay. For each match, one rule is appended per rule of the user's that serves the stable version.
         """
         known = _marks(live, keys)
         namespace = namespace_of(live)
@@ -97,7 +97,7 @@ class WeightedRules:
                 parts[by] = {at: _twin(rule.refs[at], backends.canary, split.header_modifier) for at in ours}
             twins.append(parts)
             for each in _matched(rule, ours, backends.canary, split):
-                # Of two rules that match the same only the first is ever asked.
+                # Of two rules that match the same, gateways only ever use the first.
                 added.setdefault(matches_digest(each), each)
         before = known.get(by)
         mark = RouteMark(
@@ -114,8 +114,8 @@ class WeightedRules:
         return self._marked(live, *put_together(layout, namespace, {**known, by: mark}, twins), known, keys)
 
     def own(self, live: Object, by: str, keys: Keys) -> Object:
-        """The user's own route as it is now: without our references and rules, with the user's weights, without our
-        mark. What others changed meanwhile and what other Rollouts wrote stays.
+        """The user's own route: without our references, rules and annotation entry, with the user's weights. Changes by
+        other writers and by other Rollouts stay.
         """
         known = _marks(live, keys)
         if by not in known:
@@ -127,7 +127,7 @@ class WeightedRules:
         return marks.without(self._marked(live, *put_together(layout, namespace, left, twins), known, keys), by, keys)
 
     def drifted(self, live: Object, by: str, keys: Keys) -> tuple[str, ...]:
-        """What of ours somebody changed or removed, in words; () when all stands as written."""
+        """Our changes that another writer changed or removed, as text; () when all stand as written."""
         mark = _marks(live, keys).get(by)
         if mark is None:
             return ()
@@ -154,9 +154,9 @@ class WeightedRules:
         return tuple(found)
 
     def route_problem(self, live: Object, backends: Backends, *, begun: bool = False) -> str:
-        """Why this route cannot share requests between these backends, as a sentence that says what to do; "" when it
-        can. ``live`` is the user's own route (see ``own``). Where a release has ``begun``, its own backends may be in a
-        route that somebody made anew.
+        """Why this route cannot split requests between these backends, as a sentence that says what to do; "" when it
+        can. ``live`` is the user's own route (see ``own``). Once a release has ``begun``, a recreated route may already
+        contain the release's backends.
         """
         name, namespace, rules = self._name(live), namespace_of(live), self.read(live)
         stable, canary = backend_text(backends.stable), backend_text(backends.canary)
@@ -209,16 +209,16 @@ class WeightedRules:
         return tuple(each for each in status.accepting(live, self.spec.conditions) if each in attached)
 
     def unused(self, live: Object) -> str:
-        """Why no weight counts as routed, whatever is written, as a sentence that says what to do; "" when something
-        uses the route, and where nothing tells.
+        """Why no weight counts as routed, whatever is written, as a sentence that says what to do; "" when a Gateway
+        accepts the route, and for a kind that does not report it.
         """
         if not self.spec.conditions or self.accepting(live):
             return ""
         return f"no Gateway accepts {self._name(live)} as it is: correct what its status.parents says"
 
     def unaccepted(self, live: Object, parents: Iterable[Parent]) -> str:
-        """Why the live generation is not routed yet: "" when each of these parents that still is in spec.parentRefs has
-        accepted it; else the first that has not, with its condition and message.
+        """Why the live generation is not routed yet: the first of these parents, if still in spec.parentRefs, that has
+        not accepted it, with its condition and message; "" when all have.
         """
         attached = attached_to(live)
         said = (status.complaint(live, each, self.spec.conditions) for each in parents if each in attached)
@@ -252,7 +252,7 @@ def attached_to(live: Object) -> tuple[Parent, ...]:
 
 
 def parents(live: Object, by: str, keys: Keys) -> tuple[Parent, ...]:
-    """The parents that accepted the route before this Rollout's first write; () without its mark."""
+    """The parents that accepted the route before this Rollout's first write; () without its annotation entry."""
     mark = _marks(live, keys).get(by)
     return mark.parents if mark else ()
 
@@ -288,7 +288,7 @@ def _twin(ref: Object, canary: Backend, modifier: RequestHeaderModifier | None, 
 def _matched(rule: UsersRule, ours: list[int], canary: Backend, split: Split) -> Iterable[Object]:
     if not ours:
         return
-    # A step's header changes are made once, by the rule's own filter.
+    # The rule's own filter makes a step's header changes, only once.
     backends = [_twin(rule.refs[at], canary, None, rule.weight(at) if len(ours) > 1 else 1) for at in ours]
     for match in split.matches:
         made = rule_to(backends, rule.live, match, split.header_modifier)

@@ -1,7 +1,7 @@
-"""The arithmetic of shares: integer weights that split some backends of a rule and leave the others their part.
+"""Weight arithmetic: integer weights that split some backends of a rule and leave the others their share of requests.
 
-Gateway API weights are integers from 0 to 1,000,000 and only their ratio counts, so percentages of a user's own
-weights are written in a finer scale where whole numbers would not do.
+Gateway API weights are integers from 0 to 1,000,000 and only their ratio counts, so percentages of a user's own weights
+are written on a finer scale where whole numbers would not be exact.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ MOST = 1_000_000
 
 
 def shared(weights: Sequence[int], percents: Mapping[int, int]) -> list[tuple[int, int]]:
-    """(kept, given) of each weight: backend i gives ``percents[i]`` percent of its own share away, others keep all.
+    """(kept, given) for each weight: backend i gives away ``percents[i]`` percent of its weight, the others keep all.
 
     Ratios are exact while some scale of at most 100 makes them so within the limits; beyond, each is off by less than
-    one in a million of the largest. A weight of 0 stays 0; a backend gives away everything only when asked for 100.
+    one in a million of the largest. A weight of 0 stays 0; a backend gives away everything only at 100 percent.
     """
     if all(weights[index] * percent % 100 == 0 for index, percent in percents.items()):
         scaled = list(weights)

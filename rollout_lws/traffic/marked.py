@@ -71,8 +71,7 @@ class Marked:
     ``living`` are the UIDs of all Rollouts of the namespace, ``names`` the objects that this one routes requests with,
     None when nothing names any. ``waits`` says what has to be listed before all objects are known, "" when nothing has.
     ``workloads`` are the LWSs to which deleted Rollouts have pinned objects, ``pods`` all their pods. ``unknown_pods``
-    has each LWS whose pods are not all known: why they cannot be listed, "" during the first list. ``foreign`` are LWSs
-    with the name of a canary that are none.
+    has LWSs whose pods are not all known: why, "" during the first list. ``foreign`` are LWSs only named like a canary.
     """
 
     by: str = ""

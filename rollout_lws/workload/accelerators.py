@@ -1,6 +1,4 @@
-"""Accelerators that groups hold: what a gated or unscheduled pod asks for it does not hold, nor does one that is not
-made.
-"""
+"""Accelerators that groups occupy. A gated, unscheduled or missing pod occupies none."""
 
 from __future__ import annotations
 
@@ -13,8 +11,8 @@ from rollout_lws.workload.template import Version
 
 
 def held(facts: Facts, group: Group, version: Version) -> dict[str, int]:
-    """By resource name, of a group of this version of the LWS; workers that nobody watches are taken to be as their
-    leader is.
+    """By resource name, for a group of this version of the LWS. Workers that are not watched are assumed to be in their
+    leader's state.
     """
     of_leader, of_worker = version.accelerators_of_pods
     if not of_leader and not of_worker:
@@ -23,7 +21,7 @@ def held(facts: Facts, group: Group, version: Version) -> dict[str, int]:
     workers = sum(pod.holds_its_node for pod in known)
     leaders = int(group.leader.holds_its_node)
     if leaders and not (facts.lws.spec.leaders_first and group.workers is None):
-        # Those that are not made yet are about to be.
+        # The workers that do not exist yet are about to be created.
         workers += version.size - 1 - len(known)
     names = sorted({*of_leader, *of_worker})
     found = {name: leaders * of_leader.get(name, 0) + workers * of_worker.get(name, 0) for name in names}
@@ -31,8 +29,8 @@ def held(facts: Facts, group: Group, version: Version) -> dict[str, int]:
 
 
 def held_to_the_end(indexes: Iterable[str], pods: Iterable[Pod], version: Version, *, known: bool) -> int:
-    """Accelerators of all kinds that groups of this version hold whose LWS is gone, by what is left of their ``pods``;
-    unless all of these are ``known``, workers are taken to be as their leader is, or was.
+    """Accelerators of all kinds that groups of this version still occupy after their LWS is gone, from their remaining
+    ``pods``; unless all pods are ``known``, workers are assumed to be in the state of their leader, present or past.
     """
     leader, worker = (sum(amounts.values()) for amounts in version.accelerators_of_pods)
     standing = list(pods)

@@ -1,4 +1,4 @@
-"""The canary LeaderWorkerSet: its name, and its body as a copy of the stable one at the pending version."""
+"""The canary LeaderWorkerSet: its name, and its manifest as a copy of the stable LWS at the pending version."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def canary_name(stable: LeaderWorkerSet) -> str:
 
 
 def name_of_canary(workload: str) -> str:
-    """The same by the stable one's name."""
+    """The same from the stable LWS's name."""
     return copy_name(workload, NAME_BUDGET)
 
 
@@ -38,8 +38,8 @@ def canary_body(
 ) -> dict[str, Any]:
     """The manifest. Templates and network are those of the stable LWS's spec, so that LWS gives them the same revision.
 
-    ``metadata_patch`` {labels, annotations} goes into the leader template alone; where the LWS has none, one is made
-    from the worker template, as LWS itself would use it for leaders.
+    ``metadata_patch`` {labels, annotations} goes into the leader template alone; if the LWS has none, the worker
+    template is copied as LWS itself would use it for leaders.
     """
     members = version_of(stable.spec).members
     template = members["leaderWorkerTemplate"]

@@ -1,7 +1,7 @@
-"""PersistentVolumeClaims of groups that are made for a release and go with it: which of them stay, by whose policy.
+"""PersistentVolumeClaims of groups that a release creates and deletes: which ones remain, by which retention policy.
 
-A StatefulSet names a claim after its template and its pod, and keeps it unless the retention policy says otherwise; a
-later pod of that name gets it with what is in it.
+A StatefulSet names a claim after its template and its pod, and keeps it unless the retention policy says otherwise. A
+later pod of the same name gets that claim with its data.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from rollout_lws.workload.template import Version
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """Which claims stay: of leaders, of workers, as the templates ``names`` make them; ``size`` is pods a group."""
+    """Claims that remain: of leaders, of workers, from the claim templates ``names``; ``size`` is pods per group."""
 
     names: tuple[str, ...]
     size: int
@@ -26,8 +26,8 @@ class Kept:
         return self.count(1) > 0
 
     def of(self, workload: str, ordinals: Iterable[int]) -> Iterator[str]:
-        """Names of the claims that stay of these groups of the LWS ``workload``, one after the other: there may be more
-        than anybody has time for.
+        """Names of the remaining claims of these groups of the LWS ``workload``. An iterator, since there may be very
+        many.
         """
         for ordinal in ordinals if self else ():
             pod = f"{workload}-{ordinal}"
@@ -37,8 +37,8 @@ class Kept:
                 yield from (f"{name}-{pod}-{index}" for index in range(1, self.size) for name in self.names)
 
     def patterns(self, workload: str, groups: range) -> list[str]:
-        """What a shell with brace expansion (bash, zsh) makes the same names of, however many they are. Leaders' claims
-        have no label that tells their group.
+        """Patterns that a shell with brace expansion (bash, zsh) expands to the same names, however many. Leaders'
+        claims have no label with their group.
         """
         if not self or not groups:
             return []
@@ -48,18 +48,18 @@ class Kept:
         return [leaders, *workers] if self.leaders else workers
 
     def count(self, groups: int) -> int:
-        """How many stay of so many groups."""
+        """Number of claims that remain of this many groups."""
         return groups * len(self.names) * (self.leaders + (self.size - 1) * self.workers)
 
 
 def kept(version: Version, *, by_scaling: bool) -> Kept:
-    """Of groups that go with their own LWS, or ``by_scaling`` alone, as those of a surge do. The workers of a group
-    have a StatefulSet of their own, which is deleted either way.
+    """The remaining claims of groups that are deleted with their own LWS or, ``by_scaling``, by scaling down, as surge
+    groups are. A group's workers have a StatefulSet of their own, which is deleted either way.
     """
     template: Mapping[str, Any] = version.members["leaderWorkerTemplate"]
     policy = template.get("persistentVolumeClaimRetentionPolicy") or {}
     deleted, scaled = (policy.get(each) == "Delete" for each in ("whenDeleted", "whenScaled"))
-    # The LWS of a canary is scaled to 0 before it is deleted.
+    # A canary LWS is scaled to 0 before it is deleted.
     return Kept(
         names=tuple(filter(None, map(_name, template.get("volumeClaimTemplates") or ()))),
         size=version.size,
@@ -73,11 +73,11 @@ def _from_to(first: int, last: int) -> str:
 
 
 def _name(claim: Mapping[str, Any]) -> str:
-    # A manifest that nobody has accepted yet may have none.
+    # A manifest that the API server has not accepted yet may have no name.
     return str((claim.get("metadata") or {}).get("name") or "")
 
 
 def policy_that_deletes(*, by_scaling: bool) -> str:
-    """What to write so that nothing stays; by scaling, the claims of the LWS's own groups go with these, too."""
+    """The setting under which no claim remains; by scaling, it also applies to claims of the LWS's regular groups."""
     said = "whenScaled: Delete, whenDeleted: Delete" if by_scaling else "whenDeleted: Delete"
     return f"set persistentVolumeClaimRetentionPolicy: {{{said}}}"

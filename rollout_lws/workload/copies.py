@@ -1,5 +1,5 @@
-"""What the canary's copy of a user's object is called, and which of the object's labels and annotations it carries:
-one definition for the LeaderWorkerSet, its Services and its routes.
+"""The name of a canary's copy of a user's object, and the labels and annotations that the copy carries: one definition
+for the LeaderWorkerSet, its Services and its routes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _SUFFIX = "-canary"
 
-#: Marks of other tools on the original that would make them treat the copy as theirs.
+#: Other tools' labels and annotations that would make the tools treat the copy as theirs.
 _NOT_COPIED = re.compile(
     r"^(kubectl\.kubernetes\.io/last-applied-configuration$"
     r"|argocd\.argoproj\.io/|(kustomize|helm)\.toolkit\.fluxcd\.io/|meta\.helm\.sh/|helm\.sh/"
@@ -25,8 +25,8 @@ _NOT_COPIED = re.compile(
 
 
 def copy_name(name: str, budget: int) -> str:
-    """``<name>-canary``, cut and hashed when it would have more than ``budget`` characters. Deterministic, so that a
-    retried create finds its own object.
+    """``<name>-canary``, cut and hashed if longer than ``budget`` characters. Deterministic, so a retried create finds
+    its own object.
     """
     if len(name) + len(_SUFFIX) <= budget:
         return name + _SUFFIX
@@ -35,5 +35,5 @@ def copy_name(name: str, budget: int) -> str:
 
 
 def copied_marks(marks: Mapping[str, str], keys: Keys) -> dict[str, str]:
-    """Labels or annotations as the copy carries them: neither ours nor those of deployment tools."""
+    """The labels or annotations of the copy: without ours and those of deployment tools."""
     return {key: value for key, value in marks.items() if not (keys.owns(key) or _NOT_COPIED.match(key))}

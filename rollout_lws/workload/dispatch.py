@@ -1,4 +1,4 @@
-"""Where MultiKueue sends the groups of a LeaderWorkerSet, as their Workloads tell, and which of its pods run here."""
+"""Where MultiKueue dispatches the groups of a LeaderWorkerSet, read from their Workloads, and which pods run here."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from rollout_lws.workload.revisions import target_revision
 
 @dataclass(frozen=True, slots=True)
 class Dispatch:
-    """``clusters`` are those that MultiKueue has chosen, by name; () before it has chosen one. ``checks`` are the
-    admission checks by which it does, as far as they are known.
+    """``clusters`` are the names of those that MultiKueue has chosen; () before it has chosen one. ``checks`` are its
+    known admission checks.
     """
 
     clusters: tuple[str, ...]
@@ -21,16 +21,16 @@ class Dispatch:
 
     @property
     def where(self) -> str:
-        """The clusters in words."""
+        """The clusters as text for messages."""
         if not self.clusters:
             return "another cluster"
         return f"cluster{'s' if len(self.clusters) > 1 else ''} {', '.join(self.clusters)}"
 
 
 def dispatch(facts: Facts, dispatching: Set[str]) -> Dispatch | None:
-    """Where the groups go; None for an LWS that MultiKueue has nothing to do with, as far as its Workloads are known.
-    ``dispatching`` are the admission checks that are MultiKueue's. A check says so also where no cluster is chosen:
-    when one is lost, Kueue clears its name, and dispatches the group again.
+    """Where the groups go; None for an LWS that MultiKueue does not manage, as far as its Workloads are known.
+    ``dispatching`` are the names of MultiKueue's admission checks. A check counts even without a chosen cluster: when a
+    cluster is lost, Kueue clears its name and dispatches the group again.
     """
     checks = {check.name for each in facts.queued for check in each.checks if check.name in dispatching}
     clusters = {each.status.cluster_name for each in facts.queued if each.status.cluster_name}
@@ -46,7 +46,7 @@ def local_pods(facts: Facts) -> tuple[Pod, ...]:
 
 
 def let_go(facts: Facts, here: tuple[Pod, ...]) -> bool:
-    """Whether these pods are leaders of another version than the template asks for: Kueue takes such leaders for those
-    of a rolling update that goes on, and removes their gates. Their workers stay gated.
+    """Whether all of these pods are leaders of a version other than the template's: Kueue treats them as part of an
+    ongoing rolling update and removes their gates. Their workers stay gated.
     """
     return all(pod.is_leader and pod.revision != target_revision(facts) for pod in here)

@@ -1,4 +1,4 @@
-"""Everything that is known about one LeaderWorkerSet at one moment, gathered by the shell and never changed."""
+"""Everything known about one LeaderWorkerSet at one moment; the controller collects it and never changes it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from rollout_lws.objects.workloads import ControllerRevision, LeaderWorkerSet, P
 
 
 class Listing(Enum):
-    """Whether Kueue's Workloads are known: all of them, not yet, or not at all, as the cluster serves none or they may
-    not be listed.
+    """Whether Kueue's Workloads are known: all of them, not yet, or not at all, since the cluster serves none or RBAC
+    forbids listing them.
     """
 
     DONE = "Done"
@@ -22,15 +22,15 @@ class Listing(Enum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Facts:
-    """One LWS with what belongs to it; each observation has its own, equal to nothing but itself.
+    """One LWS with everything that belongs to it; each observation has its own, equal only to itself.
 
     ``leader_set`` is the StatefulSet of the LWS's name when the LWS controls it. ``leaders`` are its leader pods,
-    ``worker_sets`` the StatefulSets controlled by those pods. ``pods`` are all pods of the LWS: the shell lists them
-    only while a release is on or a group is not ready, and passes () otherwise. ``revisions`` are LWS's own
-    ControllerRevisions, ``set_revisions`` those of the leader StatefulSet (both carry LWS's name label, told apart by
-    the owner's kind). ``refusals`` are Events of StatefulSets that could not make a pod and ``queued`` Kueue's
-    Workloads for its groups: the shell lists the former only while a group is missing, the latter while they decide
-    something, and ``listing`` says whether it has.
+    ``worker_sets`` the StatefulSets controlled by those pods. ``pods`` are all pods of the LWS, listed only while a
+    release is in progress or a group is not ready, otherwise (). ``revisions`` are LWS's own ControllerRevisions,
+    ``set_revisions`` those of the leader StatefulSet (both carry LWS's name label; the owner's kind tells them apart).
+    ``refusals`` are Events of StatefulSets that could not create a pod, listed only while a group is missing.
+    ``queued`` are Kueue's Workloads for its groups, listed only while a decision needs them; ``listing`` says whether
+    they are.
     """
 
     lws: LeaderWorkerSet
@@ -47,7 +47,7 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class NamedObject:
-    """An object found under a name or label that a canary would use; enough to tell ours from others'."""
+    """An object found under a name or label that a canary would use, with enough to tell ours from others'."""
 
     kind: str
     name: str

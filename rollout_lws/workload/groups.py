@@ -1,7 +1,7 @@
 """Groups: one leader pod and its workers, old or new, ready or not, always as a whole.
 
-LWS's own counters count surge groups and say Available of a group that never was, so readiness is judged here, group by
-group, from leader pods and worker StatefulSets.
+LWS's own counters include surge groups, and its Available condition can be true for a group that never was ready. So
+readiness is computed here, per group, from leader pods and worker StatefulSets.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ class Group:
 
     @property
     def ordinal(self) -> int:
-        """Its place in the leader StatefulSet; -1 for an index that is no number (Hash identity)."""
+        """Its ordinal in the leader StatefulSet; -1 for an index that is no number (Hash identity)."""
         return int(self.index) if self.index.isdigit() else -1
 
     @property
     def size(self) -> int | None:
-        """Pods of the group, as LWS has written it on the leader pod; None where that annotation is no number now."""
+        """Number of pods, from LWS's annotation on the leader pod; None while that annotation is not a number."""
         return _size(self.leader)
 
     @property
@@ -50,24 +50,24 @@ class Group:
         return self.leader.metadata.terminating
 
     def ready(self, now: datetime, minimum: float = 0) -> bool:
-        """Ready for at least ``minimum`` seconds; with 0 at once, even where the kubelet's clock is ahead of ours."""
+        """Ready for at least ``minimum`` seconds; 0 means immediately, even if the kubelet's clock is ahead of ours."""
         if self.ready_since is None:
             return False
         return minimum <= 0 or self.ready_since + timedelta(seconds=minimum) <= now
 
 
-# Ten rules of one decision ask for the same; a few decisions are under way at a time.
+# Ten rules of one decision ask for the same groups; a few decisions run at a time.
 @lru_cache(maxsize=16)
 def groups(facts: Facts) -> tuple[Group, ...]:
-    """All groups of an LWS by ordinal, surplus ones included; a group without a leader pod does not exist."""
+    """All groups of an LWS by ordinal, surge groups included; a group without a leader pod does not exist."""
     workers = {owner.uid: each for each in facts.worker_sets if (owner := each.metadata.controller) is not None}
-    # A leader that terminates and the one that replaces it bear the same name, so one pod an index is all there can be.
+    # A terminating leader and its replacement have the same name, so there is at most one pod per index.
     found = [group_of(leader, workers.get(leader.metadata.uid), facts.pods) for leader in facts.leaders]
     return tuple(sorted(found, key=lambda group: (group.ordinal, group.index)))
 
 
 def group_of(leader: Pod, workers: StatefulSet | None, pods: tuple[Pod, ...] = ()) -> Group:
-    """The group of a leader and of the StatefulSet of its workers; ``pods`` say more exactly since when it is ready."""
+    """The group of a leader and its worker StatefulSet; ``pods`` give a more exact time since when it is ready."""
     index = leader.group_index or leader.metadata.name.rpartition("-")[2]
     return Group(index, leader, workers, _ready_since(leader, workers, index, pods))
 
@@ -81,7 +81,7 @@ def _ready_since(leader: Pod, workers: StatefulSet | None, index: str, pods: tup
         return since
     if workers is None or workers.metadata.terminating or not _complete(workers, leader.revision, size - 1):
         return None
-    # The StatefulSet does not say since when its pods are ready; the pods do, where they are watched.
+    # The StatefulSet does not report since when its pods are ready; the pods do, where they are watched.
     moments = [pod.ready_since for pod in pods if pod.group_index == index and not pod.is_leader]
     return max([since, *(moment for moment in moments if moment is not None)])
 
@@ -102,9 +102,7 @@ def _complete(workers: StatefulSet, revision: str, count: int) -> bool:
 
 
 def moment_ready(group: Group, minimum: float, now: datetime) -> datetime | None:
-    """When a group that is ready, but not for ``minimum`` seconds yet, will count; None if it counts or is not
-    ready.
-    """
+    """When a ready group will have been ready for ``minimum`` seconds; None if it has been or is not ready."""
     if group.ready_since is None or group.ready(now, minimum):
         return None
     return group.ready_since + timedelta(seconds=minimum)

@@ -1,10 +1,10 @@
-"""The hold: a LeaderWorkerSet kept at partition 1000000, and what of the user's strategy was borrowed for it.
+"""The hold: keeps a LeaderWorkerSet at partition 1000000 and stores the user's own rollout strategy in an annotation.
 
-LWS cannot be paused, and a controller that reacts to a template change comes too late: the first group is gone by then.
-So the partition stands high at rest, a change of the template starts nothing, and groups are renewed through windows:
-short moments in which the partition is low enough for a portion of them. A release with capacity Surge keeps groups of
-the new version beyond the regular ones: its hold has a surge. The user's own values wait in an annotation,
-written together with ours, and come back exactly; members that somebody else changed meanwhile are kept as they are.
+LWS cannot be paused, and a controller that reacts to a template change is too late: the first group is already gone. So
+the partition is high at rest and a template change starts nothing. Groups are updated through partition windows: short
+periods in which the partition is low enough for one batch. A release with capacity Surge keeps surge groups of the new
+version, so its hold has a maxSurge. The user's own values are stored in an annotation in the same write as ours, and
+are restored exactly; members that another writer changed meanwhile stay as they are.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from rollout_lws.objects import owners, scaling
 from rollout_lws.objects.workloads import LeaderWorkerSet, RollingUpdate
 from rollout_lws.workload.template import supposed_version_of
 
-#: No LWS may have more replicas (its CRD's maximum), so no group is ever at or above it.
+#: The LWS CRD's maximum of replicas is lower, so no group is ever at or above it.
 HOLD = 1_000_000
 
 #: Member of rollingUpdateConfiguration → attribute of RollingUpdate.
 _MEMBERS = {"partition": "partition", "maxSurge": "max_surge", "maxUnavailable": "max_unavailable"}
-#: Of an integer in an API object.
+#: Largest integer in an API object.
 _LARGEST = 2**31 - 1
 _PERCENTAGE = re.compile(r"[0-9]{1,9}%")
 
 
 @dataclass(frozen=True, slots=True)
 class Borrowed:
-    """The annotation: which Rollout (UID) wrote which members, and what they were before."""
+    """The annotation: which Rollout (UID) wrote which members, and their values before."""
 
     by: str
     original: Mapping[str, int | str]
@@ -42,7 +42,7 @@ class Borrowed:
 
 
 def borrowed(lws: LeaderWorkerSet, keys: Keys) -> Borrowed | None:
-    """What is borrowed from this LWS; None without a mark, or with one that nobody can read."""
+    """The annotation on this LWS; None without one, or when it is unreadable."""
     text = lws.metadata.annotations.get(keys.original)
     if not text:
         return None
@@ -55,7 +55,7 @@ def borrowed(lws: LeaderWorkerSet, keys: Keys) -> Borrowed | None:
 
 
 def _is_sound(mark: Borrowed) -> bool:
-    """Whether it can be one of ours: anybody may write an annotation, and what it says is put into a strategy."""
+    """Whether it can be one of ours: any writer may set the annotation, and its values go into the strategy."""
     values = (*mark.original.items(), *mark.written.items())
     given_back = mark.written.keys() <= mark.original.keys()
     return isinstance(mark.by, str) and given_back and all(_is_value(member, value) for member, value in values)
@@ -86,15 +86,15 @@ def is_held(lws: LeaderWorkerSet, surge: int = 0) -> bool:
 
 
 def standing_surge(lws: LeaderWorkerSet, keys: Keys) -> int:
-    """Groups of the new version that a release keeps beyond the regular ones, 0 where none asked for any."""
+    """Surge groups of the new version that a release keeps; 0 for a release without surge."""
     mark = borrowed(lws, keys)
     written = mark.written.get("maxSurge", 0) if mark else 0
     return written if isinstance(written, int) else 0
 
 
 def users_strategy(lws: LeaderWorkerSet, keys: Keys) -> RollingUpdate:
-    """The strategy that the user wants: the originals where our values still stand, and nobody has stated the same
-    since, else what stands there.
+    """The strategy that the user wants: the originals where our values are still set and no other field manager has
+    claimed the same values since, otherwise the live ones.
     """
     live = _values(_live(lws))
     mark = borrowed(lws, keys)
@@ -107,16 +107,16 @@ def users_strategy(lws: LeaderWorkerSet, keys: Keys) -> RollingUpdate:
 
 
 def foreign_members(lws: LeaderWorkerSet, keys: Keys) -> tuple[str, ...]:
-    """Members that we had written and somebody else has changed since."""
+    """Members that we had written and another writer has changed since."""
     mark = borrowed(lws, keys)
     live = _values(_live(lws))
     return tuple(member for member, written in (mark.written if mark else {}).items() if live.get(member) != written)
 
 
 def hold(lws: LeaderWorkerSet, keys: Keys, uid: str, surge: int = 0) -> dict[str, Any] | None:
-    """Merge patch that holds the LWS, of just the members that must change; None when it is held and marked as ours.
+    """Merge patch that holds the LWS, with only the members that must change; None when it is held and annotated.
 
-    ``surge`` groups that exist beyond the regular ones stay.
+    ``surge`` existing surge groups stay.
     """
     users = users_strategy(lws, keys)
     replicas = max(lws.spec.replicas, 1)
@@ -124,7 +124,7 @@ def hold(lws: LeaderWorkerSet, keys: Keys, uid: str, surge: int = 0) -> dict[str
     if surge > 0:
         held |= {"maxSurge": surge, "maxUnavailable": 0}
     elif resolved_surge(users, replicas) > 0:
-        # LWS refuses a strategy whose two allowances both resolve to 0, whatever the replicas become.
+        # LWS rejects a strategy in which both values resolve to 0, whatever the number of replicas.
         held["maxSurge"] = 0
         held["maxUnavailable"] = max(1, resolved_unavailable(users, replicas))
     return _patch(lws, keys, uid, users, held, surge)
@@ -133,11 +133,11 @@ def hold(lws: LeaderWorkerSet, keys: Keys, uid: str, surge: int = 0) -> dict[str
 def window(
     lws: LeaderWorkerSet, keys: Keys, uid: str, partition: int, unavailable: int, surge: int = 0
 ) -> dict[str, Any] | None:
-    """Merge patch that opens the groups at or above ``partition``; None when that very window is open.
+    """Merge patch that opens a window for the groups at or above ``partition``; None when it is already open.
 
-    ``unavailable`` groups may then be down at once by LWS's reckoning; the member is touched only when it allows less.
-    With ``surge`` there are so many groups beyond the regular ones, all of it in one write: the partition alone would
-    renew regular groups, the surge alone would start groups of the old version.
+    ``unavailable`` groups may then be down at the same time by LWS's count; maxUnavailable changes only if it allows
+    less. ``surge`` is the number of surge groups. Partition and surge are one write: the partition alone would update
+    regular groups, the surge alone would start groups of the old version.
     """
     users = users_strategy(lws, keys)
     live = _values(_live(lws))
@@ -149,16 +149,16 @@ def window(
 
 
 def stands(lws: LeaderWorkerSet, keys: Keys) -> bool:
-    """Whether the partition is the one that we wrote: the hold's, or that of a window which is open."""
+    """Whether the partition is the one that we wrote: the hold's, or that of an open window."""
     mark, live = borrowed(lws, keys), _live(lws).partition
-    # The last window may be as low as the user's own value, and then nothing is on record.
+    # The last window may be as low as the user's own value; then the annotation has no partition.
     return mark is not None and mark.written.get("partition", live) == live
 
 
 def kept(before: LeaderWorkerSet, after: LeaderWorkerSet, keys: Keys) -> dict[str, Any] | None:
-    """Merge patch of ``after``, an edit of ``before`` whose hold or window stands: it stands then, too, and what was
-    written over it is on record as the user's own. A window is for one version: it closes for another one. None when
-    the edit leaves it alone.
+    """Merge patch on ``after``, an edit of ``before``, that keeps the hold or window of ``before`` and records the
+    values that the edit put there as the user's own. A window is for one version: an edit to another version closes it.
+    None when the edit leaves the hold or window unchanged.
     """
     mark, brought = borrowed(before, keys), borrowed(after, keys)
     if mark is None:
@@ -167,8 +167,8 @@ def kept(before: LeaderWorkerSet, after: LeaderWorkerSet, keys: Keys) -> dict[st
     untouched = after.metadata.annotations.get(keys.original) == before.metadata.annotations[keys.original]
     if untouched and _live(after) == _live(before) and not slips:
         return None
-    # A manifest may bring no record, or one that somebody has made up. One that fits its values tells which of these
-    # are ours: it was exported while they stood, or has been here before.
+    # A manifest may bring no annotation, or an invented one. An annotation that matches its values shows which of these
+    # are ours: it was exported while they were set, or has been here before.
     live = _values(_live(after))
     fits = brought is not None and brought.by == mark.by and bool(brought.written)
     fits = fits and all(live.get(member) == value for member, value in (brought.written if brought else {}).items())
@@ -179,7 +179,7 @@ def kept(before: LeaderWorkerSet, after: LeaderWorkerSet, keys: Keys) -> dict[st
     if slips or _live(before).partition >= HOLD:
         body = hold(marked, keys, mark.by, surge)
     else:
-        # Groups are being renewed by exactly these values.
+        # Groups are being updated with exactly these values.
         body = _patch(marked, keys, mark.by, users_strategy(marked, keys), _values(_live(before)), surge)
     if after.metadata.annotations.get(keys.original) == text:
         return body
@@ -189,14 +189,14 @@ def kept(before: LeaderWorkerSet, after: LeaderWorkerSet, keys: Keys) -> dict[st
 
 
 def slips_in(before: LeaderWorkerSet, after: LeaderWorkerSet) -> bool:
-    """Whether an edit brings another version while a window is open, in which LWS would roll it at once."""
+    """Whether an edit changes the version while a window is open, so that LWS would roll it out immediately."""
     is_open = _live(before).partition < HOLD
     return is_open and supposed_version_of(before.spec) != supposed_version_of(after.spec)
 
 
 def give_back(lws: LeaderWorkerSet, keys: Keys, *, forget: str = "") -> dict[str, Any] | None:
-    """Merge patch that restores the user's values and removes the mark, and the annotation ``forget`` with it; None
-    when nothing is borrowed.
+    """Merge patch that restores the user's values and removes our annotation and the annotation ``forget``; None when
+    there is nothing to restore.
     """
     if keys.original not in lws.metadata.annotations:
         return None
@@ -210,7 +210,7 @@ def _patch(
     lws: LeaderWorkerSet, keys: Keys, uid: str, users: RollingUpdate, wanted: Mapping[str, int | str], surge: int
 ) -> dict[str, Any] | None:
     originals, live = _values(users), _values(_live(lws))
-    # A surge of ours is on record even where the user's own is the same: the release counts on it.
+    # The release's surge is recorded even if it equals the user's own: the release relies on it.
     kept = {"maxSurge"} if surge > 0 else set()
     written = {member: value for member, value in wanted.items() if value != originals[member] or member in kept}
     original = {member: originals[member] for member in written}
@@ -219,7 +219,7 @@ def _patch(
     if lws.metadata.annotations.get(keys.original) != mark:
         annotations[keys.original] = mark
     if keys.held in lws.metadata.annotations:
-        # It told that a version waits without anybody to release it; somebody is here again.
+        # This annotation reports a version that no controller releases; a controller is back.
         annotations[keys.held] = None
     changes = {member: value for member, value in wanted.items() if live[member] != value}
     return _body(annotations, changes) if annotations or changes else None
@@ -243,8 +243,8 @@ def _values(strategy: RollingUpdate) -> dict[str, int | str]:
 
 
 def _is_claimed(lws: LeaderWorkerSet, member: str, keys: Keys) -> bool:
-    """Whether somebody has stated our value of the member as their own; no such wish is a partition that holds all,
-    which a manifest can only have from us.
+    """Whether another field manager has claimed our value of the member. A partition that holds everything does not
+    count: a manifest can only have copied it from us.
     """
     if member == "partition" and _live(lws).partition >= HOLD:
         return False
@@ -253,8 +253,8 @@ def _is_claimed(lws: LeaderWorkerSet, member: str, keys: Keys) -> bool:
 
 
 def writer_of_strategy(lws: LeaderWorkerSet) -> str:
-    """Name of the manager besides us that wrote the strategy last, as metadata.managedFields tells; "somebody" when it
-    does not.
+    """Name of the field manager, ours aside, that wrote the strategy last according to metadata.managedFields;
+    "somebody" when these do not name one.
     """
     writers = [
         entry

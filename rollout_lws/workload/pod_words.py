@@ -1,4 +1,4 @@
-"""What is said of one pod: by the kubelet of its containers, by the scheduler, and by whoever holds or removes it."""
+"""Why a pod is not ready, as reported by the kubelet, the scheduler, and controllers that gate or evict it."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from rollout_lws.objects.workloads import ContainerStateTerminated, ContainerSta
 from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.groups import Group
 
-#: Reasons of groups that are simply on their way.
+#: Reasons of groups that are still starting up normally.
 ON_THE_WAY = frozenset({"NotReady", "WorkersNotReady", "WarmingUp", "Terminating", "NotObserved"})
-#: Waiting reasons of a container that is simply on its way.
+#: Waiting reasons of a container that is still starting up normally.
 _NORMAL_WAITS = frozenset({"", "ContainerCreating", "PodInitializing"})
-#: Conditions of a pod that is removed for its node's sake, or for another's: taints, drains, preemption, a node that is
-#: gone (Kubernetes), an evicted Workload (Kueue).
+#: Conditions of a pod that is removed because of its node or for another pod: taints, drains, preemption, a lost node
+#: (Kubernetes), an evicted Workload (Kueue).
 _DISRUPTIONS = frozenset({"DisruptionTarget", "TerminationTarget"})
-#: Reasons of a pod whose node does not answer any more, or is going down.
+#: Reasons of a pod whose node is unreachable or shutting down.
 _LOST = frozenset({"NodeLost", "NodeShutdown", "Shutdown"})
 
 
 @dataclass(frozen=True, slots=True)
 class PodTrouble:
     """What keeps a pod from being ready. ``severity``: higher is worse, 0 if the pod is ready. ``reason``: one word.
-    ``detail``: the rest of a sentence that begins with the pod. ``container`` is the one to blame, "" for none.
-    ``previous``: it ended before, so what it said is in ``kubectl logs --previous``.
+    ``detail``: the rest of a sentence that begins with the pod. ``container`` is the one at fault, "" for none.
+    ``previous``: the container has ended before, so its output is in ``kubectl logs --previous``.
     """
 
     severity: int
@@ -36,7 +36,7 @@ class PodTrouble:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A container that failed; ``text`` names it and has the kubelet's words. ``previous`` as in PodTrouble."""
+    """A failed container; ``text`` names it and has the kubelet's message. ``previous`` as in PodTrouble."""
 
     pod: str
     container: str
@@ -45,7 +45,7 @@ class Failure:
 
 
 def pod_trouble(pod: Pod) -> PodTrouble:
-    """The worst of what is known of a pod."""
+    """The most severe known problem of a pod."""
     if pod.metadata.terminating:
         return _with_failure(1, "Terminating", "is terminating", _failure(pod))
     for status in _containers(pod):
@@ -66,7 +66,7 @@ def pod_trouble(pod: Pod) -> PodTrouble:
         return PodTrouble(0)
     restarted = sum(status.restart_count for status in pod.status.container_statuses)
     if not restarted:
-        # No phase: a group on its way is not worth a status write each time that changes.
+        # The phase is left out: a group that starts up is not worth a status write per phase.
         return PodTrouble(1, "NotReady", "is not ready")
     failure = _failure(pod)
     times = f"{restarted} restart{'s' if restarted > 1 else ''}"
@@ -84,12 +84,12 @@ def name_of(pod: Pod) -> str:
 
 
 def pods_of(facts: Facts, group: Group) -> tuple[Pod, ...]:
-    """The leader and the workers of a group, as far as they are known."""
+    """The known leader and workers of a group."""
     return (group.leader, *(pod for pod in facts.pods if pod.group_index == group.index and not pod.is_leader))
 
 
 def last_failure(facts: Facts, group: Group) -> Failure | None:
-    """The last failure of a container in a group; None when nothing in it has failed."""
+    """The last failure of a container in a group; None when no container has failed."""
     for pod in pods_of(facts, group):
         failure = _failure(pod)
         if failure is not None:
@@ -98,7 +98,7 @@ def last_failure(facts: Facts, group: Group) -> Failure | None:
 
 
 def lost_to_its_node(facts: Facts, group: Group) -> bool:
-    """Whether a pod of the group is going, or gone, for a reason that is none of its own."""
+    """Whether a pod of the group is terminating or gone because of its node, not by its own fault."""
     return any(_disrupted(pod) for pod in pods_of(facts, group))
 
 
@@ -117,7 +117,7 @@ def _failure(pod: Pod) -> Failure | None:
     """The last failure of a container in a pod."""
     for status in _containers(pod):
         told = _container_trouble(status)
-        # What ends with a pod that is deleted has not failed.
+        # A container that ends with its deleted pod has not failed.
         if told is not None and not (pod.metadata.terminating and status.state.terminated):
             return Failure(pod.metadata.name, status.name, told.detail.strip(), told.previous)
     for status in _containers(pod):

@@ -1,8 +1,8 @@
-"""What Kueue says of one group that is not ready: that it waits, and for what, is on its way, or has failed.
+"""Kueue's state of a group that is not ready: waiting and for what, starting up, or failed.
 
-Kueue admits a LeaderWorkerSet group by group, each through a Workload of its own. The first state that applies is told,
-with the words of Kueue's own condition, which name the resource that is missing. A group that was made a moment ago is
-on its way: Kueue needs seconds to make its Workload, to judge it and to remove the gates of its pods.
+Kueue admits a LeaderWorkerSet group by group, each through its own Workload. The first state that applies is reported,
+with the message of Kueue's own condition, which names the missing resource. A new group counts as starting up: Kueue
+needs seconds to create its Workload, decide on it and remove the gates of its pods.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from rollout_lws.workload.facts import Facts, Listing
 from rollout_lws.workload.groups import Group, groups
 from rollout_lws.workload.pod_words import pods_of
 
-#: Reasons of QuotaReserved that no waiting mends.
+#: Reasons of QuotaReserved that waiting does not fix.
 _BLOCKED = frozenset({"ExceedsMaxQuota", "NoMatchingFlavor", "Misconfigured"})
-#: Reasons of QuotaReserved that say who holds it back, or that it fits nowhere as a whole.
+#: Reasons of QuotaReserved for a Workload that is held back, or that as a whole fits nowhere.
 _HELD = frozenset({"Suspended", "AdmissionGated", "OnHold", "TopologyPlacementFailed"})
-#: Parts of the messages of QuotaReserved that say the same. By default Kueue gives all of these the reason Pending or
-#: Inadmissible; nowhere else is one of its sentences read.
+#: Parts of messages of QuotaReserved with the same meaning. By default Kueue gives all of these the reason Pending or
+#: Inadmissible; no other message of Kueue is parsed.
 _BLOCKED_WORDS = ("> maximum capacity", "doesn't exist")
 _HELD_WORDS = ("is inactive", "is stopped")
-#: Kueue makes the Workload of a new group, and says what it waits for, within so much time where it has the means to.
+#: Time within which a working Kueue creates a new group's Workload and reports what it waits for.
 SETTLES_IN = timedelta(seconds=5)
 
 
 def queue_of(lws: LeaderWorkerSet) -> str:
-    """Name of the LocalQueue by which Kueue admits the groups of an LWS, "" where none is asked for."""
+    """Name of the LocalQueue through which Kueue admits the groups of an LWS, "" when it names none."""
     named = lws.metadata.labels.get(QUEUE_NAME)
     if named is not None:
         return named
     template = bytes(lws.spec.leader_worker_template)
-    # Most templates do not name a queue, and reading one as a whole takes long.
+    # Most templates do not name a queue, and decoding a whole template is slow.
     if QUEUE_NAME.encode() not in template:
         return ""
     labels = _template_labels(msgspec.json.decode(template))
@@ -59,7 +59,7 @@ GIVEN_UP = "GivenUpByKueue"
 
 
 class Kind(Enum):
-    """What a state means to a release: it waits for as long as it takes, the group is on its way, or it has failed."""
+    """What a state means to a release: it waits without a deadline, the group is starting up, or it has failed."""
 
     WAITS = "Waits"
     LOADS = "Loads"
@@ -76,7 +76,7 @@ class Queueing:
 
 
 def workload_of(facts: Facts, group: Group) -> Workload | None:
-    """The Workload of a group: by the index that Kueue notes on it, else by its owner reference to the leader."""
+    """The Workload of a group: by Kueue's group index annotation, else by its owner reference to the leader."""
     for each in facts.queued:
         index = each.metadata.annotations.get(GROUP_INDEX)
         if index == group.index if index is not None else _is_owned(each, group.uid):
@@ -94,7 +94,7 @@ def is_gated(pod: Pod) -> bool:
 
 
 def judged_at(facts: Facts, now: datetime) -> datetime | None:
-    """When the next group is no new one any more, while Kueue holds a pod of the LWS; None when there is none."""
+    """When the next group stops counting as new, while Kueue gates a pod of the LWS; None when there is none."""
     if not any(is_gated(pod) for pod in (*facts.leaders, *facts.pods)):
         return None
     made = (each.metadata.creation_timestamp for each in facts.leaders)
@@ -102,10 +102,10 @@ def judged_at(facts: Facts, now: datetime) -> datetime | None:
 
 
 def left_out(facts: Facts) -> tuple[Group, ...]:
-    """Groups that Kueue has let go without putting them into the group of pods that it admits.
+    """Groups that Kueue has ungated without adding them to the pod group that it admits.
 
-    While a version waits in the template Kueue removes the gates of leaders of the old one, quota or not. It counts
-    such a group as never ready, and evicts it after its own timeout.
+    While a version waits in the template, Kueue removes the gates of leaders of the old one, whatever the quota. It
+    counts such a group as never ready, and evicts it after its own timeout.
     """
     if facts.listing is not Listing.DONE or not facts.queued or not queue_of(facts.lws):
         return ()
@@ -117,8 +117,8 @@ def _is_let_go(leader: Pod) -> bool:
 
 
 def queueing(facts: Facts, group: Group, now: datetime, before: Mapping[str, int]) -> Queueing | None:
-    """What Kueue says of a group that is not ready; None where that is nothing: its pods are let go, or its Workload
-    cannot be known. ``before``: how often Kueue had given a group up before it got its revision, by the Workload's UID.
+    """Kueue's state of a group that is not ready; None when its pods are ungated, or its Workload cannot be known.
+    ``before``: how often Kueue had evicted the group before it got its revision, by the Workload's UID.
     """
     called = f"group {group.index} of {facts.lws.metadata.name}"
     workload, gated = workload_of(facts, group), any(is_gated(pod) for pod in pods_of(facts, group))
@@ -154,8 +154,8 @@ def _ended(workload: Workload, called: str) -> Queueing | None:
 
 
 def given_up(workload: Workload, called: str, before: Mapping[str, int]) -> Queueing | None:
-    """That Kueue has evicted the group because it was not ready in time, more often than ``before`` by the Workload's
-    UID; None where it has not. ``called``: what the sentence calls the group.
+    """The state of a group that Kueue has evicted because it was not ready in time, more often than ``before`` by the
+    Workload's UID; None otherwise. ``called``: the group's name in the message.
     """
     count = workload.evictions(PODS_READY_TIMEOUT) - before.get(workload.metadata.uid, 0)
     if count <= 0:
@@ -210,7 +210,7 @@ def _name(workload: Workload) -> str:
 
 
 def _why(workload: Workload, kind: str) -> str:
-    """Reason and words of a condition, as they follow on what they explain."""
+    """Reason and message of a condition, as a suffix for a message."""
     found = workload.condition(kind)
     if found is None:
         return ""

@@ -1,8 +1,8 @@
-"""Which versions an LWS runs, wants and remembers; and the versions that a Rollout remembers itself.
+"""Revisions of an LWS: which it runs, wants and stores, and the version history that a Rollout stores itself.
 
-Revision = LWS's ``template-revision-hash``, read from labels, never computed. LWS has a record (a ControllerRevision)
-of each, and deletes the old ones once a roll is complete, so each version of a release is also stored as one that the
-Rollout owns. To an LWS that is held no roll is ever complete: what it does not need any more we delete in its stead.
+A revision is LWS's ``template-revision-hash``, read from labels, never computed. LWS stores each as a
+ControllerRevision and deletes old ones once a rolling update completes, so a Rollout stores each version of a release
+in its own. On a held LWS no rolling update completes, so the controller deletes LWS's unneeded ones.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from rollout_lws.objects.workloads import ControllerRevision
 from rollout_lws.workload.facts import Facts
 from rollout_lws.workload.template import Version, version_of_members
 
-#: Stored versions a Rollout, the stable one always among them.
+#: Stored versions per Rollout, always including the stable one.
 HISTORY_LIMIT = 10
-#: Records of LWS that are kept although nothing needs them: nobody is to race for a version that has just gone.
+#: LWS's records that are kept although unneeded, to avoid a race for a version that has just gone.
 SPARE_RECORDS = 5
-#: How what zlib has compressed begins, and no JSON does.
+#: First byte of zlib-compressed data; no JSON begins with it.
 _COMPRESSED = b"x"
-#: Records that one decision lets go of; the rest of many is for those that follow it.
+#: Records that one decision deletes; later decisions delete the rest.
 RECORDS_AT_ONCE = 10
 
 
 def observed(facts: Facts) -> bool:
-    """Whether LWS has acted on the spec that we see, and the StatefulSet controller on what LWS made of it."""
+    """Whether LWS has observed the spec that we see, and the StatefulSet controller what LWS derived from it."""
     leader_set = facts.leader_set
     return (
         (facts.lws.status.observed_generation or 0) >= facts.lws.metadata.generation
@@ -46,12 +46,12 @@ def target_revision(facts: Facts) -> str:
 
 
 def current_revision(facts: Facts) -> str:
-    """The revision that a recreated group below the partition comes back with; "" when it cannot be told."""
+    """The revision that a recreated group below the partition gets; "" when it is unknown."""
     return _revision_of(facts, facts.leader_set.status.current_revision) if facts.leader_set else ""
 
 
 def comes_back_at(facts: Facts, ordinal: int) -> str:
-    """The revision that a group gets whose leader is made anew now; "" when it cannot be told."""
+    """The revision that a group gets if its leader is recreated now; "" when it is unknown."""
     if facts.leader_set is None:
         return ""
     held = ordinal < facts.leader_set.spec.update_strategy.rolling_update.partition
@@ -59,15 +59,15 @@ def comes_back_at(facts: Facts, ordinal: int) -> str:
 
 
 def set_is_settled(facts: Facts) -> bool:
-    """Whether the leader StatefulSet holds one version only: what it recreates is what it would update to."""
+    """Whether the leader StatefulSet has only one version: it recreates pods with the version it would update to."""
     status = facts.leader_set.status if facts.leader_set else None
     return status is not None and bool(status.current_revision) and status.current_revision == status.update_revision
 
 
 def is_empty(facts: Facts) -> bool:
-    """Whether an LWS of 0 groups has none left, and would start the version of its template when scaled up.
+    """Whether an LWS with 0 replicas has no groups left, and would start its template's version when scaled up.
 
-    A StatefulSet whose last pod is going still remembers the old version: scaled up at that moment, it starts that one.
+    While its last pod terminates, a StatefulSet still has the old version, and starts that one when scaled up.
     """
     return observed(facts) and not facts.leaders and set_is_settled(facts)
 
@@ -83,12 +83,12 @@ def _revision_of(facts: Facts, name: str) -> str:
 
 
 def leaders_revisions(facts: Facts) -> frozenset[str]:
-    """The revisions that exist as groups, terminating leaders included."""
+    """The revisions that exist as groups, including terminating leaders."""
     return frozenset(leader.revision for leader in facts.leaders)
 
 
 def lws_revision(facts: Facts, revision: str) -> ControllerRevision | None:
-    """LWS's own record of a revision, None when it has deleted it."""
+    """LWS's own record of a revision, None when LWS has deleted it."""
     found = [
         each
         for each in facts.revisions
@@ -98,12 +98,12 @@ def lws_revision(facts: Facts, revision: str) -> ControllerRevision | None:
 
 
 def needless_records(facts: Facts, stable: str) -> list[ControllerRevision]:
-    """LWS's own records that nothing can ask for any more, the oldest first, at most ``RECORDS_AT_ONCE``.
+    """LWS's own records that are not needed any more, the oldest first, at most ``RECORDS_AT_ONCE``.
 
-    LWS makes a group's workers, whenever its leader comes or changes, from the newest record of the leader's revision.
-    So that one stays of each revision that a group carries, that a leader could come back with, or that the LWS or we
-    (``stable``) mean to run; older ones of these revisions only make LWS complain in its log. Of the other revisions
-    the newest ``SPARE_RECORDS`` records stay too. Nothing is needless while any of this is unknown.
+    LWS creates a group's workers, whenever its leader is created or changes, from the newest record of the leader's
+    revision. So that record stays for each revision that a group carries, that a leader could come back with, or that
+    the LWS or the release (``stable``) means to run; older records of these revisions only cause errors in LWS's log.
+    Of other revisions the newest ``SPARE_RECORDS`` records stay. While any of this is unknown, all are needed.
     """
     current = current_revision(facts)
     if not observed(facts) or not (lws_revision(facts, current) and lws_revision(facts, target_revision(facts))):
@@ -127,11 +127,11 @@ def recorded_version(record: ControllerRevision) -> Version | None:
 
 
 def compressed(record: ControllerRevision) -> ControllerRevision:
-    """The same record for somebody who keeps thousands of them."""
+    """The same record with compressed data, for caches of thousands of records."""
     return msgspec.structs.replace(record, data=msgspec.Raw(zlib.compress(record.data, 1)))
 
 
-# A release asks for the same two or three each time that it is looked at; what it asks for takes 15 kB.
+# A release asks for the same two or three on every reconcile; each takes 15 kB.
 @lru_cache(maxsize=256)
 def _recorded(document: bytes) -> Version | None:
     data = _data(document)
@@ -161,8 +161,8 @@ def history_body(
     revision: str,
     name: str = "",
 ) -> dict[str, Any]:
-    """A version to remember, as an apps/v1 ControllerRevision; ``number`` grows with each release. ``name`` is given
-    where the usual one is taken.
+    """A version as an apps/v1 ControllerRevision of the history; ``number`` grows with each release. ``name`` is set
+    when the usual one is taken.
     """
     return _history(
         name or history_name(rollout, version.template_hash),
@@ -178,7 +178,7 @@ def history_body(
 def history_again(
     stored: ControllerRevision, *, name: str, owner: Mapping[str, Any], annotations: Mapping[str, str], number: int
 ) -> dict[str, Any]:
-    """A remembered version as it is created once more under ``name``, with these annotations and this ``number``."""
+    """A stored version to be created again under ``name``, with these annotations and this ``number``."""
     return _history(
         name,
         stored.metadata.namespace,
@@ -218,8 +218,8 @@ def _history(
 def surplus_history(
     history: tuple[ControllerRevision, ...], kept: ControllerRevision | None
 ) -> list[ControllerRevision]:
-    """Stored versions beyond the limit, the newest release first; never ``kept``. Of many the oldest that one decision
-    lets go of, ``RECORDS_AT_ONCE``.
+    """Stored versions beyond the limit, the newest release first; never ``kept``. Returns at most ``RECORDS_AT_ONCE``,
+    the oldest, for one decision to delete.
     """
     by_age = sorted(history, key=lambda each: each.revision, reverse=True)
     return [each for each in by_age[HISTORY_LIMIT:] if each is not kept][-RECORDS_AT_ONCE:]

@@ -1,7 +1,7 @@
-"""Which version a LeaderWorkerSet's spec describes: our own hash of it, and the few things a release reads inside.
+"""The version that a LeaderWorkerSet's spec describes: our own hash of it, and the few values that a release reads.
 
-LWS's revision hash changes with its controller's release and is only ever read (from labels). To tell whether a person
-changed the version we hash the two members that LWS itself counts as the version, {leaderWorkerTemplate,
+LWS's revision hash changes with releases of the LWS controller, so it is only read (from labels). To detect that the
+user changed the version, we hash the two members that LWS itself counts as the version, {leaderWorkerTemplate,
 networkConfig}.
 """
 
@@ -20,23 +20,23 @@ from rollout_lws.objects.scaling import whole_number
 from rollout_lws.objects.spelling import plain
 from rollout_lws.objects.workloads import LeaderWorkerSetSpec
 
-#: Seconds that a step waits at least for groups when nothing else is said.
+#: Default minimum of seconds that a step waits for groups.
 LEAST_PROGRESS_SECONDS = 3600
 #: Seconds added to the longest start that the start-up probes allow.
 START_UP_MARGIN_SECONDS = 900
-#: A probe may state two numbers that make 140 billion years together; no clock gets further than this, 68 years.
+#: The numbers of a probe may amount to 140 billion years; 68 years is the largest value that clocks can handle.
 MOST_START_UP_SECONDS = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """One version of a model server: the JSON of the two members, and our hash of what it means (10 hex digits)."""
+    """One version of a model server: the JSON of the two members, and our hash of its meaning (10 hex digits)."""
 
     template_hash: str
     document: bytes
     """Canonical JSON of {"leaderWorkerTemplate": …, "networkConfig": …}; members that are null are left out."""
     meant: bytes
-    """The same for all documents that are one version to LWS."""
+    """The same for all documents that LWS treats as one version."""
 
     @property
     def members(self) -> dict[str, Any]:
@@ -45,23 +45,23 @@ class Version:
 
     @property
     def meaning(self) -> dict[str, Any]:
-        """The members in a form in which equal means the same to LWS."""
+        """The members in a form that is equal if and only if they mean the same to LWS."""
         decoded: dict[str, Any] = msgspec.json.decode(self.meant)
         return decoded
 
     @property
     def size(self) -> int:
-        """Pods a group, leader included (LWS's default is 1)."""
+        """Pods per group, leader included (LWS's default is 1)."""
         return _room(self.document)[0]
 
     @property
     def accelerators(self) -> int:
-        """Accelerators a group takes, whatever their names."""
+        """Accelerators that a group requests, of all resource names."""
         return sum(self.accelerators_by_name.values())
 
     @property
     def accelerators_by_name(self) -> dict[str, int]:
-        """Accelerators a group takes (extended resources whose name ends in gpu, tpu or npu), from the limits."""
+        """Accelerators that a group requests (extended resources named *gpu, *tpu or *npu), from the limits."""
         leader, worker = self.accelerators_of_pods
         found = dict(leader)
         for name, amount in worker.items():
@@ -70,7 +70,7 @@ class Version:
 
     @property
     def accelerators_of_pods(self) -> tuple[Mapping[str, int], Mapping[str, int]]:
-        """The same of a leader, and of a worker."""
+        """The same for a leader, and for a worker."""
         return _room(self.document)[1:]
 
     @property
@@ -96,17 +96,17 @@ class Version:
 
 
 def version_of(spec: LeaderWorkerSetSpec) -> Version:
-    """The version that a LWS's spec asks for."""
+    """The version that an LWS's spec asks for."""
     return _version(bytes(spec.leader_worker_template), bytes(spec.network_config))
 
 
 def supposed_version_of(spec: LeaderWorkerSetSpec) -> Version:
-    """The same of a spec that nobody has written yet, and may never write: it is not remembered."""
+    """The same for a spec that is not written yet, and may never be: it is not cached."""
     return _version.__wrapped__(bytes(spec.leader_worker_template), bytes(spec.network_config))
 
 
 def version_of_members(members: dict[str, Any]) -> Version:
-    """The version made of a stored {"leaderWorkerTemplate", "networkConfig"}; LWS's ``$patch`` markers are dropped."""
+    """The version of a stored {"leaderWorkerTemplate", "networkConfig"}; LWS's ``$patch`` markers are dropped."""
     kept = {
         key: {name: value for name, value in (members.get(key) or {}).items() if name != "$patch"}
         for key in ("leaderWorkerTemplate", "networkConfig")
@@ -115,7 +115,7 @@ def version_of_members(members: dict[str, Any]) -> Version:
     return _canonical(kept)
 
 
-# Enough for as many releases as are looked at again and again at a time; each takes three times its template.
+# Enough for the releases in progress at one time; each entry takes three times its template.
 @lru_cache(maxsize=512)
 def _version(template: bytes, network: bytes) -> Version:
     members = {"leaderWorkerTemplate": msgspec.json.decode(template), "networkConfig": msgspec.json.decode(network)}
@@ -125,13 +125,13 @@ def _version(template: bytes, network: bytes) -> Version:
 def _canonical(members: dict[str, Any]) -> Version:
     told = _without_nulls(members)
     document = msgspec.json.encode(told, order="sorted")
-    # A person who writes a quantity as LWS does not, or leaves out what its webhook fills in, has changed nothing.
+    # A quantity written in another form, or a missing default that LWS's webhook fills in, is no change of version.
     meant = msgspec.json.encode(plain(told), order="sorted")
     return Version(template_hash=hashlib.sha256(meant).hexdigest()[:10], document=document, meant=meant)
 
 
 def _without_nulls(value: Any) -> Any:
-    """Nulls mean "absent" to the API server; empty objects and lists do not, and stay."""
+    """Null means "absent" to the API server; empty objects and lists do not, and stay."""
     if isinstance(value, dict):
         return {key: _without_nulls(item) for key, item in value.items() if item is not None}
     if isinstance(value, list):
@@ -139,10 +139,10 @@ def _without_nulls(value: Any) -> Any:
     return value
 
 
-# Asked of every group in every decision: parsed once a document.
+# Every decision asks for every group: each document is parsed once.
 @lru_cache(maxsize=128)
 def _room(document: bytes) -> tuple[int, Mapping[str, int], Mapping[str, int]]:
-    """Pods a group, and the accelerators of its leader and of each worker."""
+    """Pods per group, and the accelerators of its leader and of each worker."""
     members = msgspec.json.decode(document)
     templates = dict(_templates(members))
     worker = templates.get("worker", {})

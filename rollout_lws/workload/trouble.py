@@ -1,7 +1,7 @@
-"""Why a group is not ready, in the kubelet's, the scheduler's or a controller's own words, worst first.
+"""Why a group is not ready, with the messages of the kubelet, the scheduler or a controller, worst first.
 
-With LWS's default restart policy a crashing group is deleted and made anew before it shows CrashLoopBackOff for long,
-so what a pod said last is worth little alone: churn of leader UIDs is counted elsewhere (``status.restarts``).
+With LWS's default restart policy a crashing group is deleted and recreated before it shows CrashLoopBackOff for long,
+so a pod's last state alone means little: changes of leader UIDs are counted elsewhere (``status.restarts``).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _KUEUE_WAITS = frozenset(
     {"WaitingForWorkload", "WaitingForQuota", "WaitingForAdmissionChecks", "Blocked", "Held", "EvictedByKueue"}
 )
 QUOTA_REASONS = _KUEUE_WAITS | {"SchedulingGated", "QuotaExceeded"}
-#: Reasons of groups that Kueue does not let in, or has put out.
+#: Reasons of groups that Kueue does not admit or has evicted.
 KUEUE_REASONS = _KUEUE_WAITS | {"GroupLost", "Deactivated", "Rejected", GIVEN_UP}
 
 #: Longest message: with the sentence around it, it must fit into a status field.
@@ -33,7 +33,7 @@ TEXT_LIMIT = 1024
 _SEVERITY = {Kind.LOADS: 1, Kind.WAITS: 2, Kind.FAILED: 4}
 _NONE: Mapping[str, int] = {}
 
-#: Index of a group, as anybody may have written it on a Workload or into an Event.
+#: Index of a group on a Workload or in an Event, where any writer may have put any text.
 _ORDINAL = re.compile(r"[0-9]{1,10}")
 _REFUSED_POD = re.compile(r"^create Pod (?P<pod>\S+) in StatefulSet ")
 
@@ -41,8 +41,8 @@ _REFUSED_POD = re.compile(r"^create Pod (?P<pod>\S+) in StatefulSet ")
 @dataclass(frozen=True, slots=True)
 class Trouble:
     """One group's worst problem; ``severity`` orders them, higher is worse. ``group`` is "" for the LWS as a whole.
-    ``pod`` and ``container`` are the ones to blame, "" for none; ``previous``: what the container said is in
-    ``kubectl logs --previous``. ``since``: when that was first said of a pod that cannot be made.
+    ``pod`` and ``container`` are the ones at fault, "" for none; ``previous``: the container's output is in ``kubectl
+    logs --previous``. ``since``: when a failure to create the pod was first reported.
     """
 
     workload: str
@@ -59,8 +59,8 @@ class Trouble:
 def troubles(
     facts: Facts, revision: str, now: datetime, minimum: float = 0, evicted: Mapping[str, int] = _NONE
 ) -> tuple[Trouble, ...]:
-    """The groups of ``revision`` that are not ready, or not for ``minimum`` seconds yet, and those that are missing,
-    worst first. ``evicted``: how often Kueue had given a group up before it got that revision, by the Workload's UID.
+    """Groups of ``revision`` that are not ready, or not for ``minimum`` seconds yet, and missing ones, worst first.
+    ``evicted``: how often Kueue had evicted a group before it got that revision, by the Workload's UID.
     """
     found = [
         _trouble(facts, group, now, minimum, evicted)
@@ -107,7 +107,7 @@ def _trouble(facts: Facts, group: Group, now: datetime, minimum: float, evicted:
 
 
 def _of_workers(facts: Facts, group: Group) -> Trouble | None:
-    """What is wrong with the workers as a whole, None when it is not theirs that the group waits."""
+    """The problem of the group's workers as a whole; None when the group does not wait for them."""
     name = facts.lws.metadata.name
     refused = _refused(facts, group.workers.metadata.uid) if group.workers is not None else {}
     for said in (said for pod, said in refused.items() if not any(each.metadata.name == pod for each in facts.pods)):
@@ -131,7 +131,7 @@ def _of_workers(facts: Facts, group: Group) -> Trouble | None:
 
 
 def _leader_first(facts: Facts, group: Group) -> str:
-    """That a leader whose readiness needs its workers, and workers that need its readiness, wait for each other."""
+    """Explains a deadlock: the leader's readiness needs its workers, and the workers are created once it is ready."""
     asked = (group.size or 1) - 1
     if not facts.lws.spec.leaders_first or asked < 1 or group.leader.ready_since is not None:
         return ""
@@ -149,14 +149,14 @@ def _said(group: Group) -> str:
 
 
 def _others_gate(facts: Facts, group: Group) -> bool:
-    """Whether a pod of the group is held by a gate that is not Kueue's."""
+    """Whether a pod of the group has a scheduling gate that is not Kueue's."""
     gates = (gate.name for pod in pods_of(facts, group) for gate in pod.spec.scheduling_gates)
     return any(not each.startswith(PREFIX) for each in gates)
 
 
 def _missing(facts: Facts, revision: str, evicted: Mapping[str, int]) -> Iterator[Trouble]:
-    """Groups without a leader pod: that Kueue has put them out because they were not ready in time, where they come
-    back at ``revision``; else what the API server refused to who wanted to make it.
+    """Problems of groups without a leader pod: Kueue evicted the group, which was not ready in time, if it comes
+    back at ``revision``; otherwise the API server rejected the creation of its pod.
     """
     if facts.leader_set is None:
         return
@@ -177,14 +177,14 @@ def _missing(facts: Facts, revision: str, evicted: Mapping[str, int]) -> Iterato
 
 @dataclass(frozen=True, slots=True)
 class _Refused:
-    """Why a StatefulSet could not make a pod, in the API server's words, and since when it says so."""
+    """Why a StatefulSet could not create a pod: the API server's message, and since when it is reported."""
 
     message: str
     since: datetime
 
 
 def _refused(facts: Facts, uid: str) -> dict[str, _Refused]:
-    """What a StatefulSet said last of each pod that it could not make."""
+    """The last message of a StatefulSet for each pod that it could not create."""
     said: dict[str, _Refused] = {}
     for event in sorted(facts.refusals, key=lambda each: each.moment):
         match = _REFUSED_POD.match(event.message)
@@ -198,7 +198,7 @@ def _refused(facts: Facts, uid: str) -> dict[str, _Refused]:
 def _not_created(index: str, facts: Facts, said: _Refused) -> Trouble:
     name = facts.lws.metadata.name
     text = shortened(f"group {index} of {name} cannot be made: {said.message}")
-    # The API server has no other word for a ResourceQuota that is used up.
+    # The API server's message is the only sign of an exhausted ResourceQuota.
     full = "exceeded quota" in said.message
     reason, severity = ("QuotaExceeded", 2) if full else ("FailedCreate", 3)
     return Trouble(name, index, reason, text, severity, since=said.since)

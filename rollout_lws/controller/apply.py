@@ -1,7 +1,7 @@
-"""Carries out a decision: its writes in order, each answer into the caches, and a stop at the first one that fails.
+"""Carries out a decision: sends its writes in order, puts each answer into the caches, stops at the first failure.
 
-What a failure means for the key is told here once, as a value; nothing is retried here but what tells
-of writes that were carried out, because a retry has to be decided anew from a newer picture of the world.
+A failure is classified here once, as a value. Writes are not retried here, because a retry needs a new decision from
+newer state; the exception is the status write that reports writes already done.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from rollout_lws.rollout.observation import RefusedWrite
 
 log = logging.getLogger(__name__)
 
-#: So often a status is written over what somebody else has left meanwhile, before everything is decided anew.
+#: How often a status write is retried over another writer's change before the decision is made again.
 _TRIES = 3
 
 #: Characters of a server's message that a status and the log repeat.
 MESSAGE_LIMIT = 600
 
-#: Puts what the API server answered to a write into the cache of that resource.
+#: Puts the API server's answer to a write into the cache of that resource.
 Absorb = Callable[[Resource, bytes], None]
-#: Told of each write that was carried out.
+#: Called after each successful write.
 Written = Callable[[Write], None]
 
 _live = msgspec.json.Decoder(Live)
@@ -42,24 +42,24 @@ _live = msgspec.json.Decoder(Live)
 
 class Sender(Protocol):
     def send(self, write: Write) -> Coroutine[Any, Any, bytes]:
-        """Carry out one write and give the server's answer; ApiError or Unreachable when it was not."""
+        """Carry out one write and return the server's answer; ApiError or Unreachable when it failed."""
         ...
 
 
 class Next(enum.Enum):
-    """What is to become of a key whose write failed."""
+    """What happens to a key whose write failed."""
 
     AT_ONCE = "at once"
-    """The picture was stale: look again as soon as a newer one is there."""
+    """The cache was stale: reconcile as soon as it is newer."""
     BACK_OFF = "back off"
-    """The server is busy or away: look again later, and later each time."""
+    """The server is busy or unreachable: retry with increasing delay."""
     REFUSED = "refused"
-    """The server will not have it: like BACK_OFF, but a person has to know."""
+    """The server rejects the write: like BACK_OFF, but reported to the user."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """The write that ended a reconcile. ``retry_after`` is what the server asked for, in seconds."""
+    """The write that ended a reconcile. ``retry_after`` is the server's Retry-After, in seconds."""
 
     write: Write
     error: RolloutLwsError
@@ -68,13 +68,13 @@ class Failure:
 
 
 def classify(error: ApiError | Unreachable, write: Write) -> Failure | None:
-    """What an error means; None when the world already is as the write wanted it."""
+    """What an error means; None when the object already is as the write wanted it."""
     if isinstance(error, Unreachable):
         return Failure(write, error, Next.BACK_OFF)
     if error.code == 404 and isinstance(write, Delete):
         return None
-    # 404 elsewhere and 409 say that the picture was older than the world. AlreadyExists too: names are deterministic,
-    # and whether the object that stands there is ours is for the next decision to see.
+    # 404 elsewhere and 409 mean that the cache was stale. So does AlreadyExists: names are deterministic, and the next
+    # decision checks whether the existing object is ours.
     if error.code in (404, 409):
         return Failure(write, error, Next.AT_ONCE, error.retry_after)
     if error.code == 429 or error.code >= 500 or error.is_early:
@@ -85,11 +85,11 @@ def classify(error: ApiError | Unreachable, write: Write) -> Failure | None:
 async def carry_out(
     decision: Decision, sender: Sender, absorb: Absorb, written: Written, tell: Callable[[Notice], None]
 ) -> Failure | None:
-    """All writes, then the chores; None when every write was carried out. A chore that fails is logged and left.
+    """Sends all writes, then the best-effort writes; None when every write succeeded. A failed best-effort write is
+    logged.
 
-    Notices are told as soon as what they say is on record, whatever becomes of the writes after that. A status that
-    tells of writes before it is written also where somebody has touched its object meanwhile: decided anew, from
-    objects that are right by then, nothing would say that anything was done.
+    Notices are published as soon as the status that reports them is written, whatever happens to later writes. A status
+    that reports earlier writes is also written over another writer's change: a new decision would not report them.
     """
     notices, told_after, done = list(decision.notices), decision.told_after, False
     for number, write in enumerate(decision.writes):
@@ -121,7 +121,7 @@ async def _carry_out(
 
 
 def in_its_stead(failure: Failure) -> Create | None:
-    """What is tried instead of a note that the API server finds invalid; None for a failure that ends its decision."""
+    """The write to try after the API server finds a patch invalid; None for a failure that ends the decision."""
     write, error = failure.write, failure.error
     is_invalid = isinstance(error, ApiError) and error.code == 422 and failure.next is Next.REFUSED
     return write.if_invalid if is_invalid and isinstance(write, Patch) else None
@@ -130,8 +130,8 @@ def in_its_stead(failure: Failure) -> Create | None:
 async def _note_otherwise(
     failure: Failure, instead: Create, sender: Sender, absorb: Absorb, written: Written
 ) -> Failure | None:
-    """The failure of a server that is busy or away, which is tried again; without any other note the decision goes
-    on.
+    """The failure if the server is busy or unreachable, to be retried; otherwise the decision goes on without the
+    write.
     """
     log.info(
         "a note is invalid, writing it otherwise",
@@ -146,14 +146,14 @@ async def _note_otherwise(
 
 
 async def _recorded(write: Write, sender: Sender) -> bytes:
-    """Send a write that comes after others of its decision."""
+    """Send a write that follows others of its decision."""
     for _ in range(_TRIES):
         try:
             return await sender.send(write)
         except ApiError as error:
             if error.code != 409 or not isinstance(write, Patch) or write.over is None:
                 raise
-            # A patch of nothing writes nothing, is answered with the object as it stands, and takes no further right.
+            # An empty patch changes nothing, returns the live object, and needs no further permission.
             nothing = replace(write, body={}, resource_version=None, over=None)
             renewed = write.renewed(understood(_live.decode, await sender.send(nothing), nothing))
             if renewed is None:
@@ -179,13 +179,13 @@ async def _do_chores(
         try:
             answer = await _whole(sender.send(write))
         except ApiError as error:
-            # What is told when it is done is missed when it is not.
+            # A best-effort write with a notice is worth a warning when it fails.
             level = logging.DEBUG if chore.notice is None or error.code in (404, 409) else logging.WARNING
             log.log(level, "chore not done", extra=fields(object=target(write), error=brief(error.message)))
             if isinstance(write, Confirm):
                 return
             if is_denied(error, verb(write)):
-                # So are the others of its kind.
+                # Further writes of the same kind would be denied too.
                 denied.add((write.resource, verb(write)))
         except Unreachable as error:
             log.debug("chores not done", extra=fields(object=target(write), error=str(error)))
@@ -199,7 +199,7 @@ async def _do_chores(
 
 
 async def _whole(sending: Coroutine[Any, Any, bytes]) -> bytes:
-    """The answer to a write that has begun: who is cancelled meanwhile ends after it, so that none is cut in two."""
+    """The answer to a write that has begun: a cancelled caller waits for it, so that no write is cut off."""
     task = asyncio.ensure_future(sending)
     try:
         return await asyncio.shield(task)
@@ -209,7 +209,7 @@ async def _whole(sending: Coroutine[Any, Any, bytes]) -> bytes:
 
 
 def verb(write: Write) -> str:
-    """The verb that RBAC knows a write by."""
+    """The RBAC verb of a write."""
     return _VERBS[type(write)]
 
 
@@ -224,7 +224,7 @@ def target(write: Write) -> str:
 
 
 def refused(failure: Failure) -> RefusedWrite | None:
-    """A failure in words for the status of its Rollout; None when the server did not answer at all."""
+    """A failure as text for the Rollout's status; None when the server did not answer at all."""
     if not isinstance(failure.error, ApiError):
         return None
     write = failure.write
@@ -235,8 +235,8 @@ def refused(failure: Failure) -> RefusedWrite | None:
 
 
 def brief(message: str) -> str:
-    """A server's message without the middle of a long one: an API server quotes whole values, of which a template is
-    one; what is wrong with them is said after it.
+    """A server's message, without the middle if it is long: API servers quote whole values, such as a template, and say
+    what is wrong after that.
     """
     if len(message) <= MESSAGE_LIMIT:
         return message
@@ -244,7 +244,7 @@ def brief(message: str) -> str:
 
 
 def advice(failure: Failure) -> str:
-    """What a person can do about a write that failed; empty when there is nothing to be done but to wait."""
+    """What the user can do about a failed write; empty when only waiting helps."""
     error, write = failure.error, failure.write
     if not isinstance(error, ApiError):
         return ""

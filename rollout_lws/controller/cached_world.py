@@ -1,4 +1,4 @@
-"""The caches as one namespace's world: each question of ``observe`` is one look into one index."""
+"""The informers' caches as one namespace's ``World``: each question of ``observe`` is one index lookup."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rollout_lws.rollout.observation import Capabilities
 
 @dataclass(frozen=True, slots=True)
 class CachedWorld:
-    """``namespace`` as the informers know it."""
+    """The state of ``namespace`` in the informers' caches."""
 
     keys: Keys
     namespace: str

@@ -1,6 +1,6 @@
-"""The one clock of a process, so that a story in virtual time and a cluster in real time run the same code.
+"""The clock of a process, so that tests in virtual time and a cluster in real time run the same code.
 
-Decisions know moments (aware datetimes), the event loop its own monotonic seconds; a clock turns one into the other.
+Decisions use aware datetimes, the event loop its own monotonic seconds; a clock converts between them.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """What the time is, and when the loop has to wake up for a moment."""
+    """The current time, and the loop time of a wake-up."""
 
     def now(self) -> datetime:
-        """This moment, in UTC."""
+        """The current time, in UTC."""
         ...
 
     def loop_time(self, moment: datetime) -> float:
-        """The running loop's ``time()`` at ``moment``, to be given to ``call_at``."""
+        """The running loop's ``time()`` at ``moment``, for ``call_at``."""
         ...
 
 
 class WallClock:
-    """The machine's clock; a moment is converted anew each time, so a stepped clock costs at most one early look."""
+    """The system clock; each moment is converted when used, so a stepped clock causes at most one early wake-up."""
 
     def now(self) -> datetime:
         return datetime.now(UTC)

@@ -1,4 +1,4 @@
-"""One controller over one client: its watches, its queue and its workers, put together."""
+"""The controller: wires watches, queue and workers together over one client."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ from rollout_lws.rollout.observation import Capabilities
 from rollout_lws.settings import Settings
 from rollout_lws.traffic.registry import ROUTING_KINDS
 
-#: Kinds of which all objects of a namespace are watched while some release needs them.
+#: Kinds that are watched namespace-wide while some release needs them.
 _ON_DEMAND = (*ROUTING_KINDS, POD_DISRUPTION_BUDGETS, HORIZONTAL_POD_AUTOSCALERS)
 
 
 class Controller:
-    """Watches the namespaces of ``settings`` through ``client`` and carries out what is decided, while ``running``."""
+    """Watches the namespaces of ``settings`` through ``client`` and carries out decisions, while ``running``."""
 
     def __init__(self, client: Client, settings: Settings, clock: Clock, metrics: Metrics) -> None:
         self._keys = keys(settings.api_group)
@@ -59,7 +59,7 @@ class Controller:
             for namespace in settings.namespaces or ("",)
         }
         self._tasks = asyncio.TaskGroup()
-        # Pods decide for Rollouts of other LWSs, too, where one that is gone has left something pinned.
+        # Pods also matter to Rollouts of other LWSs, where a deleted Rollout has left an object pinned.
         self._pods = OnDemandWatches("pods", self._pod_informer, self._start, self._wake, each_change=True)
         self._slices = OnDemandWatches("endpoints", self._slice_informer, self._start, self._wake)
         self._kinds = {
@@ -109,12 +109,12 @@ class Controller:
 
     @property
     def stuck(self) -> str:
-        """Why this process has to begin anew, "" when it need not: a watch that neither hears anything nor says why."""
+        """Why this process has to restart, "" when it need not: a watch without traffic and without an error."""
         return stuck([*self._informers, *self._on_demand])
 
     @property
     def watch_ages(self) -> dict[str, float]:
-        """By resource, seconds since the watch that has been silent for longest said anything."""
+        """By resource, seconds since the last traffic of its most silent watch."""
         return ages([*self._informers, *self._on_demand])
 
     @property
@@ -130,8 +130,8 @@ class Controller:
         return "".join(f"{resource}: {why}\n" for resource, why in waiting.items()) or "stopping\n"
 
     def look(self, namespace: str) -> CachedWorld | None:
-        """What is known of a namespace, whoever leads; None before the caches are filled, of one that is not watched,
-        and while something in it may not be read, for what was read last is then nobody's knowledge any more.
+        """The caches of a namespace, on the leader and on standby replicas. None before they are filled, for an
+        unwatched namespace, and while a list or watch is denied, since the last known objects are then outdated.
         """
         scope = self._scopes.get("") or self._scopes.get(namespace)
         blind = not self.ready or scope is None or any(each.denied for each in scope.all)
@@ -139,7 +139,7 @@ class Controller:
 
     @property
     def untold(self) -> str:
-        """What it may not do any more, and no Rollout's status can say: lines like those of ``missing``."""
+        """Missing permissions that no Rollout's status can report: lines like those of ``missing``."""
         if not self.ready:
             return ""
         blind = [f"{each.resource}: {each.trouble}\n" for each in self._informers if each.denied]
@@ -156,14 +156,14 @@ class Controller:
 
     @property
     def _on_demand(self) -> list[Informer[Any]]:
-        """Without those that only explain: a controller that may not list them does without."""
+        """Without kinds that only explain: the controller works without the permission to list them."""
         deciding = (watches for resource, watches in self._kinds.items() if resource not in EXPLAINING)
         every: tuple[OnDemandWatches[Any], ...] = (self._pods, self._slices, *deciding)
         return [informer for watches in every for informer in watches.informers]
 
     def _fleet(self) -> Iterator[tuple[bytes, LeaderWorkerSet | None]]:
-        """Nothing before the caches are filled: of what is not there yet it would seem that it is gone. And nothing of
-        who waits for his turn: sums over all controllers would count each Rollout twice.
+        """Nothing before the caches are filled, since missing objects would look deleted. Nothing on standby replicas:
+        sums over all replicas would count each Rollout twice.
         """
         if not self._works:
             return
@@ -173,16 +173,16 @@ class Controller:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Watching and working, from filled caches to the last worker's end, once."""
+        """Runs watches and workers, from filled caches to the last worker's end, once."""
         async with self.watching(), self.working():
             yield
 
     @asynccontextmanager
     async def watching(self) -> AsyncIterator[None]:
-        """From filled caches to the end of the watches, once; nothing is decided yet.
+        """Runs the watches from filled caches to the end of the block, once; without deciding anything.
 
-        A watch that ends by a bug would leave a cache that is right no more, so it cancels the block, and the bug is
-        raised in an ExceptionGroup.
+        A watch that ends because of a bug would leave a stale cache, so it cancels the block, and the bug is raised in
+        an ExceptionGroup.
         """
         async with self._tasks:
             informers = self._informers
@@ -199,13 +199,13 @@ class Controller:
                 await end(watches)
 
     def _unwatched(self, _: asyncio.Task[None]) -> None:
-        """At once: the block may go on for some seconds after it was cancelled, as that of a guard does."""
+        """Immediately: the cancelled block may go on for some seconds, as that of the admission webhook does."""
         self.ready = False
 
     @asynccontextmanager
     async def working(self) -> AsyncIterator[None]:
-        """Workers decide while this and ``watching`` last, every Rollout at first; at the end they finish the write at
-        hand. Again and again, for who leads, leads no longer and leads again.
+        """Runs the workers while this block and ``watching`` last, starting with every Rollout; at the end they finish
+        the current write. May be entered again each time this replica becomes leader.
         """
         self._works = True
         self._all_again(None, None)
@@ -224,7 +224,7 @@ class Controller:
             await self._events.close()
 
     def _wake(self, key: Key) -> None:
-        """Who waits for his turn needs no list of what has changed: he looks at everything when it comes."""
+        """A standby replica ignores changes: it reconciles everything once it leads."""
         if self._works:
             self._queue.add(key)
 
@@ -276,7 +276,7 @@ class Controller:
         return informer
 
     def _all_again(self, _before: Definition | None, _after: Definition | None) -> None:
-        """Have every Rollout decided; those that are being released do not wait behind thousands that rest."""
+        """Reconcile every Rollout; those in a release come before the thousands at rest."""
         if self._works:
             every = [each for scope in self._scopes.values() for each in scope.rollouts.all()]
             for each in sorted(every, key=_rests):

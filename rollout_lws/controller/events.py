@@ -1,4 +1,4 @@
-"""Notices become Events on the objects they are about: on the Rollout, or on the LWS that its users look at."""
+"""Turns notices into Events on the object that they are about: the Rollout, or the LWS that its users look at."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Events:
     recorder: EventRecorder
 
     def record(self, notice: Notice, seen: Observation) -> None:
-        """Queue an Event; one about an LWS that does not exist is told of the Rollout instead."""
+        """Queue an Event; one about an LWS that does not exist goes to the Rollout instead."""
         about_workload = notice.about == LEADER_WORKER_SETS.kind and seen.stable is not None
         if about_workload and seen.stable is not None:
             resource, meta = LEADER_WORKER_SETS, seen.stable.lws.metadata

@@ -1,4 +1,4 @@
-"""The small web server of a controller: is it alive, is it ready, and what does it count."""
+"""The controller's HTTP server for liveness, readiness and metrics."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rollout_lws.settings import Address
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """What /readyz says: ``lines`` tell why it is not ready, or what is wrong although it is."""
+    """The answer of /readyz: ``lines`` say why it is not ready, or what is wrong although it is."""
 
     ready: bool
     lines: str
@@ -33,8 +33,8 @@ async def served(
 ) -> AsyncIterator[None]:
     """/healthz and /readyz at ``health``, /metrics at ``metrics`` (both may be one address), until the block ends.
 
-    ``stuck`` says why the process has to begin anew, "" when it need not. Who blocks the event loop answers nothing,
-    and the probe ends by its own time-out.
+    ``stuck`` says why the process has to restart, "" when it need not. A blocked event loop answers nothing, so the
+    probe times out.
     """
     routes: dict[Address, list[web.RouteDef]] = {}
     if health is not None:

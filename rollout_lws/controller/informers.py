@@ -1,7 +1,7 @@
-"""Which objects are watched, and which Rollouts each change concerns.
+"""The watched kinds, and the mapping from each change to the Rollouts to reconcile.
 
-Everything hangs on LWS names: a pod, a StatefulSet, a revision or a Service carries the name of its LWS, and an LWS is
-named by Rollouts or stands where the canary of one that is would stand. So one rule turns any change into keys.
+LWS names are the key: a pod, StatefulSet, revision or Service carries the name of its LWS. An LWS is named by Rollouts,
+or has the name that the canary of a named LWS would have. So one rule turns any change into keys.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ from rollout_lws.rollout.autoscaling.hpa_bounds import scaled_workload
 from rollout_lws.traffic import marks
 from rollout_lws.workload.canary import canary_name
 
-#: Told of each Rollout that a change concerns, as (namespace, name).
+#: Called with each Rollout that a change concerns, as (namespace, name).
 Wake = Callable[[tuple[str, str]], None]
 
-#: Indexes: of what belongs to an LWS, by that LWS; of LWSs, by the place of their canary and by the stable LWS they are
-#: marked with; of what is owned, by its owner's UID; of Rollouts that route requests, by namespace; of Services that
-#: carry notes of Rollouts, by namespace; of Rollouts, by their UID.
+#: Indexes: objects of an LWS, by that LWS; LWSs, by the name of their canary and by the stable LWS in their label;
+#: owned objects, by their owner's UID; Rollouts that route requests, by namespace; Services with our annotation, by
+#: namespace; Rollouts, by their UID.
 OF_LWS, BY_CANARY, BY_STABLE, BY_OWNER, ROUTING = "lws", "canary", "stable", "owner", "routing"
 MARKED, BY_UID = "marked", "uid"
 
 
-#: Kinds that only explain why groups do not come, each with how long it has to be wanted, in seconds, before it is
-#: listed: in every rolling update pods are missing for a moment. What of them may not be listed is done without.
+#: Kinds that only explain why groups are missing, each with the seconds that it has to be wanted before it is listed:
+#: every rolling update misses pods for a moment. The controller works without those that it may not list.
 EXPLAINING: Mapping[Resource, float] = {
     CORE_EVENTS: 5.0,
     KUEUE_WORKLOADS: 0.0,
@@ -79,7 +79,7 @@ def _labelled(each: _Object) -> Iterable[str]:
 
 
 def pods_of(client: Client, namespace: str, lws: str) -> Informer[Pod]:
-    """All pods of one LWS, for as long as somebody wants to know why a group is not ready."""
+    """All pods of one LWS, watched while a release needs to know why a group is not ready."""
     return Informer(
         client,
         PODS,
@@ -90,7 +90,7 @@ def pods_of(client: Client, namespace: str, lws: str) -> Informer[Pod]:
 
 
 def slices_of(client: Client, namespace: str, service: str) -> Informer[EndpointSlice]:
-    """The EndpointSlices of one Service, for as long as a release sends requests to it."""
+    """The EndpointSlices of one Service, watched while a release sends requests to it."""
     return Informer(
         client,
         ENDPOINT_SLICES,
@@ -101,7 +101,7 @@ def slices_of(client: Client, namespace: str, service: str) -> Informer[Endpoint
 
 
 def kind_of(client: Client, resource: Resource, namespace: str) -> Informer[StoredObject]:
-    """What a namespace has of a kind that is watched on demand; of one that has no namespace, all."""
+    """The objects of a kind that is watched on demand, in a namespace; for a cluster-scoped kind, all."""
     return Informer(
         client,
         resource,
@@ -113,7 +113,7 @@ def kind_of(client: Client, resource: Resource, namespace: str) -> Informer[Stor
 
 
 class Informers:
-    """The watches of one namespace, or of all of them when ``namespace`` is ""; ``wake`` is called for each Rollout."""
+    """The watches of one namespace, or of all when ``namespace`` is ""; ``wake`` is called per affected Rollout."""
 
     def __init__(self, client: Client, keys: Keys, namespace: str, wake: Wake) -> None:
         self._keys = keys
@@ -147,7 +147,7 @@ class Informers:
         self.history: Informer[ControllerRevision] = informer(
             CONTROLLER_REVISIONS, TRIMMED.history, keys.history, owner=_owners
         )
-        # All of them: what selects a new version's leaders must be known, and a selector cannot be selected by.
+        # All Services: those that select a new version's leaders must be known, and no selector can query selectors.
         self.services: Informer[StoredObject] = informer(
             SERVICES, stored_object, lws=_labelled, owner=_owners, marked=self._noted
         )
@@ -173,19 +173,19 @@ class Informers:
         )
 
     def absorb(self, resource: Resource, answer: bytes) -> None:
-        """What the server answered to a write, into the caches that hold such objects."""
+        """Put the server's answer to a write into the caches of that kind."""
         for informer in self.all:
             if informer.resource == resource:
                 informer.absorb(answer)
 
     def belonging_changed(self, before: _Object | None, after: _Object | None) -> None:
-        """Wake the Rollouts of the LWS that an object carries, or carried, the name of."""
+        """Wake the Rollouts of the LWS in an object's name label, before and after the change."""
         for each in (before, after):
             if each is not None and (lws := each.metadata.labels.get(LWS_NAME)):
                 self._wake_rollouts_around(each.metadata.namespace, lws)
 
     def routing_changed(self, before: _Object | None, after: _Object | None) -> None:
-        """Wake the Rollouts of the namespace that share requests, or release a version that something may lead to."""
+        """Wake the namespace's Rollouts that route requests, or release a version that a route or Service may reach."""
         each = after or before
         assert each is not None
         for rollout in self.rollouts.by_index(ROUTING, each.metadata.namespace):
@@ -193,7 +193,7 @@ class Informers:
         self._wake_noted(before, after)
 
     def autoscaler_changed(self, before: StoredObject | None, after: StoredObject | None) -> None:
-        """Wake the Rollouts of the LWS that an autoscaler scales, or scaled."""
+        """Wake the Rollouts of the LWS that an autoscaler scales, before and after the change."""
         for each in (before, after):
             if each is not None and (lws := scaled_workload(msgspec.json.decode(each.body))):
                 self._wake_rollouts_of(place(each.metadata.namespace, lws))
@@ -203,7 +203,7 @@ class Informers:
         return (service.metadata.namespace,) if self._keys.original.encode() in service.body else ()
 
     def _wake_noted(self, before: _Object | None, after: _Object | None) -> None:
-        """Wake those whose notes an object carries, or carried, whatever their specs name by now."""
+        """Wake the Rollouts with entries in the object's annotation, whatever their specs name now."""
         for each in (before, after):
             if isinstance(each, StoredObject) and self._keys.original.encode() in each.body:
                 for uid in marks.others(msgspec.json.decode(each.body), "", self._keys):
@@ -215,8 +215,8 @@ class Informers:
         return (place(lws.metadata.namespace, stable),) if stable else ()
 
     def _rollout_changed(self, before: StoredRollout | None, after: StoredRollout | None) -> None:
-        """Its own key, and those of its rivals: what one Rollout may do depends on the others of its LWS. One that goes
-        with notes of it left on Services wakes all of its namespace: any that is at rest gives back what these say.
+        """Wakes this Rollout and others of the same LWS, since what one may do depends on the others. A deleted one
+        whose annotation entries remain on Services wakes all of its namespace: any Rollout at rest restores them.
         """
         for each in (before, after):
             if each is not None:
@@ -249,7 +249,7 @@ class Informers:
                     self._wake_rollouts_of(stable)
 
     def _wake_rollouts_around(self, namespace: str, lws: str) -> None:
-        """Those that name this LWS, and those whose canary stands, stood or would stand here."""
+        """Wake the Rollouts that name this LWS, and those whose canary has, had or would have this name."""
         here = place(namespace, lws)
         self._wake_rollouts_of(here)
         for stable in self.workloads.by_index(BY_CANARY, here):

@@ -1,4 +1,4 @@
-"""Logs: a constant message with fields, as text (`key=value`) or as one JSON object a line."""
+"""Logs: a constant message with fields, as text (`key=value`) or as one JSON object per line."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def configure(style: str, level: int = logging.INFO, stream: TextIO | None = Non
 
 
 def _line(text: str) -> str:
-    """On one line, and without what a terminal obeys: a container's last words must not look like lines of ours."""
+    """On one line, without control sequences: a container's output must not look like log lines of the controller."""
     return text if text.isprintable() else json.dumps(text)[1:-1]
 
 

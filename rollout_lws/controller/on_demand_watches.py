@@ -1,7 +1,7 @@
-"""Watches on demand: of what most Rollouts never need, only what some key wants now is watched.
+"""Watches on demand: watches objects that most Rollouts never need only while a key wants them.
 
-Worker pods outnumber leaders, so they are watched only where a group is in trouble; EndpointSlices and routes decide
-nothing while no release is on.
+Worker pods outnumber leaders, so they are watched only where a group is in trouble; EndpointSlices and routes matter
+only during a release.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ class _Watch(Generic[T]):
 
 
 class OnDemandWatches(Generic[T]):
-    """One watch for each place that some key wants; ``make`` builds its informer, which ``start`` runs under a name
-    that begins with ``what``. ``wake`` is called for each key that wants it when the first list is in, or cannot be
-    had; at once for a key that comes later than that; and with ``each_change`` whenever something has changed. Nothing
-    is asked for before a place has been wanted for ``after`` seconds.
+    """One watch for each place that some key wants; ``make`` builds its informer, which ``start`` runs as a task whose
+    name begins with ``what``. ``wake`` is called for each key that wants it when the first list has arrived or failed,
+    for a later key immediately, and with ``each_change`` on every change. A watch starts only after its place has been
+    wanted for ``after`` seconds.
     """
 
     def __init__(
@@ -55,15 +55,15 @@ class OnDemandWatches(Generic[T]):
         self._wanted: dict[Key, frozenset[Place]] = {}
 
     def known(self, namespace: str, name: str) -> Iterable[T]:
-        """What is known now; empty while nobody watches, or the first list is on its way."""
+        """The objects known now; empty without a watch, or before the first list has arrived."""
         watch = self._watches.get((namespace, name))
         if watch is None:
             return ()
         return watch.informer.all(namespace if watch.informer.resource.namespaced else "")
 
     def unknown(self, namespace: str, name: str) -> str | None:
-        """None while it is followed: once the first list is in, or there is no such kind. Else what stops it from
-        being had, "" when nothing does: what may be listed and not watched is not known either.
+        """None while the watch is up to date: its first list has arrived, or the kind does not exist. Otherwise the
+        error, "" without one; objects that may be listed but not watched do not count as known.
         """
         watch = self._watches.get((namespace, name))
         if watch is None:
@@ -72,12 +72,12 @@ class OnDemandWatches(Generic[T]):
         return None if (informer.is_synced and not informer.denied) or informer.unserved else informer.trouble
 
     def unserved(self, namespace: str, name: str) -> bool:
-        """Whether the server has said that it does not serve the kind."""
+        """Whether the server has reported that it does not serve the kind."""
         watch = self._watches.get((namespace, name))
         return watch is not None and watch.informer.unserved
 
     async def want(self, key: Key, names: tuple[str, ...]) -> None:
-        """From now on ``key`` wants these places of its namespace watched, and no others."""
+        """Set the places of its namespace that ``key`` wants watched, replacing its earlier ones."""
         wanted = frozenset((key[0], name) for name in names)
         before = self._wanted.pop(key, frozenset())
         if wanted:
@@ -86,7 +86,7 @@ class OnDemandWatches(Generic[T]):
             if place not in self._watches:
                 self._begin(place)
             elif self.unknown(*place) != "":
-                # It was decided before the news came that others have begun this watch for.
+                # The key was decided before the first list of this watch, started for other keys, had arrived.
                 self._wake(key)
             self._watches[place].wanted_by.add(key)
         for place in before - wanted:
@@ -114,11 +114,11 @@ class OnDemandWatches(Generic[T]):
 
     @property
     def informers(self) -> list[Informer[T]]:
-        """Those that run now."""
+        """The running informers."""
         return [watch.informer for watch in self._watches.values()]
 
     def absorb(self, answer: bytes) -> None:
-        """What the server answered to a write; a watch that does not select the object leaves it alone."""
+        """Put the server's answer to a write into the caches; a watch that does not select the object ignores it."""
         for watch in self._watches.values():
             watch.informer.absorb(answer)
 
@@ -130,7 +130,7 @@ class OnDemandWatches(Generic[T]):
 
 
 async def end(tasks: Collection[asyncio.Task[None]]) -> None:
-    """Cancel all and wait for their end; also when the caller is cancelled while it waits, which it then learns of."""
+    """Cancel all and wait for their end; a cancellation of the caller meanwhile is raised to it."""
     for task in tasks:
         task.cancel()
     if tasks:

@@ -1,4 +1,4 @@
-"""A controller from start to stop: connection, watches, workers, health server, and an orderly end."""
+"""The controller process from start to stop: connection, watches, workers, health server, graceful shutdown."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
-#: The write at hand ends before: a request may take 30 s.
+#: The current write ends before that: a request may take 30 s.
 _OVERDUE_SECONDS = 120.0
 _NO_LEASE = (
     "--leader-elect: outside of a pod nothing says where the Lease is: name its namespace with"
@@ -49,13 +49,13 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 async def run(settings: Settings) -> None:
-    """Until SIGINT or SIGTERM; what is being written then is finished first."""
+    """Run until SIGINT or SIGTERM; writes in progress are finished first."""
     logs.configure(settings.log_format)
     await until_signalled(_serve(settings))
 
 
 async def until_signalled(serving: Coroutine[Any, Any, None]) -> None:
-    """Run ``serving`` until it ends, or SIGINT or SIGTERM cancels it, at its start already. A second signal kills."""
+    """Run ``serving`` until it ends, or SIGINT or SIGTERM cancels it, even during start-up. A second signal kills."""
     loop, task = asyncio.get_running_loop(), asyncio.ensure_future(serving)
 
     def stop() -> None:
@@ -85,8 +85,8 @@ async def _serve(settings: Settings) -> None:
 
 @asynccontextmanager
 async def running(settings: Settings) -> AsyncIterator[Controller]:
-    """A controller that is at work as the only one, connected as ``settings`` say, to the end of the block. ValueError
-    when they want it to elect a leader.
+    """A working controller without leader election, connected according to ``settings``, to the end of the block.
+    ValueError when the settings ask for leader election.
     """
     if settings.election is not None:
         raise ValueError("who is at work all the time has nobody to elect")
@@ -103,10 +103,10 @@ class _Process:
     _leaving: bool = False
 
     def readiness(self) -> Readiness:
-        """Not before caches are filled, it is known who leads, and API servers trust its guard; nor, at first, where a
-        right is missing: an upgrade whose role lags behind stops at its first pod. One that is lost later is told, and
-        takes no readiness away. All replicas would lose it at a time, and with it the guard: every edit in the cluster
-        would pass, or none, because of one right in one namespace.
+        """Ready once caches are filled, the leader is known, and API servers trust the webhook's certificate. A missing
+        permission blocks only the first readiness, so that an upgrade with an outdated role stops at its first pod. If
+        lost later, it is only reported: all replicas, and with them the webhook, would become unready together, and one
+        permission in one namespace would let pass, or block, every edit in the cluster.
         """
         parts = (self.controller, self.elector, self.guard.bundles if self.guard is not None else None)
         missing = "".join(each.missing for each in parts if each is not None)
@@ -118,14 +118,14 @@ class _Process:
         return Readiness(ready, missing + untold)
 
     async def leave(self) -> None:
-        """After the work has ended, and leadership is handed back."""
+        """Called after the work has ended and leadership is released."""
         self._leaving = True
         if self.guard is not None:
             await self.guard.leave()
 
     @property
     def stuck(self) -> str:
-        """Why it has to begin anew, "" while it lives."""
+        """Why the process has to restart, "" while it is alive."""
         found, elector = self.controller.stuck, self.elector
         if self.guard is not None:
             found += stuck(self.guard.bundles.informers)
@@ -143,7 +143,7 @@ class _Process:
 
 @asynccontextmanager
 async def _watching(settings: Settings) -> AsyncIterator[_Process]:
-    """Connected as ``settings`` say, with filled caches and a health server, and nothing decided yet."""
+    """Connects according to ``settings``, fills the caches and serves health checks; decides nothing yet."""
     counters = Metrics()
     async with AsyncExitStack() as stack:
         connection = await connect(settings.kubeconfig, settings.context)
@@ -171,8 +171,8 @@ async def _watching(settings: Settings) -> AsyncIterator[_Process]:
                 _guarding(settings, settings.guard, connection, process.controller, counters, client.denials)
             )
         await stack.enter_async_context(process.controller.watching())
-        # What fills the caches by now lives long. Looking through it for garbage again and again would stop every
-        # release for as long as that takes: 0.2 s with 1,000 Rollouts.
+        # The objects in the filled caches live long. Repeated garbage collection over them would stop every release for
+        # as long as that takes: 0.2 s with 1,000 Rollouts.
         gc.freeze()
         _give_back()
         log.info("controller started", extra=fields(group=keys(settings.api_group).group, workers=settings.workers))
@@ -187,7 +187,7 @@ def _guarding(
     counters: Metrics,
     denials: Denials,
 ) -> AbstractAsyncContextManager[RunningGuard]:
-    """It listens from the start, and until its caches are filled lets everything through: who asks must not wait."""
+    """Listens from the start and allows everything until its caches are filled: API servers must not wait."""
     from rollout_lws.admission import guard as admission
 
     client = Client(
@@ -203,8 +203,8 @@ def _guarding(
 
 
 def _give_back() -> None:
-    """Return to the system what the pages of the first lists have left free in the allocator: it would keep some 10 MB
-    of it for good. Other C libraries than glibc have no such call.
+    """Return memory freed after the first lists to the system: the allocator would keep some 10 MB of it. C libraries
+    other than glibc have no such call.
     """
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
@@ -212,7 +212,7 @@ def _give_back() -> None:
 
 
 def _elector(election: Election, connection: Connection, fence: Fence, counters: Metrics, denials: Denials) -> Elector:
-    """The candidate of this process; its name tells a pod, and tells two lives of one apart."""
+    """The candidate of this process; its name identifies the pod and distinguishes restarts of it."""
     me = f"{socket.gethostname()}_{uuid.uuid4().hex[:12]}"
     terms = Terms(election.duration, election.deadline, election.retry)
     client = Client(connection, timeout=election.retry, observe=counters.requested, denials=denials)
@@ -220,7 +220,7 @@ def _elector(election: Election, connection: Connection, fence: Fence, counters:
 
 
 def _home(needs: str) -> str:
-    """The namespace of the pod that this is; UsageError, which begins with what ``needs`` it, outside of one."""
+    """The namespace of this pod; outside of a pod UsageError, whose message begins with ``needs``."""
     try:
         return _NAMESPACE.read_text().strip()
     except OSError as error:

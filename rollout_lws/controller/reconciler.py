@@ -1,4 +1,4 @@
-"""One key from the queue through observe, decide and apply, and what becomes of it afterwards. No rule lives here."""
+"""Reconciles one key: observe, decide, apply, then requeue, retry or forget. No rule lives here."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ log = logging.getLogger(__name__)
 #: Namespace and name of a Rollout.
 Key: TypeAlias = tuple[str, str]
 Decide: TypeAlias = Callable[[Observation], Decision]
-#: Records a notice about what was observed; it must not fail.
+#: Records a notice about an observation; it must not fail.
 Record: TypeAlias = Callable[[Notice, Observation], None]
-#: What a decision wants watched for a key, and nothing else any longer.
+#: Sets what a decision wants watched for a key, replacing what it wanted before.
 Want: TypeAlias = Callable[[Key, Wanted], Awaitable[None]]
 
 
@@ -44,7 +44,7 @@ class Queue(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Reconciler:
-    """``world`` gives the cached picture of a namespace; ``absorb`` takes the answers to our writes back into it."""
+    """``world`` gives the cached state of a namespace; ``absorb`` puts the answers to our writes into the caches."""
 
     keys: Keys
     clock: Clock
@@ -57,16 +57,16 @@ class Reconciler:
     want: Want
     metrics: Metrics
     failing: WriteFailures[Key] = field(default_factory=WriteFailures)
-    #: Rollouts that could not be read when they were looked at last.
+    #: Rollouts that could not be decoded on their last reconcile.
     unreadable: set[Key] = field(default_factory=set)
 
     def clear(self) -> None:
-        """What is known of keys is that of who works, and nobody does any more."""
+        """Forget the state of all keys: it belongs to workers that have ended."""
         self.failing.clear()
         self.unreadable.clear()
 
     async def work(self) -> None:
-        """Reconcile one key after the other, until cancelled. A bug in a decision costs its own key only."""
+        """Reconcile one key after the other, until cancelled. A bug in a decision affects only its own key."""
         while True:
             key = await self.queue.get()
             started = asyncio.get_running_loop().time()
@@ -85,12 +85,12 @@ class Reconciler:
             finally:
                 self.metrics.duration.observe(asyncio.get_running_loop().time() - started)
                 self.queue.done(key)
-            # Where there is nothing to write nothing is waited for, and thousands of keys would be one long moment in
-            # which no watch is read, no probe answered, and no Lease renewed.
+            # A pass without writes never awaits, so thousands of keys would block the loop: no watch read, no probe
+            # answered, no Lease renewed.
             await asyncio.sleep(0)
 
     async def reconcile(self, key: Key) -> None:
-        """One pass: afterwards the key waits for a change, for its moment, or for its back-off."""
+        """One pass; afterwards the key waits for a change, for its wake-up time, or for its back-off."""
         namespace, name = key
         now = self.clock.now()
         world = self.world(namespace)
@@ -108,7 +108,7 @@ class Reconciler:
             nonlocal body
             self.absorb(resource, answer)
             if resource == own:
-                # What has happened is on record now, and nobody will see it happen again.
+                # The transition is recorded now, and no later pass will see it again.
                 transitions.tell(self.metrics, body, answer, self.clock.now())
                 body = answer
 
@@ -141,7 +141,7 @@ class Reconciler:
         await self.want(key, Wanted())
 
     def _failed(self, key: Key, failure: apply.Failure) -> None:
-        """A stale picture is looked at again at once (the first back-off is some milliseconds), the rest later."""
+        """Stale reads are retried almost immediately (the first back-off is some milliseconds), the rest later."""
         self.metrics.reconciles.labels("failed").inc()
         self.metrics.errors.labels(failure.next.name.lower()).inc()
         write, result = failure.write, failure.next.name.lower()

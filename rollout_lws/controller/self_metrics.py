@@ -1,4 +1,4 @@
-"""How the controller itself does, asked at each scrape: its queue, and how long its watches have been silent."""
+"""Metrics of the controller itself, collected at each scrape: its queue, and how long its watches have been silent."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ Informers = Callable[[], Iterable[Informer[Any]]]
 Denied = Callable[[], Iterable[Permission]]
 
 
-#: Watches are cut after 150 s of silence and begun anew, and one that cannot begin says why.
+#: Watches are cut after 150 s of silence and restarted, and a watch that cannot start reports an error.
 _STUCK_SECONDS = 900.0
 
 
 def stuck(informers: Iterable[Informer[Any]]) -> str:
-    """A line for each that has heard nothing for so long that it cannot be the server: that would be its trouble."""
+    """A line for each informer silent for too long to blame the server: that would be its ``trouble``."""
     silent = (each for each in informers if not each.trouble and not each.unserved)
     return "".join(
         f"watch {each.resource}: nothing for {each.silent_seconds:.0f}s\n"
@@ -33,8 +33,8 @@ def stuck(informers: Iterable[Informer[Any]]) -> str:
 
 
 def ages(informers: Iterable[Informer[Any]]) -> dict[str, float]:
-    """By resource, seconds since the informer that has been silent for longest heard anything; a kind that the server
-    does not have says nothing, and need not.
+    """By resource, seconds since the last traffic of its most silent informer; kinds that the server does not serve are
+    left out.
     """
     found: dict[str, float] = {}
     for each in informers:
@@ -46,7 +46,7 @@ def ages(informers: Iterable[Informer[Any]]) -> dict[str, float]:
 
 class SelfMetrics(Collector):
     """``always`` run as long as the controller, ``on_demand`` while some release needs them; ``unreadable`` counts
-    Rollouts; ``denied`` are the permissions that are missing.
+    Rollouts; ``denied`` are the missing permissions.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
-"""How long groups load: from the creation of a leader pod until its group is ready for the first time.
+"""Startup time of groups: from the creation of a leader pod until its group is ready for the first time.
 
-It is told by the watches, group by group. A group that was not ready already when the controller came is not told of,
-since nobody can say whether it loads or has failed.
+Measured from the watches, per group. A group that was not ready when the controller started is left out, since it may
+be starting up or have failed.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from rollout_lws.workload.groups import group_of
 
 
 class StartupMetrics:
-    """Tells ``observe`` the seconds of each load of a group whose LWS, or canary, a Rollout takes care of."""
+    """Calls ``observe`` with the seconds of each startup of a group whose LWS, or canary, a Rollout manages."""
 
     def __init__(self, informers: Informers, clock: Clock, observe: Callable[[float], None]) -> None:
         self._informers = informers
         self._clock = clock
         self._observe = observe
-        #: UIDs of leaders whose groups have not been ready yet; a group that fails later is not in it.
+        #: UIDs of leaders whose groups have not been ready yet; groups that fail later are not included.
         self._loading: set[str] = set()
         informers.leaders.on_change(self._leader_changed)
         informers.stateful_sets.on_change(self._workers_changed)

@@ -1,7 +1,7 @@
-"""Which Rollouts cannot go on because the API server does not carry out a write, so that their status can say so.
+"""Tracks failed writes per Rollout, so that its status can report why it cannot go on.
 
-A refusal (a missing permission, a quota, a webhook, a schema) is told at once. What usually passes by itself (a
-conflict, a busy server, a webhook that is restarting) is told when it has lasted for a while.
+A rejected write (missing permission, quota, webhook, schema) is reported at once. Failures that usually pass by
+themselves (a conflict, a busy server, a restarting webhook) are reported once they have lasted for a while.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rollout_lws.rollout.observation import RefusedWrite
 
 K = TypeVar("K", bound=Hashable)
 
-#: Failures that are no refusals are told after they lasted this many seconds.
+#: Failures other than rejections are reported after this many seconds.
 PATIENCE_SECONDS = 30
 
 
@@ -28,17 +28,17 @@ class _Failure:
 
 
 class WriteFailures(Generic[K]):
-    """What is known of each key's last write that failed; nothing of it has to survive a restart."""
+    """The last failed write of each key; need not survive a restart."""
 
     def __init__(self) -> None:
         self._known: dict[K, _Failure] = {}
 
     def clear(self) -> None:
-        """Nobody tries any more."""
+        """Forget all keys: the workers have ended."""
         self._known.clear()
 
     def note(self, key: K, failure: Failure, now: datetime) -> None:
-        """A write of ``key`` has failed."""
+        """Record a failed write of ``key``."""
         told = refused(failure)
         if told is None:
             return
@@ -47,11 +47,11 @@ class WriteFailures(Generic[K]):
         self._known[key] = _Failure(since, failure.next is Next.REFUSED, told)
 
     def forget(self, key: K) -> None:
-        """All writes of ``key`` were carried out."""
+        """All writes of ``key`` succeeded."""
         self._known.pop(key, None)
 
     def of(self, key: K, now: datetime) -> RefusedWrite | None:
-        """What shall be told of ``key``, None when there is nothing to be told (yet)."""
+        """The failure to report for ``key``; None when there is none (yet)."""
         known = self._known.get(key)
         if known is None or not (known.at_once or now - known.since >= timedelta(seconds=PATIENCE_SECONDS)):
             return None

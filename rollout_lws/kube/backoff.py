@@ -1,4 +1,4 @@
-"""How long to wait before a watch is begun again: short after a good one, ever longer where waiting helps."""
+"""Back-off of watches: short after a healthy watch, ever longer where waiting helps."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import random
 from rollout_lws.errors import ApiError, Unreachable
 
 _FIRST, _LONGEST = 0.1, 30.0
-#: Where nobody answers, nobody has to be spared, and a server that is back should not stay unheard for long.
+#: An unreachable server needs no sparing, and once it is back the watch should resume soon.
 _LONGEST_UNHEARD = 2.0
-#: A watch that lived this long was a good one.
+#: A watch that lived this long counts as healthy.
 _GOOD_SECONDS = 1.0
-#: One that ends again for being too old has to live so long: listing everything is dear.
+#: A watch that repeatedly expires has to live this long: a full list is expensive.
 _GOOD_SECONDS_OF_A_LIST = 60.0
-#: Whatever a server asks for, a controller must not be deaf for longer.
+#: Upper limit of a server's Retry-After, so that the controller does not miss changes for longer.
 _LONGEST_ASKED = 60.0
 
 
 class BackOff:
-    """Seconds between the attempts of one watch, in the order of what became of them."""
+    """Seconds between the attempts of one watch, from the sequence of their results."""
 
     def __init__(self, chance: random.Random) -> None:
         self._chance = chance
@@ -33,10 +33,10 @@ class BackOff:
         if lived >= (_GOOD_SECONDS_OF_A_LIST if too_old_again else _GOOD_SECONDS):
             self._delay, self._heard_again = _FIRST, False
         if isinstance(last, Unreachable) and isinstance(error, ApiError) and not self._heard_again:
-            # A server that answers again refuses a little at first: its own caches are empty.
+            # A server that is back denies some requests at first: its own caches are empty.
             self._delay, self._heard_again = _FIRST, True
         if _is_expired(error) and not too_old_again and not isinstance(last, Unreachable):
-            # After its restart a server knows no old version and says so to every watch. Twice in a row is no restart.
+            # A restarted server knows no old version and answers 410 to every watch. Twice in a row is no restart.
             return 0.0
         delay = min(self._delay, _LONGEST_UNHEARD if isinstance(error, Unreachable) else _LONGEST)
         self._delay = min(self._delay * 2, _LONGEST)

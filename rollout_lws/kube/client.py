@@ -1,6 +1,6 @@
-"""Requests with meaning: objects read, written and listed, with every status looked at and every call timed out.
+"""Kubernetes API client: gets, lists, watches and writes objects, checks every status, sets a timeout on every call.
 
-Writes are sent once. A write that failed is decided anew from a newer picture; repeating it blindly would not be safe.
+Each write is sent once. A failed write needs a new decision from newer state; blindly repeating it would not be safe.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ T = TypeVar("T")
 _JSON = "application/json"
 _MERGE = "application/merge-patch+json"
 _JSON_PATCH = "application/json-patch+json"
-#: A read is tried this often when the server is busy or away for a moment.
+#: Attempts of a read while the server is busy or briefly unreachable.
 _READS = 4
-#: So many reads are on their way at a time. Who takes over with hundreds of releases in flight wants to list something
-#: for each of them at once; his renewals of the Lease, and his writes, would wait behind all of that.
+#: Concurrent reads. A new leader with hundreds of releases in progress lists something for each of them at the same
+#: time; its Lease renewals and writes would wait behind all of that.
 _READS_AT_ONCE = 16
 #: Longest Retry-After that a read waits for by itself, in seconds.
 _PATIENCE = 10.0
 
-#: Told of each request: verb, resource, code (0 without an answer) and seconds.
+#: Called with each request: verb, resource, code (0 without an answer) and seconds.
 Observe = Callable[[str, Resource, int, float], None]
 
 
@@ -63,8 +63,8 @@ def _object(answer: bytes) -> dict[str, Any]:
 
 
 class Client:
-    """One API server. ``timeout`` is seconds a request; ``observe`` is told of each, ``denials`` of what may not be
-    done. Writes pass only the ``fence``.
+    """Client of one API server. ``timeout`` is seconds per request; ``observe`` is called with each request,
+    ``denials`` records denied permissions. Writes have to pass the ``fence``.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class Client:
         self.observe = observe
         self.denials = denials or Denials()
         self._fence = fence or Fence.none()
-        #: A kind that is answered slowly holds up no other.
+        #: Per kind, so that a kind with slow answers does not delay the others.
         self._reading: defaultdict[Resource, asyncio.Semaphore] = defaultdict(
             partial(asyncio.Semaphore, _READS_AT_ONCE)
         )
@@ -93,7 +93,7 @@ class Client:
         return await self._read(Permission("get", resource, namespace), resource.path(namespace, name), {})
 
     async def list(self, resource: Resource, namespace: str = "", params: Mapping[str, str] | None = None) -> bytes:
-        """One page of a list, as the parameters (labelSelector, limit, continue …) ask for it."""
+        """One page of a list, according to the parameters (labelSelector, limit, continue …)."""
         return await self._read(Permission("list", resource, namespace), resource.path(namespace), params or {})
 
     @asynccontextmanager
@@ -120,8 +120,8 @@ class Client:
                 raise
 
     async def send(self, write: Write) -> bytes:
-        """Carry out one write and give the server's answer. ApiError or Unreachable when it was not, or may not have
-        been.
+        """Carry out one write and return the server's answer. ApiError or Unreachable when it failed, or may have
+        failed.
         """
         async with self._fence.passing():
             return await self._send(write)
@@ -138,7 +138,7 @@ class Client:
         except ApiError as error:
             if error.code != 422 or not isinstance(write, Patch) or write.generation is None:
                 raise
-            # A test that fails is answered like an object that is invalid, and is a conflict.
+            # A failed JSON Patch test gets the same code as an invalid object, but is a conflict.
             live = understood(_object, await self._live(write), write)
             if is_stale(write, live):
                 raise _changed(write) from error
@@ -152,7 +152,7 @@ class Client:
         return body
 
     async def _live(self, write: Confirm | Patch) -> bytes:
-        """Asked for once: who is about to end waits for the write at hand, and the next decision asks again."""
+        """Not retried: a stopping process waits for the current write, and the next decision asks again."""
         path = write.resource.path(write.namespace, write.name)
         permission = Permission("get", write.resource, write.namespace)
         return await self._call(permission, "GET", path, {}, None, _JSON)
@@ -207,7 +207,7 @@ class Client:
 
 
 def understood(decode: Callable[[bytes], T], answer: bytes, write: Write) -> T:
-    """What a successful answer says. Unreachable when it is no such JSON: half of it, or the page of a proxy."""
+    """The decoded body of a successful answer. Unreachable when it is not such JSON: truncated, or a proxy's page."""
     try:
         return nesting.read(decode, answer)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

@@ -1,8 +1,8 @@
-"""The real wire: kubernetes-asyncio's configuration, login and TLS under an aiohttp session.
+"""The real transport: kubernetes-asyncio's configuration, login and TLS under an aiohttp session.
 
-Its raw mode does not look at statuses, has no time-outs of its own, and its session reads proxies and netrc for every
-request (which doubles the cost of a call); all of that is settled here. What a kubeconfig means is settled before, by
-``rollout_lws.kubeconfig``: read by kubernetes-asyncio alone it would be another server or another user than kubectl's.
+kubernetes-asyncio's raw mode checks no statuses and has no timeouts, and its session reads proxies and netrc for every
+request (which doubles the cost of a call); this module does all of that. ``rollout_lws.kubeconfig`` interprets the
+kubeconfig first: kubernetes-asyncio alone could choose another server or user than kubectl.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from rollout_lws.kubeconfig.proxies import proxy_of
 from rollout_lws.kubeconfig.target import Target
 from rollout_lws.kubeconfig.urls import is_header_value, shown
 
-#: Longest line of a watch: etcd takes no object above 1.5 MB, and JSON of it is not much more.
+#: Longest line of a watch: etcd accepts no object above 1.5 MB, and its JSON is not much larger.
 _LINE_LIMIT = 8 * 2**20
-#: A machine that is gone does not even refuse.
+#: Connection timeout: a machine that is down does not even refuse a connection.
 _CONNECT_SECONDS = 10.0
 _NO_ANSWER = (aiohttp.ClientError, TimeoutError, OSError)
 
@@ -44,8 +44,8 @@ class HttpAnswer:
 
 
 class _Guarded(aiohttp.BytesPayload):
-    """A body that is asked for leave as it goes out: to get a connection may have taken seconds, or a process may have
-    stood still meanwhile. A server does nothing of a request whose body never comes.
+    """A body that calls the guard as it is sent: connecting may have taken seconds, or the process may have been
+    stopped meanwhile. A server does not process a request whose body never arrives.
     """
 
     def __init__(self, body: bytes, guard: Guard) -> None:
@@ -58,14 +58,14 @@ class _Guarded(aiohttp.BytesPayload):
 
 
 class Connection:
-    """A transport to one API server; to be closed. ``login`` renews what ``configuration`` authenticates with; to this
-    each request adds ``headers``.
+    """A transport to one API server; must be closed. ``login`` refreshes the credentials in ``configuration``;
+    ``headers`` are added to each request.
     """
 
     def __init__(
         self, configuration: Configuration, login: Login | None = None, headers: Sequence[tuple[str, str]] = ()
     ) -> None:
-        # Every watch holds a connection for as long as it lives; a full pool would let requests wait behind them.
+        # Every watch holds a connection for its lifetime; in a limited pool, requests would wait for them.
         configuration.connection_pool_maxsize = 0
         self._configuration = configuration
         self._login = login
@@ -133,7 +133,7 @@ class Connection:
             )
         except _NO_ANSWER as error:
             raise Unreachable(f"watch of {path} did not begin ({why(error, self._configuration)})") from error
-        # Only the wire's own failures are named Unreachable; those of whoever reads the lines stay what they are.
+        # Only transport failures become Unreachable; exceptions of the reading code stay as they are.
         async with response:
             self._look_at(response.status)
             lines = _lines(path, response.content, self._configuration)
@@ -150,10 +150,10 @@ class Connection:
         headers = [*self._headers_of_all]
         if content_type:
             headers.append(("content-type", content_type))
-        # Its refresh hook may replace an expired token, of a file or of a login program.
+        # Its refresh hook may replace an expired token, from a file or a login program.
         token = await self._configuration.get_api_key_with_prefix("BearerToken")
         if token:
-            # A block scalar of a kubeconfig, a file and what a program prints end with a newline.
+            # Tokens from a kubeconfig's block scalar, a file or a program end with a newline.
             headers.append(("authorization", token.strip()))
         for name, value in headers:
             if not is_header_value(value):
@@ -179,10 +179,10 @@ async def _lines(path: str, content: aiohttp.StreamReader, configuration: Any) -
 
 
 async def connect(kubeconfig: str | None = None, context: str | None = None) -> Connection:
-    """Connect as a kubeconfig says; without one, as the pod's service account, else as kubectl would.
+    """Connect according to a kubeconfig; without one, as the pod's service account, otherwise as kubectl would.
 
-    Only the configuration is read here; whether the server is there shows with the first request. UsageError when there
-    is no configuration to be read, or it makes no sense.
+    Only reads the configuration; the first request shows whether the server is reachable. UsageError when there is no
+    readable configuration, or it is invalid.
     """
     configuration = Configuration()
     if kubeconfig is None and context is None:
@@ -206,7 +206,7 @@ async def connect(kubeconfig: str | None = None, context: str | None = None) -> 
         return Connection(configuration, login, impersonation(chosen.user))
     except UsageError:
         raise
-    except Exception as error:  # whatever a login program says, and whatever is no certificate
+    except Exception as error:  # any message of a login program, and any invalid certificate
         raise UsageError(
             f"no access to a cluster by context {chosen.name!r}: {why(error, configuration)}; give another"
             " --kubeconfig or --context"

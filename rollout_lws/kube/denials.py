@@ -1,7 +1,7 @@
-"""Which permissions the API server denies at present: each is logged when it is found missing and when it is back.
+"""Tracks the permissions that the API server denies; logs when each is found missing and when it is back.
 
-A release tells of its own in the Rollout's status. What no status can tell (the permission to write the status, a
-label or an Event that is only a courtesy) would otherwise be missed for ever.
+The Rollout's status reports permissions missing for a release. Others, which no status can report (writing the status,
+or best-effort labels and Events), would otherwise stay unnoticed.
 """
 
 from __future__ import annotations
@@ -18,13 +18,12 @@ from rollout_lws.objects.permissions import Permission, allow, is_denied
 
 log = logging.getLogger(__name__)
 
-#: What a proxy answers in the place of a server that is away, and a server that is not ready.
+#: Answers of a proxy whose server is down, and of a server that is not ready.
 _AWAY = frozenset({502, 503, 504})
 
-#: Whatever is still needed is asked for again within a minute and a half; what nobody has asked for since is nobody's
-#: trouble.
+#: A permission still in use is requested again within a minute and a half; one not requested since is not in use.
 _REMEMBERED_SECONDS = 300.0
-#: A server that comes up answers requests a second or two before it has read its roles.
+#: A starting server answers requests a second or two before it has read its roles.
 STARTING_SECONDS = 10.0
 
 
@@ -37,41 +36,41 @@ class _Denied:
 
 
 def is_lasting(since: float, now: float, away: float | None) -> bool:
-    """Whether what is denied ``since`` a moment is a missing permission; ``away`` is when the server was heard to be
-    away last, None for never. All in seconds of one clock.
+    """Whether a denial since ``since`` is a missing permission; ``away`` is when the server was last unreachable, None
+    for never. All in seconds of one clock.
     """
     return away is None or since - away > STARTING_SECONDS or now - since >= STARTING_SECONDS
 
 
 class Denials:
-    """What ``note`` and ``allowed`` were told, by the loop's clock."""
+    """The denials that ``away`` and ``answered`` have recorded, by the loop's clock."""
 
     def __init__(self) -> None:
         self._known: dict[Permission, _Denied] = {}
         self._away: float | None = None
-        #: When the server has allowed anything last.
+        #: When the server last allowed anything.
         self._allowed = -math.inf
 
     @property
     def current(self) -> Sequence[tuple[Permission, str]]:
-        """Each with what the API server said, in the order in which they were found missing."""
+        """Each missing permission with the API server's message, in the order of discovery."""
         now = asyncio.get_running_loop().time()
         for permission in [each for each, denied in self._known.items() if now - denied.last > _REMEMBERED_SECONDS]:
             del self._known[permission]
         return [(permission, denied.message) for permission, denied in self._known.items() if denied.told]
 
     def away(self) -> None:
-        """The API server did not answer, or what stands before it said so, or a watch was cut: what it denied just
-        before may be no more than how it comes up. Not so where it has allowed something since: then it was up, and
-        connections that a proxy drops now and then say nothing of what is denied.
+        """The API server did not answer, a proxy reported it down, or a watch was cut: recent denials may be due to its
+        start-up. If it has allowed something since a denial, it was up, and dropped proxy connections say nothing about
+        that denial.
         """
         self._away = asyncio.get_running_loop().time()
         kept = {permission: each for permission, each in self._known.items() if each.told or each.since < self._allowed}
         self._known = kept
 
     def answered(self, permission: Permission, error: ApiError | None) -> None:
-        """The API server has answered a request that takes this permission, with this error if it has failed. A denial
-        that may pass by itself is marked as early, and told when it lasts.
+        """The API server answered a request that needs this permission, with ``error`` if it failed. A denial that may
+        pass by itself is flagged as early, and reported if it lasts.
         """
         if error is not None and error.code in _AWAY:
             self.away()

@@ -1,4 +1,4 @@
-"""Leads while its Lease says so: the shell around ``lease``, which has the rules."""
+"""Leader election: the I/O around ``lease``, which has the rules."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from rollout_lws.objects.writes import Create, Patch
 
 log = logging.getLogger(__name__)
 
-#: So many times is leadership handed back: the first try may be of a version that a renewal has just replaced.
+#: Attempts to release leadership: the first may conflict with a renewal that has just been written.
 _FAREWELLS = 2
 
 
@@ -33,8 +33,8 @@ def _now() -> datetime:
 
 
 class Elector:
-    """The candidate ``me`` for the Lease ``namespace/name``. ``fence`` is opened while it leads, and no longer; its
-    clock and this one's are the same. ``client`` must not be fenced, and its requests are short.
+    """The candidate ``me`` for the Lease ``namespace/name``. ``fence`` is open exactly while it leads; both must use
+    the same clock. ``client`` must not be fenced, and its requests must be short.
 
     ``trouble`` says why the Lease cannot be read or written and what to do, "" while all is well.
     """
@@ -63,9 +63,9 @@ class Elector:
         self._date = date
         self._chance = chance or random.Random()
         self._standing = Standing(me, terms)
-        #: How often the Lease was found deleted; an answer from before that is worth nothing.
+        #: How often the Lease was found deleted; an answer from before the last deletion is void.
         self._deletions = 0
-        #: Whether a claim is on its way, or was when it was cut off.
+        #: Whether a claim is in progress, or was when it was cut off.
         self._claiming = False
         self._over = False
         self._stopping_since: float | None = None
@@ -77,19 +77,19 @@ class Elector:
 
     @property
     def leads(self) -> bool:
-        """Whether the work is this candidate's now; sends are stopped by the fence besides."""
+        """Whether this candidate leads now; the fence also stops its writes."""
         until = self._standing.leads_until
         return until is not None and self._clock() < until
 
     @property
     def missing(self) -> str:
-        """Why it is not known who leads, a line; "" once it is."""
+        """Why the leader is not known, a line; "" once it is."""
         informer = self._informer
         return "" if informer.is_synced else f"{LEASES}: {informer.trouble or 'the first list is on its way'}\n"
 
     @property
     def untold(self) -> str:
-        """What it may not do, so that this candidate does not learn who leads or never will, a line; "" when it may."""
+        """A missing permission that keeps this candidate from seeing the leader or from leading, a line; "" if none."""
         if not self._informer.is_synced:
             return ""
         if self._informer.denied:
@@ -103,12 +103,12 @@ class Elector:
 
     @property
     def overdue(self) -> float:
-        """Seconds since when leadership has been over and its work has not ended; 0 when all is well."""
+        """Seconds for which work has gone on after the end of leadership; 0 when all is well."""
         return 0.0 if self._stopping_since is None else self._clock() - self._stopping_since
 
     async def run(self, work: Callable[[], AbstractAsyncContextManager[None]]) -> None:
-        """Until cancelled: enter ``work()`` whenever it leads, and leave it as soon as it does not. Leadership is
-        handed back only after the work has ended.
+        """Until cancelled: enter ``work()`` whenever this candidate leads, and leave it as soon as it does not.
+        Leadership is released only after the work has ended.
         """
         async with asyncio.TaskGroup() as tasks:
             watch = tasks.create_task(self._informer.run(), name=f"watch {LEASES}")
@@ -147,12 +147,12 @@ class Elector:
     async def _ask(self, write: Create | Patch) -> None:
         at, until = self._clock(), self._standing.leads_until
         retry = self._terms.retry
-        # Two that have been refused together ask apart.
+        # Jitter, so that two candidates refused together do not retry together.
         self._stand(lease.asked(self._standing, at, retry * self._chance.uniform(0.9, 1.1)))
         await self._bounded(retry if until is None else min(retry, until - at), self._claim(write, at))
 
     async def _bounded(self, seconds: float, asking: Coroutine[Any, Any, None]) -> None:
-        """Whatever comes of it, and be it a proxy's page instead of an answer, it is told and tried again."""
+        """Any failure, even a proxy's page instead of an answer, is reported and retried."""
         try:
             async with asyncio.timeout(seconds):
                 await asking
@@ -172,7 +172,7 @@ class Elector:
             answer = await self._client.send(write)
         except ApiError as error:
             self._claiming = False
-            # A 404 to a create is a namespace that is not there.
+            # A 404 to a create means that the namespace does not exist.
             if error.code != 409 and (error.code != 404 or isinstance(write, Create)):
                 raise
             self._stand(lease.refused(self._standing, await self._read(), self._clock()))
@@ -182,7 +182,7 @@ class Elector:
             raise Unreachable(f"{LEASES}: the answer is not the Lease that was written")
         self._claiming = False
         self._informer.absorb(answer)
-        # A change that came in before the answer is the newer one.
+        # A change that arrived before the answer is newer.
         newest = self._informer.get(*self._place) or given
         if deletions != self._deletions:
             return
@@ -203,11 +203,11 @@ class Elector:
             return None
 
     async def _hand_back(self) -> None:
-        """The others need not wait until the lease has run out. It is a courtesy: who cannot, does not."""
+        """Release the Lease, so that the others need not wait for its expiry. Best effort: a failure is only logged."""
         try:
             async with asyncio.timeout(self._terms.retry):
                 if self._claiming:
-                    # It may have been carried out all the same.
+                    # The cut-off claim may have succeeded all the same.
                     await self._look()
                 for _ in range(_FAREWELLS):
                     write = lease.handed_back(self._standing, self._date())

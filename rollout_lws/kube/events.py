@@ -1,7 +1,6 @@
-"""Events (events.k8s.io/v1) without ever getting in the way: queued, counted into series, limited, and dropped when too
-many.
+"""Records Events (events.k8s.io/v1) best-effort: queued, counted into series, rate-limited, dropped when too many.
 
-An Event is a courtesy. Recording one never waits, never fails, and never keeps a release from going on.
+Recording an Event never waits, never fails, and never blocks a release.
 """
 
 from __future__ import annotations
@@ -25,16 +24,16 @@ log = logging.getLogger(__name__)
 _SERIES = timedelta(minutes=10)
 _QUEUE = 1000
 _REMEMBERED = 4096
-#: An object may cause this many new Events at once, and one more every so many seconds after that.
+#: An object may cause this many new Events immediately, then one more every so many seconds.
 _BURST, _REFILL_SECONDS = 25.0, 12.0
-#: Limits of events.k8s.io: bytes of a note, characters of a reason; and of an object's name less the part that we add.
+#: Limits of events.k8s.io: bytes of a note, characters of a reason; and of an object's name before our suffix.
 _NOTE, _REASON, _NAME = 1024, 128, 230
-#: How long the end of the process waits for Events not yet sent.
+#: How long shutdown waits for unsent Events.
 _FAREWELL_SECONDS = 1.0
 
 
 class About(Protocol):
-    """Metadata of the object an Event is about."""
+    """Metadata of the object that an Event is about."""
 
     @property
     def namespace(self) -> str: ...
@@ -77,14 +76,14 @@ class EventRecorder:
         self._number = 0
 
     def record(self, resource: Resource, about: About, *, type: str, reason: str, note: str, action: str = "") -> None:
-        """Queue an Event of ``type`` Normal or Warning; returns at once."""
+        """Queue an Event of ``type`` Normal or Warning; returns immediately."""
         now = self._now()
         key = (about.uid, type, reason, note)
         series = self._series.get(key)
         if series is not None and now - series.last < _SERIES:
             series.count += 1
             series.last = now
-            # One that may not be sent now is told by the next one's count.
+            # The next one's count includes one that may not be sent now.
             if self._allowed(about.uid, now):
                 self._enqueue(_counted(series))
             return
@@ -99,7 +98,7 @@ class EventRecorder:
         self._enqueue(create)
 
     async def close(self) -> None:
-        """Send what is queued, for a moment at most, and end."""
+        """Send queued Events, for a moment at most, and end."""
         sender, self._sender = self._sender, None
         try:
             if sender is not None:
@@ -107,7 +106,7 @@ class EventRecorder:
         finally:
             if sender is not None:
                 sender.cancel()
-            # Whoever goes on later must neither tell as news what happened before, nor count on with what was not told.
+            # After a restart of the recorder, old Events must not be sent as new, nor counts continue from unsent ones.
             self.dropped += len(self._queue)
             self._queue.clear()
             self._series.clear()
@@ -127,7 +126,7 @@ class EventRecorder:
             try:
                 await self._client.send(write)
             except ApiError as error:
-                # A 404 to a patch is an Event that the server has let go; to a create, an API or a namespace not there.
+                # A 404 to a patch: the Event has expired; to a create: the API or the namespace does not exist.
                 missing = error.code == 404 and isinstance(write, Create)
                 if error.code not in self._silent and (error.code in (401, 403) or missing):
                     self._silent.add(error.code)
@@ -137,7 +136,7 @@ class EventRecorder:
                 self._lost(write)
 
     def _lost(self, write: Create | Patch) -> None:
-        """What was not recorded cannot be counted further: the next of its kind begins a new Event."""
+        """A lost Event cannot be counted further: the next of its kind begins a new Event."""
         self.dropped += 1
         for key, series in self._series.items():
             if (series.namespace, series.name) == (write.namespace, write.name):
@@ -187,13 +186,13 @@ class EventRecorder:
 
 
 def _counted(series: _Series) -> Patch:
-    # A series begins with the second of its kind (events.k8s.io counts from there).
+    # A series begins with the second Event of its kind (events.k8s.io counts from there).
     body = {"series": {"count": series.count, "lastObservedTime": _micro(series.last)}}
     return Patch(EVENTS, series.namespace, series.name, body, "the same again")
 
 
 def _cut(text: str, limit: int) -> str:
-    """At most ``limit`` bytes, and no half character."""
+    """At most ``limit`` bytes, without cutting a character."""
     return text.encode()[:limit].decode("utf-8", "ignore")
 
 

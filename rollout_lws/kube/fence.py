@@ -1,7 +1,6 @@
-"""Nothing is sent after leadership has ended: asked before each write, and once more as its bytes go out.
+"""Write fence: stops writes after leadership has ended, checked before each write and again as its bytes are sent.
 
-Another controller may lead from the moment at which a lease has run out; what this one still meant to write was decided
-from what it knew before that.
+Once the lease has expired, another controller may lead, and writes decided before that are outdated.
 """
 
 from __future__ import annotations
@@ -14,20 +13,20 @@ from contextlib import asynccontextmanager
 
 from rollout_lws.errors import NotLeading
 
-#: Gives seconds; only differences mean something.
+#: Gives seconds; only differences are meaningful.
 Seconds = Callable[[], float]
 _BOOT_TIME: int | None = getattr(time, "CLOCK_BOOTTIME", None)
 
 
 def elapsed() -> float:
-    """Seconds that pass also while the machine sleeps, where the system counts them (Linux), and while this process is
-    stopped; a clock that somebody sets changes nothing.
+    """Seconds that also pass while the machine sleeps, where the system counts them (Linux), and while this process is
+    stopped; setting the system time does not affect them.
     """
     return time.monotonic() if _BOOT_TIME is None else time.clock_gettime(_BOOT_TIME)
 
 
 class Fence:
-    """Writes pass until a moment of ``clock`` that may be put off: never at first, for ever where nobody elects."""
+    """Lets writes pass until an extensible moment of ``clock``: initially never, without leader election always."""
 
     def __init__(self, clock: Seconds = elapsed, until: float = -math.inf) -> None:
         self._clock = clock
@@ -36,11 +35,11 @@ class Fence:
 
     @classmethod
     def none(cls) -> Fence:
-        """Of a controller that is the only one."""
+        """The fence of a controller without leader election."""
         return cls(until=math.inf)
 
     def open_until(self, moment: float) -> None:
-        """Writes pass before ``moment``; those on their way get as long, too."""
+        """Let writes pass before ``moment``, which is also the limit for those in progress."""
         if moment != self._until:
             self._until = moment
             for each in self._passing:
@@ -48,17 +47,17 @@ class Fence:
                     each.reschedule(self._loop_time())
 
     def close(self) -> None:
-        """Nothing passes any more, and what is on its way is given up."""
+        """Let no further write pass, and abort those in progress."""
         self.open_until(-math.inf)
 
     def check(self) -> None:
-        """NotLeading unless a write may go out now."""
+        """NotLeading unless a write may be sent now."""
         if self._clock() >= self._until:
             raise NotLeading("not sent: this controller does not lead, or does not know any more that it does")
 
     @asynccontextmanager
     async def passing(self) -> AsyncIterator[None]:
-        """Around a write, from its first byte's preparation to its answer; NotLeading when leadership ends before."""
+        """Encloses a write, from its preparation to its answer; NotLeading when leadership ends before that."""
         self.check()
         limit = asyncio.timeout_at(self._loop_time())
         self._passing.add(limit)

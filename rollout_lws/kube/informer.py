@@ -1,7 +1,7 @@
-"""List, then watch, for ever: a cache that follows one kind of objects and says what changed.
+"""Informer: lists, then watches one kind of objects into a cache, and reports each change.
 
-Lists come in pages and go straight into partial structs; a watch that is silent is cut, one that ends is renewed with
-back-off, and one that is too old (410) leads to a new list whose differences are told as changes.
+Lists are paged and decoded into partial structs. A silent watch is cut, one that ends is restarted with back-off, and
+one that is too old (410) leads to a new list whose differences are reported as changes.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from rollout_lws.objects.resources import Resource
 log = logging.getLogger(__name__)
 
 _PAGE = 500
-#: A watch is asked to end after about this many seconds, so that one server does not keep all of them.
+#: timeoutSeconds of a watch, about, so that not all watches stay on one API server.
 _WATCH_SECONDS = 300
-#: Servers send a bookmark about every minute; silence this much longer than any sane pause means a dead connection.
+#: Servers send a bookmark about every minute; a silence this long means a dead connection.
 _SILENCE_SECONDS = 150.0
-#: A server that is starting refuses a little, since its own caches are empty: only what lasts is a missing permission.
+#: A starting server, whose own caches are empty, denies some requests: only a lasting denial counts.
 _DENIED_SECONDS = 10.0
 
 
@@ -55,13 +55,13 @@ class _Bookmark(msgspec.Struct):
 
 
 class Informer(Generic[T]):
-    """Follows ``resource`` in ``namespace`` ("" for all) as far as the selectors reach.
+    """Follows the objects of ``resource`` in ``namespace`` ("" for all) that the selectors match.
 
     Label selectors are ``key`` (exists) or ``key=value``, joined by commas. ``decode`` makes the partial object from
-    one object's JSON; ``indexes`` give the values under which ``by_index`` finds it. ``trouble`` says why nothing comes
-    at present and what to do, "" while all is well; ``unserved`` is True when that is because there is no such kind,
-    and so no such object. ``denied`` is True when that is because it may not be listed, or not be watched: then what is
-    known is as old as the last list, which is made again at each attempt.
+    one object's JSON; ``indexes`` give the values under which ``by_index`` finds it. ``trouble`` says why the informer
+    has no data at present and what to do, "" while all is well; ``unserved`` is True when the cause is that the kind,
+    and so any object of it, does not exist. ``denied`` is True when the cause is that listing or watching is forbidden:
+    the cache is then as old as the last list, which each attempt makes again.
     """
 
     def __init__(
@@ -96,13 +96,13 @@ class Informer(Generic[T]):
         self._news: list[Callable[[], None]] = []
         self._synced = asyncio.Event()
         self._version = ""
-        #: The loop's time when the watch began; None while there is none.
+        #: The loop's time when the watch began; None without a watch.
         self._watching: float | None = None
         self._chance = chance or random.Random()
         self._envelope = msgspec.json.Decoder(_Event)
         self._page = msgspec.json.Decoder(_Page)
 
-    # What is known
+    # Reading the cache
 
     def get(self, namespace: str, name: str) -> T | None:
         return self._store.get(namespace, name)
@@ -114,7 +114,7 @@ class Informer(Generic[T]):
         return self._store.by_index(index, value)
 
     async def synced(self) -> None:
-        """Wait until the first list is in."""
+        """Wait until the first list has arrived."""
         await self._synced.wait()
 
     @property
@@ -123,24 +123,24 @@ class Informer(Generic[T]):
 
     @property
     def silent_seconds(self) -> float:
-        """How long ago the server said anything last, a bookmark or that a watch begins among it; at first, how long
-        ago this informer began to ask. 0 before that. Half a minute is usual, five are too many.
+        """Seconds since the server last sent anything, including bookmarks and the start of a watch; before that, since
+        this informer started. 0 before it starts. Half a minute is usual, five are too many.
         """
         return 0.0 if self.last_traffic is None else asyncio.get_running_loop().time() - self.last_traffic
 
     def on_change(self, handler: Callable[[T | None, T | None], None]) -> None:
-        """Have ``handler(old, new)`` called for each change; None stands for "did not exist" and "is gone"."""
+        """Call ``handler(old, new)`` for each change; None stands for "did not exist" and "was deleted"."""
         self._handlers.append(handler)
 
     def on_news(self, handler: Callable[[], None]) -> None:
-        """Have ``handler()`` called when the first list is in, and for each failure before it."""
+        """Call ``handler()`` when the first list has arrived, and for each failure before it."""
         self._news.append(handler)
 
     def absorb(self, body: bytes) -> None:
-        """Take in what the server answered to a write of our own, before its watch event comes.
+        """Put the server's answer to one of our writes into the cache, before its watch event arrives.
 
-        The answer to a deletion may be the object on its way out, or a Status that says it is gone. An object that the
-        selectors do not reach never enters.
+        The answer to a deletion may be the terminating object, or a Status that says it is gone. An object that the
+        selectors do not match is never added.
         """
         if gone := deleted_uid(body):
             self._tell(self._store.remove_uid(gone))
@@ -166,7 +166,7 @@ class Informer(Generic[T]):
                 return False
         return True
 
-    # Following
+    # List and watch
 
     async def run(self) -> None:
         """Follow the resource until cancelled; failures are retried, so this never returns."""
@@ -198,9 +198,9 @@ class Informer(Generic[T]):
         newly_denied = self._is_newly_denied(error)
         if isinstance(error, ApiError) and error.is_unserved:
             if self.unserved:
-                # Nothing is new: it is asked again for ever, for somebody may install it.
+                # Not a new failure; the informer keeps trying, since the CRD may be installed later.
                 return
-            # The kind is gone, or was never there: a server that is still starting says 503.
+            # The kind is gone, or never existed: a server that is still starting answers 503.
             self.unserved, self._version = True, ""
             for change in self._store.replace([], ""):
                 self._tell(change)
@@ -210,14 +210,14 @@ class Informer(Generic[T]):
 
     def _is_newly_denied(self, error: Exception) -> bool:
         if not any(is_denied(error, verb) for verb in ("list", "watch")):
-            # A server that starts refuses, is away, and refuses again: that is not one long denial.
+            # A starting server denies, is unreachable, and denies again: that is not one long denial.
             self._denied_since = None
             return False
         now = asyncio.get_running_loop().time()
         self._denied_since = now if self._denied_since is None else self._denied_since
         if self._was_watching and now - self._denied_since < _DENIED_SECONDS:
             return False
-        # Nothing that happens meanwhile is told by the watch.
+        # The watch misses all changes meanwhile.
         self._version = ""
         before, self.denied = self.denied, True
         return not before
@@ -229,9 +229,7 @@ class Informer(Generic[T]):
             self._announce()
 
     async def _list(self) -> None:
-        """Page by page; a change of the world between pages is seen by the watch, which starts at the list's
-        version.
-        """
+        """Page by page; the watch, which starts at the list's version, covers changes between pages."""
         listed: list[T] = []
         token, version = "", ""
         while True:
@@ -256,7 +254,7 @@ class Informer(Generic[T]):
             self._announce()
 
     def _decode_page(self, body: bytes) -> tuple[_ListMeta, list[T]]:
-        # Two thirds of the time of making objects in bulk would be the garbage collector's, in vain.
+        # The garbage collector would take two thirds of the time of creating objects in bulk, in vain.
         collecting = gc.isenabled()
         gc.disable()
         try:
@@ -291,7 +289,7 @@ class Informer(Generic[T]):
         self._version = version
 
     def _decode_event(self, line: bytes) -> tuple[str, T | None, str]:
-        """Its type, the object, None of a bookmark, and the version; ApiError when it tells of an error."""
+        """Its type, the object (None for a bookmark), and the version; ApiError for an ERROR event."""
         event = self._envelope.decode(line)
         if event.type == "ERROR":
             raise of_error_event(bytes(event.object))
@@ -312,7 +310,7 @@ class Informer(Generic[T]):
 
 
 def _advice(resource: Resource, namespace: str, error: Exception) -> str:
-    """What a person can do about a list or a watch that the server refuses, "" when waiting is all."""
+    """What the user can do about a list or a watch that the server rejects, "" when only waiting helps."""
     if not isinstance(error, ApiError) or error.is_early:
         return ""
     if error.code in (401, 403):

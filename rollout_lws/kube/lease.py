@@ -1,10 +1,10 @@
-"""Who leads, as a state machine without I/O: what one candidate knows of a Lease, and what it does next.
+"""Leader election as a state machine without I/O: what one candidate knows of a Lease, and what it does next.
 
 The rules are those of Kubernetes' own leader election. A candidate never compares its clock with another's: a lease has
-run out when it was seen unchanged for as long as its holder said, by the candidate's own clock. A leader stops before
-that, ``deadline`` seconds after it *asked* for what was its last renewal. So two never lead at a time while clocks
-differ, jump or stand still, as long as they do not differ in speed by more than ``duration / deadline``. Whoever writes
-names the version that it has seen, so that of two who ask at the same moment one is refused.
+expired when the candidate has seen it unchanged for the holder's stated duration, by its own clock. A leader stops
+before that, ``deadline`` seconds after it *asked* for its last renewal. So two never lead at the same time while clocks
+differ, jump or stand still, as long as their speeds differ by no more than ``duration / deadline``. Every write names
+the version that it is based on, so that of two concurrent claims one is rejected.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ import msgspec
 from rollout_lws.objects.resources import LEASES
 from rollout_lws.objects.writes import Create, Patch
 
-#: So many renewals of another's are missed before the Lease is read: who waits hears of each by its watch.
+#: Missed renewals of another holder after which the Lease is read: a candidate normally sees each by its watch.
 _MISSED = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """Seconds, each longer than the next. Others may lead ``duration`` (whole ones) after the last renewal that they
-    saw; the leader stops ``deadline`` after it asked for the last one that was granted; it asks every ``retry``, and no
-    request takes longer than that.
+    """Seconds, each longer than the next. Others may lead ``duration`` (whole seconds) after the last renewal that they
+    saw; the leader stops ``deadline`` after it asked for the last granted one; it asks every ``retry``, and no request
+    takes longer than that.
     """
 
     duration: float = 15.0
@@ -52,14 +52,14 @@ class _Spec(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Lease(msgspec.Struct, frozen=True):
-    """A coordination.k8s.io/v1 Lease, as far as it says who leads."""
+    """A coordination.k8s.io/v1 Lease, with the fields that matter to leader election."""
 
     metadata: _Meta = _Meta()
     spec: _Spec = _Spec()
 
     @property
     def holder(self) -> str:
-        """Whose it is, "" when nobody's."""
+        """Identity of the holder, "" without one."""
         return self.spec.holder_identity or ""
 
 
@@ -68,12 +68,12 @@ read = msgspec.json.Decoder(Lease).decode
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Where the candidate ``me`` stands, at moments of its own clock in seconds.
+    """State of the candidate ``me``, with moments of its own clock in seconds.
 
-    ``lease`` was seen last, None when there is none, and has been renewed by nobody since ``changed_at``.
-    ``leads_until`` is None while it does not lead. Nothing is asked before ``asks_at``; at ``looks_at`` a candidate
-    that has heard of no renewal reads the Lease itself, for its watch may be dead. Of a Lease that was deleted the
-    holder may not know yet: before ``mourns_until`` nobody else makes it anew.
+    ``lease`` was seen last, None when there is none, and has not been renewed since ``changed_at``. ``leads_until`` is
+    None while it does not lead. It asks for nothing before ``asks_at``; at ``looks_at`` a candidate that has seen no
+    renewal reads the Lease itself, since its watch may be dead. The holder may not know yet that its Lease was deleted:
+    before ``mourns_until`` no other candidate recreates it.
     """
 
     me: str
@@ -87,18 +87,18 @@ class Standing:
 
     @property
     def next_moment(self) -> float:
-        """When there is something to do, should nothing be heard before."""
+        """When to act next, unless something changes before."""
         if self.leads_until is not None:
             return min(self.asks_at, self.leads_until)
         return min(max(self.asks_at, self.free_at), self.looks_at)
 
     @property
     def free_at(self) -> float:
-        """When the Lease is nobody's, should it not be renewed before."""
+        """When the Lease expires, unless it is renewed before."""
         lease = self.lease
         if lease is None:
             return self.mourns_until
-        # One in our own name is ours: its answer did not reach us, or came too late.
+        # A Lease in our own name is ours: its answer was lost or came too late.
         if lease.holder in ("", self.me):
             return -math.inf
         return self.changed_at + _seconds(lease, self.terms)
@@ -106,21 +106,21 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Nothing to do until ``until``, or until the Lease changes."""
+    """Wait until ``until``, or until the Lease changes."""
 
     until: float
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """Send this write; when it is granted, ``granted``."""
+    """Send this write; when it succeeds, call ``granted``."""
 
     write: Create | Patch
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Read the Lease; what there is, ``saw``."""
+    """Read the Lease, and call ``saw`` with the result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ Act: TypeAlias = Wait | Ask | Look | Stop
 
 
 def act(standing: Standing, now: float, date: datetime, namespace: str, name: str) -> Act:
-    """What to do at ``now``; ``date`` is for people who read the Lease ``namespace/name``, and decides nothing."""
+    """The action at ``now``; ``date`` only informs readers of the Lease ``namespace/name``, and decides nothing."""
     if standing.leads_until is not None and now >= standing.leads_until:
         return Stop()
     if now < standing.next_moment:
@@ -143,8 +143,8 @@ def act(standing: Standing, now: float, date: datetime, namespace: str, name: st
 
 
 def saw(standing: Standing, lease: Lease | None, now: float) -> Standing:
-    """The Lease was read or has changed. A leader whose Lease is another's, or gone, leads no longer. Labels and the
-    like may change, and renew nothing.
+    """The Lease was read or has changed. A leader stops leading when its Lease is deleted or has another holder.
+    Changes of labels and the like do not count as renewals.
     """
     before, others = standing.lease, lease is not None and lease.holder not in ("", standing.me)
     mourns = standing.mourns_until
@@ -162,25 +162,25 @@ def saw(standing: Standing, lease: Lease | None, now: float) -> Standing:
 
 
 def asked(standing: Standing, now: float, again: float) -> Standing:
-    """A write is on its way; the next one goes not before ``again`` seconds from now."""
+    """A write is in progress; the next one is sent no sooner than ``again`` seconds from now."""
     return replace(standing, asks_at=now + again)
 
 
 def looking(standing: Standing, now: float) -> Standing:
-    """It is being read; when that fails, it is read again no sooner than a renewal would be tried."""
+    """A read is in progress; if it fails, it is repeated no sooner than a renewal would be."""
     return replace(standing, looks_at=now + standing.terms.retry)
 
 
 def granted(standing: Standing, lease: Lease, asked_at: float) -> Standing:
-    """The write that was sent at ``asked_at`` has been carried out. What counts is that moment and not the answer's:
-    others may have seen the renewal since.
+    """The write sent at ``asked_at`` has succeeded. That moment counts, not the answer's: others may have seen the
+    renewal since.
     """
     until = asked_at + standing.terms.deadline
     return replace(standing, lease=lease, changed_at=asked_at, leads_until=until, looks_at=math.inf)
 
 
 def refused(standing: Standing, lease: Lease | None, now: float) -> Standing:
-    """Somebody was quicker, and ``lease`` is what there is now; when that is news, what follows need not wait."""
+    """Another candidate was faster; ``lease`` is the current state. If that is new, the next claim need not wait."""
     again = standing.asks_at if lease == standing.lease else now
     return replace(saw(standing, lease, now), asks_at=again)
 
@@ -190,11 +190,11 @@ def stopped(standing: Standing) -> Standing:
 
 
 def handed_back(standing: Standing, date: datetime) -> Patch | None:
-    """The write that lets others lead at once, of who works no more; None when the Lease is not ours to give."""
+    """The write that releases the Lease for others at once; None when this candidate does not hold it."""
     lease = standing.lease
     if lease is None or lease.holder != standing.me:
         return None
-    # A holder of "" is nobody. A duration of 0 is invalid.
+    # A holder of "" means no holder. A duration of 0 is invalid.
     spec = {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": _micro(date), "acquireTime": _micro(date)}
     meta = lease.metadata
     return Patch(LEASES, meta.namespace, meta.name, {"spec": spec}, "hand leadership back", meta.resource_version)
@@ -224,7 +224,7 @@ def _claim(standing: Standing, date: datetime, namespace: str, name: str) -> Cre
 
 
 def _seconds(lease: Lease, terms: Terms) -> float:
-    """For how long its holder may believe that it is his."""
+    """For how long its holder may assume to hold it."""
     seconds = lease.spec.lease_duration_seconds
     return terms.duration if seconds is None else seconds
 

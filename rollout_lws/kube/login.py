@@ -1,7 +1,7 @@
-"""A kubeconfig's context as kubernetes-asyncio takes it, and its login kept good for longer than its first token.
+"""Passes a kubeconfig's context to kubernetes-asyncio, and refreshes its login when the token expires.
 
-A login program and a token file give tokens that end within the hour; kubernetes-asyncio reads them once, and renews
-them only in a loop that wakes every minute. Here the next request that needs it renews them.
+Tokens of login programs and token files expire within the hour; kubernetes-asyncio reads them once, and refreshes them
+only in a loop that wakes every minute. Here the next request that needs a token refreshes it.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from rollout_lws.kubeconfig.urls import scrubbed
 
 log = logging.getLogger(__name__)
 
-#: A login is looked at again after this time at the earliest; what has not expired then is kept.
+#: A login is checked again after this time at the earliest; if not expired, it is kept.
 _LOOK_SECONDS = 60.0
-#: After a refusal, sooner; but a server that refuses everything must not run a login program for each request.
+#: Sooner after a refusal; but a server that refuses everything must not cause a login program per request.
 _REFUSED_SECONDS = 5.0
-#: kubernetes-asyncio tells a login program nothing of the cluster: this does, and is replaced by the program.
+#: kubernetes-asyncio passes no cluster info to a login program: this wrapper does, and execs the program.
 _INFO = "ROLLOUT_LWS_EXEC_INFO"
 _TELL = f"""\
 import os, sys
@@ -36,13 +36,13 @@ _PROGRAM_SECONDS = 30.0
 
 
 def configured(context: Context) -> dict[str, Any]:
-    """``context`` as a kubeconfig of its own that says one thing only, however kubernetes-asyncio weighs two.
+    """``context`` as a kubeconfig with one unambiguous entry each, independent of kubernetes-asyncio's precedence.
 
-    UsageError for what a controller cannot do: nobody answers a login program that asks.
+    UsageError for an interactive login program, which a controller cannot answer.
     """
     user = {name: value for name, value in context.user.items() if value and name != "exec"}
     if user.get("tokenFile") and user.get("token"):
-        # The file's token wins where there is one.
+        # The file's token wins if the file exists.
         user.pop("token" if Path(user["tokenFile"]).is_file() else "tokenFile")
     if user.get("username"):
         user.setdefault("password", "")
@@ -71,17 +71,17 @@ def _program(program: Mapping[str, Any], context: Context) -> dict[str, Any]:
 
 
 def why(error: Exception, configuration: Any) -> str:
-    """What ``error`` says of a request by kubernetes-asyncio's ``configuration``: aiohttp names the URL of a proxy
-    with its password, and the server's with its path.
+    """Message of ``error`` for a request under kubernetes-asyncio's ``configuration``, scrubbed: aiohttp includes a
+    proxy's URL with its password, and the server's with its path.
     """
     known = [url for url in (configuration.host, configuration.proxy) if url]
     return scrubbed(str(error), *known) or type(error).__name__
 
 
 class Login:
-    """A login that ``load`` reads anew into a configuration, as kubernetes-asyncio's ``load_kube_config_from_dict``
-    does. ``loader`` is what ``load`` answered at first; it reads again only what has expired. ``by_program`` is whether
-    a login program gives the token.
+    """A login that ``load`` reads into a configuration again, as kubernetes-asyncio's ``load_kube_config_from_dict``
+    does. ``loader`` is the result of the first ``load``; it reads only what has expired. ``by_program`` says whether a
+    login program provides the token.
     """
 
     def __init__(self, load: Callable[..., Awaitable[Any]], loader: Any, *, by_program: bool) -> None:
@@ -93,11 +93,11 @@ class Login:
         self._one = asyncio.Lock()
 
     def refused(self) -> None:
-        """The server answered 401: the login is no good, whatever its expiry says."""
+        """The server answered 401: the login is invalid, whatever its expiry says."""
         self._refused = True
 
     async def renew(self, configuration: Any) -> None:
-        """Put a good token into ``configuration``. A failure is logged, and the old token kept: it may be good yet."""
+        """Put a valid token into ``configuration``. A failure is logged and the old token kept: it may be valid."""
         if not self._due():
             return
         async with self._one:
@@ -119,5 +119,5 @@ class Login:
         return since >= (_REFUSED_SECONDS if self._refused else _LOOK_SECONDS)
 
     def _lasting(self) -> bool:
-        """A login program that named no expiry is not to be run again before the server refuses what it gave."""
+        """A login program that gave no expiry runs again only after the server refuses its token."""
         return self._by_program and getattr(self._loader, "exec_plugin_expiry", None) is None

@@ -1,6 +1,6 @@
-"""Keys to be looked at: each once however often it is added, never by two workers at a time, and at exact moments.
+"""Work queue: each key at most once however often it is added, never with two workers at a time, with exact timers.
 
-No polling: a key is woken by a change, by its timer, or by the end of its own back-off.
+No polling: a change, the key's timer, or the end of its back-off wakes a key.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ _FIRST_BACK_OFF, _LONGEST_BACK_OFF = 0.005, 30.0
 
 
 class KeyedQueue(Generic[K]):
-    """A queue of keys; ``chance`` is the source of the back-off's jitter, ``late`` is told how late each timer was, in
-    seconds.
+    """A queue of keys; ``chance`` is the source of the back-off's jitter, ``late`` is called with each timer's delay,
+    in seconds.
     """
 
     def __init__(self, chance: random.Random | None = None, late: Callable[[float], None] | None = None) -> None:
-        #: Keys with the loop's time when they came, the oldest first.
+        #: Keys with the loop's time when they were added, the oldest first.
         self._ready: deque[tuple[K, float]] = deque()
         self._dirty: set[K] = set()
         self._processing: set[K] = set()
@@ -33,21 +33,21 @@ class KeyedQueue(Generic[K]):
         self._late = late
 
     def __len__(self) -> int:
-        """Keys that wait for a worker."""
+        """Number of keys that wait for a worker."""
         return len(self._ready)
 
     @property
     def oldest_seconds(self) -> float:
-        """How long the key that came first has waited for a worker, 0 when none waits."""
+        """How long the oldest key has waited for a worker, 0 when none waits."""
         return asyncio.get_running_loop().time() - self._ready[0][1] if self._ready else 0.0
 
     @property
     def failing(self) -> int:
-        """Keys whose last try failed."""
+        """Number of keys whose last try failed."""
         return len(self._failures)
 
     def add(self, key: K) -> None:
-        """Have ``key`` looked at; while it is being processed, once more afterwards."""
+        """Queue ``key``; while it is being processed, once more afterwards."""
         if key in self._dirty:
             return
         self._dirty.add(key)
@@ -55,7 +55,7 @@ class KeyedQueue(Generic[K]):
             self._put(key)
 
     def add_at(self, key: K, when: float) -> None:
-        """Have ``key`` looked at when the loop's time is ``when``; of several moments the earliest counts."""
+        """Queue ``key`` when the loop's time is ``when``; of several moments the earliest counts."""
         known = self._timers.get(key)
         if known is not None:
             if known.when() <= when:
@@ -64,27 +64,27 @@ class KeyedQueue(Generic[K]):
         self._timers[key] = asyncio.get_running_loop().call_at(when, self._fire, key, when)
 
     def retry(self, key: K, after: float | None = None) -> None:
-        """Have ``key`` looked at after its back-off, which doubles with each failure; not before ``after`` seconds."""
+        """Queue ``key`` after its back-off, which doubles with each failure; not before ``after`` seconds."""
         failures = self._failures[key] = self._failures.get(key, 0) + 1
         delay = min(_FIRST_BACK_OFF * 2 ** min(failures - 1, 20), _LONGEST_BACK_OFF) * self._chance.uniform(1.0, 1.25)
         self.add_at(key, asyncio.get_running_loop().time() + max(delay, after or 0.0))
 
     def forget(self, key: K) -> None:
-        """``key`` went well: its next failure starts with the shortest back-off, and its timer is void."""
+        """``key`` succeeded: its next failure starts with the shortest back-off, and its timer is cancelled."""
         self._failures.pop(key, None)
         timer = self._timers.pop(key, None)
         if timer is not None:
             timer.cancel()
 
     def clear(self) -> None:
-        """Forget every key, its timer and its failures; those that are being processed stay so until they are done."""
+        """Forget every key, its timer and its failures; keys being processed stay so until they are done."""
         for timer in self._timers.values():
             timer.cancel()
         for forgotten in (self._timers, self._failures, self._dirty, self._ready):
             forgotten.clear()
 
     async def get(self) -> K:
-        """The next key; ``done`` must be called when it was processed."""
+        """The next key; the caller must call ``done`` after processing it."""
         while not self._ready:
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiters.append(waiter)

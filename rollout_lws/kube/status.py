@@ -1,4 +1,4 @@
-"""What a refused request said: Kubernetes' Status objects, and the answers of proxies that know nothing of them."""
+"""Errors of rejected requests: decodes Kubernetes' Status objects, and the answers of proxies."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def refused(code: int, headers: Mapping[str, str], body: bytes) -> ApiError:
 def deleted_uid(body: bytes) -> str:
     """The uid of the object that an answer to a deletion says is gone; "" for any other answer.
 
-    An object that is only on its way out (finalizers, a pod's grace) is answered as an object, not as a Status.
+    An object that is still terminating (finalizers, a pod's grace period) is answered as an object, not as a Status.
     """
     try:
         status = _decoder.decode(body)

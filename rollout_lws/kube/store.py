@@ -1,6 +1,6 @@
-"""A cache of one kind of objects with indexes, in which an older version never replaces a newer one.
+"""The informer's cache: objects of one kind with indexes; an older version never replaces a newer one.
 
-Pure bookkeeping: what was listed, watched, or answered to a write of our own comes in; what really changed comes out.
+Bookkeeping without I/O: takes listed and watched objects and answers to our writes, returns real changes.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Change = tuple[T | None, T | None]
 
 
 def age(version: str) -> int | None:
-    """A resourceVersion as a number to compare; None when it is none."""
+    """A resourceVersion as a comparable number; None when it is not a number."""
     return int(version) if version.isdigit() else None
 
 
@@ -47,8 +47,8 @@ def age(version: str) -> int | None:
 class _Tombstone:
     """Up to which version a key is known to hold nothing; ``uid`` is one that certainly never returns.
 
-    A watch with a selector also calls an object deleted that only left the selector, and that one may come back with
-    the same uid: then the version alone counts.
+    A watch with a selector also reports an object as deleted that only left the selector. That object may come back
+    with the same uid, so then only the version counts.
     """
 
     version: int | None
@@ -56,7 +56,7 @@ class _Tombstone:
 
 
 class Store(Generic[T]):
-    """Objects by (namespace, name), and by what the index functions give."""
+    """Objects by (namespace, name), and by the values of the index functions."""
 
     def __init__(self, indexes: Mapping[str, Callable[[T], Iterable[str]]]) -> None:
         self._indexers = dict(indexes)
@@ -68,14 +68,14 @@ class Store(Generic[T]):
         return self._objects.get((namespace, name))
 
     def all(self, namespace: str = "") -> list[T]:
-        """Everything, or what is in one namespace."""
+        """All objects, or those of one namespace."""
         return [each for (where, _), each in self._objects.items() if not namespace or where == namespace]
 
     def by_index(self, index: str, value: str) -> list[T]:
         return list(self._indexes[index].get(value, {}).values())
 
     def put(self, obj: T) -> Change[T] | None:
-        """Take in a version; None when it is not newer than what is known."""
+        """Add a version of an object; None when it is not newer than the known one."""
         key = (obj.metadata.namespace, obj.metadata.name)
         known = self._objects.get(key)
         if known is not None and not _newer(obj, known.metadata.resource_version):
@@ -97,7 +97,7 @@ class Store(Generic[T]):
         return known, obj
 
     def remove(self, obj: T) -> Change[T] | None:
-        """Take in a deletion; None when nothing was known there, or something newer than the deletion is."""
+        """Apply a deletion; None when the object is unknown, or known in a version newer than the deletion."""
         key = (obj.metadata.namespace, obj.metadata.name)
         version, known = age(obj.metadata.resource_version), self._objects.get(key)
         if known is not None:
@@ -107,14 +107,14 @@ class Store(Generic[T]):
         return self._drop(key, _Tombstone(version))
 
     def remove_uid(self, uid: str) -> Change[T] | None:
-        """Take in that the object with ``uid`` is gone for good; None when it is not known."""
+        """Apply the final deletion of the object with ``uid``; None when it is not known."""
         for key, known in self._objects.items():
             if known.metadata.uid == uid:
                 return self._drop(key, _Tombstone(age(known.metadata.resource_version), uid))
         return None
 
     def replace(self, listed: Iterable[T], version: str) -> list[Change[T]]:
-        """Take in a whole list of ``version``; what is not in it is gone, unless it is newer than the list."""
+        """Apply a whole list of ``version``; objects missing from it are deleted, unless newer than the list."""
         changes: list[Change[T]] = []
         seen: set[Key] = set()
         for obj in listed:
@@ -126,7 +126,7 @@ class Store(Generic[T]):
                 and known.metadata.uid != obj.metadata.uid
                 and _newer(obj, known.metadata.resource_version)
             ):
-                # The tombstone must not reach as far as the list, for the successor is older than that.
+                # The tombstone must not extend to the list's version, since the successor is older than that.
                 gone = _Tombstone(age(known.metadata.resource_version), known.metadata.uid)
                 changes += [change for change in (self._drop(key, gone),) if change]
             changes += [change for change in (self.put(obj),) if change]

@@ -1,7 +1,6 @@
-"""The wire, as narrow as it can be: one call for an answer, one for a stream of lines.
+"""The HTTP transport's interface: one call for an answer, one for a stream of lines.
 
-Everything above speaks to this interface, so that the same client runs over a real API server and over the sandbox in
-memory.
+The client uses only this interface, so that it runs over a real API server and over the in-memory sandbox.
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ class Answer(Protocol):
     def body(self) -> bytes: ...
 
 
-#: Called at the last moment before a body goes out; it raises to stop the request.
+#: Called immediately before a body is sent; raises to stop the request.
 Guard: TypeAlias = Callable[[], None]
 
 
 class Transport(Protocol):
-    """Where requests go. Paths begin with "/"; timeouts are seconds and always given."""
+    """Sends requests. Paths begin with "/"; timeouts are in seconds and always given."""
 
     async def request(
         self,
@@ -40,11 +39,11 @@ class Transport(Protocol):
         timeout: float,  # noqa: ASYNC109 - a property of the connection, not of the caller's scope
         guard: Guard | None = None,
     ) -> Answer:
-        """Any answer, whatever its status. Unreachable when there is none in time, or the guard stopped it."""
+        """The answer, whatever its status. Unreachable without one in time, or when the guard stopped the request."""
         ...
 
     def stream(
         self, path: str, *, params: Mapping[str, str], timeout: float
     ) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
-        """The lines of a watch. ApiError when it is refused; Unreachable after ``timeout`` seconds without a byte."""
+        """The lines of a watch. ApiError when it is rejected; Unreachable after ``timeout`` seconds without a byte."""
         ...

@@ -1,4 +1,4 @@
-"""What is made up where no cluster tells: objects as they would be once all has been made, accepted and is at rest."""
+"""Assumed objects for commands without a cluster: as they would be once created, accepted and at rest."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from rollout_lws.observe.snapshot import Object, Snapshot
 from rollout_lws.traffic.registry import SPECS, named_in, resources_of
 from rollout_lws.traffic.services import backends
 
-#: What LWS would call the version that is assumed to run.
+#: Revision of the version that is assumed to run.
 ASSUMED = "assumed"
 
 
@@ -36,7 +36,7 @@ def created(resource: Resource, manifest: Object, namespace: str) -> Object:
 
 
 def pod_labels(lws: Object, group: int = 0, worker: int = 0) -> dict[str, str]:
-    """The labels of a pod of an LWS: those of its template, and what LeaderWorkerSet and its webhook put there."""
+    """The labels of an LWS's pod: those of its template, and those that LWS and its webhook add."""
     templates = lws["spec"]["leaderWorkerTemplate"]
     template = (templates.get("leaderTemplate") if worker == 0 else None) or templates.get("workerTemplate") or {}
     place = {LWS_GROUP_INDEX: str(group), LWS_WORKER_INDEX: str(worker)}
@@ -45,14 +45,14 @@ def pod_labels(lws: Object, group: int = 0, worker: int = 0) -> dict[str, str]:
 
 
 def leader(lws: Object, group: int = 0) -> Object:
-    """The leader of a group of an LWS, as far as its metadata goes."""
+    """The leader of a group of an LWS, metadata only."""
     meta, name = lws["metadata"], f"{lws['metadata']['name']}-{group}"
     made = {"name": name, "namespace": meta.get("namespace", ""), "uid": f"{PODS.kind}-{name}", "generation": 1}
     return {"metadata": {**made, "labels": pod_labels(lws, group)}}
 
 
 def running(found: Snapshot, workload: str) -> Snapshot:
-    """``found`` with the LWS ``workload`` running as its manifest says, where nothing of it runs."""
+    """``found`` with the LWS ``workload`` running according to its manifest, if nothing of it runs."""
     lws = found.find(LEADER_WORKER_SETS, workload)
     if lws is None or found.find(STATEFUL_SETS, workload) is not None:
         return found
@@ -79,8 +79,8 @@ def running(found: Snapshot, workload: str) -> Snapshot:
 
 
 def routed(found: Snapshot, asked: Mapping[str, Any], workload: str) -> tuple[Snapshot, list[str]]:
-    """``found`` with what ``asked``, a Rollout's trafficRouting, names and no file has, as it would have to be; and
-    what that is, as "Kind name". Routes that no Gateway could speak of yet are taken for accepted.
+    """``found`` with valid versions of the objects that ``asked``, a Rollout's trafficRouting, names and no file
+    contains; and these objects, as "Kind name". Routes without a status yet are assumed to be accepted.
     """
     names = named_in(asked)
     lws = found.find(LEADER_WORKER_SETS, workload)
@@ -106,7 +106,7 @@ def routed(found: Snapshot, asked: Mapping[str, Any], workload: str) -> tuple[Sn
 
 
 def autoscaler(scaled: Object) -> Object:
-    """The HorizontalPodAutoscaler that KEDA makes of a ScaledObject."""
+    """The HorizontalPodAutoscaler that KEDA creates from a ScaledObject."""
     spec, metadata = scaled["spec"], scaled["metadata"]
     owner = {"apiVersion": scaled["apiVersion"], "kind": scaled["kind"], "name": metadata["name"], "controller": True}
     return {

@@ -1,9 +1,9 @@
-"""What the caches keep of each object: what decides, and nothing twice; our own kinds as bytes until they are decided.
+"""Types and decoders of cached objects: only what decisions need, nothing twice, our own kinds as bytes until used.
 
-A Rollout of four groups has some twenty objects around it, and a fleet of Rollouts lies at rest for months. So labels
-and annotations that no rule reads are dropped, words that many objects share are one object, versions are compressed,
-and a pydantic model, which takes ten times the room of its JSON, is made only for a decision. Trimmed objects are of
-the same types as those that the command line decodes as a whole (``WHOLE``), and decide alike.
+A Rollout of four groups has about twenty objects around it, and most Rollouts are at rest for months. So labels and
+annotations that no rule reads are dropped, strings that many objects share are one object, versions are compressed, and
+a pydantic model, ten times as large as its JSON, is built only for a decision. Trimmed objects have the same types as
+those that the command line decodes fully (``WHOLE``), and lead to the same decisions.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from rollout_lws.workload.revisions import compressed
 #: kubectl's copy of the whole manifest, which no rule reads.
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _NOTHING = msgspec.Raw(b"")
-#: Labels by which StatefulSets and LWS's revisions are found and told apart.
+#: Labels that select StatefulSets and LWS's revisions and tell them apart.
 _OWN_LABELS = frozenset({LWS_NAME, LWS_REVISION})
-#: How the annotation ends that says what we have borrowed, in any API group.
+#: Suffix of the original-state annotation, in any API group.
 _MARK = "/original"
-#: Members of a rolling update that are asked about, as managedFields name them.
+#: Members of a rolling update that rules read, as managedFields name them.
 _ROLLING_UPDATE = frozenset({".", "f:partition", "f:maxSurge", "f:maxUnavailable"})
-#: Conditions of a pod that say nothing while they are True.
+#: Conditions of a pod that are irrelevant while they are True.
 _USUAL = frozenset({"PodScheduled", "PodReadyToStartContainers", "Initialized", "ContainersReady"})
 
 _workloads = msgspec.json.Decoder(LeaderWorkerSet)
@@ -44,15 +44,15 @@ _NONE: dict[str, str] = {}
 
 @lru_cache(maxsize=16_384)
 def word(text: str) -> str:
-    """The same string for equal ones. Python's own ``intern`` would keep the name of every pod that ever was: in 3.12
-    it never lets go.
+    """The same string object for equal strings. Python's own ``intern`` would keep the name of every pod ever seen:
+    3.12 never frees interned strings.
     """
     return text
 
 
 def share(meta: Meta, labels: Collection[str] | None = None, annotations: Collection[str] | None = None) -> None:
-    """Keep ``labels`` and ``annotations``, all by default, in the metadata of an object that was just made and nobody
-    has seen yet. kubectl's copy of the manifest goes anyhow.
+    """Keep ``labels`` and ``annotations``, all by default, in the metadata of a new object that is not in use yet.
+    kubectl's copy of the manifest is dropped in any case.
     """
     force_setattr(meta, "namespace", word(meta.namespace))
     force_setattr(meta, "labels", _shared(meta.labels, labels))
@@ -64,7 +64,7 @@ def share(meta: Meta, labels: Collection[str] | None = None, annotations: Collec
 
 
 def _shared(marks: Mapping[str, str], kept: Collection[str] | None) -> dict[str, str]:
-    """Of no marks there is one dictionary, which nobody changes."""
+    """Empty maps are one shared dictionary, which must not be changed."""
     if kept is not None:
         return {word(key): word(marks[key]) for key in kept if key in marks} or _NONE
     return dict(zip(map(word, marks), map(word, marks.values()), strict=True)) or _NONE
@@ -72,7 +72,7 @@ def _shared(marks: Mapping[str, str], kept: Collection[str] | None) -> dict[str,
 
 @dataclass(frozen=True, slots=True)
 class StoredObject:
-    """An object of which only the metadata is looked at before it is needed as a whole."""
+    """An object of which rules first read only the metadata."""
 
     metadata: Meta
     body: bytes
@@ -80,8 +80,8 @@ class StoredObject:
 
 @dataclass(frozen=True, slots=True)
 class StoredRollout:
-    """A Rollout's JSON with what wakes its key: ``workload`` is the name of the LWS that it refers to, ``routes`` says
-    whether Services concern it, since it names one or is in a release.
+    """A Rollout's JSON with what decides which changes wake its key: ``workload`` is the name of its LWS, ``routes``
+    says whether changes of Services matter, since it names one or is in a release.
     """
 
     metadata: Meta
@@ -128,7 +128,7 @@ _members = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 def stored_rollout(body: bytes) -> StoredRollout:
-    """Without what the API server and kubectl note about its writers: that is as long as all the rest."""
+    """Without managedFields and kubectl's annotation, which are as long as all the rest."""
     head = _rollouts.decode(body)
     styles = head.spec.strategy.canary, head.spec.strategy.blue_green
     routes = any(style is not None and style.traffic_routings for style in styles)
@@ -138,7 +138,7 @@ def stored_rollout(body: bytes) -> StoredRollout:
 
 
 def stored_object(body: bytes) -> StoredObject:
-    """Its body as it is: of foreign objects that are written to it is asked who else writes to them."""
+    """With the unchanged body: for foreign objects that a release writes, rules read the other field managers."""
     head = _objects.decode(body)
     share(head.metadata)
     return StoredObject(head.metadata, bytes(body))
@@ -153,12 +153,12 @@ def _without_writers(body: bytes) -> bytes:
         annotations.pop(LAST_APPLIED, None)
         metadata["annotations"] = msgspec.Raw(msgspec.json.encode(annotations))
     whole["metadata"] = msgspec.Raw(msgspec.json.encode(metadata))
-    # What an encoder gives has room for more, up to twice of what is in it.
+    # The encoder's buffer has spare capacity, up to twice its content.
     return bytes(memoryview(msgspec.json.encode(whole)))
 
 
 def trimmed_workload(body: bytes) -> LeaderWorkerSet:
-    """Without its conditions, and of managedFields with what is asked about the template and the strategy."""
+    """Without its conditions, and with only those managedFields that concern the template and the strategy."""
     lws = _workloads.decode(body)
     share(lws.metadata)
     force_setattr(lws.metadata, "managed_fields", tuple(map(_trimmed_field, lws.metadata.managed_fields)))
@@ -172,7 +172,7 @@ def trimmed_workload(body: bytes) -> LeaderWorkerSet:
 
 
 def trimmed_leader(body: bytes) -> Pod:
-    """With all labels, for selectors may ask for any of them."""
+    """With all labels, since selectors may use any of them."""
     pod = _pods.decode(body)
     share(pod.metadata, annotations=(SIZE_ANNOTATION,))
     status = pod.status
@@ -194,8 +194,8 @@ def trimmed_set(body: bytes) -> StatefulSet:
 
 
 def trimmed_revision(body: bytes) -> ControllerRevision:
-    """LWS's and StatefulSets'; data is kept, compressed, where it can hold a version: that of a StatefulSet never
-    does.
+    """Revisions of LWS and of StatefulSets; the data is kept, compressed, unless the owner is a StatefulSet, whose data
+    never holds a version.
     """
     found = _revisions.decode(body)
     share(found.metadata, labels=_OWN_LABELS, annotations=())
@@ -206,7 +206,7 @@ def trimmed_revision(body: bytes) -> ControllerRevision:
 
 
 def trimmed_history(body: bytes) -> ControllerRevision:
-    """A version that a Rollout remembers; its marks are ours."""
+    """A version in a Rollout's history; its labels and annotations are ours."""
     found = _revisions.decode(body)
     share(found.metadata)
     return compressed(found)
@@ -214,7 +214,7 @@ def trimmed_history(body: bytes) -> ControllerRevision:
 
 @dataclass(frozen=True, slots=True)
 class Decoders:
-    """How each kind is read from its JSON: as a whole, or trimmed as in the caches."""
+    """The decoder of each kind: full, or trimmed as in the caches."""
 
     workload: Callable[[bytes], LeaderWorkerSet]
     leader: Callable[[bytes], Pod]
@@ -243,7 +243,7 @@ TRIMMED = Decoders(
 
 
 class _Owned(Struct, frozen=True):
-    """A member that a manager owns, whatever is in it."""
+    """A member that a field manager owns, whatever its content."""
 
 
 class _OwnedStrategy(Struct, frozen=True):
@@ -280,7 +280,7 @@ def _trimmed_field(field: ManagedField) -> ManagedField:
 
 
 def _trimmed_strategy(strategy: _OwnedStrategy) -> _OwnedStrategy | None:
-    """What is empty is owned as a whole; nothing is to become so by being trimmed."""
+    """An empty map means ownership as a whole, so trimming must not empty one."""
     owned = strategy.rolling_update
     if not owned:
         return None if owned is None else strategy
@@ -290,5 +290,5 @@ def _trimmed_strategy(strategy: _OwnedStrategy) -> _OwnedStrategy | None:
 
 @lru_cache(maxsize=16)
 def _raw(owned: bytes) -> msgspec.Raw:
-    """There are half a dozen of them."""
+    """There are half a dozen different values."""
     return msgspec.Raw(owned)

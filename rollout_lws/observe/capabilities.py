@@ -1,4 +1,4 @@
-"""What the cluster's LeaderWorkerSet can do, read from the schema of its CRD: version strings lie, schemas do not."""
+"""Features of the cluster's LeaderWorkerSet, read from its CRD's schema: unlike version strings, schemas do not lie."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ CRD_NAME = str(LEADER_WORKER_SETS)
 
 
 class Definition(Struct, frozen=True):
-    """What is kept of a CRD; ``capabilities`` is None for any other than LeaderWorkerSet's."""
+    """The cached part of a CRD; ``capabilities`` is None for any CRD other than LeaderWorkerSet's."""
 
     metadata: Meta
     capabilities: Capabilities | None = None
 
 
 def definition(body: bytes) -> Definition:
-    """A CRD by its JSON."""
+    """A CRD from its JSON."""
     found = msgspec.json.decode(body, type=Definition)
     if found.metadata.name != CRD_NAME:
         return Definition(found.metadata)
@@ -31,14 +31,14 @@ def definition(body: bytes) -> Definition:
 
 
 def schema_of(found: Mapping[str, Any]) -> dict[str, Any]:
-    """The openAPIV3Schema of the used version of LeaderWorkerSets, from their CRD; {} where that has none."""
+    """The openAPIV3Schema of the used version of LeaderWorkerSets, from their CRD; {} if there is none."""
     versions = (found.get("spec") or {}).get("versions") or ()
     ours = (each for each in versions if each["name"] == LEADER_WORKER_SETS.version)
     return next(((each.get("schema") or {}).get("openAPIV3Schema") or {} for each in ours), {})
 
 
 def of_schema(schema: dict[str, Any]) -> Capabilities:
-    """Judged by the fields that exist; without a schema nothing is known, and nothing is assumed to exist."""
+    """From the fields that exist; without a schema no field is assumed to exist."""
     return Capabilities(
         observed_generation="observedGeneration" in _properties(schema, "status"),
         group_identity="groupIdentity" in _properties(schema, "spec"),
@@ -46,7 +46,7 @@ def of_schema(schema: dict[str, Any]) -> Capabilities:
 
 
 def of_objects(workloads: Iterable[Mapping[str, Any]]) -> Capabilities:
-    """Where the schema may not be read: by a field that LWS itself fills in, of a version that is managed at all."""
+    """If the schema may not be read: from a field that every supported version of LWS fills in itself."""
     return Capabilities(group_identity=any("groupIdentity" in (each.get("spec") or {}) for each in workloads))
 
 

@@ -1,4 +1,4 @@
-"""What explains why groups do not come, read from what is watched for it: Events of StatefulSets, and Kueue."""
+"""Reads the objects that explain why groups are missing: Events of StatefulSets, and Kueue's objects."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from rollout_lws.observe.world import World
 from rollout_lws.rollout.observation import Queues
 from rollout_lws.workload.facts import Listing
 
-#: Which of a kind are looked at, by fields and by labels.
+#: Field and label selectors of each kind.
 FIELDS: Mapping[Resource, str] = {CORE_EVENTS: f"involvedObject.kind={STATEFUL_SETS.kind},reason={FAILED_CREATE}"}
 LABELS: Mapping[Resource, str] = {KUEUE_WORKLOADS: JOB_UID, KUEUE_WORKLOADS_BEFORE: JOB_UID}
 
@@ -37,7 +37,7 @@ _P = TypeVar("_P", bound=_Partial)
 
 
 def _trimmed(kind: type[_P]) -> Callable[[bytes], StoredObject]:
-    """Keeps of an object what its partial struct has: a Workload carries the whole templates of its pods."""
+    """Keeps only the members of the partial struct: a Workload contains the full templates of its pods."""
     decoder = msgspec.json.Decoder(kind)
 
     def decode(body: bytes) -> StoredObject:
@@ -61,12 +61,12 @@ _checks = msgspec.json.Decoder(AdmissionCheck)
 
 
 def refusals(world: World) -> tuple[CoreEvent, ...]:
-    """Events of StatefulSets that could not make a pod."""
+    """Events of StatefulSets that could not create a pod."""
     return tuple(_events.decode(each.body) for each in world.every(CORE_EVENTS))
 
 
 def queues(world: World) -> Queues:
-    """What Kueue has of the namespace, as far as it is there and may be listed."""
+    """Kueue's objects in the namespace, if Kueue is installed and they may be listed."""
     served = KUEUE_WORKLOADS_BEFORE if world.unserved(KUEUE_WORKLOADS) else KUEUE_WORKLOADS
     workloads = tuple(_workloads.decode(each.body) for each in world.every(served))
     checks = (_checks.decode(each.body) for each in world.every(KUEUE_CHECKS))

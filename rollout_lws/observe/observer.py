@@ -1,4 +1,4 @@
-"""Cache → Observation: gathers everything that concerns one Rollout into one frozen picture. It judges nothing."""
+"""Builds the ``Observation`` of one Rollout from the caches: collects everything that concerns it, decides nothing."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from rollout_lws.workload.facts import Facts, NamedObject
 
 
 def observe(world: World, name: str, now: datetime, refused: RefusedWrite | None = None) -> Observation | None:
-    """The picture of Rollout ``name``; None when there is no such Rollout. Tuples are ordered by name.
+    """The observation of Rollout ``name``; None when there is no such Rollout. Tuples are ordered by name.
 
-    Unreadable when the Rollout or its BatchRelease is none.
+    Unreadable when the Rollout or its BatchRelease cannot be decoded.
     """
     stored = world.rollout(name)
     return None if stored is None else _picture(world, stored, _read(Rollout, stored), now, refused)
@@ -39,16 +39,14 @@ def observe(world: World, name: str, now: datetime, refused: RefusedWrite | None
 
 @dataclass(frozen=True, slots=True)
 class Posted:
-    """A Rollout that the world need not know, or knows otherwise."""
+    """A Rollout from a request, which may differ from the cached one or be missing there."""
 
     stored: StoredRollout
     rollout: Rollout
 
 
 def posted(body: bytes) -> Posted:
-    """A Rollout by its JSON; Unreadable as above. Nothing of it is remembered: whoever hands it over may have made it
-    up.
-    """
+    """A Rollout from its JSON; Unreadable as above. Not cached, since the request's sender may send anything."""
     try:
         stored = stored_rollout(body)
         rollout = Rollout.model_validate_json(body)
@@ -60,7 +58,7 @@ def posted(body: bytes) -> Posted:
 
 
 def supposed(world: World, posted: Posted, now: datetime) -> Observation:
-    """The picture of a Rollout as it is posted."""
+    """The observation with the Rollout as posted."""
     return _picture(world, posted.stored, posted.rollout, now, None)
 
 
@@ -70,7 +68,7 @@ def _picture(
     name = stored.metadata.name
     workload = stored.workload
     stable = world.workload(workload)
-    # Without the stable LWS nobody can tell the canary's name, and the mark alone has to do.
+    # Without the stable LWS the canary's name is unknown, and only the canary's label identifies it.
     place = canary_name(stable) if stable is not None else None
     canary = next(
         (each for each in _by_name(world.canaries_of(workload)) if place is None or each.metadata.name == place), None
@@ -139,21 +137,21 @@ def _unreadable(model: type[Model], stored: StoredRollout | StoredObject, error:
     )
 
 
-# What a release looks at several times in a row has seldom changed since, and reading it takes as long as deciding.
+# A release often observes the same unchanged object several times, and decoding takes as long as deciding.
 @lru_cache(maxsize=64)
 def _validated(model: type[Model], body: bytes) -> Model:
     return model.model_validate_json(body)
 
 
 def _is_of(batch: StoredObject, rollout: Rollout) -> bool:
-    """Whether a Rollout of this name made it: an earlier one's is ours to clean up, somebody else's is not."""
+    """Whether a Rollout of this name created it: an earlier one's is ours to clean up, a foreign one is not."""
     owner = batch.metadata.controller
     return owner is not None and (owner.kind, owner.name) == (rollouts().kind, rollout.metadata.name)
 
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What explains why groups do not come, of the whole namespace."""
+    """Objects of the whole namespace that explain why groups are missing."""
 
     refusals: tuple[CoreEvent, ...]
     queues: Queues
@@ -189,13 +187,13 @@ def _facts(world: World, lws: LeaderWorkerSet, known: _Known) -> Facts:
 
 
 def _pods_left(world: World, place: str) -> tuple[Pod, ...]:
-    """Pods of an LWS called ``place``; each once, from whichever watch."""
+    """Pods of an LWS called ``place``; each once, from either watch."""
     pods = {pod.metadata.uid: pod for source in (world.leaders, world.pods) for pod in source(place)}
     return tuple(_by_name(pods.values()))
 
 
 def _remains(world: World, place: str, pods: tuple[Pod, ...]) -> tuple[NamedObject, ...]:
-    """What stands where a canary called ``place`` would, its ``pods`` included."""
+    """Objects that occupy names of a canary called ``place``, including its ``pods``."""
     squatter = world.workload(place)
     found: list[NamedObject] = []
     if squatter is not None:

@@ -1,4 +1,4 @@
-"""Cache → what a Rollout shares requests by, and what carries notes of releases."""
+"""Observes routing: the objects that a Rollout routes requests with, and those with annotations of releases."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _BEING_LISTED = "routes and pools are being listed"
 
 
 def marked(world: World, rollout: Rollout, stable: LeaderWorkerSet | None) -> Marked:
-    """What carries notes of any Rollout, or was made by this one, as far as it has to be known now."""
+    """Objects with any Rollout's annotation, or created by this one, as far as the current decision needs them."""
     keys, uid, status = world.keys, rollout.metadata.uid, rollout.status or RolloutStatus()
     services = mentioning(world.noted_services(uid), keys.original, uid)
     names = _names(rollout, keys, services)
@@ -43,7 +43,7 @@ def marked(world: World, rollout: Rollout, stable: LeaderWorkerSet | None) -> Ma
     if searched:
         needed = needed_kinds(names) if names else ()
         unknown = {resource: world.unknown(resource) for resource in ROUTING_KINDS}
-        # What cannot be listed, and nothing says that it was ever written, holds nobody up.
+        # A kind that cannot be listed and that no release is known to have written does not block anything.
         troubles = [each or _BEING_LISTED for kind, each in unknown.items() if each == "" or (each and kind in needed)]
         waits = next(iter(sorted(troubles)), "")
     if any(objects.values()):
@@ -52,7 +52,7 @@ def marked(world: World, rollout: Rollout, stable: LeaderWorkerSet | None) -> Ma
 
 
 def _with_pods(world: World, found: Marked) -> Marked:
-    """With the pods that tell whether what Rollouts that are gone have pinned may be given back."""
+    """With the pods that decide whether objects pinned by deleted Rollouts may be restored."""
     pinned = found.pinned_workloads
     if not pinned:
         return found
@@ -78,7 +78,7 @@ def _with_pods(world: World, found: Marked) -> Marked:
 
 
 def _is_foreign(world: World, name: str, stable: str) -> bool:
-    """Whether the LWS of this name stands and is no canary of LWS ``stable``."""
+    """Whether the LWS of this name exists and is not the canary of LWS ``stable``."""
     lws = world.workload(name)
     return lws is not None and lws.metadata.labels.get(world.keys.canary_leader_worker_set) != stable
 
@@ -94,7 +94,7 @@ def routing(
     stable: LeaderWorkerSet | None,
     canary: LeaderWorkerSet | None,
 ) -> RoutingFacts | None:
-    """What the release that is on has noted, before that what the spec names; None where neither names anything."""
+    """Routing by the names that the current release stored, before that by the spec's; None where neither has names."""
     keys = world.keys
     names = _names(rollout, keys, known.objects.get(SERVICES, ()))
     if names is None:
@@ -109,7 +109,7 @@ def routing(
     unknowns = [world.unknown_endpoints(each) for each in reached]
     for resource in kinds:
         unknown = world.unknown(resource)
-        # What is only looked at must not hold anything up when it cannot be listed.
+        # Optional kinds must not block anything when they cannot be listed.
         unknowns.append(None if unknown and resource not in needed else unknown)
     waits = max((each for each in unknowns if each is not None), key=bool, default=None)
     return RoutingFacts(
@@ -139,14 +139,14 @@ def _names(rollout: Rollout, keys: Keys, services: Iterable[Object]) -> Names | 
     uid = rollout.metadata.uid
     noted = [found for live in services if (found := noted_names(live, uid, keys, asked)) is not None]
     if asked is not None:
-        # Somebody may have copied a Service with its note.
+        # A user may have copied a Service with its annotation.
         noted.sort(key=lambda each: each.service != asked.service)
     return next(iter(noted), asked)
 
 
 def mentioning(stored: Iterable[StoredObject], *words: str) -> tuple[Object, ...]:
-    """Those whose JSON has one of these words, by name. Most of a namespace's objects concern other Rollouts or none,
-    and decoding each of them takes longer than all the rest.
+    """The objects whose JSON contains one of these words, by name. Most of a namespace's objects concern other Rollouts
+    or none, and decoding them all would take longer than everything else.
     """
     sought = [word.encode() for word in words]
     near = (each for each in stored if any(word in each.body for word in sought))

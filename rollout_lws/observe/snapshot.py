@@ -1,4 +1,4 @@
-"""A namespace at one moment, as the controller's caches would know it, out of plain objects.
+"""A namespace at one moment, built from plain objects, with the same interface as the controller's caches.
 
 The objects may come from a cluster, from files, or from both; nothing is watched.
 """
@@ -38,10 +38,10 @@ _slices = msgspec.json.Decoder(EndpointSlice)
 
 @dataclass(frozen=True, eq=False)
 class ListedWorld(ABC):
-    """The questions of ``World``, but for ``capabilities``, answered by lists.
+    """Answers the questions of ``World``, except ``capabilities``, from lists.
 
     ``absent`` are kinds that the cluster does not serve, ``refused`` kinds that may not be read, each with the server's
-    words. Each object is decoded once.
+    message. Each object is decoded once.
     """
 
     decoders: ClassVar[Decoders] = WHOLE
@@ -57,7 +57,7 @@ class ListedWorld(ABC):
 
     @abstractmethod
     def select(self, resource: Resource, labels: str) -> Iterable[Object]:
-        """Those that a label selector selects, of ``key=value`` and ``key``, joined by commas; "" selects all."""
+        """The objects that match a label selector of ``key=value`` and ``key``, joined by commas; "" selects all."""
 
     def rollout(self, name: str) -> StoredRollout | None:
         return self._get(rollouts(self.keys.group), name, stored_rollout)
@@ -143,7 +143,7 @@ class ListedWorld(ABC):
 @dataclass(frozen=True, eq=False)
 class Snapshot(ListedWorld):
     """``objects`` are those of one namespace, by kind. ``workload_schema`` is the openAPIV3Schema of LeaderWorkerSets
-    in that cluster, {} where it could not be read.
+    in that cluster, {} if it could not be read.
     """
 
     objects: Mapping[Resource, Sequence[Object]]
@@ -151,7 +151,7 @@ class Snapshot(ListedWorld):
     workload_schema: Mapping[str, Any] = field(default_factory=dict)
 
     def plain(self, resource: Resource) -> Sequence[Object]:
-        """All objects of a kind, as they are."""
+        """All objects of a kind, as plain JSON."""
         return self.objects.get(resource, ())
 
     def find(self, resource: Resource, name: str | None) -> Object | None:
@@ -166,5 +166,5 @@ class Snapshot(ListedWorld):
 
 
 def _typed(found: Object, decode: Callable[[bytes], _T]) -> _T:
-    """By way of JSON, because the structs keep some members as the bytes they were."""
+    """Through JSON, because the structs keep some members as raw bytes."""
     return decode(msgspec.json.encode(found))

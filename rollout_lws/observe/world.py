@@ -1,4 +1,4 @@
-"""What is known of one namespace: the questions by which an observation is made."""
+"""``World``: the questions about one namespace from which an observation is built."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rollout_lws.rollout.observation import Capabilities
 
 
 class World(Protocol):
-    """Each answer is in no particular order."""
+    """Answers have no particular order."""
 
     @property
     def keys(self) -> Keys: ...
@@ -35,7 +35,7 @@ class World(Protocol):
     def services(self, workload: str) -> Iterable[StoredObject]: ...
     def every_service(self) -> Iterable[StoredObject]: ...
     def noted_services(self, uid: str) -> Iterable[StoredObject]:
-        """At least the Services that carry notes of any Rollout, and those that the Rollout with this UID has made."""
+        """At least the Services with any Rollout's annotation, and those that the Rollout with this UID created."""
         ...
 
     def endpoint_slices(self, service: str) -> Iterable[EndpointSlice]: ...
@@ -48,8 +48,8 @@ class World(Protocol):
         ...
 
     def unknown(self, resource: Resource) -> str | None:
-        """Why objects of a kind that is watched on demand are not known yet: "" while their first list is on its way,
-        None once they are, or it is clear that there are none.
+        """Why objects of a kind that is watched on demand are not known yet: "" before their first list has arrived,
+        None once they are known, or known not to exist.
         """
         ...
 
@@ -58,5 +58,5 @@ class World(Protocol):
         ...
 
     def unknown_pods(self, workload: str) -> str | None:
-        """The same for what ``pods`` lists: none listed yet must not be taken for none left."""
+        """The same for ``pods``: none listed yet must not be taken for none left."""
         ...

@@ -1,5 +1,5 @@
-"""Which server, as whom, and trusted by what: kubeconfigs and kubectl's flags as kubectl understands them.
+"""Reads kubeconfigs and kubectl's flags as kubectl does: which server, which user, which CA.
 
-For the command line, which has 0.1 s in all: nothing is imported but the standard library and PyYAML. The controller
-has kubernetes-asyncio for this (``rollout_lws.kube.connection``); both are told the same by the same kubeconfig.
+For the command line, which has 0.1 s in total: imports nothing but the standard library and PyYAML. The controller uses
+kubernetes-asyncio instead (``rollout_lws.kube.connection``); both interpret the same kubeconfig alike.
 """

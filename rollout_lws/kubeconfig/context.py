@@ -1,4 +1,4 @@
-"""Which server, as whom: kubeconfig files and kubectl's global flags, read with nothing but PyYAML."""
+"""Loads a context from kubeconfig files and kubectl's global flags, using only PyYAML."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from rollout_lws.kubeconfig.urls import is_address
 from rollout_lws.objects.codec.yaml_nodes import NotPlain, values
 
 _SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-#: Entries that name a file, relative to the kubeconfig they stand in.
+#: Entries that name a file, relative to their kubeconfig.
 _FILES = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
 
-#: Entries that kubectl refuses together.
+#: Entries that kubectl rejects together.
 _EITHER = (
     ("certificate-authority", "certificate-authority-data"),
     ("certificate-authority", "insecure-skip-tls-verify"),
@@ -32,7 +32,7 @@ _EITHER = (
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """A context, flags included: ``cluster`` and ``user`` as a kubeconfig writes them, with absolute paths."""
+    """A context, flags included: ``cluster`` and ``user`` as in a kubeconfig, with absolute paths."""
 
     name: str
     server: str
@@ -42,8 +42,8 @@ class Context:
 
 
 def load(target: Target, environment: Mapping[str, str] = os.environ) -> Context:
-    """The context that ``target`` names, else the current one; without any kubeconfig what the flags say, else the
-    service account of the pod we are in. UsageError says which file or entry is missing.
+    """The context that ``target`` names, else the current one; without any kubeconfig the one from the flags, else the
+    service account of this pod. UsageError names the missing file or entry.
     """
     files = _files(target.kubeconfig, environment)
     if not files and not (target.server or target.context or target.cluster or target.user):
@@ -72,7 +72,7 @@ def load(target: Target, environment: Mapping[str, str] = os.environ) -> Context
 
 
 def _flagged(context: Context, target: Target) -> Context:
-    """What the flags say wins, by client-go's rules: of whom to trust they replace all that the kubeconfig says."""
+    """Flags override the kubeconfig. As in client-go, CA flags replace all of its CA settings."""
     cluster, user = dict(context.cluster), dict(context.user)
     if target.certificate_authority or target.insecure_skip_tls_verify:
         for name in ("insecure-skip-tls-verify", "certificate-authority", "certificate-authority-data"):
@@ -91,7 +91,7 @@ def _flagged(context: Context, target: Target) -> Context:
     if target.client_key:
         user.pop("client-key-data", None)
     if target.token:
-        # Who gives a token on the line means it, and not what a file has by now.
+        # A token given by flag takes precedence over a token file.
         user.pop("tokenFile", None)
     user |= _given(
         {
@@ -112,7 +112,7 @@ def _flagged(context: Context, target: Target) -> Context:
 
 
 def _check(context: Context) -> None:
-    """UsageError for what kubectl refuses, and for logins that Kubernetes has given up."""
+    """UsageError for what kubectl rejects, and for logins that Kubernetes no longer supports."""
     if context.user.get("auth-provider"):
         raise UsageError(
             f"the user of context {context.name!r} has an auth-provider, which Kubernetes has removed or is about to:"
@@ -164,7 +164,7 @@ def _merge(files: list[Path]) -> dict[str, Any]:
 
 
 def _why(error: Exception) -> str:
-    """Where it breaks, not what stands there: that may be a token."""
+    """The position of the error, not the content: that may be a token."""
     if isinstance(error, OSError):
         return error.strerror or type(error).__name__
     if isinstance(error, NotPlain):
@@ -179,7 +179,7 @@ def _absolute(entry: dict[str, Any], directory: Path) -> dict[str, Any]:
             entry[key] = str(directory / Path(entry[key]).expanduser())
     program = entry.get("exec") or {}
     if os.sep in str(program.get("command") or ""):
-        # A bare name is looked for in $PATH.
+        # A bare name is looked up in $PATH.
         entry["exec"] = {**program, "command": str(directory / Path(program["command"]).expanduser())}
     return entry
 

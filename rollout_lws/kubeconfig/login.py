@@ -1,7 +1,7 @@
-"""As whom requests are made: tokens, token files, passwords, certificates, login programs, and whom to impersonate.
+"""Authentication: tokens, token files, passwords, certificates, exec plugins (login programs), and impersonation.
 
-A gate waits for hours, and most logins end within one: what a file or a program gave is asked for again when it has
-expired, and once more when the server refuses it.
+A gate waits for hours, and most logins expire within one: credentials of a file or a program are read again when they
+have expired, and once more when the server refuses them.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from typing import Any
 from rollout_lws.errors import UsageError
 from rollout_lws.kubeconfig.context import Context
 
-#: Headers, of which one name may come more than once.
+#: Headers; a name may occur more than once.
 Headers = list[tuple[str, str]]
-#: What a login program is told of the cluster when its entry asks for that.
+#: Cluster fields that a login program gets if its entry asks for them.
 _TOLD_OF_CLUSTER = ("server", "tls-server-name", "insecure-skip-tls-verify", "certificate-authority-data", "proxy-url")
-#: What makes a login program needless.
+#: Fields that take precedence over a login program.
 _INSTEAD_OF_PROGRAMS = ("token", "tokenFile", "username", "client-certificate", "client-certificate-data")
 #: Characters that a header's name may have.
 _PLAIN = "!#$&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz"
@@ -33,7 +33,7 @@ _EXTENSION = "client.authentication.k8s.io/exec"
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """A client's certificate and key, each as the path of a PEM file or as its content; the key may be in the same."""
+    """A client's certificate and key, each as the path of a PEM file or its content; both may be in one file."""
 
     path: str = ""
     key_path: str = ""
@@ -42,9 +42,9 @@ class Certificate:
 
 
 class Login:
-    """The login of ``context``'s user. UsageError where it cannot be had.
+    """The login of ``context``'s user. UsageError when it fails.
 
-    With ``patience``, in seconds, a login program may not ask anything, and is ended when it takes longer.
+    With ``patience``, in seconds, a login program may not be interactive, and is killed when it takes longer.
     """
 
     def __init__(self, context: Context, patience: float | None = None) -> None:
@@ -56,13 +56,13 @@ class Login:
 
     @property
     def headers(self) -> Headers:
-        """Of one request made now."""
+        """The authentication headers for a request made now."""
         user = self._context.user
         return [*self._authentication(), *impersonation(user)]
 
     @property
     def certificate(self) -> Certificate | None:
-        """The client's certificate, if that is how it says who it is."""
+        """The client's certificate, if the user authenticates with one."""
         user = {**self._context.user, **self._told()}
         found = Certificate(
             path=user.get("client-certificate") or "",
@@ -73,13 +73,13 @@ class Login:
         return found if found.path or found.pem else None
 
     def refused(self) -> bool:
-        """The server knows nobody of that name: whether asking for the login again may help."""
+        """The server refused the login. Returns whether reading the login again may help."""
         self._given = self._expires = None
         return bool(program_of(self._context.user) or self._context.user.get("tokenFile"))
 
     def _authentication(self) -> Headers:
         user = {**self._context.user, **self._told()}
-        # A block scalar of a kubeconfig, a file and what a program prints end with a newline.
+        # Tokens from a kubeconfig's block scalar, a file or a program end with a newline.
         token = str(_of_file(user.get("tokenFile"), user.get("token")) or user.get("token") or "").strip()
         if token:
             return [("Authorization", f"Bearer {token}")]
@@ -89,7 +89,7 @@ class Login:
         return []
 
     def _told(self) -> Mapping[str, Any]:
-        """What the login program says, asked for when it has not been, or what it said has expired."""
+        """The login program's answer; runs the program if it has not run yet, or its answer has expired."""
         program = program_of(self._context.user)
         if not program:
             return {}
@@ -121,13 +121,13 @@ def _of_file(path: str | None, instead: str | None) -> str | None:
 
 
 def program_of(user: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The login program of a user, which is asked only where the kubeconfig has nothing else (client-go's rule)."""
+    """The login program of a user, which runs only if the kubeconfig has no other credentials (client-go's rule)."""
     found: Mapping[str, Any] | None = user.get("exec")
     return None if any(user.get(name) for name in _INSTEAD_OF_PROGRAMS) else found
 
 
 def impersonation(user: Mapping[str, Any]) -> Headers:
-    """The headers that ask for another user's rights. UsageError where it is nobody's name."""
+    """The impersonation headers. UsageError for groups or a UID without a user."""
     if not user.get("as"):
         if any(user.get(name) for name in ("as-uid", "as-groups", "as-user-extra")):
             raise UsageError("a group or UID is impersonated, and no user: give --as as well")
@@ -142,7 +142,7 @@ def impersonation(user: Mapping[str, Any]) -> Headers:
 
 
 def _escaped(name: str) -> str:
-    """A key as part of a header's name: lower case, and what such a name may not contain as %XX."""
+    """A key as part of a header's name: lower case, with invalid characters as %XX."""
     return "".join(each if each in _PLAIN else "".join(f"%{b:02X}" for b in each.encode()) for each in name.lower())
 
 
@@ -152,7 +152,7 @@ def _run(program: Mapping[str, Any], context: Context, patience: float | None) -
     import subprocess
 
     command = [str(program.get("command", "")), *map(str, program.get("args") or ())]
-    # An argument may be a secret, and what is printed here ends in the logs of pipelines.
+    # An argument may be a secret, and this text ends up in the logs of pipelines.
     by_hand = command[0] + (", with the arguments that the kubeconfig gives it" if command[1:] else "")
     mode = program.get("interactiveMode") or "IfAvailable"
     interactive = patience is None and mode != "Never" and sys.stdin is not None and sys.stdin.isatty()
@@ -189,7 +189,7 @@ def _run(program: Mapping[str, Any], context: Context, patience: float | None) -
 
 
 def _why(error: Exception) -> str:
-    """Without the arguments, which the standard library would tell."""
+    """Without the arguments, which the standard library would include."""
     import subprocess
 
     if isinstance(error, subprocess.CalledProcessError):
@@ -200,7 +200,7 @@ def _why(error: Exception) -> str:
 
 
 def exec_info(program: Mapping[str, Any], context: Context, interactive: bool) -> str:
-    """The JSON that a login program finds in $KUBERNETES_EXEC_INFO."""
+    """The JSON that a login program gets in $KUBERNETES_EXEC_INFO."""
     told: dict[str, Any] = {"interactive": interactive}
     if program.get("provideClusterInfo"):
         told["cluster"] = _cluster_info(context)

@@ -1,4 +1,4 @@
-"""Through which proxy a server is reached, and the way through it."""
+"""Proxy selection and proxy connections."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ _PORTS = {"http": 80, "https": 443, "socks5": 1080, "socks5h": 1080}
 
 
 def proxy_of(server: str, cluster: Mapping[str, Any], environment: Mapping[str, str]) -> str:
-    """The URL of the proxy to ``server``, "" when it is reached directly.
+    """The URL of the proxy to ``server``, "" for a direct connection.
 
-    The kubeconfig's proxy-url holds for its cluster whatever the environment says; else it is $HTTPS_PROXY, but for
-    what $NO_PROXY lists and for this machine (the rules are those of Go's net/http, which kubectl uses). UsageError for
-    a proxy of another kind.
+    The kubeconfig's proxy-url takes precedence for its cluster. Otherwise $HTTPS_PROXY applies, except to hosts in
+    $NO_PROXY and to this machine (the rules of Go's net/http, which kubectl uses). UsageError for a proxy of another
+    kind.
     """
     scheme = urlsplit(server).scheme
     name = f"{scheme.upper()}_PROXY"
     proxy = str(cluster.get("proxy-url") or "")
     if not proxy and not _is_excepted(urlsplit(server), _of(environment, "NO_PROXY")):
         proxy = _of(environment, name)
-        # Without a scheme it is HTTP, as everywhere.
+        # Without a scheme it is HTTP, as in other programs.
         proxy = proxy if not proxy or "://" in proxy else f"http://{proxy}"
     if proxy and not is_address(proxy, _PORTS):
         where = "the kubeconfig's proxy-url" if cluster.get("proxy-url") else f"${name}"
@@ -58,7 +58,7 @@ def _is_excepted(server: SplitResult, listed: str) -> bool:
 
 def _name_and_port(entry: str) -> tuple[str, int | None]:
     name, colon, port = entry.rpartition(":")
-    # The colons of an address of IPv6 are no port's, unless it stands in brackets.
+    # The colons of an IPv6 address separate no port, unless it is in brackets.
     if colon and port.isdigit() and (":" not in name or name.endswith("]")):
         return name.strip("[]"), int(port)
     return entry.strip("[]"), None
@@ -82,7 +82,7 @@ def _address(host: str) -> IPv4Address | IPv6Address | None:
 
 
 def dial(host: str, port: int, timeout: float | None, proxy: str) -> Any:
-    """A socket to ``host``, by ``proxy`` if there is one; OSError and http.client's errors where there is no way."""
+    """A socket to ``host``, through ``proxy`` if there is one; OSError or http.client's errors on failure."""
     if not proxy:
         return _connected((host, port), timeout)
     url = urlsplit(proxy)
@@ -96,7 +96,7 @@ def dial(host: str, port: int, timeout: float | None, proxy: str) -> Any:
 
 
 def _connected(address: tuple[str, int], timeout: float | None) -> socket.socket:
-    """A body goes out at once: otherwise it waits until the other side has acknowledged the headers, 40 ms later."""
+    """With TCP_NODELAY: a body would otherwise wait for the acknowledgement of the headers, 40 ms."""
     wire = socket.create_connection(address, timeout)
     wire.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return wire

@@ -1,4 +1,4 @@
-"""Which cluster is meant, and as whom: what kubectl's global flags say, as plain data."""
+"""The target cluster and user: the values of kubectl's global flags, as plain data."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Which cluster, namespace and API group a command is about, and as whom; None where the kubeconfig or the cluster
-    decides. ``request_timeout`` is seconds.
+    """Cluster, namespace, API group and user of a command; None where the kubeconfig or the cluster decides.
+    ``request_timeout`` is in seconds.
     """
 
     namespace: str | None = None

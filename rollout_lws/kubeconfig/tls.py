@@ -1,4 +1,4 @@
-"""How a server is known for what it says it is, and a client by its certificate."""
+"""TLS contexts: verification of the server, and the client certificate."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rollout_lws.kubeconfig.login import Certificate
 
 
 def context(cluster: Mapping[str, Any], certificate: Certificate | None) -> ssl.SSLContext:
-    """OSError or ValueError where a file or its content cannot be read."""
+    """OSError or ValueError when a file or its content cannot be read."""
     authority = cluster.get("certificate-authority-data")
     made = ssl.create_default_context(
         cafile=None if authority else cluster.get("certificate-authority"),
@@ -30,11 +30,11 @@ def context(cluster: Mapping[str, Any], certificate: Certificate | None) -> ssl.
 
 @contextmanager
 def _file(content: str, path: str) -> Iterator[str | None]:
-    """A path that leads to ``content``, else ``path``: the ssl module reads certificates from files only."""
+    """A path to a file with ``content``, otherwise ``path``: the ssl module reads certificates from files only."""
     if not content:
         yield path or None
         return
-    # mkstemp's files are readable by their owner alone.
+    # Only the owner can read mkstemp's files.
     with tempfile.NamedTemporaryFile("w") as file:
         file.write(content)
         file.flush()

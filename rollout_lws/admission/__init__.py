@@ -1,7 +1,7 @@
-"""The guard: an admission webhook that keeps edits from doing harm which a controller could only mend afterwards.
+"""The guard: an admission webhook against edits whose damage the controller could only repair afterwards.
 
-``workloads`` and ``rollouts`` say what becomes of an edit, by the rules that the controller has, and ``judge`` asks
-them with what the caches know; ``review`` is the wire format. ``certificates``, ``rotation``, ``bundle`` and
-``backoff`` decide how API servers come to trust it. These are pure. Around them ``server`` listens,
-``ca_bundle_controller`` writes, and ``guard`` puts them together.
+``workloads`` and ``rollouts`` decide on an edit, by the controller's own rules, and ``judge`` runs them on the caches;
+``review`` is the wire format. ``certificates``, ``rotation``, ``bundle`` and ``backoff`` decide how API servers get to
+trust the guard. All of these are pure. Around them, ``server`` listens, ``ca_bundle_controller`` writes, and ``guard``
+wires them together.
 """

@@ -1,6 +1,6 @@
-"""How long a replica waits before it puts its authority back that somebody has taken out of a bundle.
+"""Back-off for restoring a CA that another writer has removed from a bundle.
 
-Whoever takes it out may do so each time, and two that write at once whenever the other has written never end.
+That writer may remove it each time, and two that overwrite each other immediately never stop.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from dataclasses import dataclass, replace
 
 #: Seconds.
 FIRST, LONGEST = 1.0, 300.0
-#: What has stayed for so many seconds was not fought over.
+#: A CA that stayed for so many seconds was not part of a write conflict.
 STAYED = 600.0
 
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """``pause`` is the last wait, ``back`` when the authority was put back last, ``due`` when it may be put back again,
-    None while it is there. All are seconds, of a clock that nobody sets.
+    """``pause`` is the last wait, ``back`` when the CA was last restored, ``due`` when it may be restored again, None
+    while it is there. All in seconds of a monotonic clock.
     """
 
     pause: float = 0.0
@@ -24,7 +24,7 @@ class Backoff:
     due: float | None = None
 
     def vanished(self, now: float, jitter: float) -> Backoff:
-        """``jitter``, from 0 to 1, makes a wait up to half as long again: replicas must not write at one moment."""
+        """``jitter``, from 0 to 1, extends the wait by up to half, so that replicas do not write at the same moment."""
         if self.due is not None:
             return self
         fought = self.back is not None and now - self.back < STAYED
@@ -35,5 +35,5 @@ class Backoff:
         return replace(self, back=now, due=None)
 
     def there(self) -> Backoff:
-        """It is in the bundle, whoever has put it there."""
+        """The CA is in the bundle, whichever writer added it."""
         return self if self.due is None else replace(self, due=None)

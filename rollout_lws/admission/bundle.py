@@ -1,4 +1,4 @@
-"""The caBundle of webhooks that several replicas serve: each has an authority of its own in it."""
+"""The caBundle of webhooks that several replicas serve: each replica adds its own CA."""
 
 from __future__ import annotations
 
@@ -12,21 +12,19 @@ from cryptography.x509.oid import NameOID
 
 from rollout_lws.admission.certificates import ORGANISATION
 
-#: Authorities of ours in a bundle. Every start of a process adds one, and only their end takes them out again.
+#: Our CAs in a bundle. Every start of a process adds one, and only expiry removes it.
 LIMIT = 32
-#: Where replicas put back what is theirs, so many: they would push each other out for ever otherwise.
+#: The limit for restored CAs: with a lower one, replicas would push out each other's forever.
 MOST = 128
-#: Our clock may be ahead of that of who has put an authority there.
+#: Our clock may be ahead of the clock of the replica that added a CA.
 _MARGIN = timedelta(days=1)
 
 
 def merged(current: str, own: Sequence[bytes], now: datetime, known: Collection[bytes] = ()) -> str:
-    """The bundle (base64 of PEM, as objects have it) with all authorities of ``own`` in it. ``current`` itself when
-    they are there already.
+    """The bundle (base64 of PEM, as in the object) with all CAs of ``own``; ``current`` itself if it has them already.
 
-    One that comes for the first time takes those out that have expired for a day, and of ours the oldest beyond LIMIT.
-    Those of ``known`` have been there before: they come back without that, and only MOST bounds them. What others have
-    put there stays.
+    Adding a new CA removes those expired for a day, and our oldest ones beyond LIMIT. Restoring CAs of ``known``, which
+    have been there before, skips that; only MOST limits it. Other writers' CAs stay.
     """
     mine = {each.public_bytes(Encoding.DER): each for each in map(x509.load_pem_x509_certificate, own)}
     there = {each.public_bytes(Encoding.DER): each for each in _certificates(current)}
@@ -46,17 +44,17 @@ def merged(current: str, own: Sequence[bytes], now: datetime, known: Collection[
 
 
 def missing(current: str, own: Sequence[bytes]) -> set[bytes]:
-    """Those of ``own`` that who trusts this bundle does not trust."""
+    """Those of ``own`` that this bundle does not trust."""
     return {each for each in own if not has(current, each)}
 
 
 def has(current: str, authority: bytes) -> bool:
-    """Whether who trusts this bundle trusts ``authority``."""
+    """Whether this bundle trusts ``authority``."""
     return x509.load_pem_x509_certificate(authority) in _certificates(current)
 
 
 def _certificates(bundle: str) -> list[x509.Certificate]:
-    """Of something that is no bundle nothing can be kept."""
+    """Empty for a value that is no valid bundle: it has nothing to keep."""
     try:
         return x509.load_pem_x509_certificates(base64.b64decode(bundle, validate=True))
     except ValueError:

@@ -1,7 +1,7 @@
-"""Keeps the guard trusted: its authority in every caBundle, its certificate young.
+"""Publishes the guard's CA in the webhooks' caBundle and rotates its certificate.
 
-Every replica writes here, whoever leads: what it puts there is its own, says nothing of any release, and is the same
-however often it is written. So these writes do not pass the fence of leadership.
+Every replica writes here, leader or not: it writes only its own CA, which concerns no release, and repeated writes have
+the same result. So these writes do not pass the leader election fence.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from rollout_lws.objects.writes import Create, Patch
 
 log = logging.getLogger(__name__)
 
-#: A write that was refused is tried again after this many seconds; what changes meanwhile wakes earlier.
+#: A rejected write is retried after this many seconds; a change meanwhile wakes earlier.
 _AGAIN_SECONDS = 5.0
-#: Longest wait for a moment of the calendar: a machine's clock may be set, or have slept.
+#: Longest wait for a date: the system clock may be set, or the machine may have slept.
 _LOOK_SECONDS = 3600.0
 
 
@@ -45,7 +45,7 @@ class _Webhook(Struct, frozen=True):
 
 
 class Configuration(Struct, frozen=True):
-    """What is kept of a webhook configuration."""
+    """The cached part of a webhook configuration."""
 
     metadata: Meta
     webhooks: tuple[_Webhook, ...] = ()
@@ -67,10 +67,10 @@ _subjects = msgspec.json.Decoder(_Subject)
 
 
 class CaBundleController:
-    """Of the webhook configurations called ``name``, for a server that is reached by ``hosts`` and told by ``show``
-    which certificate to use. ``client`` must not be fenced.
+    """Manages the webhook configurations called ``name``, for a server reachable as ``hosts`` that ``show`` gives the
+    certificate to use. ``client`` must not be fenced.
 
-    ``me`` is this account's name as API servers know it, "" until they have told.
+    ``me`` is this account's name as API servers know it, "" until they have reported it.
     """
 
     def __init__(
@@ -104,18 +104,18 @@ class CaBundleController:
         for each in self.informers:
             each.on_change(lambda _before, _after: self._news.set())
             each.on_news(self._news.set)
-        #: By resource: how long to wait for what has vanished there, and what was in all of its bundles once.
+        #: By resource: the back-off for missing CAs, and the CAs that have been in all of its bundles.
         self._backoff = dict.fromkeys((each.resource for each in self.informers), Backoff())
         self._known: dict[Resource, set[bytes]] = {each.resource: set() for each in self.informers}
 
     @property
     def until(self) -> datetime:
-        """When the certificate that is shown expires."""
+        """When the served certificate expires."""
         return self._rotation.serving.until
 
     @property
     def missing(self) -> str:
-        """Why API servers do not ask this replica, or it could not answer, as lines; "" when nothing is missing."""
+        """Why API servers do not call this replica, or it could not answer, as lines; "" when all is well."""
         lines = [] if self.me else ["guard: the API server has not said yet who this controller is"]
         for each in self.informers:
             found = each.get("", self._name)
@@ -133,8 +133,8 @@ class CaBundleController:
 
     @property
     def untold(self) -> str:
-        """What it may not do although API servers ask and trust it, as lines: it will need that when it renews its
-        certificate, ten days before the one that it shows expires.
+        """Missing permissions although API servers call and trust this replica, as lines: rotation, ten days before the
+        served certificate expires, will need them.
         """
         if self.missing:
             return ""
@@ -142,7 +142,7 @@ class CaBundleController:
         return _text([*lines, f"guard: {self._trouble}"] if self._trouble else lines)
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Run until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             for each in self.informers:
                 tasks.create_task(each.run(), name=f"watch {each.resource}")
@@ -170,7 +170,7 @@ class CaBundleController:
                     await self._news.wait()
 
     def _turn(self) -> None:
-        """Whatever the calendar says."""
+        """Rotate the certificate if it is due."""
         now, before = self._now(), self._rotation
         if before.needs_next(now):
             log.info("guard renews its certificate", extra={"fields": {"until": before.serving.until.isoformat()}})
@@ -183,7 +183,7 @@ class CaBundleController:
             self._show(self._rotation.serving)
 
     async def _introduce(self) -> None:
-        """By what name API servers know this account: what it writes itself is not judged."""
+        """Read the name of this account from the API server: the guard does not judge its own writes."""
         if self.me:
             return
         asked = {
@@ -205,7 +205,7 @@ class CaBundleController:
         self.me = understood(_subjects.decode, said, review).status.user_info.username
 
     async def _publish(self) -> float:
-        """Seconds until there is something to do again; ApiError or Unreachable when a bundle cannot be written."""
+        """Seconds until the next check; ApiError or Unreachable when a bundle cannot be written."""
         wait, failure = _LOOK_SECONDS, None
         for each in self.informers:
             found = each.get("", self._name)
@@ -217,7 +217,7 @@ class CaBundleController:
                 wait = min(wait, pause) if pause > 0 else wait
                 continue
             meta = found.metadata
-            # The list of webhooks is others'; a position in it holds for as long as nobody has changed it.
+            # Other writers own the list of webhooks; a position in it is valid only while the list is unchanged.
             patch = Patch(
                 each.resource,
                 "",
@@ -232,14 +232,14 @@ class CaBundleController:
                 self._known[each.resource] |= {*self._rotation.authorities}
                 self._backoff[each.resource] = self._backoff[each.resource].put_back(_seconds())
             except ApiError as error:
-                # Somebody was quicker, or has deleted it: the watch tells.
+                # Another writer was faster, or has deleted it: the watch will show it.
                 wait, failure = min(wait, _AGAIN_SECONDS), failure if error.code in (404, 409) else error
         if failure is not None:
             raise failure
         return wait
 
     def _pause(self, resource: Resource, found: Configuration) -> float:
-        """Seconds to wait before a bundle is written: of what has been there and has vanished, nothing but that."""
+        """Seconds to wait before writing a bundle: more than 0 only if all missing CAs have been there before."""
         authorities, known = self._rotation.authorities, self._known[resource]
         known &= {*authorities}
         known |= {one for one in authorities if _trusts(found, (one,))}

@@ -1,7 +1,7 @@
-"""A certificate authority and a server's certificate that live in one process and are never written down.
+"""Issues a CA and a server certificate that exist only in this process's memory.
 
-Each replica has its own, so there is no private key to be shared: no Secret is read or written, and a pod that is gone
-takes its key along.
+Each replica has its own, so no private key is shared: no Secret is read or written, and a pod's key disappears with the
+pod.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 LIFETIME = timedelta(days=30)
 #: An API server's clock may be behind ours.
 _SKEW = timedelta(hours=1)
-#: By which an authority of ours is known in a bundle.
+#: Identifies our CAs in a bundle.
 ORGANISATION = "rollout-lws guard"
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """PEM of an authority's certificate, of the server's certificate that it has signed, and of that one's key."""
+    """PEM of a CA's certificate, of the server certificate that it signed, and of the server's key."""
 
     authority: bytes
     certificate: bytes
@@ -35,17 +35,17 @@ class Identity:
 
     @property
     def renewed_at(self) -> datetime:
-        """When the next one is made: long before anybody has to hurry."""
+        """When the next one is issued: well before expiry."""
         return self.since + (self.until - self.since) * 2 / 3
 
 
 def issue(names: Sequence[str], now: datetime) -> Identity:
-    """A new authority and a certificate for a server that is reached by ``names``, host names or addresses."""
+    """A new CA and a certificate for a server that is reachable as ``names``, host names or addresses."""
     until = now + LIFETIME
     authority_key, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
     serial = x509.random_serial_number()
     organisation = x509.NameAttribute(NameOID.ORGANIZATION_NAME, ORGANISATION)
-    # Authorities of one name would be tried one after the other.
+    # With equal names, clients would try each CA in turn.
     issuer = x509.Name([organisation, x509.NameAttribute(NameOID.COMMON_NAME, f"{ORGANISATION} {serial:040x}")])
     subject = x509.Name([organisation, x509.NameAttribute(NameOID.COMMON_NAME, names[0][:64])])
     signer = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key())
@@ -81,7 +81,7 @@ def issue(names: Sequence[str], now: datetime) -> Identity:
 
 
 def private_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
-    """Not encrypted."""
+    """Unencrypted PEM."""
     return key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
@@ -92,7 +92,7 @@ def _dated(now: datetime, until: datetime, serial: int) -> x509.CertificateBuild
 
 
 def usage(*, signs: bool) -> x509.KeyUsage:
-    """Of a key that signs certificates, or of one that a server or client proves itself by."""
+    """Key usage of a CA's key, or of a server's or client's."""
     return x509.KeyUsage(
         digital_signature=not signs,
         key_cert_sign=signs,
@@ -107,7 +107,7 @@ def usage(*, signs: bool) -> x509.KeyUsage:
 
 
 def general_name(name: str) -> x509.GeneralName:
-    """By which a server is reached: a host name or an address."""
+    """A server's subject alternative name: a host name or an address."""
     try:
         return x509.IPAddress(ipaddress.ip_address(name))
     except ValueError:

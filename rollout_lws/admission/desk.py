@@ -1,8 +1,8 @@
-"""Reviews on their way to a verdict: how many bytes of them there may be, and whose turn it is.
+"""The queue of reviews: limits their total bytes, and decides which one is judged next.
 
-Judging happens in a thread, one review at a time, so that the event loop, which makes the releases, goes on. After each
-one the thread rests for as long as it took. The smallest review comes first: one of a few KiB need not wait for
-megabytes of others.
+A thread judges one review at a time, so that the event loop, which runs the releases, goes on. After each review the
+thread pauses for as long as it took. The smallest review comes first: one of a few KiB does not wait for megabytes of
+others.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from typing import TypeVar
 
 _T = TypeVar("_T")
 
-#: Bytes of all reviews that are being read or wait for their turn: three of the largest.
+#: Bytes of all reviews that are being read or queued: three of the largest.
 MOST_BYTES = 10 * 2**20
-#: A review may take so long to come and to get its turn: an API server waits no longer.
+#: Time for a review to arrive and get its turn: API servers wait no longer.
 SECONDS = 3.0
-#: Longest rest after one review.
+#: Longest pause after one review.
 _LONGEST_REST = 0.25
 
 
 class NoRoom(Exception):
-    """Others need the room of this review."""
+    """The review was dropped to make room for others."""
 
 
 @dataclass(eq=False, slots=True)
 class Paper:
-    """A review as far as it has come."""
+    """A review, as far as it has been read."""
 
     until: asyncio.Timeout
     chunks: list[bytes] = field(default_factory=list)
@@ -41,14 +41,14 @@ class Paper:
     gives_way: bool = False
 
     def taken(self) -> bytes:
-        """All of it, which is kept no longer here."""
+        """The whole body; it is not kept here any longer."""
         body = b"".join(self.chunks)
         self.chunks.clear()
         return body
 
 
 class Desk:
-    """Where the reviews of one guard lie."""
+    """The queue of one guard's reviews."""
 
     def __init__(self, judges: ThreadPoolExecutor) -> None:
         self._judges = judges
@@ -59,7 +59,7 @@ class Desk:
 
     @asynccontextmanager
     async def paper(self) -> AsyncIterator[Paper]:
-        """A review that comes. TimeoutError when it has not got its turn in time, NoRoom when it must give way."""
+        """A review being read. TimeoutError when its turn does not come in time, NoRoom when it is dropped."""
         paper: Paper | None = None
         try:
             async with asyncio.timeout(SECONDS) as until:
@@ -75,8 +75,8 @@ class Desk:
                 self._papers.discard(paper)
 
     def add(self, paper: Paper, chunk: bytes) -> None:
-        """``chunk`` of ``paper`` has come; where that is too much for all of them, the largest that waits gives way:
-        NoRoom when it is this one.
+        """Add a ``chunk`` to ``paper``. If all reviews together are too large, the largest waiting one is dropped:
+        NoRoom if it is this one.
         """
         paper.chunks.append(chunk)
         paper.size += len(chunk)
@@ -87,20 +87,20 @@ class Desk:
                 raise NoRoom
 
     def leave(self, paper: Paper) -> None:
-        """``paper`` is asked about no more, so it gives way, unless it is being judged, or has been."""
+        """Drop ``paper``, as its client is gone, unless it is being judged or has been."""
         if paper in self._papers and not paper.has_turn:
             self._give_way(paper)
 
     @asynccontextmanager
     async def turn(self, paper: Paper) -> AsyncIterator[None]:
-        """While no other review is judged."""
+        """Encloses the judging of ``paper``; no other review is judged meanwhile."""
         await self._my_turn(paper)
         if paper.gives_way:
             self._next()
             raise NoRoom
         loop = asyncio.get_running_loop()
         began = loop.time()
-        # From here on it takes its time, but no longer than its size allows.
+        # From now on only its size limits its time, not the timeout.
         paper.has_turn = True
         paper.until.reschedule(None)
         try:
@@ -109,7 +109,7 @@ class Desk:
             loop.call_later(min(_LONGEST_REST, loop.time() - began), self._next)
 
     async def aside(self, work: Callable[[], _T]) -> _T:
-        """What ``work`` returns, done in the thread."""
+        """The result of ``work``, run in the thread."""
         return await asyncio.get_running_loop().run_in_executor(self._judges, work)
 
     def _give_way(self, paper: Paper) -> None:

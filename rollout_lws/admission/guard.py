@@ -1,6 +1,6 @@
-"""The guard as a part of a controller process: its server and the controller of its CA bundles, put together.
+"""The guard in a controller process: wires its server and its CA bundle controller together.
 
-It is imported only where it is asked for: certificates need a library that takes long to load.
+Imported only when enabled: its certificate library is slow to load.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from rollout_lws.settings import Guard
 
 log = logging.getLogger(__name__)
 
-#: Seconds from the moment at which a pod ends until no API server asks it any more: they learn of it by a watch.
+#: Seconds after a pod begins to terminate until all API servers, which learn of it by a watch, stop calling it.
 _LEAVING_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class RunningGuard:
-    """A guard that judges."""
+    """A running guard."""
 
     bundles: CaBundleController
     state: server.ServerState
 
     async def leave(self) -> None:
-        """Judge on for as long as API servers may still ask. It comes last: the next leader need not wait for it."""
+        """Keep judging while API servers may still call. Comes last, so that the next leader does not wait for it."""
         self.state.leaving = True
         told = {"fields": {"seconds": f"{_LEAVING_SECONDS:g}"}}
         log.info("guard judges on while its Service turns elsewhere", extra=told)
@@ -50,14 +50,14 @@ async def running(
     now: Callable[[], datetime],
     metrics: Metrics,
 ) -> AsyncIterator[RunningGuard]:
-    """A guard that judges by what ``namespaces`` know, until the block ends. ``client`` must not be fenced."""
+    """A guard that judges with the caches of ``namespaces``, until the block ends. ``client`` must not be fenced."""
     shown = server.context()
     bundles = CaBundleController(client, settings.name, settings.hosts, partial(server.show, shown), now)
     counted = GuardMetrics(metrics.registry, lambda: bundles.until)
     judging = partial(judge, namespaces, now, lambda: bundles.me)
     async with server.served(settings.address, shown, judging, counted.reviewed) as state:
         log.info("guard listens", extra={"fields": {"port": state.port, "hosts": ",".join(settings.hosts)}})
-        # If the controller of the bundles ends by a bug, API servers stop trusting this guard, so the process ends too.
+        # If a bug ends the CA bundle controller, API servers stop trusting this guard, so the process ends too.
         async with asyncio.TaskGroup() as tasks:
             keeping = tasks.create_task(bundles.run(), name="guard")
             try:

@@ -1,4 +1,4 @@
-"""An edit that the guard is asked about, judged by what the caches know."""
+"""Judges one edit with the state in the caches."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from rollout_lws.observe.observer import observe, posted, supposed
 from rollout_lws.observe.world import World
 from rollout_lws.workload.hold import borrowed
 
-#: What is known of a namespace; None while the caches fill.
+#: The cached state of a namespace; None while the caches fill.
 Namespaces = Callable[[str], World | None]
-#: What is seen of the world for an edit that has been read; its response follows from that alone.
+#: Collects the cached state for a decoded edit; the response depends only on that.
 Seen = Callable[[World, datetime], Decide]
 
 _lws = msgspec.json.Decoder(LeaderWorkerSet)
@@ -30,10 +30,10 @@ _ABSENT = b"null"
 def judge(
     namespaces: Namespaces, now: Callable[[], datetime], me: Callable[[], str], rule: Rule, asked: Request
 ) -> Look:
-    """Reads the edit, which may be large; the result looks at the caches, and its result decides. The first and the
-    last of these share nothing with what changes, so they may be done in a thread.
+    """Decodes the edit, which may be large; the result reads the caches, and its result decides. The first and the last
+    step share no mutable state, so they may run in a thread.
 
-    ``me`` is this controller's own account, whose writes are not judged: they are what the rules are about.
+    ``me`` is this controller's own account, whose writes are not judged: the rules protect them.
     """
     if asked.sub_resource or bytes(asked.object) == _ABSENT:
         return _settled(ALLOWED)
@@ -88,7 +88,7 @@ def _workload(rule: Rule, asked: Request) -> Seen:
         ours = next((each for each in world.rollouts_of(before.metadata.name) if each.metadata.uid == by), None)
         o = None if ours is None else observe(world, ours.metadata.name, now)
         if o is None:
-            # What a Rollout that is gone has left is nobody's any more.
+            # What a deleted Rollout has left is not managed any more.
             return lambda: ALLOWED
         if rule is Rule.PENDING:
             return partial(workloads.pending, o, before, after)

@@ -1,4 +1,4 @@
-"""What the guard says of one edit."""
+"""The guard's response to an edit."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 class Rule(StrEnum):
-    """Which rule an edit was judged by, and the last part of the path at which it was asked for."""
+    """The rule that judges an edit; also the last part of the webhook's URL path."""
 
     HOLD = "hold"
     PENDING = "pending"
@@ -26,9 +26,8 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """``message`` says why an edit is denied and what to do instead. ``warnings`` are lines for whoever writes, which
-    kubectl prints: of 256 bytes at most, or API servers cut them. ``patch`` are operations of a JSON Patch on the new
-    object.
+    """``message`` says why an edit is denied and what to do instead. ``warnings`` are lines that kubectl prints; API
+    servers cut them after 256 bytes. ``patch`` are JSON Patch operations on the new object.
     """
 
     outcome: Outcome = Outcome.ALLOWED
@@ -37,9 +36,9 @@ class Response:
     patch: tuple[Mapping[str, Any], ...] = ()
 
 
-#: Decides by what was seen. It shares nothing with what changes, so it may run in a thread.
+#: Decides on the collected state. It shares no mutable state, so it may run in a thread.
 Decide = Callable[[], Response]
-#: Looks at what is known of the world, in the event loop.
+#: Reads the caches, in the event loop.
 Look = Callable[[], Decide]
 
 ALLOWED = Response()
@@ -50,10 +49,10 @@ def denied(message: str) -> Response:
 
 
 def warned(*warnings: str) -> Response:
-    """Allowed, with something to say."""
+    """Allowed, with warnings."""
     return Response(Outcome.WARNED, warnings=warnings) if warnings else ALLOWED
 
 
 def failed(why: str) -> Response:
-    """Allowed, since a guard that cannot judge must not stand in the way of who serves."""
+    """Allowed with a warning: a guard that cannot judge must not block edits of serving workloads."""
     return Response(Outcome.FAILED, warnings=(f"the guard of rollout-lws has not judged this: {why}",))

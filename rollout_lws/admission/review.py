@@ -1,4 +1,4 @@
-"""AdmissionReview v1, read and answered: bytes to values and back."""
+"""AdmissionReview v1: decodes requests and encodes responses."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from rollout_lws.admission.response import Outcome, Response, Rule
 from rollout_lws.objects.meta import Struct
 
 API_VERSION, KIND = "admission.k8s.io/v1", "AdmissionReview"
-#: Bytes of a review: two custom resources, which are stored as the JSON that they are sent in, with some words around
-#: them. etcd takes 1.5 MiB in one request (its --max-request-bytes), so nothing larger is stored anyway; and no schema
-#: keeps an object below that: a Rollout's allows more, and nothing bounds managedFields.
+#: Limit of a review's bytes: two custom resources, stored as the JSON in which they are sent, and an envelope. etcd
+#: takes 1.5 MiB in one request (its --max-request-bytes), so nothing larger can be stored. No schema keeps an object
+#: below that: a Rollout's allows more, and managedFields are unbounded.
 LARGEST = 3 * 2**20 + 2**18
-#: Values of JSON in a review, which cost more than their bytes: a definition bounds what is stored, but anybody may
-#: post what has never met one.
+#: Limits of JSON values in a review, which cost more than their bytes: a CRD bounds what is stored, but clients may
+#: send objects that were never validated.
 MOST_VALUES = {Rule.HOLD: 50_000, Rule.PENDING: 50_000, Rule.PLAN: 10_000}
-#: Bytes of one warning that API servers pass on.
+#: API servers cut longer warnings, in bytes.
 _LONGEST_WARNING = 256
 
 _NOTHING = msgspec.Raw(b"null")
@@ -29,7 +29,7 @@ class User(Struct, frozen=True):
 
 
 class Request(Struct, frozen=True):
-    """What is asked about. ``object`` and ``old_object`` stay JSON, ``null`` where there is none."""
+    """The edit to review. ``object`` and ``old_object`` stay JSON, ``null`` when absent."""
 
     uid: str
     operation: str
@@ -48,11 +48,11 @@ class _Review(Struct, frozen=True):
 
 
 class BadReview(ValueError):
-    """What came is no question that can be answered; the text says in one line what to send."""
+    """The body is not a valid AdmissionReview; the text says in one line what to send."""
 
 
 def read(body: bytes) -> Request:
-    """The request in a review. BadReview for anything else, other versions of the wire included."""
+    """The request in a review. BadReview for anything else, including other API versions."""
     try:
         review = msgspec.json.decode(body, type=_Review)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -65,12 +65,12 @@ def read(body: bytes) -> Request:
 
 
 def crowded(rule: Rule, body: bytes) -> bool:
-    """Whether a review has, or may have, more values than are judged; commas and brackets in texts count as well."""
+    """Whether a review has, or may have, more values than the limit; commas and brackets in strings count as well."""
     return sum(body.count(each) for each in (b",", b"[", b"{")) > MOST_VALUES[rule]
 
 
 def answer(uid: str, response: Response) -> bytes:
-    """The review that answers request ``uid``."""
+    """The AdmissionReview that answers request ``uid``."""
     told: dict[str, Any] = {"uid": uid, "allowed": response.outcome is not Outcome.DENIED}
     if response.outcome is Outcome.DENIED:
         told["status"] = {"code": 403, "reason": "Forbidden", "message": response.message}

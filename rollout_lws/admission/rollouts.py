@@ -1,6 +1,6 @@
-"""Edits of a Rollout: what a release that is on cannot take, and a second Rollout for one LeaderWorkerSet.
+"""Judges edits of a Rollout: changes that a release in progress cannot take, and a second Rollout for one LWS.
 
-``spec.workloadRef`` needs no guard: the definition itself keeps it as it is while a LeaderWorkerSet is in care.
+``spec.workloadRef`` needs no guard: the CRD itself makes it immutable while a LeaderWorkerSet is managed.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from rollout_lws.rollout.observation import Observation
 from rollout_lws.rollout.preflight import older_rival, other_style
 from rollout_lws.rollout.routing.routing_preflight import renamed
 
-#: Whoever comes now is younger than all that are there, whatever clocks say.
+#: A new Rollout counts as younger than all existing ones, whatever the clocks say.
 _YOUNGEST = datetime.max.replace(tzinfo=UTC)
-#: Of the problems of a spec that are told; a person mends them one by one.
+#: How many problems of a spec to report; users fix them one by one.
 _TOLD = 3
 #: API servers cut longer warnings.
 _WIDEST = 250
 
 
 def plan(o: Observation, before: Observation | None) -> Response:
-    """``o`` is the world with the Rollout as it would be, ``before`` with the one that is there, None for a new one.
+    """``o`` is the observation with the edited Rollout, ``before`` with the existing one, None for a new one.
 
-    Only what an edit brings is denied: who writes something else must not suffer for what is there.
+    Only problems that the edit introduces are denied: existing ones must not block unrelated edits.
     """
     known = None if before is None else before.rollout.status
     o = replace(o, rollout=o.rollout.model_copy(update={"status": known}))
@@ -51,7 +51,7 @@ def _wrong(o: Observation) -> list[str]:
 
 
 def _waits(o: Observation) -> Iterator[str]:
-    """A Rollout that gets another name in Git is made before the one that it was is taken away."""
+    """A Rollout renamed in Git is created before the old one is deleted, so this is only a warning."""
     first = _first(o)
     if first:
         workload = o.rollout.spec.workload_ref.name
@@ -59,10 +59,10 @@ def _waits(o: Observation) -> Iterator[str]:
 
 
 def _first(o: Observation) -> str:
-    """The Rollout that has the LWS already; "" for none."""
+    """Name of the Rollout that already releases the LWS; "" for none."""
     older = older_rival(Draft.of(o))
     rival = next((each for each in o.rivals if older is not None and each.uid == older.uid), None)
-    # One that goes is in nobody's way for long.
+    # A terminating Rollout will soon be gone.
     return rival.name if rival is not None and not rival.terminating else ""
 
 
@@ -73,10 +73,10 @@ def _refused(o: Observation) -> Iterator[str]:
             f"LeaderWorkerSet {o.rollout.spec.workload_ref.name} is already released by Rollout {first}: edit that"
             " one, or delete it first"
         )
-    # What ends a release does so in the words in which it has begun, whatever the plan says by then.
+    # The end of a release follows the strategy with which it began, whatever the spec says then.
     if d.status.phase != Phase.PROGRESSING or d.status.finalising is not None or o.rollout.spec.strategy.style is None:
         return
     refusals = [other_style(d)]
-    # Before anything is prepared, another route may still be named.
+    # Before anything is prepared, the routing may still change.
     refusals += [renamed(d)] if o.batch_release is not None else []
     yield from (each.message for each in refusals if each is not None)

@@ -1,4 +1,4 @@
-"""Listens for API servers: TLS with a certificate that can be replaced while it serves, a review in, a review out."""
+"""The webhook's HTTPS server; its certificate can be replaced while it serves."""
 
 from __future__ import annotations
 
@@ -31,26 +31,26 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: Reads what is asked about. In a thread, as ``Decide``.
+#: Decodes the edit. Runs in a thread, as ``Decide`` does.
 Judge = Callable[[Rule, Request], Look]
 Told = Callable[[Rule, Outcome], None]
 
 
 def context() -> ssl.SSLContext:
-    """Of a server that has no certificate yet: ``show`` gives it one, and another one later."""
+    """The TLS context of a server without a certificate yet: ``show`` sets it, and replaces it later."""
     return ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
 
 
 def show(context: ssl.SSLContext, identity: Identity) -> None:
-    """Use ``identity`` from the next handshake on; connections that are there stay."""
+    """Use ``identity`` from the next handshake on; existing connections stay."""
     with _readable(identity.certificate + identity.key) as path:
         context.load_cert_chain(path)
 
 
 @contextmanager
 def _readable(content: bytes) -> Iterator[str]:
-    """The library takes a key from a file only, and this one must not reach a disk; nor is there one to write to in a
-    container.
+    """The ssl module loads keys only from files, and this key must not reach a disk; nor can a container always write
+    to one.
     """
     if hasattr(os, "memfd_create"):
         with open(os.memfd_create("guard", os.MFD_CLOEXEC), "wb", buffering=0) as file:  # noqa: PTH123
@@ -66,8 +66,8 @@ def _readable(content: bytes) -> Iterator[str]:
 
 @asynccontextmanager
 async def served(address: Address, shown: ssl.SSLContext, judge: Judge, told: Told) -> AsyncIterator[ServerState]:
-    """Judges what is posted to /hold, /pending and /plan, until the block ends. What cannot be judged is let through
-    with a warning. UsageError when nobody can listen at ``address``.
+    """Judges reviews posted to /hold, /pending and /plan, until the block ends. Edits that cannot be judged are allowed
+    with a warning. UsageError when ``address`` cannot be listened on.
     """
     async with AsyncExitStack() as stack:
         guard = _Guard(judge, told, Desk(stack.enter_context(ThreadPoolExecutor(1, "guard"))))
@@ -87,8 +87,8 @@ async def served(address: Address, shown: ssl.SSLContext, judge: Judge, told: To
 
 @dataclass(slots=True)
 class ServerState:
-    """``port`` is where it listens. Of one that is ``leaving`` each answer ends its connection: API servers keep
-    theirs, and would go on asking a pod that ends.
+    """``port`` is where it listens. While ``leaving``, each answer closes its connection: API servers reuse connections
+    and would otherwise keep calling a terminating pod.
     """
 
     port: int = 0
@@ -117,7 +117,7 @@ class _Guard:
                     with self.room.judging(request):
                         answer = await self._judged(rule, paper)
         except (ConnectionError, web.RequestPayloadError):
-            # Who went away in the middle of it hears of this no more.
+            # The client is gone and will not see this answer.
             return _closing(web.Response(status=400))
         except NoRoom:
             return _closing(web.Response(status=503, text="too much is being asked: ask again\n"))
@@ -135,7 +135,7 @@ class _Guard:
         try:
             response = response or await self._response(rule, asked)
         except Exception:
-            # Whatever it is, it is our mistake, and serving goes before it.
+            # Any exception here is our bug, and must not block the edit.
             log.exception("edit not judged", extra={"fields": _where(rule, asked)})
             response = failed("a bug, which the controller's log tells of")
         self.told(rule, response.outcome)
@@ -147,12 +147,12 @@ class _Guard:
 
     async def _response(self, rule: Rule, asked: Request) -> Response:
         look = await self.desk.aside(partial(self.judge, rule, asked))
-        # The caches change in the event loop, so that is where they are looked at.
+        # The caches change in the event loop, so they are read there.
         return await self.desk.aside(look())
 
 
 def _read(rule: Rule, paper: Paper) -> tuple[Request, bool]:
-    """The request, and whether it has more than is judged."""
+    """The request, and whether it has more values than the limit."""
     body = paper.taken()
     return review.read(body), review.crowded(rule, body)
 
@@ -162,7 +162,7 @@ def _too_large() -> web.Response:
 
 
 def _closing(answer: web.Response) -> web.Response:
-    # What has not been read of a body stays in the connection, so that is of no more use.
+    # Unread parts of the body stay in the connection, so it cannot be reused.
     answer.force_close()
     return answer
 

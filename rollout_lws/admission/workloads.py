@@ -1,4 +1,4 @@
-"""Edits of a LeaderWorkerSet in care: its hold stays, and no version is pending that would damage held groups."""
+"""Judges edits of a managed LeaderWorkerSet: keeps its hold, denies pending versions that would damage held groups."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ Object = Mapping[str, Any]
 def hold(o: Observation, before: LeaderWorkerSet, after: LeaderWorkerSet, body: Object) -> Response:
     """Repairs an edit that would open the hold, or a window, of the LWS of ``o``; ``body`` is the JSON of ``after``.
 
-    What was written stays on record as the user's own, as the controller would do after the fact. But then the first
+    The edited values are recorded as the user's own. The controller would do the same afterwards, but by then the first
     group is gone.
     """
     leaving = o.rollout.metadata.deletion_timestamp is not None or o.rollout.spec.disabled
     if leaving and o.keys.original not in after.metadata.annotations:
-        # Somebody lets go of what nobody wants to hold any more.
+        # The user detaches an LWS whose Rollout does not hold it any longer.
         return ALLOWED
     if not _in_care(o, before, after):
         return ALLOWED
@@ -41,8 +41,8 @@ def hold(o: Observation, before: LeaderWorkerSet, after: LeaderWorkerSet, body: 
 
 
 def pending(o: Observation, before: LeaderWorkerSet, after: LeaderWorkerSet) -> Response:
-    """Denies an edit that leaves a version which may not even wait under the hold; who edits one that does so already
-    is not kept from mending it.
+    """Denies an edit that leaves a version which must not even wait under the hold. An LWS that already has one may
+    still be edited to fix it.
     """
     record = o.rollout.status.stable if o.rollout.status else None
     adopted = record is not None and record.workload_uid == after.metadata.uid
@@ -58,7 +58,7 @@ def pending(o: Observation, before: LeaderWorkerSet, after: LeaderWorkerSet) -> 
 
 
 def _in_care(o: Observation, before: LeaderWorkerSet, after: LeaderWorkerSet) -> bool:
-    """Whether this Rollout keeps the LWS as it is, and nobody breaks the glass or deletes it."""
+    """Whether this Rollout holds the LWS, and the user neither breaks the glass nor deletes it."""
     mark = borrowed(before, o.keys)
     ours = mark is not None and mark.by == o.rollout.metadata.uid and stands(before, o.keys)
     return ours and not after.metadata.terminating and after.metadata.annotations.get(o.keys.release_hold) != "true"
@@ -66,7 +66,7 @@ def _in_care(o: Observation, before: LeaderWorkerSet, after: LeaderWorkerSet) ->
 
 def _unfit(o: Observation, lws: LeaderWorkerSet) -> Refusal | None:
     if o.stable is None or lws.spec.replicas == 0:
-        # With no groups there is nothing that could be damaged, and a change is stable by itself.
+        # Without groups nothing can be damaged, and a change becomes stable by itself.
         return None
     d = Draft.of(replace(o, stable=replace(o.stable, lws=lws))).supposing(supposed_version_of(lws.spec))
     return claims_changed(d) or unsafe_pending(d)
@@ -94,7 +94,7 @@ def _told(o: Observation, before: LeaderWorkerSet, after: LeaderWorkerSet, patch
 
 
 def _on_record(o: Observation, after: LeaderWorkerSet, patch: Object) -> Object:
-    """The user's own values as they are kept from then on."""
+    """The user's own values as recorded after the edit."""
     marks = (patch.get("metadata") or {}).get("annotations") or {}
     text = marks.get(o.keys.original) or after.metadata.annotations[o.keys.original]
     found: Object = msgspec.json.decode(text)["original"]
@@ -108,7 +108,7 @@ def _strategy(patch: Object) -> Object:
 
 
 def _operations(patch: Object, body: Object) -> list[Object]:
-    """A merge patch of annotations and strategy as a JSON Patch, which needs every parent to be there."""
+    """A merge patch of annotations and strategy as a JSON Patch, which requires every parent to exist."""
     operations: list[Object] = []
     marks = (patch.get("metadata") or {}).get("annotations") or {}
     if marks:

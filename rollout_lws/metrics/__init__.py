@@ -1,6 +1,6 @@
-"""What a running controller tells Prometheus; every name of ours starts with ``rollout_lws_``.
+"""The controller's Prometheus metrics; all own names start with ``rollout_lws_``.
 
-``docs/metrics.md`` lists them, and a test holds the list against what is exported.
+``docs/metrics.md`` lists them, and a test compares the list with the exported names.
 """
 
 from rollout_lws.metrics.registry import CONTENT_TYPE, Metrics

@@ -1,7 +1,7 @@
-"""The series of all Rollouts in Prometheus' text format, computed when it is asked for, a piece at a time.
+"""The series of all Rollouts in Prometheus' text format, computed on each scrape, in chunks.
 
-With thousands of Rollouts a scrape takes longer than a release may be kept waiting, so it lets others go on between
-pieces. The client library writes whole families in one go, and takes eight times as long; it still writes all the rest.
+With thousands of Rollouts a scrape takes longer than a release may wait, so other tasks run between chunks. The client
+library writes whole families at a time, and takes eight times as long; it still writes all other metrics.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from rollout_lws.metrics.glance import glance
 from rollout_lws.metrics.rollouts import HELP, samples
 from rollout_lws.objects.workloads import LeaderWorkerSet
 
-#: Every Rollout's JSON, with its LWS where there is one.
+#: Every Rollout's JSON, with its LWS if it exists.
 Fleet: TypeAlias = Callable[[], Iterable[tuple[bytes, LeaderWorkerSet | None]]]
 
-#: Rollouts that are looked at before others get their turn: about 2 ms.
+#: Rollouts per chunk: about 2 ms.
 _PIECE = 100
 
 
 def exposition(fleet: Fleet) -> Iterator[bytes]:
-    """The text, in parts to be joined; each takes a few milliseconds, and most are empty: families have to be whole."""
+    """The text, in parts to be joined, a few milliseconds each; most are empty, as families must be contiguous."""
     families: dict[str, list[str]] = {name: [] for name in HELP}
     for number, (body, lws) in enumerate(fleet()):
         if number % _PIECE == _PIECE - 1:
@@ -41,7 +41,7 @@ def _add(families: dict[str, list[str]], body: bytes, lws: LeaderWorkerSet | Non
     try:
         told = list(samples(rollout, lws))
     except ValueError:
-        # Somebody wrote a status that is none of ours; its reconcile puts it right.
+        # Another writer has written an invalid status; the Rollout's reconcile fixes it.
         return
     for each in told:
         labels = "".join(f',{name}="{_escaped(value)}"' for name, value in each.labels)

@@ -1,5 +1,5 @@
-"""As much of a Rollout as metrics are made of, straight from its JSON: five times as fast as the whole model, and a
-scrape looks at every Rollout there is.
+"""Decodes only those members of a Rollout's JSON that metrics need: five times as fast as the whole model, since a
+scrape reads every Rollout.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from rollout_lws.objects.meta import Struct
 from rollout_lws.objects.resources import INFERENCE_POOLS, SERVICES
 from rollout_lws.traffic.registry import named_in
 
-#: Two times can be compared only where both say of which place they are.
+#: Times are comparable only if both have a time zone.
 Moment: TypeAlias = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
@@ -114,7 +114,7 @@ class _NotReady(Struct, frozen=True):
 
 
 class Status(Struct, frozen=True):
-    """``Rollout.status`` as far as metrics go by it; what is absent there is absent here."""
+    """The members of ``Rollout.status`` that metrics need; absent members stay absent."""
 
     phase: str = ""
     conditions: tuple[_Condition, ...] = ()
@@ -137,7 +137,7 @@ class Status(Struct, frozen=True):
 
     @property
     def state(self) -> str:
-        """The word that ``kubectl get`` shows, "" before the first verdict."""
+        """The state as in ``kubectl get``, "" before the first reconcile."""
         return self.summary.state if self.summary else ""
 
     @property
@@ -151,11 +151,11 @@ class Status(Struct, frozen=True):
 
     @property
     def waits_for_a_person(self) -> bool:
-        """Whether a release is on that goes on when somebody has acted, and not before."""
+        """Whether a release is in progress that continues only after a user has acted."""
         return self.releasing and self.state in FOR_A_PERSON
 
     def since(self, kind: ConditionType, status: str = "True") -> datetime | None:
-        """Since when a condition has this status; None when it has another, or is not told."""
+        """Since when a condition has this status; None when it has another one, or is missing."""
         found = (each for each in self.conditions if each.type == kind and each.status == status)
         return next((each.last_transition_time for each in found), None)
 
@@ -177,7 +177,7 @@ class Glance(Struct, frozen=True):
 
     @property
     def capacity(self) -> str:
-        """How the release that is on makes its groups; at rest, how the next one would."""
+        """The capacity of the release in progress; at rest, that of the next one."""
         if self.status.capacity or self.style is None:
             return self.status.capacity or ""
         asked = Capacity(self.style.capacity) if self.style.capacity else None
@@ -185,7 +185,7 @@ class Glance(Struct, frozen=True):
 
     @property
     def router(self) -> str:
-        """The kind of the object that shares requests, "" when none is named."""
+        """The kind of the object that splits requests, "" when none is named."""
         asked = next(iter((self.style and self.style.traffic_routings) or ()), None)
         if asked is None:
             return ""
@@ -196,14 +196,14 @@ class Glance(Struct, frozen=True):
 
 
 _VERDICTS = (ConditionType.READY, ConditionType.RECONCILING, ConditionType.STALLED)
-#: States in which a release waits for a person.
+#: States in which a release waits for a user.
 FOR_A_PERSON = (SummaryState.AWAITING_APPROVAL, SummaryState.PAUSED, SummaryState.STALLED)
 
 _glances = msgspec.json.Decoder(Glance)
 
 
 def glance(body: bytes) -> Glance | None:
-    """A Rollout's JSON; None when it is not to be read, which its reconcile tells."""
+    """A Rollout from its JSON; None if it cannot be decoded, which its reconcile reports."""
     try:
         return _glances.decode(body)
     except (msgspec.DecodeError, ValueError):

@@ -1,4 +1,4 @@
-"""What is counted of the guard, where there is one."""
+"""Metrics of the guard, where it is enabled."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge
 
 
 class GuardMetrics:
-    """Reviews by rule and verdict, and how long the certificate that is shown lasts."""
+    """Reviews by rule and outcome, and the expiry of the served certificate."""
 
     def __init__(self, registry: CollectorRegistry, until: Callable[[], datetime]) -> None:
         self._reviews = Counter(
@@ -26,5 +26,5 @@ class GuardMetrics:
         expiry.set_function(lambda: until().timestamp())
 
     def reviewed(self, rule: str, verdict: str) -> None:
-        """Count an answer."""
+        """Count a response."""
         self._reviews.labels(rule, verdict).inc()

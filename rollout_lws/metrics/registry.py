@@ -1,4 +1,4 @@
-"""What is counted and measured of the controller itself, and the one text that Prometheus gets of it and the fleet."""
+"""The registry: counters and histograms of the controller, and the exposition text of these and of all Rollouts."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from rollout_lws.rollout.reasons import Ending
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
-#: Loads of models, steps and releases: 30 s to 12 h.
+#: Model loading, steps and releases: 30 s to 12 h.
 _LONG = (30, *(n * _MINUTE for n in (1, 2, 5, 10, 20, 30)), *(n * _HOUR for n in (1, 2, 4, 8, 12)))
-#: People: a minute to a week.
+#: Human reaction times: a minute to a week.
 _PATIENT = (*(n * _MINUTE for n in (1, 5, 15)), *(n * _HOUR for n in (1, 4, 12)), *(n * _DAY for n in (1, 3, 7)))
-#: One pass over a Rollout, and one request.
+#: One reconcile, and one request.
 _SHORT = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5, 30)
 
 
 class Metrics:
-    """One set of metrics a process, in its own registry, so that several controllers can live in one test run."""
+    """The metrics of one process, in their own registry, so that several controllers can run in one test."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        #: Every Rollout there is; a controller puts its caches here.
+        #: Every Rollout; a controller sets this to its caches.
         self.fleet: Fleet = tuple
         self._followed: Collector | None = None
         ProcessCollector(registry=self.registry)
@@ -45,7 +45,7 @@ class Metrics:
             "rollout_lws_leader",
             "1 while this controller leads, and where nobody elects; 0 while it waits for its turn.",
         )
-        # What releases do
+        # Releases
         self.started = self._counter("rollout_lws_releases_started", "Releases begun.")
         self.ended = self._counter(
             "rollout_lws_releases_ended", "Releases that are over, by how they ended.", "outcome"
@@ -66,14 +66,14 @@ class Metrics:
         self.events = self._counter(
             "rollout_lws_events", "Events told of Rollouts, by type and reason.", "type", "reason"
         )
-        # What the controller does
+        # The controller
         self.reconciles = self._counter(
             "rollout_lws_reconciles", "Rollouts decided and carried out, by result.", "result"
         )
         self.errors = self._counter(
             "rollout_lws_reconcile_errors", "Reconciles that failed, by kind of failure.", "kind"
         )
-        # What begins with its first occurrence has no increase at it.
+        # A series that starts with its first occurrence shows no increase for it.
         for kind in ("bug", "unreadable"):
             self.errors.labels(kind)
         for outcome in Ending:
@@ -109,23 +109,23 @@ class Metrics:
         self.request = self._histogram("rollout_lws_api_request_seconds", "How long requests took.", _SHORT, "verb")
 
     def requested(self, verb: str, resource: Resource, code: int, seconds: float) -> None:
-        """Count a request; shaped for ``Client.observe``."""
+        """Count a request; signature of ``Client.observe``."""
         self.requests.labels(verb, str(resource), str(code)).inc()
         self.request.labels(verb).observe(seconds)
 
     def follow(self, collector: Collector) -> None:
-        """Have ``collector`` asked at each scrape, and no longer the one before: a process runs one controller."""
+        """Collect from ``collector`` at each scrape, in place of the previous one: a process runs one controller."""
         if self._followed is not None:
             self.registry.unregister(self._followed)
         self.registry.register(collector)
         self._followed = collector
 
     def text(self) -> bytes:
-        """The exposition of all metrics, of type CONTENT_TYPE, in one go."""
+        """The exposition of all metrics, of type CONTENT_TYPE, in one step."""
         return b"".join((generate_latest(self.registry), *fleet.exposition(self.fleet)))
 
     async def exposition(self) -> bytes:
-        """The same, but others get their turn in between; how long that takes is the loop's lag at this moment."""
+        """The same, but yields to the event loop in between, and observes how long that takes as the loop's lag."""
         loop, parts = asyncio.get_running_loop(), []
         for part in fleet.exposition(self.fleet):
             parts.append(part)

@@ -1,5 +1,5 @@
-"""The series of one Rollout, as a function of what it says of itself. Nothing is kept between two scrapes, so a series
-ends with what it told of.
+"""The series of one Rollout, computed from its status. Nothing is stored between two scrapes, so a series ends with the
+object that it describes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from rollout_lws.objects.workloads import LeaderWorkerSet
 from rollout_lws.rollout.groups.health import COUNTED
 from rollout_lws.workload.template import version_of
 
-#: Families by name, with the words for HELP. All are gauges, and have the labels namespace and rollout first.
+#: Metric families with their HELP text. All are gauges, and have the labels namespace and rollout first.
 HELP = {
     "rollout_lws_info": "1: how the Rollout releases what.",
     "rollout_lws_state": "1 for the phase, state and reason that the Rollout is in; there is no series for others.",
@@ -39,7 +39,7 @@ HELP = {
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One value of a family, with the labels it has besides namespace and rollout."""
+    """One value of a family, with its labels apart from namespace and rollout."""
 
     name: str
     value: float
@@ -47,7 +47,7 @@ class Sample:
 
 
 def samples(rollout: Glance, lws: LeaderWorkerSet | None) -> Iterator[Sample]:
-    """All that is told of a Rollout whose LWS is ``lws``, None when there is none."""
+    """All samples of a Rollout whose LWS is ``lws``, None when there is none."""
     status, style = rollout.status, rollout.style
     yield Sample(
         "rollout_lws_info",
@@ -85,7 +85,7 @@ def samples(rollout: Glance, lws: LeaderWorkerSet | None) -> Iterator[Sample]:
 
 
 def pending_since(status: Status) -> datetime | None:
-    """Since when a version waits under the hold without a release: refused, or aborted; None when none does."""
+    """Since when a version waits under the hold without a release, refused or aborted; None when none does."""
     if status.stable is None or status.summary is None or status.releasing:
         return None
     waits = status.observed_template_hash not in (None, "", status.stable.template_hash)
@@ -93,7 +93,7 @@ def pending_since(status: Status) -> datetime | None:
 
 
 def deadline(rollout: Glance, lws: LeaderWorkerSet | None) -> datetime | None:
-    """When what a release waits for now is late, as far as there is a limit to it."""
+    """When the release's current wait exceeds its deadline; None without a deadline."""
     status, strategy, step = rollout.status, rollout.spec.strategy, rollout.status.step
     if not status.releasing or step is None or step.started_at is None or status.summary is None:
         return None
@@ -122,7 +122,7 @@ def _after(since: datetime | None, seconds: float | None) -> datetime | None:
     try:
         return since + timedelta(seconds=seconds)
     except OverflowError:
-        # A moment that no clock shows: the controller is about to put it right.
+        # A time out of range: the controller is about to fix it.
         return None
 
 

@@ -1,7 +1,7 @@
-"""What a written status tells of a release that went on: a function of the status before, the one after, and now.
+"""Derives what happened to a release from two successive statuses and the current time.
 
-A status is written on condition of the one before, so each of these happens once, whoever wrote it and however often
-controllers are restarted. One whose answer got lost is not told: too few rather than twice.
+Each status write is conditional on the previous status, so each transition is counted once, whichever replica wrote it
+and however often controllers restart. If the write's answer is lost, it is not counted: too few rather than twice.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A release is over, after ``seconds`` (None where it was over before anybody was told that it had begun)."""
+    """A release has ended, after ``seconds`` (None if its beginning was never observed)."""
 
     outcome: str
     seconds: float | None
@@ -31,14 +31,14 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class StepChanged:
-    """A step took ``seconds``; one that was left in the pass that entered it is not told of."""
+    """A step took ``seconds``; a step that was left in the pass that entered it is not counted."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class PersonActed:
-    """A release waited in ``state`` for a person for ``seconds``."""
+    """A release waited in ``state`` for a user for ``seconds``."""
 
     state: str
     seconds: float
@@ -46,7 +46,7 @@ class PersonActed:
 
 @dataclass(frozen=True, slots=True)
 class Became:
-    """The state, or why it is that, is another."""
+    """The state or its reason has changed."""
 
     state: str
     reason: str
@@ -56,8 +56,8 @@ Told = Started | Ended | StepChanged | PersonActed | Became
 
 
 def transitions(before: Status, after: Status, now: datetime) -> Iterator[Told]:
-    """What has happened between two statuses of one Rollout, the later of which was written at ``now``."""
-    # A release that follows on one that it supersedes may begin in the pass that ends that.
+    """What happened between two statuses of one Rollout, the later of which was written at ``now``."""
+    # A release that supersedes another may begin in the pass that ends that one.
     another = after.releasing and before.releasing and _in_steps(after) and not _in_steps(before)
     if before.releasing and (another or not after.releasing):
         outcome = before.finalising.reason if before.finalising else _verdict(after)
@@ -77,7 +77,7 @@ def transitions(before: Status, after: Status, now: datetime) -> Iterator[Told]:
 
 
 def tell(metrics: Metrics, before: bytes, after: bytes, now: datetime) -> None:
-    """Count what has happened between two JSONs of one Rollout."""
+    """Count what happened between two versions of one Rollout's JSON."""
     was, is_now = glance(before), glance(after)
     if was is not None and is_now is not None:
         for each in transitions(was.status, is_now.status, now):
@@ -109,7 +109,7 @@ def _same_step(before: Status, after: Status) -> bool:
 
 
 def _verdict(status: Status) -> str:
-    """How a release ended that was over in the pass that began to end it."""
+    """The outcome of a release that ended in the pass that began to end it."""
     if status.phase == Phase.ABORTED:
         return Ending.ABORTED
     ended = (each.reason for each in status.conditions if each.type == ConditionType.SUCCEEDED)

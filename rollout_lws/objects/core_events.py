@@ -1,4 +1,4 @@
-"""Event (v1), as far as it says why a StatefulSet cannot make a pod: nothing else in the cluster does."""
+"""Event (v1) of a StatefulSet that cannot create a pod: only these Events say why."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from rollout_lws.objects.meta import Meta, Struct
 
-#: What a StatefulSet that cannot make its pods says.
+#: Reason of Events of a StatefulSet that cannot create its pods.
 FAILED_CREATE = "FailedCreate"
 
 
@@ -31,7 +31,7 @@ class CoreEvent(Struct, frozen=True):
 
     @property
     def moment(self) -> datetime:
-        """When it happened last, whichever client recorded it."""
+        """The last occurrence, whichever client recorded it."""
         series = self.series.last_observed_time if self.series else None
         moments = (series, self.last_timestamp, self.event_time, self.metadata.creation_timestamp)
         return max((each for each in moments if each is not None), default=datetime.min.replace(tzinfo=UTC))

@@ -1,4 +1,4 @@
-"""EndpointSlice (discovery.k8s.io/v1), as far as it says which pods a Service sends requests to."""
+"""EndpointSlice (discovery.k8s.io/v1): the pods to which a Service sends requests."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class EndpointSlice(Struct, frozen=True):
 
     @property
     def any_ready(self) -> bool:
-        """Whether it lists an endpoint as ready, be that a pod or an address that somebody else has entered."""
+        """Whether it lists any ready endpoint, be it a pod or an address added by hand."""
         return any(each.conditions.ready is not False for each in self.endpoints or ())
 
     @property

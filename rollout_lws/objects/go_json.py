@@ -1,8 +1,8 @@
-"""JSON as Go writes it, byte for byte.
+"""Encodes JSON exactly as Go does, byte for byte.
 
-Kubernetes compares some JSON by its bytes: the data of a ControllerRevision may never change, and each patch of such an
-object, even of a label alone, encodes the object anew in Go before the two are compared. One that was stored in any
-other spelling can never be patched again.
+Kubernetes compares some JSON bytewise: the data of a ControllerRevision is immutable, and each patch of one, even of a
+label only, re-encodes the object in Go before the comparison. An object stored in any other encoding can never be
+patched again.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-#: What Go escapes in strings so that JSON can stand in HTML and JavaScript. No other part of JSON has any of these.
+#: Characters that Go escapes in strings, for JSON in HTML and JavaScript. They occur in no other part of JSON.
 _ESCAPED = (
     (b"&", b"\\u0026"),
     (b"<", b"\\u003c"),
@@ -22,7 +22,7 @@ _ESCAPED = (
 
 
 def encoded(value: Any) -> bytes:
-    """Compact JSON with the members of every object in the order of their names."""
+    """Compact JSON with the members of every object sorted by name."""
     return escaped(msgspec.json.encode(value, order="sorted"))
 
 

@@ -1,6 +1,6 @@
-"""A merge patch as operations of a JSON Patch (RFC 6902), which can test.
+"""Converts a merge patch to a JSON Patch (RFC 6902), which supports tests.
 
-A merge patch can demand nothing but the whole object's resourceVersion, and every status write changes that.
+A merge patch can only require the whole object's resourceVersion, and every status write changes that.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from rollout_lws.objects.writes import Patch
 
 
 def operations(patch: Patch) -> list[dict[str, Any]]:
-    """What ``patch`` does, provided that the object still has its uid and generation."""
+    """The operations of ``patch``, conditional on the object's uid and generation."""
     tests = (
         {"op": "test", "path": f"/metadata/{each}", "value": getattr(patch, each)} for each in ("uid", "generation")
     )
@@ -31,8 +31,8 @@ def _merged(path: str, body: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def is_stale(patch: Patch, live: Mapping[str, Any]) -> bool:
-    """Whether ``patch``, refused as invalid, was refused because ``live`` is not what it was made for: another object,
-    another spec, or something gone that it merges into or removes.
+    """Whether ``patch`` was rejected as invalid because ``live`` has changed since it was made: another object, another
+    spec, or something missing that it merges into or removes.
     """
     meta = live["metadata"]
     return (meta.get("uid"), meta.get("generation")) != (patch.uid, patch.generation) or not _fits(patch.body, live)
@@ -51,5 +51,5 @@ def _fits(body: Mapping[str, Any], there: Any) -> bool:
 
 
 def member(path: str, key: str) -> str:
-    """The JSON Pointer (RFC 6901) of a member of what is at ``path``."""
+    """The JSON Pointer (RFC 6901) of a member of the value at ``path``."""
     return f"{path}/{key.replace('~', '~0').replace('/', '~1')}"

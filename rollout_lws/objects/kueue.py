@@ -1,6 +1,6 @@
-"""Kueue's Workload and AdmissionCheck (v1beta1 and v1beta2), as far as they say what a group's admission waits for.
+"""Kueue's Workload and AdmissionCheck (v1beta1 and v1beta2): what a group's admission waits for.
 
-Read only. One Workload a group of a LeaderWorkerSet; it is owned by the LeaderWorkerSet and bears the group's index.
+Read only. Each group of a LeaderWorkerSet has one Workload, which the LeaderWorkerSet owns, with the group's index.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ PREFIX = "kueue.x-k8s.io/"
 QUEUE_NAME = PREFIX + "queue-name"
 #: Label of an object that MultiKueue has copied into a worker cluster.
 ORIGIN = PREFIX + "multikueue-origin"
-#: Label of a Workload: UID of what it is for.
+#: Label of a Workload: UID of its job.
 JOB_UID = PREFIX + "job-uid"
 #: Annotation of a Workload: index of its group.
 GROUP_INDEX = PREFIX + "component-workload-index"
-#: Label of a pod that Kueue has put into the group of pods that a Workload admits.
+#: Label of a pod that Kueue has added to the pod group that a Workload admits.
 MANAGED = PREFIX + "managed"
-#: Why a Workload is evicted whose pods were not ready within Kueue's own timeout (waitForPodsReady).
+#: Eviction reason of a Workload whose pods were not ready within Kueue's own timeout (waitForPodsReady).
 PODS_READY_TIMEOUT = "PodsReadyTimeout"
 #: controllerName of the AdmissionChecks that dispatch to other clusters.
 MULTIKUEUE = PREFIX + "multikueue"
@@ -39,7 +39,7 @@ class RequeueState(Struct, frozen=True):
 
 
 class Evictions(Struct, frozen=True):
-    """How often a Workload was evicted for one reason, since it was made."""
+    """How often a Workload was evicted for one reason, since its creation."""
 
     reason: str = ""
     count: int = 0
@@ -62,7 +62,7 @@ class WorkloadStatus(Struct, frozen=True):
     cluster_name: str | None = None
     """Worker cluster to which MultiKueue has dispatched it."""
     nominated_cluster_names: tuple[str, ...] | None = None
-    """Worker clusters from which MultiKueue is choosing."""
+    """Worker clusters from which MultiKueue chooses."""
 
 
 class Workload(Struct, frozen=True):
@@ -78,7 +78,7 @@ class Workload(Struct, frozen=True):
         return found is not None and found.status == "True"
 
     def evictions(self, reason: str) -> int:
-        """How often it was evicted for ``reason``, as far as it says so."""
+        """How often it was evicted for ``reason``, as far as its status shows."""
         stats = self.status.scheduling_stats
         counted = sum(each.count for each in stats.evictions if each.reason == reason) if stats is not None else 0
         evicted = self.condition("Evicted")

@@ -7,9 +7,7 @@ from typing import Any
 
 
 def merge_patch(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
-    """The smallest merge patch that turns ``before`` into ``after``; {} when they are equal. Lists are replaced
-    whole.
-    """
+    """The smallest merge patch that turns ``before`` into ``after``; {} when they are equal. Lists are replaced."""
     changes: dict[str, Any] = {key: None for key in before if key not in after}
     for key, value in after.items():
         old = before.get(key)

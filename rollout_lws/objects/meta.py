@@ -1,4 +1,4 @@
-"""What every Kubernetes object carries, as frozen partial structs: fields that nobody here reads are not kept."""
+"""Metadata common to all Kubernetes objects, as frozen partial structs: unused fields are dropped."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 class Struct(msgspec.Struct, frozen=True, rename="camel", kw_only=True, omit_defaults=True, gc=False):
     """Base of all partial structs: camelCase on the wire, unknown fields dropped, never changed in place.
 
-    They are trees, so the collector of cycles need not know them, which saves its 16 bytes in each.
+    They form no reference cycles, so they are exempt from garbage collection, which saves 16 bytes in each.
     """
 
 
@@ -42,7 +42,7 @@ class Meta(Struct, frozen=True):
 
     @property
     def controller(self) -> OwnerReference | None:
-        """The one owner that manages this object, None when nobody does."""
+        """The controlling owner of this object, None without one."""
         return next((owner for owner in self.owner_references if owner.controller), None)
 
     def controlled_by(self, uid: str) -> bool:
@@ -51,7 +51,7 @@ class Meta(Struct, frozen=True):
 
 
 class ManagedField(Struct, frozen=True):
-    """One manager's entry of metadata.managedFields; ``fields`` stays JSON bytes."""
+    """One field manager's entry of metadata.managedFields; ``fields`` stays JSON bytes."""
 
     manager: str = ""
     operation: str = ""
@@ -60,7 +60,7 @@ class ManagedField(Struct, frozen=True):
 
 
 class OwnedMeta(Meta, frozen=True):
-    """metadata of an object of which we must be able to say who wrote a member of it."""
+    """metadata with managedFields, for objects whose field managers matter."""
 
     managed_fields: tuple[ManagedField, ...] = ()
 

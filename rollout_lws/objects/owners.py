@@ -1,8 +1,8 @@
-"""Who owns a member of an object, as metadata.managedFields tells: what a value alone cannot say.
+"""Ownership of a member according to metadata.managedFields: whether another field manager claims it.
 
-A member is ours from the moment at which we change its value, which takes it from everybody else. Who owns it besides
-us, or in our stead, has stated it since: by a server-side apply with that very value, or by a change there and back. A
-patch or update that leaves the value as it is leaves no trace.
+A member is ours once we change its value, which removes all other owners. Another owner later, with us or instead of
+us, has claimed it since: by a server-side apply with the same value, or by changing it there and back. A patch or
+update that leaves the value unchanged leaves no trace.
 """
 
 from __future__ import annotations
@@ -10,27 +10,27 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
-#: How the managers begin that this controller writes as.
+#: Prefix of this controller's field managers.
 OURS = "rollout-lws"
-#: What the API server calls the owner of what was written before it kept records, or too long ago to keep each.
+#: The API server's managers for fields written before it tracked ownership, or too long ago to be listed.
 _UNKNOWN = frozenset({"", "before-first-apply", "ancient-changes"})
 #: Members that lead to a value, and the names of fields in ``fieldsV1``.
 Path: TypeAlias = tuple[str, ...]
-#: A manager and what it owns, as ``fieldsV1`` has it.
+#: A field manager and the fields that it owns, as in ``fieldsV1``.
 Owned: TypeAlias = tuple[str, Mapping[str, Any]]
 
 
 def records(live: Mapping[str, Any]) -> tuple[Owned, ...]:
-    """The records of a plain object; () without any."""
+    """The managedFields entries of a plain object; () without any."""
     entries = live["metadata"].get("managedFields") or ()
     return tuple((str(each.get("manager", "")), each.get("fieldsV1") or {}) for each in entries)
 
 
 def is_claimed(owned: Iterable[Owned], path: Path, mark: str) -> bool:
-    """Whether somebody besides us has stated the member since we changed it; False where the records do not tell.
+    """Whether another field manager has claimed the member since we changed it; False if managedFields do not show it.
 
-    Whoever states our annotation ``mark`` as well has applied what was exported while our values stood, and knows
-    nothing of them.
+    A manager that also owns our annotation ``mark`` has applied a manifest exported while our values were set, so its
+    claim does not count.
     """
     ours = ("metadata", "annotations", mark)
     return any(
@@ -40,7 +40,7 @@ def is_claimed(owned: Iterable[Owned], path: Path, mark: str) -> bool:
 
 
 def _owns(fields: Mapping[str, Any], path: Path) -> bool:
-    """Whether the member is owned, by itself or as a part of what is owned as a whole."""
+    """Whether the member is owned, by itself or as part of an owned parent."""
     for member in path:
         if f"f:{member}" not in fields:
             return False

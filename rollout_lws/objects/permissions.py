@@ -1,6 +1,6 @@
-"""Permissions in words: which one an API server denies, and what an administrator does about it.
+"""Missing permissions as text: which one the API server denies, and how an administrator grants it.
 
-Everybody who tells of a missing permission says it with these words: the Rollout's status, readiness, the log, doctor.
+The Rollout's status, readiness, logs and doctor all use these texts.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from rollout_lws.errors import ApiError
 from rollout_lws.objects.resources import Resource
 
-#: What the names of all roles begin with that an installation gives the controller.
+#: Prefix of all roles that an installation gives the controller.
 ROLES = "rollout-lws-controller"
-#: Where a missing permission comes from again.
+#: How to restore missing permissions.
 SOURCE = f"rollout-lws install and the chart give its roles, {ROLES}*, all that it needs"
 
 
 @dataclass(frozen=True, slots=True)
 class Permission:
-    """One verb on one resource, or its subresource, in ``namespace``: "" for all of them, or where there are none."""
+    """One verb on one resource, or its subresource, in ``namespace``: "" for all, or for a cluster-scoped resource."""
 
     verb: str
     resource: Resource
@@ -30,7 +30,7 @@ class Permission:
 
     @property
     def what(self) -> str:
-        """The resource with its group, and the place."""
+        """The resource with its group, and the namespace."""
         return named(self.resource, self.namespace, self.subresource)
 
 
@@ -43,10 +43,10 @@ def named(resource: Resource, namespace: str = "", subresource: str = "") -> str
 
 
 def allow(verbs: str, what: str) -> str:
-    """What to do about it, without a full stop; ``verbs`` as in "list and watch", ``what`` as ``named`` gives it."""
+    """How to grant it, without a full stop; ``verbs`` such as "list and watch", ``what`` as from ``named``."""
     return f"allow the controller's account to {verbs} {what} ({SOURCE})"
 
 
 def is_denied(error: Exception, verb: str) -> bool:
-    """Whether an authorizer said no. Quotas, webhooks and policies answer 403 as well, in other words."""
+    """Whether an authorizer denied it. Quotas, webhooks and policies also answer 403, with other messages."""
     return isinstance(error, ApiError) and error.code == 403 and f"cannot {verb} resource" in error.message

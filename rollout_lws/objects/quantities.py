@@ -1,4 +1,4 @@
-"""Kubernetes quantities ("500m", "2Gi"): their exact value, and the one way in which Kubernetes itself writes it."""
+"""Kubernetes quantities ("500m", "2Gi"): their exact value and canonical form."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ _DECIMAL = tuple(
     (suffix, Decimal(1000) ** power)
     for power, suffix in enumerate(("n", "u", "m", "", "k", "M", "G", "T", "P", "E"), -3)
 )
-#: Kubernetes keeps powers of ten that are written so.
+#: Kubernetes preserves this notation of powers of ten.
 _EXPONENT = re.compile(r"[eE][+-]?[0-9]")
 _PARTS = re.compile(r"[+-]?0*([0-9]*)(?:\.([0-9]*))?(.*)", re.DOTALL)
 _SCALES = {suffix: scale for suffix, scale in (*_BINARY, *_DECIMAL) if suffix}
-#: The largest amount that Kubernetes reads with a binary suffix; what is larger is read as this.
+#: The largest amount that Kubernetes parses with a binary suffix; larger ones are capped to it.
 _MOST_BINARY = Decimal(2**63 - 1)
-#: Kubernetes rounds up to what is left of this.
+#: Kubernetes rounds up to a multiple of this.
 _NANO = Decimal("1e-9")
-#: Digits that are reckoned with: those of any quantity that anybody means.
+#: Digits of the calculations: enough for any realistic quantity.
 _EXACT = Context(prec=100, Emax=99, Emin=-99)
 
 
 @lru_cache(maxsize=512)
 def exact(text: str) -> Decimal:
-    """The value of a quantity; ValueError when the text is none, or larger than anybody could mean."""
+    """The value of a quantity; ValueError when the text is not one, or is unrealistically large."""
     suffix = next((known for known in _SCALES if text.endswith(known)), "")
     try:
         number = _EXACT.multiply(_EXACT.create_decimal(text.removesuffix(suffix)), _SCALES.get(suffix, Decimal(1)))
@@ -39,10 +39,10 @@ def exact(text: str) -> Decimal:
 
 
 def canonical(text: str) -> str:
-    """``text`` as Kubernetes writes it back: 1000m as 1, 1.5Gi as 1536Mi, 0.1Gi, which is no number of bytes, as
+    """``text`` as Kubernetes writes it back: 1000m as 1, 1.5Gi as 1536Mi, 0.1Gi, which is no whole number of bytes, as
     107374182400m; ValueError when it is no quantity.
 
-    One value has several of these texts: 1Gi and 1073741824, 1k and 1e3, 1E3 and 1e3 stay what they are.
+    One value may have several canonical forms: 1Gi and 1073741824, 1k and 1e3 stay as they are, and so do 1E3 and 1e3.
     """
     text = text.strip()
     value = _in_nanos(exact(text))
@@ -61,8 +61,8 @@ def canonical(text: str) -> str:
 
 
 def _left_alone(text: str) -> bool:
-    """Whether Kubernetes, which reads short numbers in a quicker way, takes ``text`` for canonical without a closer
-    look: a sign, zeros in front and the case of an E stay then.
+    """Whether Kubernetes' fast path for short numbers takes ``text`` as canonical unchanged: a sign, leading zeros and
+    the case of an E then stay.
     """
     parts = _PARTS.fullmatch(text)
     assert parts is not None

@@ -1,4 +1,4 @@
-"""The kinds that this package reads or writes, by their names on the wire."""
+"""The API resources that this package reads or writes."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from urllib.parse import quote
 
 from rollout_lws.errors import UsageError
 
-#: Group of our own kinds; another one can be chosen on a cluster that runs OpenKruise Rollouts.
+#: Group of our own kinds; clusters that run OpenKruise Rollouts can use another one.
 DEFAULT_API_GROUP = "rollouts.kruise.io"
 
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """One served resource: what a URL and a manifest call it."""
+    """One served resource, with its names in URLs and manifests."""
 
     group: str
     version: str
@@ -41,7 +41,7 @@ class Resource:
         return "/" + "/".join(parts)
 
     def manifest(self, name: str, namespace: str = "", **members: Any) -> dict[str, Any]:
-        """An object of this kind with these top-level members; no namespace where it is in none."""
+        """An object of this kind with these top-level members; without a namespace if none is given."""
         metadata = {"name": name} | ({"namespace": namespace} if namespace else {})
         return {"apiVersion": self.api_version, "kind": self.kind, "metadata": metadata, **members}
 
@@ -51,7 +51,7 @@ class Resource:
 
 @dataclass(frozen=True, slots=True)
 class ObjectRef:
-    """An object in the namespace at hand; as text it is what messages call it, like "Service llama-api"."""
+    """An object in the current namespace; its text is used in messages, such as "Service llama-api"."""
 
     kind: str
     name: str
@@ -61,8 +61,8 @@ class ObjectRef:
 
 
 def _segment(name: str) -> str:
-    """One part of a path. No object has a name that Kubernetes refuses as such a part, and whatever carries a request
-    may resolve dots and slashes, so these are not merely quoted.
+    """One part of a path. Kubernetes allows no object name that is invalid as a path segment, and proxies may resolve
+    dots and slashes, so these are rejected instead of quoted.
     """
     if name in (".", "..") or "/" in name or "%" in name:
         raise UsageError(f"{name!r} is no name of an object: it cannot be . or .., nor have / or % in it")
@@ -109,14 +109,14 @@ MUTATING_WEBHOOKS = Resource(
 VALIDATING_WEBHOOKS = Resource(
     _ADMISSION, "v1", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", namespaced=False
 )
-#: Created to be answered, and never kept.
+#: Only created for its response, never stored.
 SELF_SUBJECT_REVIEWS = Resource(
     "authentication.k8s.io", "v1", "SelfSubjectReview", "selfsubjectreviews", namespaced=False
 )
 CUSTOM_RESOURCE_DEFINITIONS = Resource(
     "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False
 )
-#: Kueue's, in the two versions that its releases of the last two years serve; the older only where the newer is not.
+#: Kueue's, in the two versions that its releases of the last two years serve; the older one only without the newer.
 KUEUE_WORKLOADS = Resource("kueue.x-k8s.io", "v1beta2", "Workload", "workloads")
 KUEUE_WORKLOADS_BEFORE = Resource("kueue.x-k8s.io", "v1beta1", "Workload", "workloads")
 KUEUE_CHECKS = Resource("kueue.x-k8s.io", "v1beta2", "AdmissionCheck", "admissionchecks", namespaced=False)

@@ -1,4 +1,4 @@
-"""Numbers that may be given as a count or as a percentage, and numbers in texts that anybody may have written."""
+"""Integer-or-percentage values, and numbers in untrusted text."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def scaled(value: int | str, total: int, *, up: bool = True) -> int:
 
 
 def whole_number(text: str) -> int | None:
-    """The number that 1 to 9 digits say; None for any other text, which may be of any length."""
+    """The number that 1 to 9 digits represent; None for any other text, of any length."""
     return int(text) if _WHOLE.fullmatch(text) else None
 
 
 def weight_text(weight: int, matches: int) -> str:
-    """A traffic weight in percent, and how many matches go to the new version besides: "20%", "20% and 1 match"."""
+    """A traffic weight in percent, and how many matches also go to the new version: "20%", "20% and 1 match"."""
     if not matches:
         return f"{weight}%"
     return f"{weight}% and {matches} match{'es' if matches > 1 else ''}"

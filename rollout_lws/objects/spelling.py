@@ -1,8 +1,8 @@
-"""What LeaderWorkerSet may write differently without meaning another version.
+"""Normalises differences in a template that LeaderWorkerSet does not treat as another version.
 
-It reads templates into Go's types and compares what those write: with quantities in their canonical form, and with no
-difference between a struct, list or map that is empty and one that is absent. Two quantities of one value are still two
-versions when their canonical forms differ: a change from 1Gi to 1073741824 restarts every group.
+LWS decodes templates into Go types and compares their encoding: with canonical quantities, and without a difference
+between an empty struct, list or map and an absent one. Two equal quantities are still two versions if their canonical
+forms differ: a change from 1Gi to 1073741824 restarts every group.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any, TypeAlias
 
 from rollout_lws.objects.quantities import canonical
 
-#: Steps from the members of a LeaderWorkerSet's spec inwards; each value of an object or list for ``_EACH``.
+#: Path from the members of a LeaderWorkerSet's spec inwards; ``_EACH`` stands for each value of an object or list.
 _Path: TypeAlias = tuple[str, ...]
-#: The same paths, those that begin alike in one branch: templates are read often, and once through has to do.
+#: The same paths with common prefixes merged, so that one traversal handles them all: templates are read often.
 _Tree: TypeAlias = dict[str, Any]
 _EACH, _END = "*", ""
 _GONE: Any = object()
@@ -49,13 +49,13 @@ _QUANTITIES: tuple[_Path, ...] = (
     *((*template, "spec", "volumes", _EACH, "emptyDir", "sizeLimit") for template in _TEMPLATES),
     *_DIVISORS,
 )
-#: Structs that Go writes even when they are empty.
+#: Structs that Go encodes even when they are empty.
 _STRUCTS: tuple[_Path, ...] = (
     *_RESOURCES,
     *((*outer, "metadata") for outer in (*_TEMPLATES, *_CLAIMS)),
     (_GROUPS, "volumeClaimTemplates", _EACH, "status"),
 )
-#: Maps that Go leaves out when they are empty.
+#: Maps that Go omits when they are empty.
 _MAPS: tuple[_Path, ...] = (
     *((*outer, "metadata", name) for outer, name in product((*_TEMPLATES, *_CLAIMS), ("labels", "annotations"))),
     *((*template, "spec", name) for template, name in product(_TEMPLATES, ("nodeSelector", "overhead"))),
@@ -74,7 +74,7 @@ def _tree(paths: Iterable[_Path]) -> _Tree:
 
 
 _QUANTITY_TREE, _DIVISOR_TREE, _EMPTY_TREE = _tree(_QUANTITIES), _tree(_DIVISORS), _tree((*_STRUCTS, *_MAPS))
-#: By name of what is filled in: what with, and where.
+#: By name of the filled-in member: its default, and where it is filled in.
 _FILLED: dict[str, tuple[Any, _Tree]] = {
     name: ("0" if name == "divisor" else {}, _tree(path[:-1] for path in (*_STRUCTS, *_DIVISORS) if path[-1] == name))
     for name in sorted({path[-1] for path in (*_STRUCTS, *_DIVISORS)})
@@ -82,11 +82,11 @@ _FILLED: dict[str, tuple[Any, _Tree]] = {
 
 
 def plain(members: Mapping[str, Any]) -> dict[str, Any]:
-    """A spec, or some members of it, in a short way to write it: equal for what means the same version.
+    """A spec, or some members of it, in a short normal form: equal for specs of the same version.
 
-    Nulls stay. Not covered is what Go leaves out besides lists and the maps of ``_MAPS``: empty texts, false and 0
-    where that is the same as none (``hostNetwork: false``, a variable's ``value: ""``), and empty maps deeper inside
-    (``matchLabels: {}``). Written or not, these make two versions here and one for LeaderWorkerSet.
+    Nulls stay. Not covered are other values that Go omits, besides lists and the maps of ``_MAPS``: empty strings,
+    false and 0 where that is the same as none (``hostNetwork: false``, a variable's ``value: ""``), and empty maps
+    deeper inside (``matchLabels: {}``). Present or absent, these make two versions here and one for LWS.
     """
     told = _changed(_without_empty_lists(members), _QUANTITY_TREE, _written)
     told = _changed(told, _DIVISOR_TREE, lambda value: _GONE if value == "0" else value)
@@ -94,8 +94,8 @@ def plain(members: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def in_full(members: Mapping[str, Any]) -> dict[str, Any]:
-    """A spec, or some members of it, as the webhook writes it back: with all that Go's types add, and what they would
-    leave out, which the webhook does not take away.
+    """A spec, or some members of it, as the webhook writes it back: with everything that Go's types add, and with
+    values that they would omit, which the webhook does not remove.
     """
     told = _changed(members, _QUANTITY_TREE, _written)
     for name, (default, tree) in _FILLED.items():
@@ -128,7 +128,7 @@ def _without_empty_lists(value: Any) -> Any:
 
 
 def _changed(value: Any, tree: _Tree, change: Callable[[Any], Any]) -> Any:
-    """``value`` with what stands at the ends of ``tree`` changed, or taken out; what has another form stays."""
+    """``value`` with the values at the ends of ``tree`` changed or removed; values of other types stay."""
     if isinstance(value, list) and _EACH in tree:
         value = [_changed(item, tree[_EACH], change) for item in value]
     elif isinstance(value, Mapping):

@@ -1,7 +1,7 @@
-"""LeaderWorkerSet, StatefulSet, Pod and ControllerRevision, as far as a release needs them.
+"""LeaderWorkerSet, StatefulSet, Pod and ControllerRevision, with the members that a release needs.
 
-Templates stay JSON bytes (``msgspec.Raw``): nothing here looks inside one without need, and a cached fleet stays small.
-Field facts: LeaderWorkerSet v0.9 to v0.10, apps/v1, core/v1.
+Templates stay JSON bytes (``msgspec.Raw``): they are decoded only when needed, and the caches stay small. Field facts:
+LeaderWorkerSet v0.9 to v0.10, apps/v1, core/v1.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class LeaderWorkerSetSpec(Struct, frozen=True):
 
     @property
     def leaders_first(self) -> bool:
-        """Whether LWS makes a group's workers only when its leader is ready."""
+        """Whether LWS creates a group's workers only once its leader is ready."""
         return self.startup_policy == "LeaderReady"
 
 
@@ -85,7 +85,7 @@ class StatefulSet(Struct, frozen=True):
 
     @property
     def revision(self) -> str:
-        """LWS's revision hash that this set was last applied with."""
+        """LWS's revision hash with which this StatefulSet was last applied."""
         return self.metadata.labels.get(LWS_REVISION, "")
 
 
@@ -142,7 +142,7 @@ class Pod(Struct, frozen=True):
 
     @property
     def group_index(self) -> str:
-        """Opaque: an ordinal unless the LWS uses Hash identity; empty before LWS's webhook saw the pod."""
+        """Opaque: an ordinal unless the LWS uses Hash identity; empty before LWS's webhook has processed the pod."""
         return self.metadata.labels.get(LWS_GROUP_INDEX, "")
 
     @property
@@ -155,24 +155,22 @@ class Pod(Struct, frozen=True):
 
     @property
     def holds_its_node(self) -> bool:
-        """Whether what it asks for is taken from a node: no gate holds it, the scheduler has not said that it fits on
-        none, and it has not ended.
-        """
+        """Whether its requests occupy a node: it is not gated, not unschedulable, and has not ended."""
         return not (self.spec.scheduling_gates or self.unschedulable is not None or self.has_ended)
 
     @property
     def unschedulable(self) -> Condition | None:
-        """What the scheduler says of a pod that fits on no node; None when it has not said so.
+        """The scheduler's condition of a pod that fits on no node; None without one.
 
-        SchedulingGated is not its word: the API server writes that when it takes a pod with gates, and it stands from
-        when the last gate is removed until the pod has a node or the scheduler has found none.
+        SchedulingGated is not from the scheduler: the API server sets it when it admits a pod with gates, and it stays
+        after the last gate is removed until the pod has a node or the scheduler has found none.
         """
         said = (each for each in self.status.conditions if each.type == "PodScheduled" and each.status == "False")
         return next((each for each in said if each.reason != "SchedulingGated"), None)
 
     @property
     def is_ready(self) -> bool:
-        """Whether its Ready condition is True, be it on its way out."""
+        """Whether its Ready condition is True, even while it terminates."""
         return any(each.type == "Ready" and each.status == "True" for each in self.status.conditions)
 
     @property
@@ -182,7 +180,7 @@ class Pod(Struct, frozen=True):
 
     @property
     def ready_since(self) -> datetime | None:
-        """When the pod became Running and Ready; None while it is not, or is on its way out."""
+        """When the pod became Running and Ready; None while it is not, or terminates."""
         if self.metadata.terminating or self.status.phase != "Running":
             return None
         for condition in self.status.conditions:
@@ -192,7 +190,7 @@ class Pod(Struct, frozen=True):
 
 
 class ControllerRevision(Struct, frozen=True):
-    """A stored version. ``data`` stays bytes: {"spec": {"leaderWorkerTemplate": …, "networkConfig": …}}, or those
+    """A stored version. ``data`` stays bytes: {"spec": {"leaderWorkerTemplate": …, "networkConfig": …}}, or that
     compressed.
     """
 

@@ -1,7 +1,7 @@
-"""Writes as values: what a decision wants done to the API server, before anybody does it.
+"""Writes as values: the API requests that a decision asks for.
 
-A test compares them, a log line prints them, a dry run shows them; only ``kube`` (or the sandbox) carries them out.
-Bodies are plain JSON values and are never changed after they were put in here.
+Tests compare them, logs print them, a dry run shows them; only ``kube`` (or the sandbox) sends them. Bodies are plain
+JSON values and are never changed after creation.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class _LiveMeta(Struct, frozen=True):
 
 
 class Live(Struct, frozen=True):
-    """Of an object as it stands, what decides whether a patch of its status can be renewed."""
+    """The members of a live object that decide whether a patch of its status can be renewed."""
 
     metadata: _LiveMeta
     status: dict[str, Any] | None = None
@@ -48,13 +48,12 @@ class Patch:
     """JSON merge patch of one object, or of its ``subresource`` ("status", "scale").
 
     ``resource_version``, when given, makes it conditional: a stale one is answered with 409 Conflict. So does
-    ``generation``, but only a change of the spec makes that one stale: it is for objects whose status others write at
-    the very moment at which we have to write. With it goes the ``uid``, whatever is merged into must be there, and what
-    is removed too.
+    ``generation``, but it becomes stale only by a change of the spec: it is for objects whose status other controllers
+    write at the same time. It requires the ``uid``, and that the objects merged into and the members removed exist.
 
-    ``if_invalid`` is for notes, which are not worth a stop: where the API server finds what the object would be invalid
-    (422), this is created in its stead, and the decision goes on whether it can be or not. None ends the decision
-    there, as any other refusal does.
+    ``if_invalid`` is for annotations that must not block a decision: if the API server finds the patched object invalid
+    (422), this is created instead, and the decision goes on even if that fails too. None ends the decision, as any
+    other rejection does.
 
     ``over`` is the object (metadata.uid and status) from which a patch of a status was made: see ``renewed``.
     """
@@ -72,8 +71,8 @@ class Patch:
     over: Mapping[str, Any] | None = None
 
     def renewed(self, live: Live) -> Patch | None:
-        """The same patch of a status for ``live``, the object as somebody else has left it; None where it has to be
-        decided anew, because it is another object, or they have changed a member that this patch changes.
+        """The same status patch for ``live``, the object after another writer's change; None if a new decision is
+        needed, because it is another object, or the change touched a member of this patch.
         """
         if self.over is None or live.metadata.uid != self.over["metadata"]["uid"]:
             return None
@@ -103,9 +102,9 @@ class Replace:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Delete one object, provided it still is the one with ``uid`` (and ``resource_version`` when given).
+    """Delete one object, if it still has this ``uid`` (and ``resource_version`` when given).
 
-    ``propagation`` is Background, Foreground or Orphan; ``grace_seconds`` None leaves the object's own grace.
+    ``propagation`` is Background, Foreground or Orphan; ``grace_seconds`` None keeps the object's own grace period.
     """
 
     resource: Resource
@@ -120,10 +119,10 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class Confirm:
-    """Writes nothing: reads one object past the cache, and ends the decision like a conflict when it is no longer as
-    decided from.
+    """Precondition without a write: reads one object past the cache, and ends the decision like a conflict if it has
+    changed since it was observed.
 
-    ``uid`` and ``generation`` must be those that were observed.
+    ``uid`` and ``generation`` must equal the observed ones.
     """
 
     resource: Resource

@@ -1,8 +1,8 @@
-"""JSON and YAML that are nested deeper than a reader goes.
+"""Reads JSON and YAML that is nested deeper than the decoders can handle.
 
-API servers take 10,000 levels of JSON, in a ControllerRevision for one, and list that object with all others: one such
-object in a namespace must not hide those of the cluster. libyaml's composer calls itself for each level, so a file of
-mere brackets ends the process, which no exception tells of.
+API servers accept 10,000 levels of JSON, for example in a ControllerRevision, and return that object in lists: one such
+object in a namespace must not hide all others of the cluster. libyaml's composer recurses for each level, so a file of
+brackets alone crashes the process, without an exception.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ import yaml
 
 T = TypeVar("T")
 
-#: Levels that are read of JSON that is nested too deep, and that YAML may have; what people write has less than fifty.
+#: Levels kept of JSON that is nested too deep, and allowed in YAML; real manifests have less than fifty.
 MOST_NESTED = 250
 _TOKENS = re.compile(rb'"(?:[^"\\]|\\.)*+"|[\[\]{}]', re.DOTALL)
-#: What begins blocks in blocks of YAML: each level takes a character of a line at least.
+#: Start of nested YAML blocks: each level takes at least one character of a line.
 _BLOCKS = re.compile(rf"^[ \t\-?:]{{{MOST_NESTED}}}", re.MULTILINE)
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def read(decode: Callable[[bytes], T], text: bytes) -> T:
-    """What ``decode`` makes of the JSON, or of what is left of it without what it cannot reach."""
+    """The decoded JSON; if it is nested too deep, the JSON without the levels beyond the limit."""
     try:
         return decode(text)
     except RecursionError:
@@ -32,7 +32,7 @@ def read(decode: Callable[[bytes], T], text: bytes) -> T:
 
 
 def pruned(text: bytes, levels: int = MOST_NESTED) -> bytes:
-    """The JSON with ``null`` for each array and object that has so many others around it."""
+    """The JSON with ``null`` for each array and object that is nested inside so many others."""
     kept, depth, begin = [], 0, 0
     for token in _TOKENS.finditer(text):
         match token[0]:
@@ -48,7 +48,7 @@ def pruned(text: bytes, levels: int = MOST_NESTED) -> bytes:
 
 
 def check_yaml(text: str) -> None:
-    """yaml.YAMLError for a text that is nested deeper than MOST_NESTED, and for some that are no YAML at all."""
+    """yaml.YAMLError for a text that is nested deeper than MOST_NESTED, and for some that is no YAML at all."""
     if text.count("[") + text.count("{") < MOST_NESTED and not _BLOCKS.search(text):
         return
     depth = 0

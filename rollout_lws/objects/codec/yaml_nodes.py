@@ -1,7 +1,7 @@
-"""YAML as kubectl reads it, with the position of every member: PyYAML's nodes, made into plain values when asked.
+"""Reads YAML as kubectl does, with the position of every member: PyYAML nodes, converted to plain values on demand.
 
-Positions are looked up in the nodes themselves, so that a document costs no more than its nodes, however often an
-anchor of it is used.
+Positions are looked up in the nodes themselves, so a document costs no more than its nodes, however often an anchor of
+it is used.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from rollout_lws.objects.codec.nesting import check_yaml
 
 _TAG = "tag:yaml.org,2002:"
 _MERGE, _NULL, _BOOL, _INT, _FLOAT = (f"{_TAG}{name}" for name in ("merge", "null", "bool", "int", "float"))
-#: What kubectl's reader takes plain scalars for: neither YAML 1.1, which has dates and numbers to the base of 60, nor
-#: 1.2, which has no ``yes``. Tag, form and first characters, in the order in which they are tried.
+#: How kubectl's parser resolves plain scalars: neither YAML 1.1, which has dates and base-60 numbers, nor 1.2, which
+#: has no ``yes``. Tag, form and first characters, in order of precedence.
 _PLAIN = (
     (_BOOL, r"[yYnN]|yes|Yes|YES|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF", "yYnNtTfFoO"),
     (_NULL, r"~|null|Null|NULL|", ["~", "n", "N", ""]),
@@ -29,7 +29,7 @@ _PLAIN = (
     (_FLOAT, r"[-+]?(?:\.[0-9_]+|[0-9][0-9_]*(?:\.[0-9_]*)?)(?:[eE][-+]?[0-9]+)?", "-+.0123456789"),
     (_FLOAT, r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)", "-+."),
 )
-#: Values that one document may have, its anchors written out; kubectl gives up earlier.
+#: Limit of values in one document, with anchors expanded; kubectl's limit is lower.
 MOST_VALUES = 1_000_000
 #: Characters of a scalar that a message shows.
 _SHOWN = 40
@@ -53,7 +53,7 @@ class Mark:
 
 
 class NotPlain(ValueError):
-    """A node that no manifest can have, such as a mapping as a key."""
+    """A node that is invalid in a manifest, such as a mapping as a key."""
 
     def __init__(self, node: yaml.Node, why: str) -> None:
         super().__init__(why)
@@ -62,7 +62,7 @@ class NotPlain(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Twice:
-    """A key that stands twice in one mapping: only the later one counts."""
+    """A duplicate key in a mapping: only the later one counts."""
 
     key: str
     first: Mark
@@ -70,7 +70,7 @@ class Twice:
 
 
 def composed(text: str) -> Iterator[yaml.Node]:
-    """The documents of a text that are not empty; yaml.YAMLError where it ends being YAML."""
+    """The non-empty documents of a text; yaml.YAMLError where it is no longer YAML."""
     check_yaml(text)
     loader = _Loader(text)
     try:
@@ -83,7 +83,7 @@ def composed(text: str) -> Iterator[yaml.Node]:
 
 
 def quoted(text: str) -> Iterator[tuple[int, int]]:
-    """Where texts stand that are quoted, or blocks, as far as this is YAML: from, to."""
+    """Positions (from, to) of quoted and block scalars, up to where the text is no longer YAML."""
     try:
         check_yaml(text)
         for token in yaml.scan(text, Loader=_Loader):
@@ -94,14 +94,14 @@ def quoted(text: str) -> Iterator[tuple[int, int]]:
 
 
 def values(text: str) -> list[Any]:
-    """The documents of a text that are not empty, as plain values; yaml.YAMLError where it ends being YAML, NotPlain
-    for what JSON cannot say and for anchors that make more than MOST_VALUES.
+    """The non-empty documents of a text, as plain values; yaml.YAMLError where it is no longer YAML, NotPlain for
+    values that JSON cannot represent and for anchors that expand to more than MOST_VALUES.
     """
     return [Reader().value(root) for root in composed(text)]
 
 
 class Reader:
-    """Makes plain values of one document's nodes: mappings with keys of text, lists, numbers, booleans, text, None."""
+    """Converts one document's nodes to plain values: dicts with string keys, lists, numbers, booleans, text, None."""
 
     def __init__(self) -> None:
         self.twice: list[Twice] = []
@@ -111,7 +111,7 @@ class Reader:
         self._open: set[int] = set()
 
     def value(self, node: yaml.Node) -> Any:
-        """NotPlain for what JSON cannot say."""
+        """NotPlain for values that JSON cannot represent."""
         known = id(node)
         if known in self._made:
             return self._made[known]
@@ -137,7 +137,7 @@ class Reader:
         return _scalar(node)
 
     def _inside(self, node: yaml.Node) -> list[yaml.Node]:
-        """The nodes of the values right inside of it."""
+        """The nodes of its direct values."""
         if isinstance(node, yaml.SequenceNode):
             return list(node.value)
         members = self._merges.members(node) if isinstance(node, yaml.MappingNode) else {}
@@ -155,7 +155,7 @@ class Reader:
 
 
 def _scalar(node: yaml.Node) -> Any:
-    """The value of a scalar; what has a tag that is no type is text, as it is to kubectl."""
+    """The value of a scalar; one with an unknown tag is a string, as in kubectl."""
     told = str(node.value)
     if node.tag == _NULL:
         return None
@@ -184,7 +184,7 @@ def _whole(told: str) -> int | float:
     sign, digits = (-1, told[1:]) if told.startswith("-") else (1, told.removeprefix("+"))
     octal = len(digits) > 1 and digits[0] == "0" and digits.isdigit()
     made = sign * int(digits, 8 if octal else 0)
-    # There are no greater whole numbers in JSON as servers read it.
+    # JSON as servers read it has no larger integers.
     return made if -(2**63) <= made < 2**64 else float(made)
 
 
@@ -192,19 +192,19 @@ def _number(told: str) -> int | float:
     made = float(told)
     if not math.isfinite(made):
         raise ValueError("JSON has no such number")
-    # 08 and 1e3 arrive as whole numbers; who writes 1.0 is shown it as it is written.
+    # 08 and 1e3 become integers; 1.0 stays a float, so that messages show it as written.
     return int(made) if "." not in told and made.is_integer() and abs(made) < 2**63 else made
 
 
 #: A mapping's keys and values by key.
 _Members: TypeAlias = dict[str, tuple[yaml.Node, yaml.Node]]
-#: Mappings are merged once, however many others merge them.
+#: Each mapping is merged once, however many others merge it.
 _known: WeakKeyDictionary[yaml.MappingNode, _Members] = WeakKeyDictionary()
 
 
 class _Merges:
-    """The members of one document's mappings. What ``<<`` copies is counted over the whole document: ten lines that
-    merge each other nine times over would else copy more than any memory holds.
+    """The members of one document's mappings. Copies by ``<<`` are counted over the whole document: otherwise ten lines
+    that merge each other nine times over would copy more than any memory holds.
     """
 
     def __init__(self) -> None:
@@ -212,7 +212,7 @@ class _Merges:
         self._open: set[int] = set()
 
     def members(self, node: yaml.MappingNode) -> _Members:
-        """What the mapping says itself wins over what it merges, a later key over an earlier."""
+        """A mapping's own members override merged ones, a later key an earlier one."""
         known = _known.get(node)
         if known is None:
             self._open.add(id(node))
@@ -242,8 +242,8 @@ class _Merges:
 
 
 def mark_of(root: yaml.Node, path: Sequence[str | int]) -> Mark:
-    """Where a member stands: its key in a mapping, the item itself in a list. Of a path that leads to nothing, the last
-    member that exists. For documents that a Reader has read.
+    """Position of a member: its key in a mapping, the item itself in a list. For a path that does not exist, the last
+    member that does. Only for documents that a Reader has read.
     """
     merges = _Merges()
     node, found = root, _mark(root)
@@ -263,7 +263,7 @@ def _key(node: yaml.Node) -> str:
     if not isinstance(node, yaml.ScalarNode):
         raise NotPlain(node, "a key must be plain text")
     if node.tag == _BOOL:
-        # kubectl makes JSON of it, in which keys are text.
+        # kubectl converts it to JSON, in which keys are strings.
         return str(_scalar(node)).lower()
     return str(node.value)
 

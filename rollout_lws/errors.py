@@ -1,28 +1,28 @@
-"""Every error that this package raises on purpose, in one tree.
+"""The exceptions that this package raises on purpose, in one tree.
 
 RolloutLwsError
-├── ApiError            the API server answered with a Status that is not a success
+├── ApiError            the API server answered with an error
 ├── Unreachable         no answer: connection refused, cut, or no bytes within the deadline
-│   └── NotLeading      a write that was not sent, since another controller may lead
-├── Unreadable          an object of ours does not have the form that its CRD promises
-└── UsageError          a person asked for something that cannot be done; the text says what to do
-    └── NoCluster       nothing says which cluster is meant
+│   └── NotLeading      a write was not sent, since another replica may lead
+├── Unreadable          an object of our own kinds does not match its CRD
+└── UsageError          the user's request cannot be done; the text says what to do
+    └── NoCluster       no cluster is configured
 """
 
 from __future__ import annotations
 
 
 class RolloutLwsError(Exception):
-    """Root of the tree; its text is one sentence fit for a person."""
+    """Root of the tree; its text is one sentence for the user."""
 
 
 class ApiError(RolloutLwsError):
     """An answer of the API server with a code of 400 or more.
 
-    ``code`` is the HTTP code, ``reason`` Kubernetes' machine-readable word (``NotFound``, ``AlreadyExists``,
+    ``code`` is the HTTP code, ``reason`` Kubernetes' machine-readable reason (``NotFound``, ``AlreadyExists``,
     ``Conflict``, ``Invalid``, ``Expired`` …), ``retry_after`` seconds from the Retry-After header or the Status'
-    details, None when absent. ``is_early`` marks a denial by a server that was away a moment ago: until it has read its
-    roles it denies everything to everybody.
+    details, None when absent. ``is_early`` flags a denial by a server that was unreachable a moment ago: until it has
+    read its roles it denies every request.
     """
 
     is_early = False
@@ -36,24 +36,24 @@ class ApiError(RolloutLwsError):
 
     @property
     def is_unserved(self) -> bool:
-        """Whether the API server itself has nothing at that path; a proxy's 404 says nothing of objects."""
+        """Whether the API server itself serves nothing at that path; a proxy's 404 says nothing about objects."""
         return self.code == 404 and (self.reason == "NotFound" or self.message.startswith("404 page not found"))
 
 
 class Unreachable(RolloutLwsError):
-    """The API server did not answer; the request may or may not have been carried out."""
+    """The API server did not answer; the request may or may not have succeeded."""
 
 
 class NotLeading(Unreachable):
-    """A write was stopped before its bytes went out; whoever leads decides anew."""
+    """A write was stopped before its bytes were sent; the current leader makes a new decision."""
 
 
 class Unreadable(RolloutLwsError):
-    """An object of our own kinds that cannot be one: another CRD than ours let it in."""
+    """An object of our own kinds with an invalid form: a CRD other than ours accepted it."""
 
 
 class UsageError(RolloutLwsError):
-    """A request by a person that makes no sense now; nothing was changed."""
+    """A request by the user that is not possible now; nothing was changed."""
 
 
 class NoCluster(UsageError):

@@ -1,10 +1,10 @@
-"""Connections that a server of this process accepts: how many, for how long, and which of them gives way to a new one.
+"""Limits of accepted connections of this process's servers: number, time, and which one is dropped for a new one.
 
-Whoever reaches a port can hold connections open, and over TLS each one costs some 300 KiB. So their number is bounded,
-and at the bound no newcomer is refused, or a stranger who holds all of them would lock the API server out: a connection
-is dropped of the address that has most of them, whatever they are at. That is the one that has waited longest for a
-request; where each has sent its own, the one that has waited longest for its turn. Only the one whose request is being
-judged stays. An API server needs some milliseconds to ask.
+Any client that reaches a port can hold connections open, and a TLS connection costs about 300 KiB. So their number is
+limited, and at the limit a new connection is still accepted; otherwise one client holding all of them would lock the
+API server out. Instead one connection of the address with the most connections, in any state, is dropped: the one that
+has waited longest for a request or, if each has sent its request, the one that has waited longest for its turn. Only
+the connection whose request is being judged stays. An API server needs some milliseconds to send a request.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ from rollout_lws.settings import Address
 
 log = logging.getLogger(__name__)
 
-#: Connections at a time, of each server; more than one.
+#: Limit of concurrent connections of each server; more than one.
 MOST = 64
-#: From the beginning of a connection until its handshake is done and the headers of its first request are there, and
-#: from the first byte of a later request until its headers are.
+#: Time for the handshake and the headers of the first request, and from the first byte of a later request to the end of
+#: its headers.
 ARRIVAL_SECONDS = 5.0
-#: A connection may wait so long for its next request: clients in Go close theirs after 90 s, and should be the first.
+#: Idle time before the next request: clients in Go close their connections after 90 s, and should do so first.
 IDLE_SECONDS = 100.0
-#: What is being answered when the server ends gets this long; an API server waits no longer either.
+#: Time for answers in progress when the server shuts down; an API server waits no longer either.
 GRACE_SECONDS = 5.0
-#: What is left of a request that was refused is read for so long, or its sender would not see the answer.
+#: The rest of a rejected request is read for this time, or its sender would not see the answer.
 _LINGERING_SECONDS = 1.0
-#: Between two log lines which say that connections are dropped.
+#: Minimum time between two log lines about dropped connections.
 _TOLD_SECONDS = 60.0
-#: Until it is tried again to accept a connection, where the system has no room for another one.
+#: Time until the next attempt to accept a connection when the system has no resources for one.
 _AGAIN_SECONDS = 1.0
-#: Connections that the system keeps until they are accepted. One that finds no room there tries again after a second.
+#: Connections that the system queues until they are accepted. Beyond that, a client retries after a second.
 _BACKLOG = 1024
-#: What creating a socket says where the system has no addresses of its family.
+#: Errors of creating a socket on a system without addresses of its family.
 _NO_FAMILY = (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL)
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -53,8 +53,8 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 async def served(
     application: web.Application, address: Address, shown: ssl.SSLContext | None = None
 ) -> AsyncIterator[Room]:
-    """``application`` at ``address``, over TLS where there is something to be ``shown``, until the block ends. OSError
-    when it cannot be listened there.
+    """Serves ``application`` at ``address``, over TLS if ``shown`` is given, until the block ends. OSError when it
+    cannot listen there.
     """
     room = Room()
     application.middlewares.append(room.middleware)
@@ -84,8 +84,8 @@ async def served(
 
 @dataclass(eq=False, slots=True)
 class _Visit(asyncio.Protocol):
-    """One connection, on its way to ``inner``, which serves it. ``since`` is when it began to wait for a request, for
-    the rest of one or, once ``leave`` is set, for our answer; ``leave`` is called if the connection ends before that.
+    """One connection to ``inner``, which serves it. ``since`` is when it began to wait for a request, for the rest of
+    one or, once ``leave`` is set, for our answer; ``leave`` is called if the connection ends before that.
     """
 
     room: Room
@@ -99,7 +99,7 @@ class _Visit(asyncio.Protocol):
     _timer: asyncio.TimerHandle | None = None
 
     def wait(self, seconds: float) -> None:
-        """Drop it after ``seconds``, unless it goes on."""
+        """Drop it after ``seconds``, unless it becomes active."""
         self.stay()
         self._timer = asyncio.get_running_loop().call_later(seconds, self.drop)
 
@@ -169,7 +169,7 @@ class Room:
         return Counter(each.address for each in self.visits.values())
 
     def complete(self, request: web.Request, leave: Callable[[], None]) -> None:
-        """All of ``request`` is here. ``leave`` is called when its connection ends, or has ended, before its answer."""
+        """``request`` has been read. ``leave`` is called if its connection ends, or has ended, before its answer."""
         visit = self._visit(request)
         if visit is None:
             leave()
@@ -178,7 +178,7 @@ class Room:
 
     @contextmanager
     def judging(self, request: web.Request) -> Iterator[None]:
-        """The connection of ``request``, of one at a time, gives way to no other until the block ends."""
+        """Protects the connection of ``request``, one at a time, from being dropped until the block ends."""
         self._judged = self._visit(request)
         try:
             yield
@@ -189,7 +189,7 @@ class Room:
     async def middleware(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         visit = self._visit(request)
         if visit is None:
-            # It was dropped while its request was on the way to here.
+            # The connection was dropped before its request arrived here.
             return await handler(request)
         visit.stay()
         try:
@@ -199,7 +199,7 @@ class Room:
                 visit.answered()
 
     def make(self) -> None:
-        """Room for one more: where all is taken, one that waits is dropped for it."""
+        """Make room for a new connection: at the limit, drop a waiting one."""
         if len(self.visits) < MOST:
             return
         counts = self.addresses
@@ -230,8 +230,8 @@ async def _listeners(address: Address) -> list[socket.socket]:
         try:
             found.append(socket.create_server(where, family=family, backlog=_BACKLOG))
         except OSError as error:
-            # Every interface is two addresses, and a system may have one of them only. One that is taken by another
-            # process is no such thing: that would be asked in our place.
+            # All interfaces means two addresses, and a system may have only one family. An address taken by another
+            # process is different: that process would receive our requests.
             if error.errno not in _NO_FAMILY:
                 for each in found:
                     each.close()
@@ -261,7 +261,7 @@ async def _accept(listener: socket.socket, room: Room, serve: web.Server, shown:
         visit.wait(ARRIVAL_SECONDS)
         visit.greeting = loop.create_task(_greet(visit, connection, shown))
         visit.greeting.add_done_callback(partial(_greeted, visit, connection))
-        # A queue of connections that is never empty must not keep the loop from all the rest.
+        # A permanently non-empty queue of connections must not starve the event loop.
         await asyncio.sleep(0)
 
 
@@ -272,8 +272,8 @@ async def _greet(visit: _Visit, connection: socket.socket, shown: ssl.SSLContext
             lambda: visit, connection, ssl=shown, ssl_handshake_timeout=seconds, ssl_shutdown_timeout=seconds
         )
     except OSError as error:
-        # Whoever does not get through the handshake is gone; why concerns nobody here. The error refers to the
-        # connection and, by its traceback, to itself: thousands would lie about until garbage is collected.
+        # A failed handshake needs no report. The error refers to the connection and, by its traceback, to itself:
+        # thousands would stay in memory until garbage collection.
         error.__traceback__ = error.__context__ = None
         visit.left()
 
@@ -281,5 +281,5 @@ async def _greet(visit: _Visit, connection: socket.socket, shown: ssl.SSLContext
 def _greeted(visit: _Visit, connection: socket.socket, greeting: asyncio.Task[None]) -> None:
     visit.greeting = None
     if greeting.cancelled():
-        # Perhaps before it has begun.
+        # Possibly before it has started.
         connection.close()

@@ -1,4 +1,4 @@
-"""Everything an operator can set about one controller process, checked once at start and never changed afterwards."""
+"""Settings of one controller process, checked once at start and never changed afterwards."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from rollout_lws.errors import UsageError
 from rollout_lws.objects.resources import DEFAULT_API_GROUP
 
-#: The Lease of the controllers that take turns.
+#: The Lease of the controller's leader election.
 DEFAULT_LEASE = "rollout-lws-controller"
 #: The guard's webhook configurations and its Service.
 DEFAULT_GUARD = "rollout-lws-guard"
@@ -23,13 +23,13 @@ _GROUP = re.compile(rf"{_LABEL}(\.{_LABEL})+")
 
 
 def check_api_group(group: str) -> None:
-    """UsageError unless ``group`` can be one."""
+    """UsageError unless ``group`` is a valid API group."""
     if len(group) > 253 or not _GROUP.fullmatch(group):
         raise UsageError(f"--api-group {group!r} is no API group: use a DNS name such as {DEFAULT_API_GROUP}")
 
 
 def check_namespaces(names: Sequence[str], flag: str) -> None:
-    """UsageError, which names ``flag``, unless each of ``names`` can be a namespace, and is there once."""
+    """UsageError, which names ``flag``, unless each of ``names`` is a valid namespace name and unique."""
     for name in names:
         if not _NAMESPACE.fullmatch(name):
             raise UsageError(f"{flag} {name!r} is no namespace name: use lower-case letters, digits and '-'")
@@ -39,14 +39,14 @@ def check_namespaces(names: Sequence[str], flag: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a server listens; an empty host is every interface, port 0 lets the system choose a free one."""
+    """Where a server listens; an empty host means every interface, port 0 lets the system choose a free one."""
 
     host: str
     port: int
 
     @classmethod
     def parse(cls, text: str, flag: str) -> Address | None:
-        """``host:port`` or ``:port``; "0" is None, the server is then not started. UsageError names ``flag``."""
+        """``host:port`` or ``:port``; "0" gives None: the server is not started. UsageError names ``flag``."""
         if text == "0":
             return None
         host, colon, port = text.rpartition(":")
@@ -57,11 +57,10 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Election:
-    """Of several controllers the one that holds the Lease ``name`` works, the others watch and wait.
+    """Leader election: of several replicas the one that holds the Lease ``name`` works, the others are on standby.
 
-    ``namespace`` is where the Lease is, None for the one that the pod lives in. Seconds: another may lead ``duration``
-    after the last renewal that it saw; the leader stops ``deadline`` after it asked for its last one; it asks every
-    ``retry``.
+    ``namespace`` is the Lease's, None for that of the pod. In seconds: another replica may lead ``duration`` after the
+    last renewal that it saw; the leader stops ``deadline`` after it asked for its last one; it asks every ``retry``.
     """
 
     namespace: str | None = None
@@ -86,8 +85,8 @@ class Election:
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """The admission webhook. ``address`` is where it listens; ``hosts`` are the names or addresses by which API servers
-    reach it, () the one of its Service in the namespace of the pod. ``name`` is that of its webhook configurations.
+    """The admission webhook. ``address`` is where it listens; ``hosts`` are the names or addresses at which API servers
+    reach it, () its Service in the namespace of the pod. ``name`` is that of its webhook configurations.
     """
 
     address: Address
@@ -112,10 +111,10 @@ def _is_address(text: str) -> bool:
 class Settings:
     """One controller process.
 
-    ``namespaces`` are the ones whose Rollouts are managed, () means all. ``workers`` Rollouts are decided at a time.
-    ``request_timeout`` is the longest time, in seconds, that one request may take; watches have their own deadlines.
-    ``health`` and ``metrics`` are None when switched off. ``election`` is None for a controller that is the only one,
-    ``guard`` None for one that judges no edits.
+    ``namespaces`` are those whose Rollouts are managed, () means all. ``workers`` is the number of concurrent
+    reconciles. ``request_timeout`` limits each request, in seconds; watches have their own deadlines. ``health`` and
+    ``metrics`` are None when switched off. ``election`` is None without leader election, ``guard`` None without the
+    admission webhook.
     """
 
     api_group: str = DEFAULT_API_GROUP

@@ -1,4 +1,4 @@
-"""A namespace as the cluster has it now, by a few lists: what a release of one of its LWSs may have to do with."""
+"""Snapshot of a namespace on the cluster, from a few lists: the objects that a release of an LWS may involve."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from rollout_lws.observe.capabilities import CRD_NAME, of_objects, of_schema, sc
 from rollout_lws.observe.snapshot import Snapshot
 from rollout_lws.traffic.registry import ROUTING_KINDS
 
-#: Kinds without which nothing can be told of a release.
+#: Kinds that every release needs; without them the snapshot is useless.
 _NEEDED = (LEADER_WORKER_SETS, PODS, STATEFUL_SETS, CONTROLLER_REVISIONS, SERVICES)
-#: Kinds that a cluster may lack, or that not everybody may list.
+#: Kinds that a cluster may not serve, or that the user may not be allowed to list.
 _BESIDES = (
     *ROUTING_KINDS,
     POD_DISRUPTION_BUDGETS,
@@ -37,9 +37,9 @@ _BESIDES = (
 
 
 def look(transport: Transport, keys: Keys, workloads: Iterable[str] = ()) -> Snapshot:
-    """The transport's namespace; pods are leaders, and all pods of the LWSs ``workloads``.
+    """Snapshot of the transport's namespace, with leader pods, and with all pods of the LWSs in ``workloads``.
 
-    ApiError when what every release needs may not be listed; what may be missing besides is noted in the snapshot.
+    ApiError when a required kind cannot be listed; the snapshot records optional kinds that cannot.
     """
     objects: dict[Resource, list[Object]] = {}
     absent, refused = set(), {}
@@ -61,7 +61,7 @@ def look(transport: Transport, keys: Keys, workloads: Iterable[str] = ()) -> Sna
 def _list(transport: Transport, resource: Resource, workloads: str, history: str) -> list[Object]:
     path = resource.path(transport.namespace)
     if resource is CONTROLLER_REVISIONS:
-        # Those of DaemonSets and StatefulSets of other people are many.
+        # Skip the many revisions that DaemonSets and other StatefulSets own.
         return [
             each
             for label in (LWS_NAME, history)
@@ -70,17 +70,17 @@ def _list(transport: Transport, resource: Resource, workloads: str, history: str
     if resource is PODS:
         found = transport.get(path, labelSelector=f"{LWS_WORKER_INDEX}=0").get("items") or []
         if workloads:
-            # Workers tell how long groups took to load.
+            # Worker pods show how long groups took to start up.
             selector = f"{LWS_NAME} in ({workloads}),{LWS_WORKER_INDEX}!=0"
             found += transport.get(path, labelSelector=selector).get("items") or []
         return list(found)
-    # Those of StatefulSets that are no LWS's concern nobody here.
+    # StatefulSets without an LWS do not matter here.
     query = {"labelSelector": LWS_NAME} if resource is STATEFUL_SETS else {}
     return list(transport.get(path, **query).get("items") or ())
 
 
 def _workload_schema(transport: Transport) -> Object:
-    """What the cluster knows of LeaderWorkerSets; {} for a person who may not read definitions."""
+    """The cluster's schema of LeaderWorkerSet; {} when the user may not read CRDs."""
     try:
         return schema_of(transport.get(CUSTOM_RESOURCE_DEFINITIONS.path(name=CRD_NAME)))
     except ApiError:

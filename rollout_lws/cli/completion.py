@@ -1,4 +1,4 @@
-"""completion: scripts for shells, and kubectl's own way to complete a plugin."""
+"""completion: shell completion scripts, and kubectl's protocol for completing plugins."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import sys
 import click
 from click.shell_completion import ShellComplete, get_completion_class
 
-#: To kubectl: what follows is all there is, no file names besides.
+#: Directive for kubectl: the list is complete; offer no file names.
 _NO_FILES = ":4"
-#: To kubectl: names of files, which the shell knows best.
+#: Directive for kubectl: let the shell complete file names.
 _FILES = ":0"
 _SHELLS = ("bash", "zsh", "fish")
 
@@ -33,9 +33,9 @@ def completion(shell: str) -> None:
 
 
 def kubectl_complete() -> None:
-    """Entry point kubectl_complete-rollout_lws: what may stand at the end of a line ``kubectl rollout-lws …``.
+    """Entry point kubectl_complete-rollout_lws: completes a line ``kubectl rollout-lws …``.
 
-    kubectl passes the words after the plugin's name, the last one incomplete, and reads a line for each offer.
+    kubectl passes the words after the plugin's name, the last one incomplete, and reads one completion a line.
     """
     from rollout_lws.cli.main import program
 

@@ -1,4 +1,4 @@
-"""controller: runs the controller until it is told to stop; every flag becomes one field of Settings."""
+"""controller: runs the controller until a signal stops it; each flag sets one field of Settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Durations as people write them: `40s`, `10m`, `1h30m`; a bare number is seconds."""
+"""Durations in text: `40s`, `10m`, `1h30m`; a bare number is seconds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 
 
 def parse(text: str) -> float:
-    """Seconds; ValueError when the text is no duration."""
+    """Seconds; ValueError when the text is not a duration."""
     if re.fullmatch(r"\d+(\.\d+)?", text):
         return float(text)
     if not text or _PART.sub("", text):
@@ -20,7 +20,7 @@ def parse(text: str) -> float:
 
 
 def short(seconds: float) -> str:
-    """The two largest units, as `kubectl` shows ages: 41d, 3h12m, 11m42s, 8s; below 10 s with a tenth."""
+    """The two largest units, as `kubectl` shows ages: 41d, 3h12m, 11m42s, 8s; below 10 s with one decimal."""
     if seconds < 10:
         return f"{max(seconds, 0):.1f}s"
     rest = round(seconds)

@@ -1,4 +1,4 @@
-"""Whether somebody keeps an object as Git says, and would take back what is changed here; and how to be left alone."""
+"""Detects Argo CD and Flux, which would revert changes to an object, and renders their rules to ignore fields."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 from rollout_lws.objects.resources import Resource
 
 Object = dict[str, Any]
-#: Argo CD's two ways to mark what it tracks, and its own label for it.
+#: Argo CD's tracking annotation, and its tracking label.
 _ARGO_ID, _ARGO_LABEL = "argocd.argoproj.io/tracking-id", "argocd.argoproj.io/instance"
 _FLUX = (("Kustomization", "kustomize.toolkit.fluxcd.io"), ("HelmRelease", "helm.toolkit.fluxcd.io"))
-#: Field managers of those who apply what Git says.
+#: Field managers of GitOps controllers.
 _MANAGERS = {
     "argocd-controller": "an Argo CD Application",
     "argocd-application-controller": "an Argo CD Application",
@@ -22,7 +22,7 @@ _MANAGERS = {
 
 
 def owner(obj: Object) -> str:
-    """Who keeps it, in words: ``Argo CD Application chat``; "" when nobody is known to."""
+    """The GitOps owner in words, such as ``Argo CD Application chat``; "" when none is known."""
     meta = obj["metadata"]
     labels, annotations = meta.get("labels") or {}, meta.get("annotations") or {}
     tracked = str(annotations.get(_ARGO_ID) or "").partition(":")[0] or labels.get(_ARGO_LABEL)
@@ -39,7 +39,7 @@ def owner(obj: Object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Ignored:
-    """Places of one object, as JSON Pointers, that a release writes."""
+    """Fields of one object, as JSON Pointers, that a release writes."""
 
     resource: Resource
     name: str
@@ -47,7 +47,7 @@ class Ignored:
 
 
 def argo_rules(ignored: Iterable[Ignored]) -> Object:
-    """What belongs into the spec of Argo CD's Application; the option keeps what is live when something else syncs."""
+    """For the spec of Argo CD's Application; RespectIgnoreDifferences keeps the live values on other syncs."""
     rules: list[Object] = []
     for each in ignored:
         group = {"group": each.resource.group} if each.resource.group else {}
@@ -56,7 +56,7 @@ def argo_rules(ignored: Iterable[Ignored]) -> Object:
 
 
 def flux_rules(ignored: Iterable[Ignored], *, helm: bool = False) -> Object:
-    """What belongs into the spec of Flux' Kustomization, or of its HelmRelease."""
+    """For the spec of Flux's Kustomization, or of its HelmRelease."""
     rules: Sequence[Object] = [
         {"target": {"kind": each.resource.kind, "name": each.name}, "paths": list(each.pointers)} for each in ignored
     ]

@@ -1,4 +1,4 @@
-"""Manifests from files, as ``kubectl apply -f`` takes them: YAML or JSON, lists, directories, standard input."""
+"""Reads manifests the way ``kubectl apply -f`` does: YAML or JSON, lists, directories, standard input."""
 
 from __future__ import annotations
 
@@ -16,14 +16,12 @@ Object = dict[str, Any]
 
 
 def read(path: str) -> list[Object]:
-    """All objects of a file, a directory, or standard input ("-"), in order; UsageError names what is unfit."""
+    """All objects of a file, a directory, or standard input ("-"), in order; UsageError names invalid input."""
     return read_manifests([path])
 
 
 def read_manifests(files: Iterable[str]) -> list[Object]:
-    """All objects in these YAML or JSON files or directories of such, in order; UsageError names the file that is
-    unfit.
-    """
+    """All objects in these YAML or JSON files, or directories of them, in order; UsageError names an invalid file."""
     found: list[Object] = []
     for name, text in (each for given in files for each in _texts(given)):
         try:
@@ -54,7 +52,7 @@ def _texts(given: str) -> Iterable[tuple[str, str]]:
 
 
 def _files(given: Path) -> list[Path]:
-    """The manifests that ``kubectl apply -f`` would take from a directory; a file, or what is neither, as it is."""
+    """The manifests that ``kubectl apply -f`` would read from a directory; any other path is returned as it is."""
     if not given.is_dir():
         return [given]
     found = sorted(each for each in given.iterdir() if each.suffix in (".yaml", ".yml", ".json"))
@@ -69,6 +67,6 @@ def _checked(manifest: Any, file: str) -> Object:
         raise UsageError(
             f"{file} holds something that is no Kubernetes object: it needs apiVersion, kind, metadata.name"
         )
-    # What is null there is what an API server takes for not said.
+    # The API server treats a null field as unset.
     said = {name: value for name, value in manifest["metadata"].items() if value is not None}
     return {**manifest, "metadata": said}

@@ -1,4 +1,4 @@
-"""kubectl's global flags, understood before and after the command's name, as kubectl's users expect."""
+"""kubectl's global flags, accepted before and after the command's name, as in kubectl."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rollout_lws.kubeconfig.target import Target
 
 
 def _flag(*names: str, **more: Any) -> Callable[..., Any]:
-    """One that few people need: understood, and left out of each command's help."""
+    """A rarely used flag: accepted, but hidden from each command's help."""
     return click.option(*names, hidden=True, **more)
 
 
@@ -42,14 +42,14 @@ _OPTIONS = (
 )
 
 
-#: Flags whose names are not those of Target's members.
+#: Flags whose names differ from those of Target's fields.
 _NAMES = {"impersonate": "as", "impersonate_groups": "as-group", "impersonate_uid": "as-uid"}
-#: Members that nobody should find in a shell's history, and that do not say which cluster is meant, or as whom.
+#: Fields to keep out of printed commands: secrets, and fields that select neither the cluster nor the user.
 _UNSAID = ("token", "password", "request_timeout")
 
 
 def flags_of(target: Target) -> list[str]:
-    """The flags that point another command to the same cluster, as the same user; secrets are left out."""
+    """The flags that point another command to the same cluster as the same user, without secrets."""
     flags: list[str] = []
     for member in Target.__dataclass_fields__:
         value = None if member in _UNSAID else getattr(target, member)
@@ -62,14 +62,14 @@ def flags_of(target: Target) -> list[str]:
 
 
 def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds the flags and passes them on as keyword arguments; used by the program itself."""
+    """Add the flags to the program itself and pass them on as keyword arguments."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
 
 
 def with_target(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds the flags to a command and passes ``target``: what stands after its name wins."""
+    """Add the flags to a command and pass it ``target``; flags after the command's name win."""
 
     @functools.wraps(command)
     def wrapper(*args: Any, **given: Any) -> Any:
@@ -81,7 +81,7 @@ def with_target(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def target_of(context: click.Context) -> Target:
-    """What ``context`` says of the cluster, else its parents, whose flags stand before the command's name."""
+    """The target from ``context``, else from its parents, which hold the flags before the command's name."""
     chosen: dict[str, Any] = {}
     for name in Target.__dataclass_fields__:
         given = (each.params.get(name) for each in _upwards(context))
@@ -96,18 +96,18 @@ def _upwards(context: click.Context | None) -> Iterator[click.Context]:
 
 
 def known_names(context: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
-    """Names of the namespace's Rollouts, for shells that complete them; none where nobody can tell."""
+    """Shell completion of the namespace's Rollouts; none when the cluster does not answer."""
     from rollout_lws.cli.rollouts import rollout_names
 
     return rollout_names(target_of(context), incomplete)
 
 
-#: The Rollout that a command is about, and several of them.
+#: Arguments: the Rollout that a command acts on, or several of them.
 rollout_argument = click.argument("name", shell_complete=known_names)
 rollouts_argument = click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=known_names)
 
 
 def output_option(*forms: str) -> Callable[..., Any]:
-    """In which of ``forms`` a command prints, the first by default."""
+    """The -o option with these ``forms``, the first one being the default."""
     choice = click.Choice(forms)
     return click.option("-o", "--output", type=choice, default=forms[0], show_default=True, help="Form of output.")

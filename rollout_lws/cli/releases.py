@@ -1,4 +1,4 @@
-"""What a command knows of one release: a Rollout and its LWSs, groups and pods, by a few selective calls."""
+"""One release as the CLI sees it: a Rollout with its LWSs, groups and pods, read with a few selective requests."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ _Kind = TypeVar("_Kind")
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """A Rollout with its stable and canary LWS; None when absent. ``before`` is the version that another is to replace,
-    where it is on record.
+    """A Rollout with its stable and canary LWS; None when absent. ``before`` is the version that the release replaces,
+    None when it is not stored.
     """
 
     rollout: Object
@@ -44,13 +44,13 @@ class Release:
 
 
 def fetch_release(transport: Transport, rollouts: Resource, name: str, *, pods: bool = False) -> Release:
-    """The release of a Rollout as it is now; with ``pods`` all of them, else leaders only."""
+    """The release of a Rollout as it is now; ``pods`` reads all pods, otherwise leaders only."""
     rollout = fetch_rollout(transport, rollouts, name)
     workloads = [each for query in workload_queries(rollout) for each in items(transport, LEADER_WORKER_SETS, **query)]
     try:
         before = fetch_before(transport, rollouts, rollout)
     except ApiError:
-        # A look at the rest is worth more than none.
+        # Show the release without the previous version rather than fail.
         before = None
     names = [lws["metadata"]["name"] for lws in workloads]
     if not names:
@@ -61,19 +61,19 @@ def fetch_release(transport: Transport, rollouts: Resource, name: str, *, pods: 
 
 
 def workload_queries(rollout: Object) -> tuple[dict[str, str], dict[str, str]]:
-    """How to ask for the LWSs of a Rollout: the canary's, and the stable one's."""
+    """List queries for a Rollout's LWSs: the canary's, then the stable one's."""
     name, group = rollout["spec"]["workloadRef"]["name"], rollout["apiVersion"].partition("/")[0]
     return {"labelSelector": f"{group}/{CANARY_MARK}={name}"}, {"fieldSelector": f"metadata.name={name}"}
 
 
 def of_workloads(names: Iterable[str], *, leaders: bool = False) -> str:
-    """The label selector of what LWSs of these names are made of."""
+    """The label selector for the StatefulSets and pods of these LWSs."""
     selector = f"{LWS_NAME} in ({','.join(names)})"
     return f"{selector},{LWS_WORKER_INDEX}=0" if leaders else selector
 
 
 def fetch_before(transport: Transport, rollouts: Resource, rollout: Object) -> Version | None:
-    """The stable version while another is released; None at rest, or where it is not on record or not to be read."""
+    """The stable version during a release; None otherwise, and when it is not stored or not readable."""
     stable = ((rollout.get("status") or {}).get("stable") or {}).get("templateHash")
     if not stable or not releasing(rollout):
         return None
@@ -87,25 +87,25 @@ def fetch_before(transport: Transport, rollouts: Resource, rollout: Object) -> V
 
 
 def stored_versions(transport: Transport, rollouts: Resource, rollout: Object) -> list[Stored]:
-    """The versions that a Rollout has stored, the newest release first."""
+    """The versions that a Rollout has stored, newest release first."""
     selector = f"{rollouts.group}/history={rollout['metadata']['name']}"
     return stored(items(transport, CONTROLLER_REVISIONS, labelSelector=selector), rollouts.group)
 
 
 def todays_hashes(known: Iterable[Stored]) -> dict[str, str]:
-    """Our hash of each stored version, by the controller's: one of another release may hash differently."""
+    """Our hash of each stored version, by the controller's; a controller of another release may hash differently."""
     return {each.template_hash: version_of_members(each.members).template_hash for each in known}
 
 
 def version_hash(lws: Object) -> str:
-    """Our hash of the version that an LWS asks for."""
+    """Our hash of the version in an LWS's spec."""
     return version_of(typed(lws["spec"], LeaderWorkerSetSpec)).template_hash
 
 
 def assemble(
     rollout: Object, workloads: Iterable[Object], stateful_sets: Iterable[Object], pods: Iterable[Object]
 ) -> Release:
-    """The release around ``rollout`` out of what its namespace lists; objects of other LWSs are left aside."""
+    """The release of ``rollout`` from its namespace's lists; objects of other LWSs are ignored."""
     return gathered(
         rollout,
         [typed(each, LeaderWorkerSet) for each in workloads],
@@ -117,7 +117,7 @@ def assemble(
 def gathered(
     rollout: Object, workloads: Iterable[LeaderWorkerSet], sets: Iterable[StatefulSet], pods: Iterable[Pod]
 ) -> Release:
-    """The same out of what has been read already."""
+    """``assemble`` for objects that are already typed."""
     name, group = rollout["spec"]["workloadRef"]["name"], rollout["apiVersion"].partition("/")[0]
     listed, members = list(sets), list(pods)
     stable = canary = None
@@ -130,7 +130,7 @@ def gathered(
 
 
 def typed(obj: Object, kind: type[_Kind]) -> _Kind:
-    """By way of JSON, because the structs keep some members as the bytes they were."""
+    """Convert through JSON, because the structs keep some fields as raw bytes."""
     return msgspec.json.decode(msgspec.json.encode(obj), type=kind)
 
 

@@ -1,6 +1,6 @@
-"""Rollouts as the API server tells of them, JSON as it is: which one is meant, and what the controller says of it.
+"""Rollouts as raw JSON from the API server: fetch them by name or selector, and read spec and status.
 
-Nothing is imported here but what every command needs: `get` and `promote` are over before others have loaded.
+This module imports only what every command needs, so that `get` and `promote` start fast.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 VERSION = "v1beta1"
 SHORT_NAME = "lwsro"
-#: A shell that waits for names is a shell that hangs.
+#: Timeout of shell completion, which blocks the user's prompt.
 _PATIENCE_SECONDS = 2.0
 
 
@@ -30,7 +30,7 @@ def rollouts_of(group: str) -> Resource:
 
 
 def find_rollouts(transport: Transport, group: str | None = None) -> Resource:
-    """The Rollouts that this cluster serves: of ``group``, else found by their short name, which Kruise's lack."""
+    """The Rollouts resource that this cluster serves: in ``group``, else by short name, which Kruise's lack."""
     if group:
         return rollouts_of(group)
     if _serves(transport, DEFAULT_API_GROUP):
@@ -44,7 +44,7 @@ def find_rollouts(transport: Transport, group: str | None = None) -> Resource:
             if _serves(transport, served["name"]):
                 return rollouts_of(served["name"])
         except ApiError as error:
-            # An aggregated API whose server is down, like that of metrics, must not hide ours.
+            # An aggregated API whose server is down, such as the metrics API, must not hide ours.
             away = error
     if away is not None:
         raise away
@@ -60,7 +60,7 @@ def _serves(transport: Transport, group: str) -> bool:
 
 
 def fetch_rollout(transport: Transport, rollouts: Resource, name: str) -> Object:
-    """One Rollout; a missing one is a UsageError that names the namespace looked in."""
+    """One Rollout; UsageError, with the namespace that was searched, when it does not exist."""
     found = transport.find(rollouts.path(transport.namespace, name))
     if found is None:
         raise UsageError(
@@ -71,7 +71,7 @@ def fetch_rollout(transport: Transport, rollouts: Resource, name: str) -> Object
 
 
 def fetch_workload(transport: Transport, rollout: Object) -> Object:
-    """The LWS that a Rollout refers to; a missing one is a UsageError."""
+    """The LWS that a Rollout refers to; UsageError when it does not exist."""
     name = rollout["spec"]["workloadRef"]["name"]
     found = transport.find(LEADER_WORKER_SETS.path(rollout["metadata"]["namespace"], name))
     if found is None:
@@ -83,7 +83,7 @@ def fetch_workload(transport: Transport, rollout: Object) -> Object:
 
 
 def chosen_names(transport: Transport, rollouts: Resource, names: Iterable[str], selector: str | None) -> list[str]:
-    """The Rollouts that a command is about, by name or by label; UsageError when there is none."""
+    """The Rollouts that a command acts on, by name or by label; UsageError when there are none."""
     given = [release_name(name) for name in names]
     if given and selector:
         raise UsageError("a NAME and -l are given: leave out either")
@@ -98,7 +98,7 @@ def chosen_names(transport: Transport, rollouts: Resource, names: Iterable[str],
 
 
 def release_name(text: str) -> str:
-    """NAME of ``NAME`` or ``rollout/NAME``."""
+    """The name in ``NAME`` or ``rollout/NAME``."""
     kind, slash, name = text.rpartition("/")
     if slash and kind not in ("rollout", "rollouts", "lwsro"):
         raise click.UsageError(f"{text!r} is no Rollout: write NAME or rollout/NAME")
@@ -108,10 +108,10 @@ def release_name(text: str) -> str:
 
 
 def rollout_names(target: Target, beginning: str) -> list[str]:
-    """Names of Rollouts that begin so; none where the cluster does not answer."""
+    """Names of Rollouts with this prefix; none when the cluster does not answer."""
     prefix = "rollout/" if beginning.startswith("rollout/") else ""
     try:
-        # A login program must not ask anything while somebody types.
+        # An exec credential plugin must not prompt while the user types.
         with Transport(kubeconfig.load(target), _PATIENCE_SECONDS, asks=False) as transport:
             rollouts = find_rollouts(transport, target.api_group)
             items = transport.get(rollouts.path(transport.namespace)).get("items") or ()
@@ -121,43 +121,43 @@ def rollout_names(target: Target, beginning: str) -> list[str]:
 
 
 def style(rollout: Object) -> Object:
-    """What its spec says of how versions are released, be it a canary or blue-green; {} when nothing."""
+    """The canary or blueGreen section of the strategy; {} when there is none."""
     strategy = rollout["spec"].get("strategy") or {}
     found: Object = strategy.get("canary") or strategy.get("blueGreen") or {}
     return found
 
 
 def recorded_capacity(rollout: Object) -> CapacityStrategy:
-    """That of the release that is on, by its status; ExtraWorkload where that says none, or a word from elsewhere."""
-    # A list of Rollouts asks none of them.
+    """The current release's capacity by its status; ExtraWorkload when that is empty or an unknown value."""
+    # Imported here, since listing Rollouts does not need it.
     from rollout_lws.capacity import known
 
     return known.BY_NAME.get((rollout.get("status") or {}).get("capacity") or "", known.EXTRA_WORKLOAD)
 
 
 def summary(rollout: Object) -> dict[str, str]:
-    """``status.summary``, with empty strings for what the controller has not said."""
+    """``status.summary``, with empty strings for what the controller has not reported."""
     said = (rollout.get("status") or {}).get("summary") or {}
     keys = ("state", "step", "traffic", "new", "stable", "accelerators", "since")
     return {key: "" if said.get(key) is None else str(said[key]) for key in keys}
 
 
 def words(rollout: Object) -> str:
-    """The summary in a line: ``AwaitingApproval step 2/5 traffic 20% new 1/1 stable 4/4``."""
+    """The summary as one line: ``AwaitingApproval step 2/5 traffic 20% new 1/1 stable 4/4``."""
     said = summary(rollout)
     parts = [f"{key} {said[key]}" for key in ("step", "traffic", "new", "stable") if said[key]]
     return " ".join([said["state"] or "Unknown", *parts])
 
 
 def message(rollout: Object) -> str:
-    """What the controller says, or that there is none to say it."""
+    """The controller's status message, or a hint that no controller has set one."""
     if not rollout.get("status"):
         return "no controller has seen this Rollout yet; is one running?"
     return str(rollout["status"].get("message") or "")
 
 
 def condition(rollout: Object, kind: str) -> Object | None:
-    """A condition that is True, and not said of an older generation."""
+    """A condition that is True and was observed at the current generation."""
     for each in (rollout.get("status") or {}).get("conditions") or ():
         current = int(each.get("observedGeneration") or 0) >= rollout["metadata"].get("generation", 0)
         if each["type"] == kind and each["status"] == "True" and current:
@@ -171,5 +171,5 @@ def releasing(rollout: Object) -> bool:
 
 
 def items(transport: Transport, resource: Resource, **query: str) -> list[Object]:
-    """Objects of a kind in the namespace, chosen by ``query``."""
+    """Objects of a kind in the transport's namespace that match ``query``."""
     return list(transport.get(resource.path(transport.namespace), **query).get("items") or ())

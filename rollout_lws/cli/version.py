@@ -1,4 +1,4 @@
-"""version: which program this is."""
+"""version: prints the program's version."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The versions that a Rollout has stored, and edits of an LWS's templates: pure, objects in, patches out."""
+"""Stored versions of a Rollout, and edits of an LWS's templates as JSON Patches. Pure: objects in, patches out."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rollout_lws.errors import UsageError
 
 Object = dict[str, Any]
 Operations = list[dict[str, Any]]
-#: Members of an LWS's spec that make its version.
+#: Fields of an LWS's spec that define its version.
 _MEMBERS = ("leaderWorkerTemplate", "networkConfig")
 _RESTARTED = "kubectl.kubernetes.io/restartedAt"
 ROLES = ("leader", "worker")
@@ -18,8 +18,8 @@ ROLES = ("leader", "worker")
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """One version of a Rollout's history. ``number`` grows with each release; ``revision`` is LWS's name of it;
-    ``rollback_reason`` is why its last release did not end with it, "" when it did, or is on.
+    """One version in a Rollout's history. ``number`` grows with each release; ``revision`` is LWS's name for it;
+    ``rollback_reason`` is why its last release did not complete, "" when it did or is still in progress.
     """
 
     number: int
@@ -31,14 +31,14 @@ class Stored:
 
     @property
     def images(self) -> list[str]:
-        """Of all containers, leader's first, each once."""
+        """Images of all containers, the leader's first, without duplicates."""
         found = [each["image"] for _, each in containers(self.members) if each.get("image")]
         return list(dict.fromkeys(found))
 
 
 def stored(records: Iterable[Object], group: str) -> list[Stored]:
-    """The history out of its ControllerRevisions, the newest release first; of two records of one version, which are
-    there while one is stored anew, the later one.
+    """The history from its ControllerRevisions, newest release first. Two records of one version exist while the
+    controller stores it again; the later one counts.
     """
     found = [
         Stored(
@@ -55,7 +55,7 @@ def stored(records: Iterable[Object], group: str) -> list[Stored]:
     latest: dict[str, Stored] = {}
     for each in found:
         latest.setdefault(each.template_hash, each)
-    # Somebody may have taken the annotation away: then each counts.
+    # A user may have removed the hash annotation; then every record counts.
     return [each for each in found if not each.template_hash or each is latest[each.template_hash]]
 
 
@@ -65,10 +65,10 @@ def _annotations(obj: Object) -> Mapping[str, Any]:
 
 
 def to_undo(history: Sequence[Stored], live: str, stable: str, number: int | None) -> Stored:
-    """The version to go back to: the one with ``number``; else, in a release, the stable one; else the one before it
+    """The version to restore: the one with ``number``; else, during a release, the stable one; else the previous one
     that was stable.
 
-    ``live`` and ``stable`` are template hashes. UsageError when there is none, or it is what the LWS asks for already.
+    ``live`` and ``stable`` are template hashes. UsageError when there is none, or the LWS already has it.
     """
     if number is not None:
         found = [each for each in history if each.number == number]
@@ -89,7 +89,7 @@ def to_undo(history: Sequence[Stored], live: str, stable: str, number: int | Non
 
 
 def putting_back(lws: Object, members: Object) -> Operations:
-    """The JSON Patch that gives ``lws`` a stored version, provided that its spec is as it was seen."""
+    """JSON Patch that restores a stored version in ``lws``, provided that its spec is unchanged since it was read."""
     operations = _seen(lws)
     for name in _MEMBERS:
         wanted = {key: value for key, value in (members.get(name) or {}).items() if key != "$patch"}
@@ -101,7 +101,7 @@ def putting_back(lws: Object, members: Object) -> Operations:
 
 
 def restarting(lws: Object, now: str) -> Operations:
-    """The JSON Patch that makes a version of ``lws`` which differs by the moment of its restart only."""
+    """JSON Patch that creates a new version of ``lws`` which differs only in its restart time."""
     operations = _seen(lws)
     for role, template in templates(lws["spec"]):
         meta = template.get("metadata") or {}
@@ -112,7 +112,7 @@ def restarting(lws: Object, now: str) -> Operations:
 
 
 def annotating(lws: Object, key: str, value: str) -> Operations:
-    """The JSON Patch that gives ``lws`` an annotation, provided that its spec is as it was seen."""
+    """JSON Patch that annotates ``lws``, provided that its spec has not changed since it was read."""
     operations = _seen(lws)
     if lws["metadata"].get("annotations"):
         escaped = key.replace("~", "~0").replace("/", "~1")
@@ -121,8 +121,8 @@ def annotating(lws: Object, key: str, value: str) -> Operations:
 
 
 def setting_images(lws: Object, images: Mapping[str, str], role: str) -> tuple[Operations, list[str]]:
-    """The JSON Patch that gives containers of ``role`` (leader, worker or all) their images, by name or ``*`` for all
-    but init containers, and what it changes in words. UsageError for a container that is not there.
+    """JSON Patch that sets images of containers of ``role`` (leader, worker or all), by name or ``*`` for all but init
+    containers, and a description of the changes. UsageError for an unknown container.
     """
     operations, told, found = _seen(lws), [], set()
     for place, each in containers(lws["spec"]):
@@ -145,7 +145,7 @@ def setting_images(lws: Object, images: Mapping[str, str], role: str) -> tuple[O
 
 
 def templates(spec: Object) -> Iterator[tuple[str, Object]]:
-    """Role and pod template of each that the LWS has; without a leaderTemplate leaders are made of the worker's."""
+    """Role and pod template for each that the LWS has; without a leaderTemplate, LWS uses the worker's for leaders."""
     found = spec.get("leaderWorkerTemplate") or {}
     for role in ROLES:
         if found.get(f"{role}Template"):
@@ -153,7 +153,7 @@ def templates(spec: Object) -> Iterator[tuple[str, Object]]:
 
 
 def containers(spec: Object) -> Iterator[tuple[str, Object]]:
-    """JSON Pointer below the spec, without its first slash, and container; init containers included."""
+    """Each container, init containers included, with its JSON Pointer below the spec (no leading slash)."""
     for role, template in templates(spec):
         for kind in ("containers", "initContainers"):
             for at, each in enumerate((template.get("spec") or {}).get(kind) or ()):

@@ -1,4 +1,4 @@
-"""How values look as text: columns, documents, ages. Pure."""
+"""Text formatting: tables, JSON and YAML documents, ages. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Object = dict[str, Any]
 
 
 def table(rows: Iterable[tuple[str, ...]]) -> list[str]:
-    """Rows as columns, three spaces apart, without trailing blanks; empty columns stay."""
+    """Rows as columns, three spaces apart, without trailing blanks; empty columns are kept."""
     listed = [tuple(plain(cell) for cell in row) for row in rows]
     widths = [max(cells(cell) for cell in column) for column in zip(*listed, strict=True)]
     return [
@@ -23,26 +23,26 @@ def table(rows: Iterable[tuple[str, ...]]) -> list[str]:
 
 
 def plain(text: str) -> str:
-    """Without what would move a cursor: line ends and control characters that a container has put into its last words
-    are blanks.
+    """The text with line ends and control characters, which a container's message may contain, replaced by blanks, so
+    that it cannot move the cursor.
     """
     return text if text.isprintable() else "".join(each if each.isprintable() else " " for each in text)
 
 
 def sentences(text: str) -> str:
-    """The same of a text of several lines, which stay lines."""
+    """``plain`` for each line of a text; line breaks are kept."""
     return text if text.isprintable() else "\n".join(plain(each) for each in text.split("\n"))
 
 
 def cells(text: str) -> int:
-    """How many columns of a terminal a text takes."""
+    """Width of a text in terminal columns."""
     if text.isascii():
         return len(text)
     return sum(0 if combining(each) else 2 if east_asian_width(each) in "WF" else 1 for each in text)
 
 
 def cut(text: str, width: int) -> str:
-    """A text in at most ``width`` columns; what is left out is shown by an ellipsis."""
+    """The text in at most ``width`` columns; an ellipsis replaces the rest."""
     if cells(text) <= width:
         return text
     kept = text[:width]
@@ -56,7 +56,7 @@ def _padded(text: str, width: int) -> str:
 
 
 def document(value: Any, output: str) -> str:
-    """A value as ``output`` (json or yaml) writes it, with its last line end."""
+    """A value as JSON or YAML, as ``output`` says, with a trailing newline."""
     if output == "json":
         return json.dumps(value, indent=4) + "\n"
     import yaml
@@ -65,7 +65,7 @@ def document(value: Any, output: str) -> str:
 
 
 def age(created: str | datetime | None, now: datetime) -> str:
-    """How long ago; "" for never, and a text that is no time as it is."""
+    """Age at ``now``; "" without a time, and a text that is not a time is returned unchanged."""
     if not created:
         return ""
     try:
@@ -76,10 +76,10 @@ def age(created: str | datetime | None, now: datetime) -> str:
 
 
 def line(value: Any) -> str:
-    """A value as one line of JSON."""
+    """A value as compact JSON on one line."""
     return json.dumps(value, separators=(",", ":"))
 
 
 def moment(at: datetime) -> str:
-    """A time as RFC 3339 has it, in UTC with milliseconds."""
+    """RFC 3339 in UTC with milliseconds."""
     return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

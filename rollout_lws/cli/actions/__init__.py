@@ -1,1 +1,1 @@
-"""What people ask of a release, and what they do to its LeaderWorkerSet."""
+"""Commands that act on a release: requests to the controller, and edits of the LeaderWorkerSet."""

@@ -1,4 +1,4 @@
-"""Carrying a request to the controller, bound to the release and step that were seen, and its answer back."""
+"""Sends an action request to the controller, bound to the release and step that were read, and waits for its answer."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from rollout_lws.cli.watch.stream import follow
 from rollout_lws.errors import ApiError, RolloutLwsError, UsageError
 from rollout_lws.objects.resources import Resource
 
-#: Seconds for which a newer status is looked at again. Groups that crash have it change several times a second, and
-#: just then an abort must get through.
+#: Seconds to retry a conflicting status write. Crashing groups change the status several times a second, and an abort
+#: must get through just then.
 _PERSISTENCE = 10.0
-#: Requests that a controller may keep until the groups of the step are ready.
+#: Requests that the controller may keep pending until the step's groups are ready.
 _WAIT_FOR_GROUPS = ("PromoteFull", "Jump")
-#: Seconds in which a controller that runs has answered.
+#: Seconds within which a running controller answers.
 PATIENCE = 10.0
 
 
@@ -34,10 +34,10 @@ def ask(
     reason: str | None = None,
     patience: float = PATIENCE,
 ) -> str:
-    """Ask for what ``judge`` finds fit, and say what became of it.
+    """Send the request that ``judge`` returns for the Rollout, and return the outcome as a message.
 
-    UsageError where it makes no sense, where the release has moved on meanwhile, or where the controller refuses it;
-    RolloutLwsError when no controller has answered within ``patience`` seconds (0: do not wait for an answer).
+    UsageError when the request makes no sense, when the release has moved on meanwhile, or when the controller refuses
+    it; RolloutLwsError when no controller answers within ``patience`` seconds (0: do not wait).
     """
     seen = fetch_rollout(transport, rollouts, name)
     wanted = judge(seen)
@@ -62,7 +62,7 @@ def ask(
 
 
 def _answered(rollout: Object, request: str) -> str | None:
-    """Why the request was refused, "" when it was done, None while it waits."""
+    """Why the request was refused; "" when it was carried out, None while it is pending."""
     last = (rollout.get("status") or {}).get("lastAction") or {}
     if last.get("id") == request:
         return str(last.get("message") or "without a reason") if last.get("outcome") == "Refused" else ""
@@ -75,7 +75,7 @@ def _answered(rollout: Object, request: str) -> str | None:
 
 
 def _request(transport: Transport, rollouts: Resource, seen: Object, wanted: Ask, action: Object) -> Object:
-    """The Rollout with the request in it; UsageError when the release has moved on meanwhile."""
+    """The Rollout with the request written; UsageError when the release has moved on meanwhile."""
     rollout, end = seen, time.monotonic() + _PERSISTENCE
     while time.monotonic() < end:
         _refuse_busy(rollout, wanted)
@@ -123,7 +123,7 @@ def _action(rollout: Object, wanted: Ask, reason: str | None) -> Object:
         "id": uuid.uuid4().hex[:12],
         "by": _person(),
         "at": datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z"),
-        # What is taken out of a request that this one replaces has to be said.
+        # A merge patch must clear explicitly the fields of a request that this one replaces.
         "toStep": None,
         "step": None,
         "force": None,
@@ -140,12 +140,12 @@ def _person() -> str:
     try:
         return getpass.getuser()
     except (KeyError, OSError):
-        # A container's user often has no name.
+        # A container's user often has no name in passwd.
         return f"uid {os.getuid()}"
 
 
 def _identity(rollout: Object, wanted: Ask) -> tuple[Any, ...]:
-    """What must not have changed between the look and the deed."""
+    """State that must not change between the read and the write."""
     status = rollout.get("status") or {}
     parts = ("phase", "observedTemplateHash", *(("currentStepIndex", "currentStepState") if wanted.of_step else ()))
     return (rollout["metadata"]["uid"], *(status.get(key) for key in parts))

@@ -1,7 +1,7 @@
-"""What may be asked of a release now: pure judgements of a Rollout, each an ``Ask``, or that it is so already.
+"""Which actions a release allows now: pure functions of a Rollout that return an ``Ask`` or ``Already``.
 
-The controller judges again, bound to the release and step that were seen here; this saves people a round trip and gives
-them the reason in the words of the moment.
+The controller checks again, bound to the release and step that were read here; this check saves a round trip and gives
+the reason at once.
 """
 
 from __future__ import annotations
@@ -18,32 +18,32 @@ Object = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A request to the controller; ``done`` is what to say when it was carried out."""
+    """A request to the controller; ``done`` is the message once it has been carried out."""
 
     type: str
     done: str
     fields: dict[str, Any] = field(default_factory=dict)
-    #: Whether another step than the one seen is another matter.
+    #: Whether the request is only valid for the step that was read.
     of_step: bool = False
-    #: Whether it may take the place of a request that waits for groups.
+    #: Whether it may replace a pending request that waits for groups.
     replaces: bool = False
-    #: What it waits for when the controller does not carry it out at once.
+    #: What the request waits for when the controller does not carry it out at once.
     until: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Already:
-    """Nothing to ask for: it is so."""
+    """No request needed: the release is already in the wanted state."""
 
     told: str
 
 
-#: Judges a Rollout; UsageError when what is wanted makes no sense now.
+#: Judges a Rollout; UsageError when the action makes no sense now.
 Judge = Callable[[Object], Ask | Already]
 
 
 def approve(rollout: Object) -> Ask | Already:
-    """The approval of the step that waits."""
+    """Approve the step that is awaiting approval."""
     name, state = _name(rollout), _status(rollout).get("currentStepState")
     _in_steps(rollout, "nothing waits for approval")
     if state == "StepReady":
@@ -58,7 +58,7 @@ def approve(rollout: Object) -> Ask | Already:
 
 
 def jump_to(step: int) -> Judge:
-    """The jump to a step of the plan, forward or back."""
+    """Jump to a step of the plan, forward or back."""
 
     def judge(rollout: Object) -> Ask | Already:
         count = len(style(rollout).get("steps") or ())
@@ -75,7 +75,7 @@ def jump_to(step: int) -> Judge:
 
 
 def promote_full(rollout: Object) -> Ask | Already:
-    """Everything at once, as soon as the groups of the step that is on are ready."""
+    """Skip the remaining steps and promote once the current step's groups are ready."""
     name = _name(rollout)
     ending = _status(rollout).get("finalising") or {}
     if (ending.get("reason"), ending.get("task")) == ("Success", "Promote"):
@@ -86,7 +86,7 @@ def promote_full(rollout: Object) -> Ask | Already:
 
 
 def abort(*, force: bool = False) -> Judge:
-    """The way back; with ``force`` it does not wait for routers."""
+    """Abort and roll back; ``force`` does not wait for routers."""
 
     def judge(rollout: Object) -> Ask | Already:
         name, status = _name(rollout), _status(rollout)
@@ -109,7 +109,7 @@ def abort(*, force: bool = False) -> Judge:
 
 
 def retry(rollout: Object) -> Ask | Already:
-    """The aborted version once more; in its steps, deadlines and failures are counted anew."""
+    """Release the aborted version again; within the steps, restart deadlines and failure counts."""
     name, status = _name(rollout), _status(rollout)
     if status.get("aborted") and phase_of(rollout) != "Progressing":
         return Ask("Retry", f"{name} is released again from its first step")
@@ -145,7 +145,7 @@ def step_of(rollout: Object) -> int:
 
 
 def step_words(rollout: Object) -> str:
-    """How a step is shown: 2/5 where the controller says so, else its number."""
+    """The step as shown to users: 2/5 when the controller reports it, else its number."""
     return summary(rollout)["step"] or str(step_of(rollout))
 
 
@@ -154,7 +154,7 @@ def is_paused(rollout: Object) -> bool:
 
 
 def _stays_paused(rollout: Object) -> str:
-    """What whoever has approved a step has to know besides, "" mostly."""
+    """A note for an approved step that the release remains paused; "" when it does not."""
     if (rollout["spec"].get("strategy") or {}).get("paused"):
         return "; it stays paused until spec.strategy.paused is false"
     if is_paused(rollout):
@@ -163,7 +163,7 @@ def _stays_paused(rollout: Object) -> str:
 
 
 def at(judge: Judge, step: int | None, release: str | None) -> Judge:
-    """``judge``, provided that the release is the one that somebody had on their screen; None: whichever it is."""
+    """``judge``, bound to the release and step that the user saw on screen; None accepts any."""
 
     def bound(rollout: Object) -> Ask | Already:
         seen = _status(rollout).get("observedRolloutID")
@@ -183,7 +183,7 @@ def at(judge: Judge, step: int | None, release: str | None) -> Judge:
 
 
 def _in_steps(rollout: Object, otherwise: str) -> None:
-    """UsageError unless a release is in its steps."""
+    """UsageError unless a release is in progress and within its steps."""
     if phase_of(rollout) != "Progressing":
         raise UsageError(f"{_name(rollout)} is {_phase_words(rollout)}: {otherwise}")
     if _status(rollout).get("finalising"):

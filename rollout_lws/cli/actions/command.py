@@ -1,6 +1,6 @@
-"""promote, pause, resume, abort, retry: what people do to a release, by a request that the controller carries out.
+"""promote, pause, resume, abort, retry: requests about a release that the controller carries out.
 
-All of them need no more than ``patch`` on rollouts/status.
+All of them need only ``patch`` on rollouts/status.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rollout_lws.kubeconfig.target import Target
 
 
 def _of_releases(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Names or a selector, and how long the controller's answer is waited for."""
+    """Options of every action: names or a selector, and how long to wait for the controller's answer."""
     for option in (
         click.option(
             "--timeout",
@@ -108,7 +108,7 @@ def _each(
     timeout: float,
     reason: str | None = None,
 ) -> None:
-    """The same of every Rollout that is meant; 1 when any of them was refused, each with its reason on stderr."""
+    """Send the request for every chosen Rollout; exit 1 when any was refused, each with its reason on stderr."""
     transport = click.get_current_context().with_resource(Transport.to(target))
     rollouts = find_rollouts(transport, target.api_group)
     meant = chosen_names(transport, rollouts, names, selector)

@@ -1,6 +1,6 @@
-"""history, undo, restart, set image, release-hold: what people do to the LWS of a release.
+"""history, undo, restart, set image, release-hold: read the history and edit the LWS of a release.
 
-Edits of its templates are released like any version. They need ``patch`` on leaderworkersets.
+The controller releases edits of the templates like any version. They need ``patch`` on leaderworkersets.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from rollout_lws.objects.resources import LEADER_WORKER_SETS, Resource
 
 _force = click.option("--force", is_flag=True, help="Though a GitOps controller keeps the LWS and may take it back.")
 _SHOWN_IMAGES = 3
-#: How a version is called whose release did not end with it, by the controller's word for why.
+#: Role shown for a version whose release did not complete, by the controller's rollback reason.
 _LEFT = {"Aborted": "aborted", "Rollback": "taken back", "Continuous": "superseded"}
 
 
@@ -81,7 +81,7 @@ def undo(name: str, to_revision: int | None, force: bool, target: Target) -> Non
         return versions.putting_back(seen.lws, found.members), told
 
     def prepare(seen: Seen) -> bool:
-        # LWS drops the groups of a surge at once when its template is the stable one again: requests have to go first.
+        # When the template is the stable one again, LWS deletes all surge groups at once, so drain requests first.
         found = versions.to_undo(seen.known, seen.live, seen.stable, to_revision)
         surge = recorded_capacity(seen.rollout).surges and action_rules.phase_of(seen.rollout) == "Progressing"
         if not surge or found.template_hash != seen.stable:
@@ -151,7 +151,7 @@ def release_hold(name: str, yes: bool, target: Target) -> None:
     rolls = "the version that waits rolls at once, in every group" if waits else "the next version rolls at once"
     if not yes and not sys.stdin.isatty():
         raise UsageError(f"{what}: {rolls}. If that is meant, say so with --yes")
-    # Nobody knows how long a person thinks, and servers end connections that are not used.
+    # The prompt may take long, and servers close idle connections.
     seen.transport.close()
     if not yes and not click.confirm(f"{what}: {rolls}. Go on?", err=True):
         raise UsageError("nothing was changed")
@@ -161,8 +161,8 @@ def release_hold(name: str, yes: bool, target: Target) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A release as an edit finds it. ``live``, ``stable`` and ``aborted`` are our hashes of the versions that the LWS
-    asks for, that serves, and that was aborted last ("": none).
+    """A release as an edit reads it. ``live``, ``stable`` and ``aborted`` are our hashes of the LWS's current version,
+    the serving version, and the last aborted one ("": none).
     """
 
     transport: Transport
@@ -192,12 +192,12 @@ def _look(name: str, target: Target) -> Seen:
     return Seen(transport, rollouts, rollout, lws, renamed, live, told("stable") or live, told("aborted"))
 
 
-#: What is seen → operations (none: nothing to do) and what they do, in words.
+#: Maps what was read to JSON Patch operations (empty: nothing to do) and a description of them.
 Edit = Callable[[Seen], tuple[versions.Operations, str]]
 
 
 def _edit(name: str, target: Target, force: bool, edit: Edit, prepare: Callable[[Seen], bool] | None = None) -> None:
-    """``prepare`` is done before the LWS is edited, when it is, and answers whether that has changed anything."""
+    """Edit the LWS. ``prepare`` runs before a needed edit and returns whether it changed the release."""
     seen = _look(name, target)
     operations, told = edit(seen)
     if operations:
@@ -211,7 +211,7 @@ def _edit(name: str, target: Target, force: bool, edit: Edit, prepare: Callable[
 
 
 def _patch(seen: Seen, operations: versions.Operations) -> None:
-    """UsageError when the LWS is not any more what was seen."""
+    """Apply the patch; UsageError when the LWS has changed since it was read."""
     try:
         seen.transport.json_patch(_path(seen.lws), operations)
     except ApiError as error:
@@ -224,7 +224,7 @@ def _patch(seen: Seen, operations: versions.Operations) -> None:
 
 
 def _abort(seen: Seen) -> None:
-    """Abort, and wait until the release has gone back."""
+    """Abort the release and wait until the rollback has finished."""
     name = seen.rollout["metadata"]["name"]
     click.echo(ask(seen.transport, seen.rollouts, name, action_rules.abort(), reason="undo"))
     current = fetch_rollout(seen.transport, seen.rollouts, name)

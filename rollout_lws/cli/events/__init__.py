@@ -1,1 +1,1 @@
-"""events: what happened to a release, in order."""
+"""events: the Events of a release, in order."""

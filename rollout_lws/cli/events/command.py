@@ -1,4 +1,4 @@
-"""events: what happened to a release and to all that belongs to it, in order; -w goes on until it has ended."""
+"""events: the Events of a release and its objects, in order; -w follows them until the release has ended."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from rollout_lws.traffic.services import canary_service_name
 from rollout_lws.workload.canary import NAME_BUDGET
 from rollout_lws.workload.copies import copy_name
 
-#: Events of one answer; more of them come page by page.
+#: Page size of the list of Events.
 _PAGE = "500"
-#: Seconds after which it is looked whether the release has ended, though no Event has told so.
+#: Seconds between checks whether the release has ended without an Event saying so.
 _LOOK_SECONDS = 10.0
-#: Seconds in which the last Events of a release that has ended come in.
+#: Seconds to wait for the last Events of a release that has ended.
 _FAREWELL_SECONDS = 1.0
 
 
@@ -59,7 +59,7 @@ def events(name: str, watch: bool, output: str, target: Target) -> None:
 
 
 def _workload(transport: Transport, rollout: Object) -> Object | None:
-    """None where it is gone: what has happened is told all the same."""
+    """The LWS, None when it is gone; its Events are still listed."""
     try:
         return fetch_workload(transport, rollout)
     except UsageError:
@@ -71,7 +71,7 @@ def _generation(workload: Object | None) -> int:
 
 
 def scope_of(rollout: Object, workload: Object | None) -> Scope:
-    """What belongs to a release, be it there now or not."""
+    """The objects that belong to a release, whether they exist now or not."""
     name, stable = rollout["metadata"]["name"], rollout["spec"]["workloadRef"]["name"]
     workloads = (stable, copy_name(stable, NAME_BUDGET))
     groups, size = None, 1
@@ -96,14 +96,14 @@ def _routing(said: Object) -> set[tuple[str, str]]:
 
 
 def _listed(transport: Transport, scope: Scope) -> tuple[list[Object], str]:
-    """All Events of the scope, each once, and a resourceVersion from which on nothing is missed."""
+    """All Events of the scope without duplicates, and the resourceVersion from which a watch misses none."""
     found: dict[str, Object] = {}
     version = ""
     for selector in scope.selectors():
         query = {"fieldSelector": selector, "limit": _PAGE}
         while True:
             answer = transport.get(CORE_EVENTS.path(transport.namespace), **query)
-            # That of the first answer: a watch from there tells again what came between the answers.
+            # Keep the first answer's version: a watch from there repeats what came between the answers.
             version = version or str(answer["metadata"].get("resourceVersion") or "")
             found |= {each["metadata"]["uid"]: each for each in answer.get("items") or () if _is_of(each, scope)}
             token = answer["metadata"].get("continue")
@@ -119,9 +119,9 @@ def _is_of(event: Object, scope: Scope) -> bool:
 
 
 class Log:
-    """Events as they come, from ``version`` on; those ``known``, and what is told twice, are left out.
+    """Events after ``version`` as they arrive, without those ``known`` and without repeats.
 
-    A field selector knows no "or", so one watch is of the whole namespace; what is listed is the scope's alone.
+    A field selector has no "or", so one watch covers the whole namespace; lists cover the scope only.
     """
 
     def __init__(self, transport: Transport, scope: Scope, known: Iterable[Object], version: str) -> None:
@@ -129,7 +129,7 @@ class Log:
         self._known = {each["metadata"]["uid"]: happening(each) for each in known}
 
     def until(self, ended: Callable[[], bool]) -> Iterator[Happening]:
-        """Until ``ended``, which is asked after each Event about the Rollout, and now and then."""
+        """Yield Events until ``ended``, which is checked after each Event about the Rollout and every few seconds."""
         if self._asked(ended):
             return
         yield from self._for(_LOOK_SECONDS, stop_at="Rollout")
@@ -146,7 +146,7 @@ class Log:
             return False
 
     def _for(self, seconds: float, stop_at: str = "") -> Iterator[Happening]:
-        """What comes within so many seconds, or up to the first Event about an object of that kind."""
+        """Events of the next ``seconds``, or up to the first one about an object of kind ``stop_at``."""
         path = CORE_EVENTS.path(self._transport.namespace)
         try:
             for change in self._transport.watch(path, self._version, time.monotonic() + seconds):
@@ -164,13 +164,13 @@ class Log:
                 wait_out(error)
 
     def _again(self) -> Iterator[Happening]:
-        """What was missed while the server has forgotten how far it was read."""
+        """Relist after the watch expired and yield the Events that it missed."""
         found, self._version = _listed(self._transport, self._scope)
         new = (told for told in map(self._new, found) if told is not None)
         yield from sorted(new, key=lambda each: each.last)
 
     def _new(self, event: Object) -> Happening | None:
-        """The Event, when it tells something that was not told: a series does whenever it is counted up."""
+        """The Event if it is new, or if its series has a higher count."""
         if not _is_of(event, self._scope):
             return None
         told, uid = happening(event), event["metadata"]["uid"]
@@ -181,7 +181,7 @@ class Log:
         return told
 
 
-# How it is printed
+# Printing
 
 
 def _tell(found: Iterable[Happening], output: str, *, following: bool) -> None:
@@ -195,9 +195,9 @@ def _tell(found: Iterable[Happening], output: str, *, following: bool) -> None:
         click.echo("No Events are left of this release: a cluster keeps them for an hour, mostly", err=True)
     else:
         is_terminal = sys.stdout.isatty()
-        # Where lines go on coming an age would be wrong a second later, and in a file at once.
+        # An age would be wrong a second later in a followed log, and at once in a file.
         now = datetime.now(UTC) if is_terminal and not following else None
         for line in lines(told, now, following=following, coloured=coloured(os.environ, is_terminal)):
             click.echo(line)
-    # Whoever reads a pipe gets each line when it happens.
+    # Flush, so that the reader of a pipe gets each line when it happens.
     sys.stdout.flush()

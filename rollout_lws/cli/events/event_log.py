@@ -1,4 +1,4 @@
-"""Events of one release as a log: which belong to it, told once each, in the order of time. Pure."""
+"""Events of one release as a log: filters those that belong to it, merges repeats and sorts by time. Pure."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from rollout_lws.objects.core_events import CoreEvent, Series
 from rollout_lws.objects.meta import Struct
 
 Object = Mapping[str, Any]
-#: Kinds whose objects LWS and StatefulSets name after the LWS: the group's ordinal, and a worker's in it.
+#: Kinds whose objects LWS and StatefulSets name after the LWS: the group's ordinal, then the worker's index.
 _OF_GROUPS = {"StatefulSet": r"(-\d+)?", "Pod": r"-\d+(-\d+)?"}
-#: So many names are asked for one by one; beyond, a kind as a whole is fewer requests.
+#: Up to this many names, one list request per name; above that, one per kind is cheaper.
 MOST_NAMES = 20
 _HEADER = ("TYPE", "REASON", "OBJECT", "MESSAGE")
-#: Columns of a line that follows others and cannot widen theirs.
+#: Fixed column widths of a followed log, whose earlier lines cannot be widened.
 _WIDTHS = (24, 7, 18, 28)
 _YELLOW, _PLAIN = "\x1b[33m", "\x1b[0m"
 
@@ -35,7 +35,7 @@ class _Series(Series, frozen=True):
 
 
 class Told(CoreEvent, frozen=True):
-    """An Event (v1) of whichever client: those of events.k8s.io are stored in the same form."""
+    """A core/v1 Event of any client; the API server stores events.k8s.io Events in the same form."""
 
     type: str = "Normal"
     count: int | None = None
@@ -47,7 +47,7 @@ class Told(CoreEvent, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Happening:
-    """``count`` times the same, from ``first`` to ``last``; ``about`` is ``Kind/name``, ``by`` who has told it."""
+    """``count`` equal Events from ``first`` to ``last``; ``about`` is ``Kind/name``, ``by`` the reporting component."""
 
     first: datetime
     last: datetime
@@ -66,7 +66,7 @@ class Happening:
 @dataclass(frozen=True, slots=True)
 class Scope:
     """What belongs to a release: ``objects`` by kind and name, and all groups of the LWSs ``workloads``. ``groups`` is
-    how many groups each has, None where nobody knows, and ``size`` how many pods a group.
+    the number of groups of each, None when unknown, and ``size`` the number of pods in a group.
     """
 
     objects: frozenset[tuple[str, str]]
@@ -87,7 +87,7 @@ class Scope:
         return bool(self.workloads) and pattern is not None and pattern.fullmatch(name) is not None
 
     def selectors(self) -> tuple[str, ...]:
-        """Field selectors that between them list all Events of the scope; some list a few others too."""
+        """Field selectors that together cover all Events of the scope; some match a few others too."""
         names = {name for _, name in self.objects} | {*self.workloads}
         if self.groups is not None and len(self.workloads) * self.groups * self.size <= MOST_NAMES:
             leaders = {f"{each}-{group}" for each in self.workloads for group in range(self.groups)}
@@ -100,7 +100,7 @@ class Scope:
 
 
 def happening(event: Object) -> Happening:
-    """What one Event tells."""
+    """Convert one Event."""
     told = msgspec.convert(event, Told, strict=False)
     last = told.moment
     series = told.series.count if told.series is not None else 0
@@ -117,7 +117,7 @@ def happening(event: Object) -> Happening:
 
 
 def merged(found: Iterable[Happening]) -> list[Happening]:
-    """The same told in several Events as one, the latest last: a recorder that starts anew counts from one again."""
+    """Merge equal Events, sorted by time: a recorder that restarts begins a new Event with count 1."""
     known: dict[tuple[str, ...], Happening] = {}
     for each in found:
         key = (each.about, each.type, each.reason, each.message, each.by)
@@ -132,14 +132,14 @@ def _both(one: Happening, other: Happening) -> Happening:
 
 
 def row(told: Happening, now: datetime | None) -> tuple[str, ...]:
-    """When, type, reason, object and message; ages at ``now``, or RFC 3339 times where that is None."""
+    """Time, type, reason, object and message; ages at ``now``, or RFC 3339 times when that is None."""
     when = stamp(told.last) if now is None else short((now - told.last).total_seconds())
     times = f" (x{told.count} over {short((told.last - told.first).total_seconds())})" if told.count > 1 else ""
     return when, told.type, told.reason, told.about, told.message + times
 
 
 def lines(told: Sequence[Happening], now: datetime | None, *, following: bool, coloured: bool) -> list[str]:
-    """A line for each, with a header where no further ones follow; times as ``row`` has them."""
+    """One line per Event, with a header unless ``following``; times as in ``row``."""
     rows = [row(each, now) for each in told]
     header = ("TIME" if now is None else "AGE", *_HEADER)
     least = [*_WIDTHS] if following else [len(cell) for cell in header[:-1]]
@@ -156,12 +156,12 @@ def _line(cells: tuple[str, ...], widths: Iterable[int]) -> str:
 
 
 def coloured(environment: Mapping[str, str], is_terminal: bool) -> bool:
-    """Whether somebody looks who wants colours."""
+    """Whether to print colours: only on a terminal, unless NO_COLOR or TERM=dumb is set."""
     return is_terminal and not environment.get("NO_COLOR") and environment.get("TERM") != "dumb"
 
 
 def document(told: Happening) -> dict[str, Any]:
-    """The same for machines; members are only ever added."""
+    """An Event as JSON; members are only ever added."""
     return {
         "time": stamp(told.last),
         "firstTime": stamp(told.first),

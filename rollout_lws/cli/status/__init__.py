@@ -1,1 +1,1 @@
-"""status: the gate of a pipeline."""
+"""status: the gate for pipelines."""

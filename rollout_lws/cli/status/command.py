@@ -1,4 +1,4 @@
-"""status: the gate of a pipeline. It waits for one version of one release, and its exit code says what became of it."""
+"""status: the gate for pipelines. It waits for one version of one release, and its exit code is the outcome."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def status(
 
 @dataclass
 class Gate:
-    """One wait. What it is about is pinned at the first look, or as soon as the release of that id is there."""
+    """One wait, pinned to a version at the first look, or as soon as the release with the given id exists."""
 
     transport: Transport
     rollouts: Resource
@@ -99,13 +99,13 @@ class Gate:
     deadline: float | None = None
     _begun: bool = False
     _pinned: Pin | None = None
-    #: Whether the id that is waited for has been on the LWS or in the status, and what the LWS had at the last look.
+    #: Whether the LWS or the status has carried the awaited id, and the id on the LWS at the last look.
     _known: bool = False
     _carried: str = ""
     _today: dict[str, str] = field(default_factory=dict)
 
     def look(self, rollout: Object) -> Verdict | None:
-        """What there is to say of this Rollout, None when it has to be waited for."""
+        """The verdict on this Rollout, None to keep waiting."""
         if self._pinned is None or not self._is_about(rollout):
             workload = self._workload(rollout)
             if self.release is not None:
@@ -122,7 +122,7 @@ class Gate:
         return judge(rollout, self.goal, self._pinned, self._today, fail_on_capacity=self.fail_on_capacity)
 
     def why_not(self, rollout: Object) -> str:
-        """Why there is no verdict of ``rollout``."""
+        """Why there is no verdict on ``rollout`` yet."""
         if self.release is not None and not self._is_about(rollout) and not self._known:
             named = f"carries release {self._carried}" if self._carried else "carries no rollout-id"
             lws = rollout["spec"]["workloadRef"]["name"]
@@ -133,7 +133,7 @@ class Gate:
         return _line(rollout)
 
     def _workload(self, rollout: Object) -> Object:
-        """The LWS; a server that is busy or away is waited for, once the gate has begun."""
+        """The LWS; once the gate has begun, waits for a server that is busy or unreachable."""
         while True:
             try:
                 workload = fetch_workload(self.transport, rollout)
@@ -149,7 +149,7 @@ class Gate:
         return self.release is None or id_of(rollout) == self.release
 
     def _hashes(self, rollout: Object) -> dict[str, str]:
-        """Our hash of each stored version, by the controller's; none where the history cannot be read."""
+        """Our hash of each stored version, by the controller's; {} when the history cannot be read."""
         try:
             return todays_hashes(stored_versions(self.transport, self.rollouts, rollout))
         except (ApiError, Unreachable):

@@ -1,4 +1,4 @@
-"""Whether a release is where a pipeline wants it: a pure judgement, bound to the version pinned at the start."""
+"""Whether a release has reached a pipeline's goal: a pure function, bound to the version pinned at the start."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from rollout_lws.cli.releases import version_hash
 from rollout_lws.cli.rollouts import condition, message, summary
 
 Object = dict[str, Any]
-#: States of the summary in which nothing is under way.
+#: Summary states in which no release is in progress.
 _ENDED = ("Healthy", "Aborted", "Disabled")
-#: Step states from which on a step's groups are ready and its traffic is routed.
+#: Step states in which the step's groups are ready and its traffic is routed.
 _ARRIVED = ("StepMetricsAnalysis", "StepPaused", "StepReady", "Completed")
-#: What the summary says of a release whose pods find no room.
+#: Summary states of a release whose pods lack capacity.
 _NO_ROOM = ("WaitingForQuota", "WaitingForAccelerators")
 
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """What is waited for: healthy, paused, aborted, or ``step`` (with its 1-based number) made and routed."""
+    """The awaited state: healthy, paused, aborted, or ``step`` (1-based) with its groups ready and traffic routed."""
 
     word: str
     step: int = 0
@@ -40,9 +40,9 @@ class Goal:
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """The version that a gate is about: generations of Rollout and LWS, hash of the LWS's templates, at its start.
+    """The version that a gate waits for: generations of Rollout and LWS, and hash of the LWS's templates, at its start.
 
-    ``workload_uids`` are that of the LWS and that of the one in care then, () where nobody knows.
+    ``workload_uids`` are those of the LWS and of the LWS managed at that time, () when unknown.
     """
 
     rollout_generation: int
@@ -53,7 +53,7 @@ class Pin:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """How a wait ended: exit ``code``, a machine-stable ``word``, and a sentence for a person."""
+    """How a wait ended: exit ``code``, a machine-stable ``word``, and a message for the user."""
 
     code: int
     word: str
@@ -71,18 +71,18 @@ def pin(rollout: Object, workload: Object) -> Pin:
 
 
 def _uid_in_care(rollout: Object) -> str:
-    """UID of the LWS that the status is about, "" before any."""
+    """UID of the LWS that the status reports on, "" before there is one."""
     return str(((rollout.get("status") or {}).get("stable") or {}).get("workloadUID") or "")
 
 
 def is_made_anew(rollout: Object, pinned: Pin) -> bool:
-    """Whether the status is about an LWS that took the place of the pinned one; its generations begin again."""
+    """Whether the LWS of the status is a recreation of the pinned one, whose generations start over."""
     uid = _uid_in_care(rollout)
     return bool(uid and pinned.workload_uids) and uid not in pinned.workload_uids
 
 
 def not_seen(rollout: Object, pinned: Pin) -> bool:
-    """Whether the status is still that of what stood before the pinned version was applied."""
+    """Whether the controller has not yet observed the pinned version."""
     status = rollout.get("status") or {}
     return (
         int(status.get("observedGeneration") or 0) < pinned.rollout_generation
@@ -91,17 +91,17 @@ def not_seen(rollout: Object, pinned: Pin) -> bool:
 
 
 def has_ended(rollout: Object, pinned: Pin | None) -> bool:
-    """Whether nothing is under way any more, by a controller that has seen the pinned version; None: there is none."""
+    """Whether no release is in progress, as of a controller that has observed the pinned version (None: of any)."""
     if summary(rollout)["state"] not in _ENDED:
         return False
     return pinned is None or is_made_anew(rollout, pinned) or not not_seen(rollout, pinned)
 
 
 def is_stranger(rollout: Object, pinned: Pin, today: Mapping[str, str]) -> bool:
-    """Whether only the history can tell if the version that the status is about is the pinned one.
+    """Whether only the history can tell if the status reports on the pinned version.
 
-    A controller of another release may hash a version differently than we do. While the LWS is the one that was pinned
-    that does not matter; after an edit of it ``today`` has our hash of a version by the controller's.
+    A controller of another release may hash a version differently than this one. That does not matter while the LWS is
+    unchanged since the pin; after an edit, ``today`` has our hash of a version by the controller's.
     """
     status = rollout.get("status") or {}
     seen = status.get("observedTemplateHash")
@@ -113,21 +113,21 @@ def _of_pinned_spec(status: Object, pinned: Pin) -> bool:
 
 
 def id_of(rollout: Object) -> str:
-    """The id of the release that the status is about, "" before there is any."""
+    """Id of the release that the status reports on, "" before there is one."""
     return str((rollout.get("status") or {}).get("observedRolloutID") or "")
 
 
 def id_on(workload: Object, group: str) -> str:
-    """The id that an LWS gives to its release, "" when it leaves that to its revision."""
+    """The rollout-id on an LWS, "" when the LWS has none and its revision names the release."""
     meta, key = workload["metadata"], f"{group}/rollout-id"
     return str((meta.get("labels") or {}).get(key) or (meta.get("annotations") or {}).get(key) or "")
 
 
 def judge_id(rollout: Object, workload: Object, group: str, wanted: str, *, known: bool) -> Verdict | None:
-    """Superseded when another id has taken the place of ``wanted``; None while it is still on, or not yet applied.
+    """Superseded when another id has replaced ``wanted``; None while ``wanted`` is in progress or not yet applied.
 
-    ``known`` is whether LWS or status had it at an earlier look. A pipeline that hands its manifests to Argo CD or Flux
-    may look before they are applied: then the LWS carries the id of the release before, and that ends nothing.
+    ``known`` is whether the LWS or the status had it at an earlier look. A pipeline that hands its manifests to Argo CD
+    or Flux may look before they are applied: the LWS still has the previous release's id, which ends nothing.
     """
     carried, told = id_on(workload, group), id_of(rollout)
     replaced = carried not in ("", wanted) if told == wanted else known and carried != wanted
@@ -140,7 +140,7 @@ def judge_id(rollout: Object, workload: Object, group: str, wanted: str, *, know
 def judge(
     rollout: Object, goal: Goal, pinned: Pin, today: Mapping[str, str], *, fail_on_capacity: bool = False
 ) -> Verdict | None:
-    """None while there is nothing to say: the controller has not seen the pinned version, or it is on its way."""
+    """None to keep waiting: the controller has not observed the pinned version, or its release is in progress."""
     name, status = rollout["metadata"]["name"], rollout.get("status") or {}
     if is_made_anew(rollout, pinned):
         lws = rollout["spec"]["workloadRef"]["name"]
@@ -157,7 +157,7 @@ def judge(
 
 
 def _ended(name: str, rollout: Object, goal: Goal) -> Verdict | None:
-    """The end of the release of the pinned version, which is the one that the status is about."""
+    """The verdict when the release of the pinned version, which the status reports on, has ended."""
     status = rollout["status"]
     phase, stable = status.get("phase"), (status.get("stable") or {}).get("templateHash")
     if phase == "Healthy" and stable and stable == status.get("observedTemplateHash"):
@@ -183,7 +183,7 @@ def _under_way(name: str, rollout: Object, goal: Goal) -> Verdict | None:
     if stalled is not None and goal.word != "aborted":
         why = stalled.get("message") or message(rollout) or stalled.get("reason")
         return Verdict(3, "stalled", f"rollout/{name} is stalled: {why}")
-    # Right after `promote` the approval is asked for and not yet acted on.
+    # Right after `promote`, the approval is requested and not yet carried out.
     awaiting = (status.get("summary") or {}).get("state") == "AwaitingApproval" and not status.get("requestedAction")
     if goal.word == "healthy" and progressing and awaiting:
         return Verdict(5, "approval", f"rollout/{name} waits for approval of step {step}: `rollout-lws promote {name}`")

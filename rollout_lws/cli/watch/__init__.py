@@ -1,1 +1,1 @@
-"""Objects as they change: one after the other, or kept by a thread."""
+"""Watches: a stream of one object's states, or a cache that a thread keeps up to date."""

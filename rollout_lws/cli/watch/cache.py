@@ -1,4 +1,4 @@
-"""A collection as it is now, kept by list and watch in a thread of its own, for whoever looks at it from another."""
+"""A collection that a background thread keeps current by list and watch, for readers in other threads."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from rollout_lws.cli.watch.stream import RECONNECT, SHORTEST_WATCH, passes
 from rollout_lws.errors import ApiError, RolloutLwsError, Unreachable
 
 _Kind = TypeVar("_Kind")
-#: Seconds that somebody who has seen enough waits for a thread.
+#: Seconds that join waits for the thread to end.
 _FAREWELL = 0.5
 
 
 class WatchCache(Generic[_Kind]):
-    """Objects under ``path`` that ``query`` chooses, each as ``decode`` reads it.
+    """Objects under ``path`` that match ``query``, each converted by ``decode``.
 
-    ``changed`` is set whenever there is something new to see: an object, ``trouble`` (why what is seen may be old, ""
-    while it is not), or ``failure``, an error that will not pass.
+    ``changed`` is set for every change: of an object, of ``trouble`` (why the objects may be stale, "" while they are
+    current), or of ``failure``, a permanent error.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class WatchCache(Generic[_Kind]):
         self._thread.start()
 
     def objects(self) -> list[_Kind] | None:
-        """All of them, None before they were listed for the first time."""
+        """All objects, None before the first list."""
         found = self._objects
         return None if found is None else list(found.values())
 
@@ -51,7 +51,7 @@ class WatchCache(Generic[_Kind]):
         self._transport.hang_up()
 
     def join(self) -> None:
-        """Give the thread a moment to end; one that waits for an answer ends with the process."""
+        """Give the thread a moment to end; a thread that is blocked on an answer ends with the process."""
         self._thread.join(_FAREWELL)
         if not self._thread.is_alive():
             self._transport.close()
@@ -63,13 +63,13 @@ class WatchCache(Generic[_Kind]):
                 version = self._turn(version)
         except Exception as error:
             if not isinstance(error, RolloutLwsError):
-                # A thread has nobody to raise to; whoever looks does.
+                # A thread has no caller to raise to, so the reader raises it.
                 error = RolloutLwsError(f"the watch on {self._path} failed: {error!r}")
             self.failure = error
             self._changed.set()
 
     def _turn(self, version: str) -> str:
-        """List where nothing is known, then watch until that ends; the answer is from where to go on, "" for a list."""
+        """List if needed, then watch until the watch ends; returns the resourceVersion to resume from, "" to relist."""
         began = time.monotonic()
         try:
             version = self._watch(version or self._list())
@@ -101,7 +101,7 @@ class WatchCache(Generic[_Kind]):
             version = meta["resourceVersion"]
             if event["type"] == "BOOKMARK":
                 continue
-            # A new dict for each change: who looks at the old one meanwhile is not disturbed.
+            # Each change makes a new dict, so that readers of the old one are not disturbed.
             objects = dict(self._objects or {})
             if event["type"] == "DELETED":
                 objects.pop(meta["uid"], None)

@@ -1,4 +1,4 @@
-"""One object as it changes, whatever becomes of connections and servers meanwhile."""
+"""Follows one object through its changes, across lost connections and server restarts."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from rollout_lws.cli.view import plain
 from rollout_lws.errors import ApiError, Unreachable, UsageError
 from rollout_lws.objects.resources import Resource
 
-#: Seconds between two attempts at a server that does not answer; a gate must outlive a control plane's upgrade.
+#: Seconds between attempts at a server that does not answer; `status` must outlive a control plane upgrade.
 RECONNECT = 2.0
-#: Seconds that a watch lasts at least where all is well.
+#: Seconds that a healthy watch lasts at least.
 SHORTEST_WATCH = 1.0
 
 
 def follow(transport: Transport, rollouts: Resource, first: Object, deadline: float | None) -> Iterator[Object]:
-    """The Rollout, ``first`` and each time it changes, until ``time.monotonic()`` is past ``deadline``. UsageError when
-    it is deleted.
+    """Yield ``first`` and each later state of the Rollout until ``time.monotonic()`` passes ``deadline``. UsageError
+    when it is deleted.
     """
     for each in changes(transport, rollouts, first, deadline):
         if each is None:
@@ -29,8 +29,8 @@ def follow(transport: Transport, rollouts: Resource, first: Object, deadline: fl
 
 
 def changes(transport: Transport, resource: Resource, first: Object, deadline: float | None) -> Iterator[Object | None]:
-    """``first`` and each later state of that very object, until ``time.monotonic()`` is past ``deadline``; None at the
-    end when it is gone, also where another object of its name has taken its place.
+    """Yield ``first`` and each later state of that object (same UID) until ``time.monotonic()`` passes ``deadline``;
+    None at the end when it is gone, also when another object of its name has replaced it.
     """
     meta = first["metadata"]
     name, namespace, version = meta["name"], meta.get("namespace") or "", meta["resourceVersion"]
@@ -63,7 +63,7 @@ def changes(transport: Transport, resource: Resource, first: Object, deadline: f
 
 
 def wait_out(error: ApiError | Unreachable, deadline: float | None = None) -> None:
-    """Say that it is tried again, and give a server that is busy or away its time; raises what no waiting mends."""
+    """Report the retry and give a busy or unreachable server time; raise an error that waiting cannot fix."""
     if not passes(error):
         raise error
     click.echo(f"rollout-lws: {plain(str(error))}; trying again", err=True)
@@ -71,7 +71,7 @@ def wait_out(error: ApiError | Unreachable, deadline: float | None = None) -> No
 
 
 def rest(began: float, deadline: float | None) -> None:
-    """A server, or what stands before it, that ends each watch at once is not asked without a pause."""
+    """Pause before the next watch when a server or proxy ended the last one at once."""
     if time.monotonic() - began < SHORTEST_WATCH:
         _pause(RECONNECT, deadline)
 
@@ -81,10 +81,10 @@ def _pause(seconds: float, deadline: float | None) -> None:
 
 
 def has_forgotten(error: ApiError | Unreachable) -> bool:
-    """Whether the server does not know any more what changed since: all has to be read anew."""
+    """Whether the server no longer has the changes since our resourceVersion (410), so a relist is needed."""
     return isinstance(error, ApiError) and error.code == 410
 
 
 def passes(error: ApiError | Unreachable) -> bool:
-    """Whether a server that is busy, starting or being upgraded is enough to explain it."""
+    """Whether the error is transient: a server that is busy, starting or being upgraded."""
     return isinstance(error, Unreachable) or error.code == 429 or error.code >= 500

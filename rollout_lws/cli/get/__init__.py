@@ -1,1 +1,1 @@
-"""get: one release as a picture of header, steps and tree, or all of them as a list; once, or as long as it lasts."""
+"""get: one release as header, steps and tree, or a list of all Rollouts; once, or with -w until it ends."""

@@ -1,4 +1,4 @@
-"""What comes next: by itself after an approval, and the commands that make sense now. Pure."""
+"""What comes next: the effect of an approval, and the commands that apply now. Pure."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ Object = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """How commands are written so that they act on what is shown: ``program`` is ours, ``flags`` those that kubectl has
-    as well, ``own`` those that only ours has.
+    """How to print commands so that they act on the same cluster: ``program`` is ours, ``flags`` also work with
+    kubectl, ``own`` only with our program.
     """
 
     program: str = "rollout-lws"
@@ -36,7 +36,7 @@ class Caller:
 
 
 def after_approval(shown: Release, steps: tuple[PlannedStep, ...]) -> str:
-    """What the next step takes and gives; "" where nothing waits for an approval."""
+    """The next step's groups, accelerators and traffic; "" unless a step awaits approval."""
     index = action_rules.step_of(shown.rollout)
     if summary(shown.rollout)["state"] != "AwaitingApproval" or shown.stable is None or not 1 <= index <= len(steps):
         return ""
@@ -58,12 +58,12 @@ def after_approval(shown: Release, steps: tuple[PlannedStep, ...]) -> str:
 
 
 def takes_room(shown: Release) -> bool:
-    """Whether a step's groups are made beside those that stand, and do not take their places."""
+    """Whether a step's groups are added to the existing ones and do not replace them."""
     return recorded_capacity(shown.rollout).extra(1) > 0
 
 
 def next_commands(shown: Release, caller: Caller) -> list[str]:
-    """Lines of commands, each with what it does. Those that approve or end a release are bound to it by its id."""
+    """Commands with their effects, one a line. Those that approve or abort are bound to the release by its id."""
     rollout = shown.rollout
     name, status, state = rollout["metadata"]["name"], rollout.get("status") or {}, summary(rollout)["state"]
     found: list[tuple[str, str]] = []
@@ -104,7 +104,7 @@ def _effect_of_abort(shown: Release) -> str:
 
 
 def _logs(rollout: Object, caller: Caller) -> list[tuple[str, str]]:
-    """How to read what the worst container said before it ended."""
+    """The kubectl command for the logs of the worst container."""
     for trouble in (rollout.get("status") or {}).get("notReadyGroups") or ():
         if trouble.get("pod") and trouble.get("container"):
             before = " -p" if trouble.get("previousLogs") else ""

@@ -1,4 +1,4 @@
-"""What makes a new version another one, in a line: the images, or else the fields that differ. Pure."""
+"""Summarizes in one line what a new version changes: the images, or else the fields that differ. Pure."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from rollout_lws.cli.versions import ROLES, containers
 from rollout_lws.objects.workloads import LeaderWorkerSet
 
 Object = dict[str, Any]
-#: More than so many differences are counted, not told.
+#: Differences to print; further ones are counted.
 _TOLD = 3
 
 
 def changed(before: Object, after: Object) -> str:
-    """``vllm-openai v0.18.1 -> v0.19.0 (leader, worker)``: versions as {leaderWorkerTemplate, networkConfig}."""
+    """``vllm-openai v0.18.1 -> v0.19.0 (leader, worker)``; versions are {leaderWorkerTemplate, networkConfig}."""
     told: dict[str, list[str]] = {}
     for place, what in _differences(before, after):
         told.setdefault(what, []).append(place)
@@ -33,7 +33,7 @@ def _in_brackets(places: list[str]) -> str:
 
 
 def _differences(before: Object, after: Object) -> Iterator[tuple[str, str]]:
-    """Role (or "") and what differs in it."""
+    """Pairs of a role (or "") and a difference in it."""
     old, new = (_by_role(version) for version in (before, after))
     for role in ROLES:
         was, now = old.get(role, {}), new.get(role, {})
@@ -72,7 +72,7 @@ def _of_container(name: str, was: Object | None, now: Object | None) -> Iterator
 
 
 def _image(was: str, now: str) -> str:
-    """Short where only the tag or the digest differs, which is the rule."""
+    """Short when only the tag or digest differs, the usual case."""
     old, new = _split(was), _split(now)
     if old[0] != new[0]:
         return f"{was} -> {now}"
@@ -84,7 +84,7 @@ def _split(image: str) -> tuple[str, str]:
     if at:
         return name, digest[:19]
     name, colon, tag = image.rpartition(":")
-    # The colon of a registry's port comes before a slash.
+    # A registry's port has a colon too, but a slash follows it.
     return (name, tag) if colon and "/" not in tag else (image, "")
 
 
@@ -99,9 +99,9 @@ def _fields(was: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
 
 
 def author(lws: LeaderWorkerSet, before: Object, after: Object) -> tuple[str, datetime | None]:
-    """Who wrote what differs, as the API server knows them, and when; ("", None) if it is not told.
+    """The field manager that wrote the difference, and when; ("", None) when managedFields does not tell.
 
-    Who takes over a field leaves its manager before without it, so the one who has it wrote it last.
+    A manager that takes over a field removes it from its previous manager, so the current one wrote it last.
     """
     paths = list(_paths(before, after))
     wrote = [
@@ -116,7 +116,7 @@ def author(lws: LeaderWorkerSet, before: Object, after: Object) -> tuple[str, da
 
 
 def _paths(was: Any, now: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """Where two values differ, as managedFields spells it."""
+    """Paths at which two values differ, in managedFields notation."""
     if was == now:
         return
     if isinstance(now, dict):
@@ -133,7 +133,7 @@ def _paths(was: Any, now: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str
 
 
 def _has(fields: Any, path: tuple[str, ...]) -> bool:
-    """Whether the field at ``path``, or something whole that it is in, is among ``fields``."""
+    """Whether ``fields`` contains the field at ``path``, or an atomic parent of it."""
     for part in path:
         if not fields:
             return True

@@ -1,4 +1,4 @@
-"""The command: which of the pictures, once or for as long as it lasts."""
+"""The get command: selects the picture or the list, printed once or watched."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def get(
     transport = click.get_current_context().with_resource(Transport.to(target))
     rollouts = find_rollouts(transport, target.api_group)
     if watching:
-        # Only these need the objects of a release, and the libraries that read them.
+        # Only -w needs all objects of a release and the libraries that decode them.
         from rollout_lws.cli.get import watch
     if name and watching:
         watch.one(transport, rollouts, release_name(name), output, _caller(target))
@@ -86,7 +86,7 @@ def _every(transport: Transport, rollouts: Resource, namespace: str, selector: s
 
 
 def _as_it_is(answer: Object, items: list[Object], rollouts: Resource, output: str) -> None:
-    """As the API server has it: one object, or a list of them."""
+    """The API server's answer unchanged: one object, or a list."""
     listed = items if "items" in answer else [answer]
     if output == "name":
         for each in listed:
@@ -104,7 +104,7 @@ def _print(lines: list[str]) -> None:
 
 
 def _caller(target: Target) -> Caller:
-    """How whoever reads this would call us again: as a plugin or not, and with the flags that point to this cluster."""
+    """How the user invoked this program: as a plugin or not, with the flags that select this cluster."""
     from rollout_lws.cli.get.ahead import Caller
 
     program = "kubectl rollout-lws" if Path(sys.argv[0]).name == "kubectl-rollout_lws" else "rollout-lws"

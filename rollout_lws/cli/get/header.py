@@ -1,4 +1,4 @@
-"""What stands above the tree: the state of a release, what changed, what its users notice, and what it holds. Pure."""
+"""The header above the tree: state, change, effect on users' requests, and accelerators of a release. Pure."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from rollout_lws.workload.template import version_of
 
 Object = dict[str, Any]
 _LABEL = 9
-#: Groups that are not ready, of which each is a line.
+#: Groups that are not ready to print, one line each.
 _CAUSES = 3
 
 
 def field(label: str, text: str) -> str:
-    """A line of the header; further lines of one field have no label."""
+    """A line of the header; continuation lines have an empty label."""
     return f"{label:<{_LABEL}}{plain(text)}"
 
 
@@ -66,7 +66,7 @@ def _state(shown: Release, now: datetime) -> str:
 
 
 def extra_accelerators(shown: Release) -> int:
-    """What the release holds beyond what the LWS itself has a right to; what only waits for a node holds nothing."""
+    """Accelerators that the release holds beyond the LWS's own replicas; unscheduled pods hold none."""
     if shown.stable is None:
         return 0
     lws = shown.stable.lws
@@ -84,7 +84,7 @@ def _causes(rollout: Object) -> Iterator[str]:
 
 
 def _change(shown: Release, now: datetime) -> str:
-    """What the release is about; "" at rest, and where the version before it is not on record."""
+    """What the release changes; "" when none is in progress, or when the previous version is not stored."""
     if shown.before is None or shown.stable is None:
         return ""
     lws = shown.stable.lws
@@ -129,7 +129,7 @@ def _accelerators(shown: Release, steps: tuple[PlannedStep, ...]) -> str:
 
 
 def _steps(rollout: Object, steps: tuple[PlannedStep, ...]) -> str:
-    """Each step with its size; the current one marked with ">", those behind it with "v"."""
+    """Each step with its size; ">" marks the current one and "v" the completed ones."""
     current = int((rollout.get("status") or {}).get("currentStepIndex") or 0) if releasing(rollout) else 0
     marks = ("v" if step.index < current else ">" if step.index == current else " " for step in steps)
     return "  ".join(f"{mark} {step}" for mark, step in zip(marks, steps, strict=True))

@@ -1,4 +1,4 @@
-"""How all releases look, a line each, and what lines of both pictures have in common. Pure."""
+"""Renders the list of Rollouts, one line each, and the colours and line widths that both pictures share. Pure."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from rollout_lws.cli.rollouts import summary
 from rollout_lws.cli.view import age, cut, table
 
 Object = dict[str, Any]
-#: Narrower than this nothing is folded or cut: it would be all margin.
+#: Minimum width for wrapping and cutting; below it, nothing readable would remain.
 NARROWEST = 40
-#: What the summary's states mean for somebody who glances: all is well, look at it, do something.
+#: Colours of summary states: green is fine, yellow waits or needs attention, red has failed.
 _COLOURS = {
     "Healthy": 32,
     **dict.fromkeys(("Stalled", "Aborted"), 31),
@@ -25,7 +25,7 @@ _STATES = re.compile(rf"\b({'|'.join(_COLOURS)})\b")
 def overview(
     rollouts: Iterable[Object], now: datetime, *, namespaces: bool, wide: bool = False, width: int | None = None
 ) -> list[str]:
-    """One line a Rollout; ``namespaces`` adds their column, ``wide`` what ``kubectl get -o wide`` has too."""
+    """One line per Rollout; ``namespaces`` adds their column, ``wide`` the columns of ``kubectl get -o wide``."""
     heading = ("NAMESPACE", "NAME", "STATUS", "STEP", "TRAFFIC", "NEW", "STABLE", "AGE")
     more = ("ACCELERATORS", "SINCE", "PHASE", "MESSAGE")
     rows = [(*heading, *more)]
@@ -39,12 +39,12 @@ def overview(
 
 
 def coloured(line: str) -> str:
-    """A line as a terminal shows it: states in their colours, headings of tables bold."""
+    """A line with terminal colours: states in colour, table headings in bold."""
     if line.startswith(("NAME ", "NAMESPACE ")):
         return f"\x1b[1m{line}\x1b[0m"
     return _STATES.sub(lambda match: f"\x1b[{_COLOURS[match[1]]}m{match[1]}\x1b[0m", line, count=1)
 
 
 def fitted(line: str, width: int | None) -> str:
-    """A line of a table, no longer than the terminal is wide; None: as it is."""
+    """A line of a table, cut to the terminal's width; None keeps it whole."""
     return line if width is None else cut(line, max(width, NARROWEST))

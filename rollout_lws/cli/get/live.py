@@ -1,4 +1,4 @@
-"""One release while it changes: a cache of each kind of its objects, and the newest of all to look at."""
+"""One release kept current: a watch cache for each kind of its objects, combined into a Release."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from rollout_lws.objects.resources import LEADER_WORKER_SETS, PODS, STATEFUL_SET
 from rollout_lws.objects.workloads import LeaderWorkerSet, Pod, StatefulSet
 from rollout_lws.workload.template import Version
 
-#: Seconds until a server that did not answer is asked once more what the version before was.
+#: Seconds until a failed request for the previous version is retried.
 _ASK_AGAIN = 30.0
 
 
 class Live:
-    """The release of ``rollout``, with all pods or with leaders only. ``changed`` is set when there is more to see."""
+    """The release of ``rollout``, with all pods or leaders only. ``changed`` is set on every change."""
 
     def __init__(self, transport: Transport, rollouts: Resource, rollout: Object, *, pods: bool) -> None:
         self.changed = threading.Event()
@@ -50,13 +50,13 @@ class Live:
 
     @property
     def trouble(self) -> str:
-        """Why what is seen may be old, "" while it is not."""
+        """Why the release may be stale, "" while it is current."""
         return next((cache.trouble for cache in self._caches if cache.trouble), "")
 
     def look(self) -> Release | None:
-        """The release as far as it is known now; None while something of it has never been read.
+        """The release as it is known now; None until all of its kinds have been listed.
 
-        UsageError when the Rollout is deleted; what the server refuses for good is raised as it is.
+        UsageError when the Rollout was deleted; a permanent error from the server is raised unchanged.
         """
         for cache in self._caches:
             if cache.failure is not None:
@@ -73,7 +73,7 @@ class Live:
         return replace(gathered(found[0], workloads, sets, members), before=self._version_before(found[0]))
 
     def _follow(self, workload: str) -> None:
-        """What an LWS that has turned up is made of."""
+        """Watch the StatefulSets and pods of a new LWS."""
         if workload in self._sets:
             return
         chosen = {"labelSelector": of_workloads([workload])}
@@ -89,7 +89,7 @@ class Live:
         return cache
 
     def _version_before(self, rollout: Object) -> Version | None:
-        """Asked for once a release, since it cannot change in one; a server that is away is not asked at every look."""
+        """The previous version, fetched once per release, since it cannot change; retries wait for a while."""
         key = releasing(rollout) and ((rollout.get("status") or {}).get("stable") or {}).get("templateHash")
         if key != self._before[0] and time.monotonic() >= self._ask_again:
             try:
@@ -102,6 +102,6 @@ class Live:
 
 
 def _all(caches: Any) -> list[Any] | None:
-    """What all of them hold, None while one has not read anything yet."""
+    """Objects of all caches, None while one of them has not been listed."""
     found = [cache.objects() for cache in caches]
     return None if None in found else [each for objects in found for each in objects]

@@ -1,4 +1,4 @@
-"""How one release looks: values in, lines out, as wide as there is room. Pure."""
+"""Renders one release as lines of text, as wide as the terminal allows. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rollout_lws.cli.view import table
 
 _INDENT = " " * len(field("", ""))
 
-#: Without any flag, which points to the kubeconfig's own context.
+#: No flags: commands use the kubeconfig's current context.
 OURS = Caller()
 
 
@@ -27,9 +27,9 @@ def release(
     pods: bool = False,
     width: int | None = None,
 ) -> list[str]:
-    """The whole picture of one release, ending with the commands that make sense now.
+    """The whole picture of one release, ending with the commands that apply now.
 
-    ``width`` is that of the terminal, None where lines may be of any length.
+    ``width`` is the terminal's, None for lines of any length.
     """
     replicas = shown.stable.lws.spec.replicas if shown.stable is not None else 0
     steps = planned_steps(shown.rollout, replicas)

@@ -1,4 +1,4 @@
-"""The steps of a release as its Rollout has them: groups, requests, pauses, and what they hold at the most."""
+"""The steps of a release from its Rollout: groups, traffic, and the peak number of groups."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ Object = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class PlannedStep:
-    """One step: ``groups`` of the new version once it is made, ``size`` and ``traffic`` as they are written."""
+    """One step: ``groups`` of the new version at its end; ``size`` and ``traffic`` as written in the spec."""
 
     index: int
     size: str
     groups: int
     traffic: str
     promotes: bool
-    """Whether it is nothing but the promotion."""
+    """Whether the step is only the promotion."""
 
     def __str__(self) -> str:
         words = ["promote" if self.promotes else self.size, "" if self.promotes else self.traffic]
@@ -30,7 +30,7 @@ class PlannedStep:
 
 
 def strategy_of(rollout: Object) -> CapacityStrategy:
-    """That of the release that is on, else the plan's; ExtraWorkload for a word that this version does not know."""
+    """Capacity of the current release, else of the plan; ExtraWorkload for a value that this version does not know."""
     strategy = rollout["spec"].get("strategy") or {}
     if strategy.get("blueGreen"):
         return known.BLUE_GREEN
@@ -42,7 +42,7 @@ def strategy_of(rollout: Object) -> CapacityStrategy:
 
 
 def planned_steps(rollout: Object, replicas: int) -> tuple[PlannedStep, ...]:
-    """Of an LWS with ``replicas`` groups; () for a plan that no controller would take."""
+    """Steps for an LWS with ``replicas`` groups; () for a plan that the controller would refuse."""
     steps = style(rollout).get("steps") or ()
     strategy = strategy_of(rollout)
     found, sizes = [], list[int | str]()
@@ -71,14 +71,14 @@ def _size(size: int | str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Peak:
-    """The most groups that stand at once, of both versions, and the step that makes them."""
+    """The largest number of groups of both versions together, and the step that reaches it."""
 
     groups: int
     step: int
 
 
 def peak(rollout: Object, steps: tuple[PlannedStep, ...], replicas: int) -> Peak | None:
-    """None where a release takes no more groups than are there already."""
+    """The peak, None when the release adds no groups."""
     most = max((step.groups for step in steps), default=0)
     extra = strategy_of(rollout).extra(most)
     return Peak(replicas + extra, next(step.index for step in steps if step.groups == most)) if extra else None

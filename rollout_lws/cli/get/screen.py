@@ -1,4 +1,4 @@
-"""A terminal on which a picture is drawn over the one before, so that the last one stays when all is over."""
+"""A terminal screen that redraws a picture in place; the last picture stays when the command ends."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ _END_OF_LINE, _END_OF_SCREEN, _CLEAR = "\x1b[K", "\x1b[J", "\x1b[2J\x1b[H"
 
 
 def is_terminal() -> bool:
-    """Whether whoever reads the output can have it moved about; TERM=dumb cannot."""
+    """Whether the output is a terminal that can move the cursor; TERM=dumb cannot."""
     return sys.stdout.isatty() and environ.get("TERM") != "dumb"
 
 
 def has_colours() -> bool:
-    """By the custom of no-color.org."""
+    """Whether to use colours, following no-color.org."""
     return is_terminal() and not environ.get("NO_COLOR")
 
 
 def width() -> int | None:
-    """Columns, None where there is no terminal."""
+    """Terminal columns, None when the output is no terminal."""
     return _size().columns if is_terminal() else None
 
 
 def _size() -> terminal_size:
-    # Only a terminal has one, and the module takes 3 ms to import.
+    # Imported only for terminals, because the module takes 3 ms to import.
     import shutil
 
     return shutil.get_terminal_size()
 
 
 class Screen:
-    """Draws pictures in place; used as a context, which hides the cursor meanwhile."""
+    """Draws pictures in place; as a context manager it hides the cursor."""
 
     def __init__(
         self,
@@ -56,13 +56,13 @@ class Screen:
         self._write(_SHOW)
 
     def draw(self, lines: Sequence[str], footer: str = "") -> None:
-        """Nothing is written when nothing has changed. ``footer`` is a last line that is always there."""
+        """Draw the lines, and ``footer`` as a last line that is always visible; an unchanged picture writes nothing."""
         size = self._size()
         fitting = _fitting(lines, footer, size)
         resized = self._drawn and size.columns != self._columns
         if fitting == self._drawn and not resized:
             return
-        # The terminal itself has folded what stands there by its new width: nobody knows how many lines that is.
+        # After a resize the terminal has rewrapped the old picture into an unknown number of lines, so clear it.
         start = _CLEAR if resized else f"\x1b[{len(self._drawn)}F" if self._drawn else ""
         body = "".join(f"{self._paint(line)}{_END_OF_LINE}\n" for line in fitting)
         self._write(start + body + _END_OF_SCREEN)
@@ -74,12 +74,12 @@ class Screen:
 
 
 def _fitting(lines: Sequence[str], footer: str, size: terminal_size) -> list[str]:
-    """What stands above the top, or beyond the right edge, could not be drawn over."""
+    """Cut lines that would scroll off the top or pass the right edge, where they could not be redrawn."""
     foot = [footer] if footer else []
     most = max(size.lines - 1 - len(foot), 2)
     kept = list(lines)
     if len(lines) > most:
         left = len(lines) - most + 1
         kept = [*lines[: most - 1], f"… {left} more lines: make the window taller, or use -o json"]
-    # A line as wide as the window would have its last character erased with the rest of the line.
+    # Clearing to the end of the line would erase the last character of a full-width line.
     return [cut(plain(line), size.columns - 1) for line in (*kept, *foot)]

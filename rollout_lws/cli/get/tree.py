@@ -1,4 +1,4 @@
-"""The tree of a release: versions, the LWSs that run them, their groups and, when asked for, their pods. Pure."""
+"""The tree of a release: versions, the LWSs that run them, their groups and, on request, their pods. Pure."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ from rollout_lws.workload.groups import Group, groups
 from rollout_lws.workload.pod_words import pod_trouble, pods_of
 
 Row = tuple[str, ...]
-#: What is said of groups that the controller has looked at, by LWS and group.
+#: Reasons why groups are not ready, as the controller reported them, by LWS and group.
 Reasons = Mapping[tuple[str, str], str]
-#: With more lines of groups than this of one version, all that are alike are one line, wherever they stand.
+#: Above this many group lines for one version, all groups in the same state share a line, adjacent or not.
 _LINES = 12
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Groups of one version that are in the same state, shown as one line."""
+    """Groups of one version in the same state, shown as one line."""
 
     groups: tuple[Group, ...]
     ready: int
 
     @property
     def name(self) -> str:
-        """``group 3``, ``groups 0-2,5``."""
+        """``group 3`` or ``groups 0-2,5``."""
         indices = _ranges([group.index for group in self.groups])
         return f"group{'s' if len(self.groups) > 1 else ''} {indices}"
 
 
 @dataclass(frozen=True, slots=True)
 class _Band:
-    """One version as one LWS runs it. ``asked`` is how many groups of it there are to be."""
+    """One version in one LWS. ``asked`` is the number of groups of it that are wanted."""
 
     facts: Facts
     role: str
@@ -51,7 +51,7 @@ class _Band:
 
 
 def tree(shown: Release, now: datetime, *, pods: bool = False) -> list[Row]:
-    """Rows under their heading; none but that where there is no LWS."""
+    """Rows below a heading; only the heading when there is no LWS."""
     rows: list[Row] = [("NAME", "ROLE", "REV", "READY", "TRAFFIC", "AGE", "INFO")]
     reasons = _reasons(shown)
     for band in _bands(shown):
@@ -60,8 +60,8 @@ def tree(shown: Release, now: datetime, *, pods: bool = False) -> list[Row]:
 
 
 def runs(found: Iterable[Group], now: datetime, *, together: bool = False) -> list[Run]:
-    """Groups in their order, neighbours of the same revision, readiness and fate as one; ``together``: not only
-    neighbours.
+    """Groups in order; neighbours with the same revision, readiness and termination share a run, and with ``together``
+    all such groups do.
     """
 
     def state(group: Group) -> tuple[str, bool, bool]:
@@ -86,7 +86,7 @@ def _bands(shown: Release) -> Iterator[_Band]:
 
 
 def _of_stable(shown: Release, facts: Facts, new_share: str, old_share: str) -> Iterator[_Band]:
-    """The LWS itself runs two versions while its groups are renewed, or has groups of a surge."""
+    """An LWS runs two versions while its groups are updated in place, or while it has surge groups."""
     found = groups(facts)
     known = str(((shown.rollout.get("status") or {}).get("stable") or {}).get("revision") or "")
     new = tuple(group for group in found if known and group.revision != known)
@@ -101,7 +101,7 @@ def _of_stable(shown: Release, facts: Facts, new_share: str, old_share: str) -> 
 
 
 def _shares(shown: Release) -> tuple[str, str]:
-    """Of the new and of the stable version, as routers have accepted them; ("", "") where nothing is shared."""
+    """Traffic of the new and the stable version as routers accepted it; ("", "") when traffic is not split."""
     applied = ((shown.rollout.get("status") or {}).get("traffic") or {}).get("applied")
     if not applied or not releasing(shown.rollout):
         return "", ""
@@ -161,7 +161,7 @@ def _info(run: Run, band: _Band, now: datetime, why: str) -> str:
 
 
 def _unready_since(group: Group) -> datetime | None:
-    """When the leader's readiness changed last; a group that once served does not load."""
+    """When the leader's readiness last changed; a group that was ready once is no longer starting up."""
     ready = (each for each in group.leader.status.conditions if each.type == "Ready")
     return next((each.last_transition_time for each in ready), None)
 
@@ -177,7 +177,7 @@ def _pods_ready(group: Group) -> str:
 
 
 def _trouble(pod: Pod) -> str:
-    """In a word, and only what is more than being on its way."""
+    """The reason in one word, for problems only, not for normal startup."""
     found = pod_trouble(pod)
     return found.reason if found.severity > 1 else ""
 
@@ -192,12 +192,12 @@ def _of_pod(pod: Pod, now: datetime) -> Row:
 
 
 def _natural(name: str) -> list[tuple[bool, int, str]]:
-    """So that worker 10 comes after worker 9."""
+    """Sort key that puts worker 10 after worker 9."""
     return [(part.isdigit(), int(part) if part.isdigit() else 0, part) for part in name.split("-")]
 
 
 def _ranges(indices: list[str]) -> str:
-    """``0-2,5`` of 0, 1, 2 and 5; opaque names of groups as they are."""
+    """``0-2,5`` for 0, 1, 2 and 5; non-numeric group names stay as they are."""
     parts: list[list[str]] = []
     for index in indices:
         if parts and index.isdigit() and parts[-1][-1].isdigit() and int(index) == int(parts[-1][-1]) + 1:

@@ -1,4 +1,4 @@
-"""get -w: the picture drawn again at every change, where it can be; a line a change everywhere else."""
+"""get -w: redraws the picture on every change on a terminal; prints one line per change everywhere else."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from rollout_lws.cli.watch.stream import follow
 from rollout_lws.errors import UsageError
 from rollout_lws.objects.resources import Resource
 
-#: Seconds in which changes are gathered before they are drawn: a group that comes up is many.
+#: Seconds to collect changes before a redraw, since a group that starts up causes many.
 _GATHER = 0.05
-#: Seconds between two looks at the clock, for ages.
+#: Seconds between redraws without a change, to update ages.
 _TICK = 1.0
 
 
 def one(transport: Transport, rollouts: Resource, name: str, output: str | None, caller: Caller) -> None:
-    """Until the release of the version that the LWS asks for now, or of a later one, has ended."""
+    """Watch one release until that of the LWS's current version, or of a later one, has ended."""
     rollout = fetch_rollout(transport, rollouts, name)
     pinned = _pinned(transport, rollout)
     if output == "jsonl" or not is_terminal():
@@ -48,7 +48,7 @@ def one(transport: Transport, rollouts: Resource, name: str, output: str | None,
 
 
 def every(transport: Transport, rollouts: Resource, namespace: str, selector: str | None, output: str | None) -> None:
-    """All Rollouts, until whoever looks has seen enough."""
+    """Watch all Rollouts until the user interrupts it."""
     changed = threading.Event()
     query = {"labelSelector": selector} if selector else {}
     cache: WatchCache[Object] = WatchCache(transport, rollouts.path(namespace), query, dict, changed)
@@ -70,7 +70,7 @@ def every(transport: Transport, rollouts: Resource, namespace: str, selector: st
 
 
 def _looks(cache: WatchCache[Object], changed: threading.Event) -> Iterator[list[Object]]:
-    """All Rollouts by namespace and name, whenever something has changed, and each second."""
+    """All Rollouts by namespace and name, on every change and every second."""
     while True:
         _await(changed)
         if cache.failure is not None:
@@ -88,12 +88,12 @@ def _overview(rollouts: list[Object], namespace: str, output: str | None) -> lis
 
 
 def _old(trouble: str) -> str:
-    """A last line for a picture that nobody keeps true, "" for one that is."""
+    """Footer of a stale picture, "" for a current one."""
     return f"Old: {trouble}; trying again" if trouble else ""
 
 
 def _pinned(transport: Transport, rollout: Object) -> Pin | None:
-    """What the controller has to have seen before an end is one; None without an LWS."""
+    """What the controller must have observed before an end counts; None without an LWS."""
     try:
         return pin(rollout, fetch_workload(transport, rollout))
     except UsageError:
@@ -111,7 +111,7 @@ def _in_lines(
 
 
 def _listing(output: str | None, *, named: bool = False) -> Callable[[list[Object]], None]:
-    """One line of each Rollout that has changed, as its own JSON or in words."""
+    """A function that prints one line, JSON or text, for each Rollout whose line has changed."""
     told: dict[str, str] = {}
 
     def tell(rollouts: list[Object]) -> None:
@@ -131,7 +131,7 @@ def _screen() -> Screen:
 
 
 def _await(changed: threading.Event) -> None:
-    """Return when something changed, and what comes with it has been given time; or a second later."""
+    """Wait for a change and collect the ones that follow, or return after a second."""
     if changed.wait(_TICK):
         time.sleep(_GATHER)
         changed.clear()

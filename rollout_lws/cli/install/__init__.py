@@ -1,1 +1,1 @@
-"""What a cluster needs to release LeaderWorkerSets: as manifests, and applied."""
+"""install: renders the manifests that a cluster needs, and applies them."""

@@ -1,4 +1,4 @@
-"""An installation applied to a cluster: judged first, then each object told; again and again if need be."""
+"""Applies an installation to a cluster: checks first, then reports each object; safe to repeat."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from rollout_lws.objects.resources import (
 
 Object = dict[str, Any]
 Tell = Callable[[str], None]
-#: The field manager of these fields.
+#: Field manager of server-side apply.
 MANAGER = "rollout-lws-install"
-#: An object, and what writes or deletes it and says what was done.
+#: An object, and the function that applies or deletes it and returns what was done.
 Step = tuple[Object, Callable[[Object], str]]
 
 
 def install(transport: Transport, chosen: Installation, tell: Tell, warn: Tell) -> tuple[Step, ...]:
-    """Apply everything that ``chosen`` needs, a line for each object. Returns the steps that take away rights which
-    only controllers of the version before need: ``take`` them when none of these is left.
+    """Apply everything that ``chosen`` needs, one line per object. Returns the steps that remove permissions which only
+    controllers of the previous version need: ``take`` them when none of those is left.
 
-    UsageError before anything has changed when another product's object would be replaced; RolloutLwsError, which says
-    how far it got, when the API server refuses one.
+    UsageError before any change when another product's object would be replaced; RolloutLwsError, with the progress so
+    far, when the API server rejects one.
     """
     before = _judge(transport, chosen, warn)
     wanted = _wanted(transport, chosen)
@@ -60,7 +60,7 @@ def install(transport: Transport, chosen: Installation, tell: Tell, warn: Tell) 
 
 
 def take(steps: Sequence[Step], tell: Tell) -> None:
-    """RolloutLwsError as from ``install``."""
+    """Run the steps; RolloutLwsError as from ``install``."""
     for done, (each, act) in enumerate(steps):
         name = name_of(RESOURCES[each["kind"]], each)
         try:
@@ -79,9 +79,9 @@ def places_of(steps: Iterable[Step]) -> str:
 def keeping_rules(
     wanted: Iterable[Object], roles: Mapping[str, Object | None]
 ) -> tuple[tuple[Object, ...], tuple[Object, ...]]:
-    """What to apply first, and what when no controller of the version before is left. ``roles`` are the ClusterRoles
-    that the cluster has, by name: one that loses rules is in both, and keeps them in the first. So the controllers that
-    run have their rights, whichever write is the last that succeeds.
+    """The objects to apply first, and those to apply once no controller of the previous version is left. ``roles`` are
+    the cluster's ClusterRoles by name. A role that loses rules is in both and keeps them in the first, so running
+    controllers keep their permissions, whichever write is the last to succeed.
     """
     first: list[Object] = []
     last: list[Object] = []
@@ -94,7 +94,7 @@ def keeping_rules(
 
 
 def _judge(transport: Transport, chosen: Installation, warn: Tell) -> Object | None:
-    """The Deployment that is there, when all that is wanted may be applied."""
+    """Check that everything may be applied; returns the existing Deployment."""
     looked_at = (
         (name, transport.find(CUSTOM_RESOURCE_DEFINITIONS.path("", name))) for name in ownership.definitions(chosen)
     )
@@ -114,7 +114,7 @@ def _judge(transport: Transport, chosen: Installation, warn: Tell) -> Object | N
 
 
 def _wanted(transport: Transport, chosen: Installation) -> tuple[Object, ...]:
-    """With the namespace, where there is none to live in."""
+    """All objects, with the namespace when it does not exist."""
     made = objects(chosen)
     if made[0]["kind"] == NAMESPACES.kind or transport.find(NAMESPACES.path("", chosen.namespace)) is not None:
         return made
@@ -122,8 +122,8 @@ def _wanted(transport: Transport, chosen: Installation) -> tuple[Object, ...]:
 
 
 def _surplus(transport: Transport, wanted: Iterable[Object], kinds: Iterable[Resource]) -> Iterator[Object]:
-    """What an installation before has made and this one does not need, in the order in which it can be deleted. Users
-    that may not list a kind can install all the same.
+    """Objects of a previous installation that this one does not need, in deletion order. Kinds that the user may not
+    list are skipped.
     """
     known = names()
     kept = {_path(each) for each in wanted}
@@ -140,7 +140,7 @@ def _surplus(transport: Transport, wanted: Iterable[Object], kinds: Iterable[Res
 
 
 def _apply(transport: Transport, obj: Object) -> str:
-    """What was done, in kubectl's words."""
+    """Apply the object; returns the outcome in kubectl's words."""
     before = _found(transport, obj)
     if before is not None and obj["kind"] == NAMESPACES.kind and not ownership.is_ours(before):
         return "exists, left as it is"
@@ -152,7 +152,7 @@ def _apply(transport: Transport, obj: Object) -> str:
 
 
 def _delete(transport: Transport, obj: Object) -> str:
-    """What was done; another client may have been quicker."""
+    """Delete the object, which another client may already have done; returns the outcome."""
     try:
         transport.delete(_path(obj))
     except ApiError as error:
@@ -164,7 +164,7 @@ def _delete(transport: Transport, obj: Object) -> str:
 
 
 def _found(transport: Transport, obj: Object) -> Object | None:
-    """What the cluster has in its place."""
+    """The cluster's current object of that name."""
     return transport.find(_path(obj))
 
 

@@ -1,4 +1,4 @@
-"""Writes what the chart says of rights, which follows from ``rbac``: ``make generate``, as for the definitions.
+"""Writes the chart's RBAC templates, generated from ``rbac``, for ``make generate``.
 
 python -m rollout_lws.cli.install.chart            write them
 python -m rollout_lws.cli.install.chart --check    exit 1 and name the files that differ
@@ -17,13 +17,13 @@ from rollout_lws.api.generate import ROOT, TEMPLATES, bring, literal
 from rollout_lws.cli.install import rbac
 from rollout_lws.cli.install.rbac import Rule
 
-#: Stands for the chart's value: no API group can have this name.
+#: Placeholder for the chart's value: no API group can have this name.
 _GROUP = "group.invalid"
 _NOTE = "{{- /* Generated from rollout_lws/cli/install/rbac.py by 'make generate'; do not edit. */}}\n"
 
 
 def files() -> dict[Path, str]:
-    """Content by path."""
+    """Generated content by path."""
     return {ROOT / TEMPLATES / "_rules.tpl": _rules(), ROOT / TEMPLATES / "people.yaml": _people()}
 
 

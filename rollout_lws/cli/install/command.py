@@ -1,4 +1,4 @@
-"""install: everything that a cluster needs, printed as manifests or applied."""
+"""install: prints everything that a cluster needs as manifests, or applies it."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def install(
 
 
 def _warn_of_kept(last: Sequence[applying.Step]) -> None:
-    """Rights that are taken away before a new controller runs would leave the cluster with none that works."""
+    """Removing permissions before a new controller runs would leave the cluster without a working controller."""
     if last:
         _warn(
             f"the controller before this one keeps the rights that only it needs, since it leads until the new one runs"

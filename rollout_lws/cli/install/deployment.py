@@ -1,4 +1,4 @@
-"""The Deployment of the controller, and how many of its pods may be away."""
+"""The controller's Deployment and its PodDisruptionBudget."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from rollout_lws.objects.resources import DEFAULT_API_GROUP, DEPLOYMENTS, POD_DI
 Object = dict[str, Any]
 SELECTOR = {"app.kubernetes.io/name": "rollout-lws", "app.kubernetes.io/component": "controller"}
 HEALTH_PORT, METRICS_PORT, GUARD_PORT = 8081, 8080, 9443
-#: The user that images without an account of their own run as; any other than root will do.
+#: User id for images without one of their own; any id but root's works.
 _USER = 65532
-#: Seconds: the write at hand is finished first, and a request may take 30; then the guard judges on for 5.
+#: Seconds: the controller finishes its current write (up to 30 s a request), then the guard serves for 5 more.
 _GRACE = 45
 
 
 def deployment(chosen: Installation) -> Object:
-    """One leads and the others wait, so several may run at a time: an upgrade ends none before the next one is ready,
-    and a version that does not start leaves the one before in charge.
+    """Leader election allows several replicas, so a rolling update starts each new pod before it ends an old one, and a
+    version that does not start leaves the previous one running.
     """
     spec = {
         "replicas": chosen.replicas,
@@ -31,7 +31,7 @@ def deployment(chosen: Installation) -> Object:
 
 
 def disruption_budget(chosen: Installation) -> Object:
-    """Drains take one at a time, and never wait for one that does not run anyway."""
+    """Drains evict one pod at a time, and may always evict one that is not ready."""
     spec = {
         "maxUnavailable": 1,
         "unhealthyPodEvictionPolicy": "AlwaysAllow",
@@ -41,17 +41,17 @@ def disruption_budget(chosen: Installation) -> Object:
 
 
 def arguments(chosen: Installation) -> list[str]:
-    """Of the program ``rollout-lws``; what is the controller's own default is left to it."""
+    """Arguments of ``rollout-lws``, without those that equal the controller's defaults."""
     group = [] if chosen.api_group == DEFAULT_API_GROUP else [f"--api-group={chosen.api_group}"]
     watched = [f"--namespace={namespace}" for namespace in chosen.watch_namespaces]
     ports = [f"--health-probe-bind-address=:{HEALTH_PORT}", f"--metrics-bind-address=:{METRICS_PORT}"]
     guard = ["--guard", f"--guard-bind-address=:{GUARD_PORT}"] if GUARD in chosen.extras else []
-    # With one replica too: while it is upgraded there are two.
+    # Leader election even with one replica: two run during an upgrade.
     return ["controller", "--leader-elect", *group, *watched, *ports, *guard, "--log-format=json"]
 
 
 def container_ports(chosen: Installation) -> dict[str, int]:
-    """Where a pod listens, by name."""
+    """Ports that a pod listens on, by name."""
     guard = {"guard": GUARD_PORT} if GUARD in chosen.extras else {}
     return {"health": HEALTH_PORT, "metrics": METRICS_PORT, **guard}
 
@@ -75,7 +75,7 @@ def _pod(chosen: Installation) -> Object:
 
 
 def _apart() -> Object:
-    """One node that goes takes one of them; where there is one node only, all run there."""
+    """Prefer different nodes, so that losing one costs one replica; a single node still runs all."""
     term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": dict(SELECTOR)}}
     return {"weight": 100, "podAffinityTerm": term}
 
@@ -86,14 +86,14 @@ def _container(chosen: Installation) -> Object:
         "image": chosen.image,
         "command": ["rollout-lws"],
         "args": arguments(chosen),
-        # Nothing can be written to the image's files, the interpreter's cache included.
+        # The root filesystem is read-only, so Python cannot write its bytecode cache.
         "env": [{"name": "PYTHONDONTWRITEBYTECODE", "value": "1"}],
         "ports": [
             {"name": name, "containerPort": port, "protocol": "TCP"} for name, port in container_ports(chosen).items()
         ],
         "livenessProbe": _probe("/healthz", 20),
         "readinessProbe": _probe("/readyz", 5),
-        # 62 MB for itself, 0.05 MB for each Rollout. No limit of CPU: a controller that is throttled is late.
+        # The controller uses 62 MB plus 0.05 MB a Rollout. No CPU limit: throttling would delay it.
         "resources": {"requests": {"cpu": "100m", "memory": "256Mi"}, "limits": {"memory": "1Gi"}},
         "securityContext": {
             "allowPrivilegeEscalation": False,

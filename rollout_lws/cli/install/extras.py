@@ -1,6 +1,4 @@
-"""What an installation can have besides: the network closed, metrics collected, its deletions of pods limited, edits
-judged.
-"""
+"""Optional parts of an installation: NetworkPolicy, metrics monitors, a pod deletion policy, and the guard."""
 
 from __future__ import annotations
 
@@ -32,13 +30,13 @@ from rollout_lws.objects.resources import (
 
 Object = dict[str, Any]
 METRICS_SERVICE = f"{CONTROLLER}-metrics"
-#: Policies are in no namespace, and their names are everybody's.
+#: Admission policies are cluster-scoped, so their names need a prefix.
 DELETION_POLICY = f"{CONTROLLER}-pod-deletion"
 
 
 def network_policy(chosen: Installation) -> Object:
-    """Lets requests come to the ports that are there, and to no others. What the controller itself reaches is not
-    limited: a policy would have to know where the API server listens, and a wrong one cuts the controller off.
+    """Allow ingress to the controller's ports only. Egress is not limited: a policy would need the API server's
+    address, and a wrong one would cut the controller off.
     """
     ports = [{"port": port, "protocol": "TCP"} for port in sorted(container_ports(chosen).values())]
     spec = {"podSelector": _selected(), "policyTypes": ["Ingress"], "ingress": [{"ports": ports}]}
@@ -46,13 +44,13 @@ def network_policy(chosen: Installation) -> Object:
 
 
 def pod_monitor(chosen: Installation) -> Object:
-    """Every replica is asked: those that do not lead have metrics of their own."""
+    """Scrapes every replica, since standby replicas have metrics of their own."""
     spec = {"selector": _selected(), "podMetricsEndpoints": [_scraped()]}
     return POD_MONITORS.manifest(CONTROLLER, chosen.namespace, spec=spec)
 
 
 def metrics_service(chosen: Installation) -> Object:
-    """Without an address of its own: it is there to be looked up, each pod is asked itself."""
+    """Headless: the ServiceMonitor only needs it for discovery, and Prometheus scrapes each pod."""
     port = {"name": "metrics", "port": METRICS_PORT, "targetPort": "metrics", "protocol": "TCP"}
     spec = {"clusterIP": "None", "selector": dict(SELECTOR), "ports": [port]}
     made = SERVICES.manifest(METRICS_SERVICE, chosen.namespace, spec=spec)
@@ -67,8 +65,8 @@ def service_monitor(chosen: Installation) -> Object:
 
 
 def deletion_policy(chosen: Installation) -> Object:
-    """A role cannot tell pods apart; this can: of all pods that the controller may delete by its role, only leaders of
-    LeaderWorkerSets may go.
+    """RBAC cannot tell pods apart, but an admission policy can: of the pods that the controller's role may delete, it
+    permits leaders of LeaderWorkerSets only.
     """
     account = f"system:serviceaccount:{chosen.namespace}:{CONTROLLER}"
     rule = {"apiGroups": [PODS.group], "apiVersions": [PODS.version], "operations": ["DELETE"]}
@@ -95,7 +93,7 @@ def deletion_policy_binding(_: Installation) -> Object:
     return ADMISSION_POLICY_BINDINGS.manifest(DELETION_POLICY, spec=spec)
 
 
-#: What each word brings, in the order in which it can be applied.
+#: Objects of each extra, in the order in which they can be applied.
 _BROUGHT: Mapping[str, tuple[Callable[[Installation], Object], ...]] = {
     NETWORK_POLICY: (network_policy,),
     POD_MONITOR: (pod_monitor,),
@@ -103,7 +101,7 @@ _BROUGHT: Mapping[str, tuple[Callable[[Installation], Object], ...]] = {
     POD_DELETION_POLICY: (deletion_policy, deletion_policy_binding),
     GUARD: (guard.role, guard.binding, guard.service, guard.mutating, guard.validating),
 }
-#: Kinds that not every cluster serves, by the word that needs them, and what brings them.
+#: Extras that need kinds which not every cluster serves: the kind, and what provides it.
 NEEDED: Mapping[str, tuple[Resource, str]] = {
     POD_MONITOR: (POD_MONITORS, "the Prometheus operator"),
     SERVICE_MONITOR: (SERVICE_MONITORS, "the Prometheus operator"),
@@ -112,12 +110,12 @@ NEEDED: Mapping[str, tuple[Resource, str]] = {
 
 
 def wanted(chosen: Installation) -> list[Object]:
-    """The objects that ``chosen`` asks for."""
+    """The objects of the extras in ``chosen``."""
     return [make(chosen) for extra, made in _BROUGHT.items() if extra in chosen.extras for make in made]
 
 
 def _scraped() -> Object:
-    """``namespace`` is the Rollout's in what is told, and has to stay so."""
+    """honorLabels keeps the metrics' own ``namespace`` label, which is the Rollout's."""
     return {"port": "metrics", "path": "/metrics", "honorLabels": True}
 
 

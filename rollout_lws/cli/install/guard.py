@@ -1,4 +1,4 @@
-"""The guard's part of an installation: which edits API servers send to it, and how they reach it."""
+"""The guard's part of an installation: its webhook configurations, Service and RBAC."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from rollout_lws.settings import DEFAULT_GUARD
 Object = dict[str, Any]
 ROLE = f"{CONTROLLER}-guard"
 _SERVICE_PORT = 443
-#: Seconds; it answers in milliseconds, and the client of the write waits.
+#: Seconds; the guard answers in milliseconds, and the client of the write waits for it.
 _TIMEOUT = 3
-#: Finalizers of what is deleted can always be removed, also where no guard answers.
+#: Skips objects that are being deleted, so finalizers can be removed even when no guard answers.
 _STAYS = {"name": "not-going", "expression": "!has(object.metadata.deletionTimestamp)"}
 
 
@@ -38,13 +38,13 @@ def binding(chosen: Installation) -> Object:
 
 
 def service(chosen: Installation) -> Object:
-    """Only of replicas that are ready: the others are not trusted yet."""
+    """Only ready replicas: the API server does not trust the certificate of others yet."""
     port = {"name": "guard", "port": _SERVICE_PORT, "targetPort": "guard", "protocol": "TCP"}
     return SERVICES.manifest(DEFAULT_GUARD, chosen.namespace, spec={"selector": dict(SELECTOR), "ports": [port]})
 
 
 def mutating(chosen: Installation) -> Object:
-    """Another webhook may change what this one has seen, so it wants to see that."""
+    """Reinvoked if a later webhook changes the object."""
     hold = _webhook(chosen, "hold", ["UPDATE"], LEADER_WORKER_SETS) | {
         "reinvocationPolicy": "IfNeeded",
         "matchConditions": [_in_care(chosen), _by_others(chosen), _STAYS],
@@ -63,7 +63,7 @@ def validating(chosen: Installation) -> Object:
 
 
 def _webhook(chosen: Installation, rule: str, operations: list[str], resource: Resource) -> Object:
-    """Without caBundle, which belongs to the controllers: applying this leaves theirs alone."""
+    """Without caBundle, which the controllers own: applying this leaves their value alone."""
     watched = [{"key": "kubernetes.io/metadata.name", "operator": "In", "values": list(chosen.watch_namespaces)}]
     rules = {"apiGroups": [resource.group], "apiVersions": [resource.version], "resources": [resource.plural]}
     return {
@@ -87,13 +87,13 @@ def _webhook(chosen: Installation, rule: str, operations: list[str], resource: R
 
 
 def _in_care(chosen: Installation) -> Object:
-    """All others do not even come here."""
+    """Only managed LWSs are sent to the guard."""
     key = keys(chosen.api_group).original
     expression = f"has(oldObject.metadata.annotations) && '{key}' in oldObject.metadata.annotations"
     return {"name": "in-care", "expression": expression}
 
 
 def _by_others(chosen: Installation) -> Object:
-    """Releases go on when no guard answers, whatever becomes of edits then."""
+    """Skips the controller's own writes, so releases continue even when no guard answers."""
     account = f"system:serviceaccount:{chosen.namespace}:{CONTROLLER}"
     return {"name": "not-by-the-controller", "expression": f"request.userInfo.username != '{account}'"}

@@ -1,4 +1,4 @@
-"""Which kinds an installation has, what kubectl calls its objects, and those that a cluster has of it."""
+"""Kinds of an installation's objects, their kubectl names, and lists of them on a cluster."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from rollout_lws.objects.resources import (
 )
 
 Object = dict[str, Any]
-#: What API servers ask before they write.
+#: Admission webhooks and policies.
 WEBHOOKS = (VALIDATING_WEBHOOKS, MUTATING_WEBHOOKS, ADMISSION_POLICY_BINDINGS, ADMISSION_POLICIES)
-#: What serves the controller in its namespace.
+#: Objects that serve the controller in its namespace.
 SERVING = (POD_DISRUPTION_BUDGETS, SERVICE_MONITORS, POD_MONITORS, SERVICES, NETWORK_POLICIES)
 RIGHTS = (ROLE_BINDINGS, ROLES, CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES)
 _OTHERS = (DEPLOYMENTS, SERVICE_ACCOUNTS, CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES)
@@ -38,23 +38,23 @@ RESOURCES = {each.kind: each for each in (*WEBHOOKS, *SERVING, *RIGHTS, *_OTHERS
 
 
 def listed(transport: Transport, resource: Resource, namespace: str = "", **query: str) -> list[Object]:
-    """Objects of a kind, of all namespaces unless one is named; [] where the cluster does not serve it."""
+    """Objects of a kind, in all namespaces unless one is given; [] when the cluster does not serve the kind."""
     found = (transport.find(resource.path(namespace), **query) or {}).get("items") or ()
     return [{"kind": resource.kind, **each} for each in found]
 
 
 def labelled(transport: Transport, resource: Resource) -> list[Object]:
-    """Objects of a kind with the label of an installation."""
+    """Objects of a kind with an installation's label."""
     return listed(transport, resource, labelSelector=f"{PART_OF}={PRODUCT}")
 
 
 def name_of(resource: Resource, obj: Object) -> str:
-    """As kubectl tells it: deployment.apps/name."""
+    """The name in kubectl's form: deployment.apps/name."""
     group = f".{resource.group}" if resource.group else ""
     return f"{resource.kind.lower()}{group}/{obj['metadata']['name']}"
 
 
 def place_of(resource: Resource, obj: Object) -> str:
-    """Its name, with the namespace that it is in."""
+    """The object's name and namespace."""
     namespace = obj["metadata"].get("namespace")
     return name_of(resource, obj) + (f" in namespace {namespace}" if namespace else "")

@@ -1,6 +1,4 @@
-"""The objects of an installation, in the order in which they can be applied: functions of one value, and of nothing
-else.
-"""
+"""The objects of an installation, in the order in which they can be applied, as pure functions of the options."""
 
 from __future__ import annotations
 
@@ -24,24 +22,24 @@ from rollout_lws.objects.resources import (
 Object = dict[str, Any]
 PART_OF = "app.kubernetes.io/part-of"
 PRODUCT = "rollout-lws"
-#: The rights of a controller that sees some namespaces only, which it has in these.
+#: ClusterRole of a controller that watches some namespaces only, bound in each of them.
 NAMESPACED = f"{CONTROLLER}-namespaced"
-#: The rights to the Lease, which it has where it lives.
+#: Role for the Lease, in the controller's namespace.
 ELECTION = f"{CONTROLLER}-leader-election"
 
 
 def objects(chosen: Installation) -> tuple[Object, ...]:
-    """Everything, each with the labels of the product; what others refer to comes first.
+    """All objects with the product's labels; referenced objects come first.
 
-    Only the namespace that has our name is among them: deleting these objects deletes no other one, in which
-    others may live too.
+    A Namespace is included only under our default name, so that deleting these objects never deletes a namespace that
+    others may use.
     """
     own = [_own_namespace()] if chosen.namespace == DEFAULT_NAMESPACE else []
     return tuple(map(_labelled, (*own, *crd.render(chosen.api_group), *_controller(chosen))))
 
 
 def names() -> set[tuple[str, str]]:
-    """Kind and name of all that an installation may have, but for its namespace and definitions."""
+    """Kind and name of everything that an installation can contain, except its namespace and CRDs."""
     most = Installation("any", extras=EXTRAS, watch_namespaces=("any",))
     return {(each["kind"], each["metadata"]["name"]) for each in _controller(most)}
 
@@ -59,13 +57,13 @@ def _controller(chosen: Installation) -> list[Object]:
 
 
 def home(chosen: Installation) -> Object:
-    """The controller's namespace as it is made where there is none."""
+    """The controller's namespace, for clusters where it does not exist."""
     own = chosen.namespace == DEFAULT_NAMESPACE
     return _labelled(_own_namespace() if own else NAMESPACES.manifest(chosen.namespace))
 
 
 def _own_namespace() -> Object:
-    """Held to the restricted standard: only the controller lives there."""
+    """Enforces the restricted pod security standard: only the controller runs there."""
     made = NAMESPACES.manifest(DEFAULT_NAMESPACE)
     made["metadata"]["labels"] = {"pod-security.kubernetes.io/enforce": "restricted"}
     return made
@@ -76,10 +74,10 @@ def _service_account(chosen: Installation) -> Object:
 
 
 def _granted(chosen: Installation) -> list[Object]:
-    """The controller's roles and what gives it them.
+    """The controller's roles and bindings.
 
-    The ClusterRole of this name is bound for the whole cluster; so where only some namespaces are watched it has
-    nothing but what is in none, and a second one is bound in each of these.
+    A ClusterRoleBinding binds the ClusterRole of this name; when only some namespaces are watched, that role has only
+    the rules for cluster-scoped kinds, and RoleBindings bind a second one in each of these namespaces.
     """
     everything = rbac.controller_rules(chosen.api_group)
     bound = rbac.binding(CLUSTER_ROLE_BINDINGS.manifest(CONTROLLER), CLUSTER_ROLES, CONTROLLER, chosen.namespace)
@@ -95,7 +93,7 @@ def _granted(chosen: Installation) -> list[Object]:
 
 
 def _elected(chosen: Installation) -> list[Object]:
-    """The rights to the Lease, in no other namespace."""
+    """Permissions for the Lease, in the controller's namespace only."""
     rules = [rule.rendered() for rule in rbac.leader_election_rules()]
     made = ROLE_BINDINGS.manifest(ELECTION, chosen.namespace)
     return [

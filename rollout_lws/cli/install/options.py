@@ -1,4 +1,4 @@
-"""What an administrator chooses when rollout-lws is installed; everything else follows from it."""
+"""Options of an installation, chosen by the administrator; everything else follows from them."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from rollout_lws.objects.resources import DEFAULT_API_GROUP
 from rollout_lws.settings import check_api_group, check_namespaces
 
 DEFAULT_NAMESPACE = "rollout-lws-system"
-#: One leads, the other takes over at once when a node goes.
+#: One replica leads; the other takes over at once when a node fails.
 DEFAULT_REPLICAS = 2
-#: What not every cluster can take, or wants.
+#: Optional parts, which not every cluster supports or wants.
 NETWORK_POLICY, POD_MONITOR, SERVICE_MONITOR = "network-policy", "pod-monitor", "service-monitor"
 POD_DELETION_POLICY, GUARD = "pod-deletion-policy", "guard"
 EXTRAS = (NETWORK_POLICY, POD_MONITOR, SERVICE_MONITOR, POD_DELETION_POLICY, GUARD)
-#: What becomes of an edit while no guard answers: it passes, or is refused.
+#: failurePolicy of the guard's webhooks: edits pass or are refused while no guard answers.
 FAILURE_POLICIES = ("Ignore", "Fail")
-#: repository[:tag][@digest], as container runtimes read it; whether it exists only a node can tell.
+#: repository[:tag][@digest], as container runtimes parse it; only a node can tell whether it exists.
 _IMAGE = re.compile(r"[a-z0-9][\w.\-]*(:\d+)?(/[a-z0-9._\-]+)*(:[\w][\w.\-]{0,127})?(@sha256:[0-9a-f]{64})?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """The controller of a cluster.
+    """An installation of the controller.
 
-    ``image`` has the program ``rollout-lws`` on its PATH. ``namespace`` is where the controller lives;
-    ``watch_namespaces`` are those whose Rollouts it takes care of, () means all. Of ``replicas`` one leads and the
-    others wait; 0 installs without starting it. ``extras`` are some of EXTRAS; ``guard_failure_policy`` is one of
-    FAILURE_POLICIES. UsageError says what cannot be installed.
+    ``image`` has the program ``rollout-lws`` on its PATH. ``namespace`` is the controller's own;
+    ``watch_namespaces`` are those whose Rollouts it reconciles, () means all. One of ``replicas`` leads and the others
+    stand by; 0 installs without starting it. ``extras`` is a subset of EXTRAS; ``guard_failure_policy`` is one of
+    FAILURE_POLICIES. UsageError names an invalid option.
     """
 
     image: str

@@ -1,4 +1,4 @@
-"""What stands on a cluster already, and whether it may be replaced: judgements of objects, without a cluster."""
+"""Whether an installation may replace what a cluster already has: pure checks of objects."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ Object = dict[str, Any]
 
 
 def definitions(chosen: Installation) -> tuple[str, ...]:
-    """Names of the CRDs that matter: ours, and LeaderWorkerSet's."""
+    """Names of the CRDs to check: ours, and LeaderWorkerSet's."""
     return (*_ours(chosen), CRD_NAME)
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a cluster has: of ``definitions`` those that exist, by name; the controller's ClusterRoleBinding, and its
-    Deployment in the namespace of the installation. ``unserved`` are extras whose kinds it does not serve,
+    """The cluster's state: the existing CRDs of ``definitions`` by name; the controller's ClusterRoleBinding, and its
+    Deployment in the installation's namespace. ``unserved`` are extras whose kinds the cluster does not serve,
     ``missing`` the namespaces to watch that do not exist.
     """
 
@@ -37,7 +37,7 @@ class Found:
 
 
 def refusal(chosen: Installation, found: Found) -> str | None:
-    """Why nothing may be applied, None when everything may."""
+    """Why nothing may be applied, None when everything may be."""
     return (
         _helms(chosen, found.deployment)
         or _other_installation(chosen, found.binding)
@@ -50,7 +50,7 @@ def refusal(chosen: Installation, found: Found) -> str | None:
 
 
 def warnings(chosen: Installation, found: Found) -> list[str]:
-    """What an administrator may not have meant, and what the controller will miss on this cluster."""
+    """Changes that the administrator may not have intended, and missing prerequisites."""
     told = []
     if found.deployment is not None:
         before, now = _watched(found.deployment), set(chosen.watch_namespaces)
@@ -65,13 +65,13 @@ def warnings(chosen: Installation, found: Found) -> list[str]:
 
 
 def is_ours(obj: Object) -> bool:
-    """Whether an installation of ours has made or labelled it."""
+    """Whether the object has our installation's label."""
     return bool((obj["metadata"].get("labels") or {}).get(PART_OF) == PRODUCT)
 
 
 def _foreign_definitions(chosen: Installation, found: Mapping[str, Object]) -> str | None:
-    """Only our Rollouts have that short name, also where plain manifests installed them; what else is in their group
-    is ours then. OpenKruise's have the same name and group, another schema, and users.
+    """Refuse CRDs of another product. Our Rollouts alone have that short name, even from plain manifests; the rest of
+    their group is then ours too. OpenKruise's have the same name and group, but another schema, and users.
     """
     rollouts, records = _ours(chosen)
     theirs = [name for name in (rollouts, records) if name in found and not is_ours(found[name])]
@@ -85,7 +85,7 @@ def _foreign_definitions(chosen: Installation, found: Mapping[str, Object]) -> s
 
 
 def _helms(chosen: Installation, deployment: Object | None) -> str | None:
-    """Two tools that each set back what the other has set."""
+    """Refuse an installation by Helm: both tools would revert each other's fields."""
     release = (((deployment or {}).get("metadata") or {}).get("annotations") or {}).get("meta.helm.sh/release-name")
     if not release:
         return None
@@ -93,7 +93,7 @@ def _helms(chosen: Installation, deployment: Object | None) -> str | None:
 
 
 def _other_installation(chosen: Installation, binding: Object | None) -> str | None:
-    """A second controller would take the first one's rights, or race with it."""
+    """Refuse a second controller: it would take the first one's permissions, or race with it."""
     homes = {subject.get("namespace") for subject in (binding or {}).get("subjects") or ()} - {None, chosen.namespace}
     if not homes:
         return None
@@ -104,7 +104,7 @@ def _other_installation(chosen: Installation, binding: Object | None) -> str | N
 
 
 def _foreign_binding(chosen: Installation, binding: Object | None) -> str | None:
-    """A binding that was made by hand, for a controller that runs elsewhere, would lose its subjects."""
+    """Refuse to replace a hand-made binding, whose controller elsewhere would lose its permissions."""
     if binding is None or is_ours(binding):
         return None
     own = (SERVICE_ACCOUNTS.kind, CONTROLLER, chosen.namespace)
@@ -122,7 +122,7 @@ def _foreign_binding(chosen: Installation, binding: Object | None) -> str | None
 
 
 def _other_group(chosen: Installation, deployment: Object | None) -> str | None:
-    """Rollouts of the group before would be left alone, and their LeaderWorkerSets held."""
+    """Refuse another API group: no controller would reconcile the old group's Rollouts, whose LWSs would stay held."""
     if deployment is None:
         return None
     before = next(iter(flags(deployment, "--api-group")), DEFAULT_API_GROUP)
@@ -162,7 +162,7 @@ def _scope(namespaces: set[str]) -> str:
 
 
 def flags(deployment: Object, flag: str) -> list[str]:
-    """The values of a flag that the controller of a Deployment was started with."""
+    """Values of a flag in the arguments of a Deployment's controller."""
     return [
         argument.partition("=")[2]
         for container in deployment["spec"]["template"]["spec"]["containers"]

@@ -1,7 +1,7 @@
-"""The rights of the controller, as few as it can work with, and of people, by what they are trusted with.
+"""RBAC rules: the least that the controller needs, and roles for people by what they are trusted with.
 
-This is the only place that says so: the manifests, the documentation and the tests that run controllers under these
-rights take them from here.
+This module is the only source: the manifests, the documentation and the tests that run controllers with these
+permissions read them from here.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ CONTROLLER = "rollout-lws-controller"
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """These verbs on these resources of one API group; ``cluster`` when they are in no namespace. ``names`` are the
-    only objects that they are for, () means all.
+    """Verbs on resources of one API group; ``cluster`` for cluster-scoped resources. ``names`` limits the rule to these
+    objects, () means all.
     """
 
     group: str
@@ -39,7 +39,7 @@ class Rule:
     names: tuple[str, ...] = ()
 
     def rendered(self) -> Object:
-        """As a role has it."""
+        """The rule in RBAC's form."""
         rule: Object = {"apiGroups": [self.group], "resources": list(self.resources), "verbs": list(self.verbs)}
         return rule | ({"resourceNames": list(self.names)} if self.names else {})
 
@@ -50,42 +50,42 @@ _LWS = "leaderworkerset.x-k8s.io"
 
 
 def controller_rules(group: str = DEFAULT_API_GROUP) -> tuple[Rule, ...]:
-    """What a controller of API group ``group`` asks the API server for, and nothing else."""
+    """The permissions that a controller of API group ``group`` uses, and no others."""
     return (
         Rule(group, ("rollouts",), (*_FOLLOW, "patch")),
         Rule(group, ("batchreleases",), (*_FOLLOW, "create", "patch", "delete")),
         Rule(group, ("rollouts/status", "batchreleases/status"), ("patch",)),
         Rule(_LWS, ("leaderworkersets",), (*_SEE, "create", "patch", "delete")),
         Rule("apps", ("statefulsets",), _SEE),
-        # The history of released versions, and what LWS itself keeps of old ones while it is held.
+        # The history of released versions, and LWS's own revisions of old ones during a hold.
         Rule("apps", ("controllerrevisions",), (*_FOLLOW, "create", "patch", "delete")),
-        # Leaders of groups that go back are deleted; live leaders get labels.
+        # The controller deletes leaders of groups that roll back, and labels live leaders.
         Rule("", ("pods",), (*_FOLLOW, "patch", "delete")),
-        # Pinned to a version while it is released, and copied for the other.
+        # Pinned to one version during a release, and copied for the other.
         Rule("", ("services",), (*_FOLLOW, "create", "patch", "delete")),
         Rule("discovery.k8s.io", ("endpointslices",), _FOLLOW),
-        # The user's own, or a second one beside it, while a version is released.
+        # The user's own object, or a second one that we add, during a release.
         *(Rule(spec.resource.group, (spec.resource.plural,), (*_FOLLOW, *spec.verbs)) for spec in SPECS),
-        # Pinned as Services are.
+        # Pinned like Services.
         Rule("inference.networking.k8s.io", ("inferencepools",), (*_FOLLOW, "patch")),
-        # Held while a version is released.
+        # Paused during a release.
         Rule("autoscaling", ("horizontalpodautoscalers",), (*_FOLLOW, "patch")),
-        # Named in an Event, since they do not limit a release.
+        # Named in an Event only, since PDBs do not limit a release.
         Rule("policy", ("poddisruptionbudgets",), _FOLLOW),
-        # Read while a pod is missing: what its StatefulSet says.
+        # Read while a pod is missing, for its StatefulSet's errors.
         Rule("", ("events",), _FOLLOW),
-        # Read while an LWS that Kueue queues is released.
+        # Read during the release of an LWS that Kueue queues.
         Rule("kueue.x-k8s.io", ("workloads",), _FOLLOW),
         Rule("kueue.x-k8s.io", ("admissionchecks",), _FOLLOW, cluster=True),
         Rule("events.k8s.io", ("events",), ("create", "patch")),
-        # Which LeaderWorkerSet is installed.
+        # To find out which LeaderWorkerSet version is installed.
         Rule("apiextensions.k8s.io", ("customresourcedefinitions",), _FOLLOW, cluster=True),
     )
 
 
 def leader_election_rules() -> tuple[Rule, ...]:
-    """What electing a leader needs in the controller's own namespace: its one Lease. A right to create cannot be
-    limited to a name, since the API server does not know it yet when it judges.
+    """Permissions for leader election in the controller's namespace: its one Lease. RBAC cannot limit create to a name,
+    because the name is not known at authorization.
     """
     return (
         Rule(LEASES.group, (LEASES.plural,), ("create",)),
@@ -94,29 +94,29 @@ def leader_election_rules() -> tuple[Rule, ...]:
 
 
 def guard_rules() -> tuple[Rule, ...]:
-    """What the guard needs besides: to have API servers trust it, by its two configurations and no others."""
+    """The guard's extra permission: to write caBundle into its own two webhook configurations."""
     kinds = (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
     plurals = tuple(each.plural for each in kinds)
     return (Rule(MUTATING_WEBHOOKS.group, plurals, (*_SEE, "patch"), cluster=True, names=(DEFAULT_GUARD,)),)
 
 
 def controller_role(group: str = DEFAULT_API_GROUP) -> Object:
-    """The ClusterRole of a controller that sees all namespaces."""
+    """The ClusterRole of a controller that watches all namespaces."""
     return role(CONTROLLER, controller_rules(group))
 
 
 def people_roles(group: str = DEFAULT_API_GROUP) -> tuple[Object, ...]:
-    """ClusterRoles for people, which Kubernetes' own view, edit and admin include by aggregation.
+    """ClusterRoles for people, aggregated into Kubernetes' own view, edit and admin.
 
-    *view* sees releases and what they move, enough for every command that only looks; *operate* promotes, pauses,
-    aborts and retries; *edit* writes Rollouts, and versions (undo, restart, set image). Operate is no part of view:
-    bind it to people that approve and may not edit.
+    *view* reads releases and the objects they change, enough for every read-only command; *operate* promotes, pauses,
+    aborts and retries; *edit* writes Rollouts, and versions (undo, restart, set image). Operate is not part of view:
+    bind it to people who approve releases and may not edit.
     """
     ours = ("rollouts", "batchreleases")
     view = (
         Rule(group, ours, _SEE),
         Rule(_LWS, ("leaderworkersets",), _SEE),
-        # Kubernetes' own view has these, too: a role that is bound alone needs them for `get NAME` and `history`.
+        # Kubernetes' own view has these too; a role that is bound alone needs them for `get NAME` and `history`.
         Rule("apps", ("statefulsets", "controllerrevisions"), _SEE),
         Rule("", ("pods", "events"), _SEE),
     )
@@ -141,7 +141,7 @@ def role(name: str, rules: Iterable[Rule], labels: dict[str, str] | None = None)
 
 
 def binding(made: Object, kind: Resource, role: str, namespace: str) -> Object:
-    """``made`` as a binding of the role to the controller, whose account is in ``namespace``."""
+    """``made`` as a binding of the role to the controller's service account in ``namespace``."""
     return made | {
         "roleRef": {"apiGroup": kind.group, "kind": kind.kind, "name": role},
         "subjects": [{"kind": SERVICE_ACCOUNTS.kind, "name": CONTROLLER, "namespace": namespace}],

@@ -1,4 +1,4 @@
-"""Waits until the controller's Deployment is available, and tells on change what it waits for."""
+"""Waits until the controller's Deployment is available, and reports what it waits for on change."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from rollout_lws.objects.workloads import Pod
 from rollout_lws.workload.pod_words import pod_trouble
 
 Object = dict[str, Any]
-#: Seconds after which the Deployment is read again, and its pods, whose trouble is no change of the Deployment.
+#: Seconds between reads of the Deployment and its pods, whose problems do not change the Deployment.
 _LOOK = 1.0
 
 
 def wait(transport: Transport, namespace: str, name: str, patience: float, tell: Callable[[str], None]) -> None:
-    """Return when the Deployment is available as it is wanted now; RolloutLwsError after ``patience`` seconds, with
-    what stands in the way and what to look at.
+    """Return when the Deployment's current spec is available; RolloutLwsError after ``patience`` seconds, with the
+    cause and what to look at.
     """
     deadline, told = time.monotonic() + patience, ""
     while True:
         try:
             now = _missing(transport, transport.get(DEPLOYMENTS.path(namespace, name)))
         except Unreachable as error:
-            # A control plane that is upgraded, or a proxy that starts anew, answers a little later.
+            # A control plane upgrade or a restarting proxy is transient.
             now = str(error)
         if not now:
             tell(f"deployment.apps/{name} is available")
@@ -47,12 +47,12 @@ def wait(transport: Transport, namespace: str, name: str, patience: float, tell:
 
 
 def runs(transport: Transport, namespace: str, name: str) -> bool:
-    """Whether the Deployment is available as it is wanted now, without waiting for it."""
+    """Whether the Deployment's current spec is available, without waiting."""
     return not lacks(transport.get(DEPLOYMENTS.path(namespace, name)))
 
 
 def _missing(transport: Transport, deployment: Object) -> str:
-    """What a Deployment waits for and what stands in its way, "" when it is available."""
+    """What a Deployment waits for and why, "" when it is available."""
     missing = lacks(deployment)
     if not missing:
         return ""
@@ -62,7 +62,7 @@ def _missing(transport: Transport, deployment: Object) -> str:
 
 
 def lacks(deployment: Object) -> str:
-    """What a Deployment waits for, "" when it is available in its newest form."""
+    """What a Deployment waits for, "" when its latest spec is available."""
     spec, status = deployment["spec"], deployment.get("status") or {}
     wanted = int(spec.get("replicas", 1))
     if int(status.get("observedGeneration") or 0) < int(deployment["metadata"].get("generation") or 0):
@@ -78,7 +78,7 @@ def lacks(deployment: Object) -> str:
 
 
 def refusals(deployment: Object) -> list[str]:
-    """Why no pod can be made: quota, pod security, or a webhook that says no."""
+    """Why no pod can be created: quota, pod security, or an admission webhook."""
     conditions = (deployment.get("status") or {}).get("conditions") or ()
     return [
         f"{each.get('reason', '')}: {' '.join(str(each.get('message', '')).split())}"
@@ -88,6 +88,6 @@ def refusals(deployment: Object) -> list[str]:
 
 
 def troubles(pods: Iterable[Object]) -> list[str]:
-    """What keeps pods from being ready, a sentence each; not of those that are simply on their way."""
+    """Problems that keep pods from being ready, one sentence each, without those of normal startup."""
     found = ((pod.metadata.name, pod_trouble(pod)) for pod in (typed(each, Pod) for each in pods))
     return [f"pod {name} {' '.join(said.detail.split())}" for name, said in found if said.severity > 1]

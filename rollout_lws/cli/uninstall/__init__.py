@@ -1,1 +1,1 @@
-"""Taking Rollouts off their LeaderWorkerSets, and the commands that delete the installation."""
+"""uninstall: detaches Rollouts from their LeaderWorkerSets and prints the commands that delete the installation."""

@@ -1,4 +1,4 @@
-"""What `uninstall` needs to know of a cluster, read by few requests: the plan is made of it."""
+"""Reads the cluster for `uninstall`, with few requests, and builds the plan."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Object = dict[str, Any]
 
 
 def read(transport: Transport, group: str | None, namespace: str | None) -> Plan:
-    """``group`` and ``namespace`` are None where the cluster decides. UsageError when they do not fit what is there."""
+    """Read the plan. ``group`` and ``namespace`` None: detect them. UsageError when they do not match the cluster."""
     definitions = listed(transport, CUSTOM_RESOURCE_DEFINITIONS)
     deployments = labelled(transport, DEPLOYMENTS)
     served = _served(definitions, group)
@@ -60,7 +60,7 @@ def read(transport: Transport, group: str | None, namespace: str | None) -> Plan
 
 
 def _served(definitions: Iterable[Object], asked: str | None) -> tuple[str, ...]:
-    """The API groups whose Rollouts are ours."""
+    """API groups whose Rollouts are ours."""
     known = list(definitions)
     ours = our_groups(known)
     if asked is None or asked in ours:
@@ -76,8 +76,8 @@ def _served(definitions: Iterable[Object], asked: str | None) -> tuple[str, ...]
 def _without_definitions(
     definitions: Iterable[Object], deployments: Iterable[Object], asked: str | None
 ) -> tuple[str, ...]:
-    """The API groups whose marks may be left where none of our definitions is there any more; never another
-    product's.
+    """API groups whose annotations may remain on LWSs although none of our CRDs exists; never another product's
+    group.
     """
     named = [asked] if asked else [group for each in deployments for group in flags(each, "--api-group")]
     theirs = {each["spec"]["group"] for each in definitions if each["spec"]["names"]["plural"] == "rollouts"}
@@ -110,13 +110,13 @@ def _controller(transport: Transport, deployments: Iterable[Object], asked: str 
 
 
 def _guarded(transport: Transport) -> bool:
-    """Whether edits are refused while no controller answers."""
+    """Whether the API server rejects edits while no controller answers."""
     found = [transport.find(each.path("", DEFAULT_GUARD)) for each in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)]
     return any(hook.get("failurePolicy") == "Fail" for each in found if each for hook in each.get("webhooks") or ())
 
 
 def _kept(resource: Resource, objects: Iterable[Object]) -> list[str]:
-    """A line for each that a GitOps controller would create again."""
+    """One warning for each object that a GitOps controller would recreate."""
     return [
         f"{place_of(resource, each)} is kept by {keeper}, which may make it anew: take it out of Git first"
         for each in objects

@@ -1,4 +1,4 @@
-"""uninstall: every Rollout taken off its LeaderWorkerSet, one by one, and the commands that delete the installation."""
+"""uninstall: detaches every Rollout from its LeaderWorkerSet, and prints the commands that delete the installation."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _confirm(transport: Transport, yes: bool) -> None:
 
 
 def _detach(transport: Transport, plan: Plan, yes: bool, timeout: float) -> None:
-    """RolloutLwsError while the controller has to stay."""
+    """Detach all Rollouts; RolloutLwsError while one is left, since the controller must then stay."""
     session = Session(transport, click.echo, _asking(transport, yes), timeout, running(plan))
     kept = [left for each in plan.detachments if (left := detach(session, each)) is not None]
     if kept:
@@ -73,7 +73,7 @@ def _detach(transport: Transport, plan: Plan, yes: bool, timeout: float) -> None
 
 
 def _refuse_rest(transport: Transport, plan: Plan) -> None:
-    """Definitions take their objects with them, and without a controller nothing gives back what these hold."""
+    """Refuse while our objects exist: deleting CRDs deletes them, and only a controller restores what they modified."""
     for kind in (kind(group) for group in plan.groups for kind in (rollouts_of, batch_releases)):
         for each in listed(transport, kind)[:1]:
             raise RolloutLwsError(
@@ -90,7 +90,7 @@ def _asking(transport: Transport, yes: bool) -> Callable[[Detachment, Roll], boo
 
 
 def _asks(transport: Transport, question: str) -> bool:
-    # A person may think for long, and servers end connections that are not used.
+    # The prompt may take long, and servers close idle connections.
     transport.close()
     return click.confirm(question, err=True)
 

@@ -1,4 +1,4 @@
-"""One Rollout deleted, waited for until it is gone, and the hold of its LeaderWorkerSet opened."""
+"""Detaches one Rollout: deletes it, waits until it is gone, and opens the hold of its LeaderWorkerSet."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from rollout_lws.objects.resources import (
 )
 from rollout_lws.objects.workloads import LeaderWorkerSet
 
-#: Seconds in which a controller has seen that a Rollout is deleted, another one that takes its place included.
+#: Seconds within which a controller observes a deletion; covers a change of leader.
 ANSWER = 30.0
-#: Writes of one LWS that others may come before; it changes rarely.
+#: Attempts to write an LWS against conflicting writers; an LWS rarely changes.
 _TRIES = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """One run of the command. ``agrees`` asks the user whether a version may roll; ``patience`` is seconds for each
-    Rollout, ``run`` the command that runs a controller on any machine.
+    """One run of the command. ``agrees`` asks the user whether a version may roll; ``patience`` is seconds per Rollout,
+    ``run`` the command that runs a controller on any machine.
     """
 
     transport: Transport
@@ -46,10 +46,10 @@ class Session:
 
 
 def detach(session: Session, each: Detachment) -> Detachment | None:
-    """None when the Rollout is gone, and its LWS without a hold; what is left when the user does not want a version to
-    roll: the LWS alone where that came up only after its Rollout was gone.
+    """None when the Rollout is gone and its LWS is not held. If the user declines to let a version roll, returns what
+    is left: only the LWS when that version was found after the Rollout was gone.
 
-    RolloutLwsError when no controller lets go of it in time.
+    RolloutLwsError when no controller removes the finalizer in time.
     """
     rollout = None
     if each.rollout:
@@ -101,7 +101,7 @@ def _delete(session: Session, each: Detachment, rollout: Object) -> None:
 def _wait(
     session: Session, resource: Resource, last: Object, deadline: float, enough: Callable[[Object], bool]
 ) -> Object | None:
-    """None when the object is gone; its last state when ``enough`` says so, or when the deadline has passed."""
+    """None when the object is gone; its last state when ``enough`` accepts it, or at the deadline."""
     for seen in changes(session.transport, resource, last, deadline):
         if seen is None:
             return None
@@ -112,14 +112,14 @@ def _wait(
 
 
 def _answered(rollout: Object) -> bool:
-    """Whether a controller has seen that it is deleted: the deletion is a generation of its own."""
+    """Whether a controller has observed the deletion, which increments the generation."""
     seen = int((rollout.get("status") or {}).get("observedGeneration") or 0)
     meta = rollout["metadata"]
     return "deletionTimestamp" in meta and seen >= int(meta.get("generation") or 0)
 
 
 def _open(session: Session, each: Detachment, agreed: str) -> bool:
-    """Remove our marks from the LWS and restore the user's own strategy, once it is agreed what starts by that."""
+    """Remove our annotations from the LWS and restore the user's strategy, once the user agrees to what will roll."""
     path = LEADER_WORKER_SETS.path(each.namespace, each.workload)
     for _ in range(_TRIES):
         lws = session.transport.find(path)

@@ -1,7 +1,7 @@
-"""What happens to each LeaderWorkerSet when its Rollout is deleted: pure forecasts, in the controller's own terms.
+"""Forecasts what deleting each Rollout does to its LeaderWorkerSet. Pure; uses the controller's own functions.
 
-The controller restores a user's strategy only where nothing rolls by that. Where a version waits under the hold the LWS
-stays held, so `uninstall` has to open the hold, and the user has to know what starts then.
+The controller restores a user's strategy only when nothing rolls by that. An LWS with a pending version under the hold
+stays held, so `uninstall` has to open the hold, and must tell the user what starts then.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from rollout_lws.workload.hold import (
 Object = dict[str, Any]
 #: Namespace and name.
 Place = tuple[str, str]
-#: Note on an LWS that the user has opened.
+#: Note for an LWS whose hold the user has opened.
 OPEN = "its hold is open already, it rolls by itself"
 _FINISHED_FIRST = (Ending.SUCCESS.value, Ending.ROLLED_OUT_NATIVELY.value)
 
 
 class Fate(Enum):
-    """What happens to a release that is in progress."""
+    """What happens to a release in progress."""
 
     NONE = "no release is on"
     BACK = "goes back to stable"
@@ -46,9 +46,9 @@ class Fate(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Roll:
-    """A version that starts by LWS's own rolling update when the hold opens.
+    """A version that LWS's own rolling update starts when the hold opens.
 
-    ``version`` is our hash of it. LWS renews ``groups``, ``unavailable`` at a time, with ``surge`` more beside them.
+    ``version`` is our hash of it. LWS updates ``groups``, ``unavailable`` at a time, with ``surge`` extra groups.
     ``aborted`` is the reason why its release was aborted, "" when it was not.
     """
 
@@ -62,10 +62,10 @@ class Roll:
 
 @dataclass(frozen=True, slots=True)
 class Detachment:
-    """One Rollout to delete, with its LWS; ``rollout`` is "" where a Rollout that is gone has left an LWS held.
+    """One Rollout to delete, with its LWS; ``rollout`` is "" for an LWS that a deleted Rollout has left held.
 
-    ``finalizer``: the Rollout waits for a controller. ``runs`` is the revision that runs, "" when unknown. ``roll`` is
-    None when nothing starts.
+    ``finalizer``: the Rollout needs a controller to go. ``runs`` is the running revision, "" when unknown. ``roll`` is
+    None when nothing starts to roll.
     """
 
     group: str
@@ -87,7 +87,7 @@ class Detachment:
 
 @dataclass(frozen=True, slots=True)
 class Workloads:
-    """LWSs of a cluster by place, with the leader StatefulSets' wanted revisions and the revisions that leaders run."""
+    """LWSs of a cluster by place, with the revisions that leader StatefulSets want and that leaders run."""
 
     sets: Mapping[Place, Object]
     wanted: Mapping[Place, str]
@@ -95,8 +95,8 @@ class Workloads:
 
 
 def detachments(group: str, rollouts: Iterable[Object], workloads: Workloads) -> tuple[Detachment, ...]:
-    """In the order in which Rollouts are deleted, by namespace and name; of several Rollouts of one LWS those that do
-    not hold it first, or the next would take it over. LWSs that are held without a Rollout come last.
+    """In deletion order, by namespace and name. Of several Rollouts for one LWS, those that do not hold it come first,
+    or the next one would take it over. LWSs that are held without a Rollout come last.
     """
     by_workload: dict[Place, list[Object]] = {}
     for each in sorted(rollouts, key=_place):
@@ -111,7 +111,7 @@ def detachments(group: str, rollouts: Iterable[Object], workloads: Workloads) ->
 
 
 def restoring_patch(lws: LeaderWorkerSet, group: Keys) -> Object | None:
-    """Merge patch that leaves an LWS without any mark of ours, with the user's own strategy; None when it has none."""
+    """Merge patch that removes our annotations from an LWS and restores the user's strategy; None when it has none."""
     body: Object = give_back(lws, group) or {}
     kept = (group.original, group.held, group.aborted, group.release_hold)
     marks = [mark for mark in kept if mark in lws.metadata.annotations]
@@ -123,9 +123,9 @@ def restoring_patch(lws: LeaderWorkerSet, group: Keys) -> Object | None:
 def pending_roll(
     lws: Object, group: str, *, runs: str = "", wanted: str = "", running: Sequence[str] = ()
 ) -> Roll | None:
-    """What starts when the hold of ``lws`` opens. ``runs`` is our hash of the version that its groups have, "" where
-    that is not known. LWS goes by its own revisions, the ``wanted`` one and those that leaders are ``running``, and
-    these may differ where our hash does not, after an upgrade of LWS for instance.
+    """What rolls when the hold of ``lws`` opens. ``runs`` is our hash of the version that its groups run, "" when
+    unknown. LWS compares its own revisions, the ``wanted`` one and those that leaders are ``running``, which may differ
+    where our hash does not, for instance after an upgrade of LWS.
     """
     held, own = typed(lws, LeaderWorkerSet), keys(group)
     marks = held.metadata.annotations
@@ -133,7 +133,7 @@ def pending_roll(
         return None
     live = held.spec.rollout_strategy.rolling_update_configuration.partition
     if live < HOLD and "partition" in foreign_members(held, own):
-        # A user has opened it already.
+        # A user has already opened it.
         return None
     version = version_hash(lws)
     behind = (runs and version != runs) or any(each != wanted for each in running)
@@ -150,7 +150,7 @@ def pending_roll(
 
 
 def revision(obj: Object) -> str:
-    """LWS's revision of a leader StatefulSet or of a pod."""
+    """LWS's revision label of a leader StatefulSet or pod."""
     return str((obj["metadata"].get("labels") or {}).get(LWS_REVISION) or "")
 
 
@@ -179,7 +179,7 @@ def _detachment(group: str, rollout: Object, place: Place, workloads: Workloads)
 
 def _roll(group: str, rollout: Object, place: Place, workloads: Workloads, runs: str) -> Roll | None:
     aborted = (rollout.get("status") or {}).get("aborted") or {}
-    # In a release groups differ, and all are of one version before it is left.
+    # During a release, groups run different versions; before the Rollout is detached, all run one.
     running = workloads.running.get(place, ()) if _fate(rollout) is Fate.NONE else ()
     wanted = workloads.wanted.get(place, "")
     found = pending_roll(workloads.sets[place], group, runs=runs, wanted=wanted, running=running)
@@ -189,7 +189,7 @@ def _roll(group: str, rollout: Object, place: Place, workloads: Workloads, runs:
 
 
 def _fate(rollout: Object) -> Fate:
-    """As the controller does: it finishes a promotion, and takes every other release back."""
+    """As the controller decides: it finishes a promotion, and rolls back every other release."""
     status = rollout.get("status") or {}
     if not releasing(rollout) or not status.get("stable"):
         return Fate.NONE
@@ -229,7 +229,7 @@ def _bare(group: str, rollout: Object) -> Detachment:
 
 
 def _holds(rollout: Object, lws: Object | None, group: str) -> tuple[bool, bool]:
-    """Sorts last the Rollout that has borrowed the LWS, else one that has our finalizer."""
+    """Sort key that puts last the Rollout which manages the LWS, else one that has our finalizer."""
     mark = borrowed(typed(lws, LeaderWorkerSet), keys(group)) if lws is not None else None
     meta = rollout["metadata"]
     return (

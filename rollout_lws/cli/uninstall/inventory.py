@@ -1,4 +1,4 @@
-"""The commands that delete what an installation has put on a cluster, found by labels and names."""
+"""Finds what an installation put on a cluster, by labels and names, and prints the commands that delete it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rollout_lws.objects.resources import (
 )
 from rollout_lws.settings import DEFAULT_LEASE
 
-#: In the order in which they have to be deleted; pods that still run need their rights.
+#: Deletion order; pods that still run need their permissions.
 _STAGES: tuple[tuple[Resource, ...], ...] = (
     WEBHOOKS,
     (DEPLOYMENTS,),
@@ -33,8 +33,8 @@ _HELM_RELEASE, _HELM_NAMESPACE = "meta.helm.sh/release-name", "meta.helm.sh/rele
 
 
 def removal(transport: Transport, groups: Iterable[str]) -> list[str]:
-    """The commands that delete what is there of an installation, in their order; ``groups`` are the API groups whose
-    definitions are ours. What Helm has made is Helm's to delete, but for the definitions, which it keeps.
+    """The commands that delete the installation's objects, in order; ``groups`` are the API groups of our CRDs. Helm
+    uninstalls what it installed, except the CRDs, which it keeps.
     """
     definitions = definitions_of(groups)
     helm: set[str] = set()
@@ -53,7 +53,7 @@ def removal(transport: Transport, groups: Iterable[str]) -> list[str]:
 
 
 def our_groups(definitions: Iterable[Object]) -> tuple[str, ...]:
-    """API groups whose Rollouts are ours: labelled by an installation, or with the short name that only ours have."""
+    """API groups whose Rollouts are ours: with an installation's label, or with the short name that only ours have."""
     return tuple(
         sorted(
             each["spec"]["group"]
@@ -66,12 +66,12 @@ def our_groups(definitions: Iterable[Object]) -> tuple[str, ...]:
 
 
 def definitions_of(groups: Iterable[str]) -> set[str]:
-    """Names of our CustomResourceDefinitions in these API groups."""
+    """Names of our CRDs in these API groups."""
     return {f"{plural}.{group}" for group in groups for plural in ("rollouts", "batchreleases")}
 
 
 def leases(transport: Transport) -> list[Object]:
-    """By which controllers elect a leader, in every namespace: they create them themselves, without labels."""
+    """Leader election Leases in all namespaces; controllers create them without labels."""
     return listed(transport, LEASES, fieldSelector=f"metadata.name={DEFAULT_LEASE}")
 
 
@@ -83,14 +83,14 @@ def _installed(transport: Transport, resource: Resource, definitions: set[str]) 
     found = labelled(transport, resource)
     if resource == NAMESPACES:
         return found
-    # Users may have put our label on objects of their own; every installation has the same Deployment.
+    # Users may have put our label on objects of their own; every installation's Deployment has the same name.
     prefix = CONTROLLER if resource == DEPLOYMENTS else PRODUCT
     return [each for each in found if each["metadata"]["name"].startswith(prefix)]
 
 
 def _helm(obj: Object) -> str:
-    """The command that deletes the Helm release of an object, "" when it has none: what `helm template` prints for
-    other tools is of no release, and Helm keeps what says so.
+    """The command that uninstalls an object's Helm release; "" without one. Output of `helm template` for other tools
+    belongs to no release, and objects with resource-policy keep survive an uninstall.
     """
     notes = obj["metadata"].get("annotations") or {}
     release, namespace = notes.get(_HELM_RELEASE), notes.get(_HELM_NAMESPACE)

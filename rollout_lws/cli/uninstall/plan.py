@@ -1,4 +1,4 @@
-"""What an uninstallation does, before it does anything: a value, its words, and why it may not begin."""
+"""The plan of an uninstallation as a value, its text, and the reasons why it may not begin."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from rollout_lws.objects.resources import DEFAULT_API_GROUP
 from rollout_lws.settings import DEFAULT_GUARD
 
 _SHOWN_IMAGES = 3
-#: To keep what runs where there is no Rollout to `undo`.
+#: How to keep the running version without a Rollout to `undo`.
 PUT_BACK = "put the template of what runs back"
 
 
 @dataclass(frozen=True, slots=True)
 class Controller:
-    """The Deployment that was found; ``name`` is "" where there is none, and ``namespace`` is then where controllers
-    elected a leader, if known. ``watched`` are its namespaces, () for all.
+    """The controller's Deployment; ``name`` is "" when there is none, and ``namespace`` is then where controllers
+    elected a leader, if known. ``watched`` are the controller's namespaces, () for all.
     """
 
     namespace: str = ""
@@ -29,8 +29,8 @@ class Controller:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """``guarded``: API servers refuse edits while no controller answers. ``warnings`` are of what this command cannot
-    change. ``groups`` are the API groups that the cluster serves for us. ``commands`` delete the installation itself.
+    """``guarded``: the API server rejects edits while no controller answers. ``warnings`` concern what this command
+    cannot change. ``groups`` are the API groups that the cluster serves for us. ``commands`` delete the installation.
     """
 
     detachments: tuple[Detachment, ...]
@@ -42,7 +42,7 @@ class Plan:
 
 
 def refusal(plan: Plan) -> str:
-    """Why nothing may be begun, "" when it may: a Rollout that no controller lets go would stay half deleted."""
+    """Why the uninstallation may not begin, "" when it may: without a controller, Rollouts would stay half deleted."""
     bound, at = _bound(plan), plan.controller
     if bound and at.name and not at.available:
         start = f"see kubectl -n {at.namespace} describe pods" if at.wanted else _scaling(at)
@@ -67,7 +67,7 @@ def refusal(plan: Plan) -> str:
 
 
 def warnings(plan: Plan) -> tuple[str, ...]:
-    """What may go wrong that this command cannot tell."""
+    """Risks that this command cannot check."""
     if plan.controller.name or not _bound(plan):
         return plan.warnings
     return (*plan.warnings, "no Deployment of the controller is found: one has to run somewhere to let Rollouts go")
@@ -86,14 +86,14 @@ def _scaling(at: Controller) -> str:
 
 
 def _elsewhere(plan: Plan) -> str:
-    """A controller on the user's machine; never two at once."""
+    """The commands to run the controller on the user's machine instead; never two at once."""
     at = plan.controller
     delete = f"kubectl -n {at.namespace} delete deployment/{at.name} --cascade=foreground"
     return f"{delete}, let `{running(plan)}` run beside this command"
 
 
 def running(plan: Plan) -> str:
-    """The command that runs a controller anywhere, and lets it wait while one on the cluster still leads."""
+    """The command that runs a controller anywhere, as a standby while one on the cluster still leads."""
     home = plan.controller.namespace
     waits = ["--leader-elect", f"--leader-elect-resource-namespace {home}"] if home else []
     groups = {each.group for each in plan.detachments} - {DEFAULT_API_GROUP}
@@ -101,7 +101,7 @@ def running(plan: Plan) -> str:
 
 
 def lines(plan: Plan) -> Iterator[str]:
-    """The plan for people, but for the commands."""
+    """The plan as text, without the commands."""
     if plan.detachments:
         yield "These let go of their LeaderWorkerSets, one after the other:"
     for each in plan.detachments:
@@ -118,7 +118,7 @@ def title(each: Detachment) -> str:
 
 
 def outlook(each: Detachment) -> str:
-    """What becomes of its LWS before anything rolls."""
+    """What happens to the LWS before anything rolls."""
     said = []
     runs = f"revision {each.runs}" if each.runs else "the version that runs"
     if each.fate is Fate.BACK:
@@ -135,7 +135,7 @@ def outlook(each: Detachment) -> str:
 
 
 def rolling(roll: Roll) -> str:
-    """Which version rolls, and how."""
+    """Which version rolls, and at what pace."""
     shown = ", ".join(roll.images[:_SHOWN_IMAGES])
     more = len(roll.images) - _SHOWN_IMAGES
     what = f"the version that waits ({shown}{f' and {more} more' if more > 0 else ''})"
@@ -147,7 +147,7 @@ def rolling(roll: Roll) -> str:
 
 
 def keeping(each: Detachment) -> str:
-    """The command after which nothing rolls."""
+    """The command that prevents a roll."""
     return f"rollout-lws undo {each.rollout} -n {each.namespace}"
 
 

@@ -1,5 +1,5 @@
-"""What is between a Rollout and the requests that its pods shall answer, link by link, and which is the first broken.
+"""doctor: checks the chain from a Rollout to the requests its pods serve, link by link, to find the first broken one.
 
-``cluster`` reads, and notes what it may not read; ``chain`` judges by ``checks``, without I/O or clock; ``output``
-prints.
+``cluster`` reads, and records which kinds it may not read; ``chain`` judges by ``checks``, without I/O or clock;
+``output`` prints.
 """

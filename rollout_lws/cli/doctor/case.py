@@ -1,4 +1,4 @@
-"""One look at a Rollout: what was read, what the controller's own rules make of it, and how to speak of it."""
+"""Context of one diagnosis: the facts, what the controller's own rules decide about them, and shared phrases."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from rollout_lws.workload.dispatch import Dispatch, dispatch
 from rollout_lws.workload.facts import Facts as Workload
 from rollout_lws.workload.groups import groups
 
-#: Where each reason for which a Rollout is stalled has its place in the chain.
+#: The link of the chain for each reason of a stalled Rollout.
 PLACE: dict[Reason, Name] = {
     Reason.WRONG_WORKLOAD_KIND: Name.ROLLOUT,
     Reason.NAME_TOO_LONG: Name.ROLLOUT,
@@ -70,18 +70,18 @@ PLACE: dict[Reason, Name] = {
     Reason.APPROVAL_TIMEOUT: Name.RELEASE,
     Reason.ABORTED: Name.RELEASE,
 }
-#: Links of which several objects may be the one that is complained of.
+#: Links where the complaint may be about one of several objects.
 _NAMING = (Name.WORKLOAD, Name.SERVICE, Name.ROUTE, Name.AUTOSCALER)
-#: Kinds on which a release acts, the record of it apart.
+#: Kinds that a release writes, other than Rollout and BatchRelease.
 _ACTED_ON = (LEADER_WORKER_SETS, SERVICES, *(spec.resource for spec in SPECS))
-#: Where Kueue says what it waits for.
+#: Kueue's Workloads, which show what Kueue waits for.
 QUEUES = (KUEUE_WORKLOADS, KUEUE_WORKLOADS_BEFORE)
 
 
 @dataclass(frozen=True)
 class Complaint:
-    """Why a person has to look, in the controller's own words, and where: at which link of the chain, and ``field``,
-    which a person would change. ``goes_on``: the controller goes on by itself. ``verbs`` of the command line end it.
+    """Why the controller needs a person: its message, the link of the chain, and ``field``, the one to change.
+    ``goes_on``: the controller recovers by itself. ``verbs`` are our commands that resolve it.
     """
 
     place: Name
@@ -92,12 +92,12 @@ class Complaint:
 
     @property
     def of_strategy(self) -> bool:
-        """Whether what is refused is what the Rollout's strategy asks for."""
+        """Whether the controller rejects the Rollout's strategy."""
         return self.field is not None and not self.field.kind and self.field.path.startswith("spec.strategy")
 
 
 class Case:
-    """Answers are computed once; nothing here is ever written."""
+    """Results are computed once; a case never writes."""
 
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
@@ -107,12 +107,12 @@ class Case:
         self.name, self.namespace = meta.name, meta.namespace
         self.workload_name = facts.observation.rollout.spec.workload_ref.name
 
-    # What the controller's rules say
+    # Results of the controller's rules
 
     @cached_property
     def unjudged(self) -> tuple[Resource, ...]:
-        """What may not be read though the controller's rules go by it: without it they would judge of something that
-        is not so.
+        """Kinds that the controller's rules need and that may not be read; without them the rules would judge a state
+        that does not exist.
         """
         return tuple(each for each in self.facts.refused if self._is_gone_by(each))
 
@@ -127,16 +127,16 @@ class Case:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all was read that the controller's rules go by."""
+        """Whether everything that the controller's rules need was read."""
         return not self.unjudged
 
     @cached_property
     def complaint(self) -> Complaint | None:
-        """What the rules complain of now, be there a controller or not; what is refused before what has failed."""
+        """The rules' complaint, with or without a running controller; refusals come before failures."""
         found = self._refused() if self.is_whole else None
         if found is not None:
             return found
-        # What the API server refused to write is known to who wanted to write it only.
+        # Only the controller that tried a write knows that the API server refused it.
         if self.is_whole and not self.d.said(Reason.WRITE_REFUSED):
             last = self._decision.verdict
             if last is None or last.condition != ConditionType.STALLED:
@@ -145,7 +145,7 @@ class Case:
         return self._said()
 
     def _said(self) -> Complaint | None:
-        """What the controller complained of last, by the status."""
+        """The controller's last complaint, from the status."""
         last, message = self.d.status.verdict, self.d.status.message or ""
         if last is None or last.condition != ConditionType.STALLED or last.reason not in PLACE:
             return None
@@ -156,11 +156,11 @@ class Case:
 
     @cached_property
     def _decision(self) -> Decision:
-        """What a controller would decide now."""
+        """The decision of a controller at this moment."""
         return decide(self.facts.observation)
 
     def _refused(self) -> Complaint | None:
-        """Also what would keep a version waiting that nobody has applied yet."""
+        """Preflight refusals, including those that would block a version that is not applied yet."""
         d = Draft.of(self.facts.observation)
         if self.is_leaving:
             return None
@@ -173,10 +173,10 @@ class Case:
 
     @cached_property
     def owed(self) -> frozenset[Owed]:
-        """What a controller would write now: nothing, mostly, as it has done so."""
+        """Writes that a controller would make now; usually none, since it has made them."""
         if not self.is_whole:
             return frozenset()
-        # Whoever carries out a Rollout writes its status; other objects are written by others as well.
+        # Only the Rollout's controller writes its status, while other objects have other writers too.
         version = self.facts.observation.rollout.metadata.resource_version
         return frozenset(
             Owed(_words(each), version, f"{each.resource.kind}/{each.name}")
@@ -185,8 +185,8 @@ class Case:
         )
 
     def _is_proof(self, write: Write) -> bool:
-        """Whether a write that is left undone shows that nobody acts: a controller of another release words its status
-        in another way, and calls versions by other hashes.
+        """Whether a write that remains pending proves that no controller acts. A controller of another release words
+        its status differently and uses other version hashes.
         """
         own = rollouts(self.d.keys.group), batch_releases(self.d.keys.group)
         if isinstance(write, Confirm) or write.resource not in (*_ACTED_ON, *own):
@@ -194,7 +194,7 @@ class Case:
         if not isinstance(write, Patch):
             return True
         if write.subresource == "status":
-            # At rest a controller of any release notes which generation of the LWS it has seen.
+            # Outside a release, a controller of any version records the LWS generation it has observed.
             return not self.is_on and "observedWorkloadGeneration" in (write.body.get("status") or {})
         meta = write.body.get("metadata") or {}
         only_marks = set(write.body) == {"metadata"} and set(meta) == {"annotations"}
@@ -202,26 +202,26 @@ class Case:
 
     @property
     def is_leaving(self) -> bool:
-        """Whether nobody is to release the LWS any more."""
+        """Whether the Rollout is disabled or being deleted."""
         rollout = self.d.o.rollout
         return rollout.spec.disabled or rollout.metadata.deletion_timestamp is not None
 
     @property
     def is_on(self) -> bool:
-        """Whether a release is on."""
+        """Whether a release is in progress."""
         return self.d.status.phase == Phase.PROGRESSING
 
-    # How to speak of it
+    # Phrases
 
     def kubectl(self, words: str) -> str:
         return f"kubectl {words}" + ("" if self.namespace == "default" else f" -n {self.namespace}")
 
     def itself(self, verb: str) -> str:
-        """One of our own commands on this Rollout."""
+        """One of our own commands for this Rollout."""
         return self.d.command(verb)
 
     def unread(self, name: Name, about: str, *needed: Resource) -> Link | None:
-        """The link as one that cannot be judged, where one of these kinds may not be read."""
+        """The link with state unknown when one of these kinds may not be read, else None."""
         kind = next((each for each in needed if each in self.facts.refused), None)
         if kind is None:
             return None
@@ -235,15 +235,15 @@ class Case:
         )
 
     def dispatched(self, side: Workload) -> Dispatch | None:
-        """Where MultiKueue sends the groups of this LWS; None for those that run here. Whoever may not read Workloads
-        goes by what a controller has found.
+        """Where MultiKueue dispatches the groups of this LWS; None for local groups. Without access to Workloads, uses
+        what a controller has found.
         """
         found = dispatch(side, self.d.o.queues.dispatching)
         unread = any(each in self.facts.refused for each in QUEUES) and ORIGIN not in side.lws.metadata.labels
         return Dispatch((), ()) if found is None and unread and was_dispatched(self.d) else found
 
     def users(self, side: Workload) -> str:
-        """Whom it concerns that groups of this LWS are not as they should be."""
+        """The users who are affected when groups of this LWS are not healthy."""
         if self.dispatched(side) is not None:
             return f"users, as far as groups there are not ready: {self.standing}"
         if self.facts.observation.canary is side:
@@ -260,25 +260,25 @@ class Case:
 
     @property
     def requests(self) -> str:
-        """Where requests go, as far as this Rollout has a say in it."""
+        """Where requests go, as far as this Rollout routes them."""
         if settings(self.d) is None:
             return "this Rollout routes no requests"
         return f"{self.share} of requests go to the new version"
 
     @property
     def nobody_yet(self) -> str:
-        """For what stops releases but no request."""
+        """For problems that block releases but no requests."""
         return f"no user: {self.standing}; no version can be released"
 
     @property
     def share(self) -> str:
-        """Of requests that go to the new version, as far as routers have accepted it."""
+        """Share of requests for the new version that routers have accepted."""
         record = self.d.status.traffic
         return record.applied.text if record is not None and record.applied is not None else told(ALL_STABLE)
 
     @cached_property
     def ready(self) -> int:
-        """Ready groups of the LWS that the Rollout names."""
+        """Ready groups of the LWS in the Rollout's workloadRef."""
         stable = self.facts.observation.stable
         if stable is None:
             return 0
@@ -300,7 +300,7 @@ class Case:
         return f"{self.ready} of {self.asked} groups of {self.workload_name} are ready"
 
     def complained(self, name: Name, about: str, steps: Iterable[str] = ()) -> Link | None:
-        """The link as broken, where the rules complain of just that."""
+        """The link as broken, when the rules' complaint belongs to it."""
         found = self.complaint
         if found is None or found.place is not name:
             return None

@@ -1,7 +1,7 @@
-"""The whole chain, judged: from the Rollout by its LeaderWorkerSets, groups and pods to Services and routes.
+"""Judges the whole chain: from the Rollout through its LeaderWorkerSets, groups and pods to Services and routes.
 
-Pure. What the controller's own rules complain of is told in their words, at the link to which it belongs; the rest
-is what no controller looks at, or what is the matter when none does.
+Pure. A complaint of the controller's own rules appears with its message at its link; the other checks cover what no
+controller looks at, and what is wrong when no controller runs.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from rollout_lws.cli.doctor.links import Link, Name, State, first
 from rollout_lws.objects.resources import PODS, STATEFUL_SETS
 from rollout_lws.workload.facts import Facts as Workload
 
-#: Links that are judged by what is not there.
+#: Links that break because something is missing.
 _BY_ABSENCE = (Name.GROUPS, Name.SERVICE, Name.ENDPOINTS)
 _ORDER = {name: number for number, name in enumerate(Name)}
 
 
 def chain(facts: Facts) -> tuple[Link, ...]:
-    """All links in the order of ``Name``, those of the canary after those of the LWS that the Rollout names."""
+    """All links in the order of ``Name``, the canary's after those of the stable LWS."""
     case = Case(facts)
     found: list[Link | None] = [
         rollout.rollout(case),
@@ -34,7 +34,7 @@ def chain(facts: Facts) -> tuple[Link, ...]:
     for side in facts.sides:
         found += [workload.leader_set(case, side), *_of_groups(case, side)]
     found += [*services.links(case), *routes.links(case), routes.autoscaler(case), rollout.release(case)]
-    # Last, so that it hides nothing that is waited for now.
+    # Last, so that it hides nothing that is currently awaited.
     found.append(workload.own_surge(case))
     there = [_held(case, each) for each in found if each is not None]
     return tuple(sorted(there, key=lambda each: _ORDER[each.name]))
@@ -61,7 +61,7 @@ def _of_groups(case: Case, side: Workload) -> tuple[Link, ...]:
 
 
 def _held(case: Case, link: Link) -> Link:
-    """What is missing in one look only is on its way from the one to the other."""
+    """Something that is missing in one look only is in transition, so the link waits."""
     before = case.facts.before
     if before is None or link.state is not State.BROKEN or link.name not in _BY_ABSENCE:
         return link
@@ -69,7 +69,7 @@ def _held(case: Case, link: Link) -> Link:
 
 
 def seen(facts: Facts) -> Before:
-    """What a second look goes by: what a controller still has to write a moment later, nobody does."""
+    """What the second look compares with: a write that is still pending then shows that no controller acts."""
     links = chain(facts)
     amiss = frozenset((each.name, each.about) for each in links if each.state is not State.OK)
     return Before(Case(facts).owed, amiss, first(links, State.BROKEN) is not None)

@@ -1,7 +1,7 @@
-"""Reads what a controller would know of one Rollout, by a few selective requests, without a controller.
+"""Reads what a controller would know of one Rollout, with a few selective requests, without a controller.
 
-The very rules of the controller judge what is read here, and their questions decide what is read. What may not be read
-is noted, and taken for absent.
+The controller's own rules judge the result, and their queries determine what is read. Kinds that may not be read are
+recorded and treated as absent.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from rollout_lws.rollout.observation import Capabilities
 
 
 class Source(Protocol):
-    """Objects as JSON values. ApiError where the server refuses."""
+    """Objects as JSON. ApiError when the server refuses."""
 
     def get(self, resource: Resource, namespace: str, name: str) -> Object: ...
     def list(self, resource: Resource, namespace: str, labels: str = "", fields: str = "") -> Iterable[Object]:
-        """Those with these labels and fields, which are selectors; no namespace means all of them."""
+        """Objects that match these label and field selectors; no namespace means all namespaces."""
         ...
 
     def serves(self, resource: Resource) -> bool:
-        """Whether the server knows the kind at all, for whoever may not read it."""
+        """Whether the server serves the kind at all, even if the user may not read it."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class Cluster(ListedWorld):
-    """``namespace`` of it, each thing asked for once."""
+    """One namespace of the cluster; each object is read once."""
 
     source: Source
     namespace: str
@@ -43,7 +43,7 @@ class Cluster(ListedWorld):
 
     @property
     def capabilities(self) -> Capabilities:
-        """As the CRD says; where that may not be read, as the LWSs that were read show."""
+        """From the CRD, or, when that may not be read, from the LWSs that were read."""
         found = self.find(CUSTOM_RESOURCE_DEFINITIONS, CRD_NAME)
         if found is not None:
             return of_schema(schema_of(found))
@@ -51,7 +51,7 @@ class Cluster(ListedWorld):
         return of_objects(each for each in read if each is not None)
 
     def find(self, resource: Resource, name: str) -> Object | None:
-        """None also when it may not be read."""
+        """The object; None also when it may not be read."""
         place = resource, name
         if place not in self._read:
             try:
@@ -62,7 +62,7 @@ class Cluster(ListedWorld):
         return self._read[place]
 
     def select(self, resource: Resource, labels: str) -> Iterable[Object]:
-        """None also when they may not be read, or the cluster has no such kind."""
+        """Objects by label; none also when they may not be read, or when the cluster does not serve the kind."""
         try:
             return self.source.list(resource, self._namespace(resource), labels, FIELDS.get(resource, ""))
         except ApiError as error:
@@ -74,8 +74,8 @@ class Cluster(ListedWorld):
         return self.namespace if resource.namespaced else ""
 
     def _note(self, resource: Resource, error: ApiError) -> bool:
-        """Whoever may not read the one may be able to read the other; anything else is a failure. False for a kind
-        that is not there: a server refuses before it looks whether it serves what is asked for.
+        """Record a kind that may not be read; other kinds may still be readable. False for a kind that is not served: a
+        server refuses access before it checks whether it serves a kind. Raises every other error.
         """
         if error.code == 403 and self.source.serves(resource):
             self.refused[resource] = error.message

@@ -1,4 +1,4 @@
-"""doctor: walks the chain from a Rollout to its route and names the first broken link."""
+"""doctor: checks the chain from a Rollout to its route and reports the first broken link."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from rollout_lws.errors import UsageError
 from rollout_lws.kubeconfig.target import Target
 from rollout_lws.objects.resources import Resource
 
-#: Seconds that whoever has something to do gets for it before it is said that it is not done.
+#: Seconds that a controller gets for a pending action before doctor reports it as not done.
 SECOND_LOOK = 2.0
 
 
 class Server:
-    """The API server as a source of objects."""
+    """The API server as a Source."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -62,7 +62,7 @@ def doctor(name: str, output: str, target: Target) -> None:
     name = release_name(name)
     transport = click.get_current_context().with_resource(Transport.to(target))
     rollouts = find_rollouts(transport, target.api_group)
-    # A missing one is told as by every other command.
+    # Reports a missing Rollout as every other command does.
     fetch_rollout(transport, rollouts, name)
     facts = _look(transport, rollouts, name)
     before = seen(facts)

@@ -1,4 +1,4 @@
-"""What doctor judges: the controller's own picture of a Rollout, and what is read besides it."""
+"""Input of doctor's checks: the controller's own observation of a Rollout, and objects read in addition."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from rollout_lws.workload.facts import Facts as Workload
 
 @dataclass(frozen=True, slots=True, order=True)
 class Owed:
-    """A write that a controller would make, in words, and the resourceVersion of the Rollout that it makes it for."""
+    """A write that a controller would make, in words, and the Rollout's resourceVersion that it is based on."""
 
     text: str
     version: str
     about: str = ""
-    """What it is made to, as ``Kind/name``."""
+    """The object to write, as ``Kind/name``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """A look a moment before: what a controller had to write then, and the links that did not hold, by name and
-    object. ``broken`` is whether any of them was.
+    """The first look: the writes pending then, and the links that were not ok, by name and object. ``broken`` is
+    whether any of them was broken.
     """
 
     owed: frozenset[Owed]
@@ -40,9 +40,9 @@ class Before:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Facts:
-    """``rollout`` and ``workloads`` are the objects as they are, the latter by name. ``sets`` are all StatefulSets of
-    an LWS by its name, also those whose leader is gone. ``refused`` has the server's words by kind, for those that may
-    not be read. ``before`` is what was seen a moment before; None when nobody has looked before.
+    """``rollout`` and ``workloads`` are the raw objects, the latter by name. ``sets`` are all StatefulSets of an LWS by
+    its name, including those whose leader is gone. ``refused`` has the server's message by kind, for kinds that may not
+    be read. ``before`` is the first look, None during it.
     """
 
     observation: Observation
@@ -61,21 +61,21 @@ class Facts:
         return self.observation.now
 
     def is_fresh(self, live: Mapping[str, Any], seconds: float) -> bool:
-        """Whether the object was written within so many seconds; where nobody can tell, whoever is to act on it gets
-        the time between two looks.
+        """Whether the object was written within ``seconds``; if the time is unknown, an object counts as fresh in the
+        first look only.
         """
         since = changed_at(live)
         return self.owed is None if since is None else (self.now - since).total_seconds() < seconds
 
     @property
     def sides(self) -> tuple[Workload, ...]:
-        """The LWSs that exist: the one that the Rollout names, and its canary."""
+        """The LWSs that exist: the stable one of the workloadRef, and its canary."""
         both = (self.observation.stable, self.observation.canary)
         return tuple(each for each in both if each is not None)
 
 
 def gather(cluster: Cluster, name: str, now: datetime, before: Before | None = None) -> Facts | None:
-    """Everything about Rollout ``name``; None when it does not exist. Unreadable when it is none."""
+    """Everything about Rollout ``name``; None when it does not exist. Unreadable when it is malformed."""
     observation = observe(cluster, name, now)
     if observation is None:
         return None
@@ -93,8 +93,8 @@ def gather(cluster: Cluster, name: str, now: datetime, before: Before | None = N
 
 
 def changed_at(live: Mapping[str, Any]) -> datetime | None:
-    """When somebody wrote the object last, its status apart, as metadata.managedFields tells; None where that is not
-    told, and it was changed since it was made.
+    """When the object, other than its status, was last written, by metadata.managedFields; None when these have no time
+    and the object has changed since it was created.
     """
     meta = live.get("metadata") or {}
     times = [each.get("time") for each in meta.get("managedFields") or () if each.get("subresource") != "status"]

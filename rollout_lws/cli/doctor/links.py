@@ -1,4 +1,4 @@
-"""One link of the chain from a Rollout to its route, and what is the matter with it."""
+"""One link of the chain from a Rollout to its route, with its state and finding."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import StrEnum
 
 
 class State(StrEnum):
-    """``waiting`` is on its way, or as somebody asked for: time or that person changes it. ``broken`` needs somebody.
+    """``waiting``: in progress, or as a user asked for; time or that user changes it. ``broken`` needs a person.
     ``unknown`` could not be read.
     """
 
@@ -19,7 +19,7 @@ class State(StrEnum):
 
 
 class Name(StrEnum):
-    """The links, in their order: each makes sense only while those before it hold."""
+    """The links in order: each makes sense only while those before it are ok."""
 
     ROLLOUT = "rollout"
     CONTROLLER = "controller"
@@ -40,9 +40,9 @@ class Name(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """``about`` is the object, as ``Kind/name``; ``found`` what was found there. Where the link does not hold,
-    ``affected`` says who has a disadvantage, ``by_itself`` what happens if nobody does anything, and ``next`` has the
-    commands to type, each whole.
+    """``about`` is the object, as ``Kind/name``; ``found`` the finding. For a link that is not ok, ``affected`` says
+    which users it affects, ``by_itself`` what happens without intervention, and ``next`` lists complete commands to
+    run.
     """
 
     name: Name

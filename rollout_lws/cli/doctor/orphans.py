@@ -1,8 +1,8 @@
-"""Pods and StatefulSets whose owner is gone, and which stand where their successor has to be.
+"""Orphaned pods and StatefulSets: their owner is gone, and their names block the successor.
 
-The garbage collector deletes them at once, mostly. One that has lost an owner's deletion (after its API server was
-killed) notices only when its process starts anew: until then a StatefulSet that was made again under the same name
-cannot make its pod, and the group never gets ready.
+The garbage collector usually deletes them at once. One that missed an owner's deletion (after its API server was
+killed) notices only when it restarts; until then a recreated StatefulSet of the same name cannot create its pod, and
+the group never becomes ready.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from rollout_lws.objects.meta import Meta
 from rollout_lws.objects.resources import PODS, STATEFUL_SETS, Resource
 from rollout_lws.objects.workloads import Pod, StatefulSet
 
-#: Seconds in which a garbage collector that sees an owner's deletion has acted on it.
+#: Seconds within which a garbage collector that sees an owner's deletion acts on it.
 COLLECTED_SECONDS = 30
 
 
 @dataclass(frozen=True, slots=True)
 class Orphan:
-    """``owner`` is the name of who owned it, ``since`` when the successor was made that cannot take its place."""
+    """``owner`` is the former owner's name, ``since`` the creation time of the successor that the orphan blocks."""
 
     resource: Resource
     name: str
@@ -38,7 +38,7 @@ class Orphan:
 
 
 def orphans(pods: Iterable[Pod], leaders: Iterable[Pod], sets: Iterable[StatefulSet]) -> tuple[Orphan, ...]:
-    """Those of one LWS, by name: pods of StatefulSets that are no more, StatefulSets of leaders that are no more."""
+    """Orphans of one LWS, by name: pods of StatefulSets that are gone, StatefulSets of leaders that are gone."""
     by_name = {each.metadata.name: each.metadata for each in sets}
     leading = {each.metadata.name: each.metadata for each in leaders}
     found = [_orphan(PODS, each.metadata, STATEFUL_SETS.kind, by_name) for each in pods]
@@ -52,6 +52,6 @@ def _orphan(resource: Resource, meta: Meta, kind: str, owners: dict[str, Meta]) 
         return None
     now = owners.get(owner.name)
     if now is None or now.uid == owner.uid:
-        # Where nobody has taken the owner's name nothing is in the way of anybody.
+        # Without a new object of the owner's name, the orphan blocks nothing.
         return None
     return Orphan(resource, meta.name, owner.name, owner.uid, now.creation_timestamp)

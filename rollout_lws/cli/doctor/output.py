@@ -1,4 +1,4 @@
-"""The chain as a person or a machine reads it. Pure: links in, text out."""
+"""Renders the chain as text or JSON. Pure: links in, text out."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from rollout_lws.cli.doctor.links import Link, State, first
 from rollout_lws.cli.view import plain, table
 
 _MARKS = {State.OK: "v", State.BROKEN: "x", State.WAITING: "…", State.UNKNOWN: "?"}
-#: Longest text of a line that has its whole sentence below, or is of no consequence.
+#: Longest text in the table; the link to look at has its full text below.
 _SHORT = 80
 _LABEL = 11
 
 
 def marked(links: Sequence[Link]) -> Link | None:
-    """The one to look at: the first that is broken, else the first that waits, else None."""
+    """The link to look at: the first broken one, else the first that waits, else None."""
     return first(links, State.BROKEN) or first(links, State.WAITING)
 
 
 def text(links: Sequence[Link], width: int) -> list[str]:
-    """A line for each link, then the one to look at in four parts, and what could not be read. ``width`` is the
+    """One line per link, then the link to look at in four parts, and what could not be read. ``width`` is the
     terminal's, in columns; 0 never folds a line.
     """
     lines = table((f"{_MARKS[each.state]} {each.name}", each.about, _short(each.found)) for each in links)
@@ -38,7 +38,7 @@ def text(links: Sequence[Link], width: int) -> list[str]:
 
 
 def document(namespace: str, name: str, links: Sequence[Link]) -> dict[str, Any]:
-    """The same for machines; members are only ever added."""
+    """The links as JSON; members are only ever added."""
     one = first(links, State.BROKEN)
     return {
         "namespace": namespace,
@@ -64,7 +64,7 @@ def _short(found: str) -> str:
 
 
 def _field(label: str, said: str, width: int) -> list[str]:
-    # What a container said must not steer somebody's terminal.
+    # A container's message must not contain terminal control characters.
     said = plain(said)
     if not width:
         return [f"{label:<{_LABEL}}{said}"]

@@ -1,1 +1,1 @@
-"""The checks of each part of the chain: what the controller's rules say of it, or what is there, as links."""
+"""Checks for each part of the chain, as links: from the controller's rules, or from the objects themselves."""

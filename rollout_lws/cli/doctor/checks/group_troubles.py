@@ -1,4 +1,4 @@
-"""What is wrong with the groups of one LWS, as the controller tells it, with the pod that shows it."""
+"""Problems of the groups of one LWS, as the controller reports them, with the pod that shows each."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from rollout_lws.workload.groups import Group, groups
 from rollout_lws.workload.pod_words import pod_trouble, pods_of
 from rollout_lws.workload.trouble import CAPACITY_REASONS, KUEUE_REASONS, QUOTA_REASONS, Trouble, troubles
 
-#: Troubles of groups that are not made as a whole, and of those that are there and just not ready; all that is neither,
-#: nor a wait for a node, is what the kubelet says of a container or a pod.
+#: Problems of groups that are not completely created, and of groups that exist and are not ready. All others, apart
+#: from waiting for a node, are reported by the kubelet for a container or a pod.
 UNMADE = frozenset({"FailedCreate", "QuotaExceeded", "NoWorkers", "WrongSize"})
 UNREADY = frozenset({"NotReady", "WarmingUp", "WorkersNotReady", "Terminating"})
 UNPLACED = (CAPACITY_REASONS | QUOTA_REASONS | KUEUE_REASONS | {"SchedulerError"}) - UNMADE
 
 
-#: Waits that end without anybody: a queue has them in its order.
+#: Waits that end without intervention, in the queue's order.
 QUEUED = frozenset({"WaitingForWorkload", "WaitingForQuota", "WaitingForAdmissionChecks", "EvictedByKueue"})
-#: Waits that end when there is room, which may be long in coming.
+#: Waits that end when capacity is free, which may take long.
 _FOR_ROOM = CAPACITY_REASONS | {"QuotaExceeded", "SchedulingGated"}
-#: Seconds after which a wait for room is somebody's to look at, where no capacityDeadlineSeconds says how long.
+#: Seconds after which a wait for capacity needs a person, unless capacityDeadlineSeconds is set.
 ROOM_SECONDS = 15 * 60
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What is wrong with one group, and the pod of it that shows it."""
+    """The problem of one group, and its pod that shows it."""
 
     trouble: Trouble
     group: Group | None
@@ -39,7 +39,7 @@ class Found:
 
 
 def found_in(case: Case, side: Workload) -> list[Found]:
-    """The trouble of each group, whatever its version, worst first."""
+    """The problem of each group, of any version, worst first."""
     known = groups(side)
     revisions = {each.revision for each in known} or {""}
     every = {each for revision in revisions for each in _troubles(case, side, revision)}
@@ -60,7 +60,7 @@ def _worst_pod(side: Workload, group: Group) -> Pod:
 
 
 def waits(case: Case, found: Found) -> bool:
-    """Whether it is on its way: in a queue, or for room as long as may be."""
+    """Whether the group is queued, or waits for capacity within the deadline."""
     if found.trouble.reason in QUEUED:
         return True
     if found.trouble.reason not in _FOR_ROOM:
@@ -71,7 +71,7 @@ def waits(case: Case, found: Found) -> bool:
 
 
 def _waiting_since(found: Found) -> datetime | None:
-    """When the scheduler has first said so of the pod, or the API server of one that is not made."""
+    """When the scheduler first reported the pod as unschedulable, or the API server refused to create it."""
     if found.trouble.reason == "QuotaExceeded":
         return found.trouble.since
     if found.pod is None:

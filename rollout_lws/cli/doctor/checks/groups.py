@@ -1,4 +1,4 @@
-"""Whether the groups of one LWS are made: their leaders, their workers, and nothing left over in their place."""
+"""Whether the groups of one LWS exist: their leaders and workers, with no orphans in their place."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _missing(case: Case, side: Workload, about: str) -> Link:
     made = f"{asked - len(missing)} of {asked} groups are made"
     if not missing or side.lws.metadata.terminating:
         return ok(Name.GROUPS, about, made)
-    # What has no Event may have one that nobody may read.
+    # Without access to Events, a missing Event proves nothing.
     unread = case.unread(Name.GROUPS, f"StatefulSet/{name}", CORE_EVENTS)
     if unread is not None:
         return unread

@@ -1,4 +1,4 @@
-"""What the cluster that manages it knows of an LWS that MultiKueue dispatches to another: quota, and where."""
+"""Groups that MultiKueue dispatches to a worker cluster: their quota and cluster, as the manager cluster knows them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _BLIND = (
 
 
 def refused(case: Case, side: Facts, found: Link) -> Link:
-    """The link of an LWS that is not released for that reason, with what happens to it meanwhile."""
+    """The link of an LWS that is not released for that reason, with what happens to it without intervention."""
     evictions = max((_evictions(workload_of(side, each)) for each in groups(side)), default=0)
     listed = case.kubectl("get workloads.kueue.x-k8s.io")
     described = case.kubectl(f"describe {LEADER_WORKER_SETS} {side.lws.metadata.name}")
@@ -28,7 +28,7 @@ def refused(case: Case, side: Facts, found: Link) -> Link:
 
 
 def admission(case: Case, side: Facts, elsewhere: Dispatch) -> tuple[Link, ...]:
-    """A link for each group. None is told to be ready: that cannot be known here."""
+    """One link per group. None claims readiness, which only the worker cluster knows."""
     unread = case.unread(Name.SCHEDULING, f"LeaderWorkerSet/{side.lws.metadata.name}", *QUEUES)
     if unread is not None:
         return (unread,)
@@ -64,9 +64,9 @@ def _evictions(workload: Workload | None) -> int:
 
 
 def _quota(case: Case, side: Facts, group: Group, workload: Workload | None) -> str:
-    """Whether the group has quota, here and there, in Kueue's words where it has none."""
+    """Whether the group has quota in the manager and in the worker cluster; if not, Kueue's message."""
     called = f"group {group.index} of {side.lws.metadata.name}"
-    # How often it was given up is told apart: of a group whose pods run elsewhere that says nothing.
+    # Evictions are reported separately: they say nothing about a group whose pods run elsewhere.
     known = {workload.metadata.uid: _evictions(workload)} if workload is not None else {}
     said = queueing(side, group, case.now, known)
     if said is not None and said.kind is not Kind.LOADS:

@@ -1,4 +1,4 @@
-"""Whether the pods of one LWS have a node, and their containers run."""
+"""Whether the pods of one LWS are scheduled, and their containers run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rollout_lws.workload.facts import Facts as Workload
 from rollout_lws.workload.queueing import left_out
 from rollout_lws.workload.trouble import Trouble
 
-# On a node
+# Scheduling
 
 
 def scheduling(case: Case, side: Workload, about: str, found: list[Found]) -> Link:
@@ -38,7 +38,7 @@ def scheduling(case: Case, side: Workload, about: str, found: list[Found]) -> Li
 
 
 def _outside_quota(case: Case, side: Workload, about: str) -> Link | None:
-    """Groups that Kueue has let go without admitting them, and has not put out yet."""
+    """Groups whose gates Kueue removed without admission, and which it has not evicted yet."""
     outside, stable = left_out(side), case.d.status.stable
     if not outside:
         return None
@@ -54,13 +54,13 @@ def _outside_quota(case: Case, side: Workload, about: str) -> Link | None:
         "it ends when the group is next made anew after the release"
         if waits
         else "Kueue evicts the group, and it comes back within the quota; delete its leader to have that when it suits",
-        # While a version waits the next leader would be left out as well.
+        # While a version waits, Kueue would not admit the next leader either.
         () if waits else tuple(case.kubectl(f"delete pod {each}") for each in pods[:10]),
     )
 
 
 def _ways_to_a_node(case: Case, trouble: Trouble, pod: str) -> tuple[str, ...]:
-    """Where what is missing can be looked at: the scheduler's words say what that is."""
+    """Commands that show what the scheduler's message says is missing."""
     said, describe = trouble.message.lower(), case.kubectl(f"describe pod {pod}")
     if "kueue" in said:
         return (case.kubectl("get workloads.kueue.x-k8s.io"), describe)
@@ -74,7 +74,7 @@ def _ways_to_a_node(case: Case, trouble: Trouble, pod: str) -> tuple[str, ...]:
     return (describe,)
 
 
-# Running
+# Containers
 
 
 def containers(case: Case, side: Workload, about: str, found: list[Found]) -> Link:
@@ -102,7 +102,7 @@ def containers(case: Case, side: Workload, about: str, found: list[Found]) -> Li
 
 
 def _rebuilt(case: Case) -> Workload | None:
-    """The LWS whose groups are rebuilt again and again, where the rules complain of that."""
+    """The LWS whose groups are recreated repeatedly, when the rules complain of that."""
     count = Counter(each.workload for each in case.d.status.restarts)
     return max(case.facts.sides, key=lambda side: count[side.lws.metadata.name], default=None)
 

@@ -1,4 +1,4 @@
-"""Whether the pods of one LWS are ready, and those that have to go are gone."""
+"""Whether the pods of one LWS are ready, and its terminating pods go away."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rollout_lws.workload.groups import groups
 from rollout_lws.workload.pod_words import name_of, pod_trouble, pods_of
 from rollout_lws.workload.template import version_of
 
-#: Seconds after the end of its grace period in which a pod that a kubelet ends is gone.
+#: Seconds after its grace period within which the kubelet removes a pod.
 _GONE_SECONDS = 60
 
 
@@ -46,7 +46,7 @@ def readiness(case: Case, side: Workload, about: str, found: list[Found]) -> Lin
 
 
 def _stuck(case: Case, side: Workload) -> Pod | None:
-    """A pod that is going for longer than its grace period."""
+    """A pod that has been terminating for longer than its grace period."""
     for pod in sorted(
         {each.metadata.uid: each for each in (*side.leaders, *side.pods)}.values(), key=lambda each: each.metadata.name
     ):
@@ -74,7 +74,7 @@ def _ending(case: Case, side: Workload, pod: Pod) -> Link:
 
 
 def _unready(found: Found) -> str:
-    """Of workers that are counted only, the one that is not ready too."""
+    """The message; when the problem only counts workers, it names one that is not ready too."""
     said = pod_trouble(found.pod).detail if found.pod is not None else ""
     if found.pod is None or not said or found.trouble.pod:
         return found.trouble.message
@@ -82,7 +82,7 @@ def _unready(found: Found) -> str:
 
 
 def _unready_seconds(case: Case, side: Workload, found: Found) -> float:
-    """For how long the pod is not ready; of workers that are counted only, since the last of them changed."""
+    """How long the pod has not been ready; when the problem only counts workers, since the last of them changed."""
     counted = found.trouble.reason == "WorkersNotReady" and found.group is not None
     pods = pods_of(side, found.group) if counted and found.group is not None else (found.pod,)
     since = [moment for pod in pods if pod is not None and (moment := _changed(pod)) is not None]
@@ -90,13 +90,13 @@ def _unready_seconds(case: Case, side: Workload, found: Found) -> float:
 
 
 def _changed(pod: Pod) -> datetime | None:
-    """When the pod became ready, or stopped being so; when it was made, where nobody has said."""
+    """When the pod's readiness last changed; its creation time when the kubelet has not reported any."""
     said = (each.last_transition_time for each in pod.status.conditions if each.type == "Ready")
     return next(said, None) or pod.metadata.creation_timestamp
 
 
 def _is_late(case: Case, side: Workload, found: Found) -> bool:
-    """Whether a group is not ready for longer than loading takes."""
+    """Whether a group is not ready for longer than its progress deadline."""
     if found.pod is not None and found.pod.metadata.terminating:
         return False
     if found.trouble.severity > 1:

@@ -1,4 +1,4 @@
-"""The first links: the Rollout itself, whoever carries it out, and the release as a whole."""
+"""The first links and the last: the Rollout itself, its controller, and the release as a whole."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from rollout_lws.cli.doctor.case import Case, Complaint
 from rollout_lws.cli.doctor.links import Link, Name, State, ok
 from rollout_lws.rollout.reasons import FOR_A_PERSON, Reason
 
-#: Seconds in which a controller that runs has acted on a change.
+#: Seconds within which a running controller acts on a change.
 PATIENCE = 10.0
-#: Requests that a controller keeps until the groups of the step are ready.
+#: Requests that a controller keeps pending until the step's groups are ready.
 _KEPT = (ActionType.PROMOTE_FULL, ActionType.JUMP)
 _FIND_CONTROLLER = "kubectl get pods -A -l app.kubernetes.io/name=rollout-lws"
 
 
 def rollout(case: Case) -> Link:
-    """Whether it can be carried out at all."""
+    """Whether the Rollout can be reconciled at all."""
     about = f"Rollout/{case.name}"
     describe = case.kubectl(f"describe {rollouts(case.d.keys.group)} {case.name}")
     found = case.complained(Name.ROLLOUT, about, (describe,))
@@ -44,7 +44,7 @@ def rollout(case: Case) -> Link:
 
 
 def controller(case: Case) -> Link:
-    """Whether somebody carries it out."""
+    """Whether a controller reconciles the Rollout."""
     about = f"Rollout/{case.name}"
     found = case.complained(
         Name.CONTROLLER, about, (case.kubectl(f"get events --field-selector involvedObject.name={case.name}"),)
@@ -71,12 +71,12 @@ def controller(case: Case) -> Link:
 
 
 def _unanswered(case: Case) -> tuple[str, bool] | None:
-    """A request of a person's that nobody has filed, and whether that may still come."""
+    """A user's request that no controller has answered, and whether an answer may still come."""
     asked = case.d.status.requested_action
     if asked is None or asked.type in _KEPT:
         return None
     who = asked.by or "somebody"
-    # One that does not say when it was made gets the time between two looks.
+    # A request without a time gets the interval between two looks.
     waits = case.facts.owed is None if asked.at is None else (case.now - asked.at).total_seconds() < PATIENCE
     return f"{asked.type} by {who} has not been answered", waits
 
@@ -96,13 +96,13 @@ def _absent(case: Case, about: str, what: str, waits: bool) -> Link:
 
 
 def release(case: Case) -> Link:
-    """Whether the release as a whole gets on: what no single object explains."""
+    """Whether the release progresses: problems that no single object explains."""
     about, status = f"Rollout/{case.name}", case.d.status
     summary = status.summary
     found, complaint = case.complained(Name.RELEASE, about), case.complaint
     if found is not None and complaint is not None:
         gone = status.phase == Phase.ABORTED
-        # In a release the new version may have requests, however many groups of the stable one are ready.
+        # During a release the new version may get requests, even if all stable groups are ready.
         whole = gone and case.ready == case.asked
         users = "no user" if whole else "users, if these groups cannot carry the load"
         return Link(

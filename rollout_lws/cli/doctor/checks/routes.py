@@ -1,5 +1,5 @@
-"""What shares requests, and what scales: routes that gateways accept and that say what the release wants, autoscalers
-that leave the groups alone.
+"""Routes and autoscalers: routes must be accepted by Gateways and match the release's traffic weights; autoscalers must
+leave the groups alone.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from rollout_lws.traffic.router import Router, RouteState
 from rollout_lws.traffic.routers import routers
 from rollout_lws.traffic.split import ALL_STABLE, Object
 
-#: Seconds in which a Gateway's controller has taken up a change of a route.
+#: Seconds within which a Gateway's controller processes a route change.
 TAKEN_UP_SECONDS = 30
 
 
 def links(case: Case) -> Iterator[Link]:
-    """One for each routing object that the Rollout names."""
+    """One link for each routing object of the Rollout."""
     asked, facts = settings(case.d), case.facts.observation.routing
     if asked is None or facts is None or case.facts.observation.stable is None:
         return
@@ -84,7 +84,7 @@ def _route(case: Case, facts: RoutingFacts, router: Router) -> Link:
 
 
 def _broken(case: Case, facts: RoutingFacts, state: RouteState) -> str:
-    """Why requests do not come by it at all, or not as it says; "" when they do."""
+    """Why the route delivers no requests, or not those that it should; "" when it works."""
     if state.missing:
         return f"{state.missing} does not exist"
     if state.cut_off:
@@ -96,12 +96,12 @@ def _broken(case: Case, facts: RoutingFacts, state: RouteState) -> str:
         problem = unanswered(facts, facts.names.canary_pool) or pools.canary_denied(facts)
         if problem:
             return problem
-    # Of endpoints that may not be read nothing is said.
+    # Without access to endpoints, report nothing.
     return unanswered(facts, facts.names.stable_pool) if facts.synced else ""
 
 
 def _late(case: Case, state: RouteState) -> str:
-    """What gateways have still to say of the route as it stands now, where they accepted it as it stood before."""
+    """What Gateways have yet to report on the current route, if they accepted it before its last change."""
     live = state.objects[0].live
     if live is None or not state.unaccepted:
         return ""
@@ -110,7 +110,7 @@ def _late(case: Case, state: RouteState) -> str:
 
 
 def _gateways_say(facts: RoutingFacts) -> str:
-    """What the first Gateway that does not accept the HTTPRoute says of it."""
+    """The status message of the first Gateway that does not accept the HTTPRoute."""
     name = next((ref.name for ref in facts.names.refs if ref.kind == HTTP_ROUTES.kind), None)
     live: Object | None = facts.find(HTTP_ROUTES, name)
     if live is None:
@@ -120,7 +120,7 @@ def _gateways_say(facts: RoutingFacts) -> str:
 
 
 def autoscaler(case: Case) -> Link | None:
-    """Whether anybody scales against the release; None where nobody scales."""
+    """Whether an autoscaler works against the release; None without autoscalers."""
     known, d = case.facts.observation.autoscalers.objects, case.d
     about = f"LeaderWorkerSet/{case.workload_name}"
     if HORIZONTAL_POD_AUTOSCALERS in case.facts.refused:

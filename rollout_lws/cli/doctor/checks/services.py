@@ -1,4 +1,4 @@
-"""What requests are sent to: the Services and pools of both versions, what they select, and whom they reach."""
+"""Services and pools of both versions: whether they select the right pods, and list them as endpoints."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from rollout_lws.traffic.services import SELECTING
 from rollout_lws.traffic.split import Object
 from rollout_lws.workload.facts import Facts as Workload
 
-#: Seconds in which EndpointSlices have followed a pod that has become ready, or a Service that was changed.
+#: Seconds within which EndpointSlices follow a pod that became ready, or a changed Service.
 _FOLLOWED_SECONDS = 10
 
 
 def links(case: Case) -> Iterator[Link]:
-    """For each Service and pool whether it selects what it should, and whether it reaches that."""
+    """Links for each Service and pool: whether it selects what it should, and whether those pods are endpoints."""
     facts, stable = case.facts.observation.routing, case.facts.observation.stable
     if facts is None or stable is None or settings(case.d) is None:
         return
@@ -60,11 +60,11 @@ def _service(case: Case, selector: Selector, side: Side, workload: Workload) -> 
     if selector.drifted:
         text = f"somebody has changed the selector that the release wrote: {selector.ignore}"
         return Link(Name.SERVICE, State.BROKEN, about, text, case.users(workload), "the controller puts it back", steps)
-    # While groups of the one version go, the other one answers for it.
+    # While groups of one version terminate, pods of the other one may answer for it, so consider both.
     known = [pod for each in case.facts.sides for pod in (*each.leaders, *each.pods)]
     reached = [pod for pod in known if selector.selecting.selects(live, pod.metadata.labels)]
     if not reached:
-        # Where nothing is made yet, there is nothing to select.
+        # Without any pods yet, there is nothing to select.
         state = State.BROKEN if known and workload.lws.spec.replicas else State.WAITING
         by_itself = "the controller points it to groups that serve" if selector.given else "nothing"
         text = _reaches_nobody(case, selector, side)
@@ -107,7 +107,7 @@ def _reaches_nobody(case: Case, selector: Selector, side: Side) -> str:
 
 
 def _new(case: Case, selector: Selector, side: Side, workload: Workload) -> Link:
-    """The one for the new version, while a step wants requests to go there."""
+    """The link for the new version, while a step sends requests to it."""
     about = _about(selector)
     if selector.live is not None or selector.selecting.resource in case.facts.refused:
         return _service(case, selector, side, workload)
@@ -173,7 +173,7 @@ def _listed(case: Case, facts: RoutingFacts, live: Object, selected: Iterable[Po
 
 
 def _none_ready(case: Case, name: str) -> Link:
-    """Nothing ready is listed because nothing is ready: a consequence of a link before it."""
+    """No endpoint is ready because no pod is: the consequence of an earlier link."""
     return Link(
         Name.ENDPOINTS,
         State.WAITING,

@@ -1,4 +1,4 @@
-"""The LeaderWorkerSet and what makes its groups: whether its own controllers act, whether it is held, what it knows."""
+"""The LeaderWorkerSet and its leader StatefulSet: whether their controllers act, and whether it is held and stored."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from rollout_lws.workload.hold import borrowed, is_held, standing_surge, users_s
 from rollout_lws.workload.queueing import queue_of
 from rollout_lws.workload.revisions import observed
 
-#: Where LeaderWorkerSet's own controller runs, as its manifests and its chart install it.
+#: Namespace of LeaderWorkerSet's own controller, as its manifests and chart install it.
 _LWS_CONTROLLER = "kubectl get pods -n lws-system"
 
 
 def workload(case: Case) -> Link:
-    """Whether the LWS is there and may be released."""
+    """Whether the LWS exists and may be released."""
     about = f"LeaderWorkerSet/{case.workload_name}"
     describe = case.kubectl(f"describe {LEADER_WORKER_SETS} {case.workload_name}")
     unread = case.unread(Name.WORKLOAD, about, LEADER_WORKER_SETS)
@@ -47,7 +47,7 @@ def workload(case: Case) -> Link:
 
 
 def hold(case: Case) -> Link | None:
-    """Whether a template that is applied now would start nothing by itself; None where nobody is to hold it."""
+    """Whether the hold keeps a new template from rolling; None when the LWS is not to be held."""
     stable, d = case.facts.observation.stable, case.d
     if stable is None or case.is_leaving:
         return None
@@ -86,7 +86,7 @@ def hold(case: Case) -> Link | None:
 
 
 def own_surge(case: Case) -> Link | None:
-    """A caution: what the LWS would do by itself, with the user's own strategy, Kueue never lets it finish."""
+    """Warning: under Kueue, a rolling update of LWS's own with the user's maxSurge never completes."""
     stable, keys = case.facts.observation.stable, case.d.keys
     queue = queue_of(stable.lws) if stable is not None else ""
     surge = users_strategy(stable.lws, keys).max_surge if stable is not None else 0
@@ -108,7 +108,7 @@ def own_surge(case: Case) -> Link | None:
 
 
 def history(case: Case) -> Link | None:
-    """Whether the stable version is stored, so that it can be gone back to; None before there is one."""
+    """Whether the stable version is stored, so that `undo` can restore it; None before there is one."""
     record, about = case.d.status.stable, f"Rollout/{case.name}"
     found = case.complained(Name.HISTORY, about, (case.itself("history"),))
     if found is not None or record is None:
@@ -130,13 +130,13 @@ def history(case: Case) -> Link | None:
 
 
 def leader_set(case: Case, side: Workload) -> Link:
-    """Whether LWS and StatefulSet controller have made of the LWS what makes its leaders."""
+    """Whether the LWS and StatefulSet controllers have acted on the LWS's last change."""
     name = side.lws.metadata.name
     about = f"StatefulSet/{name}"
     unread = case.unread(Name.LEADER_SET, about, STATEFUL_SETS)
     if unread is not None:
         return unread
-    # One that may not make its pods has not acted on its last change either: the next link tells why.
+    # A StatefulSet that may not create pods has not observed its last change either; the next link reports why.
     refused = side.leader_set is not None and any(
         each.involved_object.uid == side.leader_set.metadata.uid for each in side.refusals
     )

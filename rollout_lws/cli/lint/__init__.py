@@ -1,6 +1,6 @@
-"""lint: what the controller would refuse of manifests, and what it would accept and a person would regret, offline.
+"""lint: checks manifests offline, for what the controller would refuse and for mistakes that it would accept.
 
-Files are read with the positions of their members (``documents``), sorted into objects (``manifests``), given the shape
-that an API server would give them (``schema_check``), and judged by the controller's own rules as one snapshot
+Files are read with the positions of their fields (``documents``), sorted into objects (``manifests``), checked and
+defaulted as an API server would (``schema_check``), and judged by the controller's own rules as one snapshot
 (``file_snapshot``).
 """

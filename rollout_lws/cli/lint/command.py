@@ -1,4 +1,4 @@
-"""lint: what the controller would refuse of manifests, offline, with file, line and column."""
+"""lint: checks manifests offline and reports findings with file, line and column."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def lint(
     Reads Rollouts, and the LeaderWorkerSets, Services, routes, pools and autoscalers that they refer to, from the same
     files. Exit code 1 with an error (with --strict also a warning), 2 when there is nothing to look at.
     """
-    # Help and completion need none of the rules.
+    # Imported here, since help and completion need none of the rules.
     from rollout_lws.cli.lint.linter import lint as judge
     from rollout_lws.cli.lint.manifests import Scope
 
@@ -81,7 +81,7 @@ def lint(
 
 
 for _option in lint.params:
-    # Of kubectl's own flags these two say something of files; the others are understood, and left out of the help.
+    # Of kubectl's global flags only these two affect lint; the others are accepted and hidden from the help.
     if isinstance(_option, click.Option) and _option.name in Target.__dataclass_fields__:
         _option.help = _HELP.get(_option.name)
         _option.hidden = _option.name not in _HELP

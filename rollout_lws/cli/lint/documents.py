@@ -1,4 +1,4 @@
-"""Texts taken apart into documents, as kubectl does: what is no YAML is told, and the others are still looked at."""
+"""Splits texts into YAML documents, as kubectl does: reports invalid ones and still returns the others."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _ESCAPES = re.compile(
     r"\\\\|\\u(?P<high>[dD][89abAB]..)\\u(?P<low>[dD][c-fC-F]..)|\\u(?P<lone>[dD][89a-fA-F]..)", re.DOTALL
 )
 _decoder = json.JSONDecoder()
-#: What a template has where YAML would have a line, or a value that is not quoted. As long as one may be: braces that
-#: nobody closes would each be looked for to the end of the file.
+#: A template expression on a line of its own, or as an unquoted value. The length limit keeps unclosed braces from
+#: being searched to the end of the file.
 _TEMPLATED = re.compile(
     r"(?:^[ \t]*|:[ \t]+|-[ \t]+|[\[,{][ \t]*)(?P<braces>\{\{.{0,1000}?\}\}|\{%.{0,1000}?%\})", re.DOTALL | re.MULTILINE
 )
 _KIND = r"""\bkind["']?\s*:\s*["']?(?:{})\b"""
-#: Signs that somebody writes of releases here, and of any object that is looked at.
+#: Signs that a text concerns releases, and that it has any kind that lint checks.
 _OURS = re.compile(_KIND.format("LeaderWorkerSet|Rollout|BatchRelease") + "|leaderworkerset", re.IGNORECASE)
 _KNOWN = re.compile(
     f"{_OURS.pattern}|" + _KIND.format("|".join((*(each.kind for each in LOOKED_AT), "ScaledObject"))), re.IGNORECASE
@@ -47,7 +47,7 @@ _RENDER = (
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file's name, as people are told it, and its text, which is no UTF-8 from byte ``broken`` on."""
+    """A file's display name and its text, which is not UTF-8 from byte ``broken`` on."""
 
     name: str
     text: str
@@ -56,7 +56,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Document:
-    """One YAML document; ``above`` is the number of lines of the file that stand before it."""
+    """One YAML document; ``above`` is the number of lines before it in the file."""
 
     file: str
     above: int
@@ -70,8 +70,8 @@ class Document:
 
 
 def read(source: Source) -> tuple[list[Document], list[Finding]]:
-    """The documents of a file, and what is wrong with its text. Repositories are full of files that are none of ours,
-    in dialects of their own: of what shows no sign of a kind that is looked at, nothing is told.
+    """The documents of a file, and the problems of its text. Repositories contain many unrelated files in other
+    dialects, so a text without any sign of a kind that lint checks yields no findings.
     """
     documents: list[Document] = []
     findings: list[Finding] = []
@@ -88,7 +88,7 @@ def read(source: Source) -> tuple[list[Document], list[Finding]]:
             continue
         braces = _template(text, wrong.line - above, wrong.column)
         if braces is not None:
-            # Every other error of a template would be one of the reader, not of its author.
+            # Any other error in a template would stem from our reading it as YAML.
             line, start = text.count("\n", 0, braces) + above + 1, text.rfind("\n", 0, braces)
             if not templated and _OURS.search(text):
                 findings.append(Finding(source.name, line, braces - start, "LWS002", _RENDER))
@@ -99,7 +99,7 @@ def read(source: Source) -> tuple[list[Document], list[Finding]]:
 
 
 def _template(text: str, line: int, column: int) -> int | None:
-    """Where the braces of a template stand that may have broken the YAML at this place, None where none did."""
+    """Position of the template braces that may have caused the YAML error at this place, None without any."""
     lines = text.splitlines(keepends=True)
     broken = sum(map(len, lines[: line - 1])) + column
     pieces, done = [], 0
@@ -113,8 +113,8 @@ def _template(text: str, line: int, column: int) -> int | None:
 
 
 def _parts(text: str) -> Iterator[tuple[int, str]]:
-    """The parts between separators, each with the number of lines above it."""
-    # Files that begin with a byte order mark may have been put behind each other.
+    """The parts between separators, each with the number of lines before it."""
+    # Concatenated files may contain byte order marks in the middle.
     text = _BYTE_ORDER.sub("", text)
     starts = [0, *(match.start() for match in _SEPARATOR.finditer(text))]
     above = 0
@@ -127,8 +127,8 @@ def _parts(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _json(above: int, text: str) -> Iterator[tuple[int, str]]:
-    """JSON as YAML, one object after the other: it has none of YAML's separators, and spells rare characters in two."""
-    # It may be indented by tabs, and has none inside of its texts.
+    """Split JSON objects, which need no separators, and convert surrogate pairs, which YAML does not know."""
+    # JSON may be indented by tabs, and has no tabs within its strings.
     text = _ESCAPES.sub(_unescaped, text.replace("\t", " "))
     first = start = text.index("{") if text[:3] == "---" and "{" in text else len(text) - len(text.lstrip())
     while start < len(text):
@@ -138,7 +138,7 @@ def _json(above: int, text: str) -> Iterator[tuple[int, str]]:
             end = len(text)
         rest = text[end:]
         end += len(rest) - len(rest.lstrip())
-        # Positions stay what they are in the file.
+        # Keep positions as they are in the file.
         line = text.rfind("\n", 0, start) + 1
         before = text[:start] if start == first else " " * (start - line)
         yield above + (0 if start == first else text.count("\n", 0, start)), before + text[start:end]
@@ -146,7 +146,7 @@ def _json(above: int, text: str) -> Iterator[tuple[int, str]]:
 
 
 def _unescaped(escape: re.Match[str]) -> str:
-    """As YAML writes a character beyond 16 bits; half of one is none, which servers replace."""
+    """The character in YAML's notation; a lone surrogate becomes U+FFFD, as in API servers."""
     if not escape["high"]:
         return "\\ufffd" if escape["lone"] else escape[0]
     code = 0x10000 + ((int(escape["high"], 16) - 0xD800) << 10) + int(escape["low"], 16) - 0xDC00
@@ -174,13 +174,13 @@ def _part(file: str, above: int, text: str) -> tuple[list[Document], Finding | N
 
 
 def _inside(text: str, line: int, column: int) -> tuple[int, int]:
-    """A position that lies behind the last line is at the end of that."""
+    """Move a position after the last line to the end of that line."""
     lines = text.rstrip().splitlines() or [""]
     return (line, column) if line < len(lines) else (len(lines) - 1, len(lines[-1]))
 
 
 def _twice(document: Document) -> Iterator[Finding]:
-    """Keys that stand twice. Of an object that follows another without a separator, all of them would."""
+    """Duplicate keys; an object after a missing separator is one finding, not one for each of its keys."""
     merged = {each.again for each in document.twice if each.key in ("apiVersion", "kind") and each.again.column == 1}
     if len(merged) > 1:
         first = min(each.again.line for each in document.twice if each.again.column == 1) + document.above

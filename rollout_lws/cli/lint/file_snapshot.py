@@ -1,7 +1,7 @@
-"""The files' objects as the controller's rules see them: one namespace of a cluster in which all is at rest.
+"""The files' objects as the controller's rules see them: one namespace of a cluster with no release in progress.
 
-What only a cluster makes is assumed: a leader of each LeaderWorkerSet with its labels, Gateways that accept every
-route, and the HorizontalPodAutoscaler that KEDA makes of a ScaledObject.
+Objects that only a cluster creates are assumed: a leader of each LeaderWorkerSet with its labels, Gateways that accept
+every route, and KEDA's HorizontalPodAutoscaler for a ScaledObject.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from rollout_lws.rollout.observation import Observation
 from rollout_lws.traffic.registry import spec_of
 from rollout_lws.workload.template import version_of
 
-#: Any moment: nothing that is judged of objects at rest hangs on it.
+#: Any time will do: no rule depends on it outside a release.
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 _OWN_KINDS = (rollouts().kind, batch_releases().kind)
-#: Of metadata, what a server writes and dumps of live objects have, besides the uid, which owner references name.
+#: Metadata that an API server sets and dumps contain, except the uid, which owner references use.
 _SERVERS = (
     *("creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generateName", "generation"),
     *("managedFields", "resourceVersion", "selfLink"),
@@ -36,19 +36,19 @@ _SERVERS = (
 
 @dataclass(frozen=True, slots=True)
 class Shaped:
-    """A manifest whose shape is right, and the object that a server would make of it."""
+    """A manifest that passed its schema, and the defaulted object."""
 
     manifest: Manifest
     body: Object
 
 
 class FileSnapshot:
-    """One namespace with the Rollouts of one API group."""
+    """One namespace, with the Rollouts of one API group."""
 
     def __init__(self, objects: Iterable[Shaped], group: str) -> None:
         self.group = group
         self.objects: dict[tuple[str, str], Shaped] = {}
-        """By kind and name, as a release sees them: a ScaledObject stands under the autoscaler that it makes."""
+        """By kind and name, as a release sees them: a ScaledObject is stored as the autoscaler that KEDA creates."""
         for each in objects:
             if each.manifest.resource.kind not in _OWN_KINDS or each.manifest.resource.group == group:
                 seen = _as_seen(each)
@@ -62,7 +62,7 @@ class FileSnapshot:
         self.snapshot = Snapshot(keys(group), found)
 
     def observed(self, rollout: str) -> Observation:
-        """What the controller would see of a Rollout that is here."""
+        """The controller's observation of a Rollout in the files."""
         found = observe(self.snapshot, rollout, NOW)
         if found is None:
             raise LookupError(f"there is no Rollout {rollout}")
@@ -75,7 +75,7 @@ class FileSnapshot:
         return iter(self._by_kind.get(kind, ()))
 
     def is_released(self, workload: str) -> bool:
-        """Whether a Rollout among the files is about this LeaderWorkerSet."""
+        """Whether a Rollout in the files releases this LeaderWorkerSet."""
         return bool(self.snapshot.rollouts_of(workload))
 
     @cached_property
@@ -101,7 +101,7 @@ class FileSnapshot:
 
 
 def workload(shaped: Shaped) -> LeaderWorkerSet:
-    """A LeaderWorkerSet as the controller reads it."""
+    """A LeaderWorkerSet in the controller's type."""
     return msgspec.json.decode(msgspec.json.encode(shaped.body), type=LeaderWorkerSet)
 
 

@@ -1,4 +1,4 @@
-"""What lint can find: a closed list of codes, each with its severity, and one finding with its position."""
+"""Findings: the closed list of codes with their severities, and one finding with its position."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import IntEnum
 
 
 class Severity(IntEnum):
-    """The worst first. Only an error is sure to be refused by somebody."""
+    """Worst first. Only an error is certain to be refused."""
 
     ERROR = 0
     WARNING = 1
@@ -19,7 +19,7 @@ class Severity(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """``summary`` is what the documentation says of it. Codes are never given to anything else."""
+    """``summary`` is the text in the documentation. A code is never reused."""
 
     severity: Severity
     summary: str
@@ -33,7 +33,7 @@ CODES: dict[str, Code] = {
     "LWS002": Code(_ERROR, "a template of Helm or Jinja, not a manifest"),
     "LWS003": Code(_ERROR, "a key twice in one mapping"),
     "LWS004": Code(_WARNING, "the same object twice"),
-    # What an API server refuses
+    # Refused by the API server
     "LWS101": Code(_ERROR, "a field that Rollout or BatchRelease does not have"),
     "LWS102": Code(_ERROR, "a value of the wrong type, or out of its bounds"),
     "LWS103": Code(_ERROR, "a required field is missing"),
@@ -41,7 +41,7 @@ CODES: dict[str, Code] = {
     "LWS105": Code(_ERROR, "refused by LeaderWorkerSet's own webhook"),
     "LWS106": Code(_ERROR, "a name that no object can have"),
     "LWS107": Code(_ERROR, "an API version that is not served"),
-    # What the controller refuses
+    # Refused by the controller
     "LWS201": Code(_ERROR, "the strategy cannot be released"),
     "LWS202": Code(_ERROR, "workloadRef names no LeaderWorkerSet"),
     "LWS203": Code(_ERROR, "the Rollout's name is too long"),
@@ -56,7 +56,7 @@ CODES: dict[str, Code] = {
     "LWS212": Code(_ERROR, "a route that cannot share requests, or a step that it cannot express"),
     "LWS213": Code(_ERROR, "an autoscaler that would undo a hold"),
     "LWS214": Code(_ERROR, "capacity Surge of a LeaderWorkerSet that Kueue queues"),
-    # What nobody refuses
+    # Accepted, but a mistake
     "LWS301": Code(_WARNING, "readiness of the leader by TCP only"),
     "LWS302": Code(_WARNING, "no readiness probe on the leader"),
     "LWS303": Code(_WARNING, "a load balancer that checks health by TCP"),
@@ -79,7 +79,7 @@ CODES: dict[str, Code] = {
     "LWS321": Code(_WARNING, "leaders that are sent requests before their workers exist"),
     "LWS322": Code(_WARNING, "a step of fewer groups than one before it"),
     "LWS323": Code(_WARNING, "a deadline after Kueue's own timeout"),
-    # What cannot be told
+    # Not decidable
     "LWS401": Code(_NOTE, "an object that is not among the files"),
     "LWS402": Code(_NOTE, "a Rollout of OpenKruise's own"),
     "LWS403": Code(_NOTE, "a name that is cut and hashed"),
@@ -89,8 +89,8 @@ CODES: dict[str, Code] = {
 
 @dataclass(frozen=True, slots=True, order=True)
 class Finding:
-    """One thing to look at. ``line`` and ``column`` begin at 1; ``about`` is the object, as ``Kind/name``, "" where a
-    file as a whole is meant; ``path`` is the member inside it.
+    """One finding. ``line`` and ``column`` start at 1; ``about`` is the object, as ``Kind/name``, "" for the file as a
+    whole; ``path`` is the field in the object.
     """
 
     file: str

@@ -1,4 +1,4 @@
-"""From texts to findings: pure, without a cluster, a clock or files of its own."""
+"""Turns texts into findings. Pure: no cluster, no clock, no file access."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _ROLLOUT, _BATCH = rollouts().kind, batch_releases().kind
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """``findings`` by file, line and column, files in their order; ``files`` that were read and the ``objects`` in them
-    that concern releases.
+    """``findings`` by file, line and column, files in their given order; the number of ``files`` read and of their
+    ``objects`` that concern releases.
     """
 
     findings: tuple[Finding, ...]
@@ -33,7 +33,7 @@ class Report:
 
 
 def lint(sources: Iterable[Source], scope: Scope) -> Report:
-    """Everything that is found in these files, looked at together."""
+    """All findings of these files, checked together."""
     documents: list[Document] = []
     findings: list[Finding] = []
     files: dict[str, int] = {}
@@ -66,7 +66,7 @@ def _judged(objects: Iterable[Manifest]) -> Iterator[Finding]:
     for namespace in sorted({each.manifest.namespace for each in whole}):
         here = [each for each in whole if each.manifest.namespace == namespace]
         groups = {each.manifest.resource.group for each in here if each.manifest.resource.kind in (_ROLLOUT, _BATCH)}
-        # Our kinds may be there under several groups, each with a controller of its own.
+        # Our kinds may exist under several API groups, each with its own controller.
         for group in sorted(groups) or [rollouts().group]:
             files = FileSnapshot(here, group)
             for each in files.of_kind(_ROLLOUT):

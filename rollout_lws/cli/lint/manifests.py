@@ -1,6 +1,6 @@
-"""The objects of the files that concern releases: Rollouts and BatchReleases of ours, and what they may refer to.
+"""The objects that concern releases: our Rollouts and BatchReleases, and the kinds that they may refer to.
 
-Everything else (Deployments, kustomizations, other tools' kinds) is left alone.
+All other objects (Deployments, kustomizations, other tools' kinds) are ignored.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from rollout_lws.objects.resources import (
 )
 from rollout_lws.traffic.registry import SPECS
 
-#: Made by KEDA into a HorizontalPodAutoscaler.
+#: KEDA creates a HorizontalPodAutoscaler for it.
 SCALED_OBJECTS = Resource("keda.sh", "v1alpha1", "ScaledObject", "scaledobjects")
 _OTHERS = (LEADER_WORKER_SETS, *LOOKED_AT, SCALED_OBJECTS)
-#: Other versions that mean the same, as far as anything of them is read.
+#: Other API versions with the same meaning, as far as lint reads them.
 _ALIKE = {
     **{
         (f"{spec.resource.group}/{version}", spec.resource.kind): spec.resource
@@ -36,15 +36,15 @@ _ALIKE = {
 }
 _BY_NAME = {(each.api_version, each.kind): each for each in _OTHERS} | _ALIKE
 _OWN = {each.kind: each for each in (rollouts(), batch_releases())}
-#: What OpenKruise's own Rollouts release.
+#: Workload kinds of OpenKruise's own Rollouts.
 _OF_KRUISE = ("Deployment", "StatefulSet", "CloneSet", "DaemonSet")
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Manifest:
-    """One object of a file. ``base`` leads from the document's root to it, into the items of a List; ``order`` counts
-    objects as the files have them.
+    """One object of a file. ``base`` is the path from the document's root to it, through the items of a List; ``order``
+    is the object's position among all files.
     """
 
     document: Document
@@ -57,16 +57,16 @@ class Manifest:
 
     @property
     def what(self) -> str:
-        """Kind and name, as people say them."""
+        """Kind and name, for messages."""
         return f"{self.resource.kind} {self.name}"
 
     @property
     def place(self) -> str:
-        """File and line, as in a message about another object."""
+        """File and line, for messages about another object."""
         return f"{self.document.file}:{self.document.mark(self.base).line}"
 
     def found(self, code: str, path: Path, message: str) -> Finding:
-        """A finding at a member of this object."""
+        """A finding at a field of this object."""
         mark = self.document.mark((*self.base, *path))
         about = f"{self.resource.kind}/{self.name}" if self.name else self.resource.kind
         return Finding(self.document.file, mark.line, mark.column, code, message, about, written(path))
@@ -74,14 +74,14 @@ class Manifest:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """``group`` is the API group of our kinds, None where any may be it; ``namespace`` that of objects without one."""
+    """``group`` is the API group of our kinds, None for any; ``namespace`` is the default for objects without one."""
 
     group: str | None = None
     namespace: str = "default"
 
 
 def manifests(documents: Iterable[Document], scope: Scope) -> tuple[list[Manifest], list[Finding]]:
-    """The objects that concern releases, in their order, and what is wrong with them as objects."""
+    """The objects that concern releases, in order, and findings about their identity."""
     found: list[Manifest] = []
     findings: list[Finding] = []
     first: dict[tuple[str, str, str, str], Manifest] = {}
@@ -131,7 +131,7 @@ def _manifest(
         return None
     metadata = body.get("metadata")
     if isinstance(metadata, dict):
-        # What is null there is what an API server takes for not said.
+        # An API server treats a null field as unset.
         metadata = {key: value for key, value in metadata.items() if value is not None}
         body = {**body, "metadata": metadata}
     else:
@@ -166,8 +166,8 @@ def _manifest(
 
 
 def _is_ours(group: str, version: str, body: dict[str, Any]) -> bool:
-    """Without a word on the group it is Kruise's, or any of an object that names a LeaderWorkerSet as ours do: others
-    have Rollouts, too, some with a workloadRef.
+    """Without --api-group: Kruise's group, or any group if the object refers to a LeaderWorkerSet as ours do, since
+    other projects have Rollouts too, some with a workloadRef.
     """
     if _workload_kind(body) == LEADER_WORKER_SETS.kind:
         return version == VERSION or group == DEFAULT_API_GROUP

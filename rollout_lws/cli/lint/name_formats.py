@@ -1,4 +1,4 @@
-"""Forms of names and labels that an API server asks for besides a schema, which cannot say them."""
+"""Formats of names and labels that an API server enforces beyond what a schema can express."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from rollout_lws.objects.resources import LEADER_WORKER_SETS, SERVICES
 _NAME = r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 _KEY = re.compile(rf"(?:[a-z0-9][-a-z0-9.]{{0,252}}/)?{_NAME}")
 _VALUE = re.compile(rf"(?:{_NAME})?")
-#: Names of Services are those of hosts.
+#: Service names must be DNS labels.
 _HOST = re.compile(r"[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?")
 _TEMPLATES: tuple[Path, ...] = (
     ("spec", "leaderWorkerTemplate", "leaderTemplate", "metadata", "labels"),
     ("spec", "leaderWorkerTemplate", "workerTemplate", "metadata", "labels"),
 )
-#: Where each kind has labels.
+#: Paths of labels and selectors by kind.
 _LABELS: dict[str, tuple[Path, ...]] = {LEADER_WORKER_SETS.kind: _TEMPLATES, SERVICES.kind: (("spec", "selector"),)}
 
 
 def malformed_names(made: Manifest) -> Iterator[Finding]:
-    """Names and labels that no API server accepts, though their type is right."""
+    """Names and labels of the right type that an API server would reject."""
     for path in (("metadata", "labels"), *_LABELS.get(made.resource.kind, ())):
         labels = value_at(made.body, path)
         yield from _labels(made, path, labels if isinstance(labels, dict) else {})

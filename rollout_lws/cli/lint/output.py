@@ -1,4 +1,4 @@
-"""Findings as people, programs and GitHub read them."""
+"""Renders findings as text, JSON, or GitHub workflow commands."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from rollout_lws.cli.lint.findings import Finding, Severity
 if TYPE_CHECKING:
     from rollout_lws.cli.lint.linter import Report
 
-#: Colours of a terminal: bold red, bold yellow, bold cyan.
+#: ANSI colours: bold red, bold yellow, bold cyan.
 _COLOURS = {Severity.ERROR: "1;31", Severity.WARNING: "1;33", Severity.NOTE: "1;36"}
 _GITHUB = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
 
 
 def text(report: Report, *, colour: bool = False) -> str:
-    """A line for each finding, as compilers write them, so that editors jump to it."""
+    """One line per finding in compiler style, so that editors can jump to it."""
     return "".join(f"{_line(each, colour=colour)}\n" for each in report.findings)
 
 
@@ -31,12 +31,12 @@ def _line(each: Finding, *, colour: bool) -> str:
 
 
 def printable(told: str) -> str:
-    """What a manifest says, in one line that neither a terminal nor a pipeline takes for a command."""
+    """A manifest's text on one line, escaped so that no terminal or pipeline interprets it."""
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in told)
 
 
 def json(report: Report) -> str:
-    """One document, stable and documented in docs/lint.md."""
+    """One JSON document; docs/lint.md documents its stable format."""
     document = {
         "version": 1,
         "findings": [{"severity": str(each.severity), **asdict(each)} for each in report.findings],
@@ -46,7 +46,7 @@ def json(report: Report) -> str:
 
 
 def github(report: Report) -> str:
-    """Workflow commands, which GitHub shows beside the lines of a pull request."""
+    """Workflow commands, which GitHub shows next to the lines of a pull request."""
     return "".join(f"{line}\n" for line in _commands(report))
 
 
@@ -64,7 +64,7 @@ def _escaped(told: str, more: Mapping[str, str] | None = None) -> str:
 
 
 def summary(report: Report) -> str:
-    """The last line, for people."""
+    """The summary line."""
     counts = _counts(report)
     found = ", ".join(_counted(number, name.removesuffix("s")) for name, number in counts.items() if number)
     looked = f"{_counted(report.objects, 'object')} in {_counted(report.files, 'file')}"

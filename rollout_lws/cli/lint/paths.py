@@ -1,23 +1,23 @@
-"""Paths of members inside an object: as people write them, and as they are followed."""
+"""Paths of fields in an object: their text form, and how to resolve them."""
 
 from __future__ import annotations
 
 import re
 from typing import Any, TypeAlias
 
-#: Members and indices that lead from a root inwards.
+#: Keys and list indices from the root to a field.
 Path: TypeAlias = tuple[str | int, ...]
 
 _STEP = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
 
 
 def written(path: Path) -> str:
-    """A path as people write it: ``spec.steps[0].replicas``."""
+    """A path's text form: ``spec.steps[0].replicas``."""
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).removeprefix(".")
 
 
 def located(body: Any, text: str) -> Path:
-    """The path that ``text`` writes, as ``spec.steps[0].replicas``; keys may have dots in them, as those of labels."""
+    """The path for a text such as ``spec.steps[0].replicas``; keys may contain dots, as labels do."""
     path: list[str | int] = []
     value: Any = body
     while text:
@@ -39,7 +39,7 @@ def located(body: Any, text: str) -> Path:
 
 
 def value_at(body: Any, path: Path) -> Any:
-    """What stands at a path, None when nothing does."""
+    """The value at a path, None when there is none."""
     for part in path:
         if isinstance(body, dict) and isinstance(part, str):
             body = body.get(part)

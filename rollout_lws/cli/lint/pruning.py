@@ -1,7 +1,7 @@
-"""Objects with errors that the controller's rules do not hang on: they are judged without the members that are wrong.
+"""Drops invalid fields that no rule depends on, so that the remaining rules can still run.
 
-So a mistyped duration does not hide that the Service does not fit. What decides about groups, or names and selects
-objects, is never left out: the rules would then be asked of another plan.
+For example, a mistyped duration does not hide a mismatched Service. Fields that determine groups, or that name and
+select objects, are never dropped: the rules would then judge a different plan.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from rollout_lws.api import rollouts
 from rollout_lws.cli.lint.paths import Path
 from rollout_lws.objects.resources import LEADER_WORKER_SETS, SERVICES
 
-#: By kind, optional members without which the rules say nothing that is not so: a step without traffic is asked less.
+#: Optional fields by kind whose absence cannot make a rule report something untrue: a step without traffic needs less.
 _DISPENSABLE = {
     rollouts().kind: {
         "approvalTimeoutSeconds",
@@ -55,7 +55,7 @@ _DISPENSABLE = {
 
 
 def pruned(kind: str, body: dict[str, Any], wrong: Iterable[Path]) -> dict[str, Any] | None:
-    """``body`` without what is wrong at these paths; None where that cannot be left out."""
+    """``body`` without the invalid fields at these paths; None when one of them cannot be dropped."""
     made = copy.deepcopy(body)
     for path in wrong:
         cut = next((at for at, part in enumerate(path) if part in _dispensable(kind, path)), None)
@@ -70,6 +70,6 @@ def pruned(kind: str, body: dict[str, Any], wrong: Iterable[Path]) -> dict[str, 
 
 def _dispensable(kind: str, path: Path) -> set[str]:
     if path[0] == "metadata":
-        # Of a Service only the copy has them; of an LWS they say who else takes care of it.
+        # Only the canary copy uses a Service's labels, while an LWS's metadata tells what else manages it.
         return {"labels"} if kind == SERVICES.kind else set()
     return _DISPENSABLE.get(kind, set())

@@ -1,4 +1,4 @@
-"""What the controller would refuse of a Rollout, by its own rules, told at the member that a person would change."""
+"""Findings from the controller's own refusals of a Rollout, at the field that the user would change."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rollout_lws.rollout.reasons import Reason
 from rollout_lws.rollout.refusal import Refusal
 from rollout_lws.traffic.registry import field_of, named_in
 
-#: Code of each refusal that manifests alone can tell; the others hang on a cluster, or on the version before.
+#: Code of each refusal that manifests alone can show; the others depend on a cluster, or on the previous version.
 CODE_OF: Mapping[Reason, str] = {
     Reason.INVALID_SPEC: "LWS201",
     Reason.WRONG_WORKLOAD_KIND: "LWS202",
@@ -36,8 +36,8 @@ CODE_OF: Mapping[Reason, str] = {
 
 
 def refused(rollout: Shaped, files: FileSnapshot, broken: Sequence[Manifest]) -> Iterator[Finding]:
-    """Findings of a Rollout whose shape is right. ``broken`` are manifests that have findings of their own and are not
-    in the files.
+    """Refusals of a Rollout that passed its schema. ``broken`` are manifests that failed theirs and are not in
+    ``files``.
     """
     made = rollout.manifest
     d = Draft.of(files.observed(made.name))
@@ -45,7 +45,7 @@ def refused(rollout: Shaped, files: FileSnapshot, broken: Sequence[Manifest]) ->
         path = located(rollout.body, problem.path)
         yield made.found(CODE_OF[Reason.INVALID_SPEC], path, problem.message)
     for refusal in all_refusals(d):
-        # A spec that is wrong was told field by field.
+        # Problems of the spec were reported above, field by field.
         if refusal.reason is not Reason.INVALID_SPEC:
             yield _told(made, files, broken, refusal)
     ref = d.o.rollout.spec.workload_ref
@@ -65,7 +65,7 @@ def _told(made: Manifest, files: FileSnapshot, broken: Sequence[Manifest], refus
 
 
 def _second(made: Manifest, files: FileSnapshot) -> str:
-    """Which of them is older is known in a cluster only."""
+    """Only a cluster knows which of the two Rollouts is older."""
     workload = made.body["spec"]["workloadRef"]["name"]
     others = [each.manifest for each in files.of_kind(made.resource.kind) if each.manifest is not made]
     rival = next(each for each in others if each.body["spec"]["workloadRef"]["name"] == workload)
@@ -86,7 +86,7 @@ def _missing(made: Manifest, broken: Sequence[Manifest], kind: str, name: str) -
 
 
 def _naming(made: Manifest, kind: str, name: str) -> Path:
-    """The member of the Rollout that names an object."""
+    """The field of the Rollout that names an object."""
     if kind == LEADER_WORKER_SETS.kind:
         return ("spec", "workloadRef", "name")
     style = "canary" if made.body["spec"]["strategy"].get("canary") else "blueGreen"

@@ -1,7 +1,7 @@
-"""The CEL rules of other projects' kinds, in Python: to load a whole evaluator would take longer than all the rest.
+"""CEL rules of other projects' kinds, in Python: loading a CEL evaluator would take longer than everything else.
 
-Those of our own kinds are not here, since ``rollout_lws.api.validation`` and the controller's refusals say the same and
-what to do besides. A test holds each of these against the evaluator.
+``rollout_lws.api.validation`` and the controller's refusals cover the rules of our own kinds, with advice. A test
+compares each rule here with the evaluator.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def _picker_has_port(reference: Mapping[str, Any]) -> bool:
     return "port" in reference or reference.get("kind") != "Service"
 
 
-#: Rule, as it stands in a definition, to what it asks of a value that has its defaults.
+#: Each rule's text in the CRD, and its check of a defaulted value.
 RULES: Mapping[str, Callable[[Mapping[str, Any]], bool]] = {
     "(self.type in ['Exact','PathPrefix']) ? self.value.startsWith('/') : true": _absolute,
     "(size(self.group) == 0 && self.kind == 'Service') ? has(self.port) : true": _has_port,
@@ -33,7 +33,7 @@ RULES: Mapping[str, Callable[[Mapping[str, Any]], bool]] = {
 
 
 def broken_rules(schema: Node, value: Any, path: str) -> Iterator[str]:
-    """What the known rules refuse about a value whose shape is right, as a schema says it."""
+    """Messages of the known rules that a value with a valid shape breaks."""
     for node, inner, _, where in schema.ruled(value, None, path):
         for rule in node.rules:
             asked = RULES.get(rule["rule"])

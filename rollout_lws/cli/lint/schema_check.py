@@ -1,4 +1,4 @@
-"""Whether a manifest has the shape that its kind asks for, and the object that an API server would make of it."""
+"""Validates a manifest against its kind's schema and fills in defaults, as an API server would."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ Object = dict[str, Any]
 
 
 def shaped(made: Manifest, *, ours: bool) -> tuple[Object | None, list[Finding]]:
-    """The object with the defaults that a server would fill in, None when it would refuse it; and what is wrong.
+    """The object with a server's defaults, None when the server would reject it, and the findings.
 
-    ``ours`` is whether it is a Rollout or BatchRelease, of which every field is known.
+    ``ours`` marks a Rollout or BatchRelease, whose fields are all known.
     """
     if made.body.get("spec") is None:
         return None, [made.found("LWS103", (), f"{made.what} has no spec: give it one")]
     body, unknown, wrong = _prepared(made)
     unknown += [(name,) for name in made.body if ours and name not in schema_errors.TOP]
-    # What other programs print has nulls for what was left out.
+    # Dumps of other programs contain nulls for unset fields.
     known = (path for path in unknown if ours or value_at(made.body, path) is not None)
     findings = [schema_errors.unknown(made, path, ours=ours) for path in known]
     findings += [schema_errors.violated(made, text) for text in wrong]
@@ -47,11 +47,11 @@ def shaped(made: Manifest, *, ours: bool) -> tuple[Object | None, list[Finding]]
 
 
 def _prepared(made: Manifest) -> tuple[Object, list[Path], list[str]]:
-    """The object with its schema's defaults, its unknown fields, and what the schema says of it."""
+    """The object with its schema's defaults, its unknown fields, and the schema's errors."""
     body, schema = made.body, spec_schema(made.resource.kind)
     unknown: list[Path] = []
     spec = schema.prepared(body["spec"], "spec", lambda text: unknown.append(located(body, text)))
-    # Nulls are what was left out.
+    # A null field counts as unset.
     metadata = METADATA.prepared(body.get("metadata"), "metadata", None)
     wrong = [*_violations(METADATA, metadata, "metadata"), *_violations(schema, spec, "spec")]
     return {**body, "metadata": metadata, "spec": spec}, unknown, wrong or [*broken_rules(schema, spec, "spec")]
@@ -63,13 +63,13 @@ def _violations(schema: Node, value: Any, path: str) -> Iterator[str]:
 
 
 def _named(made: Manifest, body: Object) -> Object:
-    """The object in its namespace, at rest."""
+    """The object in its namespace, without status."""
     sent: Object = _sent({name: value for name, value in body.items() if name != "status"})
     return sent | {"metadata": {**(sent.get("metadata") or {}), "name": made.name, "namespace": made.namespace}}
 
 
 def _sent(value: Any) -> Any:
-    """As it arrives at a server: JSON has one kind of numbers, so 2.0 is 2."""
+    """As a server receives it: JSON has one number type, so 2.0 is 2."""
     if isinstance(value, dict):
         return {name: _sent(each) for name, each in value.items()}
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""What a schema or a webhook says of a manifest, in fewer words: the position says the rest."""
+"""Shortens error messages of schemas and webhooks, since a finding has a position."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from rollout_lws.cli.lint.paths import Path, located, value_at, written
 from rollout_lws.cli.lint.schemas import spec_schema
 from rollout_lws.sandbox.schemas.schema import Node
 
-#: Members of every object.
+#: Top-level fields of every object.
 TOP = ("apiVersion", "kind", "metadata", "spec", "status")
 
 _IN_BODY = re.compile(r"^Invalid value: .*?: \S+ in body ")
 _TYPES = {"integer,string": "a whole number or text"}
-#: What fields of our own kinds take whose schema is a regular expression.
+#: What to write in fields of our own kinds whose schema is a regular expression.
 _TAKES = {
     "replicas": "a number of groups, or a percentage as in 25%",
     "canaryReplicas": "a number of groups, or a percentage as in 25%",
@@ -26,7 +26,7 @@ _TAKES = {
     "traffic": "a percentage as in 20%, or auto",
 }
 _OWN = (rollouts().kind, batch_releases().kind)
-#: What people know from elsewhere: Kruise's older version, and other projects.
+#: Names that users know from Kruise's older version and from other projects.
 _ELSEWHERE = {"weight": "traffic", "setWeight": "traffic", "objectRef": "workloadRef"}
 _QUANTITY = "([KMGTPE]i)|[numkMGTPE]"
 
@@ -35,7 +35,7 @@ def unknown(made: Manifest, path: Path, *, ours: bool) -> Finding:
     name, near = str(path[-1]), _meant(made.resource.kind, path)
     advice = f"did you mean {near}?" if near else "remove it"
     if ours:
-        # The API server drops it, or kubectl refuses to send it.
+        # The API server drops the field, or kubectl refuses to send it.
         return made.found("LWS101", path, f"{made.resource.kind} has no field {name} here: {advice}")
     return made.found(
         "LWS104",
@@ -45,7 +45,7 @@ def unknown(made: Manifest, path: Path, *, ours: bool) -> Finding:
 
 
 def violated(made: Manifest, text: str) -> Finding:
-    """What a schema says, in fewer words: the position says the rest."""
+    """The finding for a schema error."""
     where, _, why = text.partition(": ")
     path = located(made.body, where)
     if why == "Required value":
@@ -69,7 +69,7 @@ def violated(made: Manifest, text: str) -> Finding:
 
 
 def _instead(made: Manifest, path: Path, value: object, wanted: str, said: str) -> str:
-    """What to write instead of ``value``, "" where only the schema's own words tell."""
+    """What to write instead of ``value``, "" when only the schema's message applies."""
     name, own = str(path[-1]), made.resource.kind in _OWN
     if own and name in _TAKES and ("should match" in said or wanted):
         return f"write {_TAKES[name]}"
@@ -103,7 +103,7 @@ def refused(made: Manifest, text: str) -> Finding:
 
 
 def _meant(kind: str, path: Path) -> str:
-    """A field of that place whose name is near, "" without one."""
+    """An existing field at that place with a similar name, "" without one."""
     if path[0] != "spec":
         return next(iter(difflib.get_close_matches(str(path[-1]), TOP, 1, 0.6)), "")
     node: Node | None = spec_schema(kind)

@@ -1,6 +1,6 @@
-"""The structural schemas that manifests are held against: our CRDs', and of other kinds what lint and a release read.
+"""Structural schemas for lint: our CRDs', and for other kinds the fields that lint and releases read.
 
-A field of another kind that is not known here may be newer than this program, and is no error.
+An unknown field of another kind may be newer than this program, so it is no error.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _OWNER = _open(
         **dict.fromkeys(("controller", "blockOwnerDeletion"), _TRUTH),
     }
 )
-#: What every object's metadata may be, as it is written and as a server has filled it in.
+#: Object metadata, as users write it and as servers fill it in.
 METADATA = Node(
     _open(
         {
@@ -61,7 +61,7 @@ METADATA = Node(
     )
 )
 _TARGET = _open({"apiVersion": _TEXT, "kind": _TEXT, "name": _TEXT}, "name")
-#: The parts that are read of kinds of which no definition is at hand.
+#: The fields that are read, for kinds without a CRD at hand.
 _BUILT_IN: Mapping[str, Schema] = {
     SERVICES.kind: _open(
         {
@@ -80,15 +80,15 @@ _BUILT_IN: Mapping[str, Schema] = {
     SCALED_OBJECTS.kind: _open({"scaleTargetRef": _TARGET}, "scaleTargetRef"),
     POD_DISRUPTION_BUDGETS.kind: _open({"selector": _open({"matchLabels": _TEXTS})}),
 }
-#: LeaderWorkerSet's newest: nothing in a manifest tells which version a cluster has.
+#: The newest LeaderWorkerSet: a manifest does not tell the cluster's version.
 _LWS_VERSION = lws_crd.VERSIONS[-1]
-#: The models themselves: to render whole definitions, with all of status, would take longer than all the rest.
+#: Schemas come from the models: rendering whole CRDs, with all of status, would take longer than everything else.
 _OWN: Mapping[str, type[Model]] = {rollouts().kind: RolloutSpec, batch_releases().kind: BatchReleaseSpec}
 
 
 @cache
 def spec_schema(kind: str) -> Node:
-    """The schema of ``spec`` of any kind that lint looks at."""
+    """The schema of ``spec`` of any kind that lint checks."""
     if kind in _OWN:
         return Node(structural(_OWN[kind]))
     if kind in _BUILT_IN:

@@ -1,4 +1,4 @@
-"""What `-f` names: files, directories and standard input, read into texts."""
+"""Reads the files, directories and standard input that `-f` names."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ STDIN = "-"
 
 
 def sources(names: Iterable[str], *, recursive: bool) -> Iterator[Source]:
-    """Each file once, in the order of ``names`` and by name inside a directory. UsageError for what cannot be read."""
+    """Each file once, in the order of ``names``, sorted within a directory. UsageError for an unreadable path."""
     seen: set[Path] = set()
     for name in names:
         if name == STDIN:
@@ -42,7 +42,7 @@ def _below(path: Path, *, recursive: bool) -> list[Path]:
 
 
 def _hidden(file: Path, above: Path) -> bool:
-    """Whether it is, or lies in, something like .git or .terraform."""
+    """Whether the file is hidden or in a hidden directory, such as .git or .terraform."""
     return any(part.startswith(".") for part in file.relative_to(above).parts)
 
 

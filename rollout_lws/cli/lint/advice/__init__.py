@@ -1,4 +1,4 @@
-"""What nobody refuses and a person would regret: each module looks at one kind of object, in one namespace."""
+"""Mistakes that no component refuses: each module checks one kind of object in one namespace."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ from rollout_lws.cli.lint.findings import Finding
 
 
 def advice(files: FileSnapshot) -> Iterator[Finding]:
-    """All of it."""
+    """Findings of all modules."""
     for module in (leaders, templates, services, names, plans, autoscalers):
         yield from module.advice(files)

@@ -1,4 +1,4 @@
-"""A number of groups that both a manifest and an autoscaler set."""
+"""Replicas that both a manifest and an autoscaler set."""
 
 from __future__ import annotations
 

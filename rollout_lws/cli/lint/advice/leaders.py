@@ -1,6 +1,6 @@
-"""Whether a group that is called ready can serve, and whether one that goes ends what it has begun.
+"""Whether a ready group can serve, and whether a terminating one finishes its requests.
 
-A router looks at leaders alone, so it is their readiness that a release is gated by.
+Routers look at leaders only, so the leaders' readiness gates a release.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rollout_lws.traffic import pools, services
 from rollout_lws.workload.template import version_of
 
 _TEMPLATES: Path = ("spec", "leaderWorkerTemplate")
-#: Kubernetes' own default.
+#: Kubernetes' default terminationGracePeriodSeconds.
 DEFAULT_GRACE_SECONDS = 30
 _ASKING = ("httpGet", "grpc", "exec")
 
@@ -37,7 +37,7 @@ def advice(files: FileSnapshot) -> Iterator[Finding]:
 
 
 def leaders_template(lws: Shaped) -> tuple[Path, dict[str, Any]]:
-    """Where the template of leaders stands, and it itself."""
+    """Path and content of the leaders' template."""
     groups = lws.body["spec"]["leaderWorkerTemplate"]
     role = "leaderTemplate" if groups.get("leaderTemplate") else "workerTemplate"
     return (*_TEMPLATES, role), groups[role]
@@ -49,7 +49,7 @@ def _containers(lws: Shaped) -> tuple[Path, list[dict[str, Any]]]:
 
 
 def workers_answer(lws: Shaped) -> bool:
-    """Whether workers are probed for answers as leaders are: each of them is ready only when it serves itself."""
+    """Whether workers have the leaders' probes, so that each worker is ready only when it serves requests itself."""
     groups = lws.body["spec"]["leaderWorkerTemplate"]
     leaders, workers = (
         _probes((template.get("spec") or {}).get("containers") or ())
@@ -59,7 +59,7 @@ def workers_answer(lws: Shaped) -> bool:
 
 
 def _probes(containers: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What containers are asked over the network to be ready."""
+    """The containers' readiness probes over the network."""
     probes = (each.get("readinessProbe") or {} for each in containers)
     return [{how: probe[how]} for probe in probes for how in ("httpGet", "grpc") if how in probe]
 
@@ -109,7 +109,7 @@ def _leaders_first(files: FileSnapshot, lws: Shaped, *, routed: bool) -> Iterato
 
 
 def _sleep(container: dict[str, Any]) -> int:
-    """Seconds that its preStop sleeps, as far as it says so; 0 otherwise."""
+    """Seconds that the container's preStop sleeps, where that is recognizable; 0 otherwise."""
     stop = (container.get("lifecycle") or {}).get("preStop") or {}
     if stop.get("sleep"):
         return int(stop["sleep"]["seconds"])

@@ -1,4 +1,4 @@
-"""Names that leave too little room for what is made of them."""
+"""Names that are too long for the names and labels derived from them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rollout_lws.traffic.services import canary_service_name
 from rollout_lws.workload.canary import NAME_BUDGET, canary_name
 from rollout_lws.workload.template import version_of
 
-#: Longest value of a label, and what a StatefulSet adds to its name in that of its revision.
+#: Longest label value, and the length that a StatefulSet's revision label adds to its name.
 _LABEL, _HASH = 63, 11
 
 

@@ -1,4 +1,4 @@
-"""Steps and deadlines that do something else than they read."""
+"""Steps and deadlines whose effect differs from what they seem to say."""
 
 from __future__ import annotations
 

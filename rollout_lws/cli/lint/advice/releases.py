@@ -1,4 +1,4 @@
-"""Which Rollout releases what, as the files say it."""
+"""Rollouts and their LeaderWorkerSets among the files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rollout_lws.objects.workloads import LeaderWorkerSet
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """A Rollout with a strategy, and its LeaderWorkerSet where that is among the files."""
+    """A Rollout with a strategy, and its LeaderWorkerSet if it is among the files."""
 
     manifest: Manifest
     rollout: Rollout
@@ -27,12 +27,12 @@ class Release:
 
     @property
     def style(self) -> Path:
-        """Where the strategy's style stands."""
+        """Path of the strategy's canary or blueGreen section."""
         return ("spec", "strategy", "canary" if self.rollout.spec.strategy.canary else "blueGreen")
 
 
 def releases(files: FileSnapshot) -> Iterator[Release]:
-    """Of all Rollouts that could be released at all."""
+    """All Rollouts with exactly one style."""
     for each in files.of_kind(rollouts().kind):
         rollout = Rollout.model_validate(each.body)
         strategy = rollout.spec.strategy

@@ -1,4 +1,4 @@
-"""What sends requests to the groups of an LWS: which pods it selects, and how it finds out whether they can serve."""
+"""Services and pools that send requests to an LWS's groups: the pods they select, and their health checks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rollout_lws.traffic import pools, services
 from rollout_lws.traffic.selectors import Selecting
 from rollout_lws.workload.canary import canary_name
 
-#: Annotations by which clouds are told how their load balancer looks at a Service's pods.
+#: Annotations that set how a cloud's load balancer checks a Service's pods.
 _HEALTH = re.compile(r"health[-_]?(?:check|probe)[-_](?:protocol|type)$")
 
 
@@ -33,7 +33,7 @@ def advice(files: FileSnapshot) -> Iterator[Finding]:
                 selecting.selects(each.body, labels) for labels in files.leader_labels.values()
             )
             if not serves or (_is_headless(each) and name not in named):
-                # Headless Services are there for pods to find each other.
+                # Pods use headless Services to find each other.
                 continue
             if name not in whole:
                 yield from _workers(files, selecting, each)
@@ -45,7 +45,7 @@ def advice(files: FileSnapshot) -> Iterator[Finding]:
 
 
 def _behind(files: FileSnapshot, lws: LeaderWorkerSet) -> Iterator[Finding]:
-    """Where nothing is routed, a canary gets its requests by a Service that selects its leaders as well, or none."""
+    """Without a route, a canary gets requests only from a Service that selects its leaders too."""
     name, canary = lws.metadata.name, canary_name(lws)
     labels = files.leader_labels[name]
     every = {

@@ -1,4 +1,4 @@
-"""What stands in an LWS's manifest and holds for the stable LWS only, or works against the hold."""
+"""Template content that is right for the stable LWS only, and fields that work against the hold."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def advice(files: FileSnapshot) -> Iterator[Finding]:
 def _partition(lws: Shaped, mark: str) -> Iterator[Finding]:
     strategy = lws.manifest.body["spec"].get("rolloutStrategy") or {}
     stated = (strategy.get("rollingUpdateConfiguration") or {}).get("partition") is not None
-    # An object that was read from a cluster has the hold in it, and the mark that it is one.
+    # A manifest dumped from a cluster contains the hold and the annotation that identifies it.
     if stated and mark not in (lws.body["metadata"].get("annotations") or {}):
         yield lws.manifest.found(
             "LWS305",
@@ -51,13 +51,13 @@ def _addresses(lws: Shaped) -> Iterator[Finding]:
 
 
 def _address_of(name: str) -> re.Pattern[str]:
-    """``<name>-0.<name>`` for any group, and ``<name>-0`` alone; model names such as llama-3.1-8b are none."""
+    """``<name>-0.<name>`` for any group, and ``<name>-0`` alone; model names such as llama-3.1-8b do not match."""
     own = re.escape(name)
     return re.compile(rf"(?<![\w.-])(?:{own}-\d+\.{own}(?:-\d+)?(?![\w-])|{own}-0(?=[:,;\s'\"]|$))")
 
 
 def _texts(at: Path, spec: dict[str, Any]) -> Iterator[tuple[Path, str]]:
-    """What containers are started with."""
+    """Commands, arguments and environment values of containers."""
     for kind in ("initContainers", "containers"):
         for index, container in enumerate(spec.get(kind) or ()):
             inside = (*at, kind, index)

@@ -1,4 +1,4 @@
-"""What somebody should know before a release that is possible all the same."""
+"""Warnings about a release that is possible all the same."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from rollout_lws.workload.claims import kept, policy_that_deletes
 from rollout_lws.workload.hold import resolved_unavailable, users_strategy
 from rollout_lws.workload.queueing import TIMEOUT_SECONDS, queue_of
 
-#: A group that gets so many times its requests at rest is worth a word.
+#: Peak load of a group, relative to normal, above which it is worth a warning.
 _MUCH = 1.005
 
 
 def cautions(d: Draft, plan: Plan, found_by: Reach) -> Iterator[str]:
-    """A sentence each: what, who is affected, and what to do about it. ``found_by``: whom Services lead to."""
+    """One sentence each: what, who is affected, and what to do. ``found_by``: which versions Services reach."""
     yield from _state(d, plan)
     found = plan.forecast
     if found is not None:
@@ -155,7 +155,7 @@ def _leaders_first(d: Draft) -> Iterator[str]:
 
 
 def _claims(d: Draft, found: Forecast) -> Iterator[str]:
-    """Volumes of the groups that are made for the release and go with it."""
+    """Volumes of groups that the release adds and removes at its end."""
     if not found.extra:
         return
     surge, lws = found.strategy.surges, d.stable.lws.metadata.name
@@ -171,7 +171,7 @@ def _claims(d: Draft, found: Forecast) -> Iterator[str]:
 
 
 def _kueue(d: Draft) -> Iterator[str]:
-    """What Kueue's own timeout does to a release, and to groups that are made anew while a version waits."""
+    """Effects of Kueue's own timeout on a release, and on groups that are recreated while a version waits."""
     if not queue_of(d.stable.lws):
         return
     minutes = TIMEOUT_SECONDS // 60
@@ -189,7 +189,7 @@ def _kueue(d: Draft) -> Iterator[str]:
 
 
 def _others(d: Draft) -> Iterator[str]:
-    """Who else leads requests to groups, or limits what happens to them."""
+    """Other objects that route requests to groups, or limit disruptions of them."""
     leaders = [leader.metadata.labels for leader in d.stable.leaders]
     facts = d.o.routing
     if facts is not None:
@@ -202,7 +202,7 @@ def _others(d: Draft) -> Iterator[str]:
 
 
 def _unrouted(found: Reach) -> Iterator[str]:
-    """Without trafficRoutings it is up to the selectors of Services who reaches which version."""
+    """Without trafficRoutings, the Services' selectors determine which version gets requests."""
     for name in found.both:
         yield f"there are no trafficRoutings: Service {name} shares requests evenly among leaders of both versions"
     for name in found.old:

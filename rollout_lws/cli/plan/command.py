@@ -1,4 +1,4 @@
-"""plan: what a release will be, step by step, before anything is written."""
+"""plan: previews a release step by step, before anything is written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is told of one release before it begins."""
+"""The plan of one release: the values that `plan` prints."""
 
 from __future__ import annotations
 
@@ -16,36 +16,34 @@ Amounts = Mapping[str, int]
 
 @dataclass(frozen=True, slots=True)
 class LoadTimes:
-    """Seconds that groups took, or are said to take, from their making until they were ready; () when nobody knows."""
+    """Startup times of groups in seconds, from creation to ready, measured or given; () when unknown."""
 
     seconds: tuple[float, ...] = ()
     source: str = ""
-    """Who says so, as it goes on from "a group loads for about 12m, "."""
+    """Their source, as it continues "a group loads for about 12m, "."""
 
     @property
     def typical(self) -> float:
-        """Their median: a group that was not ready for a while, long after its start, must not count; 0 when nobody
-        knows.
-        """
+        """The median, so that a group that became unready long after its start does not count; 0 when unknown."""
         return median(self.seconds) if self.seconds else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A step, or the promotion, with what the groups of either version take."""
+    """A step, or the promotion, with the groups and accelerators of both versions."""
 
     row: Row
     old: int
     """Groups of the old version at its end."""
     accelerators: Amounts
-    """Most at any moment of it, by resource name."""
+    """Peak during it, by resource name."""
     pause: int | None = None
-    """Seconds of its pause, which are part of its time; None where it has none with a duration."""
+    """Seconds of its pause, which its time includes; None without a duration."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """All that is told of one release. ``parts`` is empty where nothing can be, or need be, done in steps."""
+    """The plan of one release. ``parts`` is empty when a release in steps is impossible or not needed."""
 
     rollout: str
     namespace: str
@@ -54,15 +52,15 @@ class Plan:
     size: int
     strategy: CapacityStrategy | None
     change: str
-    """What the new version changes, in words; "" when the template is the one that runs."""
+    """What the new version changes, in words; "" when the template already runs."""
     at: str
-    """Where a release that is on is: ``step 2``, ``promotion``; "" at rest."""
+    """Position of a release in progress: ``step 2``, ``promotion``; "" at rest."""
     given: Given
     loads: LoadTimes
     now: Amounts
-    """What pods hold that have a node."""
+    """Accelerators that scheduled pods hold."""
     requested: Amounts
-    """What all pods that stand ask for, which is what a quota counts."""
+    """Accelerators that all existing pods request, which is what a quota counts."""
     afterwards: Amounts
     parts: tuple[Part, ...] = ()
     forecast: Forecast | None = None
@@ -72,7 +70,7 @@ class Plan:
 
     @cached_property
     def peak(self) -> Amounts:
-        """Most accelerators at any moment, by resource name."""
+        """Peak number of accelerators during the release, by resource name."""
         return most(self.now, *(part.accelerators for part in self.parts))
 
 

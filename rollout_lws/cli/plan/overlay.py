@@ -1,4 +1,4 @@
-"""What a namespace would be like once manifests were applied to it."""
+"""A namespace as it would be after manifests are applied to it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rollout_lws.observe.assume import created
 from rollout_lws.observe.snapshot import Object, Snapshot
 from rollout_lws.traffic.registry import ROUTING_KINDS
 
-#: Kinds of which manifests count; of others nothing is asked.
+#: Kinds whose manifests matter; others are ignored.
 _KINDS = (
     LEADER_WORKER_SETS,
     SERVICES,
@@ -32,7 +32,7 @@ _KINDS = (
 
 
 def resource_of(manifest: Object, keys: Keys) -> Resource | None:
-    """The kind that a release has to do with, None for any other."""
+    """The manifest's kind if it concerns releases, else None."""
     known = (rollouts(keys.group), *_KINDS)
     return next((each for each in known if (each.api_version, each.kind) == _named(manifest)), None)
 
@@ -42,7 +42,7 @@ def _named(manifest: Object) -> tuple[str, str]:
 
 
 def overlaid(found: Snapshot, manifests: Iterable[Object], namespace: str) -> Snapshot:
-    """``found`` once the manifests of ``namespace`` were applied; those without a namespace belong to it."""
+    """``found`` after applying the manifests of ``namespace``, including those without a namespace."""
     objects = {resource: list(known) for resource, known in found.objects.items()}
     for each in manifests:
         resource = resource_of(each, found.keys)
@@ -61,7 +61,7 @@ def overlaid(found: Snapshot, manifests: Iterable[Object], namespace: str) -> Sn
 
 
 def _schema() -> Mapping[str, Any]:
-    """Of the LeaderWorkerSet that most clusters have, where none can be asked."""
+    """Schema of the most common LeaderWorkerSet version, for use without a cluster."""
     from rollout_lws.sandbox.definitions import lws_crd
 
     schema: Mapping[str, Any] = lws_crd.manifest()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
@@ -79,8 +79,8 @@ def _applied(resource: Resource, live: Object, manifest: Object) -> Object:
 
 
 def _workload(live: Object, stated: Object) -> Object:
-    """The strategy stays as a Rollout holds it, whatever is stated. Numbers and words that are not stated stay, too:
-    an autoscaler may keep them, or a default; templates that are not stated are gone.
+    """The Rollout's hold overrides the stated strategy. Unstated scalars keep their live values, which an autoscaler or
+    a default may have set; unstated templates are removed.
     """
     template = stated.get("leaderWorkerTemplate")
     kept = {
@@ -94,14 +94,14 @@ def _workload(live: Object, stated: Object) -> Object:
 
 
 def states_partition(manifest: Object) -> bool:
-    """Whether a manifest of an LWS states the partition by which a Rollout holds it."""
+    """Whether an LWS manifest sets the partition, which the Rollout uses for its hold."""
     strategy = (manifest.get("spec") or {}).get("rolloutStrategy") or {}
     return "partition" in (strategy.get("rollingUpdateConfiguration") or {})
 
 
 def filled(value: Any, schema: Mapping[str, Any]) -> Any:
-    """``value`` with the defaults of ``schema`` (a CRD's openAPIV3Schema, or a part of it) where it says nothing, as an
-    API server fills them in.
+    """``value`` with the defaults of ``schema`` (a CRD's openAPIV3Schema, or a part of it) for unset fields, as an API
+    server fills them in.
     """
     if isinstance(value, list):
         return [filled(item, schema.get("items") or {}) for item in value]

@@ -1,5 +1,5 @@
-"""What a release will be, before anything is written: the controller's own functions asked about a release that has not
-begun. Pure: observations in, a plan out.
+"""Computes the plan of a release: runs the controller's own functions on a release that has not begun. Pure:
+observations in, a plan out.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from rollout_lws.workload.hold import resolved_unavailable, users_strategy
 from rollout_lws.workload.revisions import current_revision
 from rollout_lws.workload.template import Version, version_of
 
-#: So many times as long as the longest load that a Rollout remembers no load takes.
+#: Startup times above this multiple of the longest that the status records are ignored.
 _LONGER = 4
 
 
 def at_rest(o: Observation, running: Version) -> Observation:
-    """``o`` as a Rollout sees it that has the LWS in care already, with ``running`` as its stable version."""
+    """``o`` as if the Rollout already managed the LWS, with ``running`` as its stable version."""
     status, facts = o.rollout.status, o.stable
     if facts is None or (status and status.stable and status.stable.workload_uid == facts.lws.metadata.uid):
         return o
@@ -59,10 +59,10 @@ def make(
     told: Iterable[str] = (),
     services: Mapping[str, Object] = MappingProxyType({}),
 ) -> Plan:
-    """The release of what ``after`` shows, where ``before`` shows what runs (None: the same).
+    """The release of the version in ``after``, when ``before`` shows what runs (None: the same).
 
-    ``load_seconds`` is how long a group takes to load, None: as long as today's took. ``told`` are cautions that the
-    caller has already, ``services`` all of the namespace by name.
+    ``load_seconds`` is a group's startup time, None: as measured now. ``told`` are the caller's warnings, ``services``
+    all Services of the namespace by name.
     """
     before = before or after
     seen = before.stable or after.stable
@@ -117,7 +117,7 @@ def make(
 
 
 def load_times(o: Observation, told: float | None = None) -> LoadTimes:
-    """Of today's groups; without any that is ready, the longest that the Rollout remembers."""
+    """Startup times of the current ready groups; without any, the longest in the status."""
     if told is not None:
         return LoadTimes((told,), "as told")
     known = [
@@ -128,7 +128,7 @@ def load_times(o: Observation, told: float | None = None) -> LoadTimes:
         if group.ready_since is not None and (created := group.leader.metadata.creation_timestamp) is not None
     ]
     longest = o.rollout.status.longest_startup_seconds if o.rollout.status else None
-    # A group that was not ready for a while, long after it was made, looks as if it had loaded until then.
+    # A group that became unready long after its creation would look like a slow startup.
     most_likely = _LONGER * longest if longest else _deadline(o)
     known = [each for each in known if each <= most_likely]
     if known:
@@ -137,13 +137,13 @@ def load_times(o: Observation, told: float | None = None) -> LoadTimes:
 
 
 def _deadline(o: Observation) -> float:
-    """Seconds in which a group of the version that runs has to have loaded."""
+    """The running version's startup deadline in seconds."""
     facts = o.stable or o.canary
     return version_of(facts.lws.spec).progress_deadline_seconds if facts is not None else 0.0
 
 
 def _adopted(before: Observation) -> Verdict | None:
-    """What a controller says that takes the LWS into care as it stands; None where it does, or has."""
+    """The verdict of adopting the LWS as it is; None when it can be, or is already, adopted."""
     if before.stable is None or before.stable.leader_set is None:
         return None
     d = Draft.of(before)
@@ -173,7 +173,7 @@ def _at(d: Draft) -> str:
 
 
 def _change(old: Version, new: Version) -> str:
-    """Images that differ, by role and container; "the template" where something else does."""
+    """Images that differ, by role and container; "the template" when other fields do."""
     if old.template_hash == new.template_hash:
         return ""
     before = dict(containers(old.members))
@@ -187,12 +187,12 @@ def _change(old: Version, new: Version) -> str:
 
 
 def _now(o: Observation, old: Version, new: Version) -> Amounts:
-    """What the groups that stand now hold."""
+    """Accelerators that existing groups hold."""
     return _sum(*(held(facts, group, version) for facts, group, version in _standing(o, old, new)))
 
 
 def _requested(o: Observation, old: Version, new: Version) -> Amounts:
-    """What they ask for, whether or not there is room for it."""
+    """Accelerators that existing groups request, whether or not they are scheduled."""
     return _sum(*(version.accelerators_by_name for _, _, version in _standing(o, old, new)))
 
 
@@ -207,7 +207,7 @@ def _standing(o: Observation, old: Version, new: Version) -> Iterator[tuple[Fact
 
 
 def _parts(d: Draft, found: Forecast, running: Version) -> tuple[Part, ...]:
-    """With what either version's groups take: a new version may take other accelerators than the one before."""
+    """The parts with accelerators of both versions, since a new version may use other kinds of them."""
     replicas, in_place = found.given.replicas, found.strategy.updates_regular
     old, new = running.accelerators_by_name, d.version.accelerators_by_name
     parts, renewed = [], 0
@@ -216,7 +216,7 @@ def _parts(d: Draft, found: Forecast, running: Version) -> tuple[Part, ...]:
         end = replicas if last else row.new if in_place else 0
         held = [
             _sum(_times(old, replicas - count), _times(new, count + row.extra))
-            # Composition changes one group after the other, so that its ends are the most and the least.
+            # The composition changes monotonically, so its ends are the extremes.
             for count in (renewed, end)
         ]
         asks = row.step is not None and not is_last_full(d.strategy, row.step)

@@ -1,4 +1,4 @@
-"""What a namespace's ResourceQuotas leave for accelerators: groups beyond that wait until there is room."""
+"""Warnings when ResourceQuotas leave too few accelerators: groups beyond the quota wait."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _REQUESTS = "requests."
 
 
 def short_of(plan: Plan, quotas: Iterable[dict[str, Any]]) -> Iterator[str]:
-    """A sentence for each quota that leaves less than the release takes besides what there is now; none where there
-    is no step in which it could be.
+    """One sentence for each quota that leaves less than the release needs in addition to existing pods; none without
+    steps.
     """
     if not plan.parts:
         return

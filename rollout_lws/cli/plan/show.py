@@ -1,4 +1,4 @@
-"""How a plan looks: text for a terminal, or one JSON value. Pure: a plan in, lines or a value out."""
+"""Renders a plan as text or as a JSON value. Pure: a plan in, lines or a value out."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _VERBS = {"create": "made", "patch": "changed", "delete": "deleted"}
 
 
 def lines(plan: Plan, width: int = 0) -> list[str]:
-    """All of it, for a terminal; sentences are wrapped at ``width`` columns, unless that is 0."""
+    """The whole plan as text; sentences are wrapped at ``width`` columns, 0 does not wrap."""
     told = _header(plan)
     if plan.parts:
         told += ["", *table(_rows(plan))]
@@ -58,7 +58,7 @@ def _header(plan: Plan) -> list[str]:
 
 
 def _left(plan: Plan) -> str:
-    """What follows on the step that a release is at; nothing where it is at none."""
+    """What remains after the current step; "" when no release is in progress."""
     here = next((number for number, part in enumerate(plan.parts) if _name(part.row) == plan.at), None)
     if here is None:
         return ""
@@ -73,7 +73,7 @@ def _how(plan: Plan) -> str:
 
 
 def _when(plan: Plan, name: str) -> str:
-    """Where the peak is first reached; nothing where it is today's."""
+    """Where the peak is first reached; "" when it is the current value."""
     most = plan.peak[name]
     if plan.now.get(name, 0) == most:
         return ""
@@ -99,7 +99,7 @@ def _takes_all(plan: Plan) -> str:
 
 
 def _rows(plan: Plan) -> Iterator[tuple[str, ...]]:
-    """Columns are groups of either version at the end, loads, accelerators, requests, and time."""
+    """Table columns: groups of both versions at the end, startups, accelerators, requests, and time."""
     names = list(plan.peak)
     carried = ("SHARE", "LOAD NEW", "LOAD OLD", "BUSIEST")
     yield ("STEP", "NEW", "OLD", "LOADS", *map(_unit, names), *carried, "TAKES", "THEN", "WAY BACK")
@@ -129,7 +129,7 @@ def _time(seconds: float) -> str:
 
 
 def _unit(resource: str) -> str:
-    """``nvidia.com/gpu`` as people say it."""
+    """``nvidia.com/gpu`` as ``GPU``."""
     return resource.rpartition("/")[2].upper()
 
 
@@ -138,7 +138,7 @@ def _name(row: Row) -> str:
 
 
 def _loads(row: Row) -> str:
-    """Loads, and in how many rounds where these are not all at the same time."""
+    """Startups, and the number of rounds when they are not all concurrent."""
     return str(row.loads) if row.rounds <= 1 else f"{row.loads} in {row.rounds}"
 
 
@@ -189,7 +189,7 @@ def _field(label: str, text: str) -> str:
 
 
 def value(plan: Plan) -> dict[str, Any]:
-    """The same for programs: groups as counts, shares and loads as fractions, times in seconds."""
+    """The plan as JSON: groups as counts, shares and loads as fractions, times in seconds."""
     found = plan.forecast
     known = bool(plan.loads.seconds)
     return {

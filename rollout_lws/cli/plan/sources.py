@@ -1,4 +1,4 @@
-"""What a plan is made from: the cluster as far as it can be asked, and manifests laid over it."""
+"""Input of a plan: a snapshot of the cluster, if it answers, with manifests applied on top."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from rollout_lws.observe.observer import observe
 from rollout_lws.observe.snapshot import Snapshot
 from rollout_lws.rollout.observation import Observation
 
-#: Flags that say which cluster is meant: whoever gives one wants to hear that it does not answer.
+#: Flags that select a cluster: with one of them, a cluster that does not answer is an error.
 _MEANT = ("context", "kubeconfig", "cluster", "server")
 
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """``found`` is what the cluster has, () of everything where it was not ``asked``; ``given`` are manifests, ``told``
-    what is to be said about all this.
+    """``found`` is the cluster's snapshot, empty when not ``asked``; ``given`` are manifests, ``told`` warnings about
+    these inputs.
     """
 
     found: Snapshot
@@ -44,10 +44,10 @@ class Sources:
 
 
 def gather(target: Target, name: str, given: tuple[Object, ...], *, offline: bool) -> Sources:
-    """Rollout ``name`` ("": those of the manifests) and all that has to do with its release.
+    """Rollout ``name`` ("": those of the manifests) and everything that concerns its release.
 
-    UsageError for a Rollout that is not there, or that the files have in another namespace; Unreachable or ApiError
-    where the cluster that is meant does not answer.
+    UsageError for a Rollout that does not exist, or that the files have in another namespace; Unreachable or ApiError
+    when a cluster that the user selected does not answer.
     """
     namespace = _one_namespace(given, name, target.namespace)
     keys = Keys(target.api_group or _group(given) or DEFAULT_API_GROUP)
@@ -65,7 +65,7 @@ def gather(target: Target, name: str, given: tuple[Object, ...], *, offline: boo
             workloads = [fetch_rollout(transport, rollouts(keys.group), name)["spec"]["workloadRef"]["name"]]
         found = look(transport, keys, workloads)
     except (NoCluster, Unreachable) as error:
-        # What a cluster that answers refuses or has not is no reason to tell of files as if it had not been asked.
+        # An error from a cluster that does answer must not fall back to planning from files.
         if meant:
             raise
         why = str(error).partition(";")[0]
@@ -82,7 +82,7 @@ def _unknown(found: Snapshot) -> Iterator[str]:
 
 
 def plans(sources: Sources, name: str, now: datetime, load_seconds: float | None) -> list[Plan]:
-    """One for each Rollout that is meant; UsageError where there is none, or nothing can be told of it."""
+    """One plan for each chosen Rollout; UsageError when there is none, or when it cannot be planned."""
     after = overlaid(sources.found, sources.given, sources.namespace)
     return [_plan(sources, after, each, now, load_seconds) for each in _chosen(sources, after, name)]
 
@@ -144,7 +144,7 @@ def _seen(found: Snapshot, name: str, now: datetime) -> Observation:
 
 
 def _checked(rollout: Object) -> Rollout:
-    """The Rollout, by the rules of its CRD; UsageError names the first member that breaks them."""
+    """The Rollout, validated by its CRD's rules; UsageError names the first invalid field."""
     try:
         return Rollout.model_validate(rollout)
     except ValidationError as error:
@@ -157,7 +157,7 @@ def _checked(rollout: Object) -> Rollout:
 
 
 def _is_rollout(manifest: Object) -> bool:
-    """Whether it is one of ours, whatever the group: Argo's have another version."""
+    """Whether it is one of our Rollouts, in any group: Argo's have another version."""
     return bool(manifest["kind"] == "Rollout" and manifest["apiVersion"].endswith(f"/{VERSION}"))
 
 
@@ -166,8 +166,8 @@ def _group(given: tuple[Object, ...]) -> str:
 
 
 def _one_namespace(given: tuple[Object, ...], name: str, asked: str | None) -> str | None:
-    """What is asked for; else what the Rollouts say, or the first manifest that says anything. UsageError where that is
-    not one, or none of what is to be released is there.
+    """The requested namespace; else that of the Rollouts, or of the first manifest that has one. UsageError when these
+    are several, or when it contains none of the objects to release.
     """
     released = [each for each in given if _is_rollout(each) and name in ("", each["metadata"]["name"])]
     released = released or [each for each in given if each["kind"] == LEADER_WORKER_SETS.kind]

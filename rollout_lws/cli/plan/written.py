@@ -1,4 +1,4 @@
-"""The objects that a release will write, by the rules by which the controller writes them."""
+"""Lists the objects that a release will write, by the controller's own rules."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from rollout_lws.workload.revisions import history_name
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """``verbs`` are of create, patch and delete, in the order of time; ``name`` is "" for pods, which are many."""
+    """``verbs`` are create, patch and delete, in order of time; ``name`` is "" for pods, which are many."""
 
     resource: Resource
     name: str
@@ -41,7 +41,7 @@ _PATCH, _MADE = ("patch",), ("create", "patch", "delete")
 
 
 def planned(d: Draft, found: Forecast) -> tuple[Planned, ...]:
-    """Of a whole release that goes well, from its beginning; Events apart."""
+    """Writes of a whole successful release from its beginning, without Events."""
     return (*_own(d), *_capacity(d, found), *_traffic(d, found), *_autoscalers(d))
 
 
@@ -69,7 +69,7 @@ def _capacity(d: Draft, found: Forecast) -> Iterator[Planned]:
     if not found.strategy.one_workload:
         why = f"up to {found.extra} group{'s' if found.extra != 1 else ''} of the new version; gone at the end"
         yield Planned(LEADER_WORKER_SETS, canary_name(lws), _MADE, why)
-    # Steps of a surge renew nothing; a blue-green promotion loads its last green groups besides.
+    # Steps of a surge update no groups in place; a blue-green promotion also starts its last green groups.
     renewing = [row for row in found.rows if row.step is None or not found.strategy.surges]
     deleted = any(row.windows and min(row.loads, d.replicas) > row.windows for row in renewing)
     why = "labels on leaders of the new version"
@@ -86,7 +86,7 @@ def _traffic(d: Draft, found: Forecast) -> Iterator[Planned]:
     yield Planned(SERVICES, names.service, _PATCH, "its selector is pinned to one version; given back")
     copy = canary_service_name(names.service)
     yield Planned(SERVICES, copy, ("create", "delete"), "the same for the new version; gone at the end")
-    # In one LWS the promotion begins with the end of all shares.
+    # With one LWS, the promotion begins after the traffic split has ended.
     rows = found.rows[:-1] if found.strategy.one_workload else found.rows
     splits = {(row.share, d.strategy.steps[row.step - 1].matches if row.step else ()) for row in rows}
     splits.discard((0, ()))

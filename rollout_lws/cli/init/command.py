@@ -1,4 +1,4 @@
-"""init: a Rollout for an LWS, and what else it needs, written from what is there."""
+"""init: writes a Rollout for an LWS, and what else it needs, based on the existing objects."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def _look(target: Target, workload: str, given: tuple[Object, ...]) -> Snapshot:
 
 
 def _refusals(found: Snapshot, made: Proposal, *, asked: bool) -> list[str]:
-    """What the controller would say to it as things are."""
+    """Why the controller would refuse the proposal in the current state."""
     given = tuple(each for each in yaml.safe_load_all(render.documents(made)) if each)
     sources = Sources(found, given, made.namespace, asked=asked)
     return [

@@ -1,4 +1,4 @@
-"""What to write for an LWS that nobody releases yet. Pure: a look at its namespace in, objects and reasons out."""
+"""Proposes a Rollout for an LWS that has none. Pure: a snapshot of its namespace in, objects and reasons out."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ _STRATEGY = "/spec/rolloutStrategy/rollingUpdateConfiguration"
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A Rollout called ``name`` for an LWS, and what it needs besides. ``service`` is a Service that has to be made,
-    None where one is there; ``ignored`` are places that GitOps tools ``keepers`` have to leave alone.
+    """A Rollout called ``name`` for an LWS, and what else it needs. ``service`` is a Service to create, None when one
+    exists; ``ignored`` are fields that the GitOps tools ``keepers`` must ignore.
     """
 
     name: str
@@ -58,7 +58,7 @@ class Proposal:
 
 
 def propose(found: Snapshot, workload: str, capacity: CapacityStrategy, name: str = "") -> Proposal:
-    """UsageError where no Rollout can be proposed, with what to do."""
+    """The proposal; UsageError, with what to do, when no Rollout is possible."""
     lws = found.workload(workload)
     if lws is None:
         raise UsageError(f"there is no LeaderWorkerSet {workload!r}: see `kubectl get leaderworkersets`")
@@ -105,7 +105,7 @@ def _refuse(found: Snapshot, lws: LeaderWorkerSet, capacity: CapacityStrategy) -
 
 
 def _service(found: Snapshot, lws: LeaderWorkerSet) -> Object:
-    """One for the leaders, by the user's own labels, so that those of a canary in another LWS are selected, too."""
+    """A Service for the leaders, selecting the user's own labels, so that it selects a canary LWS's leaders too."""
     template = version_of(lws.spec).members["leaderWorkerTemplate"]
     leader = template.get("leaderTemplate") or template.get("workerTemplate") or {}
     labels = (leader.get("metadata") or {}).get("labels") or {LWS_NAME: lws.metadata.name}
@@ -129,7 +129,7 @@ def _service(found: Snapshot, lws: LeaderWorkerSet) -> Object:
 
 
 def _unlisted(found: Snapshot, workload: str, routing: Routing) -> Iterator[str]:
-    """Services and pools besides the named ones that a new version's leaders would be selected by."""
+    """Services and pools, other than the named ones, that would select a new version's leaders."""
     labels = [
         {key: value for key, value in pod.metadata.labels.items() if key != LWS_NAME}
         for pod in found.every_leader()
@@ -154,13 +154,13 @@ def _borrowed(found: Snapshot, workload: str, routing: Routing) -> Iterator[Obje
 
 
 def _keepers(found: Snapshot, workload: str, routing: Routing) -> tuple[str, ...]:
-    """Who applies from Git what a release borrows."""
+    """GitOps owners of the objects that a release modifies."""
     owners = (gitops.owner(each) for each in _borrowed(found, workload, routing))
     return tuple(dict.fromkeys(filter(None, owners)))
 
 
 def _ignored(found: Snapshot, lws: LeaderWorkerSet, capacity: CapacityStrategy, routing: Routing) -> Iterator[Ignored]:
-    """What a release writes in objects that stand in Git; an Ingress is left alone."""
+    """Fields that a release writes in objects that may be kept in Git; a release never modifies an Ingress."""
     members = ["partition"]
     strategy = lws.spec.rollout_strategy.rolling_update_configuration
     if capacity.surges or resolved_surge(strategy, max(1, lws.spec.replicas)):
@@ -209,7 +209,7 @@ def _warnings(
 
 
 def _unrouted(found: Snapshot, lws: LeaderWorkerSet, capacity: CapacityStrategy, made: Object | None) -> Iterator[str]:
-    """It is up to the Services who reaches which version; ``made`` is one that is written besides the Rollout."""
+    """Which versions Services reach without a route; ``made`` is the proposed Service."""
     leaders = [pod.metadata.labels for pod in found.every_leader() if pod.workload == lws.metadata.name]
     new = {key: value for key, value in leaders[0].items() if key != LWS_REVISION} if leaders else {}
     if not capacity.one_workload:
@@ -228,7 +228,7 @@ def _unrouted(found: Snapshot, lws: LeaderWorkerSet, capacity: CapacityStrategy,
 
 
 def _probes(lws: LeaderWorkerSet, routing: Routing) -> Iterator[str]:
-    """A release goes by the leaders' readiness alone."""
+    """A release judges a group by its leader's readiness alone."""
     template = version_of(lws.spec).members["leaderWorkerTemplate"]
     leader = template.get("leaderTemplate") or template.get("workerTemplate") or {}
     listed = (leader.get("spec") or {}).get("containers") or []

@@ -1,4 +1,4 @@
-"""A proposal as manifests with comments, for people who keep them from then on."""
+"""Renders a proposal as commented manifests for users to keep."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _GRACE, _DRAIN = (TrafficRouting.model_fields[name].default for name in ("grace_
 
 
 def rollout(made: Proposal) -> str:
-    """The Rollout."""
+    """The Rollout manifest."""
     return "\n".join(_rollout(made)) + "\n"
 
 
@@ -82,7 +82,7 @@ def _routings(made: Proposal) -> Iterator[str]:
 
 
 def service(made: Proposal) -> str:
-    """The Service that is missing, "" when none is."""
+    """The Service manifest, "" when one exists."""
     if made.service is None:
         return ""
     told = (
@@ -93,7 +93,7 @@ def service(made: Proposal) -> str:
 
 
 def ignore_rules(made: Proposal) -> str:
-    """What GitOps tools have to leave alone, as text that is no manifest; "" where none is known to apply anything."""
+    """Ignore rules for GitOps tools as plain text; "" when no GitOps tool is detected."""
     told = []
     for keeper in made.keepers:
         if "Argo CD" in keeper:
@@ -108,14 +108,14 @@ def ignore_rules(made: Proposal) -> str:
 
 
 def documents(made: Proposal) -> str:
-    """All of it as one stream of YAML, the rules as comments."""
+    """Everything as one YAML stream, with the ignore rules as comments."""
     parts = [part for part in (service(made), rollout(made)) if part]
     rules = "".join(f"# {line}".rstrip() + "\n" for line in ignore_rules(made).splitlines())
     return "---\n".join(parts) + rules
 
 
 def files(made: Proposal) -> dict[str, str]:
-    """The same by file name. The rules are no object of a cluster, so they are no .yaml for kubectl to apply."""
+    """Everything by file name. Ignore rules are no manifest, so their file must not end in .yaml."""
     found = {"service.yaml": service(made), "rollout.yaml": rollout(made), "gitops-ignore.txt": ignore_rules(made)}
     return {name: text for name, text in found.items() if text}
 
@@ -125,5 +125,5 @@ def _yaml(value: Any) -> str:
 
 
 def _scalar(value: Any) -> str:
-    """As YAML reads it back: a name may look like a number."""
+    """Quoted as YAML needs it: a name may look like a number."""
     return str(yaml.safe_dump(value)).partition("\n")[0]

@@ -1,4 +1,4 @@
-"""Who leads requests to the leaders of an LWS today: its Service, and the route, Ingress or pools before that."""
+"""Finds what routes requests to an LWS's leaders: the Service, and the route, Ingress or pools in front of it."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ Object = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Routing:
-    """``service`` selects the leaders, "" when none does. ``route`` is the routing object that leads to it, of the kind
-    of ``router``, or to the pool ``stable_pool``, beside which ``canary_pool`` stands ("" when it is missing).
+    """``service`` selects the leaders, "" when none does. ``route`` is the routing object of ``router``'s kind that
+    refers to it, or to the pool ``stable_pool``, whose counterpart is ``canary_pool`` ("" when missing).
     """
 
     service: str = ""
@@ -35,16 +35,16 @@ class Routing:
     stable_pool: str = ""
     canary_pool: str = ""
     unfit: tuple[str, ...] = ()
-    """Why Services that select the leaders cannot be used, a sentence each."""
+    """Why Services that select the leaders are unusable, one sentence each."""
 
     @property
     def routes(self) -> bool:
-        """Whether shares can be given."""
+        """Whether traffic can be split by weight."""
         return bool(self.service and self.router and bool(self.stable_pool) == bool(self.canary_pool))
 
     @property
     def ignored(self) -> tuple[Ignored, ...]:
-        """What a release writes in the user's own objects, the Service and what routes to it."""
+        """Fields that a release writes in the user's Service, pools and routing object."""
         pools = filter(None, (self.stable_pool, self.canary_pool))
         found = [Ignored(SERVICES, self.service, ("/spec/selector",))] if self.service else []
         if self.router is not None and not self.router.copies:
@@ -54,7 +54,7 @@ class Routing:
 
 
 def find(found: Snapshot, workload: str) -> Routing:
-    """What there is for the LWS ``workload``, which runs."""
+    """The routing of the LWS ``workload``, which must exist."""
     fit, unfit = _services(found, workload)
     for router in ROUTERS:
         for service in fit:
@@ -69,7 +69,7 @@ def find(found: Snapshot, workload: str) -> Routing:
 
 
 def _services(found: Snapshot, workload: str) -> tuple[list[str], list[str]]:
-    """Names of those that a release can use, by name, and why others that select the leaders are of no use."""
+    """Names of usable Services, sorted, and why others that select the leaders are unusable."""
     leaders, lws = _leaders(found), found.workload(workload)
     assert lws is not None, "who looks for its routes has seen it"
     fit: list[str] = []
@@ -86,7 +86,7 @@ def _services(found: Snapshot, workload: str) -> tuple[list[str], list[str]]:
 
 
 def _pools(found: Snapshot, workload: str) -> Iterator[tuple[str, str]]:
-    """Each pool that selects the leaders, with the other one that does, or would for the new version."""
+    """Each pool that selects the leaders, with its counterpart for the new version, "" without one."""
     names = _selecting(found, pools.SELECTING, _leaders(found).get(workload, ()))
     for name in names:
         others = [each for each in names if each != name]
@@ -103,8 +103,8 @@ def _selecting(found: Snapshot, selecting: Selecting, labels: Sequence[Mapping[s
 
 
 def _leading(found: Snapshot, router: type[Router], service: str, *pools: str) -> str:
-    """Name of the first routing object of the kind by which requests to this Service, or to the first of two pools,
-    can be shared; "" without one. Whether it is in use shows only when it is used.
+    """Name of the first routing object of the kind that can split requests to this Service, or to the first of two
+    pools; "" without one. A dry run of the router's preflight decides.
     """
     resource = router.spec.resource
     of_pools = (
@@ -125,7 +125,7 @@ def _name(live: Object) -> str:
 
 
 def _leaders(found: Snapshot) -> dict[str, list[Mapping[str, str]]]:
-    """Labels of leader pods by their LWS."""
+    """Labels of leader pods, by LWS."""
     leaders: dict[str, list[Mapping[str, str]]] = {}
     for pod in found.every_leader():
         leaders.setdefault(pod.workload, []).append(pod.metadata.labels)

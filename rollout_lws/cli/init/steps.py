@@ -1,5 +1,5 @@
-"""Steps that fit a number of groups: small at first, never more than half as many groups again, and shares that groups
-can carry.
+"""Proposes steps for a number of groups: small at first, never more than half as many extra groups, and traffic weights
+that the groups can carry.
 """
 
 from __future__ import annotations
@@ -8,15 +8,15 @@ from dataclasses import dataclass
 
 from rollout_lws.capacity.base import CapacityStrategy
 
-#: Seconds of the pause of a step that nobody has to approve.
+#: Pause in seconds of a step without approval.
 PAUSE_SECONDS = 600
-#: The first share, in percent, where one group can carry it.
+#: Traffic weight of the first step in percent, if one group can carry it.
 FIRST_SHARE = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Proposed:
-    """One step and why it is as it is. ``pause`` is in seconds, None for an approval, 0 for a step without any."""
+    """One step and its reason. ``pause`` is in seconds, None for an approval, 0 for no pause."""
 
     replicas: int | str
     traffic: str | None
@@ -25,7 +25,7 @@ class Proposed:
 
 
 def steps(strategy: CapacityStrategy, replicas: int, *, routed: bool) -> tuple[Proposed, ...]:
-    """For an LWS of ``replicas`` groups; without a route there are no shares."""
+    """Steps for an LWS of ``replicas`` groups; no traffic weights unless ``routed``."""
     made = _full_set(routed) if strategy.full_set else _gradual(strategy, max(1, replicas), routed)
     if routed:
         return made
@@ -57,5 +57,5 @@ def _gradual(strategy: CapacityStrategy, replicas: int, routed: bool) -> tuple[P
 
 
 def _said(percent: int, count: int, replicas: int) -> int | str:
-    """As a percentage where that is the same number: it follows when the LWS is scaled."""
+    """A percentage if it yields the same count, since it scales with the LWS."""
     return f"{percent}%" if replicas * percent == 100 * count else count

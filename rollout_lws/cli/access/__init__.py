@@ -1,4 +1,4 @@
-"""The command line's requests to an API server: lean, because `get` has 0.12 s in all.
+"""The command line's API client: lean, because `get` has a budget of 0.12 s.
 
-The controller's own edge (``rollout_lws.kube``) takes too long to load.
+The controller's own client (``rollout_lws.kube``) takes too long to import.
 """

@@ -1,4 +1,4 @@
-"""One connection to an API server: by a proxy where there is one, by TLS where the server wants it, with the login."""
+"""One HTTP connection to an API server, through a proxy and with TLS as configured, with the user's credentials."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ JSON = "application/json"
 
 
 class Connection(http.client.HTTPConnection):
-    """To the server of ``context``: by ``proxy`` (its URL) if there is one, and with TLS where the server wants it."""
+    """Connects to the server of ``context``, through ``proxy`` (a URL) if set, with TLS for https."""
 
     def __init__(self, context: Context, login: Login, proxy: str, timeout: float) -> None:
         url = urlsplit(context.server)
         super().__init__(url.hostname or "", url.port or (443 if url.scheme == "https" else 80), timeout=timeout)
         self._context, self._login, self._proxy = context, login, proxy
         self._secure = url.scheme == "https"
-        # An answer that ends with its connection takes the socket out of the connection's hands, but not out of these.
+        # http.client drops its socket for an answer that ends with the connection; this reference stays.
         self._wire: Any = None
 
     def ask(self, method: str, target: str, body: bytes | None, content_type: str) -> http.client.HTTPResponse:
-        """Send one request with the login as it is now; UsageError where that cannot be had or sent."""
+        """Send one request with the current credentials; UsageError when these are unreadable or invalid."""
         self.putrequest(method, target, skip_accept_encoding=True)
         try:
             headers = self._login.headers
         except OSError as error:
             raise _unreadable(self._context, error) from error
         for name, value in (*headers, ("Accept", JSON), ("User-Agent", "rollout-lws")):
-            # http.client would quote it, and it may be a secret.
+            # http.client's own error would quote the value, which may be a secret.
             if not is_header_value(value):
                 raise _no_header(self._context, name)
             self.putheader(name, value)
@@ -46,14 +46,14 @@ class Connection(http.client.HTTPConnection):
         return self.getresponse()
 
     def be_patient(self, seconds: float) -> None:
-        """Wait so long for each further piece of the answer."""
+        """Set the timeout for each further read of the answer."""
         if self._wire is not None:
             self._wire.settimeout(seconds)
 
     def hang_up(self) -> None:
-        """End whatever is read from it, from any thread."""
+        """Abort reads from any thread."""
         if self._wire is not None:
-            # urllib3's TLS in TLS keeps the socket that can do that.
+            # urllib3's TLS-in-TLS object keeps the underlying socket.
             getattr(self._wire, "socket", self._wire).shutdown(socket.SHUT_RDWR)
 
     def connect(self) -> None:

@@ -1,4 +1,4 @@
-"""What an API server's refusal means to a person: which permission is missing, whom to ask, what goes on without it."""
+"""Explains an API server's refusal: the missing permission, whom to ask, and which commands work without it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from rollout_lws.errors import ApiError
 
-#: RBAC's own sentence; admission webhooks and quotas answer 403 too, in words of theirs.
+#: RBAC's message; admission webhooks and quotas answer 403 too, with other messages.
 _FORBIDDEN = re.compile(
     r'User "(?P<user>[^"]*)" cannot (?P<verb>\w+) resource "(?P<resource>[^"]+)"'
     r'(?: in API group "(?P<group>[^"]*)")?'
@@ -24,7 +24,7 @@ _ACTIONS = "promote, abort, retry, pause and resume"
 
 
 def refusal(code: int, status: Mapping[str, Any]) -> ApiError:
-    """The error of an answer with ``code`` and a Status (or what there is of one), with what to do about it."""
+    """The error for an answer with ``code`` and a (possibly partial) Status, with advice."""
     message = str(status.get("message") or f"the API server answered {code}")
     if code == 401:
         message += "; log in again, or check the kubeconfig's user"
@@ -36,7 +36,7 @@ def refusal(code: int, status: Mapping[str, Any]) -> ApiError:
 
 
 def too_busy(code: int, status: Mapping[str, Any], method: str, path: str, asked: int) -> ApiError:
-    """The error of a server that was too busy each time that it was ``asked`` to do this; nothing of it is done."""
+    """The error after ``asked`` attempts at a server that was too busy each time; the request had no effect."""
     error = refusal(code, status)
     times = "once" if asked == 1 else f"{asked} times"
     return ApiError(
@@ -48,7 +48,7 @@ def too_busy(code: int, status: Mapping[str, Any], method: str, path: str, asked
 
 
 def _named(path: str) -> str:
-    """What the path of a request is about."""
+    """The object or kind in a request path."""
     found = _PATH.fullmatch(path)
     if found is None:
         return path
@@ -68,7 +68,7 @@ def _advice(message: str) -> str:
 
 
 def _left(verb: str, resource: str) -> str:
-    """What can be done without the permission."""
+    """Commands that work without the permission."""
     if resource == "rollouts/status":
         return "; get, status and history go on without it"
     if resource == "rollouts" or verb == "impersonate":

@@ -1,4 +1,4 @@
-"""Requests to an API server by the standard library's HTTP client: one connection, one request at a time."""
+"""API requests over the standard library's HTTP client: one connection, one request at a time."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ from rollout_lws.objects.resources import Resource
 
 Object = dict[str, Any]
 DEFAULT_TIMEOUT = 30.0
-#: A watch is asked to end, and begun anew, after this many seconds, so that a dead connection is noticed.
+#: Seconds after which a watch ends and is restarted, so that a dead connection is noticed.
 WATCH_SECONDS = 240
-#: A server that is busy says when to come again; it is asked so often more, as kubectl does.
+#: Retries at a busy server that sends Retry-After; kubectl makes as many.
 _REPEATS = 10
-#: Seconds until then where it does not say.
+#: Seconds before a retry when the server sends no Retry-After.
 _BUSY_SECONDS = 1.0
 _MERGE, _JSON_PATCH = "application/merge-patch+json", "application/json-patch+json"
-#: JSON is YAML, and there is no other name for it that all supported API servers know.
+#: JSON is YAML, and all supported API servers know apply patches by this media type only.
 _APPLY = "application/apply-patch+yaml"
-#: What a request carries: an object, or the operations of a JSON Patch.
+#: A request body: an object, or the operations of a JSON Patch.
 Body: TypeAlias = Mapping[str, Any] | Sequence[Mapping[str, Any]]
 
 
 class Transport:
-    """A cluster to talk to; answers are JSON values. Errors: ApiError for a refusal, Unreachable for no answer.
+    """Client of one cluster; answers are JSON values. ApiError for a refusal, Unreachable for no answer.
 
-    ``timeout`` is seconds a request, with its repeats while the server is busy (429, or 503 that says when to come
-    back). A login that the server refuses is asked for once more where that may help; one that ``asks`` nobody has no
-    longer than a request, either.
+    ``timeout`` is seconds per request, including retries while the server is busy (429, or 503 with Retry-After).
+    Credentials that the server rejects are renewed once where that may help; unless ``asks``, a credential plugin may
+    not prompt and has no more time than a request.
     """
 
     def __init__(
@@ -70,24 +70,24 @@ class Transport:
 
     @classmethod
     def to(cls, target: Target) -> Transport:
-        """By kubeconfig and flags; ``namespace`` is the flag's, else the context's."""
+        """A client for kubeconfig and flags; the namespace is the flag's, else the context's."""
         return cls(kubeconfig.load(target), target.request_timeout or DEFAULT_TIMEOUT)
 
     def twin(self) -> Transport:
-        """Another connection to the same cluster by the same login, for a thread of its own."""
+        """A second connection to the same cluster with the same credentials, for use in another thread."""
         twin = copy.copy(self)
         twin._connection, twin._watches, twin._hung_up = None, set(), threading.Event()
         return twin
 
     def until(self, deadline: float | None) -> None:
-        """Have no request wait for a busy server beyond a ``deadline`` by ``time.monotonic()``; None for no such."""
+        """Stop retries at a busy server at ``deadline`` (``time.monotonic()``); None removes the limit."""
         self._deadline = math.inf if deadline is None else deadline
 
     def hang_up(self) -> None:
-        """End the watches that are open, and have every later one end at once; from any thread."""
+        """End all open watches, and make later ones end at once; callable from any thread."""
         self._hung_up.set()
         for connection in list(self._watches):
-            # Closing it would not wake the thread that reads.
+            # close() would not wake the reading thread, shutdown does.
             with contextlib.suppress(OSError):
                 connection.hang_up()
 
@@ -95,7 +95,7 @@ class Transport:
         return self._json("GET", path, query)
 
     def find(self, path: str, **query: str) -> Object | None:
-        """What is there, None where it does not exist, or where the cluster does not serve such a kind."""
+        """The object or list; None when it does not exist, or when the cluster does not serve the kind."""
         try:
             return self.get(path, **query)
         except ApiError as error:
@@ -104,7 +104,7 @@ class Transport:
             return None
 
     def serves(self, resource: Resource) -> bool:
-        """Whether the cluster has such a kind, as far as the user may ask."""
+        """Whether the cluster serves the kind; True when the user may not ask."""
         try:
             known = (self.find(f"/apis/{resource.api_version}") or {}).get("resources") or ()
         except ApiError:
@@ -118,14 +118,14 @@ class Transport:
         return self._json("PATCH", path, {"fieldManager": "rollout-lws-cli"}, operations, _JSON_PATCH)
 
     def apply(self, path: str, obj: Mapping[str, Any], manager: str) -> Object:
-        """Server-side apply of one object: made where there is none, else brought to what ``obj`` says. Fields that
-        ``manager`` has applied before and that ``obj`` has no longer go; those that others have changed are taken back.
+        """Server-side apply of one object with force. It creates the object or sets the fields in ``obj``, also those
+        of other managers; fields that ``manager`` applied before and that are not in ``obj`` are removed.
         """
         return self._json("PATCH", path, {"fieldManager": manager, "force": "true"}, obj, _APPLY)
 
     def delete(self, path: str, uid: str = "", propagation: str = "") -> Object:
-        """With ``uid``, only that very object: another one of its name is a conflict. ``propagation`` is what becomes
-        of what it owns, the server's own default when empty.
+        """Delete an object. ``uid`` is a precondition: another object of that name is a conflict. ``propagation`` is
+        the policy for dependents, the server's default when empty.
         """
         body: Object = {"preconditions": {"uid": uid}} if uid else {}
         body |= {"propagationPolicy": propagation} if propagation else {}
@@ -133,11 +133,11 @@ class Transport:
 
     @property
     def cluster(self) -> str:
-        """Which one it is, for people: the context's name and the server. A URL's path may hold a secret."""
+        """Context name and server, for messages; without the URL's path, which may contain a secret."""
         return f"{self._context.name} ({shown(self._context.server)})"
 
     def watch(self, path: str, resource_version: str, deadline: float | None = None, **query: str) -> Iterator[Object]:
-        """Watch events of a collection, until the server ends it or ``time.monotonic()`` is past ``deadline``."""
+        """Watch events of a collection until the server ends the watch or ``time.monotonic()`` passes ``deadline``."""
         remaining = WATCH_SECONDS if deadline is None else min(WATCH_SECONDS, deadline - time.monotonic())
         if remaining <= 0:
             return
@@ -146,7 +146,7 @@ class Transport:
         connection = self._connect(min(remaining, self._timeout))
         self._watches.add(connection)
         try:
-            # That a server begins to answer at all is waited for like any answer; then it may be silent for long.
+            # The normal timeout covers the start of the answer; after that the server may be silent for long.
             answer = self._send(connection, "GET", path, query)
             with answer:
                 connection.be_patient(remaining)
@@ -195,7 +195,7 @@ class Transport:
             self.close()
             if not reused or method != "GET":
                 raise
-            # A server, or what stands before it, ends a connection that nobody has used for a while.
+            # Servers and proxies close idle connections; retry on a new one.
             return self._answer(method, path, query, body, content_type)
 
     def _connect(self, timeout: float) -> Connection:
@@ -225,7 +225,7 @@ class Transport:
             latest = min(asked + self._timeout, self._deadline)
             if busy > _REPEATS or time.monotonic() + wait > latest or self._hung_up.is_set():
                 raise too_busy(answer.status, told, method, path, busy)
-            # Whoever stands before the server may end a connection that is silent for so long.
+            # A proxy may close a connection that is idle for so long.
             connection.close()
             self._hung_up.wait(wait)
 
@@ -234,7 +234,7 @@ class Transport:
     ) -> http.client.HTTPResponse:
         answer = connection.ask(method, target, body, content_type)
         if answer.status == 401 and self._login.refused():
-            # With a new login comes a new certificate, perhaps, and that belongs to the connection.
+            # New credentials may include a new client certificate, which needs a new connection.
             answer.read()
             connection.close()
             answer = connection.ask(method, target, body, content_type)
@@ -242,14 +242,14 @@ class Transport:
 
 
 def _encoded(body: Body) -> bytes:
-    # Whoever writes nothing need not load it.
+    # Imported here, since read-only commands do not need it.
     from rollout_lws.objects.go_json import encoded
 
     return encoded(body)
 
 
 def _told(answer: http.client.HTTPResponse) -> Object:
-    """The Status of a refusal, or what there is of one."""
+    """The Status of a refusal, or what can be parsed of one."""
     said = answer.read()
     try:
         status = nesting.read(json.loads, said)
@@ -259,7 +259,7 @@ def _told(answer: http.client.HTTPResponse) -> Object:
 
 
 def _wait(answer: http.client.HTTPResponse) -> float | None:
-    """Seconds until a server that did nothing wants to be asked again, None for any other refusal."""
+    """Seconds before a retry at a busy server, None for any other refusal."""
     after = answer.headers.get("Retry-After", "")
     if after.replace(".", "", 1).isdigit() and answer.status in (429, 503):
         return float(after)
@@ -272,7 +272,7 @@ def _object(text: bytes) -> Object:
 
 
 def _events(answer: http.client.HTTPResponse) -> Iterator[Object]:
-    """Of a watch, until the server ends it, or has been silent for longer than it was asked to go on."""
+    """Events of a watch, until the server ends it or has been silent past the timeout."""
     while True:
         try:
             line = answer.readline()
@@ -287,7 +287,7 @@ def _events(answer: http.client.HTTPResponse) -> Iterator[Object]:
 
 
 def _words(error: Exception) -> str:
-    """Without the number that only the machine's manual explains, and without what the path of a server may hold."""
+    """The error without its errno, and without the server's path, which may contain a secret."""
     if isinstance(error, http.client.InvalidURL):
         return "its URL has characters that no URL can have"
     return str(getattr(error, "strerror", None) or error or type(error).__name__)

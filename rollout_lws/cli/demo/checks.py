@@ -1,4 +1,4 @@
-"""The end state of a demo, judged from what the API server lists, not from what the controller says. Pure."""
+"""Checks of a demo's end state, by the API server's objects instead of the controller's claims. Pure."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 from rollout_lws.objects.resources import LWS_NAME, LWS_WORKER_INDEX
 
 Object = dict[str, Any]
-#: The partition that keeps an LWS from starting any template change by itself.
+#: The partition that keeps an LWS from rolling out a template change by itself.
 HOLD = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Everything of one namespace that a release touches, as the API server lists it."""
+    """All objects of one namespace that a release touches, as the API server lists them."""
 
     rollout: Object
     workloads: tuple[Object, ...]
@@ -28,7 +28,7 @@ class Listing:
     pools: tuple[Object, ...] = ()
 
     def leaders(self, workload: str) -> dict[str, Object]:
-        """Leader pods of an LWS by name."""
+        """Leader pods of an LWS, by name."""
         return {
             name_of(pod): pod
             for pod in self.pods
@@ -38,16 +38,16 @@ class Listing:
 
 @dataclass(slots=True)
 class Record:
-    """What happened to the stable LWS on the way, by resourceVersion, which orders all changes of a cluster."""
+    """Changes of the stable LWS during the demo, by resourceVersion, which orders all changes of a cluster."""
 
     opened: int | None = None
-    """When its hold was first lifted; None while it never was."""
+    """When its hold was first lifted; None if it never was."""
     promoted: int | None = None
-    """When its promotion began, as the Rollout says; None while it did not."""
+    """When its promotion began, by the Rollout's status; None if it did not."""
     lost_leaders: dict[str, int] = field(default_factory=dict)
-    """Leader pods that were there at the start, by name, with when they went."""
+    """Leader pods that existed at the start, by name, with the time of their end."""
     others: set[str] = field(default_factory=set)
-    """LWSs that there ever were besides."""
+    """All other LWSs that ever existed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +74,9 @@ def after_promotion(
     group: str,
     in_steps: int | None = None,
 ) -> list[Check]:
-    """The release went through: all groups new, nothing left over, and stable untouched until its promotion.
+    """Checks after a promotion: all groups are new, no objects are left over, and stable was untouched before it.
 
-    ``in_steps`` is for versions that share one LWS: how many of its groups the steps renew, which open its hold too.
+    ``in_steps``, for versions that share one LWS: the number of groups that the steps update, which lifts its hold too.
     """
     lws = _workload(after, workload)
     replicas = int(lws["spec"].get("replicas", 1))
@@ -127,8 +127,8 @@ def after_abort(
     group: str,
     in_steps: int | None = None,
 ) -> list[Check]:
-    """The release was taken back: the very pods that ran before it still run, but for the groups that the step had
-    renewed where the versions share one LWS, ``in_steps`` of them.
+    """Checks after an abort: the original pods still run, except, when the versions share one LWS, for the up to
+    ``in_steps`` groups that the step had updated.
     """
     replicas = int(_workload(after, workload)["spec"].get("replicas", 1))
     uids = {name_of(pod): pod["metadata"]["uid"] for pod in before.pods}
@@ -170,7 +170,7 @@ def is_ready(pod: Object) -> bool:
 
 
 def _images(after: Listing, workload: str, template: Object) -> Check:
-    """Each pod runs the images of its role in ``template`` (a leader without its own template those of the workers)."""
+    """Each pod runs its role's images in ``template`` (leaders without a template of their own: the worker's)."""
     workers = _template_images(template.get("workerTemplate"))
     leaders = _template_images(template.get("leaderTemplate") or template.get("workerTemplate"))
     wrong = [

@@ -1,4 +1,4 @@
-"""demo: a whole release on a cluster that is thrown away afterwards; its exit code is the verdict on the end state."""
+"""demo: a whole release on a throw-away cluster; the exit code is the result of the end state's checks."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from rollout_lws.errors import UsageError
 from rollout_lws.objects.resources import DEFAULT_API_GROUP, LEADER_WORKER_SETS
 from rollout_lws.settings import Settings
 
-#: Seconds that a pod loads, that the person thinks, and that a deleted pod serves on: at leisure, and with --fast.
+#: Seconds of a pod's startup, of the user's hesitation, and of a deleted pod's termination: normally, and with --fast.
 _LEISURE, _FAST = (3.0, 2.0, 0.5), (0.3, 0.2, 0.25)
-#: How the versions of our own manifests are released in each demo that is no ordinary canary.
+#: Strategy of our own manifests in each demo that is not a plain canary.
 _STYLES = {
     "blue-green": {"style": "blueGreen"},
     "in-place": {"capacity": "InPlace"},
@@ -62,7 +62,7 @@ def demo(what: str, files: tuple[str, ...], fast: bool, api_group: str) -> None:
 
 
 def plan_of(what: str, given: list[Object], fast: bool, api_version: str) -> Plan:
-    """The demo of the user's manifests, or of our own; UsageError when the given ones do not fit together."""
+    """The demo of the user's manifests, or of our own; UsageError when the user's do not fit together."""
     load, hesitation, ending = _FAST if fast else _LEISURE
     workloads = [each for each in given if each["kind"] == LEADER_WORKER_SETS.kind]
     releases = [each for each in given if each["kind"] == "Rollout"]
@@ -98,7 +98,7 @@ def _demand(manifest: Object, member: str) -> None:
 
 
 def _version(old: Object, second: list[Object], aborts: bool) -> tuple[Object, str]:
-    """The new leaderWorkerTemplate and what it changes, in words."""
+    """The new leaderWorkerTemplate and a description of the change."""
     if aborts:
         return manifests.with_image(old, manifests.BAD), f"set image {manifests.BAD}"
     if second:

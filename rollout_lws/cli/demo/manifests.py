@@ -1,7 +1,7 @@
-"""What the demo releases: a model server of four groups of two pods with accelerators behind a Gateway, and a canary
-in three steps.
+"""The demo's manifests: a model server of four groups of two pods with accelerators behind a Gateway, and a canary in
+three steps.
 
-The images are never pulled and the sandbox's kubelet runs nothing: a group only "loads" for some seconds.
+The images are never pulled, since the sandbox's kubelet runs nothing: a group only "loads" for some seconds.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ GROUPS = 4
 IMAGE = "vllm/vllm-openai"
 OLD, NEW, BAD = f"{IMAGE}:v0.18.1", f"{IMAGE}:v0.19.0", f"{IMAGE}:bad-v0.19.0"
 SERVICE, GATEWAY, ROUTE = f"{NAME}-api", "inference", NAME
-#: Seconds that a step without approval pauses, and that running requests get; and those that routers get.
+#: Seconds of a pause without approval and of the drain; and of the routers' grace period.
 SHORT_WAIT, SHORT_GRACE = 2, 1
 
 
@@ -54,7 +54,7 @@ def _template(container: str, labels: dict[str, str]) -> Object:
 
 
 def traffic() -> tuple[Object, ...]:
-    """A Service for the leaders, and a route that leads a Gateway's requests to it."""
+    """A Service for the leaders, and an HTTPRoute from a Gateway to it."""
     return (
         _object("v1", "Service", SERVICE, {"selector": {"app": NAME, "role": "leader"}, "ports": [{"port": 80}]}),
         _object(
@@ -85,13 +85,13 @@ def _object(api_version: str, kind: str, name: str, spec: Object) -> Object:
     return {"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec}
 
 
-#: One group with a short pause, two groups until somebody approves, then all of them by promotion.
+#: One group with a short pause, two groups with an approval, then promotion.
 _CANARY: list[Object] = [
     {"replicas": 1, "traffic": "20%", "pause": {"duration": SHORT_WAIT}},
     {"replicas": 2, "traffic": "40%", "pause": {}},
     {"replicas": "100%"},
 ]
-#: Half of green without requests, then all of it with all requests until somebody approves.
+#: Half of green without requests, then all of it with all requests and an approval.
 _BLUE_GREEN: list[Object] = [
     {"replicas": "50%", "traffic": "0%", "pause": {"duration": SHORT_WAIT}},
     {"replicas": "100%", "traffic": "100%", "pause": {}},
@@ -101,8 +101,8 @@ _BLUE_GREEN: list[Object] = [
 def rollout(
     api_version: str, workload_metadata: Object, *, routed: bool = False, style: str = "canary", capacity: str = ""
 ) -> Object:
-    """How a version is released, as ``canary`` or ``blueGreen``, with ``capacity`` unless that is "". ``routed``: each
-    step has its share of the requests of ``traffic()``.
+    """A Rollout with style ``canary`` or ``blueGreen``, and with ``capacity`` unless that is "". With ``routed``, each
+    step has a traffic weight for the objects of ``traffic()``.
     """
     name = workload_metadata["name"]
     steps = copy.deepcopy(_CANARY if style == "canary" else _BLUE_GREEN)
@@ -129,7 +129,7 @@ def rollout(
 
 
 def with_short_waits(rollout: Object) -> Object:
-    """The Rollout with no pause or drain longer than SHORT_WAIT seconds: nobody watches a demo for ten minutes."""
+    """The Rollout with pauses and drains cut to SHORT_WAIT seconds: a demo must not take ten minutes."""
     short = copy.deepcopy(rollout)
     plan = style(short)
     for routing in plan.get("trafficRoutings") or ():
@@ -144,7 +144,7 @@ def with_short_waits(rollout: Object) -> Object:
 
 
 def with_image(lws: Object, image: str) -> Object:
-    """The LWS's leaderWorkerTemplate with ``image`` in the first container of each template."""
+    """The LWS's leaderWorkerTemplate with ``image`` in each template's first container."""
     template: Object = copy.deepcopy(lws["spec"]["leaderWorkerTemplate"])
     for role in ("leaderTemplate", "workerTemplate"):
         containers = ((template.get(role) or {}).get("spec") or {}).get("containers") or []
@@ -154,12 +154,12 @@ def with_image(lws: Object, image: str) -> Object:
 
 
 def runs(lws: Object, image: str) -> bool:
-    """Whether ``image`` is in every template of the LWS."""
+    """Whether every template of the LWS has ``image``."""
     return bool(with_image(lws, image) == lws["spec"]["leaderWorkerTemplate"])
 
 
 def with_annotation(lws: Object, value: str) -> Object:
-    """The LWS's leaderWorkerTemplate with a harmless annotation: a new version of any user's LWS."""
+    """The LWS's leaderWorkerTemplate with a harmless annotation, which makes a new version of any user's LWS."""
     template: Object = copy.deepcopy(lws["spec"]["leaderWorkerTemplate"])
     for role in ("leaderTemplate", "workerTemplate"):
         if template.get(role):

@@ -1,7 +1,7 @@
-"""What users of the released server would have seen: where their requests went, and which were lost.
+"""Measures requests during a demo: the share of each version, and lost requests.
 
-Nothing is sent. The sandbox's meter works the shares out from route, Services and endpoints as data planes would, so
-that a request lost for a moment is seen too.
+No request is sent. The sandbox's traffic meter computes the shares from route, Services and endpoints, as data planes
+would, so even a momentary loss shows.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from rollout_lws.objects.resources import LWS_REVISION
 from rollout_lws.sandbox.apiserver import ApiServer
 from rollout_lws.sandbox.meter import NOWHERE, Client, Cut, Failure, TrafficMeter
 
-#: Seconds that data planes hear of a change late, at most; pods of a demo serve on for longer when they are deleted.
+#: Maximum delay in seconds until data planes see a change; deleted pods of a demo serve for longer than that.
 LAG = 0.1
 _CLIENT = "users"
 
 
 @dataclass(frozen=True, slots=True)
 class Routing:
-    """What a Rollout names for its traffic; ``drain`` is seconds, ``pools`` those of the old and the new version."""
+    """The Rollout's routing objects; ``drain`` is in seconds, ``pools`` are those of the old and the new version."""
 
     service: str
     route: str
@@ -33,13 +33,13 @@ class Routing:
 
     @property
     def what(self) -> str:
-        """The object that requests are measured by; by the route where there is an Ingress as well."""
+        """The object that requests are measured through: the route, even if there is an Ingress as well."""
         return f"HTTPRoute {self.route}" if self.route else f"Ingress {self.ingress}"
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Shares of requests over ``seconds`` and at their end, by version: "old", "new" and "lost" (to no pod)."""
+    """Shares of requests during ``seconds`` and at their end, by version: "old", "new" and "lost" (no pod)."""
 
     seconds: float
     over: Mapping[str, float]
@@ -49,7 +49,7 @@ class Measured:
 
 
 def routing_of(rollout: Object) -> Routing | None:
-    """None for a Rollout that leaves traffic alone, or whose words on it the API server is to refuse."""
+    """The routing of a Rollout, None without traffic routing or with an invalid one, which the API server refuses."""
     for each in style(rollout).get("trafficRoutings") or ():
         gateway = each.get("gateway") or {}
         route, ingress = gateway.get("httpRouteName") or "", (each.get("ingress") or {}).get("name") or ""
@@ -61,8 +61,8 @@ def routing_of(rollout: Object) -> Routing | None:
 
 
 def client_of(listing: Listing, routing: Routing) -> Client | None:
-    """Somebody whose requests come by what the Rollout names; None where no request can be told from it: no rule leads
-    to the old version, or one that does matches by regular expressions.
+    """A client whose requests use the Rollout's route. None when the route implies no example request: no rule leads to
+    the old version, or that rule matches by regular expressions.
     """
     if routing.route:
         backend = ("InferencePool", routing.pools[0]) if routing.pools else ("Service", routing.service)
@@ -109,7 +109,7 @@ def _client_of_ingress(ingress: Object, service: str) -> Client | None:
 
 
 def answered(server: ApiServer, client: Client) -> bool:
-    """Whether every request of the client is sent to a pod, as things stand."""
+    """Whether all requests of the client currently reach a pod."""
     meter = TrafficMeter(server, [client], lag=0)
     meter.start()
     shares = meter.now(client.name)
@@ -118,7 +118,7 @@ def answered(server: ApiServer, client: Client) -> bool:
 
 
 class Requests:
-    """Measures one client from now on; whoever runs a revision of ``before`` is the old version."""
+    """Measures one client from now on; pods with a revision in ``before`` count as the old version."""
 
     def __init__(self, server: ApiServer, client: Client, drain: float, before: Listing, workload: str) -> None:
         self._server = server
@@ -146,9 +146,9 @@ class Requests:
 
 
 def requests_checks(measured: Measured, *, expected: str) -> list[Check]:
-    """``expected`` is the version that all requests shall go to in the end: "old" or "new"."""
+    """Checks of the requests; ``expected`` is the version that must get all of them in the end: "old" or "new"."""
     over = ", ".join(f"{version} version {measured.over[version]:.0%}" for version in ("old", "new"))
-    # What no LWS does without is not ours: it renews groups, and drops those of a surge as regular ones get ready.
+    # Ignore cuts that LWS causes in any update: it updates groups, and drops surge groups as regular ones get ready.
     native = {"renewed"} | ({"surge dropped"} if expected == "new" else set())
     cut = [each for each in measured.cuts if each.cause not in native]
     dropped = any(each.cause == "surge dropped" for each in measured.cuts)
@@ -173,7 +173,7 @@ def requests_checks(measured: Measured, *, expected: str) -> list[Check]:
 
 
 def _lost(failures: Iterable[Failure]) -> str:
-    """The worst, and how many more there are."""
+    """The worst failure, and the number of others."""
     found = sorted(failures, key=lambda each: each.share * (each.end - each.start), reverse=True)
     worst = found[0]
     more = f", and {len(found) - 1} more" if len(found) > 1 else ""
@@ -182,7 +182,7 @@ def _lost(failures: Iterable[Failure]) -> str:
 
 
 def given_back(before: Listing, after: Listing, routing: Routing) -> Check:
-    """Service, route, Ingress and pools as people wrote them: what they say, and how they are marked."""
+    """Service, route, Ingress and pools must have their original spec, labels and annotations."""
     named = [
         (kind, name, was, now)
         for kind, names, was, now in (

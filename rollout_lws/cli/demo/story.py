@@ -1,6 +1,6 @@
-"""What happens in a demo: a cluster, a model server, a new version, a person's decision, and the proof at the end.
+"""Runs a demo: a cluster, a model server, a new version, the user's decision, and the checks at the end.
 
-The person acts through the same API and the same code as `rollout-lws promote` and `rollout-lws abort`.
+The user's actions go through the same API and code as `rollout-lws promote` and `rollout-lws abort`.
 """
 
 from __future__ import annotations
@@ -34,26 +34,26 @@ from rollout_lws.sandbox.behaviours.faults import Timing
 from rollout_lws.settings import Settings
 
 _Answer = TypeVar("_Answer")
-#: Seconds after which a demo gives up waiting for one thing, above what loading its groups takes.
+#: Seconds that a demo waits for one event, in addition to its groups' startup.
 _PATIENCE = 45.0
-#: Times ``ending`` that a leader loads longer: its workers only come when those of its predecessor have ended.
+#: A leader's extra startup as a multiple of ``ending``: its workers start only after its predecessor's have ended.
 _LEADER_LONGER = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """One demo. ``load``, ``hesitation`` and ``ending`` are seconds: how long a pod loads, how long the person thinks,
-    how long a deleted pod serves on, as servers do that finish what they began. Data planes lag by less.
+    """One demo. ``load``, ``hesitation`` and ``ending`` are seconds: a pod's startup, the user's hesitation, and a
+    deleted pod's termination, as of servers that finish their requests. Data planes lag by less.
     """
 
     workload: Object
     rollout: Object
     others: tuple[Object, ...]
-    """What the user's manifests hold besides: Services, claims, secrets; they are applied first."""
+    """The user's other manifests, such as Services, claims and secrets; applied first."""
     template: Object
     """The new leaderWorkerTemplate."""
     change: str
-    """What the person does to the template, in words."""
+    """The user's change of the template, in words."""
     aborts: bool
     load: float
     hesitation: float
@@ -73,7 +73,7 @@ class Plan:
 
 
 async def play(plan: Plan, settings: Settings, teller: Teller) -> bool:
-    """The whole demo; whether every check of the end state passed."""
+    """Run the demo; True when every check of the end state passed."""
     async with AsyncExitStack() as stack:
         timing = Timing(plan.load, terminate_after=plan.ending, leader_longer=_LEADER_LONGER * plan.ending)
         options = Options(timing=timing)
@@ -132,7 +132,7 @@ class _Story:
             self._teller.show(witness.release())
 
     async def _settle(self, witness: Witness) -> checks.Listing:
-        """All groups of the first version ready, and the LWS held."""
+        """Wait until all groups of the first version are ready and the LWS is held."""
         workload = self._plan.workload_name
         await witness.until(
             f"LeaderWorkerSet {workload} is ready and the Rollout is Healthy",
@@ -147,7 +147,7 @@ class _Story:
         return witness.listing()
 
     async def _measure(self, witness: Witness, before: checks.Listing) -> Requests | None:
-        """Begin to follow the requests, where the Rollout shares any and what it names says what they are like."""
+        """Start to measure requests, if the Rollout routes any and its route implies an example request."""
         routing, plan = self._routing, self._plan
         if routing is None:
             return None
@@ -156,7 +156,7 @@ class _Story:
             self._teller.say("traffic", f"not measured: no plain match of {routing.what} leads to the old version")
             return None
         server = self._cluster.server
-        # EndpointSlices list a pod a moment after it is ready.
+        # EndpointSlices list a pod shortly after it becomes ready.
         await witness.until("requests reach the first version", lambda: answered(server, client), _PATIENCE)
         return Requests(server, client, routing.drain, before, plan.workload_name)
 
@@ -166,7 +166,7 @@ class _Story:
         return f"leaderworkerset/{self._plan.workload_name} patched"
 
     async def _promote(self, witness: Witness) -> None:
-        """Approve each step that waits for somebody, until the release is over."""
+        """Approve each step that awaits approval, until the release is over."""
         before = witness.lws()["metadata"]["generation"]
         while True:
             await witness.until(
@@ -185,7 +185,7 @@ class _Story:
         return ask(self._person, self._rollouts, self._plan.name, judge, reason=reason, patience=0)
 
     async def _abort(self, witness: Witness, before: checks.Listing) -> None:
-        """Give the bad version some time, then go back, as an operator would."""
+        """Give the bad version some time, then abort, as an operator would."""
         revisions = _revisions(before)
         what = "a group of the new version exists"
         await witness.until(what, lambda: bool(_revisions(witness.listing()) - revisions), _PATIENCE)
@@ -195,7 +195,7 @@ class _Story:
         await witness.until("the release is aborted", lambda: witness.status().get("phase") == "Aborted", _PATIENCE)
 
     async def _judge(self, witness: Witness, before: checks.Listing, requests: Requests | None) -> list[Check]:
-        """Once what was deleted has really gone, judge by what the API server lists."""
+        """Wait until deleted objects are gone, then check the API server's objects."""
         known = {checks.name_of(pod) for pod in before.pods}
         await witness.until(
             "the last pod that came on top is gone",
@@ -214,7 +214,7 @@ class _Story:
         return judged
 
     async def _act(self, what: str, act: Callable[[], _Answer]) -> None:
-        """A person's deed, over HTTP and in a thread, so that the cluster goes on while it waits for the answer."""
+        """A user's action, over HTTP and in a thread, so that the cluster keeps running meanwhile."""
         answer = await asyncio.to_thread(act)
         self._teller.say("you", f"{what}: {answer}")
 
@@ -232,7 +232,7 @@ def _revisions(listing: checks.Listing) -> set[str]:
 
 
 def _in_steps(rollout: Object, lws: Object, *, first: bool) -> int | None:
-    """How many groups of the LWS itself the steps renew, or the ``first`` of them alone; None with a second LWS."""
+    """Number of the LWS's own groups that the steps, or only the ``first``, update; None with a second LWS."""
     plan = Rollout.model_validate(rollout).spec.strategy.style
     if plan is None or not strategy_of_plan(plan).one_workload:
         return None

@@ -1,4 +1,4 @@
-"""Two ways to tell a release: a tree that changes in place on a terminal, and one line a change everywhere else."""
+"""Output of a demo: a tree that is redrawn in place on a terminal, one line per change everywhere else."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ class Teller(Protocol):
     ) -> None: ...
 
     def say(self, who: str, text: str) -> None:
-        """Something happened, at this moment."""
+        """Print an event now."""
         ...
 
     def show(self, release: Release) -> None:
-        """The release changed."""
+        """Show the release after a change."""
         ...
 
     def check(self, check: Check) -> None:
-        """A claim about the end state, with its proof."""
+        """Print a check of the end state, with its evidence."""
         ...
 
 
 def teller(console: Console) -> Teller:
-    """By what ``console`` is: a terminal that can move its cursor, or a file, a pipe, a dumb terminal."""
+    """The teller for ``console``: in place on a capable terminal; plain for a file, a pipe or a dumb terminal."""
     return InPlace(console) if console.is_terminal and not console.is_dumb_terminal else Plain(click.echo)
 
 
@@ -57,7 +57,7 @@ class _Elapsed:
 
 
 class Plain:
-    """One line a change, with the seconds since the start, and no control codes."""
+    """One line per change, with the seconds since the start and without control codes."""
 
     def __init__(self, out: Callable[[str], object]) -> None:
         self._out = out
@@ -86,7 +86,7 @@ class Plain:
 
 
 class InPlace:
-    """A tree of versions and groups that is redrawn in place, the last things that happened below it."""
+    """A tree of versions and groups that is redrawn in place, with the last events below it."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -132,7 +132,7 @@ class InPlace:
 
 
 def changes(release: Release) -> list[tuple[str, str]]:
-    """What can be told of a release as short texts, each under the name of what it is about."""
+    """The release as pairs of a subject and a short text."""
     said = summary(release.rollout)
     told = []
     if said["state"]:
@@ -149,7 +149,7 @@ def changes(release: Release) -> list[tuple[str, str]]:
 
 
 def _share(release: Release) -> str:
-    """What routers have accepted; "" while nothing is routed."""
+    """Traffic that routers have accepted; "" without routing."""
     share = summary(release.rollout)["traffic"]
     return f"{share} of requests to the new version" if share else ""
 

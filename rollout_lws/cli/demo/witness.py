@@ -1,4 +1,4 @@
-"""Sees every change of the demo's cluster in its true order, for the teller and for the checks at the end."""
+"""Observes every change of the demo's cluster in order, for the output and for the final checks."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from rollout_lws.sandbox.store import Event
 
 
 class DemoFailed(RolloutLwsError):
-    """The release did not go where the demo expected it; the text says what was waited for."""
+    """The release did not reach an expected state; the message names that state."""
 
 
 class Witness:
-    """Follows the stable LWS ``workload`` and Rollout ``name`` of one namespace. ``changed`` is set at each change."""
+    """Observes the stable LWS ``workload`` and Rollout ``name`` of a namespace. ``changed`` is set on every change."""
 
     def __init__(self, playground: Playground, rollouts: Resource, namespace: str, name: str, workload: str) -> None:
         self.changed = asyncio.Event()
@@ -48,7 +48,7 @@ class Witness:
         self._unsubscribe()
 
     def watch_stable(self) -> None:
-        """From now on the leaders that exist are the ones that nobody may touch before the promotion."""
+        """Record from now on when the current leaders end, which must not happen before the promotion."""
         self._leaders = {
             name: str(pod["metadata"]["uid"]) for name, pod in self.listing().leaders(self.workload).items()
         }
@@ -87,7 +87,7 @@ class Witness:
         return assemble(listing.rollout, listing.workloads, sets, leaders)
 
     async def until(self, what: str, holds: Callable[[], bool], seconds: float) -> None:
-        """Return as soon as ``holds``; DemoFailed when it does not within ``seconds``."""
+        """Return as soon as ``holds`` is true; DemoFailed after ``seconds``."""
         arrived = asyncio.Event()
 
         def look(_: Event | None = None) -> None:

@@ -1,1 +1,1 @@
-"""sandbox: a cluster in this process."""
+"""sandbox: a cluster in one process."""

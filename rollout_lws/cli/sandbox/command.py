@@ -1,4 +1,4 @@
-"""sandbox: a cluster in one process that keeps running, for kubectl and for trying a Rollout without accelerators."""
+"""sandbox: runs a cluster in one process, for kubectl and for trying a Rollout without accelerators."""
 
 from __future__ import annotations
 

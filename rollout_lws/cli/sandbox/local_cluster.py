@@ -1,4 +1,4 @@
-"""A cluster in this process, listening on loopback: what `sandbox` keeps running and `demo` throws away."""
+"""An in-process cluster on a loopback port, which `sandbox` keeps running and `demo` throws away."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _MANAGER = "rollout-lws-sandbox"
 
 @dataclass(frozen=True, slots=True)
 class Playground:
-    """A running cluster; ``url`` and ``kubeconfig`` are for clients, ``apply`` is for manifests from files."""
+    """A running cluster; clients use ``url`` and ``kubeconfig``, ``apply`` takes manifests from files."""
 
     server: ApiServer
     http: Server
@@ -39,8 +39,8 @@ class Playground:
         return self.http.url
 
     def write_kubeconfig(self, path: Path) -> None:
-        """For the owner's eyes only, because it holds the token; UsageError when it cannot be written, or would
-        replace somebody's access to another cluster.
+        """Write a kubeconfig, readable by its owner only, since it contains the token; UsageError when that fails, or
+        when it would replace the user's access to another cluster.
         """
         try:
             before = path.read_text(errors="replace") if path.is_file() else ""
@@ -54,7 +54,7 @@ class Playground:
             raise UsageError(f"the kubeconfig cannot be written: {error}; give another --kubeconfig") from error
 
     def apply(self, manifest: Object) -> Object:
-        """Create an object or bring it to what the manifest says; UsageError names the manifest that is refused."""
+        """Create or update an object by server-side apply; UsageError names a manifest that is refused."""
         resource = self.resource_of(manifest)
         metadata = {**manifest["metadata"]}
         namespace = metadata.setdefault("namespace", DEFAULT_NAMESPACE) if resource.namespaced else ""
@@ -82,9 +82,9 @@ class Playground:
 
 @asynccontextmanager
 async def playground(options: Options, api_group: str, port: int = 0) -> AsyncIterator[Playground]:
-    """A cluster with LeaderWorkerSet and our kinds installed, from here to the end of the block."""
+    """A cluster with LeaderWorkerSet and our kinds, for the duration of the block."""
     if find_spec("celpy") is None:
-        # It is imported with the first rule that is asked, which is in the middle of a client's request.
+        # celpy is otherwise imported with the first rule, in the middle of a client's request.
         raise ModuleNotFoundError(name="celpy")
     server = ApiServer(time.time)
     for definition in (lws_crd.manifest(), *crd.render(api_group)):

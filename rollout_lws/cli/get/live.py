@@ -89,7 +89,7 @@ class Live:
         return cache
 
     def _version_before(self, rollout: Object) -> Version | None:
-        """The previous version, fetched once per release, since it cannot change; retries wait for a while."""
+        """The previous version, fetched once per release, since it cannot change; retried with a delay on error."""
         key = releasing(rollout) and ((rollout.get("status") or {}).get("stable") or {}).get("templateHash")
         if key != self._before[0] and time.monotonic() >= self._ask_again:
             try:

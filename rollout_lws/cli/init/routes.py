@@ -104,7 +104,7 @@ def _selecting(found: Snapshot, selecting: Selecting, labels: Sequence[Mapping[s
 
 def _leading(found: Snapshot, router: type[Router], service: str, *pools: str) -> str:
     """Name of the first routing object of the kind that can split requests to this Service, or to the first of two
-    pools; "" without one. A dry run of the router's preflight decides.
+    pools; "" without one. It counts as in use, which shows only during a release.
     """
     resource = router.spec.resource
     of_pools = (

@@ -1,4 +1,4 @@
-"""RBAC rules: the least that the controller needs, and roles for people by what they are trusted with.
+"""RBAC rules: the least that the controller needs, and roles for users by their level of trust.
 
 This module is the only source: the manifests, the documentation and the tests that run controllers with these
 permissions read them from here.
@@ -68,7 +68,7 @@ def controller_rules(group: str = DEFAULT_API_GROUP) -> tuple[Rule, ...]:
         *(Rule(spec.resource.group, (spec.resource.plural,), (*_FOLLOW, *spec.verbs)) for spec in SPECS),
         # Pinned like Services.
         Rule("inference.networking.k8s.io", ("inferencepools",), (*_FOLLOW, "patch")),
-        # Paused during a release.
+        # Bounds held during a release.
         Rule("autoscaling", ("horizontalpodautoscalers",), (*_FOLLOW, "patch")),
         # Named in an Event only, since PDBs do not limit a release.
         Rule("policy", ("poddisruptionbudgets",), _FOLLOW),

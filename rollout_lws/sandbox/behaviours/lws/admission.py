@@ -1,4 +1,4 @@
-"""LeaderWorkerSet's own webhooks for LeaderWorkerSets: what it fills in and what it refuses, as v0.10 does."""
+"""LWS's mutating and validating webhooks for LeaderWorkerSets, with the defaults and rules of v0.10."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rollout_lws.sandbox.behaviours.lws.partition import resolve
 if TYPE_CHECKING:
     from rollout_lws.sandbox.apiserver import Operation
 
-#: The names that LeaderWorkerSet registers its webhooks under; refusals begin with them.
+#: The names under which LWS registers its webhooks; a denial message contains the name.
 MUTATING, VALIDATING = "mleaderworkerset.kb.io", "vleaderworkerset.kb.io"
 
 _NAME = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
@@ -26,7 +26,7 @@ _ROLLING = {"maxUnavailable": 1, "maxSurge": 0, "partition": 0}
 
 
 def admit(operation: Operation) -> dict[str, Any]:
-    """The operation's object with defaults; ApiError 403 when it is refused. Other kinds pass as they are."""
+    """The operation's object with defaults; ApiError 403 when the webhook denies it. Other kinds pass unchanged."""
     if not concerned(operation):
         return operation.object
     lws = defaulted(operation.object)
@@ -37,20 +37,20 @@ def admit(operation: Operation) -> dict[str, Any]:
 
 
 def concerned(operation: Operation) -> bool:
-    """Whether there is a LeaderWorkerSet to be looked at; of one that is malformed the schema says what is wrong."""
+    """Whether this is a LeaderWorkerSet that the webhooks can read; malformed ones are left to schema validation."""
     if operation.resource != LEADER_WORKER_SETS or operation.subresource == "status":
         return False
     return _well_formed(operation.object.get("spec"))
 
 
 def refused(lws: Object, old: Object | None) -> str:
-    """Why a defaulted LeaderWorkerSet is refused, "" when it is not."""
+    """Why the webhook denies a defaulted LeaderWorkerSet; "" when it admits it."""
     violations = validate(lws, old)
     return f"[{', '.join(violations)}]" if len(violations) > 1 else "".join(violations)
 
 
 def defaulted(lws: dict[str, Any]) -> dict[str, Any]:
-    """With what the CRD's schema and the mutating webhook fill in, parts shared where nothing is missing."""
+    """``lws`` with the defaults of the CRD schema and the mutating webhook; unchanged parts are shared."""
     spec = {"replicas": 1, "startupPolicy": "LeaderCreated", **(lws.get("spec") or {})}
     groups = {"size": 1, **(spec.get("leaderWorkerTemplate") or {})}
     policy = groups.get("restartPolicy") or "RecreateGroupOnPodRestart"
@@ -65,13 +65,13 @@ def defaulted(lws: dict[str, Any]) -> dict[str, Any]:
     network["subdomainPolicy"] = network.get("subdomainPolicy") or "Shared"
     filled = {**spec, "leaderWorkerTemplate": groups, "rolloutStrategy": strategy, "networkConfig": network}
     if policy == "Default" or (lws.get("spec") or {}).get("networkConfig") != network:
-        # The webhook has something to fill in, which no default of the schema does: then all is written back.
+        # The webhook fills in something that no schema default covers, so it writes the whole object back.
         filled = in_full(filled)
     return lws if filled == lws.get("spec") else {**lws, "spec": filled}
 
 
 def validate(lws: Object, old: Object | None) -> list[str]:
-    """Every violation of a defaulted LeaderWorkerSet, worded by field path."""
+    """All violations of a defaulted LeaderWorkerSet, each with its field path."""
     spec, name = lws["spec"], lws["metadata"]["name"]
     found: list[str] = []
     if not _NAME.fullmatch(name):
@@ -89,7 +89,7 @@ def validate(lws: Object, old: Object | None) -> list[str]:
 
 
 def _well_formed(spec: Any) -> bool:
-    """Whether everything that is looked at here has the type that the schema will ask for."""
+    """Whether every field read here has the type that the schema requires."""
     if not isinstance(spec, Mapping):
         return False
     groups, strategy = spec.get("leaderWorkerTemplate"), spec.get("rolloutStrategy") or {}

@@ -1,6 +1,6 @@
 """The LeaderWorkerSet controller v0.10: one leader StatefulSet per LWS, its partition, revisions, status and Service.
 
-Its order of work in a pass is the real one's, because what a client sees between two of its writes depends on it.
+A pass writes in the same order as the real controller, because clients can observe the states between two writes.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _REPORTER = "leaderworkerset"
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A leader pod and the StatefulSet of its workers, None where there is none."""
+    """A leader pod and its worker StatefulSet, None if there is none."""
 
     ordinal: int
     leader: Object
@@ -64,11 +64,11 @@ class Snapshot:
 
 
 class LeaderWorkerSets:
-    """Woken by LeaderWorkerSets, their Services and every StatefulSet that carries their name; never by pods."""
+    """Reconciles LeaderWorkerSets; triggered by them, their Services and labelled StatefulSets, never by pods."""
 
     name = "leaderworkerset"
 
-    def wakes(self, change: Change, view: View) -> Iterable[Key]:  # noqa: ARG002 (all is in the change)
+    def wakes(self, change: Change, view: View) -> Iterable[Key]:  # noqa: ARG002 (the change is enough)
         if change.resource == LEADER_WORKER_SETS:
             return (key_of(change.object),)
         if change.resource == STATEFUL_SETS:
@@ -85,7 +85,7 @@ class LeaderWorkerSets:
         return decide(snapshot, now) if snapshot else NOTHING
 
     def complaint(self, key: Key, view: View, write: Write, error: ApiError, now: float) -> Write | None:
-        """FailedCreate or FailedUpdate on the LeaderWorkerSet."""
+        """The FailedCreate or FailedUpdate event on the LeaderWorkerSet."""
         lws = view.get(LEADER_WORKER_SETS, *key)
         if lws is None:
             return None
@@ -120,7 +120,7 @@ def observe(view: View, namespace: str, name: str) -> Snapshot | None:
 def decide(seen: Snapshot, now: float) -> Outcome:
     lws, leader_set = seen.lws, seen.leader_set
     if leader_set is not None and terminating(leader_set):
-        return Outcome(wake_at=now + 5.0)  # its end wakes us earlier
+        return Outcome(wake_at=now + 5.0)  # its deletion triggers a pass earlier
     writes: list[Write] = []
     revision, template_updated = _revision(seen, now, writes)
     key = labels_of(revision)[LWS_REVISION]
@@ -150,7 +150,7 @@ def decide(seen: Snapshot, now: float) -> Outcome:
 
 
 def _revision(seen: Snapshot, now: float, writes: list[Write]) -> tuple[Object, bool]:
-    """The revision to apply and whether the template changed in this pass; a new one is added to ``writes``."""
+    """The revision to apply and whether the template changed in this pass; a new revision is added to ``writes``."""
     lws = seen.lws
     data = objects.revision_data(lws["spec"])
     leader_set = seen.leader_set
@@ -202,7 +202,7 @@ def _leaders(leader_set: Object | None) -> Leaders | None:
 
 
 def _apply(seen: Snapshot, desired: Mapping[str, Any], template_updated: bool, now: float, writes: list[Write]) -> None:
-    """Create or update the leader StatefulSet, taking its fields from whoever set them, and say so in an event."""
+    """Create or update the leader StatefulSet, taking its fields over from other managers, and record an event."""
     live = seen.leader_set
     if live is None:
         writes.append(Create(STATEFUL_SETS, desired, "the LeaderWorkerSet's leaders"))
@@ -217,7 +217,7 @@ def _apply(seen: Snapshot, desired: Mapping[str, Any], template_updated: bool, n
     if before is None or template_updated:
         return
     if partition != before.partition:
-        # It speaks of groups that do not exist, and of updating them when it is to stop: the words are the real ones.
+        # The real controller's text: it names groups that do not exist, and an update when the update stops.
         last = before.partition - 1
         several = f"Updating replicas {partition} to {last} (inclusive)"
         note = f"Updating replica {partition}" if partition == last else several

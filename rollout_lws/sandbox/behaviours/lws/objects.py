@@ -1,4 +1,4 @@
-"""The objects that the LeaderWorkerSet controllers make: StatefulSets, headless Services and revisions."""
+"""The objects that the LeaderWorkerSet controllers create: StatefulSets, headless Services and ControllerRevisions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _CLAIM_FIELDS = ("accessModes", "storageClassName", "volumeMode", "resources")
 
 
 def revision_data(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """What makes a version: the whole template and the network, and nothing that names the LWS."""
+    """The data of a revision: the whole template and the network config, nothing that names the LWS."""
     return {
         "spec": {
             "networkConfig": {**(spec.get("networkConfig") or {}), "$patch": "replace"},
@@ -45,7 +45,7 @@ def revision_data(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def revision_key(data: Mapping[str, Any]) -> str:
-    """The hash that a version goes by, however it is written."""
+    """The template-revision-hash of a version, independent of how its values are written."""
     return short_hash({"spec": plain(data["spec"])})
 
 
@@ -56,7 +56,7 @@ def revision(lws: Object, key: str, data: Mapping[str, Any], number: int) -> dic
 
 
 def leader_set(lws: Object, key: str, partition: int, replicas: int, strategy: Strategy) -> dict[str, Any]:
-    """The fields of the leader StatefulSet that the controller owns."""
+    """The fields of the leader StatefulSet that the LWS controller owns."""
     spec = in_full(lws["spec"])
     groups = spec["leaderWorkerTemplate"]
     name = lws["metadata"]["name"]
@@ -84,10 +84,10 @@ def leader_set(lws: Object, key: str, partition: int, replicas: int, strategy: S
 
 
 def worker_set(lws: Object, leader: Object, groups_of_revision: Mapping[str, Any]) -> dict[str, Any]:
-    """The workers' StatefulSet of one group.
+    """The worker StatefulSet of one group.
 
-    Up to v0.10 only the pod template is taken from the leader's revision; size, subgroups, network and claims come from
-    the live spec, so that a change of those that is still held reaches groups of the old version when they restart.
+    Up to v0.10 LWS takes only the pod template from the leader's revision. Size, subgroups, network and claims come
+    from the live spec, so changes to them that are still held reach groups of the old version when these restart.
     """
     live = in_full(lws["spec"])["leaderWorkerTemplate"]
     unique = lws["spec"]["networkConfig"]["subdomainPolicy"] == "UniquePerReplica"
@@ -126,7 +126,7 @@ def group_service(lws: Object, leader: Object) -> dict[str, Any]:
 
 
 def already_applied(desired: Mapping[str, Any], live: Object) -> bool:
-    """Whether a write would change nothing; what an API server adds by default does not count."""
+    """Whether a write would change nothing; fields that an API server adds by default do not matter."""
     meta, template = live["metadata"], live["spec"]["template"].get("metadata") or {}
     return (
         desired["metadata"]["labels"] == (meta.get("labels") or {})
@@ -147,7 +147,7 @@ def applied(desired: Mapping[str, Any], live: Object) -> dict[str, Any]:
 
 
 def _stateful_set(lws: Object, name: str, labels: Mapping[str, str], annotations: Mapping[str, str]) -> dict[str, Any]:
-    """Without spec and owner; the LWS's own labels and annotations are handed down, ours win."""
+    """A StatefulSet without spec and owner; it inherits the LWS's labels and annotations, ours win."""
     return {
         "apiVersion": STATEFUL_SETS.api_version,
         "kind": STATEFUL_SETS.kind,

@@ -1,6 +1,6 @@
-"""How far a LeaderWorkerSet's rolling update may go: partition and size of the leader StatefulSet, as v0.10 has them.
+"""How far an LWS rolling update may proceed: partition and replicas of the leader StatefulSet, as in v0.10.
 
-Groups are counted in whole groups throughout; a partition is the lowest ordinal that may be renewed.
+All counts are in whole groups; the partition is the lowest ordinal that the StatefulSet controller may update.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class GroupState:
-    """One group: ``ready`` is leader and workers, ``updated`` is leader and workers of the current revision."""
+    """One group: ``ready`` if leader and workers are ready, ``updated`` if both have the current revision."""
 
     ready: bool = False
     updated: bool = False
@@ -25,7 +25,7 @@ class GroupState:
 
 @dataclass(frozen=True, slots=True)
 class Leaders:
-    """The leader StatefulSet as it stands; ``scaled_for`` is the replica count it was last applied for."""
+    """The live leader StatefulSet; ``scaled_for`` is the LWS replica count at its last apply."""
 
     replicas: int
     partition: int
@@ -53,7 +53,7 @@ class Strategy:
         )
 
     def wanted(self, unready: int) -> int:
-        """Replicas of the leader StatefulSet while ``unready`` of the groups are not ready at the current revision."""
+        """Replicas of the leader StatefulSet while ``unready`` groups are not ready at the current revision."""
         if unready <= self.max_surge:
             return self.replicas + max(0, unready - self.max_unavailable)
         return self.replicas + self.max_surge
@@ -72,7 +72,7 @@ def partition_and_replicas(
 ) -> tuple[int, int]:
     """(partition, replicas) to apply in this pass.
 
-    ``groups`` holds the ordinals 0 to leaders.replicas - 1, or further; an absent group is neither ready nor updated.
+    ``groups`` covers at least the ordinals 0 to leaders.replicas - 1; an absent group is neither ready nor updated.
     """
     partition, replicas = _native(strategy, leaders, groups, template_updated)
     return max(partition, strategy.partition), replicas
@@ -98,7 +98,7 @@ def _native(
 
 
 def _next_partition(strategy: Strategy, present: int, groups: Sequence[GroupState]) -> int:
-    """Let the finished tail and one step of further groups through, but never more than may be down at once."""
+    """Move past the finished groups at the top and one more step, within the limit on unavailable groups."""
     step = strategy.max_unavailable + strategy.max_surge - (strategy.replicas + strategy.max_surge - present)
     tail = 0
     while tail < present and groups[present - 1 - tail].done:

@@ -1,6 +1,6 @@
-"""LeaderWorkerSet's pod webhook: how a pod learns which group it is in and where its leader listens.
+"""LWS's pod webhook: sets a pod's group labels, affinity and the environment with its leader's address.
 
-A pod that is told to fail at its creation is refused here as well, in the words of a ResourceQuota.
+It also refuses pods whose annotations ask for a failure at creation, with the message of a ResourceQuota.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _TPU_PORT = 8476
 
 
 def admit(operation: Operation) -> dict[str, Any]:
-    """The operation's pod as the webhook leaves it; pods of no LeaderWorkerSet and other kinds pass as they are."""
+    """The operation's pod after the webhook; pods without an LWS and other kinds pass unchanged."""
     pod = operation.object
     if operation.resource != PODS or operation.verb != "create":
         return pod
@@ -79,7 +79,7 @@ def _subgroup(
 
 
 def _exclusive(affinity: Mapping[str, Any], topology: str, key: str, value: str) -> dict[str, Any]:
-    """One topology domain for all pods with this key, and for nobody else's."""
+    """Exclusive placement: one topology domain for all pods with this key, and no other pods with such a key."""
     own = [{"key": key, "operator": "In", "values": [value]}]
     others: list[dict[str, Any]] = [
         {"key": key, "operator": "Exists"},
@@ -132,7 +132,7 @@ def _tpu(
     annotations: Mapping[str, str],
     leader_name: str,
 ) -> dict[str, str]:
-    """The group as libtpu wants to hear of it; a leader without TPUs does not count."""
+    """The environment variables of libtpu; a leader that requests no TPUs is not counted."""
     resources = container.get("resources") or {}
     if not any(_TPU in (resources.get(kind) or {}) for kind in ("requests", "limits")):
         return {}

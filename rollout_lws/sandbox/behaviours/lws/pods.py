@@ -1,4 +1,4 @@
-"""LeaderWorkerSet's second controller: a group's workers are made for its leader, and fall with it."""
+"""LWS's pod controller: creates a group's worker StatefulSet for its leader and recreates failed groups."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _RECREATE_AFTER_START = LWS_PREFIX + "experimental-recreate-group-after-start"
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """One pod and what its LWS has for its group; ``leader`` is the pod itself when it is one."""
+    """One pod and the objects of its group; a leader pod is its own ``leader``."""
 
     pod: Object
     lws: Object
@@ -57,7 +57,7 @@ class Snapshot:
 
 
 class GroupPods:
-    """Woken by every pod of an LWS, and for a leader by its worker StatefulSet and its node."""
+    """Reconciles the pods of LWSs; a leader also when its worker StatefulSet changes or its revision appears."""
 
     name = "leaderworkerset-pods"
 
@@ -120,7 +120,7 @@ def decide(seen: Snapshot, now: float) -> Outcome:
     if lws["spec"].get("startupPolicy") == "LeaderReady" and not has_condition(leader, "Ready"):
         return Outcome(tuple(writes))
     if seen.revision is None:
-        return Outcome(tuple(writes))  # its creation wakes us
+        return Outcome(tuple(writes))  # its creation triggers the next pass
     body = objects.worker_set(lws, leader, seen.revision["data"]["spec"]["leaderWorkerTemplate"])
     topology = annotations_of(leader).get(objects.EXCLUSIVE_TOPOLOGY)
     if topology:
@@ -128,7 +128,7 @@ def decide(seen: Snapshot, now: float) -> Outcome:
         if domain is None:
             return Outcome(
                 tuple(writes)
-            )  # the leader's binding wakes us; on a node without the label there is no domain
+            )  # the leader's binding triggers the next pass; a node without the label has no domain
         _pin(body, topology, domain)
     writes.append(Create(STATEFUL_SETS, body, "the group's workers"))
     note = f"Created worker statefulset for leader pod {leader['metadata']['name']}"
@@ -145,7 +145,7 @@ def _is_lws_revision(revision: Object) -> bool:
 
 
 def _failed(seen: Snapshot) -> bool:
-    """Whether this pod brings its group down."""
+    """Whether this pod's failure recreates its group."""
     policy = seen.lws["spec"]["leaderWorkerTemplate"].get("restartPolicy")
     after_start = policy == "RecreateGroupAfterStart" or (
         policy == "RecreateGroupOnPodRestart" and _RECREATE_AFTER_START in annotations_of(seen.lws)
@@ -190,7 +190,7 @@ def _recreate(seen: Snapshot, now: float) -> tuple[Write, ...]:
 
 
 def _pin(worker_set: dict[str, Any], topology: str, value: str) -> None:
-    """Keep the workers in the leader's topology domain."""
+    """Pin the workers to the leader's topology domain."""
     spec = worker_set["spec"]
     pod_spec = spec["template"]["spec"]
     selector = {**(pod_spec.get("nodeSelector") or {}), topology: value}

@@ -1,7 +1,7 @@
-"""A LeaderWorkerSet's status as v0.10 writes it, with the quirks that a client has to live with.
+"""A LeaderWorkerSet's status as LWS v0.10 writes it, quirks included, because clients have to handle them.
 
-One condition changes in a pass, a condition that turns False keeps its old reason and message, and a new generation
-rewrites the True one with a new time.
+A pass changes one condition; a condition that turns False keeps its old reason and message; a new generation rewrites
+the True condition with a new time.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _UPDATING = {"type": "UpdateInProgress", "reason": "GroupsUpdating", "message": 
 
 
 class Event(NamedTuple):
-    """What an Event of LeaderWorkerSet's controller says."""
+    """The content of an Event of the LWS controller."""
 
     reason: str
     note: str
@@ -32,8 +32,8 @@ def status(
 ) -> dict[str, Any]:
     """The whole new status.
 
-    ``present`` are the groups whose leader (and workers' StatefulSet, where they have any) exist, by ordinal, surge
-    included; ``partition`` is the one in the LWS's spec.
+    ``present`` maps ordinals, surge included, to groups whose leader (and worker StatefulSet, if there should be one)
+    exists; ``partition`` is the one in the LWS's spec.
     """
     before = lws.get("status") or {}
     return {
@@ -47,7 +47,7 @@ def status(
 
 
 def news(lws: Object, present: Mapping[int, GroupState], partition: int, wanted: Mapping[str, Any]) -> Event | None:
-    """What is told when the status becomes ``wanted``: None unless a condition changes."""
+    """The event for a status that becomes ``wanted``; None unless a condition changes."""
     if wanted["conditions"] == ((lws.get("status") or {}).get("conditions") or []):
         return None
     now = _true_now(lws, present, partition)[0]

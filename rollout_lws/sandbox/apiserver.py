@@ -1,7 +1,7 @@
-"""The Kubernetes API of the sandbox as synchronous calls: behaviours, tests and the HTTP layer all come through here.
+"""The sandbox's Kubernetes API server as synchronous calls; behaviours, tests and the HTTP layer all go through it.
 
-Bodies and patches given to it are adopted, not copied: a caller must not change one after the call. What it answers is
-the stored object itself and must not be changed either.
+The server adopts bodies and patches without copying them: a caller must not change one after the call. Results are the
+stored objects themselves and must not be changed either.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from rollout_lws.sandbox.wire import api_errors, selectors
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """A write on its way in, as admission sees it: ``verb`` is create or update, ``old`` None for create."""
+    """A write as admission sees it: ``verb`` is create or update, ``old`` is None for create."""
 
     verb: str
     resource: Resource
@@ -32,15 +32,15 @@ class Operation:
     subresource: str = ""
 
 
-#: Gives the object to go on with (the operation's own, or a changed copy), or raises ApiError to refuse it.
+#: Returns the object to continue with (the operation's own, or a changed copy), or raises ApiError to deny the write.
 Admission = Callable[[Operation], Object]
 
 
 class ApiServer:
-    """One cluster's API.
+    """The API server of one cluster.
 
-    ``clock`` gives epoch seconds; ``seed`` makes uids and generated names repeatable; ``history`` is how many changes
-    of each resource can be watched after the fact. Every refusal is an ApiError with Kubernetes' code and reason.
+    ``clock`` returns epoch seconds; ``seed`` makes uids and generated names repeatable; ``history`` is how many past
+    changes of each resource a watch can replay. Every refusal is an ApiError with Kubernetes' code and reason.
     """
 
     def __init__(
@@ -64,22 +64,22 @@ class ApiServer:
 
     @property
     def served(self) -> Iterable[Served]:
-        """Everything that can be asked for now."""
+        """All resources served now."""
         return self._served.values()
 
     def lookup(self, resource: Resource) -> Served:
-        """How a resource is served; ApiError 404 when it is not."""
+        """The served form of ``resource``; ApiError 404 when it is not served."""
         found = self._served.get(resource)
         if found is None:
             raise api_errors.no_such_resource()
         return found
 
     def find(self, group: str, version: str, plural: str) -> Served | None:
-        """What a URL calls by these names, None when nothing does."""
+        """The resource served under these parts of a URL; None if there is none."""
         return self._by_path.get((group, version, plural))
 
     def builds_in(self, group: str) -> bool:
-        """Whether kinds of this API group come with the server and not by definitions."""
+        """Whether this API group is built in, not added by CustomResourceDefinitions."""
         return any(served.resource.group == group and not served.custom for served in self._served.values())
 
     def now(self) -> str:
@@ -92,7 +92,7 @@ class ApiServer:
     def list(
         self, resource: Resource, namespace: str = "", label_selector: str = "", field_selector: str = ""
     ) -> list[Object]:
-        """Objects by namespace, then name; an empty namespace means all of them."""
+        """Objects ordered by namespace, then name; an empty namespace selects all namespaces."""
         served = self.lookup(resource)
         objects: Iterable[Object] = ()
         if label_selector:
@@ -120,7 +120,7 @@ class ApiServer:
         dry_run: bool = False,
         field_manager: str = "",
     ) -> Object:
-        """Create ``body``; ``namespace`` may be left to the body's metadata."""
+        """Create ``body``; without ``namespace`` the body's metadata names it."""
         served = self.lookup(resource)
         metadata.require_shape(body)
         given = body.get("metadata") or {}
@@ -158,7 +158,7 @@ class ApiServer:
         field_manager: str = "",
         dry_run: bool = False,
     ) -> Object:
-        """PUT; a resourceVersion in the body makes it conditional (custom resources demand one)."""
+        """PUT. A resourceVersion in the body is a precondition; custom resources require one."""
         served = self.lookup(resource)
         given = body.get("metadata") or {}
         namespace, name = self._namespace(served, namespace, given), name or given.get("name", "")
@@ -182,7 +182,7 @@ class ApiServer:
         force: bool = False,
         dry_run: bool = False,
     ) -> Object:
-        """Patch an object or a subresource of it; apply (``force`` takes others' fields over) may create."""
+        """Patch an object or a subresource; apply may create it, and with ``force`` takes over others' fields."""
         served = self.lookup(resource)
         stored = self.store.get(served.storage, namespace, name)
         if content_type == patches.APPLY_PATCH:
@@ -228,7 +228,7 @@ class ApiServer:
         grace_seconds: int | None = None,
         dry_run: bool = False,
     ) -> Object:
-        """Delete an object, or begin to: a pod's grace and any object's finalizers keep it, marked, until they end."""
+        """Delete an object; finalizers and a pod's grace period keep it, with a deletionTimestamp, until they end."""
         served = self.lookup(resource)
         old = self.stored(served, namespace, name)
         deletion.check_preconditions(resource, old, uid, resource_version)
@@ -291,7 +291,7 @@ class ApiServer:
         field_manager: str | None,
         dry_run: bool,
     ) -> Object:
-        """The common end of replace and patch; a ``field_manager`` of None says that ownership is settled already."""
+        """The last part of replace and patch; ``field_manager`` None: the caller has already updated managedFields."""
         resource = served.resource
         metadata.require_shape(body)
         given = body.get("metadata") or {}
@@ -334,7 +334,7 @@ class ApiServer:
         )
 
     def _namespace(self, served: Served, namespace: str, given: Mapping[str, Any]) -> str:
-        """The namespace a write goes to, from the URL or the body."""
+        """The namespace of a write, from the URL or the body."""
         if not served.resource.namespaced:
             return ""
         own = given.get("namespace") or namespace
@@ -347,7 +347,7 @@ class ApiServer:
         return str(own)
 
     def _require_open(self, resource: Resource, namespace: str, name: str) -> None:
-        """Refuse new content for a namespace that does not exist or is on its way out."""
+        """Refuse to create objects in a namespace that does not exist or is terminating."""
         if not namespace:
             return
         home = self.store.get(NAMESPACES, "", namespace)

@@ -1,4 +1,4 @@
-"""The door that both transports go through: a request meets the faults asked for, then the REST interface."""
+"""The request pipeline of both transports: injected faults first, then the REST API."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from rollout_lws.sandbox.watches import Watch
 
 
 class Gate:
-    """One server as its clients reach it."""
+    """One server as its clients reach it, faults included."""
 
     def __init__(self, server: ApiServer, faults: Faults | None = None) -> None:
         self.server = server
         self.faults = faults or Faults()
         self._rest = Rest(server)
-        #: Until when, by the server's clock, reads of a custom resource are told that its storage is not ready.
+        #: By plural: until this time (server clock) reads of a custom resource get "storage is (re)initializing".
         self._ready: dict[str, float] = {}
         server.store.subscribe(self._follow)
 
     async def answer(self, request: Request) -> Response:
-        """The answer to anything but a watch; Unreachable when a fault lost it."""
+        """The response to any request but a watch; Unreachable when a fault drops it."""
         verb, resource = self._named(request)
         effect = self._effect(verb, resource)
         if effect.delay:
@@ -47,7 +47,7 @@ class Gate:
 
     @asynccontextmanager
     async def watch(self, request: Request) -> AsyncIterator[AsyncIterator[bytes]]:
-        """The lines of a watch; ApiError when it is refused, Unreachable when a fault cuts it off."""
+        """The lines of a watch; ApiError when the server refuses it, Unreachable when a fault drops the request."""
         target = target_of(self.server, request.path)
         effect = self._effect("watch", target.served.resource.plural)
         if effect.delay:
@@ -67,7 +67,7 @@ class Gate:
             await lines.aclose()
 
     async def _disturbed(self, lines: AsyncGenerator[bytes, None], effect: Effect) -> AsyncGenerator[bytes, None]:
-        """``lines`` with what an effect does to them."""
+        """``lines`` with the effect applied: cut, silent, delayed or duplicated."""
         passed = 0
         async with aclosing(lines):
             if effect.cut_after == 0:

@@ -1,4 +1,4 @@
-"""The REST interface as a function: request in, response out. HTTP and the in-memory transport are thin over it."""
+"""The REST API as a function from request to response; HTTP and the in-memory transport are thin layers over it."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from rollout_lws.sandbox.wire import api_errors
 
 _log = logging.getLogger(__name__)
 
-#: Pages of lists that clients have not fetched yet; older ones expire.
+#: Pages of lists to keep for clients that have not fetched them yet; older ones expire.
 _PAGES = 64
-#: What every continue token begins with.
+#: Prefix of every continue token.
 _TOKEN = "page."
 
 
 class Rest:
-    """The requests of one server's clients that are answered at once; see watches for those that are not."""
+    """All requests of a server's clients except watches (see watches)."""
 
     def __init__(self, server: ApiServer) -> None:
         self.server = server
@@ -44,7 +44,7 @@ class Rest:
         }
 
     def handle(self, request: Request) -> Response:
-        """The answer, refusals included: nothing that a client sends makes this raise."""
+        """The response, error responses included: no request makes this raise."""
         try:
             document = documents.document(self.server, request) or openapi.document(self.server, request)
             if document is not None:
@@ -57,7 +57,7 @@ class Rest:
         except ApiError as error:
             return codec.refused(error)
         except Exception as error:
-            # Built-in kinds have no schema here, so that a body of another shape is found where somebody looks into it.
+            # Built-in kinds have no schema here, so code that reads a malformed body fails on it later.
             _log.exception("request failed method=%s path=%s", request.method, request.path)
             return codec.refused(
                 ApiError(500, "InternalError", f"Internal error occurred: {type(error).__name__} {error}")
@@ -84,7 +84,7 @@ class Rest:
         return codec.answer(tables.listed(target.served, request, objects, version, metadata, self.server.clock()))
 
     def _page(self, request: Request, target: Target) -> tuple[int, list[Object]]:
-        """The rest of a list from where its continue token stands, or all of it."""
+        """The rest of a list from its continue token on; the whole list without a token."""
         token = request.params.get("continue")
         if token:
             page = self._pages.get(token)
@@ -261,7 +261,7 @@ def _dry_run(request: Request) -> bool:
 
 
 def _manager(request: Request) -> str:
-    """Who writes, for managedFields: the parameter, else the name of the client program; nobody in process."""
+    """The field manager: the fieldManager parameter, else the program in User-Agent; empty for in-process callers."""
     return request.params.get("fieldManager") or request.headers.get("user-agent", "").partition("/")[0]
 
 
@@ -281,7 +281,7 @@ def _whole(request: Request, name: str) -> int:
 
 
 def _unknown_fields(request: Request, target: Target, body: Object) -> dict[str, str]:
-    """Headers with a warning for each field that the schema lacks; ApiError when that is not to be let through."""
+    """A Warning header for the fields that the schema lacks; ApiError when the field validation mode refuses them."""
     mode = request.params.get("fieldValidation", "Warn")
     schema = target.served.schema
     applied = codec.content_type(request) == patches.APPLY_PATCH

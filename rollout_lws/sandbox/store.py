@@ -1,7 +1,7 @@
-"""Where the sandbox's objects live: versioned, indexed, with a history to watch.
+"""The sandbox's object store, in place of etcd: versioned, indexed, with a history for watches.
 
-Objects are plain JSON values that nobody changes in place: each write puts a new dict, and every reader gets the
-stored dict itself. That makes a read free and lets thousands of writes a second share what they did not change.
+Objects are plain JSON values and never change in place: each write stores a new dict, and each read returns the stored
+dict itself. Reads therefore cost nothing, and thousands of writes a second share their unchanged parts.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ Key: TypeAlias = tuple[Resource, str, str]
 EventType: TypeAlias = Literal["ADDED", "MODIFIED", "DELETED"]
 Subscriber: TypeAlias = Callable[["Event"], None]
 
-#: Labels whose equality is looked up instead of scanned for.
+#: Labels with an index, so that a lookup by value does not scan.
 INDEXED_LABELS = (LWS_NAME,)
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One change of one object; ``previous`` is what it replaced, None for ADDED."""
+    """One change of one object; ``previous`` is the object before it, None for ADDED."""
 
     type: EventType
     resource: Resource
@@ -40,7 +40,7 @@ def key_of(resource: Resource, obj: Mapping[str, Any]) -> Key:
 
 
 class Store:
-    """All objects of one sandbox. ``history`` is how many changes of each resource a watch can go back."""
+    """All objects of one sandbox. ``history`` is how many past changes of each resource a watch can replay."""
 
     def __init__(self, history: int = 5000) -> None:
         self.version = 1
@@ -59,7 +59,7 @@ class Store:
         return self._objects.get(resource, {}).get(namespace, {}).get(name)
 
     def list(self, resource: Resource, namespace: str = "") -> Iterator[Object]:
-        """Objects by namespace, then name; an empty namespace means all of them."""
+        """Objects ordered by namespace, then name; an empty namespace selects all namespaces."""
         spaces = self._objects.get(resource, {})
         for space in [namespace] if namespace else sorted(spaces):
             objects = spaces.get(space, {})
@@ -67,17 +67,17 @@ class Store:
                 yield objects[name]
 
     def labelled(self, resource: Resource, namespace: str, label: str, value: str) -> Iterator[Object]:
-        """Objects whose ``label``, one of INDEXED_LABELS, has this value; ordered like ``list``."""
+        """Objects whose ``label`` (one of INDEXED_LABELS) has ``value``, in the order of ``list``."""
         for _, space, name in sorted(self._by_label.get((resource, label, value), ()), key=lambda key: key[1:]):
             if not namespace or space == namespace:
                 yield self._objects[resource][space][name]
 
     def dependants(self, uid: str) -> Sequence[tuple[Resource, Object]]:
-        """What names the object with ``uid`` among its ownerReferences, oldest reference first."""
+        """Objects with an ownerReference to ``uid``, oldest reference first."""
         return [(key[0], self._objects[key[0]][key[1]][key[2]]) for key in self._by_owner.get(uid, ())]
 
     def contents(self, namespace: str) -> Sequence[tuple[Resource, Object]]:
-        """Everything that lives in a namespace."""
+        """All objects in a namespace."""
         return [
             (resource, obj)
             for resource, spaces in self._objects.items()
@@ -86,7 +86,7 @@ class Store:
         ]
 
     def put(self, resource: Resource, obj: Object) -> Object:
-        """Store ``obj`` under its name with the next resourceVersion, and tell the subscribers."""
+        """Store ``obj`` under its name with the next resourceVersion, and notify the subscribers."""
         self.version += 1
         stored = {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(self.version)}}
         key = key_of(resource, stored)
@@ -100,8 +100,8 @@ class Store:
         return stored
 
     def remove(self, resource: Resource, namespace: str, name: str, last: Object | None = None) -> Object:
-        """Take an object out; the answer (and the event) is ``last``, by default the object as it was, and carries the
-        resourceVersion of its removal.
+        """Remove an object. The result and the event are ``last`` (by default the object as stored) with the
+        resourceVersion of the removal.
         """
         spaces = self._objects[resource]
         previous = spaces[namespace].pop(name)
@@ -115,15 +115,15 @@ class Store:
         return last
 
     def subscribe(self, callback: Subscriber) -> Callable[[], None]:
-        """Call ``callback`` with every later change, in order; the answer ends the subscription.
+        """Call ``callback`` with every later change, in order; the returned function unsubscribes.
 
-        A write made inside a callback is stored at once and delivered after the change at hand was seen by all.
+        A write made inside a callback is stored at once and delivered after all subscribers saw the current change.
         """
         self._subscribers.append(callback)
         return lambda: self._subscribers.remove(callback)
 
     def since(self, resource: Resource, version: int) -> Sequence[Event]:
-        """Changes of a resource after ``version``, oldest first; ApiError 410 Expired when some are forgotten."""
+        """Changes of a resource after ``version``, oldest first; ApiError 410 Expired when some are no longer kept."""
         horizon = max(self._compacted.get(resource, 0), self._floor)
         if version < horizon:
             raise ApiError(410, "Expired", f"too old resource version: {version} ({horizon})")
@@ -135,11 +135,11 @@ class Store:
         return found
 
     def begin(self, resource: Resource) -> None:
-        """Let the history of a resource begin now: nobody was told of its changes before."""
+        """Start the history of a resource now: a watch cannot replay earlier changes."""
         self._compacted[resource] = self.version
 
     def compact(self) -> None:
-        """Forget the history: a watch from any earlier resourceVersion is answered with 410."""
+        """Drop the history: a watch from any earlier resourceVersion gets 410."""
         self._log.clear()
         self._floor = self.version
 

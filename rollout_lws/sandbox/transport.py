@@ -1,4 +1,4 @@
-"""Requests to a sandbox in the same process, without sockets: real client code in virtual time."""
+"""In-process transport to a sandbox, without sockets: tests run the real client in virtual time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rollout_lws.sandbox.routes import Request
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One answer; header names in lower case."""
+    """One response; header names are lower case."""
 
     status: int
     headers: Mapping[str, str]
@@ -24,7 +24,7 @@ class Answer:
 
 
 class DirectTransport:
-    """The client's transport onto ``server``. Timeouts are seconds of the event loop."""
+    """The client's transport to ``server``. Timeouts are in seconds of the event loop."""
 
     def __init__(self, server: ApiServer, faults: Faults | None = None) -> None:
         self._gate = Gate(server, faults)
@@ -40,7 +40,7 @@ class DirectTransport:
         timeout: float,  # noqa: ASYNC109 - the interface of the client's transports
         guard: Callable[[], None] | None = None,
     ) -> Answer:
-        """Any answer, whatever its status; Unreachable when none comes in time."""
+        """The response, whatever its status; Unreachable when none comes within ``timeout``."""
         if guard is not None:
             guard()
         asked = Request(method, path, params, {"content-type": content_type}, body or b"")
@@ -54,7 +54,7 @@ class DirectTransport:
     def stream(
         self, path: str, *, params: Mapping[str, str], timeout: float
     ) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
-        """The lines of a watch; ApiError when it is refused, Unreachable after ``timeout`` seconds without a line."""
+        """The lines of a watch; ApiError if the server refuses it, Unreachable after ``timeout`` seconds of silence."""
         return self._stream(Request("GET", path, {**params, "watch": "true"}), timeout)
 
     @asynccontextmanager

@@ -1,6 +1,6 @@
-"""The shape that all behaviours share: a frozen view of a few objects and the time in, writes as values out.
+"""The interface of all behaviours (the sandbox's controllers): a read-only view and the time in, writes as values out.
 
-Nothing here knows where the objects come from, so that the same controllers run inside the sandbox and as ordinary
+Nothing here depends on where the objects come from, so the same controllers run inside the sandbox and as ordinary
 clients of any API server.
 """
 
@@ -16,13 +16,13 @@ from rollout_lws.objects.resources import Resource
 from rollout_lws.objects.writes import Write
 
 Object: TypeAlias = Mapping[str, Any]
-#: What one decision is about: namespace and name, or whatever identifies it to the behaviour.
+#: The work queue key of one decision: namespace and name, or any other identity that the behaviour uses.
 Key: TypeAlias = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a decision wants: writes in order, and the epoch second at which to look again without being woken."""
+    """The result of a decision: writes in order, and the epoch second of the next decision without a change."""
 
     writes: tuple[Write, ...] = ()
     wake_at: float | None = None
@@ -33,7 +33,7 @@ NOTHING = Outcome()
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One object as it is (``deleted``: as it last was) and as it was before, None when it is new."""
+    """One object now (if ``deleted``, its last state) and before the change; ``previous`` is None for a new object."""
 
     resource: Resource
     object: Object
@@ -42,16 +42,16 @@ class Change:
 
 
 class View(Protocol):
-    """Read access by name, owner and labels; every answer is in a deterministic order."""
+    """Read access by name, owner and labels; every result is in a deterministic order."""
 
     def get(self, resource: Resource, namespace: str, name: str) -> Object | None: ...
 
     def owned(self, uid: str, resource: Resource) -> list[Object]:
-        """Objects of ``resource`` that name the object with ``uid`` as an owner."""
+        """Objects of ``resource`` with an ownerReference to ``uid``."""
         ...
 
     def dependants(self, uid: str) -> list[tuple[Resource, Object]]:
-        """Objects of any kind that name the object with ``uid`` as an owner."""
+        """Objects of any kind with an ownerReference to ``uid``."""
         ...
 
     def select(self, resource: Resource, namespace: str, labels: Mapping[str, str]) -> list[Object]:
@@ -59,7 +59,7 @@ class View(Protocol):
         ...
 
     def list(self, resource: Resource, namespace: str = "") -> list[Object]:
-        """All objects of a resource in a namespace, none for cluster-scoped kinds; for kinds of which there are few."""
+        """All objects of a resource in a namespace, none for cluster-scoped kinds; for kinds with few objects."""
         ...
 
     def find(self, uid: str) -> tuple[Resource, Object] | None:
@@ -68,7 +68,7 @@ class View(Protocol):
 
 
 class Behaviour(Protocol):
-    """One controller. ``wakes`` tells which keys a change concerns, ``decide`` what to do about one of them."""
+    """One controller. ``wakes`` maps a change to keys, ``decide`` reconciles one of them."""
 
     @property
     def name(self) -> str: ...
@@ -108,7 +108,7 @@ def key_of(obj: Object) -> tuple[str, str]:
 
 
 def controller_of(obj: Object) -> Mapping[str, Any] | None:
-    """The ownerReference of the one owner that manages this object."""
+    """The ownerReference with ``controller: true``."""
     for owner in obj["metadata"].get("ownerReferences") or ():
         if owner.get("controller"):
             return dict(owner)
@@ -121,7 +121,7 @@ def controlled_by(obj: Object, uid: str) -> bool:
 
 
 def owner_reference(resource: Resource, owner: Object) -> dict[str, Any]:
-    """A controlling, blocking ownerReference to ``owner``."""
+    """An ownerReference to ``owner`` with controller and blockOwnerDeletion set."""
     return {
         "apiVersion": resource.api_version,
         "kind": resource.kind,
@@ -133,7 +133,7 @@ def owner_reference(resource: Resource, owner: Object) -> dict[str, Any]:
 
 
 def within(part: Any, whole: Any) -> bool:
-    """Whether ``whole`` has all that ``part`` says; what an API server adds to objects by itself does not count."""
+    """Whether ``whole`` contains all that ``part`` sets; fields that an API server adds by default do not matter."""
     if isinstance(part, Mapping) and isinstance(whole, Mapping):
         return all(within(value, whole.get(key)) for key, value in part.items())
     if isinstance(part, list) and isinstance(whole, list):

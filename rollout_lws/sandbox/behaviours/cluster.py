@@ -1,4 +1,4 @@
-"""The whole cluster around the API server: all behaviours, their webhooks and the nodes, put together."""
+"""The cluster around the API server: wires all controllers, LWS's webhooks and the nodes together."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from rollout_lws.sandbox.behaviours.statefulset import StatefulSets, Variant
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """``nodes`` with ``gpus_per_node`` accelerators each, the pods' ``timing``, the StatefulSet controller, after how
-    many seconds Gateways tell that they accepted a route, and how many an autoscaler takes to act on what it wants.
+    """``nodes`` with ``gpus_per_node`` accelerators each, the pods' ``timing``, the StatefulSet controller's variant,
+    the seconds until a Gateway reports a route as accepted, and the seconds until an autoscaler acts on its metric.
     """
 
     nodes: int = 8
@@ -37,9 +37,9 @@ class Options:
 
 
 class Cluster:
-    """A Kubernetes cluster with LeaderWorkerSet v0.10 on top of ``server``, whose CRDs must be installed by then.
+    """A Kubernetes cluster with LeaderWorkerSet v0.10 on ``server``, which must already have the CRDs.
 
-    ``start`` needs a running event loop; ``stop`` ends everything and raises what went wrong inside, if anything did.
+    ``start`` needs a running event loop; ``stop`` ends all activity and raises the errors of the behaviours, if any.
     """
 
     def __init__(self, server: ApiServer, options: Options | None = None) -> None:

@@ -1,7 +1,7 @@
 """Runs behaviours against the in-memory API server on the current event loop.
 
-Changes wake keys, a key is decided on in a turn of its own, first come first served, and its writes are carried out at
-once. There are no threads, no polling and no chance: the same writes at the same times give the same history.
+Changes enqueue keys. The runner decides one key at a time, first in, first out, and carries out its writes at once. It
+has no threads, polling or randomness: the same writes at the same times give the same history.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _log = logging.getLogger(__name__)
 
 _Item: TypeAlias = tuple[int, Key]
 
-#: Seconds to wait after the second refusal of a key in a row, and at most.
+#: Back-off in seconds after the second consecutive refusal of a key, and its maximum.
 _FIRST_BACK_OFF, _LONGEST_BACK_OFF = 0.005, 10.0
 
 
 class Runner:
-    """Binds ``behaviours`` to ``server``; to be started inside a running event loop.
+    """Connects ``behaviours`` to ``server``; start it inside a running event loop.
 
-    ``errors`` holds what a behaviour raised though it should not have; ``stop`` raises it.
+    ``errors`` holds unexpected exceptions of behaviours; ``stop`` raises them.
     """
 
     def __init__(self, server: ApiServer, behaviours: Sequence[Behaviour]) -> None:
@@ -52,7 +52,7 @@ class Runner:
         self._unsubscribe: Callable[[], None] | None = None
 
     def start(self) -> None:
-        """Take in what the server holds and follow it from now on."""
+        """Read all stored objects and subscribe to later changes."""
         self._loop = asyncio.get_running_loop()
         for storage in {served.storage: None for served in self.server.served}:
             for obj in self.server.store.list(storage):
@@ -119,7 +119,7 @@ class Runner:
             self._refusals.pop(item, None)
 
     def _retry(self, item: _Item, write: Write | None, error: ApiError) -> None:
-        """At once the first time when the world has moved on; otherwise later and later."""
+        """Retry at once after a first 404 or 409 (the view was stale), otherwise with exponential back-off."""
         refusals = self._refusals[item] = self._refusals.get(item, 0) + 1
         if error.code in (404, 409) and refusals == 1:
             self._enqueue(item)
@@ -153,14 +153,14 @@ class Runner:
             self._timers[item] = wake_at, self._loop.call_later(delay, self._fire, item, wake_at)
 
     def _fire(self, item: _Item, wake_at: float) -> None:
-        # Loop and clock round differently: without this a timer could come a moment before its own time, for ever.
+        # The loop and the clock round differently: without ``_reached`` a timer could fire too early for ever.
         del self._timers[item]
         self._reached[item] = wake_at
         self._enqueue(item)
 
 
 def carry_out(server: ApiServer, write: Write, manager: str = "") -> None:
-    """Do one write; ApiError when the server refuses it. Without a ``manager`` it leaves no managedFields."""
+    """Carry out one write; ApiError when the server refuses it. Without a ``manager`` it records no managedFields."""
     if isinstance(write, Create):
         server.create(write.resource, write.body, field_manager=manager)
     elif isinstance(write, Patch) and write.generation is not None:

@@ -1,1 +1,1 @@
-"""What makes the embedded cluster behave: Kubernetes' and LeaderWorkerSet's controllers, small and deterministic."""
+"""The controllers of the embedded cluster: Kubernetes' and LeaderWorkerSet's, small and deterministic."""

@@ -1,7 +1,7 @@
-"""HorizontalPodAutoscalers of LeaderWorkerSets, whose metric is an annotation: they want what it says, within bounds.
+"""The HorizontalPodAutoscaler controller for LeaderWorkerSets; an annotation on the HPA stands for its metric.
 
-As the real ones they look every now and then only, and leave a workload of no replicas alone. Where no annotation says
-what the metric would want, they keep the number of groups within their bounds.
+Like the real controller it acts with a delay and does not scale a workload with 0 replicas. Without the annotation it
+only keeps the replicas within minReplicas and maxReplicas.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ DESIRED = f"{PREFIX}desired-replicas"
 
 
 class Autoscalers:
-    """Woken by autoscalers and by the LeaderWorkerSets that they scale.
+    """Reconciles HPAs; triggered by them and by the LeaderWorkerSets that they scale.
 
-    ``lag`` is how many seconds pass between the moment from which another number of groups is wanted and the write
-    that asks for it.
+    ``lag`` is the number of seconds between the moment another replica count is desired and the write to the scale
+    subresource.
     """
 
     name = "autoscaler"
@@ -85,14 +85,14 @@ def _target(found: Object) -> str:
 
 
 def _counts(workload: Object | None) -> tuple[Any, ...]:
-    """What of a LeaderWorkerSet an autoscaler looks at."""
+    """The fields of a LeaderWorkerSet that an HPA reads."""
     if workload is None:
         return ()
     return workload["spec"].get("replicas"), (workload.get("status") or {}).get("replicas"), terminating(workload)
 
 
 def _wanted(found: Object, current: int) -> tuple[int, str]:
-    """How many groups there shall be, and what is wrong with the annotation."""
+    """The desired replicas, and the error in the annotation."""
     spec = found["spec"]
     low, high = spec.get("minReplicas", 1), spec["maxReplicas"]
     if current == 0 and low > 0:

@@ -1,4 +1,4 @@
-"""Durations as people write them in annotations and options: ``40s``, ``10m``, ``1h30m``, or plain seconds."""
+"""Durations in annotations and options: ``40s``, ``10m``, ``1h30m``, or plain seconds."""
 
 from __future__ import annotations
 

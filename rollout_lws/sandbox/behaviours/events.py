@@ -1,4 +1,4 @@
-"""Events as the controllers of a real cluster record them, in events.k8s.io/v1."""
+"""Events as controllers record them, in events.k8s.io/v1."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def event(
     action: str = "",
     warning: bool = False,
 ) -> Create:
-    """One Event about ``regarding``; ``action`` is the reason unless it is said. Each gets a name of its own: nothing
-    is counted up.
+    """One Event about ``regarding``; ``action`` defaults to the reason. Each Event has its own name and is never
+    aggregated into a series.
     """
     metadata = regarding["metadata"]
     body = {

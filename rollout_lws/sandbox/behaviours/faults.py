@@ -1,4 +1,4 @@
-"""How a pod is told to behave: annotations on its template, so that a "bad version" is just another template."""
+"""Pod behaviour set by annotations on the pod template, so that a "bad version" is just another template."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FAILURES: tuple[Failure, ...] = get_args(Failure)
 class Timing:
     """What pods do without annotations, in seconds; ``speed`` 10 makes everything take a tenth of its time.
 
-    A leader loads ``leader_longer`` more than the others, as a server does that waits for its workers to join.
+    A leader starts up ``leader_longer`` longer than workers, like a server that waits for its workers to join.
     """
 
     ready_after: float = 1.0
@@ -34,7 +34,7 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """One pod's life, in seconds of the sandbox's clock; ``problem`` is why an annotation was not understood."""
+    """The life of one pod in seconds of the sandbox's clock; ``problem`` is the error in an annotation."""
 
     ready_after: float
     terminate_after: float
@@ -44,7 +44,7 @@ class Script:
 
 
 def script_of(pod: Object, timing: Timing) -> Script:
-    """What the annotations say; a pod whose annotations cannot be read never becomes ready and says why."""
+    """The pod's annotations as a Script; a pod with an invalid annotation never becomes ready and reports the error."""
     annotations = annotations_of(pod)
 
     def duration(name: str, default: float) -> float:
@@ -80,7 +80,7 @@ def _failure(pod: Object) -> Failure | None:
 
 
 def refused_at_creation(pod: Object) -> bool:
-    """Whether the API server shall refuse to make this pod, as a ResourceQuota would."""
+    """Whether the API server refuses to create this pod, as a ResourceQuota would."""
     return annotations_of(pod).get(PREFIX + "fail") == "FailedCreate" and _meant(pod)
 
 

@@ -1,6 +1,6 @@
-"""The garbage collector: what nobody owns any more goes, in the order that the deletion's propagation asks for.
+"""The garbage collector: deletes objects without living owners and carries out foreground and orphan deletion.
 
-Its view must hold every kind: an owner that it cannot see counts as gone.
+Its view must contain every kind: an owner that it cannot see counts as deleted.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rollout_lws.sandbox.behaviours.base import NOTHING, Change, Key, Object, Ou
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """One object, the owners of it that exist, by uid, and what names it as an owner."""
+    """One object, its existing owners by uid, and its dependants."""
 
     resource: Resource
     object: Object
@@ -26,7 +26,7 @@ class Snapshot:
 
 
 class GarbageCollector:
-    """Woken, by uid, for objects that are being deleted and for the dependants and owners of what changes."""
+    """Reconciles objects by uid; triggered by their deletion and by changes of their owners and dependants."""
 
     name = "garbage-collector"
 
@@ -77,12 +77,12 @@ def decide(seen: Snapshot) -> Outcome:
     if solid:
         return Outcome((_without_owners(seen.resource, seen.object, lost | leaving),)) if lost | leaving else NOTHING
     if not lost and not any(_blocks(seen.object, uid) for uid in leaving):
-        return NOTHING  # goes in the background once the owner is gone
+        return NOTHING  # background deletion once the owner is gone
     return Outcome((_delete(seen, "Foreground" if leaving and seen.dependants else _propagation(finalizers)),))
 
 
 def _foreground(seen: Snapshot) -> tuple[Write, ...]:
-    """Let the object go when nothing blocks it; its dependants are woken by its mark."""
+    """Remove the finalizer once no dependant blocks it; the deletionTimestamp has already triggered the dependants."""
     uid = seen.object["metadata"]["uid"]
     if any(_blocks(item, uid) for _, item in seen.dependants):
         return ()

@@ -1,4 +1,4 @@
-"""A View kept up to date from changes, so that no decision ever scans the whole cluster."""
+"""An indexed View that is updated with each change, so that no decision scans the whole cluster."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _Inner = TypeVar("_Inner")
 
 
 class Index:
-    """Objects by name, by uid, by owner and by each label."""
+    """Objects by name, uid, owner and label."""
 
     def __init__(self) -> None:
         self._objects: dict[tuple[Resource, str], dict[str, Object]] = {}

@@ -1,4 +1,4 @@
-"""Kubernetes quantities ("500m", "2Gi") as exact integers of a thousandth, so that sums never drift."""
+"""Kubernetes quantities ("500m", "2Gi") as exact integers in thousandths, so that sums have no rounding errors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rollout_lws.objects.quantities import exact
 
 @lru_cache(maxsize=512)
 def thousandths(text: str) -> int:
-    """The quantity times 1000, rounded up; UsageError when it is none."""
+    """The quantity times 1000, rounded up; UsageError when it is invalid."""
     try:
         number = exact(text) * 1000
     except ValueError as error:

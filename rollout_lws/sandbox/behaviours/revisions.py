@@ -1,6 +1,6 @@
-"""Short, stable names for versions, shared by the LeaderWorkerSet and the StatefulSet controller.
+"""ControllerRevisions and their short, stable hashes, shared by the LeaderWorkerSet and the StatefulSet controller.
 
-A name depends on content alone: two workloads with equal templates get equal hashes.
+A hash depends on content alone: two workloads with equal templates get equal hashes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _encoder = msgspec.json.Encoder(order="deterministic")
 
 
 def short_hash(value: Any) -> str:
-    """At most ten characters that only depend on the JSON value, whatever the order of its keys."""
+    """A hash of at most ten characters of the JSON value, independent of the order of its keys."""
     number = int.from_bytes(hashlib.sha256(_encoder.encode(value)).digest()[:4], "big")
     return "".join(_ALPHABET[int(digit)] for digit in str(number))
 

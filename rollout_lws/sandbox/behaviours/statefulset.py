@@ -1,7 +1,7 @@
-"""The StatefulSet controller of Kubernetes 1.36: stable names, versions by partition, one pod at a time.
+"""The StatefulSet controller of Kubernetes 1.36: stable names, updates by partition, one pod at a time.
 
-``legacy`` is how clusters behave whose MaxUnavailableStatefulSet gate is off (the default); ``max_unavailable`` is the
-gate switched on, with the fixes of 1.37: broken pods of an old version go first and do not use up the budget.
+``legacy`` is the behaviour with the MaxUnavailableStatefulSet gate off (the default); ``max_unavailable`` is the gate
+on, with the fixes of 1.37: broken pods of an old version are deleted first and do not use up the budget.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Variant: TypeAlias = Literal["legacy", "max_unavailable"]
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """``occupied`` are the pod names in use by somebody else's pods; ``claims`` the claims that exist."""
+    """``occupied`` are pod names that other owners' pods use; ``claims`` are the existing claims."""
 
     stateful_set: Object
     pods: tuple[Object, ...]
@@ -48,14 +48,14 @@ class Snapshot:
 
 
 class StatefulSets:
-    """Woken by StatefulSets, their pods and their ControllerRevisions."""
+    """Reconciles StatefulSets; triggered by them, their pods and deletions of their ControllerRevisions."""
 
     name = "statefulset"
 
     def __init__(self, variant: Variant = "legacy") -> None:
         self.variant = variant
 
-    def wakes(self, change: Change, view: View) -> Iterable[Key]:  # noqa: ARG002 (all is in the change)
+    def wakes(self, change: Change, view: View) -> Iterable[Key]:  # noqa: ARG002 (the change is enough)
         if change.resource == STATEFUL_SETS:
             return (key_of(change.object),)
         if change.resource == PODS or (change.resource == CONTROLLER_REVISIONS and change.deleted):
@@ -69,7 +69,7 @@ class StatefulSets:
         return decide(snapshot, self.variant) if snapshot else NOTHING
 
     def complaint(self, key: Key, view: View, write: Write, error: ApiError, now: float) -> Write | None:
-        """FailedCreate or FailedDelete on the StatefulSet, as kube-controller-manager words it."""
+        """The FailedCreate or FailedDelete event on the StatefulSet, with kube-controller-manager's message."""
         stateful_set = view.get(STATEFUL_SETS, *key)
         if stateful_set is None or not isinstance(write, Create | Delete) or write.resource != PODS:
             return None
@@ -132,7 +132,7 @@ def _ordinals(spec: Mapping[str, Any]) -> range:
 
 
 def _update_revision(seen: Snapshot, writes: list[Write]) -> Object:
-    """The revision of the template; an equal earlier one is used again and becomes the newest."""
+    """The revision of the template; an equal earlier revision is reused and becomes the newest."""
     stateful_set = seen.stateful_set
     data = {"spec": {"template": {**stateful_set["spec"]["template"], "$patch": "replace"}}}
     equal = newest(item for item in seen.revisions if item["data"] == data)
@@ -144,7 +144,7 @@ def _update_revision(seen: Snapshot, writes: list[Write]) -> Object:
         }
         number = next_number(seen.revisions)
         equal = controller_revision(stateful_set, STATEFUL_SETS, name, labels, data, number)
-        # Kubernetes' controller hands the annotations of the set down to its revisions, and leaves them there.
+        # The real controller copies the set's annotations to a new revision and does not update them later.
         equal["metadata"]["annotations"] = dict(annotations_of(stateful_set))
         writes.append(Create(CONTROLLER_REVISIONS, equal, "the template changed"))
     elif int(equal["revision"]) != next_number(seen.revisions) - 1:
@@ -162,7 +162,7 @@ def _fill(
     update: Object,
     writes: list[Write],
 ) -> bool:
-    """Make missing pods and delete surplus ones; False when OrderedReady has to wait for one of them first."""
+    """Create missing pods and delete surplus ones; False if OrderedReady has to wait for one of them first."""
     spec = seen.stateful_set["spec"]
     ordered = spec.get("podManagementPolicy", "OrderedReady") == "OrderedReady"
     partition = _partition(spec)
@@ -186,7 +186,7 @@ def _made(seen: Snapshot, revision: Object, ordinal: int) -> list[Write]:
     stateful_set = seen.stateful_set
     body = pods.pod(stateful_set, revision, ordinal)
     if body["metadata"]["name"] in seen.occupied:
-        return []  # the end of the other pod wakes us
+        return []  # the deletion of the other pod triggers the next pass
     claims = [
         pods.claim(stateful_set, template, body["metadata"]["name"])
         for template in stateful_set["spec"].get("volumeClaimTemplates") or ()
@@ -202,7 +202,7 @@ def _made(seen: Snapshot, revision: Object, ordinal: int) -> list[Write]:
 
 
 def _claims_given_to(pod: Object, seen: Snapshot) -> list[Write]:
-    """With whenScaled Delete the claims of a surplus pod go with it."""
+    """With whenScaled Delete, own the claims of a surplus pod by that pod, so that they are deleted with it."""
     spec, namespace = seen.stateful_set["spec"], seen.stateful_set["metadata"]["namespace"]
     if (spec.get("persistentVolumeClaimRetentionPolicy") or {}).get("whenScaled") != "Delete":
         return []
@@ -229,7 +229,7 @@ def _healthy(pod: Object | None) -> bool:
 def _outdated(
     spec: Mapping[str, Any], slots: Mapping[int, Object | None], update: Object, variant: Variant
 ) -> list[Object]:
-    """Pods to delete now so that they come back at the update revision."""
+    """Pods to delete now so that they are recreated at the update revision."""
     start = _ordinals(spec).start
     targets = [pod for ordinal, pod in slots.items() if ordinal - start >= _partition(spec)][::-1]
     wanted = update["metadata"]["name"]
@@ -277,7 +277,7 @@ def _status(seen: Snapshot, current: Object, update: Object) -> dict[str, Any]:
 
 
 def _forgotten(seen: Snapshot, current: Object, update: Object) -> list[Write]:
-    """ControllerRevisions beyond revisionHistoryLimit that nothing uses any more, oldest first."""
+    """Unused ControllerRevisions beyond revisionHistoryLimit, oldest first."""
     in_use = {current["metadata"]["name"], update["metadata"]["name"], *map(pods.revision_of, seen.pods)}
     idle = sorted(
         (item for item in seen.revisions if item["metadata"]["name"] not in in_use), key=lambda item: item["revision"]

@@ -1,4 +1,4 @@
-"""What the StatefulSet controller makes for one ordinal: the pod and its volume claims."""
+"""The objects that the StatefulSet controller creates for one ordinal: the pod and its volume claims."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _ORDINAL = re.compile(r".*-([0-9]+)")
 
 
 def ordinal_of(pod: Object) -> int:
-    """The number at the end of the pod's name, -1 when there is none."""
+    """The number at the end of the pod's name, -1 if there is none."""
     found = _ORDINAL.fullmatch(pod["metadata"]["name"])
     return int(found[1]) if found else -1
 
 
 def revision_of(pod: Object) -> str:
-    """Name of the ControllerRevision that the pod was made from."""
+    """The name of the pod's ControllerRevision."""
     return labels_of(pod).get(REVISION_HASH, "")
 
 
@@ -70,7 +70,7 @@ def claim_name(claim: Mapping[str, Any], pod_name: str) -> str:
 
 
 def claim(stateful_set: Object, template: Mapping[str, Any], pod_name: str) -> dict[str, Any]:
-    """The claim of one pod; owned by the StatefulSet where it is to go with it."""
+    """The claim of one pod; the StatefulSet owns it if the retention policy deletes it with the StatefulSet."""
     metadata, spec = stateful_set["metadata"], stateful_set["spec"]
     given = template["metadata"]
     labels = {**(given.get("labels") or {}), **(spec["selector"].get("matchLabels") or {})}

@@ -1,1 +1,1 @@
-"""Who gets requests: EndpointSlices, and what a Gateway's controller says."""
+"""Controllers of traffic: EndpointSlices, and the status of Gateways, routes and pools."""

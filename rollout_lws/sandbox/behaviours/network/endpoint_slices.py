@@ -1,4 +1,4 @@
-"""One EndpointSlice for each Service with a selector: who would get its traffic."""
+"""The EndpointSlice controller: one EndpointSlice for each Service with a selector."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ class Snapshot:
 
 
 class EndpointSlices:
-    """Woken by Services, their slices, and pods whose labels, address or readiness changed."""
+    """Reconciles Services; triggered by them, their slices, and pods whose labels, address or readiness changed."""
 
     name = "endpoint-slices"
 
     def __init__(self) -> None:
         self._services: dict[_Term, dict[Key, Object]] = {}
 
-    def wakes(self, change: Change, view: View) -> Iterable[Key]:  # noqa: ARG002 (services are known by their selectors)
+    def wakes(self, change: Change, view: View) -> Iterable[Key]:  # noqa: ARG002 (Services are found by their selectors)
         if change.resource == SERVICES:
             self._remember(change)
             return (key_of(change.object),)
@@ -61,7 +61,7 @@ class EndpointSlices:
         return dict.fromkeys(key for pod in versions for key in self._selecting(pod))
 
     def _remember(self, change: Change) -> None:
-        """Keep each Service under one term of its selector, so that a pod finds its Services by its own labels."""
+        """Index each Service by one term of its selector, so that a pod's labels lead to its Services."""
         key = key_of(change.object)
         for term in _term(change.previous):
             self._services.get(term, {}).pop(key, None)
@@ -95,7 +95,7 @@ def decide(seen: Snapshot) -> Outcome:
 
 
 def _fingerprint(pod: Object) -> tuple[Any, ...] | None:
-    """What an endpoint is made of; None while the pod cannot be one."""
+    """The pod fields that an endpoint depends on; None while the pod cannot be an endpoint."""
     address = _address(pod)
     return (address, has_condition(pod, "Ready"), terminating(pod), labels_of(pod)) if address else None
 
@@ -106,7 +106,7 @@ def _address(pod: Object) -> str:
 
 
 def _term(service: Object | None) -> tuple[_Term, ...]:
-    """The most telling term of a Service's selector: a workload's name where there is one."""
+    """The most selective term of a Service's selector: the LWS name if it has one."""
     selector = (service["spec"].get("selector") or {}) if service else {}
     if service is None or not selector:
         return ()
@@ -127,7 +127,7 @@ def _endpoint(service: Object, pod: Object) -> dict[str, Any]:
 
 
 def _slice_name(service: Object) -> str:
-    """The same name for the same Service object, so that a repeated create finds its own slice."""
+    """A stable name for each Service object, so that a repeated create finds the existing slice."""
     return f"{service['metadata']['name']}-{short_hash(service['metadata']['uid'])[:5]}"
 
 
@@ -152,7 +152,7 @@ def _slice(service: Object, endpoints: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _port(port: dict[str, Any]) -> dict[str, Any]:
-    """A port as the slice lists it; a named target stands for itself, since pods here listen nowhere."""
+    """A port as listed in the slice; a named targetPort becomes the Service's port, because no pod listens here."""
     target = port.get("targetPort")
     return {
         "name": port.get("name", ""),

@@ -1,4 +1,4 @@
-"""The controller of all Gateways, of whatever class: it accepts routes a moment after they were written."""
+"""The controller of all Gateways of any class: it accepts routes shortly after they were written."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _OURS = {resource.kind: resource for resource in (GATEWAYS, HTTP_ROUTES, INFEREN
 
 
 class Gateways:
-    """Woken by Gateways, routes, pools, and Services that come, go or change their ports.
+    """Reconciles Gateways, routes and pools; a Service triggers them when created, deleted or given other ports.
 
-    ``lag`` is how many seconds pass between a change and the status that tells of it; a further change within that
-    time, if it changes what is to be told, starts it anew.
+    ``lag`` is the number of seconds between a change and the status update for it; a further change within that time
+    restarts it if it changes the new status.
     """
 
     name = "gateway"
@@ -47,7 +47,7 @@ class Gateways:
         return dict.fromkeys((own, *(key for route in versions for key in _pools(route))))
 
     def _relate(self, change: Change) -> None:
-        """Remember who names whom, so that a change finds those that it concerns."""
+        """Index references by target, so that a change leads to the objects that refer to it."""
         key = _key(change.resource, change.object)
         for reference in _references(change.resource, change.previous):
             self._users.get(reference, {}).pop(key, None)
@@ -122,7 +122,7 @@ def _pools(route: Object) -> Iterator[Key]:
 
 
 def _moved(change: Change) -> bool:
-    """Whether a change of a Service can change what is said of those that name it."""
+    """Whether a change of a Service can change the status of objects that refer to it."""
     if change.deleted or change.previous is None:
         return True
     return bool(change.object["spec"].get("ports") != change.previous["spec"].get("ports"))
@@ -135,6 +135,6 @@ def _told(resource: Resource, obj: Object) -> _Told:
 def _timeless(resource: Resource, told: _Told) -> _Told:
     if resource != GATEWAYS:
         return gateway_status.without_times(told)
-    # Conditions that others wrote on a Gateway are none of ours.
+    # Only these conditions of a Gateway are this controller's own.
     mine = [condition for condition in told if condition["type"] in ("Accepted", "Programmed")]
     return [{key: value for key, value in condition.items() if key != "lastTransitionTime"} for condition in mine]

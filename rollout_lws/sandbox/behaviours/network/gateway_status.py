@@ -1,7 +1,7 @@
-"""What a Gateway's controller says about Gateways, routes and pools: conditions as Gateway API words them.
+"""The status of Gateways, routes and pools: conditions with the reasons of Gateway API.
 
-A route is judged by the Gateway's existence, its listeners' names, ports and allowed namespaces, and by whether its
-backends exist. Hostnames, filters and kinds of routes are not looked at.
+A route's conditions depend on whether the Gateway exists, its listeners' names, ports and allowed namespaces, and
+whether its backends exist. Hostnames, filters and route kinds are not evaluated.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from rollout_lws.sandbox.behaviours.faults import PREFIX
 from rollout_lws.sandbox.wire.selectors import format_labels, parse_labels
 
 CONTROLLER = PREFIX + "gateway"
-#: Annotations of a Gateway: its routes are not accepted, with this message; its controller writes nothing at all.
+#: Annotations of a Gateway: refuse its routes with this message; write no status at all.
 REFUSE_ROUTES, SILENT = PREFIX + "refuse-routes", PREFIX + "silent"
 
 #: A condition without its lastTransitionTime.
 Condition: TypeAlias = Mapping[str, Any]
 Entry: TypeAlias = Mapping[str, Any]
-#: An object that another one names.
+#: The target of a reference.
 Reference: TypeAlias = tuple[Resource, str, str]
 
 
 def parents(route: Object) -> Iterator[tuple[Mapping[str, Any], Reference]]:
-    """The parentRefs that name Gateways, with the Gateway meant."""
+    """The parentRefs to Gateways, each with its Gateway."""
     for ref in route["spec"].get("parentRefs") or ():
         if (ref["group"], ref["kind"]) == (GATEWAYS.group, GATEWAYS.kind):
             yield ref, (GATEWAYS, ref.get("namespace") or route["metadata"]["namespace"], ref["name"])
 
 
 def backend(ref: Mapping[str, Any], namespace: str) -> Reference | None:
-    """The Service or pool that a backendRef in ``namespace`` means; None for kinds that cannot be backends here."""
+    """The Service or pool of a backendRef in ``namespace``; None for kinds that cannot be backends here."""
     for resource in (SERVICES, INFERENCE_POOLS):
         if (ref["group"], ref["kind"]) == (resource.group, resource.kind):
             return resource, ref.get("namespace") or namespace, ref["name"]
@@ -68,7 +68,7 @@ def of_gateway(gateway: Object) -> list[Condition]:
 
 
 def of_route(route: Object, view: View) -> list[Entry]:
-    """The entries of status.parents for every Gateway there is; a silent one's stays as it was, if there was any."""
+    """The entries of status.parents for all existing Gateways; an entry of a silent Gateway stays unchanged."""
     known = (route.get("status") or {}).get("parents") or ()
     entries: list[Entry] = [entry for entry in known if entry.get("controllerName") != CONTROLLER]
     resolved = _resolved(route, view)
@@ -110,7 +110,7 @@ def without_times(entries: Sequence[Entry]) -> list[Entry]:
 
 
 def timed(wanted: Sequence[Condition], before: Sequence[Condition], now: float) -> list[Condition]:
-    """``wanted`` with the time of their last change of status, and the conditions of ``before`` that are not ours."""
+    """``wanted`` with lastTransitionTimes, after the conditions of ``before`` that other controllers own."""
     known = {condition["type"]: condition for condition in before}
     types = {condition["type"] for condition in wanted}
     made: list[Condition] = [condition for condition in before if condition["type"] not in types]
@@ -195,7 +195,7 @@ def _resolved(route: Object, view: View) -> Condition:
 
 
 def _problem(ref: Mapping[str, Any], home: str, view: View) -> tuple[str, str] | None:
-    """Reason and message when a backendRef leads nowhere."""
+    """Reason and message when a backendRef cannot be resolved."""
     meant = backend(ref, home)
     if meant is None:
         kind = f"{ref['kind']}.{ref['group']}" if ref["group"] else ref["kind"]

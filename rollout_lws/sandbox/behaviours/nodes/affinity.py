@@ -1,6 +1,6 @@
-"""Required affinity and anti-affinity between pods, by which LeaderWorkerSet gives each group a domain of its own.
+"""Required pod affinity and anti-affinity, with which LWS gives each group a topology domain of its own.
 
-Preferred terms and terms about other namespaces are not evaluated, nor is affinity to nodes.
+Preferred terms, terms with other namespaces and node affinity are not evaluated.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ def terms(pod: Object, kind: str) -> Sequence[Mapping[str, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where one pod may go among those that have a node: in one domain of each of ``wanted``, in none of the others."""
+    """Which topology domains one pod may use: one of each of ``wanted``, none of the others."""
 
     wanted: tuple[frozenset[Domain] | str, ...] = ()
-    """Domains that hold what a term asks for; the bare topology key where the pod is the first of its own kind."""
+    """Domains with pods that a term selects; the bare topology key if only the pod itself matches its term."""
     shunned: frozenset[Domain] = frozenset()
     repelled: frozenset[Domain] = frozenset()
 
     def problem(self, node: Mapping[str, str]) -> str:
-        """Why a node with these labels does not do, in the scheduler's words; "" when it does."""
+        """Why a node with these labels does not fit, in the scheduler's words; "" when it fits."""
         here = frozenset(node.items())
         for term in self.wanted:
             if term not in node if isinstance(term, str) else not term & here:
@@ -48,8 +48,8 @@ ANYWHERE = Placement()
 def placement(
     pod: Object, bound: Iterable[Object], repelling: Iterable[Object], nodes: Mapping[str, Mapping[str, str]]
 ) -> Placement:
-    """``bound`` are the pods on nodes in the pod's namespace, ``repelling`` all with anti-affinity of their own;
-    ``nodes`` are labels by name.
+    """``bound`` are the bound pods in the pod's namespace, ``repelling`` all bound pods with anti-affinity;
+    ``nodes`` maps node names to labels.
     """
     around = list(bound)
     wanted: list[frozenset[Domain] | str] = []
@@ -81,7 +81,7 @@ def _domain(term: Mapping[str, Any], pod: Object, nodes: Mapping[str, Mapping[st
 
 
 def _matches(term: Mapping[str, Any], owner: Object, other: Object) -> bool:
-    """Whether ``other`` is of the pods that a term of ``owner`` is about."""
+    """Whether a term of ``owner`` selects ``other``."""
     selector = term.get("labelSelector")
     if selector is None or other["metadata"].get("namespace") != owner["metadata"].get("namespace"):
         return False

@@ -1,4 +1,4 @@
-"""All kubelets at once: bound pods load, become ready, fail as their annotations say, and go when they are deleted."""
+"""All kubelets in one: bound pods start up, become ready, fail as annotated, and terminate when deleted."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from rollout_lws.sandbox.behaviours.base import (
 from rollout_lws.sandbox.behaviours.faults import Timing, script_of
 from rollout_lws.sandbox.behaviours.nodes.pod_life import Stage, stage
 
-#: How containers end: by themselves, or for want of memory.
+#: How containers terminate: on their own, or OOMKilled.
 _CRASHED: Mapping[str, Any] = {"exitCode": 1, "reason": "Error"}
 _KILLED: Mapping[str, Any] = {"exitCode": 137, "reason": "OOMKilled"}
 
-#: An API server first marks a pod as ended and then removes it. One that died in between is asked again after this many
-#: seconds.
+#: Seconds before the kubelet repeats the final delete, in case the API server died between setting grace 0 and removing
+#: the pod.
 _HALF_DONE = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A pod, and the epoch seconds at which its kubelet started it and learnt of its deletion."""
+    """A pod, and the epoch seconds at which its kubelet started it and saw its deletion."""
 
     pod: Object
     started: float
@@ -44,9 +44,9 @@ class Snapshot:
 
 
 class Kubelet:
-    """Woken by pods that have a node, or are to go.
+    """Reconciles pods that are bound to a node or being deleted.
 
-    Like a real one it remembers when it started a pod, which the API tells in whole seconds only.
+    Like a real kubelet it remembers when it started a pod, because the API stores whole seconds only.
     """
 
     name = "kubelet"
@@ -56,7 +56,7 @@ class Kubelet:
         self._started: dict[str, float] = {}
         self._doomed: dict[str, float] = {}
 
-    def wakes(self, change: Change, view: View) -> Iterable[Key]:  # noqa: ARG002 (all is in the change)
+    def wakes(self, change: Change, view: View) -> Iterable[Key]:  # noqa: ARG002 (the change is enough)
         if change.resource != PODS:
             return ()
         if change.deleted:
@@ -84,14 +84,14 @@ def decide(seen: Snapshot, timing: Timing, now: float) -> Outcome:
         end = seen.doomed + script.terminate_after
         if pod["metadata"].get("deletionGracePeriodSeconds") == 0:
             if pod["metadata"].get("finalizers"):
-                return NOTHING  # ended; somebody else keeps the object
+                return NOTHING  # containers ended; a finalizer of another controller keeps the object
             end += _HALF_DONE
         if now < end:
             return Outcome(wake_at=end)
         return Outcome((_gone(pod),))
     if (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
         return NOTHING
-    # The age comes out a rounding error short when a timer fires exactly at a boundary.
+    # When a timer fires exactly at a boundary, the age can be a rounding error too small.
     current = stage(script, round(now - seen.started, 5), timing.speed)
     wake_at = None if current.until is None else seen.started + current.until
     crash = _KILLED if script.failure == "OOMKilled" else _CRASHED
@@ -105,8 +105,8 @@ def decide(seen: Snapshot, timing: Timing, now: float) -> Outcome:
 
 
 def _gone(pod: Object) -> Delete:
-    """Takes the pod away. It goes on with the deletion that somebody asked for: another propagation would make the API
-    server drop the finalizer that keeps a pod until its dependants have gone.
+    """The final delete of a pod. It keeps the propagation policy of the deletion: with another one the API server would
+    drop the finalizer that keeps the pod until its dependants are gone.
     """
     namespace, name = key_of(pod)
     finalizers = pod["metadata"].get("finalizers") or ()
@@ -225,6 +225,6 @@ def _container(
 
 
 def _address(uid: str) -> str:
-    """An address in 10.64.0.0/10 that stays with the pod."""
+    """An address in 10.64.0.0/10, stable for the pod's life."""
     number = int(uid.replace("-", "")[-6:], 16)
     return f"10.{64 + (number >> 16 & 63)}.{number >> 8 & 255}.{number & 255}"

@@ -1,4 +1,4 @@
-"""A pod's containers as a function of the time they have had: loading, ready, crashing, waiting to be restarted."""
+"""The state of a pod's containers as a function of their age: starting, ready, crashed, backing off."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from rollout_lws.sandbox.behaviours.faults import Script
 
-#: The real kubelet's: 10 s after the second crash, doubled up to five minutes, forgotten after ten good ones.
+#: The real kubelet's: 10 s after the second crash, doubled up to five minutes, reset after ten good minutes.
 _FIRST_BACK_OFF, _LONGEST_BACK_OFF, _GOOD_RUN = 10.0, 300.0, 600.0
 #: How long a container of a CrashLoopBackOff pod runs each time, in seconds.
 _SHORT_RUN = 1.0
@@ -14,9 +14,9 @@ _SHORT_RUN = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """What the containers do now; ``until`` is the age in seconds at which that changes, None for never.
+    """The state of the containers; ``until`` is the age in seconds at which it changes, None for never.
 
-    ``waiting`` is the reason when they do not run, ``back_off`` how many seconds are between crash and restart.
+    ``waiting`` is the reason while they do not run, ``back_off`` the seconds between crash and restart.
     """
 
     ready: bool = False

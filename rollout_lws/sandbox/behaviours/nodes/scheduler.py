@@ -1,4 +1,4 @@
-"""Machines with accelerators and the scheduler that hands them out; a group that fits nowhere stays Pending."""
+"""Nodes with accelerators and the scheduler; pods of a group that fits on no node stay Pending."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def node(number: int, gpus: int = 8) -> dict[str, Any]:
 
 
 def ready_status(registered: Object, now: float) -> dict[str, Any]:
-    """The status of a node that works."""
+    """The status of a ready node."""
     moment = timestamp(now)
     condition = {
         "type": "Ready",
@@ -66,7 +66,7 @@ def ready_status(registered: Object, now: float) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Free:
-    """A node and what of it nobody has asked for, in thousandths of each resource."""
+    """A node and its unrequested resources, in thousandths of each resource."""
 
     name: str
     labels: Mapping[str, str]
@@ -83,22 +83,22 @@ class Snapshot:
 
 
 class Scheduler:
-    """Woken by pods without a node, and for all of them when room appears.
+    """Reconciles pods without a node, and retries all of them when resources become free.
 
-    It evaluates resource requests, nodeSelector, cordons and required affinity between pods; taints, preemption and the
-    other kinds of affinity it does not know.
+    It evaluates resource requests, nodeSelector, cordons and required affinity between pods, but not taints, preemption
+    or the other kinds of affinity.
     """
 
     name = "scheduler"
 
     def __init__(self, timing: Timing) -> None:
         self._timing = timing
-        #: Pods without a node, and whether another's binding may be what they wait for.
+        #: Pods without a node, and whether the binding of another pod can make them schedulable.
         self._waiting: dict[Key, bool] = {}
         self._used: dict[str, Counter[str]] = {}
         self._repelling: dict[Key, Object] = {}
 
-    def wakes(self, change: Change, view: View) -> Iterable[Key]:  # noqa: ARG002 (all is in the change)
+    def wakes(self, change: Change, view: View) -> Iterable[Key]:  # noqa: ARG002 (the change is enough)
         if change.resource == NODES:
             return tuple(self._waiting)
         if change.resource != PODS:
@@ -153,7 +153,7 @@ class Scheduler:
 
 
 def decide(seen: Snapshot, now: float) -> Outcome:
-    """Bind the pod to the node with the most accelerators, then the fewest pods, or say why it fits on none."""
+    """Bind the pod to the node with the most accelerators, then the fewest pods, or report why it fits on none."""
     try:
         wanted = _requests(seen.pod)
     except UsageError as error:
@@ -216,7 +216,7 @@ def _ended(pod: Object) -> bool:
 
 
 def _requests(pod: Object) -> dict[str, int]:
-    """What a pod asks for: its containers together, or its greediest init container where that is more."""
+    """A pod's effective requests: the sum of its containers, or its largest init container if that is more."""
     total: Counter[str] = Counter()
     for container in pod["spec"]["containers"]:
         total.update(_container(container))

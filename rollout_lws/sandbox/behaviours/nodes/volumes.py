@@ -1,6 +1,6 @@
-"""Storage that is always there: every claim is bound at once, as by a class that provisions at once.
+"""The volume controller: binds every PersistentVolumeClaim at once, like a StorageClass with immediate provisioning.
 
-The sandbox has no disks, so nothing is stored, and a pod does not wait for its claims.
+The sandbox has no disks and stores nothing; pods do not wait for their claims.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from rollout_lws.sandbox.behaviours.base import NOTHING, Change, Key, Outcome, V
 
 
 class VolumeBinder:
-    """Woken by claims."""
+    """Reconciles PersistentVolumeClaims."""
 
     name = "volume binder"
 
-    def wakes(self, change: Change, view: View) -> Iterable[Key]:  # noqa: ARG002 (all is in the change)
+    def wakes(self, change: Change, view: View) -> Iterable[Key]:  # noqa: ARG002 (the change is enough)
         return (key_of(change.object),) if change.resource == PERSISTENT_VOLUME_CLAIMS and not change.deleted else ()
 
     def decide(self, key: Key, view: View, now: float) -> Outcome:  # noqa: ARG002 (nothing takes time)

@@ -1,4 +1,4 @@
-"""What the sandbox serves before any CustomResourceDefinition is installed, and how each kind may be used."""
+"""The built-in resources of the sandbox's API server, and how each kind is served."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Convert = Callable[[dict[str, Any]], dict[str, Any]]
 PERSISTENT_VOLUMES = Resource("", "v1", "PersistentVolume", "persistentvolumes", namespaced=False)
 ENDPOINTS = Resource("", "v1", "Endpoints", "endpoints")
 REPLICA_SETS = Resource("apps", "v1", "ReplicaSet", "replicasets")
-#: Kept for the manifests that bring them; nothing here is forbidden to anybody.
+#: Stored only so that manifests with them apply; the sandbox does no authorization.
 RBAC = (
     known.ROLES,
     known.ROLE_BINDINGS,
@@ -32,7 +32,7 @@ DESTINATION_RULES = Resource("networking.istio.io", "v1", "DestinationRule", "de
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Where the scale subresource finds its numbers, as dotted paths; ``selector`` is empty when there is none."""
+    """Dotted paths of the scale subresource; ``selector`` is empty when there is none."""
 
     spec_replicas: str = "spec.replicas"
     status_replicas: str = "status.replicas"
@@ -41,7 +41,7 @@ class Scale:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One printer column; ``priority`` above 0 shows it only with ``-o wide``."""
+    """One printer column; only ``-o wide`` shows a ``priority`` above 0."""
 
     name: str
     type: str
@@ -53,11 +53,11 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """One resource as this server offers it.
+    """One served resource.
 
-    ``generation``: spec changes are counted in metadata.generation. ``status``: it has a status subresource.
-    ``custom``: it comes from a CustomResourceDefinition, whose compiled ``schema`` validates it.
-    Objects live in the store under ``storage``; ``to_storage``/``from_storage`` translate when that is another version.
+    ``generation``: spec changes increment metadata.generation. ``status``: it has a status subresource. ``custom``: it
+    comes from a CustomResourceDefinition, whose compiled ``schema`` validates it. The store keeps objects under
+    ``storage``; ``to_storage``/``from_storage`` convert if that is another version.
     """
 
     resource: Resource
@@ -76,7 +76,7 @@ class Served:
     from_storage: Convert | None = None
 
     def shown(self, obj: dict[str, Any]) -> dict[str, Any]:
-        """A stored object in this version's form."""
+        """A stored object converted to this version."""
         return obj if self.from_storage is None else self.from_storage(obj)
 
 
@@ -110,7 +110,7 @@ _EVENT_FIELDS = (
 
 
 def _core_event(event: dict[str, Any]) -> dict[str, Any]:
-    """events.k8s.io/v1 in the form of core/v1, under which both are stored."""
+    """events.k8s.io/v1 converted to core/v1, the storage version of both."""
     names = {
         "note": "message",
         "regarding": "involvedObject",
@@ -175,7 +175,7 @@ BUILTINS: tuple[Served, ...] = (
     _serve(known.CUSTOM_RESOURCE_DEFINITIONS, "crd", "crds", generation=True, category="api-extensions"),
     _serve(known.HORIZONTAL_POD_AUTOSCALERS, "hpa", category="all"),
     _serve(INGRESSES, "ing", generation=True),
-    # Nothing here is kept from the network, nor refused by a policy: served for the manifests that bring them.
+    # Stored only so that manifests with them apply; the sandbox enforces no NetworkPolicies or admission policies.
     _serve(known.NETWORK_POLICIES, "netpol", status=False, generation=True),
     _serve(known.MUTATING_WEBHOOKS, status=False, generation=True),
     _serve(known.VALIDATING_WEBHOOKS, status=False, generation=True),
@@ -189,7 +189,7 @@ BUILTINS: tuple[Served, ...] = (
 
 
 def value_at(obj: Mapping[str, Any], path: str) -> Any:
-    """What stands at a dotted path, None when nothing does."""
+    """The value at a dotted path; None if there is none."""
     value: Any = obj
     for part in path.split("."):
         value = value.get(part) if isinstance(value, Mapping) else None
@@ -197,6 +197,6 @@ def value_at(obj: Mapping[str, Any], path: str) -> Any:
 
 
 def with_value(obj: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
-    """``obj`` with ``value`` at a dotted path; only the dicts on the way are new."""
+    """``obj`` with ``value`` at a dotted path; only the dicts along the path are new."""
     head, _, rest = path.partition(".")
     return {**obj, head: with_value(obj.get(head) or {}, rest, value) if rest else value}

@@ -1,6 +1,6 @@
-"""Objects that take others with them: a namespace its content, a definition its custom resources.
+"""Cascading deletion: a namespace with its objects, a CustomResourceDefinition with its custom resources.
 
-Both wait, marked as terminating, until the last of what they hold is gone; finalizers may make that long.
+Both stay terminating until the last of their contents is gone; finalizers can delay that.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Object = dict[str, Any]
 
 
 class Server(Protocol):
-    """What is asked of the API server."""
+    """The part of the API server used here."""
 
     @property
     def store(self) -> Store: ...
@@ -26,14 +26,14 @@ class Server(Protocol):
 
 
 class Teardown:
-    """The namespaces and definitions of one server that are on their way out."""
+    """The terminating namespaces and CustomResourceDefinitions of one server."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
         self._definitions: dict[Resource, str] = {}
 
     def namespace(self, old: Object, marked: Object) -> Object:
-        """Delete a namespace, ``marked`` being ``old`` with its deletionTimestamp; the answer is what is left of it."""
+        """Delete a namespace; ``marked`` is ``old`` with a deletionTimestamp. Returns the object that remains."""
         store, name = self._server.store, old["metadata"]["name"]
         if not store.contents(name):
             return store.remove(NAMESPACES, "", name)
@@ -43,7 +43,7 @@ class Teardown:
         return store.get(NAMESPACES, "", name) or marked
 
     def definition(self, old: Object, marked: Object) -> Object:
-        """Delete a CustomResourceDefinition and its objects; the answer is what is left of it."""
+        """Delete a CustomResourceDefinition and its objects. Returns the object that remains."""
         store, name = self._server.store, old["metadata"]["name"]
         storage = crds.storage_of(old)
         objects = tuple(store.list(storage))
@@ -56,7 +56,7 @@ class Teardown:
         return store.get(crds.RESOURCE, "", name) or marked
 
     def release(self, event: Event) -> None:
-        """Let go what waited for the object that is now gone."""
+        """Remove the terminating namespace and definition that waited only for this deleted object."""
         store = self._server.store
         namespace = event.object["metadata"].get("namespace", "")
         home = store.get(NAMESPACES, "", namespace) if namespace else None
@@ -68,7 +68,7 @@ class Teardown:
                 store.remove(crds.RESOURCE, "", name)
 
     def _delete(self, doomed: Iterable[tuple[Resource, Object]]) -> None:
-        """Background deletion, pods without grace."""
+        """Background deletion, pods without a grace period."""
         for resource, obj in tuple(doomed):
             meta = obj["metadata"]
             namespace, name = meta.get("namespace", ""), meta["name"]

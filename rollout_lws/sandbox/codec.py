@@ -1,4 +1,4 @@
-"""Bodies on the wire: decoding what clients send, and the Status objects and lists they get back."""
+"""HTTP bodies: decodes requests, encodes Status objects and lists."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PROTOBUF = "application/vnd.kubernetes.protobuf"
 
 
 def encoded(document: Any) -> bytes:
-    """As Go encodes: what it escapes in strings is escaped."""
+    """``document`` with the string escapes of Go's JSON encoder."""
     return go_json.escaped(msgspec.json.encode(document))
 
 
@@ -31,7 +31,7 @@ def answer(document: Any, status: int = 200, content_type: str = "application/js
 
 
 def status_of(error: ApiError) -> dict[str, Any]:
-    """A refusal as a Status object."""
+    """``error`` as a Status object."""
     status: dict[str, Any] = {
         "kind": "Status",
         "apiVersion": "v1",
@@ -59,7 +59,7 @@ def refused(error: ApiError) -> Response:
 
 
 def success(resource: str, group: str, obj: Mapping[str, Any]) -> dict[str, Any]:
-    """What a delete that is over answers with."""
+    """The Status of a completed delete."""
     details = {"name": obj["metadata"]["name"], "kind": resource, "uid": obj["metadata"]["uid"]}
     if group:
         details["group"] = group
@@ -71,7 +71,7 @@ def content_type(request: Request) -> str:
 
 
 def body_of(request: Request) -> Any:
-    """The decoded body; ApiError 400 when it cannot be read, 415 for protobuf other than a Namespace."""
+    """The decoded body; ApiError 400 when it cannot be decoded, 415 for protobuf other than a Namespace."""
     kind = content_type(request)
     if kind == PROTOBUF:
         decoded = protobuf.namespace(request.body)
@@ -107,7 +107,7 @@ def resource_of(request: Request, resource: Resource) -> dict[str, Any]:
 
 
 def options_of(request: Request) -> dict[str, Any]:
-    """DeleteOptions, from the body when there is one, else from the parameters."""
+    """DeleteOptions; values in the body take precedence over query parameters."""
     body = object_of(request) if request.body else {}
     options = dict(body)
     for name in ("propagationPolicy", "gracePeriodSeconds"):

@@ -1,6 +1,6 @@
-"""Faults on demand: what a test wants to go wrong between a client and the API server.
+"""Fault injection for tests: delays, refusals, lost responses and broken watches between a client and the API server.
 
-They touch requests that come through a transport (HTTP or in memory), never the behaviours' calls inside the process.
+Faults affect requests through a transport (HTTP or in memory), never the behaviours' in-process calls.
 """
 
 from __future__ import annotations
@@ -25,12 +25,11 @@ _REASONS = {
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What goes wrong with one request. Seconds are the event loop's.
+    """The fault of one request. Times are seconds of the event loop.
 
-    ``delay`` comes before all else. ``refusal`` answers instead of the server. ``lost`` gives no answer at all;
-    ``carried_out`` says whether the request was done before its answer was lost. The others are for watches: cut after
-    ``cut_after`` events (0: at once), ``silent`` (open, but nothing comes), each event ``copies`` times and
-    ``event_delay`` late.
+    ``delay`` comes first. ``refusal`` is returned instead of the server's response. ``lost`` drops the response;
+    ``carried_out``: the server executed the request before that. The others affect watches: end after ``cut_after``
+    events (0: at once), ``silent`` (open, but without events), each event ``copies`` times and ``event_delay`` late.
     """
 
     delay: float = 0.0
@@ -48,8 +47,9 @@ NOTHING = Effect()
 
 @dataclass(slots=True)
 class Rule:
-    """An effect on requests of ``verb`` and ``resource`` (the plural; ``*`` is any): on ``count`` of them from the
-    ``nth`` on (1 is the next), on all later ones when ``count`` is None."""
+    """An effect on requests with ``verb`` and ``resource`` (the plural; ``*`` is any): ``count`` of them from the
+    ``nth`` on (1 is the next), all later ones with ``count`` None.
+    """
 
     effect: Effect
     verb: str = "*"
@@ -66,10 +66,10 @@ class Rule:
 
 
 class Faults:
-    """The rules in force; the first that hits decides. ``writes`` counts the clients' writes carried out so far.
+    """The active rules; the first match wins. ``writes`` is the number of clients' writes carried out so far.
 
-    For ``reinitializing`` seconds after each change of a CustomResourceDefinition reads of its kind are refused with
-    429 and the advice to come again in a second, as Kubernetes 1.36 does; 0 for a server that is ready at once.
+    For ``reinitializing`` seconds after each change of a CustomResourceDefinition, reads of its kind get 429 with a
+    Retry-After of one second, as in Kubernetes 1.36; 0 means that the server is ready at once.
     """
 
     def __init__(self) -> None:
@@ -96,39 +96,39 @@ class Faults:
         nth: int = 1,
         count: int | None = 1,
     ) -> Rule:
-        """Answer with ``code`` (409, 410, 429, 500, 503 or 504); ``retry_after`` seconds go into the header."""
+        """Respond with ``code`` (409, 410, 429, 500, 503 or 504); ``retry_after`` is in seconds and sets the header."""
         reason, message = _REASONS[code]
         return self.add(
             Effect(refusal=ApiError(code, reason, message, retry_after)), verb, resource, nth=nth, count=count
         )
 
     def stop_after(self, writes: int, *, carried_out: bool = True) -> None:
-        """From the ``writes``-th write on (counted from now, 1 is the next) nobody reaches the server any more.
+        """Make the server unreachable from the ``writes``-th write on (counted from now, 1 is the next).
 
-        That write itself is done and answered when ``carried_out``, else it is the first to fail. Watches are cut.
+        With ``carried_out`` the server still executes and answers that write, else it fails too. Open watches end.
         """
         self._last_write = self.writes + writes
         self._carry_out_last = carried_out
 
     def restore(self) -> None:
-        """Let everything through again."""
+        """Remove all faults."""
         self.rules.clear()
         self.reinitializing = 0.0
         self.stopped = False
         self._last_write = None
 
     def on_cut(self, cut: Callable[[], None]) -> Callable[[], None]:
-        """Register an open watch, to be cut with all others; the answer takes it off the list."""
+        """Register an open watch for ``cut_watches``; the returned function unregisters it."""
         self._cuts.append(cut)
         return lambda: self._cuts.remove(cut)
 
     def cut_watches(self) -> None:
-        """End every watch that is open now."""
+        """End all open watches."""
         for cut in tuple(self._cuts):
             cut()
 
     def consult(self, verb: str, resource: str) -> Effect:
-        """What happens to the request at hand."""
+        """The effect on the current request."""
         if self.stopped:
             return Effect(lost=True)
         last = self._last_write
@@ -139,7 +139,7 @@ class Faults:
         return hits[0] if hits else NOTHING
 
     def carried_out(self, verb: str) -> None:
-        """Told of each request that the server accepted."""
+        """Count a request that the server accepted."""
         if verb in WRITES:
             self.writes += 1
             if self._last_write is not None and self.writes >= self._last_write:

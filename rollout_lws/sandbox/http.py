@@ -1,7 +1,7 @@
-"""The sandbox's API server on a socket, for kubectl and every other client.
+"""The sandbox's API server over HTTP, for kubectl and every other client.
 
-kubectl sends no credentials over plain HTTP. So the token is accepted in two places: as a bearer token, and as the
-first part of the path, which is how the kubeconfig written here names the server.
+kubectl sends no credentials over plain HTTP. The server therefore accepts the token as a bearer token and as the first
+part of the path; the kubeconfig written here uses the path.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from rollout_lws.sandbox.faults import Faults
 from rollout_lws.sandbox.request_pipeline import Gate
 from rollout_lws.sandbox.routes import Request, Response, target_of, verb_of
 
-#: Largest body that is read: a little above what etcd takes.
+#: The largest accepted body: a little above etcd's limit.
 _LARGEST_BODY = 3 * 1024 * 1024
 _OPEN_PATHS = ("/healthz", "/livez", "/readyz", "/version")
 _TOKEN_PATH = "/token/"
 
 
 class Server:
-    """An ApiServer served over HTTP. ``token`` is what clients must send; by default one is made up."""
+    """An ApiServer over HTTP. Clients must send ``token``; by default it is random."""
 
     def __init__(self, server: ApiServer, *, faults: Faults | None = None, token: str | None = None) -> None:
         self.gate = Gate(server, faults)
@@ -41,7 +41,7 @@ class Server:
         return f"http://{self._address[0]}:{self._address[1]}"
 
     async def start(self, host: str = "127.0.0.1", port: int = 0) -> None:
-        """Listen; port 0 takes a free one."""
+        """Listen; port 0 picks a free port."""
         application = web.Application(client_max_size=_LARGEST_BODY)
         application.router.add_route("*", "/{path:.*}", self._serve)
         self._runner = web.AppRunner(application, access_log=None, handler_cancellation=True, shutdown_timeout=1.0)
@@ -51,14 +51,14 @@ class Server:
         self._address = self._runner.addresses[0][:2]
 
     async def stop(self) -> None:
-        """End every watch and stop listening."""
+        """End all watches and stop listening."""
         self.gate.faults.cut_watches()
         if self._runner is not None:
             await self._runner.cleanup()
             self._runner = None
 
     def kubeconfig(self) -> dict[str, Any]:
-        """What a kubeconfig file for this server says."""
+        """The kubeconfig of this server."""
         name = "sandbox"
         return {
             "apiVersion": "v1",
@@ -93,7 +93,7 @@ class Server:
         async with self.gate.watch(request) as lines:
             response = web.StreamResponse(headers={"content-type": "application/json"})
             response.enable_chunked_encoding()
-            # A client may leave at any moment, and that is no error of anybody's.
+            # A client may disconnect at any time; that is not an error.
             with suppress(ConnectionResetError):
                 await response.prepare(http)
                 async for line in lines:

@@ -1,4 +1,4 @@
-"""What a URL path and a method ask for: shared by HTTP and the in-memory transport."""
+"""Maps URL path and method to resource and verb; HTTP and the in-memory transport share it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rollout_lws.sandbox.wire.api_errors import NoSuchPath, no_such_resource
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request; header names in lower case. ``path`` starts with /api or /apis and has no query."""
+    """One request; header names are lower case. ``path`` starts with /api or /apis and has no query."""
 
     method: str
     path: str
@@ -28,7 +28,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """One complete answer; header names in lower case."""
+    """One complete response; header names are lower case."""
 
     status: int
     body: bytes
@@ -37,7 +37,7 @@ class Response:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A collection, an object in it when ``name`` is set, or a subresource of that object."""
+    """A collection; with ``name`` an object in it; with ``subresource`` a subresource of that object."""
 
     served: Served
     namespace: str
@@ -49,7 +49,7 @@ _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete
 
 
 def target_of(server: ApiServer, path: str) -> Target:
-    """ApiError 404 when nothing is served under ``path``."""
+    """The resource at ``path``; ApiError 404 when nothing is served there."""
     parts = [unquote(part) for part in path.strip("/").split("/")]
     if parts[0] == "api" and len(parts) > 2:
         group, version, rest = "", parts[1], parts[2:]
@@ -67,12 +67,12 @@ def target_of(server: ApiServer, path: str) -> Target:
 
 
 def _nothing_at(server: ApiServer, group: str) -> ApiError:
-    """404 in the form of whoever answers for an API group: the server itself, or nobody."""
+    """The 404 for an API group: a Status for built-in groups, plain text for unknown ones."""
     return no_such_resource() if server.builds_in(group) else NoSuchPath()
 
 
 def verb_of(request: Request, target: Target) -> str:
-    """Kubernetes' word for a request: get, list, watch, create, update, patch, delete or deletecollection."""
+    """The API verb of a request: get, list, watch, create, update, patch, delete or deletecollection."""
     if request.method == "GET":
         if target.name:
             return "get"

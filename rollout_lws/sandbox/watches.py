@@ -1,4 +1,4 @@
-"""Watches: the stream of one client, from where it left off, with bookmarks, until its time is over."""
+"""The event stream of one watch: it resumes from a resourceVersion, sends bookmarks, and ends at its timeout."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rollout_lws.sandbox.store import Event, Object
 from rollout_lws.sandbox.wire import api_errors, selectors
 from rollout_lws.sandbox.wire.api_errors import bad_request
 
-#: Seconds between bookmarks, for those who want them, and the longest life of a watch that names none.
+#: Seconds between bookmarks, if requested, and the timeout of a watch without timeoutSeconds.
 BOOKMARK_SECONDS = 60.0
 LONGEST_SECONDS = 1800.0
 
@@ -24,7 +24,7 @@ _INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
 
 class Watch:
-    """One client's watch. It is subscribed from its making until ``close``; ``lines`` is read once."""
+    """One client's watch, subscribed from construction until ``close``; ``lines`` is read once."""
 
     def __init__(self, server: ApiServer, request: Request, target: Target) -> None:
         self._server = server
@@ -44,7 +44,7 @@ class Watch:
         self._unsubscribe: Callable[[], None] = server.store.subscribe(self._receive)
 
     async def lines(self) -> AsyncGenerator[bytes, None]:
-        """One JSON event a line, until the time is over or the watch is cut."""
+        """One JSON event a line, until the timeout or until the watch is cut."""
         now = asyncio.get_running_loop().time()
         end, bookmark = now + self._life, now + BOOKMARK_SECONDS
         while True:
@@ -52,7 +52,7 @@ class Watch:
                 yield self._pending.popleft()
             if self._cut or self._failed:
                 return
-            # A timer may fire a little before its time; that it fired is what counts, else it would be set again.
+            # A timer may fire slightly early; the code counts it as due, else it would set it again.
             deadline = min(end, bookmark) if self._bookmarks else end
             if await self._woken_before(deadline):
                 continue
@@ -72,7 +72,7 @@ class Watch:
         return True
 
     def cut(self) -> None:
-        """End the stream after what is pending."""
+        """End the stream after the pending events."""
         self._cut = True
         self._wake.set()
 
@@ -81,7 +81,7 @@ class Watch:
         self.cut()
 
     def _begin(self) -> bool:
-        """Put what comes before the first change at hand: the present state, or what was missed. False: it is lost."""
+        """Queue the initial list, or the changes since the resourceVersion; False if these are no longer kept."""
         params, store = self._request.params, self._server.store
         version = params.get("resourceVersion", "")
         if version and not version.isdigit():
@@ -118,7 +118,7 @@ class Watch:
         return lambda obj: labels.matches(obj["metadata"].get("labels") or {}) and fields(obj)
 
     def _receive(self, event: Event) -> None:
-        """Queue a change as this watch sees it: an object that leaves the selection is deleted for it, as it was."""
+        """Queue a change; an object that leaves the selection becomes DELETED, in its previous state."""
         served = self._target.served
         if event.resource != served.storage:
             return

@@ -1,1 +1,1 @@
-"""What kube-apiserver fills in, refuses and keeps about each kind before it stores an object."""
+"""The API server's admission of writes: defaults, validation and immutable fields of each kind."""

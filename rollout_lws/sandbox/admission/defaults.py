@@ -1,6 +1,6 @@
-"""The defaults of built-in kinds that clients and controllers rely on; the many others stay as the user left them.
+"""Defaults of built-in kinds, limited to those that clients and controllers rely on; other fields stay as sent.
 
-Each function takes an object and gives an equal one or a new one; nothing is changed in place.
+Each function returns the same object or a new one; none changes its argument.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from rollout_lws.sandbox import api_resources
 
 Object = dict[str, Any]
 
-#: What the API server says of a pod that has gates when it is made; it does not take that back when these go.
+#: The initial condition of a pod with scheduling gates; the API server does not remove it with the gates.
 _GATED: Object = {
     "type": "PodScheduled",
     "status": "False",

@@ -1,4 +1,4 @@
-"""How an object goes: preconditions, a pod's grace, and finalizers that keep it until somebody took them off."""
+"""Deletion of objects: preconditions, a pod's grace period, and finalizers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Object = dict[str, Any]
 
 FOREGROUND = "foregroundDeletion"
 ORPHAN = "orphan"
-#: Kinds whose objects go only after what they hold.
+#: Kinds whose objects stay until their contents are deleted.
 HOLDERS = (NAMESPACES, CUSTOM_RESOURCE_DEFINITIONS)
 _FINALIZER = {"Background": "", "Foreground": FOREGROUND, "Orphan": ORPHAN}
 
@@ -23,7 +23,7 @@ _FINALIZER = {"Background": "", "Foreground": FOREGROUND, "Orphan": ORPHAN}
 def check_preconditions(
     resource: Resource, obj: Mapping[str, Any], uid: str | None, resource_version: str | None
 ) -> None:
-    """ApiError 409 when the object is not, or is no longer, the one that was meant."""
+    """ApiError 409 when the uid or resourceVersion differs from the precondition."""
     meta = obj["metadata"]
     if uid is not None and uid != meta["uid"]:
         why = f"the UID in the precondition ({uid}) does not match the UID in record ({meta['uid']})"
@@ -38,10 +38,10 @@ def check_preconditions(
 
 
 def mark(served: Served, obj: Object, propagation: str, grace_seconds: int | None, now: float) -> Object | None:
-    """What a delete leaves of ``obj``: None when it is gone at once, ``obj`` itself when nothing changes.
+    """The object after a delete: None if it is removed at once, ``obj`` itself if nothing changes.
 
-    An empty ``propagation`` leaves to the finalizers that are there what becomes of dependants. ``grace_seconds`` None
-    is the pod's own grace; kinds other than pods have none. A grace that runs can only be made shorter.
+    With an empty ``propagation`` existing finalizers decide about the dependants. ``grace_seconds`` None means the
+    pod's own grace period; other kinds have none. A running grace period can only be shortened.
     """
     if propagation and propagation not in _FINALIZER:
         supported = '"Foreground", "Background", "Orphan", "nil"'
@@ -72,14 +72,14 @@ def mark(served: Served, obj: Object, propagation: str, grace_seconds: int | Non
 
 
 def last(obj: Object) -> Object:
-    """``obj`` as it is told of when it goes: a grace that was running has ended."""
+    """``obj`` as the DELETED event shows it: with a grace period of 0."""
     if "deletionGracePeriodSeconds" not in obj["metadata"]:
         return obj
     return {**obj, "metadata": {**obj["metadata"], "deletionGracePeriodSeconds": 0}}
 
 
 def finished(obj: Mapping[str, Any], resource: Resource) -> bool:
-    """Whether nothing keeps an object that is being deleted; a pod waits for its kubelet as long as it has grace."""
+    """Whether an object that is being deleted can be removed; a pod with grace left waits for its kubelet."""
     meta = obj["metadata"]
     if meta.get("finalizers") or resource in HOLDERS:
         return False
@@ -87,7 +87,7 @@ def finished(obj: Mapping[str, Any], resource: Resource) -> bool:
 
 
 def _grace(pod: Mapping[str, Any], asked: int | None) -> int:
-    """Seconds; a pod that never ran, or has ended, has nothing to wind down."""
+    """The grace period in seconds; 0 for a pod that never ran or has terminated."""
     spec, status = pod.get("spec") or {}, pod.get("status") or {}
     if not spec.get("nodeName") or status.get("phase") in ("Succeeded", "Failed"):
         return 0

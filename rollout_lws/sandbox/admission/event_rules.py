@@ -1,4 +1,4 @@
-"""What an Event may say: those of events.k8s.io are looked at closely, and a sloppy reporter loses them there."""
+"""Validation of Events: kube-apiserver is strict about events.k8s.io/v1 and refuses an incomplete Event there."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rollout_lws.sandbox.admission import naming
 
 _LONGEST_NOTE = 1024
 _LONGEST_WORD = 128
-#: All but the series, which counts repetitions, by the names that core/v1 and so the refusals have for them.
+#: Immutable fields (all but the series, which counts repetitions), mapped to core/v1's names, which errors use.
 _FIXED = {
     **{field: field for field in ("action", "reason", "type", "eventTime", "reportingController", "reportingInstance")},
     "note": "message",
@@ -20,7 +20,7 @@ _FIXED = {
 
 
 def violations(resource: Resource, event: Mapping[str, Any], old: Mapping[str, Any] | None) -> Iterator[str]:
-    """What kube-apiserver would refuse in an Event of core/v1 or events.k8s.io/v1."""
+    """kube-apiserver's violations of an Event of core/v1 or events.k8s.io/v1."""
     about = event.get("involvedObject") or event.get("regarding") or {}
     namespace = about.get("namespace", "")
     if namespace and namespace != event["metadata"].get("namespace"):

@@ -1,5 +1,4 @@
-"""What is refused about an Ingress, worded like kube-apiserver: rules, paths and backends; hosts, TLS and classes are
-not looked at."""
+"""Validation of Ingresses with kube-apiserver's messages: rules, paths and backends, but not hosts, TLS and classes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is particular to a kind on its way into the store: defaults, the parts a subresource may change, validation."""
+"""Rules by kind before a write is stored: defaults, the fields that a subresource may change, validation."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _POD_MUTABLE = ("activeDeadlineSeconds", "tolerations", "terminationGracePeriodS
 
 
 def prepare(served: Served, obj: Object, old: Object | None, now: str) -> Object:
-    """``obj`` pruned and with its defaults; parts shared with ``old`` are known to be in order."""
+    """``obj`` pruned and with defaults; parts shared with ``old`` are not processed again."""
     if served.schema is not None:
         return served.schema.prepared(obj, old)
     if served.resource == crds.RESOURCE:
@@ -45,7 +45,7 @@ def prepare(served: Served, obj: Object, old: Object | None, now: str) -> Object
 
 
 def limited_to(body: Object, old: Object, served: Served, subresource: str) -> Object:
-    """``body`` with everything that this request may not change as it was."""
+    """``body`` with the old values of all fields that this request may not change."""
     if subresource == "status":
         if not served.status:
             raise api_errors.no_such_resource()
@@ -64,20 +64,20 @@ def limited_to(body: Object, old: Object, served: Served, subresource: str) -> O
 
 
 def _with_owners_of(body: Object, old: Object) -> Object:
-    """``old``'s metadata with the field owners of ``body``: all that a custom resource's status write may touch."""
+    """``old``'s metadata with the managedFields of ``body``: all that a custom resource's status write may change."""
     owners = body["metadata"].get("managedFields")
     return old["metadata"] if owners is None else {**old["metadata"], "managedFields": owners}
 
 
 def spec_changed(new: Mapping[str, Any], old: Mapping[str, Any], served: Served) -> bool:
-    """Whether an update counts in metadata.generation: anything outside metadata and a status subresource."""
+    """Whether an update increments metadata.generation: a change outside metadata and a status subresource."""
     ignored = ("metadata", "status") if served.status else ("metadata",)
     keys = {*new, *old}.difference(ignored)
     return any(new.get(key) != old.get(key) for key in keys)
 
 
 def check(served: Served, obj: Object, old: Object | None) -> None:
-    """ApiError 422 with every violation."""
+    """ApiError 422 with all violations."""
     found: list[str] = []
     if old is None or obj["metadata"] != old["metadata"]:
         found += naming.violations(served.resource, obj["metadata"])
@@ -103,7 +103,7 @@ def check(served: Served, obj: Object, old: Object | None) -> None:
 
 
 def _service(service: Mapping[str, Any], old: Mapping[str, Any] | None) -> list[str]:
-    """A Service keeps the address that it has, and needs ports unless it is but a name."""
+    """A Service's clusterIP is immutable once set; ports are required unless it is headless or an ExternalName."""
     found: list[str] = []
     spec, before = service["spec"], (old or {}).get("spec") or {}
     named = "ExternalName" in (spec.get("type"), before.get("type"))
@@ -148,7 +148,7 @@ def _without(spec: Mapping[str, Any], fields: tuple[str, ...]) -> Object:
 
 
 def _pod_core(spec: Mapping[str, Any], old: Mapping[str, Any]) -> Object:
-    """What may not change of a pod's spec; a node may be given to a pod that has none, as a binding does."""
+    """The immutable part of a pod's spec; nodeName may be set once, as a binding does."""
     core = _without(spec, _POD_MUTABLE if old.get("nodeName") else (*_POD_MUTABLE, "nodeName"))
     for containers in ("containers", "initContainers"):
         if containers in core:
@@ -157,7 +157,7 @@ def _pod_core(spec: Mapping[str, Any], old: Mapping[str, Any]) -> Object:
 
 
 def _with_address(service: Object, old: Object | None) -> Object:
-    """A cluster address for a Service that wants one: stable while it lives, made from its uid."""
+    """Assign a clusterIP, derived from the uid and stable for the Service's life, unless it needs none."""
     spec = service["spec"]
     if spec["type"] == "ExternalName" or spec.get("clusterIP"):
         address = spec.get("clusterIP", "")

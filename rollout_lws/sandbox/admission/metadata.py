@@ -1,4 +1,4 @@
-"""What the API server itself writes into metadata, and what it lets nobody change."""
+"""Server-owned metadata: the fields that the API server sets and clients cannot change."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def timestamp(epoch: float) -> str:
 
 
 class Names:
-    """Names and uids from one source of chance, so that a seed makes a whole run repeatable."""
+    """Generates names and uids from one random source, so that a seed makes a run repeatable."""
 
     def __init__(self, chance: random.Random) -> None:
         self._chance = chance
@@ -38,12 +38,12 @@ class Names:
         return str(uuid.UUID(int=self._chance.getrandbits(128), version=4))
 
     def generated(self, prefix: str) -> str:
-        """A generateName: at most 63 characters, five of them random."""
+        """A name from generateName: at most 63 characters, five of them random."""
         return prefix[:58] + "".join(self._chance.choices(_SUFFIX, k=5))
 
 
 def require_shape(body: Mapping[str, Any]) -> None:
-    """ApiError 400 for metadata of types that no typed client could send."""
+    """ApiError 400 for metadata with types that no typed client can send."""
     given = body.get("metadata") or {}
     if not isinstance(given, Mapping):
         raise bad_request("metadata is not an object")
@@ -58,7 +58,7 @@ def tidy(metadata: Mapping[str, Any]) -> Object:
 
 
 def born(metadata: Mapping[str, Any], *, uid: str, created: str, generation: bool) -> Object:
-    """metadata of a new object: what only the server may set is set by it."""
+    """metadata of a new object, with the server-owned fields set."""
     fresh = {key: value for key, value in tidy(metadata).items() if key not in _SET_BY_SERVER}
     fresh.pop("resourceVersion", None)
     fresh.pop("selfLink", None)
@@ -69,7 +69,7 @@ def born(metadata: Mapping[str, Any], *, uid: str, created: str, generation: boo
 
 
 def carried(resource: Resource, given: Mapping[str, Any], old: Mapping[str, Any]) -> Object:
-    """metadata of an update: the client's, with the server's own fields as they were.
+    """metadata of an update: the client's, with the server-owned fields unchanged.
 
     Raises 409 for another uid, and 422 for new finalizers on an object that is being deleted.
     """
@@ -89,7 +89,7 @@ def carried(resource: Resource, given: Mapping[str, Any], old: Mapping[str, Any]
             carried_over.pop(key, None)
     if "managedFields" in old:
         carried_over.setdefault("managedFields", old["managedFields"])
-    # Records that are none, an empty one above all, say that those there are be thrown away.
+    # Invalid records, above all an empty one, reset managedFields.
     if not all(isinstance(each, Mapping) and each.keys() >= _RECORD for each in carried_over.get("managedFields", ())):
         del carried_over["managedFields"]
     if "namespace" in old:

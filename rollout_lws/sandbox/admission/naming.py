@@ -1,4 +1,4 @@
-"""Which names, labels, annotations, finalizers and owners an object may have, refused in kube-apiserver's words."""
+"""Validation of names, labels, annotations, finalizers and ownerReferences with kube-apiserver's messages."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import msgspec
 from rollout_lws.objects.resources import CORE_EVENTS, SERVICES, Resource
 from rollout_lws.sandbox.wire.api_errors import bad_request
 
-#: All annotations of an object together, in bytes.
+#: Maximum total size of an object's annotations in bytes.
 _LARGEST_ANNOTATIONS = 256 * 1024
-#: What Kubernetes' own controllers put on objects without a domain before it.
+#: Kubernetes' own finalizers, which need no domain prefix.
 _STANDARD_FINALIZERS = frozenset({"kubernetes", "orphan", "foregroundDeletion"})
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _LABEL_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _LABEL_VALUE = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?")
 _NAME_PART = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
-#: What of an ownerReference must not be empty, and how that is said.
+#: Required members of an ownerReference, and the start of the error about each.
 _OWNER = {"apiVersion": "version must", "kind": "must", "name": "must", "uid": "must"}
 
 _SUBDOMAIN_TEXT = (
@@ -51,7 +51,7 @@ _QUALIFIED_TEXT = (
 
 
 def violations(resource: Resource, metadata: Mapping[str, Any]) -> list[str]:
-    """What kube-apiserver would refuse in metadata; ApiError 400 for a label or an annotation that is no text."""
+    """kube-apiserver's violations in metadata; ApiError 400 for a label or annotation that is not a string."""
     return [
         *_name(resource, metadata),
         *_labels(metadata.get("labels") or {}),
@@ -66,7 +66,7 @@ def _name(resource: Resource, metadata: Mapping[str, Any]) -> Iterator[str]:
     pattern, limit, text = _SUBDOMAIN, 253, _SUBDOMAIN_TEXT
     if resource == SERVICES:
         pattern, limit, text = _LABEL_1035, 63, _LABEL_1035_TEXT
-    # A name that is made from a prefix ending in a dash does not end in it.
+    # A name generated from a prefix that ends in a dash does not end in the dash.
     if prefix and resource != CORE_EVENTS and not pattern.fullmatch(re.sub("-$", "a", prefix)):
         yield f'metadata.generateName: Invalid value: "{prefix}": {text}'
     if len(name) > limit:
@@ -117,7 +117,7 @@ def _finalizers(finalizers: Any) -> Iterator[str]:
 
 
 def qualified(field: str, key: str, shown: str = "") -> Iterator[str]:
-    """What is wrong with a name that may have a domain before it."""
+    """Violations of a qualified name: a name with an optional domain prefix."""
     start = f'{field}: Invalid value: "{shown or key}": '
     prefix, slash, name = key.rpartition("/")
     if "/" in prefix:

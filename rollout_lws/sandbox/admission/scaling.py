@@ -1,4 +1,4 @@
-"""The scale subresource: an autoscaling/v1 Scale made from an object, and an object changed through one."""
+"""The scale subresource: converts an object to an autoscaling/v1 Scale, and writes a Scale back to the object."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def scale_of(served: Served, obj: Mapping[str, Any]) -> Object:
 
 
 def violations(served: Served, obj: Mapping[str, Any]) -> list[str]:
-    """What makes a custom resource unfit to be seen as a Scale."""
+    """Violations that make a custom resource invalid as a Scale."""
     paths = () if served.scale is None else (served.scale.spec_replicas, served.scale.status_replicas)
     numbers = [(path, value_at(obj, path)) for path in paths]
     return [
@@ -44,7 +44,7 @@ def violations(served: Served, obj: Mapping[str, Any]) -> list[str]:
 
 
 def scaled(served: Served, obj: Object, scale: Mapping[str, Any]) -> Object:
-    """``obj`` with the replicas of ``scale``, whose resourceVersion, when set, stays the precondition."""
+    """``obj`` with the replicas of ``scale``; a resourceVersion in ``scale`` stays a precondition."""
     if served.scale is None:
         raise no_such_resource()
     replicas = (scale.get("spec") or {}).get("replicas", 0)

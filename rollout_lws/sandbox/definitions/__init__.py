@@ -1,1 +1,1 @@
-"""Definitions of the custom resources that the sandbox comes with, and what any definition adds."""
+"""CustomResourceDefinitions: those that the sandbox comes with, and how any of them is served."""

@@ -1,4 +1,4 @@
-"""CustomResourceDefinitions: what one adds to the served resources, and what its status says about that."""
+"""CustomResourceDefinitions: the resources that they add to the API, and their own status."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def resource_of(definition: Mapping[str, Any], version: str) -> Resource:
 
 
 def storage_of(definition: Mapping[str, Any]) -> Resource:
-    """The resource under whose version the store keeps the objects."""
+    """The resource in the storage version, under which the store keeps the objects."""
     version = next(entry["name"] for entry in definition["spec"]["versions"] if entry.get("storage"))
     return resource_of(definition, version)
 
@@ -85,7 +85,7 @@ def _served(resource: Resource, storage: Resource, names: Mapping[str, Any], ver
 
 
 def prepared(definition: Object, now: str) -> Object:
-    """A definition with its defaults and the conditions that say it is served, all at once as nothing here lags."""
+    """A definition with defaults and its NamesAccepted and Established conditions, which the sandbox sets at once."""
     spec = definition.get("spec") or {}
     names = spec.get("names") or {}
     if not names.get("kind"):
@@ -109,7 +109,7 @@ def _condition(kind: str, reason: str, message: str, now: str) -> Object:
 
 
 def violations(definition: Mapping[str, Any]) -> list[str]:
-    """What keeps a definition from being served, the commonest mistakes first."""
+    """Violations that keep a definition from being served, the most common first."""
     spec = definition.get("spec") or {}
     names = spec.get("names") or {}
     found = [f"spec.{field}: Required value" for field in ("group", "scope", "versions") if not spec.get(field)]
@@ -138,6 +138,6 @@ def violations(definition: Mapping[str, Any]) -> list[str]:
 
 
 def _leaves_metadata_alone(schema: Mapping[str, Any]) -> bool:
-    """Whether a root schema says of metadata no more than that it is an object, and which names it may have."""
+    """Whether a root schema only declares metadata as an object and restricts its name and generateName."""
     named = set(schema.get("properties") or {}) <= {"name", "generateName"}
     return named and set(schema) <= {"type", "properties"} and schema.get("type", "object") == "object"

@@ -1,9 +1,8 @@
-"""Gateway, HTTPRoute and InferencePool as the sandbox serves them: custom resources whose fields, defaults and limits
-are those of Gateway API v1 and of the Inference Extension's v1, so that what is refused there is refused here.
+"""The sandbox's CustomResourceDefinitions of Gateway, HTTPRoute and InferencePool, with the fields, defaults and limits
+of Gateway API v1 and of the Inference Extension's v1, so that the sandbox refuses what they refuse.
 
-Left out: the insides of filters, timeouts, retry, session persistence and TLS (kept as they are written), the rules
-that tie filters to matches, and the limit of 128 matches a route. A definition that a user installs takes the place
-of these.
+Not covered: the contents of filters, timeouts, retry, session persistence and TLS (stored as sent), the rules between
+filters and matches, and the limit of 128 matches a route. A definition that a user installs replaces these.
 """
 
 from __future__ import annotations
@@ -84,7 +83,7 @@ _ANY_PATH: Schema = {"type": "PathPrefix", "value": "/"}
 
 
 def _named_value(longest: int) -> Schema:
-    """A header or query parameter that must be equal, or match."""
+    """A header or query parameter to match, exactly or by regular expression."""
     return _object(
         {
             "type": _choice("Exact", "RegularExpression", default="Exact"),
@@ -215,7 +214,7 @@ def _pool() -> Schema:
 
 
 def _waiting(kind: str) -> Schema:
-    """How a Gateway's condition stands before any controller has seen it."""
+    """A Gateway's condition before any controller has seen it."""
     return {
         "type": kind,
         "status": "Unknown",
@@ -268,19 +267,19 @@ _DEFINITIONS = (
     _definition(INFERENCE_POOLS, _pool(), _object({"parents": _PARENTS}), shortNames=["infpool"]),
 )
 
-#: What a server offers of these kinds without anybody installing them.
+#: These kinds as a server serves them without installed definitions.
 SERVED: tuple[Served, ...] = tuple(served for definition in _DEFINITIONS for served in crds.served_by(definition))
 
 
 def manifests() -> list[dict[str, Any]]:
-    """CustomResourceDefinitions of these kinds, for an API server that does not have them."""
+    """CustomResourceDefinitions of these kinds, for an API server that lacks them."""
     return [_manifest(definition["spec"]) for definition in _DEFINITIONS]
 
 
 def _manifest(spec: Mapping[str, Any]) -> dict[str, Any]:
     name = f"{spec['names']['plural']}.{spec['group']}"
-    # An API server takes groups of k8s.io only with a word on their review; that of these definitions is that they are
-    # none of the project's own.
+    # The API server requires this annotation on definitions in k8s.io groups; they are unapproved because they are not
+    # the upstream project's own.
     annotations = {"api-approved.kubernetes.io": "unapproved, the sandbox's reading of a published API"}
     return {
         "apiVersion": crds.RESOURCE.api_version,

@@ -1,4 +1,4 @@
-"""The LeaderWorkerSet CustomResourceDefinition, written from LWS's published fields, so that no network is needed.
+"""The LeaderWorkerSet CustomResourceDefinition, built from LWS's published fields, so that no network is needed.
 
 Version 0.10 is the default; 0.8 lacks status.observedGeneration, 1.0 adds groupIdentity and groupReplacementPolicy.
 """

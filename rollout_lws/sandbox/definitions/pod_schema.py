@@ -1,4 +1,4 @@
-"""The schema of pod and claim templates inside a custom resource: the parts that matter, the rest kept as it is."""
+"""The schema of pod and claim templates in custom resources: the fields that matter here; others are preserved."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _QUANTITIES: Schema = {
 
 
 def _open(properties: Schema, **more: Any) -> Schema:
-    """An object with some known members, whose others are kept."""
+    """An object schema with some known properties that preserves unknown fields."""
     return {"type": "object", "properties": properties, "x-kubernetes-preserve-unknown-fields": True, **more}
 
 
@@ -111,7 +111,7 @@ def _container() -> Schema:
 
 
 def template_schema(description: str) -> Schema:
-    """A PodTemplateSpec."""
+    """The schema of a PodTemplateSpec."""
     containers = _keyed(_container(), "name")
     spec = _open(
         {
@@ -133,7 +133,7 @@ def template_schema(description: str) -> Schema:
 
 
 def claim_schema() -> Schema:
-    """A PersistentVolumeClaim as a template."""
+    """The schema of a PersistentVolumeClaim template."""
     spec = _open(
         {
             "accessModes": _STRINGS,

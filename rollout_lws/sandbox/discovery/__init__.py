@@ -1,1 +1,1 @@
-"""What is served, as clients ask for it."""
+"""API discovery and OpenAPI."""

@@ -1,4 +1,4 @@
-"""What is served, told to clients: /version, /api, /apis, one document a group version, and the aggregated form."""
+"""API discovery: /version, /api, /apis, a document for each group version, and aggregated discovery."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from rollout_lws.sandbox.routes import Request, Response
 
 Document = dict[str, Any]
 
-#: The Kubernetes release whose API this is modelled on.
+#: The minor version of the Kubernetes release that this API models.
 _MINOR = 33
 _VERBS = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
 _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
-#: Newest first: what a client prefers when a group has several versions.
+#: Stability ranks (GA is 2): the most stable version of a group is the preferred one and comes first.
 _STABILITY = {"alpha": 0, "beta": 1}
 
 
 def document(server: ApiServer, request: Request) -> Response | None:
-    """The answer when the path is one of discovery's or of health; None when it is not."""
+    """The response for a path of discovery or health checks; None for other paths."""
     path = request.path.rstrip("/") or "/"
     if path in ("/healthz", "/livez", "/readyz"):
         return Response(200, b"ok", {"content-type": "text/plain"})
@@ -50,7 +50,7 @@ def document(server: ApiServer, request: Request) -> Response | None:
 
 
 def group_versions(server: ApiServer) -> dict[str, dict[str, list[Served]]]:
-    """What is served by group, then version, the preferred version first."""
+    """Served resources by group, then version, the preferred version first."""
     groups: dict[str, dict[str, list[Served]]] = {}
     for served in server.served:
         groups.setdefault(served.resource.group, {}).setdefault(served.resource.version, []).append(served)
@@ -68,7 +68,7 @@ def _group(name: str, versions: dict[str, list[Served]]) -> Document:
 
 
 def _verbs(served: Served) -> list[str]:
-    """Namespaces go one by one."""
+    """A collection of Namespaces cannot be deleted."""
     return [verb for verb in _VERBS if (verb, served.resource) != ("deletecollection", NAMESPACES)]
 
 

@@ -1,9 +1,8 @@
-"""OpenAPI documents: enough of v3 for kubectl to apply, diff and explain; of v2 that it knows no type at all.
+"""OpenAPI documents for kubectl: enough of v3 for apply, diff and explain, and a v2 document without any types.
 
-kubectl asks for v2 only about kinds that v3 does not know. An empty document lets it go on to its own words for such a
-kind: that no matches were found, and that its CRD must be installed first.
-Custom resources come with their whole schema. Built-in kinds are open objects: they are not validated here, so that a
-schema would promise what the server does not do.
+kubectl asks for v2 only about kinds that v3 lacks. With an empty document it reports its own error for such a kind: no
+matches were found, and its CRD must be installed first. Custom resources have their whole schema. Built-in kinds are
+open objects, because a schema would promise validation that the server does not do.
 """
 
 from __future__ import annotations
@@ -26,14 +25,14 @@ _PARAMETERS = [
 ]
 
 
-#: gnostic's openapi.v2.Document in protobuf, the only form that kubectl takes: field 1 the version, field 2 an Info
+#: gnostic's openapi.v2.Document in protobuf, the only form that kubectl accepts: field 1 the version, field 2 an Info
 #: with 1 title and 2 version.
 _V2 = b"\x0a\x032.0\x12\x0c\x0a\x07sandbox\x12\x011"
 _V2_TYPE = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 
 
 def document(server: ApiServer, request: Request) -> Response | None:
-    """The answer when the path is that of an OpenAPI document; None when it is not."""
+    """The response for the path of an OpenAPI document; None for other paths."""
     path = request.path.rstrip("/")
     if path == "/openapi/v2":
         return Response(200, _V2, {"content-type": _V2_TYPE})

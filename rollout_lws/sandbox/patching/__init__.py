@@ -1,1 +1,1 @@
-"""How a write changes what is stored: patches, and which manager owns which field."""
+"""Patches and field ownership (managedFields)."""

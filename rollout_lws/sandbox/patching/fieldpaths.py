@@ -1,7 +1,7 @@
-"""Sets of field paths and their FieldsV1 form: the arithmetic under server-side apply.
+"""Sets of field paths and their FieldsV1 encoding, the basis of server-side apply.
 
-A path is a tuple of segments: ``f:name`` for a member, ``k:{…}`` for the item of a list that is merged by keys,
-``v:…`` for a member of a set. Lists of other kinds are owned as a whole.
+A path is a tuple of segments: ``f:name`` for a member, ``k:{…}`` for an item of a list with merge keys, ``v:…`` for an
+item of a set. Other lists are owned as a whole (atomic).
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ Paths: TypeAlias = frozenset[Path]
 Object = dict[str, Any]
 
 _IDENTITY = frozenset({"apiVersion", "kind"})
-#: What a key of a list's items is when an item does not say.
+#: Defaults of the keys of list items.
 _KEY_DEFAULTS = {"protocol": "TCP"}
 _OWNABLE_METADATA = frozenset({"labels", "annotations", "finalizers", "ownerReferences"})
 
 
 def paths(obj: Mapping[str, Any], root: Node | None = None) -> Paths:
-    """Every field of an object that somebody can own: all but its identity and what the server sets."""
+    """All fields of an object that a manager can own: not its identity and not what the server sets."""
     found: set[Path] = set()
     for name, value in obj.items():
         if name == "metadata":
@@ -61,7 +61,7 @@ def _collect(value: Any, field: str, node: Node | None, path: Path, found: set[P
 
 
 def _segments(field: str, entries: list[Any], node: Node | None) -> list[str] | None:
-    """How each item of a list is addressed; None when the list is owned as a whole."""
+    """The path segment of each item of a list; None for an atomic list."""
     keys: Iterable[str] = node.list_keys if node is not None else ()
     if not keys:
         if field in SETS:
@@ -94,7 +94,7 @@ def _position(entries: list[Any], segment: str) -> int | None:
 
 
 def value_at(obj: Any, path: Path) -> Any:
-    """What stands at ``path``; None when nothing does. An item of a list answers with its keys alone."""
+    """The value at ``path``; None if there is none. For an item of a keyed list only whether it exists."""
     for segment in path:
         if segment.startswith("f:"):
             obj = obj.get(segment[2:]) if isinstance(obj, Mapping) else None
@@ -107,7 +107,7 @@ def value_at(obj: Any, path: Path) -> Any:
 
 
 def without(obj: Any, path: Path) -> Any:
-    """``obj`` less what stands at ``path``; only the containers on the way are new."""
+    """``obj`` without the value at ``path``; only the containers along the path are new."""
     segment, rest = path[0], path[1:]
     if segment.startswith("f:"):
         name = segment[2:]
@@ -131,7 +131,7 @@ def without(obj: Any, path: Path) -> Any:
 
 
 def merge(live: Any, config: Any, node: Node | None = None, field: str = "") -> Any:
-    """``live`` with an applied configuration merged in: objects by member, keyed lists by item, sets by union."""
+    """``live`` merged with an applied configuration: objects by member, keyed lists by item, sets by union."""
     if isinstance(config, Mapping):
         merged = dict(live) if isinstance(live, Mapping) else {}
         for name, value in config.items():

@@ -1,7 +1,7 @@
-"""Who owns which field: metadata.managedFields and server-side apply.
+"""Field ownership: metadata.managedFields and server-side apply.
 
-Updates are tracked only for writers that name themselves, so that behaviours running in the process pay nothing for it.
-As in Kubernetes, the first apply to an object without records makes "before-first-apply" the owner of all it has.
+Updates are tracked only for writers with a field manager, so that in-process behaviours do not pay for it. As in
+Kubernetes, the first apply to an object without records makes "before-first-apply" the owner of all its fields.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 def track(old: Object | None, new: Object, manager: str, subresource: str, now: str) -> Object:
-    """``new`` with the fields that differ from ``old`` recorded as ``manager``'s, taken from all others."""
+    """``new`` with the fields that differ from ``old`` owned by ``manager`` and by no other manager."""
     before = fieldpaths.paths(old or {})
     after = fieldpaths.paths(new)
     changed = {path for path in after if fieldpaths.value_at(old or {}, path) != fieldpaths.value_at(new, path)}
     gone = before - after
     if not changed and not gone:
         return new
-    # The new object has the records of the old one, unless its writer has thrown them away.
+    # The new object carries the records of the old one, unless its writer reset them.
     entries = [] if old is None else _entries(new)
     name = manager or "unknown"
     mine = _Entry.find(entries, name, "Update", subresource)
@@ -48,7 +48,7 @@ def track(old: Object | None, new: Object, manager: str, subresource: str, now: 
 
 
 def is_unchanged(old: Object, new: Object) -> bool:
-    """Whether nothing but times of ownership differs: such a write is none."""
+    """Whether nothing but ownership times differs, so that the write is a no-op."""
     if new == old:
         return True
     if {**new, "metadata": None} != {**old, "metadata": None}:
@@ -70,7 +70,7 @@ def apply(
     subresource: str,
     now: str,
 ) -> Object:
-    """Server-side apply of ``config`` onto ``old``; ApiError 409 names the fields that others own with other values."""
+    """Server-side apply of ``config`` to ``old``; ApiError 409 names conflicting fields and their managers."""
     if (config.get("metadata") or {}).get("managedFields"):
         raise ApiError(400, "BadRequest", "metadata.managedFields must be nil")
     root = None if served.schema is None else served.schema.root
@@ -103,7 +103,7 @@ def apply(
 
 
 def _dropped(abandoned: Paths, others: Paths) -> list[Path]:
-    """What goes when its applier no longer names it: an item of a list as a whole, unless others own a part of it."""
+    """Fields to remove because their applier dropped them: a list item as a whole, unless others own a part of it."""
     needed = {path[:length] for path in others for length in range(1, len(path) + 1)}
     kept = {path for path in abandoned & needed if path[-1].startswith("k:")}
     return [
@@ -114,7 +114,7 @@ def _dropped(abandoned: Paths, others: Paths) -> list[Path]:
 
 
 def _migrating(live: Mapping[str, Any], manager: str) -> Paths:
-    """Fields that `kubectl apply --server-side` may take from the client-side apply that it follows on."""
+    """Fields that `kubectl apply --server-side` may take over from an earlier client-side apply."""
     annotations = (live.get("metadata") or {}).get("annotations") or {}
     if manager != "kubectl" or _LAST_APPLIED not in annotations:
         return frozenset()
@@ -142,14 +142,14 @@ class _Entry:
         return next((entry for entry in entries if (entry.manager, entry.operation, entry.subresource) == wanted), None)
 
     def who(self) -> str:
-        """This record's owner, as conflicts name it."""
+        """This record's manager as conflict messages show it."""
         below = f' with subresource "{self.subresource}"' if self.subresource else ""
         using = f" using {self.api_version}" if self.operation == "Update" else ""
         return f'"{self.manager}"{below}{using}'
 
     def owning(self, paths: Paths, time: str = "") -> _Entry:
-        """This record with other fields. Its time is that of its manager's last change, and does not move when others
-        take fields away.
+        """This record with other fields. ``time`` is the manager's own last change; it stays when other managers take
+        fields over.
         """
         return _Entry(self.manager, self.operation, self.subresource, self.api_version, time or self.time, paths)
 

@@ -1,4 +1,4 @@
-"""JSON patch and JSON merge patch, sharing with the original whatever they leave alone."""
+"""JSON patch and JSON merge patch; the result shares unchanged parts with the original."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def merge_patch(target: Any, patch: Any) -> Any:
 
 
 def json_patch(document: Any, operations: Any) -> Any:
-    """RFC 6902; ApiError 400 for what is no patch, 422 Invalid when a test fails or a path does not exist."""
+    """RFC 6902; ApiError 400 for an invalid patch, 422 Invalid when a test fails or a path does not exist."""
     if not isinstance(operations, Sequence) or isinstance(operations, str):
         raise bad_request("error decoding patch: a JSON patch is a list of operations")
     for operation in operations:
@@ -72,7 +72,7 @@ def _look_up(document: Any, path: Sequence[str]) -> Any:
 
 
 def _at(document: Any, path: Sequence[str], change: Callable[[Any, str], Any], whole: Any) -> Any:
-    """``document`` with ``change`` made in the copied parent of the last part of ``path``."""
+    """``document`` with ``change`` applied to a copy of the parent of the last part of ``path``."""
     if not path:
         return whole
     if len(path) == 1:
@@ -98,7 +98,7 @@ def _put(parent: Any, key: str, value: Any) -> Any:
     if isinstance(parent, list):
         parent[int(key)] = value
     else:
-        # RFC 6902 asks for a member that exists; Kubernetes' library does not.
+        # RFC 6902 requires an existing member; Kubernetes' library does not.
         parent[key] = value
     return parent
 

@@ -1,4 +1,4 @@
-"""Strategic merge patch for the built-in kinds: lists that Kubernetes merges by a key, and its $-directives."""
+"""Strategic merge patch for built-in kinds: lists with merge keys, and the $-directives."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from rollout_lws.sandbox.wire.api_errors import bad_request
 
-#: Lists of objects merged by a key, by the name of their field; the first key that the items have is it.
+#: Merge keys of lists of objects by field name; the first key that all items have is used.
 _MERGE_KEYS: dict[str, tuple[str, ...]] = {
     "containers": ("name",),
     "initContainers": ("name",),
@@ -32,7 +32,7 @@ SETS = frozenset({"finalizers"})
 
 
 def merge(target: Any, patch: Any) -> Any:
-    """``target`` with ``patch`` merged in; unknown lists are replaced whole."""
+    """``target`` with ``patch`` merged in; unknown lists are replaced as a whole."""
     if not isinstance(patch, Mapping):
         raise bad_request("a strategic merge patch is an object")
     return _merge_object(target if isinstance(target, Mapping) else {}, patch)
@@ -94,7 +94,7 @@ def _merge_list(field: str, target: list[Any], patch: list[Any], order: list[Any
 
 
 def merge_key(field: str, entries: Sequence[Any]) -> str | None:
-    """The key by which a list of built-in objects is merged; None when it is replaced whole."""
+    """The merge key of a list of built-in objects; None for a list that is replaced as a whole."""
     if not entries or not all(isinstance(entry, Mapping) for entry in entries):
         return None
     candidates = _MERGE_KEYS.get(field, ())
@@ -102,7 +102,7 @@ def merge_key(field: str, entries: Sequence[Any]) -> str | None:
 
 
 def _ordered(field: str, entries: list[Any], order: list[Any]) -> list[Any]:
-    """``entries`` in the order a client asked for, those it did not name after them."""
+    """``entries`` in the order that the client asked for; entries outside that order come last."""
     key = merge_key(field, entries)
     wanted = [entry.get(key) if key and isinstance(entry, Mapping) else entry for entry in order]
 

@@ -1,7 +1,7 @@
-"""JSON that Kubernetes keeps, and compares, in the bytes in which it was sent: the data of a ControllerRevision.
+"""JSON that Kubernetes stores and compares as raw bytes: the data of a ControllerRevision.
 
-The object around it is decoded and encoded again with each request, in Go. So every patch writes ``data`` anew as Go
-spells it, and is refused as a change of it where it was created in another spelling.
+With each request Go decodes and encodes the object around it. A patch therefore rewrites ``data`` in Go's encoding, and
+the server refuses it as a change of an immutable field if the object was created in another encoding.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MEMBER = "data"
 
 
 class Verbatim(dict[str, Any]):
-    """A JSON object and the bytes that it was sent in. Equal is what has the same bytes."""
+    """A JSON object with the bytes in which the client sent it; equality compares the bytes."""
 
     __slots__ = ("raw",)
     __hash__ = None
@@ -41,12 +41,12 @@ class _Sent(msgspec.Struct):
 
 
 def spelled(value: Mapping[str, Any]) -> bytes:
-    """The bytes of a JSON object: those that it was sent in, else those that Go makes of it."""
+    """The bytes of a JSON object: those that the client sent, else Go's encoding."""
     return value.raw if isinstance(value, Verbatim) else go_json.encoded(value)
 
 
 def sent(body: Object, document: bytes) -> Object:
-    """``body``, whose JSON is ``document``, with its data as it was sent."""
+    """``body``, decoded from ``document``, with its data as raw bytes."""
     data = body.get(_MEMBER)
     if not isinstance(data, dict):
         return body
@@ -54,8 +54,8 @@ def sent(body: Object, document: bytes) -> Object:
 
 
 def patchable(obj: Object, content_type: str) -> Object:
-    """A stored object as the server encodes it for a patch: the two simple kinds leave what they do not name in its
-    place and order, the others sort all of it.
+    """A stored object as the server encodes it for a patch: JSON and merge patch keep the order of members, the other
+    patch types sort all of them.
     """
     data = obj.get(_MEMBER)
     if not isinstance(data, Verbatim):

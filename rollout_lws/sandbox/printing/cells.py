@@ -1,4 +1,4 @@
-"""What stands in the cells of kube-apiserver's own tables: one function a kind, given an object and epoch seconds."""
+"""Table cells of built-in kinds: one function a kind, from an object and the time in epoch seconds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ACCESS_MODES = {"ReadWriteOnce": "RWO", "ReadOnlyMany": "ROX", "ReadWriteMany":
 
 
 def age(moment: str | None, now: float) -> str:
-    """A time as kubectl shows it: the time since, in the largest units."""
+    """The time since ``moment`` as kubectl shows it, in the largest units."""
     if not moment:
         return "<unknown>"
     try:
@@ -77,7 +77,7 @@ def pod(pod: Object, now: float) -> list[Any]:
 
 
 def _gates(spec: Mapping[str, Any], status: Mapping[str, Any]) -> str:
-    """How many of the readiness gates are open."""
+    """Open readiness gates out of all."""
     gates = [gate["conditionType"] for gate in spec.get("readinessGates") or ()]
     true = {each["type"] for each in status.get("conditions") or () if each.get("status") == "True"}
     return f"{sum(gate in true for gate in gates)}/{len(gates)}" if gates else _NONE
@@ -205,7 +205,7 @@ def autoscaler(autoscaler: Object, now: float) -> list[Any]:
     return [
         _name(autoscaler),
         f"{target.get('kind', '')}/{target.get('name', '')}",
-        # Nothing is measured here.
+        # The sandbox has no metrics.
         ", ".join("<unknown>" for _ in spec.get("metrics") or ()) or _NONE,
         str(spec.get("minReplicas", 1)),
         spec.get("maxReplicas", 0),

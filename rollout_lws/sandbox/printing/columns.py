@@ -1,4 +1,4 @@
-"""What `kubectl get` shows of each kind: printer columns of custom resources, and those of the built-in ones."""
+"""Columns of `kubectl get`: the printer columns of custom resources, and those of built-in kinds."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ Object = Mapping[str, Any]
 
 
 def columns_of(served: Served) -> tuple[Column, ...]:
-    """All columns, that of the name among them."""
+    """All columns, including the name."""
     return (NAME, *served.columns) if served.custom else printers.columns_of(served.resource)
 
 
 def cells_of(served: Served, obj: Object, now: float) -> list[Any]:
-    """The cells under ``columns_of``; ``now`` is epoch seconds."""
+    """The cells of ``columns_of``; ``now`` is in epoch seconds."""
     if not served.custom:
         return printers.cells_of(served.resource, obj, now)
     return [obj["metadata"]["name"], *(_cell(column, obj, now) for column in served.columns)]

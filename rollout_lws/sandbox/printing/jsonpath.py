@@ -1,4 +1,4 @@
-"""The JSONPath that printer columns use: members, indexes, wildcards and one filter form, compiled once."""
+"""The JSONPath subset of printer columns: members, indexes, wildcards and one filter form, compiled once."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _steps(path: str) -> tuple[Mapping[str, str | None], ...]:
 
 
 def find(obj: Any, path: str) -> list[Any]:
-    """Every value that ``path`` points at; none for a path of a form not known here."""
+    """All values at ``path``; none for an unsupported path."""
     values = [obj]
     for step in _steps(path):
         values = [found for value in values for found in _follow(value, step)]

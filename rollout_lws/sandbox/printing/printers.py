@@ -1,4 +1,4 @@
-"""The columns that kube-apiserver prints of its own kinds, and by which kubectl and people know them."""
+"""kube-apiserver's printer columns of built-in kinds."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from rollout_lws.sandbox.api_resources import Column
 from rollout_lws.sandbox.printing import cells
 from rollout_lws.sandbox.printing.cells import Object
 
-#: The cells of one object, given epoch seconds.
+#: The cells of one object at a time in epoch seconds.
 Cells = Callable[[Object, float], list[Any]]
 
-#: The column of names, which scripts that take tables apart look for by its format.
+#: The name column; scripts that parse tables find it by its format.
 NAME = Column("Name", "string", "", format="name")
 
 
@@ -28,7 +28,7 @@ def cells_of(resource: Resource, obj: Object, now: float) -> list[Any]:
 
 
 def _columns(*names: str, wide: tuple[str, ...] = (), **types: str) -> tuple[Column, ...]:
-    """The name's column and text columns; ``types`` are those of others, by their names in lower case."""
+    """The name column and string columns; ``types`` sets another type, by lower-case column name."""
     others = (
         Column(name, types.get(name.lower().replace(" ", "_"), "string"), "", priority=int(name in wide))
         for name in (*names, *wide)

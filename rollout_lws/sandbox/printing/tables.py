@@ -1,4 +1,4 @@
-"""The forms in which clients ask for objects: as they are, as a Table (kubectl get), or as their metadata alone."""
+"""Response forms that clients can accept: objects, a Table (kubectl get), or metadata alone."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _META = "meta.k8s.io/v1"
 
 
 def form_of(request: Request) -> str:
-    """Table, PartialObjectMetadata, PartialObjectMetadataList, or empty for the object itself: the first accepted."""
+    """The first accepted form: Table, PartialObjectMetadata, PartialObjectMetadataList, or "" for the object itself."""
     for part in request.headers.get("accept", "").split(","):
         if "as=" not in part:
             if "json" in part or "*/*" in part:
@@ -29,7 +29,7 @@ def form_of(request: Request) -> str:
 
 
 def shown(served: Served, request: Request, obj: Object, now: float) -> Object:
-    """One object in the form that was asked for; ``now`` is epoch seconds."""
+    """One object in the accepted form; ``now`` is in epoch seconds."""
     form = form_of(request)
     if form == "Table":
         return table(served, request, [obj], now, version=obj["metadata"].get("resourceVersion", ""))
@@ -41,7 +41,7 @@ def shown(served: Served, request: Request, obj: Object, now: float) -> Object:
 def listed(
     served: Served, request: Request, objects: Sequence[Object], version: int, metadata: Mapping[str, Any], now: float
 ) -> Object:
-    """A list of objects in the form that was asked for."""
+    """A list of objects in the accepted form."""
     form = form_of(request)
     if form == "Table":
         made = table(served, request, objects, now, version=str(version))
@@ -57,7 +57,7 @@ def listed(
 def table(
     served: Served, request: Request, objects: Sequence[Object], now: float, *, version: str, headed: bool = True
 ) -> Object:
-    """A Table with a row for each object; in a watch only the first one is ``headed`` with its columns."""
+    """A Table with a row for each object; in a watch only the first Table is ``headed`` with column definitions."""
     definitions = [
         {
             "name": column.name,
@@ -85,7 +85,7 @@ def table(
 
 
 def _unnamed(obj: Object) -> Object:
-    """An item of a list of built-in objects, whose kind the list tells."""
+    """An item of a list of built-in objects, without apiVersion and kind."""
     return {key: value for key, value in obj.items() if key not in ("apiVersion", "kind")}
 
 

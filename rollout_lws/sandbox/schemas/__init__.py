@@ -1,1 +1,1 @@
-"""Schemas of custom resources, compiled once: pruning, defaults, checks and CEL rules."""
+"""Schemas of custom resources, compiled once: pruning, defaults, validation and CEL rules."""

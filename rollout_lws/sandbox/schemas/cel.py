@@ -1,11 +1,10 @@
 """CEL rules of custom resources (x-kubernetes-validations), evaluated by cel-python.
 
-What it cannot evaluate: Kubernetes' own libraries (quantity, url, ip, cidr, format, semver), optional types and cost
-limits. A rule that does not compile, or fails while it runs, refuses the write and
-says so: nothing passes unseen.
+Not supported: Kubernetes' own libraries (quantity, url, ip, cidr, format, semver), optional types and cost limits. A
+rule that fails to compile or to run refuses the write with an error, so none is skipped silently.
 
-A rule is asked once about the same members: the rules of a root stand above every status write, and most of them look
-at a name that never changes.
+Results are cached by the members that a rule reads: root rules run at every status write, and most of them read a name
+that never changes.
 """
 
 from __future__ import annotations
@@ -18,16 +17,16 @@ from typing import Any, TypeAlias
 import msgspec
 
 _USES_OLD = re.compile(r"\boldSelf\b")
-#: A value and the members of it that are named after it; a last one with a parenthesis is a function's name, and one
-#: inside has() is not looked into.
+#: self or oldSelf with a path of members; a last one with a parenthesis is a function's name, and the regex marks paths
+#: inside has(), of which only the presence matters.
 _READ = re.compile(r"((?<![\w.])has\s*\(\s*)?\b(self|oldSelf)\b((?:\s*\.\s*\w+)*)(\s*\()?")
 
-#: Members that are read, each with those of its own; None is the whole value.
+#: Members that a rule reads, each with those read below it; None is the whole value.
 _Members: TypeAlias = "dict[str, _Members] | None"
 
 
 def violations(rules: Sequence[Mapping[str, Any]], value: Any, old: Any, path: str) -> Iterator[str]:
-    """What ``rules`` refuse about ``value``; rules about ``oldSelf`` are asked only when there is an old value."""
+    """Violations of ``rules`` by ``value``; rules about ``oldSelf`` run only if there is an old value."""
     import celpy
 
     for rule in rules:
@@ -74,7 +73,7 @@ def _answer(source: str, *values: tuple[str, bytes]) -> Any:
 
 @lru_cache(maxsize=1024)
 def _read(source: str) -> dict[str, _Members]:
-    """What a rule reads at most, as its text tells."""
+    """An upper bound of the members that a rule reads, derived from its text."""
     found: dict[str, _Members] = {}
     for asked_for, name, rest, called in _READ.findall(source):
         path = [name, *(part.strip() for part in rest.split(".")[1:])]

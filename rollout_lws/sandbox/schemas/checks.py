@@ -1,4 +1,4 @@
-"""Value checks of a structural schema: each keyword becomes one closure that words violations as the server does."""
+"""Value checks of structural schemas: compiles each keyword to a closure with kube-apiserver's error messages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-#: Gives the violations of one value at one path.
+#: Returns the violations of one value at one path.
 Check: TypeAlias = Callable[[Any, str], Iterable[str]]
 
 _TYPES: dict[str, tuple[type, ...]] = {
@@ -22,12 +22,12 @@ _TYPES: dict[str, tuple[type, ...]] = {
 }
 
 
-#: Gives the check of a whole schema with its children, for those that stand within another's allOf, anyOf, oneOf, not.
+#: Returns the check of a whole schema with its children, for schemas inside allOf, anyOf, oneOf and not.
 Compile: TypeAlias = Callable[[Mapping[str, Any]], Check]
 
 
 def compile_checks(schema: Mapping[str, Any], whole: Compile) -> tuple[Check, ...]:
-    """The checks of one schema without its children's; the type comes first, and makes the others moot."""
+    """The checks of one schema without its children; the type check comes first and, if it fails, is the only one."""
     checks: list[Check] = []
     if schema.get("x-kubernetes-int-or-string"):
         checks.append(_int_or_string)
@@ -73,7 +73,7 @@ def _typed(expected: str) -> Check:
     def check(value: Any, path: str) -> Iterable[str]:
         right = isinstance(value, types) and (expected == "boolean" or not isinstance(value, bool))
         if not right and expected == "integer" and isinstance(value, float) and value.is_integer():
-            # As servers do: beyond that a float says no single whole number.
+            # Like kube-apiserver: from 2**53 on a float does not identify one integer.
             right = abs(value) < 2**53
         return () if right else (_wrong_type(path, expected, _type_name(value)),)
 

@@ -1,7 +1,7 @@
-"""Structural schemas of custom resources, compiled once: pruning, defaulting and validation of every write.
+"""Structural schemas of custom resources, compiled once: prune, default and validate every write.
 
-A compiled node returns the value itself when there is nothing to prune or to fill in, so that an unchanged part of an
-object stays shared with the version before; parts that are shared are not looked at again.
+A compiled node returns the value itself when it prunes and defaults nothing, so an unchanged part of an object stays
+shared with the previous version; shared parts are not processed again.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import msgspec
 from rollout_lws.sandbox.schemas.checks import Check, compile_checks
 
 Object = dict[str, Any]
-#: Told the path of each member that pruning takes away.
+#: Called with the path of each pruned member.
 Unknown = Callable[[str], None]
 
 _ABSENT = object()
@@ -26,7 +26,7 @@ _UNASKED = (
     "some validation rules were not checked because the object was invalid; correct the existing errors to complete "
     "validation"
 )
-#: What violations begin with after which rules may not find what they look for.
+#: Prefixes of violations after which rules do not run, because a value that they read may be missing.
 _SHAPELESS = ("Required value", "Unsupported value", "Too long", "Too many")
 
 
@@ -74,7 +74,7 @@ class Node:
         self.fills = [name for name, child in self.properties.items() if child.default is not _ABSENT]
 
     def prepared(self, value: Any, path: str, unknown: Unknown | None) -> Any:
-        """``value`` pruned and with defaults; the same object when nothing had to change."""
+        """``value`` pruned and with defaults; the same object if nothing changed."""
         if isinstance(value, dict):
             return self._prepared_object(value, path, unknown)
         if isinstance(value, list) and self.items is not None:
@@ -111,7 +111,7 @@ class Node:
         return value if changed is None else changed
 
     def violations(self, value: Any, path: str) -> Iterator[str]:
-        """What is wrong with ``value``, below it only as far as its type is right."""
+        """Violations of ``value``; if its type is wrong, its members are not checked."""
         if value is None and self.nullable:
             return
         for check in self.checks:
@@ -129,7 +129,7 @@ class Node:
                 yield from self.items.violations(entry, f"{path}[{at}]")
 
     def ruled(self, value: Any, old: Any, path: str) -> Iterator[tuple[Node, Any, Any, str]]:
-        """Every place with CEL rules, with the old value there (None when there is none to compare)."""
+        """All values with CEL rules, each with its old value (None if there is none)."""
         if value is None or value is old:
             return
         if self.rules:
@@ -145,7 +145,7 @@ class Node:
                 yield from self.items.ruled(entry, self._counterpart(entry, old), f"{path}[{at}]")
 
     def _counterpart(self, entry: Any, old: Any) -> Any:
-        """The old item of a list-type map with the same keys; items of other lists cannot be told apart."""
+        """The old item with the same keys in a list of type map; items of other lists have no old value."""
         if not self.list_keys or not isinstance(old, list) or not isinstance(entry, dict):
             return None
         keys = [entry.get(key) for key in self.list_keys]
@@ -161,7 +161,7 @@ class Schema:
         self._has_rules = b"x-kubernetes-validations" in msgspec.json.encode(document)
 
     def prepared(self, obj: Object, old: Object | None, unknown: Unknown | None = None) -> Object:
-        """``obj`` pruned and with defaults; members that are ``old``'s own are left alone."""
+        """``obj`` pruned and with defaults; members shared with ``old`` stay untouched."""
         root = self.root
         made: Object = {}
         for name, value in obj.items():
@@ -181,7 +181,7 @@ class Schema:
         return made
 
     def violations(self, obj: Object, old: Object | None) -> list[str]:
-        """Every violation, in kube-apiserver's words; CEL rules are asked only of an object whose shape is right."""
+        """All violations, with kube-apiserver's messages; CEL rules run only if the object's shape is valid."""
         found = [text for check in self.root.checks for text in check(obj, "")]
         for name, child in self.root.properties.items():
             value = obj.get(name, _ABSENT)
@@ -200,5 +200,5 @@ class Schema:
 
 @lru_cache(maxsize=128)
 def compiled(document: bytes) -> Schema:
-    """The Schema of an openAPIV3Schema in JSON, compiled once however many servers install it."""
+    """The Schema of an openAPIV3Schema in JSON, compiled once for all servers in the process."""
     return Schema(msgspec.json.decode(document))
